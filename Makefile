@@ -1,0 +1,29 @@
+# Every target sets up its own environment in .venv; only Python >= 3.11 and make are needed.
+PYTHON ?= python3
+PY := .venv/bin/python
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/ready
+	$(PY) examples/every_algorithm.py
+
+test: .venv/ready
+	$(PY) -m pytest -n auto
+
+lint: .venv/ready
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -c "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
+
+bench: .venv/ready
+	$(PY) benchmarks/overhead.py
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pursuit needs Python >= 3.11: make PYTHON=python3.x')"
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch .venv/ready
+
+clean:
+	rm -rf .venv out

@@ -1,0 +1,66 @@
+"""pursuit: smooth convex functions over the hull or span of a set of atoms, with a certificate.
+
+Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)`. The modules, in the order data flows:
+
+| module | what |
+|---|---|
+| `objectives` | what to minimise |
+| `atoms` | over which atoms |
+| `active`, `weights` | the active set, and the small problems on it |
+| `domains` | `conv`, `lin` |
+| `oracles` | who names the next atom: exact, approximate |
+| `steps`, `updates` | how far, where to |
+| `certificates` | how good |
+| `solve` | the loop |
+| `result` | states, rules to stop, traces, results |
+"""
+
+from pursuit.atoms import Atom, Atoms, Ball, Box, Dictionary, SignedBasis, Simplex, SparseAtom
+from pursuit.domains import conv, lin
+from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
+from pursuit.oracles import Approximate, Exact
+from pursuit.result import Result, State, Status, Stop, Trace
+from pursuit.solve import iterate, minimize
+from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep
+from pursuit.updates import FullyCorrective, NormCorrective, Plain
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Approximate",
+    "Atom",
+    "Atoms",
+    "Backtracking",
+    "Ball",
+    "Box",
+    "CurvatureStep",
+    "DiameterStep",
+    "Dictionary",
+    "Exact",
+    "FullyCorrective",
+    "Huber",
+    "LeastSquares",
+    "LineSearch",
+    "Logistic",
+    "Multinomial",
+    "NormCorrective",
+    "Objective",
+    "OpenLoop",
+    "Plain",
+    "Poisson",
+    "Quadratic",
+    "Result",
+    "ShortStep",
+    "SignedBasis",
+    "Simplex",
+    "Smooth",
+    "SparseAtom",
+    "State",
+    "Status",
+    "Stop",
+    "Trace",
+    "conv",
+    "iterate",
+    "lin",
+    "minimize",
+]

@@ -1,0 +1,124 @@
+"""The space H: array namespace, shape, dtype and device, looked up once per solve.
+
+Vectors of H stay where the user put them (NumPy, PyTorch, CuPy, JAX, any array API library); scalars and small arrays
+(weights, Gram matrices) are Python floats and NumPy float64 on the host. This is the only module that imports
+`array_api_compat`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+Array = Any
+"""An array of H in the user's library; the array API has no common static type."""
+
+Small = np.ndarray[Any, np.dtype[np.float64]]
+"""A small float64 array on the host: weights, correlations, Gram matrices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """H as arrays: all vectors of one solve share this namespace, shape, dtype and device."""
+
+    xp: Any
+    shape: tuple[int, ...]
+    dtype: Any
+    device: Any
+    numpy: bool
+
+    @classmethod
+    def of(cls, x: Array) -> Space:
+        """The space that the array x lives in."""
+        xp = compat.array_namespace(x)
+        return cls(xp, tuple(x.shape), x.dtype, compat.device(x), compat.is_numpy_array(x))
+
+    @classmethod
+    def default(cls, shape: tuple[int, ...]) -> Space:
+        """NumPy float64, where nothing else is said."""
+        return cls.of(np.empty(shape))
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def eps(self) -> float:
+        """Unit roundoff of the space's dtype."""
+        return float(self.xp.finfo(self.dtype).eps)
+
+    def zeros(self) -> Array:
+        return self.xp.zeros(self.shape, dtype=self.dtype, device=self.device)
+
+    def put(self, a: Any) -> Array:
+        """A host array as an array of this library, dtype and device."""
+        if self.numpy:
+            return np.asarray(a, dtype=self.dtype)
+        return self.xp.asarray(np.asarray(a), dtype=self.dtype, device=self.device)
+
+    def dot(self, a: Array, b: Array) -> float:
+        """The inner product of H."""
+        if self.numpy:
+            return float(np.vdot(a, b))
+        return float(self.xp.vecdot(self.xp.reshape(a, (-1,)), self.xp.reshape(b, (-1,))))
+
+    def norm(self, a: Array) -> float:
+        """The norm of H; scaled first, so that squares neither overflow nor vanish."""
+        squared = self.dot(a, a)
+        if 1e-200 < squared < 1e200:
+            return math.sqrt(squared)
+        largest = float(self.xp.max(self.xp.abs(a))) if self.size else 0.0
+        if largest == 0.0 or not math.isfinite(largest):
+            return largest
+        scaled = a / largest
+        return largest * math.sqrt(self.dot(scaled, scaled))
+
+    def scatter(self, positions: np.ndarray[Any, Any], values: Small) -> Array:
+        """The vector with `values` added at flat `positions`, zero elsewhere."""
+        where, inverse = np.unique(positions, return_inverse=True)
+        sums = np.bincount(inverse, weights=values, minlength=len(where))
+        x = self.xp.zeros((self.size,), dtype=self.dtype, device=self.device)
+        if self.numpy or compat.is_torch_namespace(self.xp):
+            x[self.xp.asarray(where, device=self.device)] = self.put(sums)
+        else:  # the standard has no assignment through an index array
+            for i, value in zip(where, sums, strict=True):
+                x[int(i)] = float(value)
+        return self.xp.reshape(x, self.shape)
+
+    def gather(self, x: Array, positions: np.ndarray[Any, Any]) -> Small:
+        """x at flat positions, on the host."""
+        if self.numpy:
+            return np.asarray(x.reshape(-1)[positions], dtype=np.float64)
+        flat = self.xp.reshape(x, (-1,))
+        return host(self.xp.take(flat, self.xp.asarray(positions, device=self.device), axis=0))
+
+
+def host(a: Array) -> Small:
+    """A small array as NumPy float64."""
+    if isinstance(a, np.ndarray):
+        return a.astype(np.float64, copy=False)
+    if compat.is_torch_array(a):
+        a = a.detach().cpu().numpy()
+    elif compat.is_cupy_array(a):
+        a = a.get()
+    return np.asarray(a, dtype=np.float64)
+
+
+def real_array(a: Any, name: str) -> Array:
+    """`a` as a floating array, finite everywhere, or an error that names the argument."""
+    if not compat.is_array_api_obj(a):
+        a = np.asarray(a)
+    xp = compat.array_namespace(a)
+    if xp.isdtype(a.dtype, "complex floating"):
+        raise TypeError(f"{name} is complex; pursuit works over real spaces, so stack real and imaginary parts.")
+    if not xp.isdtype(a.dtype, ("real floating", "integral", "bool")):
+        raise TypeError(f"{name} has dtype {a.dtype}; give an array of real numbers.")
+    if not xp.isdtype(a.dtype, "real floating"):
+        a = xp.astype(a, xp.float64)
+    if not bool(xp.all(xp.isfinite(a))):
+        raise ValueError(f"{name} contains NaN or infinity; remove or impute those entries first.")
+    return a

@@ -1,0 +1,139 @@
+"""The active set S: a few atoms, their weights, and the point x = sum_a w_a a."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from pursuit._arrays import Array, Small, Space
+from pursuit.atoms.frames import FRAMES, Atom, Frame, Indices
+from pursuit.metrics import Metric
+
+
+class ActiveSet:
+    """Atoms in the order of their entry, weights, and the point they make.
+
+    As in the paper, an atom whose weight becomes zero stays in S: it rests there and may come back without an oracle
+    call. `len` and `support` speak of the atoms that carry weight.
+
+    `signless` sets (spans) hold an atom and its negative as one entry, with a weight of either sign: two entries would
+    make every refit collinear.
+    """
+
+    def __init__(self, space: Space, signless: bool) -> None:
+        self.space, self.signless = space, signless
+        self.atoms: list[Atom] = []
+        self.weights: Small = np.zeros(0)
+        self.x: Array = space.zeros()
+        self._index: dict[Hashable, int] = {}
+        self._keys: list[Hashable] = []
+        self._parts: list[tuple[Frame, list[int]]] = []  # frames, and the places of their atoms in the order above
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.weights))
+
+    @property
+    def support(self) -> Indices:
+        """Places of the atoms that carry weight."""
+        return np.flatnonzero(self.weights)
+
+    def enter(self, atom: Atom) -> tuple[int, float]:
+        """The atom's place, entered with weight 0 if it is new, and its factor against the entry that stands there."""
+        key = atom.key(self.signless)
+        i = self._index.get(key)
+        if i is None:
+            i = len(self.atoms)
+            if self.signless and atom.coef < 0:  # so that weights in a span are plain coefficients
+                self._append(atom.scaled(-1.0), key)
+                return i, -1.0
+            self._append(atom, key)
+            return i, 1.0
+        return i, self._factor(i, atom)
+
+    def _factor(self, i: int, atom: Atom) -> float:
+        if not self.signless:
+            return 1.0
+        stored = self.atoms[i]
+        if atom.source is not None:
+            return float(np.sign(atom.coef * stored.coef))
+        return 1.0 if self.space.dot(atom.dense(self.space), stored.dense(self.space)) > 0 else -1.0
+
+    def _append(self, atom: Atom, key: Hashable) -> None:
+        i = len(self.atoms)
+        self.atoms.append(atom)
+        self._keys.append(key)
+        self._index[key] = i
+        self.weights = np.append(self.weights, 0.0)
+        for frame, places in self._parts:
+            if type(atom) is frame.kind:
+                break
+        else:
+            frame = next(kind for kind in FRAMES if isinstance(atom, kind.kind))(self.space)
+            places = []
+            self._parts.append((frame, places))
+        frame.append(atom)  # type: ignore[arg-type]
+        places.append(i)
+
+    def keep(self, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        """Drop the atoms where the mask is False."""
+        if mask.all():
+            return
+        new_place = np.cumsum(mask) - 1
+        parts = []
+        for frame, places in self._parts:
+            kept = np.flatnonzero(mask[places])
+            if len(kept):
+                frame.keep(kept)
+                parts.append((frame, [int(new_place[places[i]]) for i in kept]))
+        self._parts = parts
+        self.atoms = [a for a, stays in zip(self.atoms, mask, strict=True) if stays]
+        self._keys = [k for k, stays in zip(self._keys, mask, strict=True) if stays]
+        self._index = {k: i for i, k in enumerate(self._keys)}
+        self.weights = self.weights[mask]
+
+    def replace(self, weights: Sequence[float] | Small, atoms: Sequence[Atom]) -> None:
+        """Start anew from these weights and atoms."""
+        self.atoms, self._keys, self._index, self._parts = [], [], {}, []
+        self.weights = np.zeros(0)
+        for w, atom in zip(weights, atoms, strict=True):
+            i, factor = self.enter(atom)
+            self.weights[i] += factor * w
+        self.keep(self.weights != 0)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """The point anew from the weights."""
+        self.x = self.synthesize(self.weights)
+
+    def synthesize(self, w: Small) -> Array:
+        """sum_a w_a a."""
+        if not self._parts:
+            return self.space.zeros()
+        (frame, places), *rest = self._parts
+        x = frame.synthesize(w[places] if rest else w)
+        for frame, places in rest:
+            x = x + frame.synthesize(w[places])
+        return x
+
+    def analyze(self, g: Array) -> Small:
+        """<g, a> for every active atom."""
+        if len(self._parts) == 1:
+            return self._parts[0][0].analyze(g)
+        out = np.empty(len(self.atoms))
+        for frame, places in self._parts:
+            out[places] = frame.analyze(g)
+        return out
+
+    def inner(self, metric: Metric, i: int) -> Small:
+        """<a, M a_i> for every atom a of S."""
+        out = np.empty(len(self.atoms))
+        for frame, places in self._parts:
+            out[places] = frame.inner(metric, self.atoms[i])
+        return out
+
+    def gram(self, metric: Metric, which: Indices) -> Small:
+        """<a, M b> for all pairs of the atoms at these places."""
+        if len(self._parts) == 1:
+            return self._parts[0][0].gram(metric, which)
+        return np.stack([self.inner(metric, int(i))[which] for i in which])

@@ -1,0 +1,289 @@
+"""The contract of an atom set, and what can be built from any: scaling, union, symmetrisation, maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+from pursuit._arrays import Array, Small, Space, real_array
+from pursuit.atoms.frames import Atom
+
+
+class Atoms:
+    """A set of atoms A in H, known through one question: which atom has the smallest inner product with g?
+
+    The contract for a set of your own is the method `lmo`. The rest is what a set may know about itself; None means
+    that it does not.
+
+    >>> import numpy as np, pursuit as ps
+    >>> class Corners(ps.Atoms):                     # the vertices of [-1, 1]^n
+    ...     def lmo(self, g):
+    ...         return ps.Atom(-np.sign(g))
+    >>> ps.minimize(ps.LeastSquares([0.5, -2.0]), ps.conv(Corners())).x.round(6)
+    array([ 0.5, -1. ])
+    """
+
+    shape: tuple[int, ...] | None = None
+    """Shape of the atoms."""
+    space: Space | None = None
+    """Where the atoms live, for sets that are made of arrays."""
+    symmetric: bool = False
+    """Whether -a is an atom whenever a is."""
+    convex: bool = False
+    """Whether every point of the hull counts as an atom, as in a ball."""
+    size: int | None = None
+    """Number of atoms, for sets that can list them (`scores`, `atom`)."""
+    radius: float | None = None
+    """max ||a||, or an upper bound on it."""
+    diameter: float | None = None
+    """max ||a - b||, or an upper bound on it."""
+    width: float | None = None
+    """The minimal intrinsic directional width, or a lower bound on it."""
+
+    def lmo(self, g: Array) -> Atom:
+        """The linear minimisation oracle: an atom that minimises <g, a>. Ties go to the lowest index."""
+        raise NotImplementedError(f"{type(self).__name__} must define lmo(g).")
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        """Up to `several` atoms with small <g, a>, the answer of `lmo` first."""
+        return [self.lmo(g)]
+
+    def scores(self, g: Array) -> Small:
+        """<g, a> for every atom, in the order of the list."""
+        raise NotImplementedError(f"{type(self).__name__} cannot list its atoms.")
+
+    def atom(self, i: int) -> Atom:
+        """The i-th atom of the list."""
+        raise NotImplementedError(f"{type(self).__name__} cannot list its atoms.")
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        """This set's own atom with the source and sign of `a`, or None where sources do not name atoms."""
+        return None
+
+    def gauge(self, x: Array) -> float | None:
+        """The atomic norm inf{c >= 0 : x in c conv(A)}, where there is a closed form."""
+        return None
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        """A combination of atoms in the set's own coordinates (one entry per column or basis vector), or None."""
+        return None
+
+    def symmetrised(self) -> Atoms:
+        """A together with its negative, whose span is that of A and whose oracle answers for both signs."""
+        return self if self.symmetric else Symmetrised(self)
+
+    def through(self, M: Any) -> Atoms:
+        """The atoms M a, for a matrix, sparse matrix or LinearOperator M."""
+        return Mapped(self, M)
+
+    def __rmul__(self, c: float) -> Atoms:
+        return Scaled(self, c)
+
+    def __or__(self, other: Atoms) -> Atoms:
+        return Union(self, other)
+
+
+def times(c: float, value: float | None) -> float | None:
+    """c * value where known."""
+    return None if value is None else c * value
+
+
+class Scaled(Atoms):
+    """c * A."""
+
+    def __init__(self, base: Atoms, c: float) -> None:
+        if isinstance(c, bool) or not np.isscalar(c) or not math.isfinite(c) or c == 0:
+            raise ValueError(f"the factor of an atom set is {c!r}; give a finite number other than zero.")
+        self.base, self.c = base, float(c)
+        self.shape, self.space, self.symmetric = base.shape, base.space, base.symmetric
+        self.convex, self.size = base.convex, base.size
+        self.radius, self.diameter = times(abs(self.c), base.radius), times(abs(self.c), base.diameter)
+        self.width = times(abs(self.c), base.width)
+
+    def _sign(self, g: Array) -> Array:
+        return g if self.c > 0 else -g
+
+    def lmo(self, g: Array) -> Atom:
+        return as_atom(self.base.lmo(self._sign(g))).scaled(self.c)
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        return [as_atom(a).scaled(self.c) for a in self.base.best(self._sign(g), several)]
+
+    def scores(self, g: Array) -> Small:
+        return self.c * self.base.scores(g)
+
+    def atom(self, i: int) -> Atom:
+        return self.base.atom(i).scaled(self.c)
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        twin = self.base.rebuild(a if self.c > 0 else a.scaled(-1.0))
+        return None if twin is None else twin.scaled(self.c)
+
+    def gauge(self, x: Array) -> float | None:
+        return self.base.gauge(x / self.c)
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        return self.base.coefficients(sources, values)
+
+    def symmetrised(self) -> Atoms:
+        return self if self.symmetric else Scaled(self.base.symmetrised(), abs(self.c))
+
+    def __rmul__(self, c: float) -> Atoms:
+        return Scaled(self.base, c * self.c)
+
+    def __repr__(self) -> str:
+        return f"{self.c:g} * {self.base!r}"
+
+
+class Union(Atoms):
+    """A | B: the atoms of both. Sources become (0, source) and (1, source)."""
+
+    def __init__(self, first: Atoms, second: Atoms) -> None:
+        if None not in (first.shape, second.shape) and first.shape != second.shape:
+            raise ValueError(f"A | B joins atoms of shapes {first.shape} and {second.shape}; they must agree.")
+        self.parts = (first, second)
+        self.shape, self.space = first.shape or second.shape, first.space or second.space
+        self.symmetric = first.symmetric and second.symmetric
+        if first.size is not None and second.size is not None:
+            self.size = first.size + second.size
+
+        if first.radius is not None and second.radius is not None:
+            self.radius = max(first.radius, second.radius)
+            self.diameter = 2.0 * self.radius
+
+    @staticmethod
+    def _named(which: int, a: Atom) -> Atom:
+        named = as_atom(a).scaled(1.0)
+        named.source = None if named.source is None else (which, named.source)
+        return named
+
+    def lmo(self, g: Array) -> Atom:
+        return self.best(g, 1)[0]
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        space = Space.of(g)
+        found = [self._named(i, a) for i, part in enumerate(self.parts) for a in part.best(g, several)]
+        return sorted(found, key=lambda a: a.dot(space, g))[:several]
+
+    def scores(self, g: Array) -> Small:
+        return np.concatenate([part.scores(g) for part in self.parts])
+
+    def atom(self, i: int) -> Atom:
+        n = self.parts[0].size or 0
+        return self._named(0, self.parts[0].atom(i)) if i < n else self._named(1, self.parts[1].atom(i - n))
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        if not (isinstance(a.source, tuple) and len(a.source) == 2 and a.source[0] in (0, 1)):
+            return None
+        plain = a.scaled(1.0)
+        plain.source = a.source[1]
+        twin = self.parts[a.source[0]].rebuild(plain)
+        return None if twin is None else self._named(a.source[0], twin)
+
+    def symmetrised(self) -> Atoms:
+        return self if self.symmetric else Union(self.parts[0].symmetrised(), self.parts[1].symmetrised())
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        out = []
+        for which, part in enumerate(self.parts):
+            mine = [i for i, source in enumerate(sources) if source[0] == which]
+            out.append(part.coefficients([sources[i][1] for i in mine], values[mine]))
+        return None if any(o is None for o in out) else tuple(out)
+
+    def __repr__(self) -> str:
+        return f"{self.parts[0]!r} | {self.parts[1]!r}"
+
+
+class Symmetrised(Atoms):
+    """A with its negative: the oracle is asked for both signs and the better answer taken."""
+
+    symmetric = True
+
+    def __init__(self, base: Atoms) -> None:
+        self.base = base
+        self.shape, self.space, self.radius = base.shape, base.space, base.radius
+        self.diameter = times(2.0, base.radius)
+        self.size = None if base.size is None else 2 * base.size
+
+    def lmo(self, g: Array) -> Atom:
+        space = Space.of(g)
+        plus, minus = as_atom(self.base.lmo(g)), as_atom(self.base.lmo(-g)).scaled(-1.0)
+        return plus if plus.dot(space, g) <= minus.dot(space, g) else minus
+
+    def scores(self, g: Array) -> Small:
+        scores = self.base.scores(g)
+        return np.concatenate([scores, -scores])
+
+    def atom(self, i: int) -> Atom:
+        n = self.base.size or 0
+        return self.base.atom(i) if i < n else self.base.atom(i - n).scaled(-1.0)
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        twin = self.base.rebuild(a)
+        return twin if twin is None or twin.coef * a.coef > 0 else twin.scaled(-1.0)
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        return self.base.coefficients(sources, values)
+
+    def __repr__(self) -> str:
+        return f"Symmetrised({self.base!r})"
+
+
+class Mapped(Atoms):
+    """{M a : a in A}, without forming it: the oracle asks A for M'g and maps the one answer."""
+
+    def __init__(self, base: Atoms, M: Any) -> None:
+        shaped = sp.issparse(M) or isinstance(M, LinearOperator)
+        self.M = aslinearoperator(M) if shaped else real_array(M, "M")
+        if len(self.M.shape) != 2:
+            raise ValueError(f"M has shape {tuple(self.M.shape)}; give a matrix (rows, length of an atom).")
+        if base.shape is not None and math.prod(base.shape) != self.M.shape[1]:
+            raise ValueError(f"M has {self.M.shape[1]} columns, the atoms have {math.prod(base.shape)} entries.")
+        self.base, self.shape = base, (int(self.M.shape[0]),)
+        self.space = None if shaped else Space.of(self.M[:, 0])
+        self._inner = Space.default((1,)) if shaped else Space.of(self.M[0, :])
+        self._inner = replace(self._inner, shape=base.shape or (int(self.M.shape[1]),))
+        self.symmetric, self.convex, self.size = base.symmetric, base.convex, base.size
+
+    def _back(self, g: Array) -> Array:
+        return self._inner.xp.reshape(self.M.T @ g, self._inner.shape)
+
+    def _image(self, a: Atom) -> Atom:
+        a = as_atom(a)
+        return Atom(self.M @ self._inner.xp.reshape(a.dense(self._inner), (-1,)), a.source, a.coef)
+
+    def lmo(self, g: Array) -> Atom:
+        return self._image(self.base.lmo(self._back(g)))
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        return [self._image(a) for a in self.base.best(self._back(g), several)]
+
+    def scores(self, g: Array) -> Small:
+        return self.base.scores(self._back(g))
+
+    def atom(self, i: int) -> Atom:
+        return self._image(self.base.atom(i))
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        twin = self.base.rebuild(a)
+        return None if twin is None else self._image(twin)
+
+    def symmetrised(self) -> Atoms:
+        return self if self.symmetric else Mapped(self.base.symmetrised(), self.M)
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        return self.base.coefficients(sources, values)
+
+    def __repr__(self) -> str:
+        return f"{self.base!r}.through({self.M.shape[0]} x {self.M.shape[1]})"
+
+
+def as_atom(a: Any) -> Atom:
+    """An oracle's answer as an Atom; a bare array is an atom without a source."""
+    return a if isinstance(a, Atom) else Atom(a)

@@ -1,0 +1,242 @@
+"""Atoms, and frames of them: what the active set needs of a few atoms without ever making structured ones dense.
+
+An atom is a vector of H and its *source*, where it came from. A frame holds the active atoms of one kind and can
+synthesise (w -> sum_a w_a a), analyse (g -> all <g, a>), and give inner products in a metric. `Atom` and `DenseFrame`
+serve plain vectors; `SparseAtom` and `SparseFrame` serve basis vectors, sparse columns and anything with few nonzeros:
+100 atoms of `SignedBasis(10_000_000)` cost 100 indices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from pursuit._arrays import Array, Small, Space, host
+from pursuit.metrics import Diagonal, Metric
+
+Indices = np.ndarray[Any, np.dtype[np.intp]]
+
+
+class Atom:
+    """A vector of H with its source: vector = coef * (what the set calls `source`).
+
+    Parameters
+    ----------
+    vector : array of H's shape
+    source : anything, optional
+        Where the atom came from: a column number, a path, parameters. Hashable sources make atoms recognisable, so that
+        the same atom met twice is one entry of the active set; without one the vector itself is compared.
+    coef : float
+        The factor between the named thing and the vector: signs and scales end up here, and in `Result.coef`.
+    """
+
+    __slots__ = ("_vector", "coef", "source")
+
+    def __init__(self, vector: Array, source: Any = None, coef: float = 1.0) -> None:
+        self._vector = vector
+        self.source = source
+        self.coef = coef
+
+    @property
+    def vector(self) -> Array:
+        """The atom as an array of H."""
+        return self._vector
+
+    def dense(self, space: Space) -> Array:
+        """The atom as an array of the space."""
+        return self._vector
+
+    def dot(self, space: Space, g: Array) -> float:
+        """<g, atom>."""
+        return space.dot(g, self._vector)
+
+    def add_to(self, space: Space, x: Array, c: float) -> Array:
+        """x + c * atom, a new array."""
+        return x + c * self._vector
+
+    def scaled(self, c: float) -> Atom:
+        """c * atom."""
+        return Atom(c * self._vector, self.source, c * self.coef)
+
+    def norm(self, space: Space) -> float:
+        return space.norm(self._vector)
+
+    def fits(self, space: Space) -> str | None:
+        """Why this atom is no vector of the space, or None."""
+        v = self._vector
+        if tuple(v.shape) != space.shape:
+            return f"shape {tuple(v.shape)} where f lives on {space.shape}"
+        return None if v.dtype == space.dtype else f"dtype {v.dtype} where f lives on {space.dtype}"
+
+    def key(self, signless: bool) -> Hashable:
+        """What identifies the atom; `signless`: the same for an atom and its negative."""
+        if self.source is not None:
+            try:
+                hash(self.source)
+            except TypeError:
+                pass
+            else:
+                return (self.source, abs(self.coef) if signless else self.coef)
+        data = host(self.vector).ravel() + 0.0  # -0.0 is 0.0
+        if signless and data[np.flatnonzero(data)[:1]].sum() < 0:
+            data = 0.0 - data
+        return hashlib.blake2b(data.tobytes(), digest_size=16).digest()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(source={self.source!r}, coef={self.coef:g})"
+
+
+class SparseAtom(Atom):
+    """An atom with few nonzeros: values at flat positions of an array of the given shape."""
+
+    __slots__ = ("positions", "shape", "values")
+
+    def __init__(self, positions: Any, values: Any, shape: tuple[int, ...], source: Any, coef: float = 1.0) -> None:
+        super().__init__(None, source, coef)
+        self.positions: Indices = np.asarray(positions, dtype=np.intp)
+        self.values: Small = np.asarray(values, dtype=np.float64)
+        self.shape = shape
+
+    @property
+    def vector(self) -> Array:
+        return self.dense(Space.default(self.shape))
+
+    def dense(self, space: Space) -> Array:
+        return space.scatter(self.positions, self.values)
+
+    def dot(self, space: Space, g: Array) -> float:
+        return float(space.gather(g, self.positions) @ self.values)
+
+    def add_to(self, space: Space, x: Array, c: float) -> Array:
+        if not space.numpy:
+            return x + c * self.dense(space)
+        y = x.copy()
+        np.add.at(y.reshape(-1), self.positions, c * self.values)
+        return y
+
+    def scaled(self, c: float) -> SparseAtom:
+        return SparseAtom(self.positions, c * self.values, self.shape, self.source, c * self.coef)
+
+    def norm(self, space: Space) -> float:
+        return float(np.linalg.norm(self.values))
+
+    def fits(self, space: Space) -> str | None:
+        return None if self.shape == space.shape else f"shape {self.shape} where f lives on {space.shape}"
+
+
+class DenseFrame:
+    """Atoms as the rows of one matrix on the user's device."""
+
+    kind: ClassVar[type[Atom]] = Atom
+
+    def __init__(self, space: Space) -> None:
+        self.space, self.k = space, 0
+        self._rows = self._empty(8)
+
+    def _empty(self, capacity: int) -> Array:
+        return self.space.xp.zeros((capacity, self.space.size), dtype=self.space.dtype, device=self.space.device)
+
+    @property
+    def rows(self) -> Array:
+        return self._rows[: self.k, :]
+
+    def append(self, atom: Atom) -> None:
+        if self.k == self._rows.shape[0]:
+            grown = self._empty(2 * self.k)
+            grown[: self.k, :] = self._rows
+            self._rows = grown
+        self._rows[self.k, :] = self.space.xp.reshape(atom.dense(self.space), (-1,))
+        self.k += 1
+
+    def keep(self, which: Indices) -> None:
+        """Drop all atoms but these, given in increasing order."""
+        for new, old in enumerate(which):
+            if new != old:
+                self._rows[new, :] = self._rows[int(old), :]
+        self.k = len(which)
+
+    def analyze(self, g: Array) -> Small:
+        return host(self.rows @ self.space.xp.reshape(g, (-1,)))
+
+    def synthesize(self, w: Small) -> Array:
+        return self.space.xp.reshape(self.space.put(w) @ self.rows, self.space.shape)
+
+    def inner(self, metric: Metric, atom: Atom) -> Small:
+        """<a, M atom> for every atom a of the frame."""
+        return self.analyze(metric(atom.dense(self.space)))
+
+    def gram(self, metric: Metric, which: Indices) -> Small:
+        """<a, M b> for all pairs of the atoms at these places."""
+        xp = self.space.xp
+        rows = xp.take(self.rows, xp.asarray(which, device=self.space.device), axis=0)
+        return host(xp.matmul(rows, xp.permute_dims(metric.batch(rows), (1, 0))))
+
+
+class SparseFrame:
+    """Atoms as the columns of one sparse matrix, kept as positions and values on the host."""
+
+    kind: ClassVar[type[Atom]] = SparseAtom
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._atoms: list[SparseAtom] = []
+        self._pack()
+
+    def _pack(self) -> None:
+        none: list[Any] = [np.empty(0)]
+        self._positions = np.concatenate([a.positions for a in self._atoms] or none).astype(np.intp)
+        self._values = np.concatenate([a.values for a in self._atoms] or none)
+        self._counts = np.array([len(a.positions) for a in self._atoms], dtype=np.intp)
+        self._starts = np.cumsum(self._counts) - self._counts
+
+    def append(self, atom: SparseAtom) -> None:
+        self._starts = np.append(self._starts, len(self._positions))
+        self._counts = np.append(self._counts, len(atom.positions))
+        self._positions = np.concatenate([self._positions, atom.positions])
+        self._values = np.concatenate([self._values, atom.values])
+        self._atoms.append(atom)
+
+    def keep(self, which: Indices) -> None:
+        self._atoms = [self._atoms[i] for i in which]
+        self._pack()
+
+    def analyze(self, g: Array) -> Small:
+        return self._sums(self.space.gather(g, self._positions) * self._values)
+
+    def _sums(self, products: Small) -> Small:
+        return np.add.reduceat(products, self._starts) if len(self._starts) else np.empty(0)
+
+    def synthesize(self, w: Small) -> Array:
+        return self.space.scatter(self._positions, self._values * np.repeat(w, self._counts))
+
+    def inner(self, metric: Metric, atom: Atom) -> Small:
+        if not (isinstance(atom, SparseAtom) and isinstance(metric, Diagonal)):
+            return self.analyze(metric(atom.dense(self.space)))
+        values = self._weigh(metric, atom.positions, atom.values)
+        order = np.argsort(atom.positions, kind="stable")
+        places = atom.positions[order]
+        at = np.minimum(np.searchsorted(places, self._positions), len(places) - 1)
+        hits = np.where(places[at] == self._positions, values[order][at], 0.0)
+        return self._sums(hits * self._values)
+
+    def _weigh(self, metric: Diagonal, positions: Indices, values: Small) -> Small:
+        h = metric.h
+        return values * (h if isinstance(h, float) else self.space.gather(h, positions))
+
+    def gram(self, metric: Metric, which: Indices) -> Small:
+        if not isinstance(metric, Diagonal):
+            return np.stack([self.inner(metric, self._atoms[i])[which] for i in which])
+        rows = np.unique(self._positions, return_inverse=True)[1]
+        pointers = np.append(self._starts, len(self._positions))
+        plain = sp.csc_array((self._values, rows, pointers))
+        weighed = sp.csc_array((self._weigh(metric, self._positions, self._values), rows, pointers))
+        return np.asarray((plain[:, which].T @ weighed[:, which]).todense())
+
+
+Frame = DenseFrame | SparseFrame
+FRAMES: Sequence[type[Frame]] = (SparseFrame, DenseFrame)
+"""Kinds of frames, most structured first; the active set opens the first whose kind of atom fits."""

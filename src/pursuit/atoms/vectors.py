@@ -1,0 +1,348 @@
+"""Sets of vectors: dictionaries, basis vectors, boxes and balls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from pursuit._arrays import Array, Small, Space, host, real_array
+from pursuit.atoms.base import Atoms
+from pursuit.atoms.frames import Atom, Indices, SparseAtom
+
+
+class _Listed(Atoms):
+    """n vectors b_j, taken as they are or, if `symmetric`, with both signs: atoms b_0, ..., b_{n-1}, -b_0, ..."""
+
+    n: int
+
+    def correlations(self, g: Array) -> Array:
+        """<g, b_j> for all j, on g's device."""
+        raise NotImplementedError
+
+    def column(self, j: int, sign: float) -> Atom:
+        """sign * b_j."""
+        raise NotImplementedError
+
+    def _rank(self, g: Array) -> tuple[Array, Array]:
+        """The correlations c, and the numbers whose largest entries belong to the best atoms."""
+        c = self.correlations(g)
+        return c, abs(c) if self.symmetric else -c
+
+    def _signed(self, c: Array, j: int) -> Atom:
+        return self.column(j, -1.0 if self.symmetric and float(c[j]) > 0 else 1.0)
+
+    def lmo(self, g: Array) -> Atom:
+        c, merit = self._rank(g)
+        return self._signed(c, int(merit.argmax()) if isinstance(merit, np.ndarray) else _argmax(merit))
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        if several == 1:
+            return [self.lmo(g)]
+        c, merit = self._rank(g)
+        return [self._signed(c, int(j)) for j in _largest(host(merit), several)]
+
+    def scores(self, g: Array) -> Small:
+        c = host(self.correlations(g))
+        return np.concatenate([c, -c]) if self.symmetric else c
+
+    def atom(self, i: int) -> Atom:
+        return self.column(i % self.n, 1.0 if i < self.n else -1.0)
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        if isinstance(a.source, int | np.integer) and 0 <= a.source < self.n:
+            return self.column(int(a.source), -1.0 if self.symmetric and a.coef < 0 else 1.0)
+        return None
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        out = np.zeros(self.n)
+        np.add.at(out, np.asarray(sources, dtype=np.intp), values)
+        return out
+
+
+def _argmax(merit: Array) -> int:
+    """The first index of the maximum, for libraries whose argmax promises no order."""
+    xp = Space.of(merit).xp
+    return int(xp.argmax(xp.astype(merit == xp.max(merit), xp.int32)))
+
+
+def _largest(merit: Small, several: int) -> Indices:
+    """Indices of the largest entries, best first, ties by index."""
+    nominees = np.arange(len(merit))
+    if several < len(merit):
+        bar = np.partition(merit, len(merit) - several)[len(merit) - several]
+        nominees = np.flatnonzero(merit >= bar)
+    return nominees[np.argsort(-merit[nominees], kind="stable")][:several]
+
+
+class Dictionary(_Listed):
+    r"""The columns of D, in their order: sparse regression and coding, "the basis seen through D".
+
+    Parameters
+    ----------
+    D : (..., n) array, sparse matrix or LinearOperator
+        Column j is the atom :math:`D_{\cdot j}`; leading axes are the shape of H. Arrays stay where they are: nothing is
+        copied.
+    signed : bool
+        Whether :math:`-D_{\cdot j}` are atoms too; `conv(t * Dictionary(D, signed=True))` is the image of the L1 ball of
+        radius t. `lin` does not need it.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> A = ps.Dictionary(np.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> A.lmo(np.array([-1.0, 1.0]))
+    Atom(source=0, coef=1)
+    """
+
+    def __init__(self, D: Any, signed: bool = False) -> None:
+        self.D: Any
+        self._operator = isinstance(D, LinearOperator)
+        self._sparse = sp.issparse(D)
+        if self._sparse:
+            self.D = sp.csc_array(D).astype(np.float64, copy=False)
+            self.D.sum_duplicates()
+        else:
+            self.D = D if self._operator else real_array_shape(D)
+        if len(self.D.shape) < 2:
+            raise ValueError(f"D has shape {tuple(self.D.shape)}; give a matrix whose columns are the atoms.")
+        self.shape, self.n = tuple(map(int, self.D.shape[:-1])), int(self.D.shape[-1])
+        if self.n == 0 or math.prod(self.shape) == 0:
+            raise ValueError(f"D has shape {tuple(self.D.shape)}; a set of atoms must not be empty.")
+        self.symmetric = bool(signed)
+        self.size = 2 * self.n if signed else self.n
+        if self._operator:
+            return
+        if not self._sparse:
+            self.space = Space.of(self.D[..., 0])
+            self._matrix = self.D if self.D.ndim == 2 else self.space.xp.reshape(self.D, (-1, self.n))
+        norms = self._norms()
+        if not norms.all():
+            j = int(np.argmin(norms))
+            raise ValueError(f"column {j} of D is zero; a zero atom has no direction, so remove it.")
+        self.radius = float(norms.max())
+        self.diameter = 2.0 * self.radius
+
+    def _norms(self) -> Small:
+        """Norms of the columns, finding NaN and infinity in the same pass over D."""
+        with np.errstate(all="ignore"):
+            if self._sparse:
+                squares = np.asarray(self.D.multiply(self.D).sum(axis=0)).ravel()
+            elif isinstance(self._matrix, np.ndarray):
+                squares = np.einsum("ij,ij->j", self._matrix, self._matrix).astype(np.float64)
+            else:
+                squares = host(Space.of(self._matrix).xp.sum(self._matrix * self._matrix, axis=0))
+            norms = np.sqrt(squares)
+        for j in np.flatnonzero(~((squares > 1e-280) & (squares < 1e280))):  # NaN, or squares out of range
+            column = self.D[:, [int(j)]].toarray() if self._sparse else self._matrix[:, int(j)]
+            norms[j] = Space.of(column).norm(real_array(column, f"column {j} of D"))
+        return norms
+
+    def correlations(self, g: Array) -> Array:
+        if self._operator:
+            return self.D.rmatvec(g)
+        return self.D.T @ g if self._sparse else self._matrix.T @ g.reshape((-1,))
+
+    def column(self, j: int, sign: float) -> Atom:
+        if self._sparse:
+            start, stop = self.D.indptr[j], self.D.indptr[j + 1]
+            return SparseAtom(self.D.indices[start:stop], sign * self.D.data[start:stop], (self.D.shape[0],), j, sign)
+        if self._operator:
+            basis = np.zeros(self.n)
+            basis[j] = sign
+            return Atom(self.D.matvec(basis), j, sign)
+        return Atom(self.D[..., j] if sign > 0 else -self.D[..., j], j, sign)
+
+    def symmetrised(self) -> Atoms:
+        if self.symmetric:
+            return self
+        other: Dictionary = object.__new__(Dictionary)
+        other.__dict__.update(self.__dict__, symmetric=True, size=2 * self.n)
+        return other
+
+    def __repr__(self) -> str:
+        sizes = " x ".join(map(str, self.D.shape))
+        return f"Dictionary({sizes}{', signed=True' if self.symmetric else ''})"
+
+
+def real_array_shape(D: Any) -> Array:
+    """D as a floating array; its entries are checked later, together with the norms."""
+    if isinstance(D, np.ndarray) and D.dtype.kind == "f":
+        return D
+    return real_array(D, "D")
+
+
+class _Basis(_Listed):
+    """Basis vectors of R^n, kept as indices."""
+
+    def __init__(self, n: int) -> None:
+        self.n = check_dimension(n)
+        self.shape = (self.n,)
+        self.size = 2 * self.n if self.symmetric else self.n
+
+    def correlations(self, g: Array) -> Array:
+        return g.reshape((-1,))
+
+    def column(self, j: int, sign: float) -> Atom:
+        return SparseAtom([j], [sign], (self.n,), j, sign)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n})"
+
+
+def check_dimension(n: int) -> int:
+    """A dimension, checked."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n is {n!r}; give the dimension as an integer of at least 1.")
+    return int(n)
+
+
+class SignedBasis(_Basis):
+    r"""The signed basis vectors :math:`\pm e_i` of R^n; their hull is the L1 ball.
+
+    `SignedBasis(n).through(X)` is `Dictionary(X, signed=True)`.
+
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([3.0, 0.0, -1.0]), ps.conv(2 * ps.SignedBasis(3)))
+    >>> r.x
+    array([2., 0., 0.])
+    """
+
+    symmetric = True
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
+        self.radius, self.diameter, self.width = 1.0, 2.0, 1.0 / math.sqrt(self.n)
+
+    def gauge(self, x: Array) -> float:
+        return float(Space.of(x).xp.sum(abs(x)))
+
+    def through(self, M: Any) -> Atoms:
+        return Dictionary(M, signed=True)
+
+
+class Simplex(_Basis):
+    r"""The basis vectors :math:`e_i` of R^n; their hull is the probability simplex.
+
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([0.6, 0.5, -1.0]), ps.conv(ps.Simplex(3)))
+    >>> r.x.round(6)
+    array([0.55, 0.45, 0.  ])
+    """
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
+        self.radius, self.diameter = 1.0, math.sqrt(2.0) if self.n > 1 else 0.0
+        self.width = -1.0 / math.sqrt(self.n)
+
+    def gauge(self, x: Array) -> float:
+        xp = Space.of(x).xp
+        return float(xp.sum(x)) if bool(xp.all(x >= 0)) else math.inf
+
+    def symmetrised(self) -> Atoms:
+        return SignedBasis(self.n)
+
+    def through(self, M: Any) -> Atoms:
+        return Dictionary(M)
+
+
+class Box(Atoms):
+    r"""The box :math:`\{x : l_i \le x_i \le u_i\}`; the oracle names corners.
+
+    Parameters
+    ----------
+    lower, upper : arrays of one shape
+        Bounds, finite, with lower <= upper.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> ps.Box([0, 0], [1, 2]).lmo(np.array([1.0, -1.0])).vector
+    array([0., 2.])
+    """
+
+    convex = True
+
+    def __init__(self, lower: Any, upper: Any) -> None:
+        self.lower, self.upper = real_array(lower, "lower"), real_array(upper, "upper")
+        if self.lower.shape != self.upper.shape:
+            shapes = f"{tuple(self.lower.shape)} and {tuple(self.upper.shape)}"
+            raise ValueError(f"lower and upper have shapes {shapes}; give one bound of each per entry.")
+        if self.lower.size == 0:
+            raise ValueError("lower is empty; a set of atoms must not be empty.")
+        if not bool((self.lower <= self.upper).all()):
+            raise ValueError("lower exceeds upper somewhere; the box is empty.")
+        self.space = Space.of(self.lower)
+        self.shape = self.space.shape
+        xp = self.space.xp
+        largest = xp.where(abs(self.lower) > abs(self.upper), abs(self.lower), abs(self.upper))
+        self.radius, self.diameter = self.space.norm(largest), self.space.norm(self.upper - self.lower)
+        self.symmetric = bool((self.lower == -self.upper).all())
+        self.width = self._width()
+
+    def _width(self) -> float:
+        xp = self.space.xp  # type: ignore[union-attr]
+        if bool(((self.lower < 0) & (self.upper > 0)).all()):  # the nearest facet
+            return min(float(xp.min(self.upper)), -float(xp.max(self.lower)))
+        outside = xp.clip(self.space.zeros(), self.lower, self.upper)  # type: ignore[union-attr]
+        return -self.space.norm(outside)  # type: ignore[union-attr]
+
+    def lmo(self, g: Array) -> Atom:
+        return Atom(Space.of(g).xp.where(g > 0, self.lower, self.upper))
+
+    def gauge(self, x: Array) -> float:
+        if self.width is None or self.width <= 0:
+            return math.nan  # no closed form where 0 is not inside
+        xp = Space.of(x).xp
+        return max(0.0, float(xp.max(x / self.upper)), float(xp.max(x / self.lower)))
+
+    def __repr__(self) -> str:
+        return f"Box({'x'.join(map(str, self.shape or ()))})"
+
+
+class Ball(Atoms):
+    r"""The unit ball of the norm :math:`\|x\|_p` in R^n, for p from 1 to infinity.
+
+    The oracle is the duality map of the conjugate norm q: :math:`-\operatorname{sign}(g)|g|^{q-1}/\|g\|_q^{q-1}`.
+
+    >>> import pursuit as ps
+    >>> ps.Ball(2, 2).lmo(np.array([3.0, -4.0])).vector
+    array([-0.6,  0.8])
+    """
+
+    symmetric = True
+    convex = True
+
+    def __init__(self, n: int, p: float) -> None:
+        if not p >= 1:
+            raise ValueError(f"p is {p}; a ball is convex for p from 1 to infinity only.")
+        self.n, self.p, self.shape = check_dimension(n), float(p), (int(n),)
+        shift = 0.5 - 1.0 / self.p
+        self.radius = float(self.n) ** max(0.0, shift)
+        self.diameter, self.width = 2.0 * self.radius, float(self.n) ** min(0.0, shift)
+
+    def lmo(self, g: Array) -> Atom:
+        xp = Space.of(g).xp
+        size = abs(g)
+        largest = float(xp.max(size))
+        if self.p == 1.0 or largest == 0.0:
+            return SignedBasis(self.n).lmo(g)
+        if math.isinf(self.p):
+            return Atom(xp.where(g > 0, -xp.ones_like(g), xp.ones_like(g)))
+        power = (size / largest) ** (1.0 / (self.p - 1.0))  # |g|^(q-1), q - 1 = 1/(p-1)
+        norm = float(xp.sum(power**self.p)) ** (1.0 / self.p)
+        return Atom(-xp.sign(g) * power / norm)
+
+    def gauge(self, x: Array) -> float:
+        xp = Space.of(x).xp
+        largest = float(xp.max(abs(x)))
+        if math.isinf(self.p) or largest == 0.0:
+            return largest
+        return largest * float(xp.sum((abs(x) / largest) ** self.p)) ** (1.0 / self.p)
+
+    def __repr__(self) -> str:
+        return f"Ball({self.n}, {self.p:g})"

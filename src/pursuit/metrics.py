@@ -1,0 +1,76 @@
+"""Positive semidefinite maps of H: Hessians of objectives and the metrics of norm-corrective updates are the same thing.
+
+A metric turns v into Mv and gives Gram matrices <a, M b> of atoms. `Diagonal` covers the identity, weights and every
+loss that is a sum over the entries of x; `Operator` covers everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, real_array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagonal:
+    """v -> h * v entrywise; a number h stands for h times the identity."""
+
+    h: Any = 1.0
+
+    def __call__(self, v: Array) -> Array:
+        return v if isinstance(self.h, float) and self.h == 1.0 else self.h * v
+
+    def batch(self, rows: Array) -> Array:
+        """The map on each row of a matrix of flattened vectors."""
+        if isinstance(self.h, float):
+            return self(rows)
+        return rows * self.h.reshape((1, -1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """v -> apply(v), for any linear, symmetric, positive semidefinite map; shape is that of the vectors."""
+
+    apply: Callable[[Array], Array]
+    shape: tuple[int, ...]
+
+    def __call__(self, v: Array) -> Array:
+        return self.apply(v)
+
+    def batch(self, rows: Array) -> Array:
+        """The map on each row of a matrix of flattened vectors."""
+        out = rows * 0
+        for i in range(rows.shape[0]):
+            out[i, :] = self.apply(rows[i, :].reshape(self.shape)).reshape((-1,))
+        return out
+
+
+Metric = Diagonal | Operator
+
+
+def as_metric(metric: Any) -> Metric:
+    """A metric from a number, a positive diagonal, or a positive definite matrix.
+
+    >>> as_metric(None).h, as_metric(2).h
+    (1.0, 2.0)
+    """
+    if metric is None:
+        return Diagonal()
+    if isinstance(metric, Diagonal | Operator):
+        return metric
+    if np.isscalar(metric):
+        if not 0 < float(metric) < np.inf:  # type: ignore[arg-type]
+            raise ValueError(f"metric is {metric}; give a positive number, a positive diagonal or a matrix.")
+        return Diagonal(float(metric))  # type: ignore[arg-type]
+    m = real_array(metric, "metric")
+    if m.ndim == 1:
+        if not bool((m > 0).all()):
+            raise ValueError("metric has an entry that is not positive; a diagonal metric must be positive everywhere.")
+        return Diagonal(m)
+    if m.ndim != 2 or m.shape[0] != m.shape[1]:
+        raise ValueError(f"metric has shape {tuple(m.shape)}; give a diagonal (n,) or a square matrix (n, n).")
+    return Operator(lambda v: m @ v, (m.shape[0],))

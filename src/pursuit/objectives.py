@@ -1,0 +1,367 @@
+"""What to minimise: smooth convex functions on H, each with what it knows about itself.
+
+The contract for an objective of your own is one method, `value_and_grad(x)`. Everything else sharpens the answer: `L`
+and `mu` (smoothness and strong convexity in the norm of H), `infimum` (a lower bound on f over all of H, a certificate
+for free), `hessian(x)` (exact line searches and Newton corrections), `space` (where vectors live).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from pursuit._arrays import Array, Space, real_array
+from pursuit.metrics import Diagonal, Metric, Operator
+
+
+class Objective:
+    """A smooth convex function on H. Subclass it and write `value_and_grad`.
+
+    >>> import numpy as np, pursuit as ps
+    >>> class Quartic(ps.Objective):
+    ...     def value_and_grad(self, x):
+    ...         return float(np.sum(x**4)) / 4, x**3
+    >>> ps.minimize(Quartic(), ps.conv(ps.Simplex(2))).x.round(3)
+    array([0.5, 0.5])
+    """
+
+    L: float | None = None
+    """Smoothness: f(y) <= f(x) + <grad f(x), y-x> + L/2 ||y-x||^2; None where infinite or unknown."""
+    mu: float = 0.0
+    """Strong convexity: the same with >= and mu; 0 where there is none or it is unknown."""
+    infimum: float = -math.inf
+    """A lower bound on f over all of H."""
+    quadratic: bool = False
+    """Whether the Hessian is constant."""
+    space: Space | None = None
+    """H, where the objective fixes it."""
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        """f(x) and the gradient at x, a new array of x's shape."""
+        raise NotImplementedError(f"{type(self).__name__} must define value_and_grad(x).")
+
+    def value(self, x: Array) -> float:
+        """f(x)."""
+        return self.value_and_grad(x)[0]
+
+    def hessian(self, x: Array) -> Metric | None:
+        """The second derivative at x as a linear map, or None where it is not known."""
+        return None
+
+
+def _total(xp: Any, a: Array) -> float:
+    return float(xp.sum(a, dtype=xp.float64))
+
+
+class _Entrywise(Objective):
+    """f(x) = sum_i phi_i(x_i), with data y of x's shape."""
+
+    space: Space
+
+    def __init__(self, y: Any) -> None:
+        self.y = real_array(y, "y")
+        if self.y.size == 0:
+            raise ValueError("y is empty; give at least one observation.")
+        self.space = Space.of(self.y)
+
+
+class LeastSquares(_Entrywise):
+    r"""Half the squared distance to y: :math:`f(x) = \frac12 \sum_i s_i (x_i - y_i)^2`.
+
+    Without weights L = mu = 1, so a norm-corrective update is an exact one: matching pursuit and OMP.
+
+    Parameters
+    ----------
+    y : array
+        The target; its shape is that of H.
+    weights : positive array of y's shape or a positive number, optional
+        The :math:`s_i`.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> ps.LeastSquares([3.0, 4.0]).value_and_grad(np.zeros(2))
+    (12.5, array([-3., -4.]))
+    """
+
+    quadratic = True
+    infimum = 0.0
+
+    def __init__(self, y: Any, weights: Any = None) -> None:
+        super().__init__(y)
+        s: Any = 1.0
+        if weights is not None:
+            s = real_array(weights, "weights")
+            if s.ndim == 0:
+                s = float(s)
+            elif s.shape != self.y.shape:
+                raise ValueError(f"weights have shape {tuple(s.shape)}, y has {tuple(self.y.shape)}; give one per entry.")
+            if not bool(np.all(s > 0) if isinstance(s, float) else (s > 0).all()):
+                raise ValueError("weights must be positive; leave out entries of weight zero instead.")
+        self.metric = Diagonal(s)
+        self.L = s if isinstance(s, float) else float(s.max())
+        self.mu = s if isinstance(s, float) else float(s.min())
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        r = x - self.y
+        grad = self.metric(r)
+        return 0.5 * self.space.dot(r, grad), grad
+
+    def hessian(self, x: Array) -> Metric:
+        return self.metric
+
+
+class Quadratic(Objective):
+    r"""A convex quadratic :math:`f(x) = \frac12\langle x, Hx\rangle + \langle c, x\rangle`.
+
+    Parameters
+    ----------
+    H : (n, n) array, sparse matrix or LinearOperator
+        Symmetric and positive semidefinite.
+    c : (n,) array, optional
+        Zero if left out.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f = ps.Quadratic(np.diag([1.0, 4.0]), [-1.0, 0.0])
+    >>> f.L, f.mu, f.value(np.array([1.0, 0.0]))
+    (4.0, 1.0, -0.5)
+    """
+
+    quadratic = True
+    space: Space
+
+    def __init__(self, H: Any, c: Any = None) -> None:
+        dense = not (sp.issparse(H) or isinstance(H, LinearOperator))
+        self.H = real_array(H, "H") if dense else H
+        if self.H.ndim != 2 or self.H.shape[0] != self.H.shape[1]:
+            raise ValueError(f"H has shape {tuple(self.H.shape)}; give a square matrix.")
+        n = int(self.H.shape[0])
+        self.space = Space.of(self.H[:, 0]) if dense else Space.default((n,))
+        self.c = self.space.zeros() if c is None else real_array(c, "c")
+        if tuple(self.c.shape) != (n,):
+            raise ValueError(f"c has shape {tuple(self.c.shape)}, H has {tuple(self.H.shape)}; give c of length {n}.")
+        if dense:
+            self._measure()
+
+    def _measure(self) -> None:
+        """L and mu from the spectrum; H must be symmetric and have no negative eigenvalue beyond rounding."""
+        xp, noise = self.space.xp, 1e2 * self.space.eps
+        if float(xp.max(xp.abs(self.H - self.H.T))) > noise * float(xp.max(xp.abs(self.H))):
+            raise ValueError("H is not symmetric; give (H + H.T) / 2, which defines the same function.")
+        spectrum = xp.linalg.eigvalsh(self.H)
+        smallest, largest = float(spectrum[0]), float(spectrum[-1])
+        if smallest < -noise * self.H.shape[0] * abs(largest):
+            raise ValueError(f"H has the eigenvalue {smallest:.3g}; a convex quadratic needs H >= 0.")
+        self.L = largest if largest > 0 else None
+        self.mu = smallest if smallest > noise * largest else 0.0
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        Hx = self.H @ x
+        return 0.5 * self.space.dot(x, Hx) + self.space.dot(self.c, x), Hx + self.c
+
+    def hessian(self, x: Array) -> Metric:
+        return Operator(lambda v: self.H @ v, (int(self.H.shape[0]),))
+
+
+class Huber(_Entrywise):
+    r"""Least squares that is linear beyond `width`: :math:`f(x)=\sum_i h(x_i-y_i)` with
+    :math:`h(r) = r^2/2` for :math:`|r|\le w` and :math:`w|r| - w^2/2` beyond. L = 1.
+
+    >>> import pursuit as ps
+    >>> ps.Huber([0.0], width=1.0).value_and_grad(np.array([3.0]))
+    (2.5, array([1.]))
+    """
+
+    L = 1.0
+    infimum = 0.0
+
+    def __init__(self, y: Any, width: float) -> None:
+        super().__init__(y)
+        if not 0 < width < math.inf:
+            raise ValueError(f"width is {width}; give the positive residual beyond which the loss is linear.")
+        self.width = float(width)
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        r = x - self.y
+        grad = self.space.xp.clip(r, -self.width, self.width)
+        return self.space.dot(grad, r) - 0.5 * self.space.dot(grad, grad), grad
+
+    def hessian(self, x: Array) -> Metric:
+        xp = self.space.xp
+        return Diagonal(xp.astype(xp.abs(x - self.y) <= self.width, self.space.dtype))
+
+
+class Logistic(_Entrywise):
+    r"""Logistic loss of labels y in {-1, 1}: :math:`f(x) = \sum_i \log(1 + e^{-y_i x_i})`. L = 1/4.
+
+    Labels may be -1 and 1, 0 and 1, or booleans; both classes must be there.
+
+    >>> import pursuit as ps
+    >>> f = ps.Logistic([0, 1])
+    >>> round(f.value(np.zeros(2)), 4), f.value(np.array([1e3, 1e3]))
+    (1.3863, 1000.0)
+    """
+
+    L = 0.25
+    infimum = 0.0
+
+    def __init__(self, y: Any) -> None:
+        super().__init__(y)
+        xp = self.space.xp
+        low, high = float(xp.min(self.y)), float(xp.max(self.y))
+        if low == high:
+            raise ValueError(f"y holds the single class {low:g}; logistic regression needs two.")
+        if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not bool(xp.all((self.y == low) | (self.y == high))):
+            raise ValueError(f"y holds labels from {low:g} to {high:g}; give -1 and 1, 0 and 1, or booleans.")
+        self.y = self.y if low == -1.0 else 2.0 * self.y - 1.0
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        xp = self.space.xp
+        margin = self.y * x
+        decay = xp.exp(-xp.abs(margin))
+        value = _total(xp, xp.log1p(decay)) - _total(xp, xp.where(margin < 0, margin, 0.0 * margin))
+        wrong = xp.where(margin < 0, 1.0 / (1.0 + decay), decay / (1.0 + decay))  # P(the other label)
+        return value, -self.y * wrong
+
+    def hessian(self, x: Array) -> Metric:
+        xp = self.space.xp
+        decay = xp.exp(-xp.abs(x))
+        return Diagonal(decay / ((1.0 + decay) * (1.0 + decay)))
+
+
+class Poisson(_Entrywise):
+    r"""Poisson loss with log link: :math:`f(x) = \sum_i e^{x_i} - y_i x_i`, for counts :math:`y_i\ge 0`.
+
+    Convex, but smooth only on bounded sets: L is None and updates that need it backtrack.
+
+    >>> import pursuit as ps
+    >>> f = ps.Poisson([0, 2])
+    >>> f.value_and_grad(np.zeros(2)), round(f.infimum, 4)
+    ((2.0, array([ 1., -1.])), 0.6137)
+    """
+
+    def __init__(self, y: Any) -> None:
+        super().__init__(y)
+        xp = self.space.xp
+        if not bool(xp.all(self.y >= 0)):
+            raise ValueError("y holds a negative count; Poisson needs y >= 0.")
+        safe = xp.where(self.y > 0, self.y, xp.ones_like(self.y))
+        self.infimum = _total(xp, self.y) - _total(xp, self.y * xp.log(safe))
+        # Beyond the range of the dtype the rate is held at its largest finite power: the value becomes huge, not NaN.
+        self._ceiling = 0.98 * math.log(float(xp.finfo(self.y.dtype).max))
+
+    def _rate(self, x: Array) -> Array:
+        xp = self.space.xp
+        return xp.exp(xp.clip(x, -math.inf, self._ceiling))
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        rate = self._rate(x)
+        return _total(self.space.xp, rate) - self.space.dot(self.y, x), rate - self.y
+
+    def hessian(self, x: Array) -> Metric:
+        return Diagonal(self._rate(x))
+
+
+class Multinomial(Objective):
+    r"""Softmax loss: :math:`f(x) = \sum_i \log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle` on matrices x of n rows and K
+    columns, one score per class. L = 1/2.
+
+    Parameters
+    ----------
+    y : (n,) integer labels 0..K-1, or (n, K) one-hot rows (or probabilities that sum to 1)
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> round(ps.Multinomial([0, 1, 2]).value(np.zeros((3, 3))), 4)
+    3.2958
+    """
+
+    L = 0.5
+    infimum = 0.0
+    space: Space
+
+    def __init__(self, y: Any) -> None:
+        y = real_array(y, "y")
+        if y.ndim == 1:
+            labels = np.asarray([int(v) for v in y])
+            if not (labels == np.asarray([float(v) for v in y])).all() or labels.min() < 0:
+                raise ValueError("y holds labels that are not 0, 1, 2, ...; encode the classes as integers from 0.")
+            if len(set(labels)) < 2:
+                raise ValueError(f"y holds the single class {labels[0]}; a multinomial model needs two or more.")
+            space = Space.of(y)
+            one_hot = np.eye(labels.max() + 1)[labels]
+            y = space.xp.asarray(one_hot, dtype=space.dtype, device=space.device)
+        xp = Space.of(y).xp
+        if y.ndim != 2 or y.shape[1] < 2:
+            raise ValueError(f"y has shape {tuple(y.shape)}; give (n,) labels or (n, K) one-hot rows with K >= 2.")
+        if not bool(xp.all(y >= 0)) or float(xp.max(xp.abs(xp.sum(y, axis=1) - 1.0))) > 1e-5:
+            raise ValueError("y has a row that is not a probability distribution; rows must be >= 0 and sum to 1.")
+        self.y = y
+        self.space = Space.of(y)
+
+    def _softmax(self, x: Array) -> tuple[Array, Array, Array]:
+        xp = self.space.xp
+        shifted = x - xp.max(x, axis=1, keepdims=True)
+        powers = xp.exp(shifted)
+        sums = xp.sum(powers, axis=1, keepdims=True)
+        return shifted, sums, powers / sums
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        shifted, sums, p = self._softmax(x)
+        return _total(self.space.xp, self.space.xp.log(sums)) - self.space.dot(self.y, shifted), p - self.y
+
+    def hessian(self, x: Array) -> Metric:
+        xp = self.space.xp
+        _, _, p = self._softmax(x)
+        return Operator(lambda v: p * (v - xp.sum(p * v, axis=1, keepdims=True)), self.space.shape)
+
+
+class Smooth(Objective):
+    """Your own smooth convex function, from its value and its gradient.
+
+    Parameters
+    ----------
+    value, grad : callables of x
+    L : float, optional
+        Smoothness in the norm of H; None: found by backtracking.
+    mu : float
+        Strong convexity, if any.
+    infimum : float
+        A lower bound on f, if you know one.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f = ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=2.0, mu=2.0)
+    >>> ps.minimize(f, ps.conv(ps.Simplex(4))).value
+    0.25
+    """
+
+    def __init__(
+        self,
+        value: Callable[[Array], float],
+        grad: Callable[[Array], Array],
+        L: float | None = None,
+        mu: float = 0.0,
+        infimum: float = -math.inf,
+    ) -> None:
+        if L is not None and not 0 < L < math.inf:
+            raise ValueError(f"L is {L}; give a positive smoothness constant, or None to have it found.")
+        if not 0 <= mu < math.inf or (L is not None and mu > L):
+            raise ValueError(f"mu is {mu} with L = {L}; strong convexity lies between 0 and L.")
+        self._value, self._grad = value, grad
+        self.L, self.mu, self.infimum = L, float(mu), float(infimum)
+
+    def value(self, x: Array) -> float:
+        return float(self._value(x))
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        return float(self._value(x)), self._grad(x)

@@ -1,0 +1,218 @@
+"""What comes out: states, rules to stop, traces, results."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, Small
+from pursuit.active import ActiveSet
+from pursuit.atoms.frames import Atom
+
+
+class Status(Enum):
+    """Why a run ended."""
+
+    GAP = "the certified gap is within the tolerance"
+    VALUE = "the objective is at or below the value asked for"
+    ATOMS = "the number of atoms asked for is active"
+    ITERATIONS = "the limit on iterations is reached"
+    SECONDS = "the limit on time is reached"
+    CALLBACK = "the callback asked to stop"
+    STATIONARY = "no atom correlates with the gradient beyond rounding"
+    STALLED = "the update no longer lowers the objective beyond rounding"
+    UNBOUNDED = "the objective falls for ever along a direction of the domain"
+
+
+@dataclass(slots=True)
+class State:
+    """What one iteration knows, before its update. `active` is the live active set of the run: read it, do not keep it."""
+
+    iteration: int
+    x: Array
+    value: float
+    grad: Array
+    atom: Atom
+    gap: float
+    lower: float
+    active: ActiveSet
+    oracle_calls: int
+    refused: int
+    stationary: bool
+    stalled: bool
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop; the first rule met decides.
+
+    Parameters
+    ----------
+    gap : float, optional
+        Certified gap, absolute.
+    rgap : float, optional
+        Certified gap relative to |f(x)|.
+    atoms : int, optional
+        Number of active atoms.
+    iterations : int
+    seconds : float, optional
+    value : float, optional
+        Objective value.
+    """
+
+    gap: float | None = None
+    rgap: float | None = 1e-6
+    atoms: int | None = None
+    iterations: int | None = 10_000
+    seconds: float | None = None
+    value: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("gap", "rgap", "atoms", "iterations", "seconds"):
+            limit = getattr(self, name)
+            if limit is not None and not limit >= 0:
+                raise ValueError(f"Stop({name}={limit}) can never be met; give a number of at least 0, or None.")
+        if self.value is not None and math.isnan(self.value):
+            raise ValueError("Stop(value=nan) can never be met; give a number, or None.")
+
+    def reached(self, state: State, seconds: float) -> Status | None:
+        """The rule that this state meets."""
+        gap_limit = max(self.gap or 0.0, (self.rgap or 0.0) * abs(state.value))
+        if (self.gap is not None or self.rgap is not None) and state.gap <= gap_limit:
+            return Status.GAP
+        if self.value is not None and state.value <= self.value:
+            return Status.VALUE
+        if self.atoms is not None and len(state.active) >= self.atoms:
+            return Status.ATOMS
+        if state.stationary:
+            return Status.STATIONARY
+        if state.stalled:
+            return Status.STALLED
+        if self.iterations is not None and state.iteration >= self.iterations:
+            return Status.ITERATIONS
+        if self.seconds is not None and seconds >= self.seconds:
+            return Status.SECONDS
+        return None
+
+
+class Trace:
+    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds, as arrays.
+
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)))
+    >>> r.trace.value, r.trace.atoms
+    (array([5. , 0.5, 0. ]), array([0, 1, 2]))
+    """
+
+    COLUMNS = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds")
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[float, ...]] = []
+
+    def record(self, state: State, seconds: float) -> None:
+        row = (state.iteration, state.value, state.gap, len(state.active), state.oracle_calls, seconds)
+        self._rows.append(row)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Trace.COLUMNS:
+            raise AttributeError(f"a trace has the columns {', '.join(Trace.COLUMNS)}; not {name!r}.")
+        dtype = np.int64 if name in ("iteration", "atoms", "oracle_calls") else np.float64
+        place = Trace.COLUMNS.index(name)
+        return np.array([row[place] for row in self._rows], dtype=dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_rows": self._rows}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._rows = state["_rows"]
+
+    def to_pandas(self) -> Any:
+        """The trace as a pandas DataFrame (pandas must be installed)."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in Trace.COLUMNS})
+
+    def plot(self, ax: Any = None) -> Any:
+        """Certified gap against oracle calls on log axes; returns the matplotlib axes."""
+        from pursuit.plots import plot_traces
+
+        return plot_traces({"certified gap": self}, ax=ax)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A certificate that was recomputed from nothing: from the weights, the atoms, f and an exact oracle.
+
+    `error` is ||x - sum_a w_a a|| / ||x||, `feasible` whether the weights satisfy the domain's constraint.
+    """
+
+    value: float
+    gap: float
+    lower: float
+    error: float
+    feasible: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """A sparse combination of atoms, and how good it is.
+
+    `x` is the point, sum_i weights[i] * atoms[i].vector; `value` = f(x); f* lies between `lower` and `value`, so `gap` =
+    value - lower bounds f(x) - f* (infinite where nothing could be proved); `status` says why the run ended, `update` what
+    was run; `refused` counts refinements that raised f or left the domain.
+    """
+
+    x: Array
+    value: float
+    gap: float
+    lower: float
+    status: Status
+    iterations: int
+    oracle_calls: int
+    seconds: float
+    weights: Small
+    atoms: list[Atom]
+    trace: Trace
+    update: Any
+    refused: int
+    f: Any = field(repr=False)
+    domain: Any = field(repr=False)
+
+    @cached_property
+    def coef(self) -> Any:
+        """The combination in the set's own coordinates, one entry per column or basis vector; None if it has none."""
+        if any(a.source is None for a in self.atoms):
+            return None
+        values = self.weights * np.array([a.coef for a in self.atoms])
+        return self.domain.atoms.coefficients([a.source for a in self.atoms], values)
+
+    def check(self) -> Check:
+        """Recompute point, value, gap and lower bound from the weights and atoms alone, with an exact oracle."""
+        from pursuit.solve import recheck
+
+        return recheck(self)
+
+    def __str__(self) -> str:
+        gap = "not certified" if math.isinf(self.gap) else f"{self.gap:.3g}"
+        return "\n".join(
+            [
+                f"value         {self.value:.10g}",
+                f"gap           {gap}",
+                f"atoms         {len(self.atoms)}",
+                f"iterations    {self.iterations}",
+                f"oracle calls  {self.oracle_calls}",
+                f"seconds       {self.seconds:.3g}",
+                f"update        {self.update!r}",
+                f"status        {self.status.value}",
+            ]
+        )
+
+    __repr__ = __str__

@@ -1,0 +1,290 @@
+"""The loop."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from pursuit._arrays import Array, Small, Space, real_array
+from pursuit.active import ActiveSet
+from pursuit.atoms.base import as_atom
+from pursuit.atoms.frames import Atom
+from pursuit.certificates import Certificate
+from pursuit.domains import Domain, as_start
+from pursuit.objectives import Objective
+from pursuit.oracles import Exact, Oracle
+from pursuit.result import Check, Result, State, Status, Stop, Trace
+from pursuit.steps import UnboundedError
+from pursuit.updates import Now, Update, default_update
+
+Refine = Callable[[Objective, Domain, ActiveSet], tuple[Sequence[float], Sequence[Atom]] | None]
+"""Line 7 of Algorithms 3 and 4: new weights and atoms, or None to leave them."""
+
+PATIENCE = 30
+"""Iterations without a lower value or a smaller gap after which a descending update has stalled."""
+
+
+def iterate(
+    f: Objective,
+    domain: Domain,
+    update: Update | None = None,
+    *,
+    oracle: Oracle | None = None,
+    refine: Refine | None = None,
+    start: Any = None,
+) -> Iterator[State]:
+    """The loop itself: an infinite generator of states. Parameters are those of `minimize`.
+
+    >>> from itertools import islice
+    >>> import pursuit as ps
+    >>> states = ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)))
+    >>> [s.value for s in islice(states, 3)]
+    [5.0, 0.5, 0.0]
+    """
+    update = default_update(f, domain) if update is None else update
+    space = _space(f, domain, start)
+    ask = (Exact() if oracle is None else oracle).begin(domain, space, update.several)
+    advance = update.begin(f, domain, space)
+    certificate = Certificate(f, domain, space)
+    active, calls = _begin(f, domain, space, start, certificate)
+    refused, patience = 0, _Patience(update.descends)
+
+    for t in count():
+        value, grad = f.value_and_grad(active.x)
+        gx = space.dot(grad, active.x)
+        answer = ask(grad, active, gx)
+        calls += 1
+        _check(value, answer.dot, gx, t)
+        certificate.see(value, grad, gx, answer, active)
+        stalled = patience.ends(value, certificate.gap)
+        yield State(
+            t, active.x, value, grad, answer.atoms[0], certificate.gap, certificate.lower,
+            active, calls, refused, certificate.stationary, stalled,
+        )  # fmt: skip
+        advance(Now(t, value, grad, gx, answer), active)
+        if refine is not None:
+            refused += not _refine(refine, f, domain, space, active)
+
+
+def minimize(
+    f: Objective,
+    domain: Domain,
+    update: Update | None = None,
+    *,
+    oracle: Oracle | None = None,
+    refine: Refine | None = None,
+    stop: Stop | None = None,
+    start: Any = None,
+    callback: Callable[[State], Any] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Minimise a smooth convex function over the hull or span of atoms.
+
+    Parameters
+    ----------
+    f : Objective
+    domain : conv(A) or lin(A)
+    update : Plain, NormCorrective or FullyCorrective, optional
+        None: the best general choice for the domain and the objective; `result.update` says which it was.
+    oracle : Exact or Approximate
+        Who answers; Exact() by default.
+    refine : callable (f, domain, active) -> (weights, atoms) or None, optional
+        Line 7 of Algorithms 3 and 4: called after each update, may move atoms and weights. What raises f or leaves the
+        domain is refused and counted.
+    stop : Stop
+        By default a certified relative gap of 1e-6, or 10,000 iterations.
+    start : Result, (weights, atoms) or point, optional
+        Where to begin. Without it, hulls begin at the atom that the oracle names for the gradient at 0, spans at 0.
+    callback : callable of a State, optional
+        Return True to stop.
+    progress : bool
+        Show a progress bar, on terminals only.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 200))
+    >>> y = X[:, :3] @ [2.0, -1.0, 1.0]
+    >>> r = ps.minimize(ps.LeastSquares(y), ps.conv(3.5 * ps.Dictionary(X, signed=True)), stop=ps.Stop(gap=1e-8))
+    >>> r.gap <= 1e-8, sorted(a.source for a in r.atoms)
+    (True, [0, 1, 2])
+    """
+    began = time.perf_counter()
+    update = default_update(f, domain) if update is None else update
+    stop = Stop() if stop is None else stop
+    trace, status, state = Trace(), None, None
+    bar = tqdm(disable=None if progress else True, desc="pursuit", unit=" iterations", leave=False)
+    try:
+        for state in iterate(f, domain, update, oracle=oracle, refine=refine, start=start):
+            seconds = time.perf_counter() - began
+            trace.record(state, seconds)
+            if progress:
+                bar.set_postfix_str(f"f = {state.value:.6g}, gap = {state.gap:.2g}, {len(state.active)} atoms", refresh=False)
+                bar.update()
+            if callback is not None and callback(state) is True:
+                status = Status.CALLBACK
+            status = status or stop.reached(state, seconds)
+            if status is not None:
+                break
+    except UnboundedError:
+        if state is None:
+            raise
+        status = Status.UNBOUNDED
+    finally:
+        bar.close()
+    assert state is not None and status is not None
+    support = state.active.support
+    return Result(
+        x=state.x,
+        value=state.value,
+        gap=state.gap,
+        lower=state.lower,
+        status=status,
+        iterations=state.iteration,
+        oracle_calls=state.oracle_calls,
+        seconds=time.perf_counter() - began,
+        weights=state.active.weights[support],
+        atoms=[state.active.atoms[i] for i in support],
+        trace=trace,
+        update=update,
+        refused=state.refused,
+        f=f,
+        domain=domain,
+    )
+
+
+def recheck(result: Result) -> Check:
+    """The certificate of a result, from nothing but its weights and atoms."""
+    f, domain = result.f, result.domain
+    space = Space.of(result.x)
+    active = ActiveSet(space, domain.signless)
+    active.replace(result.weights, result.atoms)
+    certificate = Certificate(f, domain, space)
+    value, grad = f.value_and_grad(active.x)
+    gx = space.dot(grad, active.x)
+    certificate.see(value, grad, gx, Exact().begin(domain, space, 1)(grad, active, gx), active)
+    size = space.norm(result.x)
+    error = space.norm(result.x - active.x) / (size if size > 0 else 1.0)
+    return Check(value, certificate.gap, certificate.lower, error, domain.admits(result.weights))
+
+
+class _Patience:
+    """Counts iterations in which a descending update improved neither the value nor the gap."""
+
+    def __init__(self, descends: bool) -> None:
+        self.descends, self.value, self.gap, self.idle = descends, math.inf, math.inf, 0
+
+    def ends(self, value: float, gap: float) -> bool:
+        better = value < self.value or gap < self.gap
+        self.value, self.gap = min(value, self.value), min(gap, self.gap)
+        self.idle = 0 if better else self.idle + 1
+        return self.descends and self.idle >= PATIENCE
+
+
+def _space(f: Objective, domain: Domain, start: Any) -> Space:
+    """H, from whoever knows it: the objective, the atoms, or the start; they must agree."""
+    if not isinstance(f, Objective):
+        raise TypeError(f"f is {type(f).__name__}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
+    if not isinstance(domain, Domain):
+        raise TypeError(f"domain is {type(domain).__name__}; give conv(...) or lin(...) of a set of atoms.")
+    atoms = domain.atoms
+    space = f.space or atoms.space
+    if f.space is not None and atoms.space is not None and f.space.dtype != atoms.space.dtype:
+        raise TypeError(f"f has dtype {f.space.dtype}, the atoms {atoms.space.dtype}; convert one to the other.")
+    if f.space is not None and atoms.space is not None and f.space.xp is not atoms.space.xp:
+        names = f"{f.space.xp.__name__} and {atoms.space.xp.__name__}"
+        raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
+    if space is not None and atoms.shape is not None and space.shape != atoms.shape:
+        raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have shape {atoms.shape}; they must agree.")
+    if space is None and atoms.shape is not None:
+        space = Space.default(atoms.shape)
+    if space is None and start is not None:
+        given = as_start(start)
+        space = Space.of(given[1][0].vector if given else real_array(start, "start"))
+    if space is None:
+        raise ValueError("neither f nor the atoms know the shape of x; give start=, or set `shape` on the atom set.")
+    return space
+
+
+def _begin(f: Objective, domain: Domain, space: Space, start: Any, certificate: Certificate) -> tuple[ActiveSet, int]:
+    """The first active set, and the oracle calls it took."""
+    active = ActiveSet(space, domain.signless)
+    if start is None:
+        if not domain.nonneg:
+            return active, 0
+        value, grad = f.value_and_grad(active.x)
+        if math.isnan(value) or not math.isfinite(space.norm(grad)):
+            raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
+        certificate.notice(space.norm(grad))
+        first = as_atom(domain.asked.lmo(grad))
+        _fits(first, space)
+        active.replace([1.0], [first])
+        return active, 1
+    given = as_start(start)
+    weights, atoms = _point(domain, space, start) if given is None else domain.decompose(space, *given)
+    for a in atoms:
+        _fits(a, space)
+    if given is not None and not domain.admits(weights):
+        if not hasattr(start, "x"):
+            raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
+        weights, atoms = _point(domain, space, start.x)
+    elif given is not None and not all(domain.owns(space, a) for a in atoms):
+        raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
+    active.replace(weights, atoms)
+    return active, 0
+
+
+def _point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom]]:
+    """A bare point, which is then the first element of S, as in the paper."""
+    x = space.put(real_array(x, "start")) if isinstance(x, list | tuple | np.ndarray) else real_array(x, "start")
+    if tuple(x.shape) != space.shape:
+        raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")
+    inside = domain.contains(space, x)
+    if inside is None:
+        raise ValueError(f"start cannot be proved to lie in {domain!r}; give it as (weights, atoms) or as a Result.")
+    if not inside:
+        raise ValueError(f"start lies outside {domain!r}; give a point of the domain.")
+    return np.ones(1), [Atom(space.xp.asarray(x, copy=True))]
+
+
+def _fits(a: Atom, space: Space) -> None:
+    problem = a.fits(space)
+    if problem is not None:
+        raise ValueError(f"an atom has {problem}; atoms must be vectors of the space of f.")
+
+
+def _check(value: float, gz: float, gx: float, t: int) -> None:
+    if math.isnan(value) or math.isnan(gz) or math.isnan(gx):
+        raise ValueError(f"f or the oracle returned NaN at iteration {t}; check the objective and the atoms.")
+
+
+def _refine(refine: Refine, f: Objective, domain: Domain, space: Space, active: ActiveSet) -> bool:
+    """Line 7: obey a refinement only if it stays in the domain and does not raise f."""
+    proposal = refine(f, domain, active)
+    if proposal is None:
+        return True
+    weights, atoms = np.asarray(proposal[0], dtype=np.float64), [as_atom(a) for a in proposal[1]]
+    for a in atoms:
+        _fits(a, space)
+    if not domain.admits(weights) or not all(domain.owns(space, a) for a in atoms):
+        return False
+    trial = ActiveSet(space, domain.signless)
+    trial.replace(weights, atoms)
+    if not f.value(trial.x) <= f.value(active.x):
+        return False
+    active.replace(weights, atoms)
+    return True
+
+
+__all__ = ["Array", "iterate", "minimize", "recheck"]

@@ -1,0 +1,275 @@
+"""How far: step lengths along a direction, and the quadratic upper bound that most of them minimise.
+
+A step is a frozen value; `begin` gives the function that serves one run. The smoothness constant L of the bound
+
+    f(x + d) <= f(x) + <grad f(x), d> + L/2 ||d||^2
+
+is the objective's, the user's, or found by `Backtracking`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pursuit._arrays import Array, Space
+from pursuit.domains import Domain, Hull
+from pursuit.metrics import Metric, as_metric
+from pursuit.objectives import Objective
+
+T = TypeVar("T")
+
+
+class UnboundedError(ArithmeticError):
+    """f falls for ever along a direction of the domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a step rule may look at: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0."""
+
+    iteration: int
+    x: Array
+    value: float
+    direction: Array
+    slope: float
+    reach: float
+    delta: float
+
+
+Length = Callable[[Move], float]
+
+
+def _clip(gamma: float, reach: float) -> float:
+    return max(0.0, min(gamma, reach))
+
+
+# ---------------------------------------------------------------------- the upper bound
+
+
+@dataclass(frozen=True)
+class Backtracking:
+    """Finds L on the way: try the last one times `shrink`, multiply by `grow` while the upper bound fails.
+
+    f is evaluated at most (1 - log shrink / log grow) (t + 1) + log_grow(grow L / L_0) times in t steps.
+    """
+
+    shrink: float = 0.9
+    grow: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.shrink <= 1 < self.grow):
+            raise ValueError(f"Backtracking needs 0 < shrink <= 1 < grow, not {self.shrink} and {self.grow}.")
+
+
+Smoothness = float | Backtracking | None
+
+
+def check_smoothness(L: Smoothness) -> None:
+    """L as a step or an update accepts it."""
+    if L is not None and not isinstance(L, Backtracking) and not 0 < L < math.inf:
+        raise ValueError(f"L is {L!r}; give a positive number, Backtracking(), or None for the objective's own.")
+
+
+class UpperBound:
+    """The bound of one run: L fixed, or found by backtracking, in a metric."""
+
+    def __init__(self, f: Objective, space: Space, L: Smoothness, metric: Any) -> None:
+        self.f, self.space = f, space
+        self.metric: Metric = as_metric(metric)
+        known = L if L is not None else (f.L if metric is None else None)
+        self.rule = known if isinstance(known, Backtracking) else Backtracking()
+        self.L = None if isinstance(known, Backtracking) else known
+        self.fixed = self.L is not None
+
+    def square(self, d: Array) -> float:
+        return self.space.dot(d, self.metric(d))
+
+    def _guess(self, x: Array, d: Array, slope: float) -> float:
+        """The curvature over the first thousandth of d, to start from."""
+        square, h = self.square(d), 1e-3
+        rise = self.space.dot(self.f.value_and_grad(x + h * d)[1], d) - slope
+        guess = rise / (h * square) if square > 0 else 1.0
+        return guess if 0 < guess < math.inf else max(abs(slope) / square, 1e-300) if square > 0 else 1.0
+
+    def minimise(self, x: Array, value: float, propose: Callable[[float], tuple[T, Array, float]]) -> T:
+        """propose(L) minimises the bound and says (result, d, <grad, d>); the first L whose bound holds wins."""
+        if self.fixed:
+            assert self.L is not None
+            return propose(self.L)[0]
+        if self.L is None:
+            _, d, slope = propose(1.0)
+            self.L = self._guess(x, d, slope) / self.rule.shrink
+        L = self.L * self.rule.shrink
+        while True:
+            result, d, slope = propose(L)
+            new = self.f.value(x + d)
+            slack = 4.0 * self.space.eps * (abs(value) + abs(new))
+            if new <= value + slope + 0.5 * L * self.square(d) + slack or not L < 1e250:
+                self.L = L
+                return result
+            L *= self.rule.grow
+
+
+# ---------------------------------------------------------------------- the rules
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """Algorithm 2, variant 0: gamma = 2 / (delta t + 2), the step that the proof covers for every delta."""
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        if not isinstance(domain, Hull):
+            raise ValueError(f"OpenLoop is a step inside a hull; over {domain!r} use LineSearch() or ShortStep().")
+        return lambda move: 2.0 / (move.delta * move.iteration + 2.0)
+
+
+@dataclass(frozen=True)
+class LineSearch:
+    """Algorithm 2, variant 1, and matching pursuit: the exact minimiser of f along the direction."""
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        return lambda move: line_search(f, space, move.x, move.direction, move.slope, move.reach)
+
+
+@dataclass(frozen=True)
+class ShortStep:
+    """Algorithm 2, variant 3, and variant 0 of Algorithms 3 and 4: gamma = <-g, d> / (L ||d||^2), clipped.
+
+    Parameters
+    ----------
+    L : float, Backtracking or None
+        Smoothness; None: the objective's, or backtracking where it has none.
+    metric : positive definite matrix or diagonal, optional
+        The norm of the bound; L then belongs to that norm.
+    """
+
+    L: Smoothness = None
+    metric: Any = None
+
+    def __post_init__(self) -> None:
+        check_smoothness(self.L)
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        bound = UpperBound(f, space, self.L, self.metric)
+
+        def length(move: Move) -> float:
+            square = bound.square(move.direction)
+
+            def propose(L: float) -> tuple[float, Array, float]:
+                gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
+                return gamma, gamma * move.direction, gamma * move.slope
+
+            return bound.minimise(move.x, move.value, propose)
+
+        return length
+
+
+@dataclass(frozen=True)
+class DiameterStep:
+    """Algorithm 2, variant 2: gamma = <-g, z - x> / (L diam(A)^2), clipped. The diameter may be an upper bound."""
+
+    L: Smoothness = None
+    diameter: float | None = None
+
+    def __post_init__(self) -> None:
+        check_smoothness(self.L)
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        if not isinstance(domain, Hull):
+            raise ValueError(f"DiameterStep is a step inside a hull; over {domain!r} use ShortStep().")
+        diameter = self.diameter if self.diameter is not None else domain.atoms.diameter
+        if diameter is None:
+            raise ValueError(f"the diameter of {domain.atoms!r} is not known; give DiameterStep(diameter=...).")
+        bound, square = UpperBound(f, space, self.L, None), float(diameter) * float(diameter)
+
+        def length(move: Move) -> float:
+            def propose(L: float) -> tuple[float, Array, float]:
+                gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
+                return gamma, gamma * move.direction, gamma * move.slope
+
+            return bound.minimise(move.x, move.value, propose)
+
+        return length
+
+
+@dataclass(frozen=True)
+class CurvatureStep:
+    """Algorithm 5: gamma = <-g, z - x> / C_f, clipped; Algorithm 6, variant 1: gamma = rho^2 <-g, z> / C.
+
+    Parameters
+    ----------
+    C : float
+        Over a hull the curvature constant C_f of f over conv(A); over a span that of rho conv(A), C^MP. Any upper bound
+        will do.
+    rho : float
+        The bound on atomic norms that C belongs to, over a span.
+    """
+
+    C: float
+    rho: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, number in (("C", self.C), ("rho", self.rho)):
+            if not 0 < number < math.inf:
+                raise ValueError(f"{name} is {number}; CurvatureStep needs a positive number.")
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        scale = 1.0 if isinstance(domain, Hull) else self.rho * self.rho
+        return lambda move: _clip(-move.slope * scale / self.C, move.reach)
+
+
+Step = OpenLoop | LineSearch | ShortStep | DiameterStep | CurvatureStep
+
+
+# ---------------------------------------------------------------------- the exact line search
+
+
+def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float) -> float:
+    """argmin of f(x + gamma d) over [0, reach], to rounding: closed form for quadratics, else safeguarded Newton on the
+    derivative (secant steps where no Hessian is known). Raises UnboundedError where f falls for ever."""
+    if not slope < 0:
+        return 0.0
+    hessian = f.hessian(x)
+    curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
+    if f.quadratic:
+        return min(-slope / curvature, reach) if curvature > 0 else _bounded(reach)
+    low, high, at_low, at_high, growth, before = 0.0, reach, slope, math.inf, 2.0, -slope
+    size = space.norm(d)
+    gamma = -slope / curvature if curvature > 0 else 1.0
+    for _ in range(200):
+        gamma = min(gamma, reach)
+        point = x + gamma * d
+        grad = f.value_and_grad(point)[1]
+        now = space.dot(grad, d)
+        if abs(now) <= 2.0 * space.eps * space.norm(grad) * size or (now < 0 and gamma == reach):
+            return gamma
+        if now < 0:
+            low, at_low = gamma, now
+        else:  # also where the derivative is not finite
+            high, at_high = gamma, now
+        if high - low <= 4.0 * space.eps * high or gamma > 1e300 / max(size, 1.0):
+            break
+        hessian = f.hessian(point) if math.isfinite(now) else None
+        curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
+        if curvature > 0 and math.isfinite(curvature):
+            gamma = gamma - now / curvature
+        elif math.isfinite(at_high):
+            gamma = low + (high - low) * at_low / (at_low - at_high)
+        else:
+            gamma = math.nan
+        if math.isinf(high):  # not bracketed yet: at least double, ever faster
+            gamma = max(gamma, growth * low) if gamma == gamma else growth * low
+            growth *= growth
+        elif not (low < gamma < high and abs(now) <= 0.5 * before):  # out of the bracket, or too slow
+            gamma = 0.5 * (low + high)
+        before = abs(now)
+    return gamma if math.isfinite(high) else _bounded(high)
+
+
+def _bounded(reach: float) -> float:
+    if math.isinf(reach):
+        raise UnboundedError("f falls for ever along a direction of the domain.")
+    return reach

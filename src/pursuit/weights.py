@@ -1,0 +1,380 @@
+r"""The small problems on the active set, solved exactly.
+
+.. math:: \min_w \tfrac12 w^\top G w - c^\top w, \quad
+          w_i \ge 0 \text{ where signed}, \quad \sum_{i \in b} w_i = s_b \text{ where block } b \text{ has a total}.
+
+Free weights without a total are the span, non-negative ones the cone, non-negative ones with total 1 the hull; sums of
+domains are several blocks. One primal active-set method serves all of them: the weights that are not held at zero (the
+*passive* set) have a Cholesky factor that grows and shrinks with them in O(k^2), warm-started from call to call.
+
+Two devices keep it exact and safe. A fixed sum makes any multiple of :math:`e_b e_b^\top` a constant, so the factor is
+that of :math:`M = G + \sum_b \alpha_b e_b e_b^\top`, which is definite as soon as the atoms are *affinely* independent.
+And every pivot is measured against its own diagonal entry: an atom that depends on the passive ones does not enter; it
+is exchanged for one of them or stays at zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtrs
+
+from pursuit._arrays import Small
+
+EPS = float(np.finfo(np.float64).eps)
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Factor:
+    """Lower Cholesky factor of a matrix with unit diagonal that grows and shrinks by one row."""
+
+    def __init__(self) -> None:
+        self.k = 0
+        self._L = np.zeros((16, 16), order="F")
+
+    @property
+    def L(self) -> Small:
+        return self._L[: self.k, : self.k]
+
+    def _reserve(self, k: int) -> None:
+        if k > self._L.shape[0]:
+            grown = np.zeros((2 * k, 2 * k), order="F")
+            grown[: self.k, : self.k] = self.L
+            self._L = grown
+
+    def build(self, M: Small) -> bool:
+        """The factor of M in one go; False (and unchanged) where M is not safely definite."""
+        L, info = dpotrf(M, lower=1)
+        if info != 0 or len(M) and L.diagonal().min() ** 2 <= tolerance(len(M)):
+            return False
+        self._reserve(len(M))
+        self.k = len(M)
+        self._L[: self.k, : self.k] = L
+        return True
+
+    def row(self, m: Small) -> tuple[Small, float]:
+        """The row that appending a vector with inner products m would add, and its squared pivot."""
+        r = self._triangular(m, 0)
+        return r, 1.0 - float(r @ r)
+
+    def append(self, r: Small, pivot: float) -> None:
+        self._reserve(self.k + 1)
+        self._L[self.k, : self.k] = r
+        self._L[self.k, self.k] = np.sqrt(pivot)
+        self.k += 1
+
+    def drop(self, i: int) -> None:
+        """Delete row and column i: the trailing triangle takes a rank-one update, which is always stable."""
+        k = self.k
+        v = self._L[i + 1 : k, i].copy()
+        self._L[i : k - 1, :i] = self._L[i + 1 : k, :i]
+        self._L[i : k - 1, i : k - 1] = self._L[i + 1 : k, i + 1 : k]
+        self._L[k - 1, :k] = 0.0
+        self.k = k - 1
+        T = self._L[i : k - 1, i : k - 1]
+        for j in range(len(v)):
+            old = T[j, j]
+            new = np.hypot(old, v[j])
+            cosine, sine = new / old, v[j] / old
+            T[j, j] = new
+            below = T[j + 1 :, j]
+            below += sine * v[j + 1 :]
+            below /= cosine
+            v[j + 1 :] *= cosine
+            v[j + 1 :] -= sine * below
+
+    def _triangular(self, b: Small, trans: int) -> Small:
+        if not self.k:
+            return np.zeros(0)
+        return np.asarray(dtrtrs(self._L[:, : self.k], b, lower=1, trans=trans)[0])  # F order, or it copies
+
+    def solve(self, b: Small) -> Small:
+        """M^-1 b."""
+        return self._triangular(self._triangular(b, 0), 1)
+
+
+def tolerance(k: int) -> float:
+    """A squared pivot (of a unit diagonal) below this is rounding."""
+    return 16.0 * (k + 2) * EPS
+
+
+class WeightProblem:
+    """The small problem and its memory from call to call: Gram matrix, passive set, factor.
+
+    Parameters
+    ----------
+    totals : sequence of float
+        The fixed sum of each block; nan for a block without one.
+    """
+
+    def __init__(self, totals: Any = (np.nan,)) -> None:
+        self.totals = np.asarray(totals, dtype=np.float64)
+        self.k = 0
+        self._G = np.zeros((16, 16))
+        self.nonneg: Mask = np.zeros(0, dtype=bool)
+        self.block = np.zeros(0, dtype=np.intp)
+        self._alpha = np.zeros(len(self.totals))
+        self._fixed = np.flatnonzero(~np.isnan(self.totals))
+        self._scale = np.zeros(0)  # square roots of the diagonal of M
+        self._passive: list[int] = []
+        self._factor = Factor()
+
+    @classmethod
+    def of(cls, G: Small, nonneg: Any, block: Any = 0, totals: Any = (np.nan,)) -> WeightProblem:
+        """The problem with this Gram matrix."""
+        problem = cls(totals)
+        problem.k = len(G)
+        problem._G = np.array(G, dtype=np.float64)
+        problem.nonneg = np.broadcast_to(np.asarray(nonneg, dtype=bool), (len(G),)).copy()
+        problem.block = np.broadcast_to(np.asarray(block, dtype=np.intp), (len(G),)).copy()
+        problem._rescale()
+        return problem
+
+    @property
+    def G(self) -> Small:
+        return self._G[: self.k, : self.k]
+
+    def append(self, row: Small, nonneg: bool, block: int = 0) -> None:
+        """One more weight; row holds its inner products with all the others and, last, with itself."""
+        if self.k == self._G.shape[0]:
+            grown = np.zeros((2 * self.k, 2 * self.k))
+            grown[: self.k, : self.k] = self._G
+            self._G = grown
+        self._G[self.k, : self.k + 1] = row
+        self._G[: self.k, self.k] = row[:-1]
+        self.k += 1
+        self.nonneg = np.append(self.nonneg, nonneg)
+        self.block = np.append(self.block, block)
+        if not np.isnan(self.totals[block]) and row[-1] > 16.0 * self._alpha[block]:
+            self._rescale()
+        else:
+            self._scale = np.append(self._scale, self._norm(self.k - 1))
+
+    def keep(self, mask: Mask) -> None:
+        """Forget the weights where the mask is False; they must be zero."""
+        for i in [i for i in self._passive if not mask[i]]:
+            self._leave(i)
+        new_place = np.cumsum(mask) - 1
+        self._passive = [int(new_place[i]) for i in self._passive]
+        self._G[: mask.sum(), : mask.sum()] = self.G[np.ix_(mask, mask)]
+        self.k = int(mask.sum())
+        self.nonneg, self.block, self._scale = self.nonneg[mask], self.block[mask], self._scale[mask]
+
+    def _norm(self, i: int) -> float:
+        return float(np.sqrt(self._G[i, i] + self._alpha[self.block[i]])) or 1.0
+
+    def _rescale(self) -> None:
+        """Choose alpha of the size of G, block by block, and start the factor anew."""
+        diagonal = self.G.diagonal()
+        for b in self._fixed:
+            mine = diagonal[self.block == b]
+            self._alpha[b] = float(mine.max()) if len(mine) and mine.max() > 0 else 1.0
+        self._scale = np.array([self._norm(i) for i in range(self.k)])
+        self._passive, self._factor = [], Factor()
+
+    # ------------------------------------------------------------------ the factor of the passive set
+
+    def _products(self, i: int) -> Small:
+        """Row i of the scaled M against the passive set."""
+        p = self._passive
+        same = self._alpha[self.block[i]] * (self.block[p] == self.block[i])
+        return np.asarray((self._G[i, p] + same) / (self._scale[i] * self._scale[p]))
+
+    def _join(self, i: int) -> Small | None:
+        """Make i passive. Where it depends on the passive ones: not done, and the combination that makes it is returned."""
+        m = self._products(i)
+        r, pivot = self._factor.row(m)
+        if pivot > tolerance(len(r)) and self._G[i, i] + self._alpha[self.block[i]] > 0:
+            self._factor.append(r, pivot)
+            self._passive.append(i)
+            return None
+        y = self._factor.solve(m)
+        return np.asarray(y * self._scale[i] / self._scale[self._passive])
+
+    def _leave(self, i: int) -> None:
+        place = self._passive.index(i)
+        self._factor.drop(place)
+        del self._passive[place]
+
+    def _solve(self, rhs: Small, sums: Small) -> tuple[Small, Small]:
+        """w and multipliers with M w = rhs + E' nu, E w = sums on the passive set."""
+        p = self._passive
+        scale = self._scale[p]
+        w = self._factor.solve(rhs / scale) / scale
+        if not len(self._fixed):
+            return w, np.zeros(0)
+        E = (self.block[p][None, :] == self._fixed[:, None]).astype(np.float64)
+        Z = np.stack([self._factor.solve(e / scale) / scale for e in E], axis=1)
+        nu = np.linalg.lstsq(E @ Z, sums - E @ w, rcond=None)[0]
+        return w + Z @ nu, nu
+
+    def _step(self, slope: Small, w: Small) -> tuple[Small, Small]:
+        """The step on the passive set to the minimiser with sign constraints left out, refined once, and multipliers lam
+        with slope + G step + lam = 0 on it."""
+        p = np.asarray(self._passive, dtype=np.intp)
+        G, residual, missing = self._G[np.ix_(p, p)], slope[p], self.totals[self._fixed] - self._totals(w[p], p)
+        step, lam = np.zeros(len(p)), np.zeros(len(self.totals))
+        for _ in range(2):
+            s, nu = self._solve(-residual, missing)
+            step = step + s
+            lam[self._fixed] += self._alpha[self._fixed] * self._totals(s, p) - nu
+            residual = slope[p] + G @ step + lam[self.block[p]]
+            missing = missing - self._totals(s, p)
+        return step, lam
+
+    def _totals(self, w: Small, p: Any) -> Small:
+        return np.bincount(self.block[p], weights=w, minlength=len(self.totals))[self._fixed]
+
+    # ------------------------------------------------------------------ the active-set method
+
+    def solve(self, c: Small, start: Small) -> Small:
+        """The minimiser of w'Gw/2 - c'w, from a feasible start."""
+        return self.descend(self.G @ start - c, start)
+
+    def descend(self, q: Small, start: Small) -> Small:
+        """The minimiser of q'(w - start) + (w - start)'G(w - start)/2, from a feasible start; never worse than it.
+
+        The same problem as `solve`, told by its slope q at the start: near a minimum q is small and exact, and so is
+        the answer.
+        """
+        w = start.copy()
+        self._warm(w)
+        tried: set[int] = set()
+        for _ in range(10 * self.k + 50):
+            p = np.asarray(self._passive, dtype=np.intp)
+            slope = q + self.G @ (w - start)
+            step, lam = self._step(slope, w)
+            target = w[p] + step
+            if not np.isfinite(target).all():
+                break
+            blocking = self.nonneg[p] & (target <= 0)
+            if blocking.any():
+                tried |= self._retreat(w, p, target, blocking)
+                continue
+            w[p] = target
+            i = self._violated(q, w - start, lam, tried)
+            if i is None:
+                break
+            y = self._join(i)
+            if y is not None:
+                tried.add(i)
+                self._exchange(w, i, y)
+        d = w - start
+        return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
+
+    def _warm(self, w: Small) -> None:
+        """Make exactly the free and the nonzero weights passive, moving the weight of dependent ones onto the others."""
+        wanted = ~self.nonneg | (w != 0)
+        for i in [i for i in self._passive if not wanted[i]]:
+            self._leave(i)
+        wanted[self._passive] = False
+        missing = [int(i) for i in np.flatnonzero(wanted)]
+        if missing and not self._passive and self._build(missing):
+            return
+        while missing:
+            i = missing.pop(0)
+            y = self._join(i)
+            if y is None:
+                continue
+            # atom_i = sum y_j atom_j: move w_i over, as far as the signs allow
+            p = np.asarray(self._passive, dtype=np.intp)
+            theta, out = _reach(w[p], w[i] * y, self.nonneg[p])
+            w[p] += theta * w[i] * y
+            w[i] -= theta * w[i]
+            if out is not None and theta < 1.0:
+                w[p[out]] = 0.0
+                self._leave(int(p[out]))
+                missing.insert(0, i)
+            else:
+                w[i] = 0.0
+
+    def _build(self, members: list[int]) -> bool:
+        p = np.asarray(members, dtype=np.intp)
+        same = (self.block[p][:, None] == self.block[p][None, :]) * self._alpha[self.block[p]][:, None]
+        M = (self._G[np.ix_(p, p)] + same) / np.outer(self._scale[p], self._scale[p])
+        if self._factor.build(M):
+            self._passive = list(members)
+            return True
+        return False
+
+    def _retreat(self, w: Small, p: Any, target: Small, blocking: Mask) -> set[int]:
+        """Walk towards the target until the first weight is zero; those at zero leave, those that never moved are named."""
+        now = w[p]
+        ratios = np.where(blocking, now / np.where(blocking, now - target, 1.0), np.inf)
+        ratios[blocking & (now <= 0)] = 0.0
+        theta = float(ratios.min())
+        w[p] = now + theta * (target - now)
+        for i in p[blocking & (ratios <= theta)]:
+            w[i] = 0.0
+            self._leave(int(i))
+        return {int(i) for i in p[blocking & (ratios <= 0)]}
+
+    def _violated(self, q: Small, d: Small, lam: Small, tried: set[int]) -> int | None:
+        """The weight at zero whose increase lowers the objective fastest, if any does beyond rounding."""
+        held = self.nonneg.copy()
+        held[self._passive] = False
+        held[list(tried)] = False
+        if not held.any():
+            return None
+        slope = q + self.G @ d + lam[self.block]
+        noise = 8.0 * EPS * (np.abs(self.G) @ np.abs(d) + np.abs(q) + np.abs(lam[self.block]))
+        merit = np.where(held & (slope < -noise), slope / self._scale, 0.0)
+        i = int(merit.argmin())
+        return i if merit[i] < 0 else None
+
+    def _exchange(self, w: Small, i: int, y: Small) -> None:
+        """Let i in along the direction e_i - y in which M vanishes; a passive weight that reaches zero makes room."""
+        p = np.asarray(self._passive, dtype=np.intp)
+        theta, out = _reach(w[p], -y, self.nonneg[p])
+        if out is None or not np.isfinite(theta):
+            return  # nothing limits the direction: it is rounding
+        w[p] -= theta * y
+        w[i] += theta
+        w[p[out]] = 0.0
+        self._leave(int(p[out]))
+        leftover = self._join(i)
+        if leftover is not None:  # still dependent: give its weight back, as far as the signs allow
+            p = np.asarray(self._passive, dtype=np.intp)
+            w[p] = np.where(self.nonneg[p], np.maximum(w[p] + w[i] * leftover, 0.0), w[p] + w[i] * leftover)
+            w[i] = 0.0
+
+
+def _reach(w: Small, d: Small, nonneg: Mask) -> tuple[float, int | None]:
+    """The largest step along d that keeps signed weights non-negative, and the weight that stops it."""
+    falling = nonneg & (d < 0)
+    if not falling.any():
+        return np.inf, None
+    ratios = np.where(falling, w / np.where(falling, -d, 1.0), np.inf)
+    out = int(ratios.argmin())
+    return max(float(ratios[out]), 0.0), out
+
+
+# ---------------------------------------------------------------------- the paper's cheaper alternative
+
+
+def project(v: Small, nonneg: Mask, block: Any, totals: Small) -> Small:
+    """The nearest feasible weights: free, non-negative, or on a simplex, block by block.
+
+    >>> project(np.array([0.9, 0.5, -1.0]), np.ones(3, bool), np.zeros(3, int), np.array([1.0]))
+    array([0.7, 0.3, 0. ])
+    """
+    out = np.where(nonneg, np.maximum(v, 0.0), v)
+    for b in np.flatnonzero(~np.isnan(totals)):
+        mine = block == b
+        if nonneg[mine].all():
+            u = np.sort(v[mine])[::-1]
+            excess = (np.cumsum(u) - totals[b]) / np.arange(1, len(u) + 1)
+            out[mine] = np.maximum(v[mine] - excess[np.flatnonzero(u > excess)[-1]], 0.0)
+        else:
+            raise NotImplementedError("a block with a total must be non-negative throughout.")
+    return out
+
+
+def projected_gradient(problem: WeightProblem, q: Small, start: Small, steps: int) -> Small:
+    """A fixed number of projected-gradient steps on the small problem, step 1 / (largest row sum of |G|)."""
+    G, w = problem.G, start
+    bound = float(np.abs(G).sum(axis=1).max(initial=0.0))
+    for _ in range(steps if bound > 0 else 0):
+        w = project(w - (q + G @ (w - start)) / bound, problem.nonneg, problem.block, problem.totals)
+    return w
