@@ -7,6 +7,7 @@ Vectors of H stay where the user put them (NumPy, PyTorch, CuPy, JAX, any array 
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,9 @@ class Space:
         """NumPy float64, where nothing else is said."""
         return cls.of(np.empty(shape))
 
+    def __reduce__(self) -> Any:  # namespaces are modules, which do not pickle
+        return _restore, (self.xp.__name__, self.shape, self.dtype, self.device, self.numpy)
+
     @property
     def size(self) -> int:
         return math.prod(self.shape)
@@ -64,7 +68,7 @@ class Space:
         """The inner product of H."""
         if self.numpy:
             return float(np.vdot(a, b))
-        return float(self.xp.vecdot(self.xp.reshape(a, (-1,)), self.xp.reshape(b, (-1,))))
+        return float(self.xp.vecdot(flat(a), flat(b)))
 
     def norm(self, a: Array) -> float:
         """The norm of H; scaled first, so that squares neither overflow nor vanish."""
@@ -93,8 +97,21 @@ class Space:
         """x at flat positions, on the host."""
         if self.numpy:
             return np.asarray(x.reshape(-1)[positions], dtype=np.float64)
-        flat = self.xp.reshape(x, (-1,))
-        return host(self.xp.take(flat, self.xp.asarray(positions, device=self.device), axis=0))
+        return host(self.xp.take(flat(x), self.xp.asarray(positions, device=self.device), axis=0))
+
+
+def _restore(name: str, *rest: Any) -> Space:
+    return Space(importlib.import_module(name), *rest)
+
+
+def flat(a: Array) -> Array:
+    """The array as a vector, without a copy where the library allows it."""
+    return a.reshape(-1) if isinstance(a, np.ndarray) else compat.array_namespace(a).reshape(a, (-1,))
+
+
+def everywhere(condition: Array) -> bool:
+    """Whether a condition holds at every entry."""
+    return bool(compat.array_namespace(condition).all(condition))
 
 
 def host(a: Array) -> Small:

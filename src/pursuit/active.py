@@ -65,15 +65,13 @@ class ActiveSet:
         self._keys.append(key)
         self._index[key] = i
         self.weights = np.append(self.weights, 0.0)
-        for frame, places in self._parts:
-            if type(atom) is frame.kind:
-                break
-        else:
-            frame = next(kind for kind in FRAMES if isinstance(atom, kind.kind))(self.space)
-            places = []
-            self._parts.append((frame, places))
-        frame.append(atom)  # type: ignore[arg-type]
-        places.append(i)
+        kind = next(kind for kind in FRAMES if isinstance(atom, kind.kind))
+        part = next((part for part in self._parts if type(part[0]) is kind), None)
+        if part is None:
+            part = (kind(self.space), [])
+            self._parts.append(part)
+        part[0].append(atom)
+        part[1].append(i)
 
     def keep(self, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
         """Drop the atoms where the mask is False."""

@@ -1,8 +1,8 @@
 """How good: the best lower bound on f* seen so far. A reported gap is an upper bound on f(x) - f*, or it is infinite.
 
 Three things can prove a bound, and the best counts: the oracle's answer of quality delta (the domain says how), strong
-convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), and the objective's own infimum. Each bound is lowered
-by what rounding may have added.
+convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), and the objective's own infimum. Each bound is
+lowered by what rounding may have added.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ class Domain:
 
     def __init__(self, atoms: Atoms) -> None:
         if not isinstance(atoms, Atoms):
-            raise TypeError(f"a domain is made of atoms, not of {type(atoms).__name__}; wrap a matrix in Dictionary(...).")
+            kind = type(atoms).__name__
+            raise TypeError(f"a domain is made of atoms, not of {kind}; wrap a matrix in Dictionary(...).")
         self.atoms = atoms
         self.asked = atoms
 
@@ -222,7 +223,9 @@ def as_start(start: Any) -> tuple[Small, list[Atom]] | None:
     if isinstance(start, tuple) and len(start) == 2:
         weights, atoms = np.asarray(start[0], dtype=np.float64), [as_atom(a) for a in start[1]]
         if weights.shape != (len(atoms),):
-            raise ValueError(f"start has {len(atoms)} atoms and weights of shape {weights.shape}; give one weight each.")
+            raise ValueError(
+                f"start has {len(atoms)} atoms, its weights have shape {weights.shape}; give one weight each."
+            )
         if not np.isfinite(weights).all():
             raise ValueError("start has NaN or infinite weights; give finite ones.")
         return weights, atoms

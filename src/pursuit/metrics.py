@@ -1,4 +1,4 @@
-"""Positive semidefinite maps of H: Hessians of objectives and the metrics of norm-corrective updates are the same thing.
+"""Positive semidefinite maps of H: Hessians of objectives, and the metrics of norm-corrective updates.
 
 A metric turns v into Mv and gives Gram matrices <a, M b> of atoms. `Diagonal` covers the identity, weights and every
 loss that is a sum over the entries of x; `Operator` covers everything else.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, real_array
+from pursuit._arrays import Array, Space, everywhere, flat, real_array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Diagonal:
         """The map on each row of a matrix of flattened vectors."""
         if isinstance(self.h, float):
             return self(rows)
-        return rows * self.h.reshape((1, -1))
+        return rows * flat(self.h)[None, :]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,9 +43,9 @@ class Operator:
 
     def batch(self, rows: Array) -> Array:
         """The map on each row of a matrix of flattened vectors."""
-        out = rows * 0
+        xp, out = Space.of(rows).xp, rows * 0
         for i in range(rows.shape[0]):
-            out[i, :] = self.apply(rows[i, :].reshape(self.shape)).reshape((-1,))
+            out[i, :] = flat(self.apply(xp.reshape(rows[i, :], self.shape)))
         return out
 
 
@@ -62,15 +62,17 @@ def as_metric(metric: Any) -> Metric:
         return Diagonal()
     if isinstance(metric, Diagonal | Operator):
         return metric
-    if np.isscalar(metric):
-        if not 0 < float(metric) < np.inf:  # type: ignore[arg-type]
+    if isinstance(metric, int | float):
+        if not 0 < metric < np.inf:
             raise ValueError(f"metric is {metric}; give a positive number, a positive diagonal or a matrix.")
-        return Diagonal(float(metric))  # type: ignore[arg-type]
+        return Diagonal(float(metric))
     m = real_array(metric, "metric")
     if m.ndim == 1:
-        if not bool((m > 0).all()):
+        if not everywhere(m > 0):
             raise ValueError("metric has an entry that is not positive; a diagonal metric must be positive everywhere.")
         return Diagonal(m)
     if m.ndim != 2 or m.shape[0] != m.shape[1]:
         raise ValueError(f"metric has shape {tuple(m.shape)}; give a diagonal (n,) or a square matrix (n, n).")
+    if not everywhere(abs(m - m.T) <= 1e-10 * Space.of(m).xp.max(abs(m))):
+        raise ValueError("metric is not symmetric; give a symmetric positive definite matrix.")
     return Operator(lambda v: m @ v, (m.shape[0],))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import Array, Space, real_array
+from pursuit._arrays import Array, Space, everywhere, real_array
 from pursuit.metrics import Diagonal, Metric, Operator
 
 
@@ -100,12 +100,13 @@ class LeastSquares(_Entrywise):
             if s.ndim == 0:
                 s = float(s)
             elif s.shape != self.y.shape:
-                raise ValueError(f"weights have shape {tuple(s.shape)}, y has {tuple(self.y.shape)}; give one per entry.")
-            if not bool(np.all(s > 0) if isinstance(s, float) else (s > 0).all()):
+                shapes = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}"
+                raise ValueError(f"weights have shape {shapes}; give one weight per entry, or one number.")
+            if not (s > 0 if isinstance(s, float) else everywhere(s > 0)):
                 raise ValueError("weights must be positive; leave out entries of weight zero instead.")
         self.metric = Diagonal(s)
-        self.L = s if isinstance(s, float) else float(s.max())
-        self.mu = s if isinstance(s, float) else float(s.min())
+        self.L = s if isinstance(s, float) else float(self.space.xp.max(s))
+        self.mu = s if isinstance(s, float) else float(self.space.xp.min(s))
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         r = x - self.y
@@ -218,7 +219,7 @@ class Logistic(_Entrywise):
         low, high = float(xp.min(self.y)), float(xp.max(self.y))
         if low == high:
             raise ValueError(f"y holds the single class {low:g}; logistic regression needs two.")
-        if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not bool(xp.all((self.y == low) | (self.y == high))):
+        if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not everywhere((self.y == low) | (self.y == high)):
             raise ValueError(f"y holds labels from {low:g} to {high:g}; give -1 and 1, 0 and 1, or booleans.")
         self.y = self.y if low == -1.0 else 2.0 * self.y - 1.0
 
@@ -250,7 +251,7 @@ class Poisson(_Entrywise):
     def __init__(self, y: Any) -> None:
         super().__init__(y)
         xp = self.space.xp
-        if not bool(xp.all(self.y >= 0)):
+        if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
         safe = xp.where(self.y > 0, self.y, xp.ones_like(self.y))
         self.infimum = _total(xp, self.y) - _total(xp, self.y * xp.log(safe))
@@ -270,8 +271,8 @@ class Poisson(_Entrywise):
 
 
 class Multinomial(Objective):
-    r"""Softmax loss: :math:`f(x) = \sum_i \log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle` on matrices x of n rows and K
-    columns, one score per class. L = 1/2.
+    r"""Softmax loss: :math:`f(x) = \sum_i \log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle` on matrices x of n rows and
+    K columns, one score per class. L = 1/2.
 
     Parameters
     ----------
@@ -302,7 +303,7 @@ class Multinomial(Objective):
         xp = Space.of(y).xp
         if y.ndim != 2 or y.shape[1] < 2:
             raise ValueError(f"y has shape {tuple(y.shape)}; give (n,) labels or (n, K) one-hot rows with K >= 2.")
-        if not bool(xp.all(y >= 0)) or float(xp.max(xp.abs(xp.sum(y, axis=1) - 1.0))) > 1e-5:
+        if not everywhere(y >= 0) or float(xp.max(xp.abs(xp.sum(y, axis=1) - 1.0))) > 1e-5:
             raise ValueError("y has a row that is not a probability distribution; rows must be >= 0 and sum to 1.")
         self.y = y
         self.space = Space.of(y)

@@ -57,8 +57,8 @@ class Approximate:
 
     Notes
     -----
-    Sets that list their atoms are searched. Over the hull of a convex set (balls, boxes), the point x + delta (z - x) is
-    an atom of exactly this quality. Other sets raise TypeError.
+    Sets that list their atoms are searched. Over the hull of a convex set (balls, boxes), the point x + delta (z - x)
+    is an atom of exactly this quality. Other sets raise TypeError.
     """
 
     delta: float

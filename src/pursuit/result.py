@@ -31,7 +31,7 @@ class Status(Enum):
 
 @dataclass(slots=True)
 class State:
-    """What one iteration knows, before its update. `active` is the live active set of the run: read it, do not keep it."""
+    """What one iteration knows, before its update. `active` is the live set of the run: read it, don't keep it."""
 
     iteration: int
     x: Array
@@ -165,9 +165,9 @@ class Check:
 class Result:
     """A sparse combination of atoms, and how good it is.
 
-    `x` is the point, sum_i weights[i] * atoms[i].vector; `value` = f(x); f* lies between `lower` and `value`, so `gap` =
-    value - lower bounds f(x) - f* (infinite where nothing could be proved); `status` says why the run ended, `update` what
-    was run; `refused` counts refinements that raised f or left the domain.
+    `x` is the point, sum_i weights[i] * atoms[i].vector; `value` = f(x); f* lies between `lower` and `value`, so that
+    `gap` = value - lower bounds f(x) - f* (infinite where nothing could be proved); `status` says why the run ended,
+    `update` what was run; `refused` counts refinements that raised f or left the domain.
     """
 
     x: Array

@@ -47,9 +47,13 @@ def iterate(
     >>> [s.value for s in islice(states, 3)]
     [5.0, 0.5, 0.0]
     """
-    update = default_update(f, domain) if update is None else update
     space = _space(f, domain, start)
-    ask = (Exact() if oracle is None else oracle).begin(domain, space, update.several)
+    update = default_update(f, domain) if update is None else update
+    oracle = Exact() if oracle is None else oracle
+    for name, part in (("update", update), ("oracle", oracle)):
+        if isinstance(part, type) or not hasattr(part, "begin"):
+            raise TypeError(f"{name} is {part!r}; give a value such as FullyCorrective() or Exact().")
+    ask = oracle.begin(domain, space, update.several)
     advance = update.begin(f, domain, space)
     certificate = Certificate(f, domain, space)
     active, calls = _begin(f, domain, space, start, certificate)
@@ -121,7 +125,6 @@ def minimize(
     (True, [0, 1, 2])
     """
     began = time.perf_counter()
-    update = default_update(f, domain) if update is None else update
     stop = Stop() if stop is None else stop
     trace, status, state = Trace(), None, None
     bar = tqdm(disable=None if progress else True, desc="pursuit", unit=" iterations", leave=False)
@@ -130,7 +133,8 @@ def minimize(
             seconds = time.perf_counter() - began
             trace.record(state, seconds)
             if progress:
-                bar.set_postfix_str(f"f = {state.value:.6g}, gap = {state.gap:.2g}, {len(state.active)} atoms", refresh=False)
+                news = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {len(state.active)} atoms"
+                bar.set_postfix_str(news, refresh=False)
                 bar.update()
             if callback is not None and callback(state) is True:
                 status = Status.CALLBACK
@@ -143,7 +147,8 @@ def minimize(
         status = Status.UNBOUNDED
     finally:
         bar.close()
-    assert state is not None and status is not None
+    assert state is not None
+    assert status is not None
     support = state.active.support
     return Result(
         x=state.x,
@@ -157,7 +162,7 @@ def minimize(
         weights=state.active.weights[support],
         atoms=[state.active.atoms[i] for i in support],
         trace=trace,
-        update=update,
+        update=default_update(f, domain) if update is None else update,
         refused=state.refused,
         f=f,
         domain=domain,
@@ -206,7 +211,7 @@ def _space(f: Objective, domain: Domain, start: Any) -> Space:
         names = f"{f.space.xp.__name__} and {atoms.space.xp.__name__}"
         raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
     if space is not None and atoms.shape is not None and space.shape != atoms.shape:
-        raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have shape {atoms.shape}; they must agree.")
+        raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have {atoms.shape}; they must agree.")
     if space is None and atoms.shape is not None:
         space = Space.default(atoms.shape)
     if space is None and start is not None:

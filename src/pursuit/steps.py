@@ -250,7 +250,7 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
             low, at_low = gamma, now
         else:  # also where the derivative is not finite
             high, at_high = gamma, now
-        if high - low <= 4.0 * space.eps * high or gamma > 1e300 / max(size, 1.0):
+        if (math.isfinite(high) and high - low <= 4.0 * space.eps * high) or gamma > 1e300 / max(size, 1.0):
             break
         hessian = f.hessian(point) if math.isfinite(now) else None
         curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
@@ -261,7 +261,7 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
         else:
             gamma = math.nan
         if math.isinf(high):  # not bracketed yet: at least double, ever faster
-            gamma = max(gamma, growth * low) if gamma == gamma else growth * low
+            gamma = growth * low if math.isnan(gamma) else max(gamma, growth * low)
             growth *= growth
         elif not (low < gamma < high and abs(now) <= 0.5 * before):  # out of the bracket, or too slow
             gamma = 0.5 * (low + high)

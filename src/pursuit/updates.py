@@ -1,9 +1,9 @@
 """Where to: how the weights on the active set change once the oracle has named an atom.
 
-`Plain` moves towards the new atom only (the paper's variant 0), `NormCorrective` minimises the quadratic upper bound over
-all of S (variant 1 of Algorithms 3 and 4), `FullyCorrective` minimises f itself over S (OMP, Algorithm 6 variant 2). An
-update is a frozen value and does not know which domain it serves; `begin` gives the function that serves one run, and
-with it the memory of the run.
+`Plain` moves towards the new atom only (the paper's variant 0), `NormCorrective` minimises the quadratic upper bound
+over all of S (variant 1 of Algorithms 3 and 4), `FullyCorrective` minimises f itself over S (OMP, Algorithm 6 variant
+2). An update is a frozen value and does not know which domain it serves; `begin` gives the function that serves one
+run, and with it the memory of the run.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Small:
             self.members.append(active.atoms[i])
 
     def settle(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
-        """The new weights and their point; if too many atoms rest, forget those that point least against the gradient."""
+        """The new weights and their point; if too many atoms rest, those that promise least are forgotten."""
         active.weights = weights
         resting = np.flatnonzero(weights == 0)
         if len(resting) > self.RESTING + 2 * (len(weights) - len(resting)):
@@ -177,7 +177,7 @@ class NormCorrective:
     def __post_init__(self) -> None:
         check_smoothness(self.L)
         if self.inner is not None and self.inner < 1:
-            raise ValueError(f"inner is {self.inner}; give a number of steps of at least 1, or None for the exact minimum.")
+            raise ValueError(f"inner is {self.inner}; give at least 1 step, or None for the exact minimum.")
         _check_several(self.several)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -211,8 +211,8 @@ class NormCorrective:
 class FullyCorrective:
     """argmin of f over conv(S) or lin(S): OMP, fully corrective Frank-Wolfe, variant 2 of Algorithm 6.
 
-    For quadratic f one exact small problem; otherwise Newton's method on the weights, each model solved exactly under the
-    constraints, with an exact line search; where f knows no Hessian, repeated norm-corrective steps.
+    For quadratic f one exact small problem; otherwise Newton's method on the weights, each model solved exactly under
+    the constraints, with an exact line search; where f knows no Hessian, repeated norm-corrective steps.
 
     Parameters
     ----------
@@ -276,13 +276,13 @@ class FullyCorrective:
             for atom in now.answer.atoms:
                 active.enter(atom)
             goal, value, grad = self._goal(domain, now), now.value, now.grad
-            closest = math.inf
+            lowest = closest = math.inf
             for step in range(self.LIMIT):
                 correlations = active.analyze(grad)
                 inner = _inner_gap(domain, active.weights, correlations)
-                if step and (inner <= goal or inner > 0.9 * closest):  # done, or down to rounding
+                if step and (inner <= goal or not (value < lowest or inner < closest)):  # done, or down to rounding
                     break
-                closest = inner if step else math.inf
+                lowest, closest = value, inner if step else math.inf
                 d = self._direction(f, domain, active, correlations, goal)
                 slope = float(correlations @ d)
                 if not slope < 0:

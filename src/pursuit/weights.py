@@ -46,7 +46,7 @@ class Factor:
     def build(self, M: Small) -> bool:
         """The factor of M in one go; False (and unchanged) where M is not safely definite."""
         L, info = dpotrf(M, lower=1)
-        if info != 0 or len(M) and L.diagonal().min() ** 2 <= tolerance(len(M)):
+        if info != 0 or (len(M) and L.diagonal().min() ** 2 <= tolerance(len(M))):
             return False
         self._reserve(len(M))
         self.k = len(M)
@@ -182,7 +182,7 @@ class WeightProblem:
         return np.asarray((self._G[i, p] + same) / (self._scale[i] * self._scale[p]))
 
     def _join(self, i: int) -> Small | None:
-        """Make i passive. Where it depends on the passive ones: not done, and the combination that makes it is returned."""
+        """Make i passive. Where it depends on them: not done, and the combination that makes it is returned."""
         m = self._products(i)
         r, pivot = self._factor.row(m)
         if pivot > tolerance(len(r)) and self._G[i, i] + self._alpha[self.block[i]] > 0:
@@ -210,8 +210,8 @@ class WeightProblem:
         return w + Z @ nu, nu
 
     def _step(self, slope: Small, w: Small) -> tuple[Small, Small]:
-        """The step on the passive set to the minimiser with sign constraints left out, refined once, and multipliers lam
-        with slope + G step + lam = 0 on it."""
+        """The step on the passive set to the minimiser with sign constraints left out, and its multipliers: slope +
+        G step + lam = 0 on it. Refined once."""
         p = np.asarray(self._passive, dtype=np.intp)
         G, residual, missing = self._G[np.ix_(p, p)], slope[p], self.totals[self._fixed] - self._totals(w[p], p)
         step, lam = np.zeros(len(p)), np.zeros(len(self.totals))
@@ -224,7 +224,7 @@ class WeightProblem:
         return step, lam
 
     def _totals(self, w: Small, p: Any) -> Small:
-        return np.bincount(self.block[p], weights=w, minlength=len(self.totals))[self._fixed]
+        return np.asarray(np.bincount(self.block[p], w, len(self.totals))[self._fixed], dtype=np.float64)
 
     # ------------------------------------------------------------------ the active-set method
 
@@ -264,7 +264,7 @@ class WeightProblem:
         return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
 
     def _warm(self, w: Small) -> None:
-        """Make exactly the free and the nonzero weights passive, moving the weight of dependent ones onto the others."""
+        """Make just the free and the nonzero weights passive, moving the weight of dependent ones onto the others."""
         wanted = ~self.nonneg | (w != 0)
         for i in [i for i in self._passive if not wanted[i]]:
             self._leave(i)
@@ -280,9 +280,9 @@ class WeightProblem:
             # atom_i = sum y_j atom_j: move w_i over, as far as the signs allow
             p = np.asarray(self._passive, dtype=np.intp)
             theta, out = _reach(w[p], w[i] * y, self.nonneg[p])
-            w[p] += theta * w[i] * y
-            w[i] -= theta * w[i]
+            w[p] += min(theta, 1.0) * w[i] * y
             if out is not None and theta < 1.0:
+                w[i] -= theta * w[i]
                 w[p[out]] = 0.0
                 self._leave(int(p[out]))
                 missing.insert(0, i)
@@ -299,7 +299,7 @@ class WeightProblem:
         return False
 
     def _retreat(self, w: Small, p: Any, target: Small, blocking: Mask) -> set[int]:
-        """Walk towards the target until the first weight is zero; those at zero leave, those that never moved are named."""
+        """Walk towards the target until the first weight is zero. Those at zero leave; who never moved is returned."""
         now = w[p]
         ratios = np.where(blocking, now / np.where(blocking, now - target, 1.0), np.inf)
         ratios[blocking & (now <= 0)] = 0.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from pursuit._arrays import Array, Small, Space, real_array
+from pursuit._arrays import Array, Small, Space, flat, real_array
 from pursuit.atoms.frames import Atom
 
 
@@ -47,7 +47,7 @@ class Atoms:
     """The minimal intrinsic directional width, or a lower bound on it."""
 
     def lmo(self, g: Array) -> Atom:
-        """The linear minimisation oracle: an atom that minimises <g, a>. Ties go to the lowest index."""
+        """The linear minimisation oracle: an atom that minimises <g, a>. Ties go to the lowest index; g may be zero."""
         raise NotImplementedError(f"{type(self).__name__} must define lmo(g).")
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
@@ -98,7 +98,7 @@ class Scaled(Atoms):
     """c * A."""
 
     def __init__(self, base: Atoms, c: float) -> None:
-        if isinstance(c, bool) or not np.isscalar(c) or not math.isfinite(c) or c == 0:
+        if isinstance(c, bool) or not isinstance(c, SupportsFloat) or not math.isfinite(c) or float(c) == 0:
             raise ValueError(f"the factor of an atom set is {c!r}; give a finite number other than zero.")
         self.base, self.c = base, float(c)
         self.shape, self.space, self.symmetric = base.shape, base.space, base.symmetric
@@ -240,7 +240,8 @@ class Mapped(Atoms):
 
     def __init__(self, base: Atoms, M: Any) -> None:
         shaped = sp.issparse(M) or isinstance(M, LinearOperator)
-        self.M = aslinearoperator(M) if shaped else real_array(M, "M")
+        matrix: Any = aslinearoperator(M) if shaped else real_array(M, "M")
+        self.M = matrix
         if len(self.M.shape) != 2:
             raise ValueError(f"M has shape {tuple(self.M.shape)}; give a matrix (rows, length of an atom).")
         if base.shape is not None and math.prod(base.shape) != self.M.shape[1]:
@@ -256,7 +257,7 @@ class Mapped(Atoms):
 
     def _image(self, a: Atom) -> Atom:
         a = as_atom(a)
-        return Atom(self.M @ self._inner.xp.reshape(a.dense(self._inner), (-1,)), a.source, a.coef)
+        return Atom(self.M @ flat(a.dense(self._inner)), a.source, a.coef)
 
     def lmo(self, g: Array) -> Atom:
         return self._image(self.base.lmo(self._back(g)))

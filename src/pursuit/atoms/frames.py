@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Small, Space, host
+from pursuit._arrays import Array, Small, Space, flat, host
 from pursuit.metrics import Diagonal, Metric
 
 Indices = np.ndarray[Any, np.dtype[np.intp]]
@@ -81,7 +81,7 @@ class Atom:
                 pass
             else:
                 return (self.source, abs(self.coef) if signless else self.coef)
-        data = host(self.vector).ravel() + 0.0  # -0.0 is 0.0
+        data = flat(host(self.vector)) + 0.0  # -0.0 is 0.0
         if signless and data[np.flatnonzero(data)[:1]].sum() < 0:
             data = 0.0 - data
         return hashlib.blake2b(data.tobytes(), digest_size=16).digest()
@@ -149,7 +149,7 @@ class DenseFrame:
             grown = self._empty(2 * self.k)
             grown[: self.k, :] = self._rows
             self._rows = grown
-        self._rows[self.k, :] = self.space.xp.reshape(atom.dense(self.space), (-1,))
+        self._rows[self.k, :] = flat(atom.dense(self.space))
         self.k += 1
 
     def keep(self, which: Indices) -> None:
@@ -160,7 +160,7 @@ class DenseFrame:
         self.k = len(which)
 
     def analyze(self, g: Array) -> Small:
-        return host(self.rows @ self.space.xp.reshape(g, (-1,)))
+        return host(self.rows @ flat(g))
 
     def synthesize(self, w: Small) -> Array:
         return self.space.xp.reshape(self.space.put(w) @ self.rows, self.space.shape)
@@ -193,7 +193,8 @@ class SparseFrame:
         self._counts = np.array([len(a.positions) for a in self._atoms], dtype=np.intp)
         self._starts = np.cumsum(self._counts) - self._counts
 
-    def append(self, atom: SparseAtom) -> None:
+    def append(self, atom: Atom) -> None:
+        assert isinstance(atom, SparseAtom)
         self._starts = np.append(self._starts, len(self._positions))
         self._counts = np.append(self._counts, len(atom.positions))
         self._positions = np.concatenate([self._positions, atom.positions])

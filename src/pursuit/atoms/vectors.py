@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import Array, Small, Space, host, real_array
+from pursuit._arrays import Array, Small, Space, everywhere, flat, host, real_array
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, Indices, SparseAtom
 
@@ -85,11 +85,10 @@ class Dictionary(_Listed):
     Parameters
     ----------
     D : (..., n) array, sparse matrix or LinearOperator
-        Column j is the atom :math:`D_{\cdot j}`; leading axes are the shape of H. Arrays stay where they are: nothing is
-        copied.
+        Column j is the atom :math:`D_{\cdot j}`; leading axes are the shape of H. Nothing is copied.
     signed : bool
-        Whether :math:`-D_{\cdot j}` are atoms too; `conv(t * Dictionary(D, signed=True))` is the image of the L1 ball of
-        radius t. `lin` does not need it.
+        Whether :math:`-D_{\cdot j}` are atoms too; `conv(t * Dictionary(D, signed=True))` is the image of the L1 ball
+        of radius t. `lin` does not need it.
 
     Examples
     --------
@@ -140,12 +139,12 @@ class Dictionary(_Listed):
         for j in np.flatnonzero(~((squares > 1e-280) & (squares < 1e280))):  # NaN, or squares out of range
             column = self.D[:, [int(j)]].toarray() if self._sparse else self._matrix[:, int(j)]
             norms[j] = Space.of(column).norm(real_array(column, f"column {j} of D"))
-        return norms
+        return np.asarray(norms)
 
     def correlations(self, g: Array) -> Array:
         if self._operator:
             return self.D.rmatvec(g)
-        return self.D.T @ g if self._sparse else self._matrix.T @ g.reshape((-1,))
+        return self.D.T @ g if self._sparse else self._matrix.T @ flat(g)
 
     def column(self, j: int, sign: float) -> Atom:
         if self._sparse:
@@ -185,7 +184,7 @@ class _Basis(_Listed):
         self.size = 2 * self.n if self.symmetric else self.n
 
     def correlations(self, g: Array) -> Array:
-        return g.reshape((-1,))
+        return flat(g)
 
     def column(self, j: int, sign: float) -> Atom:
         return SparseAtom([j], [sign], (self.n,), j, sign)
@@ -240,8 +239,7 @@ class Simplex(_Basis):
         self.width = -1.0 / math.sqrt(self.n)
 
     def gauge(self, x: Array) -> float:
-        xp = Space.of(x).xp
-        return float(xp.sum(x)) if bool(xp.all(x >= 0)) else math.inf
+        return float(Space.of(x).xp.sum(x)) if everywhere(x >= 0) else math.inf
 
     def symmetrised(self) -> Atoms:
         return SignedBasis(self.n)
@@ -266,6 +264,7 @@ class Box(Atoms):
     """
 
     convex = True
+    space: Space
 
     def __init__(self, lower: Any, upper: Any) -> None:
         self.lower, self.upper = real_array(lower, "lower"), real_array(upper, "upper")
@@ -274,29 +273,28 @@ class Box(Atoms):
             raise ValueError(f"lower and upper have shapes {shapes}; give one bound of each per entry.")
         if self.lower.size == 0:
             raise ValueError("lower is empty; a set of atoms must not be empty.")
-        if not bool((self.lower <= self.upper).all()):
+        if not everywhere(self.lower <= self.upper):
             raise ValueError("lower exceeds upper somewhere; the box is empty.")
         self.space = Space.of(self.lower)
         self.shape = self.space.shape
         xp = self.space.xp
         largest = xp.where(abs(self.lower) > abs(self.upper), abs(self.lower), abs(self.upper))
         self.radius, self.diameter = self.space.norm(largest), self.space.norm(self.upper - self.lower)
-        self.symmetric = bool((self.lower == -self.upper).all())
+        self.symmetric = everywhere(self.lower == -self.upper)
         self.width = self._width()
 
     def _width(self) -> float:
-        xp = self.space.xp  # type: ignore[union-attr]
-        if bool(((self.lower < 0) & (self.upper > 0)).all()):  # the nearest facet
+        xp = self.space.xp
+        if everywhere((self.lower < 0) & (self.upper > 0)):  # the nearest facet
             return min(float(xp.min(self.upper)), -float(xp.max(self.lower)))
-        outside = xp.clip(self.space.zeros(), self.lower, self.upper)  # type: ignore[union-attr]
-        return -self.space.norm(outside)  # type: ignore[union-attr]
+        return -self.space.norm(xp.clip(self.space.zeros(), self.lower, self.upper))
 
     def lmo(self, g: Array) -> Atom:
         return Atom(Space.of(g).xp.where(g > 0, self.lower, self.upper))
 
-    def gauge(self, x: Array) -> float:
+    def gauge(self, x: Array) -> float | None:
         if self.width is None or self.width <= 0:
-            return math.nan  # no closed form where 0 is not inside
+            return None  # no closed form where 0 is not inside
         xp = Space.of(x).xp
         return max(0.0, float(xp.max(x / self.upper)), float(xp.max(x / self.lower)))
 
@@ -342,7 +340,7 @@ class Ball(Atoms):
         largest = float(xp.max(abs(x)))
         if math.isinf(self.p) or largest == 0.0:
             return largest
-        return largest * float(xp.sum((abs(x) / largest) ** self.p)) ** (1.0 / self.p)
+        return largest * math.pow(float(xp.sum((abs(x) / largest) ** self.p)), 1.0 / self.p)
 
     def __repr__(self) -> str:
         return f"Ball({self.n}, {self.p:g})"

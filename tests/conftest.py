@@ -1,0 +1,23 @@
+"""Settings and problems that several test files share."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("pursuit", deadline=None, derandomize=True, max_examples=60, print_blob=True)
+settings.load_profile("pursuit")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(12345)
+
+
+def sparse_regression(seed, m=500, n=2000, k=30, noise=0.05):
+    """A Gaussian dictionary, a target of k of its columns with noise, and the coefficients."""
+    rng = np.random.default_rng(seed)
+    D = rng.standard_normal((m, n))
+    coef = np.zeros(n)
+    coef[rng.choice(n, k, replace=False)] = rng.standard_normal(k)
+    y = D @ coef
+    return D, y + noise * np.linalg.norm(y) / np.sqrt(m) * rng.standard_normal(m), coef

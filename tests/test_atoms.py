@@ -1,0 +1,223 @@
+"""Atom sets: oracles against brute force, closed forms, combinators, frames, the active set."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse.linalg import aslinearoperator
+
+import pursuit as ps
+from pursuit._arrays import Space
+from pursuit.active import ActiveSet
+from pursuit.atoms.frames import DenseFrame, SparseFrame
+from pursuit.metrics import Diagonal, Operator
+
+
+def sets(rng, n=5):
+    D = rng.standard_normal((n, 8))
+    return {
+        "dictionary": ps.Dictionary(D),
+        "signed dictionary": ps.Dictionary(D, signed=True),
+        "sparse dictionary": ps.Dictionary(sp.csc_array(D * (rng.random(D.shape) < 0.7) + np.eye(n, 8) + np.eye(n, 8, 5)), signed=True),
+        "operator": ps.Dictionary(aslinearoperator(D)),
+        "signed basis": ps.SignedBasis(n),
+        "simplex": ps.Simplex(n),
+        "ball 1": ps.Ball(n, 1),
+        "ball 1.3": ps.Ball(n, 1.3),
+        "ball 2": ps.Ball(n, 2),
+        "ball 5": ps.Ball(n, 5),
+        "ball inf": ps.Ball(n, np.inf),
+        "box": ps.Box(-rng.random(n) - 0.1, rng.random(n) + 0.1),
+        "scaled": 2.5 * ps.Dictionary(D),
+        "negated": -2 * ps.Dictionary(D),
+        "union": ps.Simplex(n) | 0.5 * ps.Dictionary(D),
+        "mapped": ps.Box(-np.ones(3), np.ones(3)).through(D[:, :3]),
+        "mapped sparse": ps.Ball(3, 2).through(sp.csr_array(D[:, :3])),
+        "symmetrised": ps.Box(np.zeros(n), np.ones(n)).symmetrised(),
+    }
+
+
+NAMES = list(sets(np.random.default_rng(0)))
+
+
+def points(A, rng, count=300):
+    """Random points of the hull of A: mixtures of oracle answers."""
+    answers = np.stack([A.lmo(rng.standard_normal(A.shape)).vector for _ in range(30)])
+    return rng.dirichlet(np.ones(30) * 0.1, size=count) @ answers
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(seed=st.integers(0, 300))
+def test_the_oracle_beats_every_listed_and_every_random_atom(name, seed):
+    rng = np.random.default_rng(seed)
+    A = sets(rng)[name]
+    g = rng.standard_normal(A.shape)
+    kept = g.copy()
+    best = A.lmo(g).vector @ g
+    assert (g == kept).all()
+    assert (points(A, rng) @ g).min() >= best - 1e-12
+    if A.size is not None:
+        listed = np.array([A.atom(i).vector @ g for i in range(A.size)])
+        assert best == pytest.approx(listed.min(), abs=1e-12)
+        np.testing.assert_allclose(A.scores(g), listed, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(seed=st.integers(0, 100))
+def test_radius_diameter_width_and_gauge_are_true_bounds(name, seed):
+    rng = np.random.default_rng(seed)
+    A = sets(rng)[name]
+    P = points(A, rng, 60)
+    if A.radius is not None:
+        assert np.linalg.norm(P, axis=1).max() <= A.radius + 1e-12
+    if A.diameter is not None:
+        assert np.linalg.norm(P[:, None] - P[None], axis=2).max() <= A.diameter + 1e-12
+    d = rng.standard_normal(A.shape)
+    support = A.lmo(-d).vector @ d
+    if A.width is not None:
+        assert support / np.linalg.norm(d) >= A.width - 1e-12
+    gauge = A.gauge(d)
+    if gauge is not None and math.isfinite(gauge):
+        inside = d / (gauge * (1 + 1e-9)) if gauge else d
+        for _ in range(10):  # on no direction does it stick out
+            h = rng.standard_normal(A.shape)
+            assert inside @ h <= A.lmo(-h).vector @ h + 1e-12
+    if A.symmetric:
+        assert A.lmo(-d).vector @ d == pytest.approx(-(A.lmo(d).vector @ d))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(seed=st.integers(0, 50), several=st.integers(1, 6))
+def test_several_answers_come_in_order_and_begin_with_the_best(name, seed, several):
+    rng = np.random.default_rng(seed)
+    A = sets(rng)[name]
+    g = rng.standard_normal(A.shape)
+    found = A.best(g, several)
+    dots = [a.vector @ g for a in found]
+    assert 1 <= len(found) <= several
+    assert dots == sorted(dots)
+    np.testing.assert_array_equal(found[0].vector, A.lmo(g).vector)
+    if A.size is not None and not A.symmetric and name != "symmetrised":
+        np.testing.assert_allclose(dots, np.sort(A.scores(g))[:several], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_atom_can_be_rebuilt_from_its_source(name, rng):
+    A = sets(rng)[name]
+    a = A.lmo(rng.standard_normal(A.shape))
+    twin = A.rebuild(a)
+    if twin is not None:
+        np.testing.assert_allclose(twin.vector, a.vector)
+        assert twin.source == a.source
+        assert twin.coef == a.coef
+
+
+@pytest.mark.parametrize("name", ["dictionary", "signed dictionary", "sparse dictionary", "operator", "scaled", "negated"])
+@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
+def test_coef_reproduces_x_from_the_columns(name, wrap, rng):
+    A = sets(rng)[name]
+    base = getattr(A, "base", A)
+    r = ps.minimize(ps.LeastSquares(rng.standard_normal(5)), wrap(A), stop=ps.Stop(iterations=10))
+    assert r.coef.shape == (8,)
+    np.testing.assert_allclose(base.D @ r.coef, r.x, atol=1e-12)
+
+
+def test_coef_of_a_union_is_a_pair_and_of_a_ball_none(rng):
+    f = ps.LeastSquares(rng.standard_normal(5))
+    r = ps.minimize(f, ps.lin(ps.SignedBasis(5) | ps.Dictionary(rng.standard_normal((5, 3)))), stop=ps.Stop(iterations=4))
+    assert [c.shape for c in r.coef] == [(5,), (3,)]
+    assert ps.minimize(f, ps.conv(ps.Ball(5, 2))).coef is None
+
+
+def test_the_basis_seen_through_a_matrix_is_a_dictionary(rng):
+    X = rng.standard_normal((4, 6))
+    signed, plain = ps.SignedBasis(6).through(X), ps.Simplex(6).through(X)
+    assert isinstance(signed, ps.Dictionary)
+    assert signed.symmetric
+    assert isinstance(plain, ps.Dictionary)
+    assert not plain.symmetric
+
+
+def test_columns_may_have_any_shape(rng):
+    D, y = rng.standard_normal((3, 4, 10)), rng.standard_normal((3, 4))
+    flat = ps.minimize(ps.LeastSquares(y.ravel()), ps.lin(ps.Dictionary(D.reshape(12, 10))), stop=ps.Stop(atoms=4))
+    r = ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), stop=ps.Stop(atoms=4))
+    np.testing.assert_allclose(r.x.ravel(), flat.x, atol=1e-13)
+    X = rng.standard_normal((3, 10))
+    one_vs_rest = ps.Dictionary(np.einsum("nj,ck->nkjc", X, np.eye(4)).reshape(3, 4, 40), signed=True)
+    r = ps.minimize(ps.Multinomial([0, 1, 3]), ps.conv(one_vs_rest))
+    assert r.status is ps.Status.GAP
+
+
+# ------------------------------------------------------------------ frames
+
+
+@given(seed=st.integers(0, 200))
+def test_sparse_and_dense_frames_agree(seed):
+    rng = np.random.default_rng(seed)
+    space = Space.default((3, 4))
+    atoms = []
+    for i in range(int(rng.integers(1, 6))):
+        where = rng.choice(12, size=int(rng.integers(1, 5)), replace=False)
+        atoms.append(ps.SparseAtom(where, rng.standard_normal(len(where)), (3, 4), i))
+    dense, sparse = DenseFrame(space), SparseFrame(space)
+    for a in atoms:
+        dense.append(a)
+        sparse.append(a)
+    if len(atoms) > 2:
+        keep = np.sort(rng.choice(len(atoms), size=len(atoms) - 1, replace=False))
+        dense.keep(keep)
+        sparse.keep(keep)
+        atoms = [atoms[i] for i in keep]
+    g, w = rng.standard_normal((3, 4)), rng.standard_normal(len(atoms))
+    every = np.arange(len(atoms))
+    np.testing.assert_allclose(sparse.analyze(g), dense.analyze(g), atol=1e-12)
+    np.testing.assert_allclose(sparse.synthesize(w), dense.synthesize(w), atol=1e-12)
+    Q = rng.standard_normal((12, 12))
+    metrics = [Diagonal(), Diagonal(2.0), Diagonal(rng.random((3, 4))), Operator(lambda v: (Q @ Q.T @ v.ravel()).reshape(3, 4), (3, 4))]
+    for metric in metrics:
+        np.testing.assert_allclose(sparse.gram(metric, every), dense.gram(metric, every), atol=1e-10)
+        other = ps.Atom(rng.standard_normal((3, 4)))
+        for a in (atoms[0], other):
+            np.testing.assert_allclose(sparse.inner(metric, a), dense.inner(metric, a), atol=1e-10)
+
+
+@given(seed=st.integers(0, 200), signless=st.booleans())
+def test_an_active_set_of_mixed_kinds_is_consistent(seed, signless):
+    rng = np.random.default_rng(seed)
+    active = ActiveSet(Space.default((6,)), signless)
+    for _ in range(12):
+        j = int(rng.integers(6))
+        sign = float(rng.choice([-1.0, 1.0]))
+        if rng.random() < 0.5:
+            atom = ps.SparseAtom([j], [sign], (6,), ("e", j), sign)
+        else:
+            atom = ps.Atom(sign * np.arange(6.0) ** (j / 3), ("d", j), sign)
+        i, factor = active.enter(atom)
+        np.testing.assert_allclose(factor * active.atoms[i].vector, atom.vector)
+        active.weights[i] += factor * rng.standard_normal()
+        if rng.random() < 0.3:
+            active.keep(rng.random(len(active.atoms)) < 0.7)
+    active.refresh()
+    V = np.stack([a.vector for a in active.atoms]) if active.atoms else np.zeros((0, 6))
+    np.testing.assert_allclose(active.x, active.weights @ V, atol=1e-12)
+    g = rng.standard_normal(6)
+    np.testing.assert_allclose(active.analyze(g), V @ g, atol=1e-12)
+    if len(V):
+        np.testing.assert_allclose(active.gram(Diagonal(), np.arange(len(V))), V @ V.T, atol=1e-10)
+        np.testing.assert_allclose(active.inner(Diagonal(), 0), V @ V[0], atol=1e-10)
+    assert len(set(active._keys)) == len(active.atoms)
+
+
+def test_in_a_span_an_atom_and_its_negative_are_one_entry(rng):
+    active = ActiveSet(Space.default((3,)), signless=True)
+    v = rng.standard_normal(3)
+    assert active.enter(ps.Atom(v)) == (0, 1.0)
+    assert active.enter(ps.Atom(-v)) == (0, -1.0)
+    assert active.enter(ps.Atom(v, "name")) == (1, 1.0)
+    assert active.enter(ps.Atom(-v, "name", -1.0)) == (1, -1.0)
+    hull = ActiveSet(Space.default((3,)), signless=False)
+    assert hull.enter(ps.Atom(v))[0] != hull.enter(ps.Atom(-v))[0]

@@ -1,0 +1,382 @@
+"""The loop, its observers, and hard cases."""
+
+import math
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from conftest import sparse_regression
+
+import pursuit as ps
+
+# ------------------------------------------------------------------ counts on the standard problem
+
+
+def test_default_update_certifies_least_squares_to_1e_10_in_80_oracle_calls():
+    D, y, coef = sparse_regression(0)
+    A = 0.8 * np.abs(coef).sum() * ps.Dictionary(D, signed=True)
+    r = ps.minimize(ps.LeastSquares(y), ps.conv(A), stop=ps.Stop(gap=1e-10, rgap=None))
+    assert r.status is ps.Status.GAP
+    assert r.gap <= 1e-10
+    assert r.oracle_calls <= 80
+    assert r.check().gap <= 1e-10
+
+
+def test_default_update_certifies_logistic_to_1e_6_in_80_oracle_calls():
+    D, y, coef = sparse_regression(0)
+    A = 0.8 * np.abs(coef).sum() * ps.Dictionary(D, signed=True)
+    r = ps.minimize(ps.Logistic(np.sign(y)), ps.conv(A), stop=ps.Stop(gap=1e-6, rgap=None))
+    assert r.status is ps.Status.GAP
+    assert r.gap <= 1e-6
+    assert r.oracle_calls <= 80
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_scaling_the_standard_problem_changes_neither_support_nor_iterations(scale):
+    D, y, coef = sparse_regression(1)
+    radius = 0.8 * np.abs(coef).sum()
+
+    def run(s):
+        r = ps.minimize(ps.LeastSquares(s * y), ps.conv(s * radius * ps.Dictionary(D, signed=True)))
+        return r.iterations, sorted(a.source for a in r.atoms)
+
+    assert run(scale) == run(1.0)
+
+
+# ------------------------------------------------------------------ stopping
+
+
+def problem(rng, m=20, n=50):
+    D, y = rng.standard_normal((m, n)), rng.standard_normal(m)
+    return ps.LeastSquares(y), ps.conv(0.5 * ps.Dictionary(D, signed=True)), ps.Plain(ps.ShortStep())
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [
+        (ps.Stop(gap=1.0, rgap=None), ps.Status.GAP),
+        (ps.Stop(rgap=0.5), ps.Status.GAP),
+        (ps.Stop(atoms=3, rgap=None), ps.Status.ATOMS),
+        (ps.Stop(iterations=4, rgap=None), ps.Status.ITERATIONS),
+        (ps.Stop(seconds=0.0, rgap=None), ps.Status.SECONDS),
+        (ps.Stop(value=1e9, rgap=None), ps.Status.VALUE),
+    ],
+)
+def test_the_first_rule_met_stops(stop, status, rng):
+    r = ps.minimize(*problem(rng), stop=stop)
+    assert r.status is status
+    assert len(r.trace) == r.iterations + 1
+
+
+def test_zero_iterations_return_the_start(rng):
+    f, domain, update = problem(rng)
+    r = ps.minimize(f, domain, update, stop=ps.Stop(iterations=0, rgap=None))
+    assert r.iterations == 0
+    assert len(r.atoms) == 1
+    assert r.oracle_calls == 2  # one names the first atom, one certifies
+
+
+def test_a_callback_sees_every_state_and_may_stop(rng):
+    seen = []
+
+    def callback(state):
+        seen.append(state.iteration)
+        return state.iteration == 5
+
+    r = ps.minimize(*problem(rng), callback=callback, stop=ps.Stop(rgap=None))
+    assert r.status is ps.Status.CALLBACK
+    assert seen == list(range(6))
+
+
+def test_progress_is_silent_when_not_on_a_terminal(rng, capsys):
+    ps.minimize(*problem(rng), progress=True, stop=ps.Stop(iterations=3))
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert out.err == ""
+
+
+def test_the_trace_has_its_columns(rng):
+    trace = ps.minimize(*problem(rng), stop=ps.Stop(iterations=7, rgap=None)).trace
+    frame = trace.to_pandas()
+    assert list(frame.columns) == ["iteration", "value", "gap", "atoms", "oracle_calls", "seconds"]
+    assert len(frame) == len(trace) == 8
+    assert (np.diff(trace.seconds) >= 0).all()
+    assert (np.diff(trace.oracle_calls) == 1).all()
+
+
+def test_the_trace_draws_itself(rng):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    ax = ps.minimize(*problem(rng), stop=ps.Stop(iterations=7, rgap=None)).trace.plot()
+    assert len(ax.lines) == 1
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+
+
+def test_results_print_as_a_block_and_survive_pickling(rng):
+    f, domain, _ = problem(rng)
+    r = ps.minimize(f, domain)
+    assert "the certified gap is within the tolerance" in str(r)
+    assert str(r) == repr(r)
+    again = pickle.loads(pickle.dumps(r))
+    assert (again.x == r.x).all()
+    assert again.check().gap == r.check().gap
+
+
+def test_the_default_update_says_what_it_is(rng):
+    f, domain, _ = problem(rng)
+    assert ps.minimize(f, domain).update == ps.FullyCorrective(several=16)
+    smooth = ps.Smooth(f.value, lambda x: f.value_and_grad(x)[1])
+    assert ps.minimize(smooth, domain).update == ps.NormCorrective(several=16)
+
+
+# ------------------------------------------------------------------ starts
+
+
+def test_a_hull_begins_at_the_atom_for_the_gradient_at_zero(rng):
+    f, domain, update = problem(rng)
+    first = next(iter(ps.iterate(f, domain, update)))
+    np.testing.assert_array_equal(first.x, domain.atoms.lmo(-f.y).vector)
+
+
+def test_a_span_begins_at_zero(rng):
+    first = next(iter(ps.iterate(ps.LeastSquares(rng.standard_normal(4)), ps.lin(ps.SignedBasis(4)))))
+    assert (first.x == 0).all()
+
+
+def test_warm_start_from_a_result_costs_no_progress(rng):
+    f, domain, _ = problem(rng)
+    r = ps.minimize(f, domain)
+    again = ps.minimize(f, domain, start=r)
+    assert again.iterations == 0
+    np.testing.assert_allclose(again.x, r.x, atol=1e-12)
+
+
+@pytest.mark.parametrize("symmetric_set", ["dictionary", "basis", "ball"])
+def test_a_result_on_a_smaller_hull_starts_a_larger_one(symmetric_set, rng):
+    D, y = rng.standard_normal((8, 20)), 10 * rng.standard_normal(8)
+    A = {"dictionary": ps.Dictionary(D, signed=True), "basis": ps.SignedBasis(8), "ball": ps.Ball(8, 3)}[symmetric_set]
+    small = ps.minimize(ps.LeastSquares(y), ps.conv(A))
+    first = next(iter(ps.iterate(ps.LeastSquares(y), ps.conv(2 * A), start=small)))
+    np.testing.assert_allclose(first.x, small.x, atol=1e-12)
+    assert first.active.weights.sum() == pytest.approx(1)
+    large = ps.minimize(ps.LeastSquares(y), ps.conv(2 * A), start=small)
+    cold = ps.minimize(ps.LeastSquares(y), ps.conv(2 * A))
+    assert large.value == pytest.approx(cold.value, rel=1e-5)
+
+
+def test_a_start_with_its_decomposition_is_kept_in_S(rng):
+    D, y = rng.standard_normal((6, 12)), rng.standard_normal(6)
+    A = ps.Dictionary(D)
+    start = ([0.25, 0.75], [A.atom(3), A.atom(5)])
+    states = ps.iterate(ps.LeastSquares(y), ps.conv(A), ps.NormCorrective(), start=start)
+    first = next(states)
+    np.testing.assert_allclose(first.x, 0.25 * D[:, 3] + 0.75 * D[:, 5])
+    next(states)
+    assert [a.source for a in first.active.atoms[:2]] == [3, 5]
+
+
+def test_a_bare_point_is_the_first_element_of_S_and_the_start_is_not_written_to(rng):
+    y, x0 = rng.standard_normal(5), rng.standard_normal(5)
+    x0 *= 0.3 / np.abs(x0).sum()
+    kept = x0.copy()
+    r = ps.minimize(ps.LeastSquares(y), ps.conv(ps.SignedBasis(5)), start=x0)
+    assert (x0 == kept).all()
+    cold = ps.minimize(ps.LeastSquares(y), ps.conv(ps.SignedBasis(5)))
+    assert r.value == pytest.approx(cold.value, rel=1e-5)
+
+
+def test_dropping_x0_would_raise_f_so_it_stays(rng):
+    """Erratum 30: x0 is an element of S; a projection on the span of the atoms alone would lose it."""
+    y = np.array([1.0, 1.0, 0.1])
+    x0 = np.array([1.0, 1.0, 0.0])
+    states = ps.iterate(ps.LeastSquares(y), ps.lin(ps.SignedBasis(3)), ps.NormCorrective(), start=x0)
+    assert next(states).value == pytest.approx(0.005)
+    assert next(states).value == pytest.approx(0.0, abs=1e-15)
+
+
+# ------------------------------------------------------------------ refinement
+
+
+def test_a_refinement_that_helps_is_obeyed(rng):
+    y = rng.standard_normal(6)
+
+    def jump(f, domain, active):  # straight to the answer
+        return y / 1.0, [ps.SparseAtom([i], [1.0], (6,), i) for i in range(6)]
+
+    states = ps.iterate(ps.LeastSquares(y), ps.lin(ps.SignedBasis(6)), ps.Plain(ps.ShortStep()), refine=jump)
+    next(states)
+    after = next(states)
+    assert after.value == pytest.approx(0, abs=1e-28)
+    assert after.refused == 0
+
+
+@pytest.mark.parametrize("bad", ["raises f", "leaves the hull", "foreign atom"])
+def test_a_refinement_that_raises_f_or_leaves_the_domain_is_refused_and_counted(bad, rng):
+    y = rng.standard_normal(4)
+    A = ps.SignedBasis(4)
+    worst = A.lmo(y)  # against the target
+    proposals = {
+        "raises f": ([1.0], [worst]),
+        "leaves the hull": ([2.0], [A.lmo(-y)]),
+        "foreign atom": ([1.0], [ps.Atom(y * 3 / np.abs(y).sum())]),
+    }
+    refine = lambda f, domain, active: proposals[bad]  # noqa: E731
+    plain = ps.minimize(ps.LeastSquares(y), ps.conv(A), stop=ps.Stop(iterations=5, rgap=None))
+    r = ps.minimize(ps.LeastSquares(y), ps.conv(A), refine=refine, stop=ps.Stop(iterations=5, rgap=None))
+    assert r.refused == r.iterations
+    np.testing.assert_allclose(r.x, plain.x, atol=1e-14)
+
+
+def test_refining_with_none_changes_nothing(rng):
+    f, domain, update = problem(rng)
+    r = ps.minimize(f, domain, update, refine=lambda *_: None, stop=ps.Stop(iterations=9))
+    assert r.refused == 0
+    assert (r.x == ps.minimize(f, domain, update, stop=ps.Stop(iterations=9)).x).all()
+
+
+# ------------------------------------------------------------------ hard dictionaries
+
+HARD = [None, ps.FullyCorrective(), ps.NormCorrective(), ps.NormCorrective(inner=5), ps.Plain(ps.LineSearch())]
+
+
+@pytest.mark.parametrize("update", HARD, ids=repr)
+@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
+@pytest.mark.parametrize("kind", ["repeated", "nearly equal", "n = 1", "d = 1", "more dependent than not"])
+def test_dependent_atoms_do_no_harm(kind, wrap, update, rng):
+    D, y = rng.standard_normal((10, 6)), rng.standard_normal(10)
+    if kind == "repeated":
+        D = np.hstack([D, D, D])
+    elif kind == "nearly equal":
+        D = np.hstack([D, D + 1e-10 * rng.standard_normal(D.shape)])
+    elif kind == "n = 1":
+        D = D[:, :1]
+    elif kind == "d = 1":
+        D, y = D[:1], y[:1]
+    else:
+        D = D[:, :2] @ rng.standard_normal((2, 40))
+    r = ps.minimize(ps.LeastSquares(y), wrap(3 * ps.Dictionary(D, signed=True)), update, stop=ps.Stop(iterations=300))
+    assert np.isfinite(r.x).all()
+    assert np.isfinite(r.weights).all()
+    if wrap is ps.lin:
+        expected = 0.5 * np.sum((y - D @ np.linalg.lstsq(D, y, rcond=1e-9)[0]) ** 2)
+        slow = isinstance(update, ps.Plain) or getattr(update, "inner", None)
+        assert r.value <= expected + (1e-2 if slow else 1e-8) * (1 + expected)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-75, 1.0, 1e75, 1e150])
+@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
+@pytest.mark.parametrize("update", HARD[:3], ids=repr)
+def test_scales_from_1e_150_to_1e150_give_the_same_point(scale, wrap, update, rng):
+    D, y = rng.standard_normal((10, 25)), rng.standard_normal(10)
+    stop = ps.Stop(atoms=5)
+    plain = ps.minimize(ps.LeastSquares(y), wrap(ps.Dictionary(D)), update, stop=stop)
+    A = ps.Dictionary(scale * D)
+    r = ps.minimize(ps.LeastSquares(y), wrap(A if wrap is ps.lin else (1 / scale) * A), update, stop=stop)
+    np.testing.assert_allclose(r.x, plain.x, rtol=1e-9, atol=1e-12)
+    if wrap is ps.lin:
+        np.testing.assert_allclose(scale * r.coef, plain.coef, rtol=1e-9, atol=1e-12)
+
+
+def test_columns_of_wildly_different_scale_do_no_harm(rng):
+    D = rng.standard_normal((8, 5)) * 10.0 ** np.array([-150, -75, 0, 75, 150])
+    y = rng.standard_normal(8)
+    for wrap in (ps.conv, ps.lin):
+        r = ps.minimize(ps.LeastSquares(y), wrap(ps.Dictionary(D, signed=True)), stop=ps.Stop(iterations=50))
+        assert np.isfinite(r.x).all()
+        assert r.value <= 0.5 * y @ y * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
+def test_a_zero_target_is_solved_at_once(wrap, rng):
+    D = rng.standard_normal((5, 9))
+    r = ps.minimize(ps.LeastSquares(np.zeros(5)), wrap(ps.Dictionary(D, signed=True)))
+    assert r.value <= 1e-25
+    if wrap is ps.lin:
+        assert len(r.atoms) == 0
+        assert r.status is ps.Status.GAP
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_exactly_two_sparse_target_takes_two_atoms_of_ten(seed):
+    rng = np.random.default_rng(seed)
+    D = rng.standard_normal((40, 100))
+    y = 3 * D[:, 17] - 2 * D[:, 60]
+    r = ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), ps.FullyCorrective(), stop=ps.Stop(atoms=10))
+    assert sorted(a.source for a in r.atoms) == [17, 60]
+    assert r.status is ps.Status.STATIONARY
+    np.testing.assert_allclose(r.coef[[17, 60]], [3, -2], rtol=1e-12)
+
+
+def test_a_linear_function_over_a_span_is_said_to_be_unbounded():
+    f = ps.Smooth(lambda x: float(x[0]), lambda x: np.array([1.0, 0.0]))
+    r = ps.minimize(f, ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
+    assert r.status is ps.Status.UNBOUNDED
+    assert math.isinf(r.gap)
+    assert np.isfinite(r.x).all()
+
+
+def test_nothing_is_certified_over_a_span_when_nothing_is_known():
+    f = ps.Smooth(lambda x: float(np.sum((x - 1) ** 4)), lambda x: 4 * (x - 1) ** 3)
+    r = ps.minimize(f, ps.lin(ps.SignedBasis(3)), stop=ps.Stop(iterations=20))
+    assert math.isinf(r.gap)
+    assert "not certified" in str(r)
+
+
+def test_ties_go_to_the_lowest_index():
+    A = ps.Dictionary(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]).T @ np.ones((3, 3)), signed=True)
+    assert A.lmo(np.array([1.0, 1.0, 1.0])).source == 0
+    assert ps.SignedBasis(4).lmo(np.array([0.0, 2.0, -2.0, 2.0])).source == 1
+    assert [a.source for a in ps.SignedBasis(5).best(np.array([1.0, 2.0, 2.0, 1.0, 1.0]), 4)] == [1, 2, 0, 3]
+
+
+def test_own_atoms_need_one_method_and_may_return_a_bare_array(rng):
+    class Sphere(ps.Atoms):
+        def lmo(self, g):
+            return -g / (np.linalg.norm(g) or 1.0)
+
+    y = rng.standard_normal(4)
+    r = ps.minimize(ps.LeastSquares(y), ps.conv(Sphere()), ps.Plain(ps.ShortStep()))
+    np.testing.assert_allclose(r.x, y / max(1, np.linalg.norm(y)), atol=1e-3)
+    span = ps.minimize(ps.LeastSquares(y), ps.lin(Sphere()))
+    np.testing.assert_allclose(span.x, y, atol=1e-12)
+
+
+def test_span_of_a_set_that_is_not_symmetric_asks_for_both_signs(rng):
+    class Orthant(ps.Atoms):  # basis vectors, only ever with a plus sign
+        def lmo(self, g):
+            i = int(np.argmin(g))
+            return ps.Atom(np.eye(4)[i], source=i)
+
+    y = np.array([-3.0, 1.0, -2.0, 0.5])
+    r = ps.minimize(ps.LeastSquares(y), ps.lin(Orthant()))
+    np.testing.assert_allclose(r.x, y, atol=1e-12)
+
+
+def test_unhashable_sources_are_recognised_by_their_vectors(rng):
+    class Lists(ps.Atoms):
+        def lmo(self, g):
+            i = int(np.argmin(g))
+            return ps.Atom(np.eye(3)[i], source=[i])
+
+    r = ps.minimize(ps.LeastSquares([0.5, 0.3, 0.2]), ps.conv(Lists()), ps.Plain(ps.ShortStep()), stop=ps.Stop(iterations=50))
+    assert len(r.atoms) == 3
+
+
+# ------------------------------------------------------------------ memory
+
+
+def test_ten_million_basis_vectors_need_less_than_ten_vectors_of_memory():
+    n = 10_000_000
+    y = np.random.default_rng(0).standard_normal(n)
+    f, domain = ps.LeastSquares(y), ps.conv(100 * ps.SignedBasis(n))
+    tracemalloc.start()
+    try:
+        r = ps.minimize(f, domain, stop=ps.Stop(iterations=200, rgap=1e-12))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * y.nbytes
+    assert r.iterations > 5
+    assert r.gap <= 1e-9 * r.value
