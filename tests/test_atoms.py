@@ -21,7 +21,9 @@ def sets(rng, n=5):
     return {
         "dictionary": ps.Dictionary(D),
         "signed dictionary": ps.Dictionary(D, signed=True),
-        "sparse dictionary": ps.Dictionary(sp.csc_array(D * (rng.random(D.shape) < 0.7) + np.eye(n, 8) + np.eye(n, 8, 5)), signed=True),
+        "sparse dictionary": ps.Dictionary(
+            sp.csc_array(D * (rng.random(D.shape) < 0.7) + np.eye(n, 8) + np.eye(n, 8, 5)), signed=True
+        ),
         "operator": ps.Dictionary(aslinearoperator(D)),
         "signed basis": ps.SignedBasis(n),
         "simplex": ps.Simplex(n),
@@ -115,7 +117,9 @@ def test_an_atom_can_be_rebuilt_from_its_source(name, rng):
         assert twin.coef == a.coef
 
 
-@pytest.mark.parametrize("name", ["dictionary", "signed dictionary", "sparse dictionary", "operator", "scaled", "negated"])
+@pytest.mark.parametrize(
+    "name", ["dictionary", "signed dictionary", "sparse dictionary", "operator", "scaled", "negated"]
+)
 @pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
 def test_coef_reproduces_x_from_the_columns(name, wrap, rng):
     A = sets(rng)[name]
@@ -127,7 +131,9 @@ def test_coef_reproduces_x_from_the_columns(name, wrap, rng):
 
 def test_coef_of_a_union_is_a_pair_and_of_a_ball_none(rng):
     f = ps.LeastSquares(rng.standard_normal(5))
-    r = ps.minimize(f, ps.lin(ps.SignedBasis(5) | ps.Dictionary(rng.standard_normal((5, 3)))), stop=ps.Stop(iterations=4))
+    r = ps.minimize(
+        f, ps.lin(ps.SignedBasis(5) | ps.Dictionary(rng.standard_normal((5, 3)))), stop=ps.Stop(iterations=4)
+    )
     assert [c.shape for c in r.coef] == [(5,), (3,)]
     assert ps.minimize(f, ps.conv(ps.Ball(5, 2))).coef is None
 
@@ -177,7 +183,12 @@ def test_sparse_and_dense_frames_agree(seed):
     np.testing.assert_allclose(sparse.analyze(g), dense.analyze(g), atol=1e-12)
     np.testing.assert_allclose(sparse.synthesize(w), dense.synthesize(w), atol=1e-12)
     Q = rng.standard_normal((12, 12))
-    metrics = [Diagonal(), Diagonal(2.0), Diagonal(rng.random((3, 4))), Operator(lambda v: (Q @ Q.T @ v.ravel()).reshape(3, 4), (3, 4))]
+    metrics = [
+        Diagonal(),
+        Diagonal(2.0),
+        Diagonal(rng.random((3, 4))),
+        Operator(lambda v: (Q @ Q.T @ v.ravel()).reshape(3, 4), (3, 4)),
+    ]
     for metric in metrics:
         np.testing.assert_allclose(sparse.gram(metric, every), dense.gram(metric, every), atol=1e-10)
         other = ps.Atom(rng.standard_normal((3, 4)))

@@ -154,7 +154,9 @@ def test_affine_invariant_algorithms_do_not_see_a_reparametrisation(kind, seed):
     H = Q @ Q.T + np.eye(d)
     M = np.linalg.qr(rng.standard_normal((d, d)))[0] * np.exp(rng.uniform(-1, 1, d))
     if kind == "algorithm 5":
-        C = max((D[:, i] - s * D[:, j]) @ H @ (D[:, i] - s * D[:, j]) for i in range(n) for j in range(n) for s in (-1, 1))
+        C = max(
+            (D[:, i] - s * D[:, j]) @ H @ (D[:, i] - s * D[:, j]) for i in range(n) for j in range(n) for s in (-1, 1)
+        )
         update, wrap = ps.Plain(ps.CurvatureStep(C)), lambda E: ps.conv(ps.Dictionary(E, signed=True))
     elif kind == "algorithm 6, variant 1":
         C = 4.0 * max(D[:, i] @ H @ D[:, i] for i in range(n))
@@ -201,7 +203,10 @@ def test_frank_wolfe_steps_agree_with_a_textbook_loop(rule, seed):
     gammas = {
         "open loop": (ps.OpenLoop(), lambda t, x, g, d: 2 / (t + 2)),
         "line search": (ps.LineSearch(), lambda t, x, g, d: exact_minimiser(f, x, d)),
-        "diameter": (ps.DiameterStep(diameter=diameter), lambda t, x, g, d: np.clip(-g @ d / (f.L * diameter**2), 0, 1)),
+        "diameter": (
+            ps.DiameterStep(diameter=diameter),
+            lambda t, x, g, d: np.clip(-g @ d / (f.L * diameter**2), 0, 1),
+        ),
         "short": (ps.ShortStep(), lambda t, x, g, d: np.clip(-g @ d / (f.L * (d @ d)), 0, 1)),
         "curvature": (ps.CurvatureStep(3.0), lambda t, x, g, d: np.clip(-g @ d / 3.0, 0, 1)),
     }
@@ -267,7 +272,9 @@ def test_dense_sparse_operator_and_mapped_dictionaries_give_the_same_iterates(up
         ps.Ball(40, 1).through(sp.csc_array(D)),
         ps.Dictionary(D[:, :15], signed=True) | ps.Dictionary(D[:, 15:], signed=True),
     ]
-    first, *others = [iterates(f, wrap(3 * A), update, steps=15) for A in sets[: 4 if update == ps.FullyCorrective(4) else 7]]
+    first, *others = [
+        iterates(f, wrap(3 * A), update, steps=15) for A in sets[: 4 if update == ps.FullyCorrective(4) else 7]
+    ]
     for other in others:
         assert_same(first, other, tolerance=1e-10)
 

@@ -84,9 +84,7 @@ def problems(draw):
     elif kind == "poisson":
         f = ps.Poisson(rng.poisson(2.0, m) + 1.0)
     else:
-        f = ps.Smooth(
-            lambda x: float(np.sum(np.sqrt(1 + (x - y) ** 2))), lambda x: (x - y) / np.sqrt(1 + (x - y) ** 2)
-        )
+        f = ps.Smooth(lambda x: float(np.sum(np.sqrt(1 + (x - y) ** 2))), lambda x: (x - y) / np.sqrt(1 + (x - y) ** 2))
     return Problem(f, D, hull)
 
 
@@ -248,7 +246,9 @@ def test_same_input_and_seed_give_the_same_bits(rng):
     D, y = rng.standard_normal((30, 80)), rng.standard_normal(30)
     for oracle in (ps.Exact(), ps.Approximate(0.5, worst=False, seed=3)):
         runs = [
-            ps.minimize(ps.LeastSquares(y), ps.conv(3 * ps.Dictionary(D, signed=True)), ps.NormCorrective(), oracle=oracle)
+            ps.minimize(
+                ps.LeastSquares(y), ps.conv(3 * ps.Dictionary(D, signed=True)), ps.NormCorrective(), oracle=oracle
+            )
             for _ in range(2)
         ]
         assert (runs[0].x == runs[1].x).all()

@@ -179,11 +179,15 @@ def test_backtracking_finds_the_smoothness_and_stays_within_its_evaluations():
     stop = ps.Stop(iterations=steps, rgap=None, gap=None)
     r = ps.minimize(Counting(), ps.conv(0.5 * ps.SignedBasis(20)), ps.Plain(ps.ShortStep(L=rule)), stop=stop)
     spent = calls - (steps + 1) - 2  # less the loop's own, the start, and the first guess
-    assert spent <= (1 - math.log(rule.shrink) / math.log(rule.grow)) * (steps + 1) + 1 + math.log(2) / math.log(rule.grow)
+    assert spent <= (1 - math.log(rule.shrink) / math.log(rule.grow)) * (steps + 1) + 1 + math.log(2) / math.log(
+        rule.grow
+    )
     assert r.value <= 1.01 * ps.minimize(ps.LeastSquares(y, weights=100.0), ps.conv(0.5 * ps.SignedBasis(20))).value
 
 
-@pytest.mark.parametrize("update", [ps.Plain(ps.ShortStep()), ps.Plain(ps.DiameterStep()), ps.NormCorrective(), ps.FullyCorrective()])
+@pytest.mark.parametrize(
+    "update", [ps.Plain(ps.ShortStep()), ps.Plain(ps.DiameterStep()), ps.NormCorrective(), ps.FullyCorrective()]
+)
 def test_every_update_that_needs_smoothness_works_without_it(update, rng):
     y = rng.poisson(2.0, 10)
     f = ps.Poisson(y)

@@ -360,7 +360,9 @@ def test_unhashable_sources_are_recognised_by_their_vectors(rng):
             i = int(np.argmin(g))
             return ps.Atom(np.eye(3)[i], source=[i])
 
-    r = ps.minimize(ps.LeastSquares([0.5, 0.3, 0.2]), ps.conv(Lists()), ps.Plain(ps.ShortStep()), stop=ps.Stop(iterations=50))
+    r = ps.minimize(
+        ps.LeastSquares([0.5, 0.3, 0.2]), ps.conv(Lists()), ps.Plain(ps.ShortStep()), stop=ps.Stop(iterations=50)
+    )
     assert len(r.atoms) == 3
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pursuit.result import Trace
-
 
 def plot_traces(
-    traces: Mapping[str, Trace],
+    traces: Mapping[str, Any],
     *,
     column: str = "gap",
     against: str = "oracle_calls",
@@ -34,10 +31,11 @@ def plot_traces(
 
     if ax is None:
         ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
-    for label, trace in traces.items():
+    for i, (label, trace) in enumerate(traces.items()):
         x, y = getattr(trace, against), getattr(trace, column) - offset
         shown = np.isfinite(y) & (y > 0)
-        ax.plot(np.maximum(x[shown], 1), y[shown], marker="." if shown.sum() < 30 else None, label=label)
+        line = ("-", "--", "-.", ":")[i % 4]  # equal runs stay visible under each other
+        ax.plot(np.maximum(x[shown], 1), y[shown], line, marker="." if shown.sum() < 30 else None, label=label)
     ax.set(xscale="log", yscale="log", xlabel=against.replace("_", " "), ylabel=column)
     ax.grid(alpha=0.3)
     if len(traces) > 1:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from pursuit._arrays import Array, Small, Space, real_array
+from pursuit._arrays import Small, Space, real_array
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
@@ -19,7 +19,7 @@ from pursuit.certificates import Certificate
 from pursuit.domains import Domain, as_start
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
-from pursuit.result import Check, Result, State, Status, Stop, Trace
+from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.steps import UnboundedError
 from pursuit.updates import Now, Update, default_update
 
@@ -169,21 +169,6 @@ def minimize(
     )
 
 
-def recheck(result: Result) -> Check:
-    """The certificate of a result, from nothing but its weights and atoms."""
-    f, domain = result.f, result.domain
-    space = Space.of(result.x)
-    active = ActiveSet(space, domain.signless)
-    active.replace(result.weights, result.atoms)
-    certificate = Certificate(f, domain, space)
-    value, grad = f.value_and_grad(active.x)
-    gx = space.dot(grad, active.x)
-    certificate.see(value, grad, gx, Exact().begin(domain, space, 1)(grad, active, gx), active)
-    size = space.norm(result.x)
-    error = space.norm(result.x - active.x) / (size if size > 0 else 1.0)
-    return Check(value, certificate.gap, certificate.lower, error, domain.admits(result.weights))
-
-
 class _Patience:
     """Counts iterations in which a descending update improved neither the value nor the gap."""
 
@@ -290,6 +275,3 @@ def _refine(refine: Refine, f: Objective, domain: Domain, space: Space, active: 
         return False
     active.replace(weights, atoms)
     return True
-
-
-__all__ = ["Array", "iterate", "minimize", "recheck"]

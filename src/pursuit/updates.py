@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -71,15 +71,13 @@ class Plain:
     """
 
     step: Step
-    several: int = 1
+    several: ClassVar[int] = 1
 
-    REFRESH = 64  # x is kept incrementally and made anew from the weights this often
+    REFRESH: ClassVar[int] = 64  # x is kept incrementally and made anew from the weights this often
 
     def __post_init__(self) -> None:
         if not hasattr(self.step, "begin"):
             raise TypeError(f"step is {self.step!r}; give a step rule such as ShortStep() or LineSearch().")
-        if self.several != 1:
-            raise ValueError("Plain moves towards one atom; several atoms need NormCorrective or FullyCorrective.")
 
     @property
     def descends(self) -> bool:
@@ -172,7 +170,7 @@ class NormCorrective:
     several: int = 1
     L: Smoothness = None
     metric: Any = None
-    descends = True
+    descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -234,9 +232,9 @@ class FullyCorrective:
 
     several: int = 1
     accuracy: float | None = None
-    descends = True
+    descends: ClassVar[bool] = True
 
-    LIMIT = 50  # Newton steps per oracle call
+    LIMIT: ClassVar[int] = 50  # Newton steps per oracle call
 
     def __post_init__(self) -> None:
         _check_several(self.several)

@@ -240,6 +240,7 @@ class WeightProblem:
         """
         w = start.copy()
         self._warm(w)
+        q = self._centred(q, start)
         tried: set[int] = set()
         for _ in range(10 * self.k + 50):
             p = np.asarray(self._passive, dtype=np.intp)
@@ -262,6 +263,14 @@ class WeightProblem:
                 self._exchange(w, i, y)
         d = w - start
         return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
+
+    def _centred(self, q: Small, start: Small) -> Small:
+        """q less a constant per block with a total: the same problem, without the cancellation in q'(w - start)."""
+        mean = np.zeros(len(self.totals))
+        for b in self._fixed:
+            mine = self.block == b
+            mean[b] = float(q[mine] @ start[mine]) / self.totals[b] if self.totals[b] else 0.0
+        return q - mean[self.block]
 
     def _warm(self, w: Small) -> None:
         """Make just the free and the nonzero weights passive, moving the weight of dependent ones onto the others."""
