@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench mutants clean
 
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
@@ -15,6 +15,9 @@ lint: .venv/ready
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(PY) -c "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
+
+mutants: .venv/ready
+	$(PY) tools/mutants.py
 
 bench: .venv/ready
 	$(PY) benchmarks/overhead.py

@@ -1,0 +1,43 @@
+"""Domains: what an oracle's answer proves, pinned by equalities."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pursuit as ps
+
+
+def test_over_a_hull_the_bound_is_the_frank_wolfe_gap_over_delta():
+    assert ps.conv(ps.Simplex(3)).lower(5.0, gz=-2.0, gx=1.0, delta=0.5, mu=0.0) == 5.0 - 3.0 / 0.5
+    assert ps.conv(ps.Simplex(3)).lower(5.0, gz=-2.0, gx=1.0, delta=0.0, mu=0.0) == -math.inf
+
+
+def test_over_a_span_rho_bounds_the_way_to_a_minimiser():
+    domain = ps.lin(ps.Dictionary(np.eye(3)), rho=4.0)
+    assert domain.lower(5.0, gz=-2.0, gx=1.0, delta=0.5, mu=0.0) == 5.0 - (1.0 + 4.0 * 2.0 / 0.5)
+
+
+def test_over_a_span_strong_convexity_and_width_bound_the_gap():
+    domain = ps.lin(ps.Dictionary(np.eye(3)), width=0.5)
+    assert domain.lower(5.0, gz=-2.0, gx=1.0, delta=0.8, mu=3.0) == pytest.approx(5.0 - (2.0 / 0.8 / 0.5) ** 2 / 6.0)
+    assert domain.lower(5.0, gz=-2.0, gx=1.0, delta=0.8, mu=0.0) == -math.inf
+    assert ps.lin(ps.Dictionary(np.eye(3))).lower(5.0, gz=-2.0, gx=1.0, delta=1.0, mu=3.0) == -math.inf
+
+
+def test_the_width_certificate_is_tight_at_the_worst_direction():
+    """f = |x - y|^2 / 2 over the span of +-e_i, y = (1, ..., 1): h = 1, width = 1/sqrt(n), f - f* = n/2 exactly."""
+    n = 7
+    f = ps.Smooth(lambda x: 0.5 * float((x - 1) @ (x - 1)), lambda x: x - 1, L=1.0, mu=1.0)
+    state = next(iter(ps.iterate(f, ps.lin(ps.SignedBasis(n)))))
+    assert state.value == pytest.approx(n / 2)
+    assert state.gap == pytest.approx(n / 2)
+
+
+def test_the_better_of_several_bounds_counts_and_is_kept():
+    f = ps.LeastSquares(np.array([3.0, 4.0]))
+    r = ps.minimize(f, ps.conv(ps.SignedBasis(2)), ps.Plain(ps.OpenLoop()), stop=ps.Stop(iterations=50, rgap=None))
+    gaps = r.trace.gap
+    lower = r.trace.value - gaps
+    assert (np.diff(lower) >= -1e-12).all()
+    assert lower[0] >= 0.0  # the infimum of least squares is known from the first state on
