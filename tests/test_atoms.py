@@ -199,7 +199,7 @@ def test_sparse_and_dense_frames_agree(seed):
 @given(seed=st.integers(0, 200), signless=st.booleans())
 def test_an_active_set_of_mixed_kinds_is_consistent(seed, signless):
     rng = np.random.default_rng(seed)
-    active = ActiveSet(Space.default((6,)), signless)
+    active = ActiveSet(Space.default((6,)), [signless])
     for _ in range(12):
         j = int(rng.integers(6))
         sign = float(rng.choice([-1.0, 1.0]))
@@ -224,11 +224,11 @@ def test_an_active_set_of_mixed_kinds_is_consistent(seed, signless):
 
 
 def test_in_a_span_an_atom_and_its_negative_are_one_entry(rng):
-    active = ActiveSet(Space.default((3,)), signless=True)
+    active = ActiveSet(Space.default((3,)), [True])
     v = rng.standard_normal(3)
     assert active.enter(ps.Atom(v)) == (0, 1.0)
     assert active.enter(ps.Atom(-v)) == (0, -1.0)
     assert active.enter(ps.Atom(v, "name")) == (1, 1.0)
     assert active.enter(ps.Atom(-v, "name", -1.0)) == (1, -1.0)
-    hull = ActiveSet(Space.default((3,)), signless=False)
+    hull = ActiveSet(Space.default((3,)), [False])
     assert hull.enter(ps.Atom(v))[0] != hull.enter(ps.Atom(-v))[0]

@@ -6,23 +6,29 @@ import numpy as np
 import pytest
 
 import pursuit as ps
+from pursuit.domains import Answer
+
+
+def bound(domain, value, gz, gx, delta, mu):
+    """The lower bound of a plain domain from one answer."""
+    return domain.lower(value, [Answer([], gz, delta)], [gx], mu)
 
 
 def test_over_a_hull_the_bound_is_the_frank_wolfe_gap_over_delta():
-    assert ps.conv(ps.Simplex(3)).lower(5.0, gz=-2.0, gx=1.0, delta=0.5, mu=0.0) == 5.0 - 3.0 / 0.5
-    assert ps.conv(ps.Simplex(3)).lower(5.0, gz=-2.0, gx=1.0, delta=0.0, mu=0.0) == -math.inf
+    assert bound(ps.conv(ps.Simplex(3)), 5.0, gz=-2.0, gx=1.0, delta=0.5, mu=0.0) == 5.0 - 3.0 / 0.5
+    assert bound(ps.conv(ps.Simplex(3)), 5.0, gz=-2.0, gx=1.0, delta=0.0, mu=0.0) == -math.inf
 
 
 def test_over_a_span_rho_bounds_the_way_to_a_minimiser():
     domain = ps.lin(ps.Dictionary(np.eye(3)), rho=4.0)
-    assert domain.lower(5.0, gz=-2.0, gx=1.0, delta=0.5, mu=0.0) == 5.0 - (1.0 + 4.0 * 2.0 / 0.5)
+    assert bound(domain, 5.0, gz=-2.0, gx=1.0, delta=0.5, mu=0.0) == 5.0 - (1.0 + 4.0 * 2.0 / 0.5)
 
 
 def test_over_a_span_strong_convexity_and_width_bound_the_gap():
     domain = ps.lin(ps.Dictionary(np.eye(3)), width=0.5)
-    assert domain.lower(5.0, gz=-2.0, gx=1.0, delta=0.8, mu=3.0) == pytest.approx(5.0 - (2.0 / 0.8 / 0.5) ** 2 / 6.0)
-    assert domain.lower(5.0, gz=-2.0, gx=1.0, delta=0.8, mu=0.0) == -math.inf
-    assert ps.lin(ps.Dictionary(np.eye(3))).lower(5.0, gz=-2.0, gx=1.0, delta=1.0, mu=3.0) == -math.inf
+    assert bound(domain, 5.0, gz=-2.0, gx=1.0, delta=0.8, mu=3.0) == pytest.approx(5.0 - (2.0 / 0.8 / 0.5) ** 2 / 6.0)
+    assert bound(domain, 5.0, gz=-2.0, gx=1.0, delta=0.8, mu=0.0) == -math.inf
+    assert bound(ps.lin(ps.Dictionary(np.eye(3))), 5.0, gz=-2.0, gx=1.0, delta=1.0, mu=3.0) == -math.inf
 
 
 def test_the_width_certificate_is_tight_at_the_worst_direction():

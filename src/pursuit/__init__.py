@@ -16,13 +16,13 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 """
 
 from pursuit.atoms import Atom, Atoms, Ball, Box, Dictionary, SignedBasis, Simplex, SparseAtom
-from pursuit.domains import conv, lin
+from pursuit.domains import cone, conv, lin
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
 from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep
-from pursuit.updates import FullyCorrective, NormCorrective, Plain
+from pursuit.updates import Away, BlendedPairwise, FullyCorrective, NormCorrective, Pairwise, Plain
 
 __version__ = "0.1.0"
 
@@ -30,8 +30,10 @@ __all__ = [
     "Approximate",
     "Atom",
     "Atoms",
+    "Away",
     "Backtracking",
     "Ball",
+    "BlendedPairwise",
     "Box",
     "CurvatureStep",
     "DiameterStep",
@@ -46,6 +48,7 @@ __all__ = [
     "NormCorrective",
     "Objective",
     "OpenLoop",
+    "Pairwise",
     "Plain",
     "Poisson",
     "Quadratic",
@@ -59,6 +62,7 @@ __all__ = [
     "Status",
     "Stop",
     "Trace",
+    "cone",
     "conv",
     "iterate",
     "lin",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +18,15 @@ class ActiveSet:
     As in the paper, an atom whose weight becomes zero stays in S: it rests there and may come back without an oracle
     call. `len` and `support` speak of the atoms that carry weight.
 
-    `signless` sets (spans) hold an atom and its negative as one entry, with a weight of either sign: two entries would
-    make every refit collinear.
+    There is one block of atoms per summand of the domain. `signless` blocks (spans) hold an atom and its negative as
+    one entry, with a weight of either sign: two entries would make every refit collinear.
     """
 
-    def __init__(self, space: Space, signless: bool) -> None:
-        self.space, self.signless = space, signless
+    def __init__(self, space: Space, signless: Sequence[bool]) -> None:
+        self.space, self.signless = space, tuple(signless)
         self.atoms: list[Atom] = []
         self.weights: Small = np.zeros(0)
+        self.blocks: Indices = np.zeros(0, dtype=np.intp)
         self.x: Array = space.zeros()
         self._index: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
@@ -38,33 +40,30 @@ class ActiveSet:
         """Places of the atoms that carry weight."""
         return np.flatnonzero(self.weights)
 
-    def enter(self, atom: Atom) -> tuple[int, float]:
+    def enter(self, atom: Atom, block: int = 0) -> tuple[int, float]:
         """The atom's place, entered with weight 0 if it is new, and its factor against the entry that stands there."""
-        key = atom.key(self.signless)
+        signless = self.signless[block]
+        key = (block, atom.key(signless))
         i = self._index.get(key)
-        if i is None:
-            i = len(self.atoms)
-            if self.signless and atom.coef < 0:  # so that weights in a span are plain coefficients
-                self._append(atom.scaled(-1.0), key)
-                return i, -1.0
-            self._append(atom, key)
-            return i, 1.0
-        return i, self._factor(i, atom)
+        if i is not None:
+            return i, self._factor(i, atom) if signless else 1.0
+        flip = signless and atom.coef < 0  # so that weights in a span are plain coefficients
+        self._append(atom.scaled(-1.0) if flip else atom, key, block)
+        return len(self.atoms) - 1, -1.0 if flip else 1.0
 
     def _factor(self, i: int, atom: Atom) -> float:
-        if not self.signless:
-            return 1.0
         stored = self.atoms[i]
         if atom.source is not None:
             return float(np.sign(atom.coef * stored.coef))
         return 1.0 if self.space.dot(atom.dense(self.space), stored.dense(self.space)) > 0 else -1.0
 
-    def _append(self, atom: Atom, key: Hashable) -> None:
+    def _append(self, atom: Atom, key: Hashable, block: int) -> None:
         i = len(self.atoms)
         self.atoms.append(atom)
         self._keys.append(key)
         self._index[key] = i
         self.weights = np.append(self.weights, 0.0)
+        self.blocks = np.append(self.blocks, block)
         kind = next(kind for kind in FRAMES if isinstance(atom, kind.kind))
         part = next((part for part in self._parts if type(part[0]) is kind), None)
         if part is None:
@@ -88,14 +87,14 @@ class ActiveSet:
         self.atoms = [a for a, stays in zip(self.atoms, mask, strict=True) if stays]
         self._keys = [k for k, stays in zip(self._keys, mask, strict=True) if stays]
         self._index = {k: i for i, k in enumerate(self._keys)}
-        self.weights = self.weights[mask]
+        self.weights, self.blocks = self.weights[mask], self.blocks[mask]
 
-    def replace(self, weights: Sequence[float] | Small, atoms: Sequence[Atom]) -> None:
+    def replace(self, weights: Sequence[float] | Small, atoms: Sequence[Atom], blocks: Any = 0) -> None:
         """Start anew from these weights and atoms."""
         self.atoms, self._keys, self._index, self._parts = [], [], {}, []
-        self.weights = np.zeros(0)
-        for w, atom in zip(weights, atoms, strict=True):
-            i, factor = self.enter(atom)
+        self.weights, self.blocks = np.zeros(0), np.zeros(0, dtype=np.intp)
+        for w, atom, block in zip(weights, atoms, np.broadcast_to(blocks, (len(atoms),)), strict=True):
+            i, factor = self.enter(atom, int(block))
             self.weights[i] += factor * w
         self.keep(self.weights != 0)
         self.refresh()
@@ -122,6 +121,12 @@ class ActiveSet:
         for frame, places in self._parts:
             out[places] = frame.analyze(g)
         return out
+
+    def shares(self, g: Array) -> list[float]:
+        """<g, x_b> for the point x_b that each block makes."""
+        if len(self.signless) == 1:
+            return [self.space.dot(g, self.x)]
+        return [float(v) for v in np.bincount(self.blocks, self.weights * self.analyze(g), len(self.signless))]
 
     def inner(self, metric: Metric, i: int) -> Small:
         """<a, M a_i> for every atom a of S."""

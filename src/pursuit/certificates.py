@@ -8,12 +8,12 @@ lowered by what rounding may have added.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from pursuit._arrays import Array, Space
 from pursuit.active import ActiveSet
-from pursuit.domains import Domain, Hull
+from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
-from pursuit.oracles import Answer
 
 
 class Certificate:
@@ -30,25 +30,30 @@ class Certificate:
         """Take note of the size of a gradient."""
         self._scale = max(self._scale, grad_norm)
 
-    def see(self, value: float, grad: Array, gx: float, answer: Answer, active: ActiveSet) -> None:
+    def see(
+        self, value: float, grad: Array, shares: Sequence[float], answers: Sequence[Answer], active: ActiveSet
+    ) -> None:
         """What this iteration proves."""
         eps, norm = self.space.eps, self.space.norm(grad)
         self.notice(norm)
-        slack = 4.0 * eps * (abs(value) + abs(gx) + abs(answer.dot))
-        bound = self.domain.lower(value, answer.dot, gx, answer.delta, self.f.mu) - slack
+        slack = 4.0 * eps * (abs(value) + sum(map(abs, shares)) + sum(abs(a.dot) for a in answers))
+        bound = self.domain.lower(value, answers, shares, self.f.mu) - slack
         if self.f.mu > 0:
             bound = max(bound, value - norm * norm / (2.0 * self.f.mu) - slack)
         self.lower = max(self.lower, bound)
         self.gap = max(value - self.lower, 0.0)
-        self.stationary = self._at_rounding(gx, answer, active)
+        self.stationary = self._at_rounding(shares, answers, active)
 
-    def _at_rounding(self, gx: float, answer: Answer, active: ActiveSet) -> bool:
+    def _at_rounding(self, shares: Sequence[float], answers: Sequence[Answer], active: ActiveSet) -> bool:
         """Whether no atom correlates with the gradient beyond rounding."""
-        size = answer.atoms[0].norm(self.space)
-        scale = self._scale
-        if isinstance(self.domain, Hull):
-            size += self.space.norm(active.x)
-        elif self.f.L is not None:
-            scale = max(scale, self.f.L * self.space.norm(active.x))
-        noise = (1.0 if isinstance(self.domain, Hull) else 32.0) * self.space.eps * scale * size
-        return -self.domain.slope(answer.dot, gx) <= noise
+        if any(a.delta <= 0 for a in answers):
+            return False  # nobody looked at all atoms
+        size = sum(a.atoms[0].norm(self.space) for a in answers)
+        factor, scale, length = 1.0, self._scale, self.space.norm(active.x)
+        if self.domain.bounded:
+            size += length
+        else:
+            factor = 32.0
+            scale = max(scale, (self.f.L or 0.0) * length)
+            size += length * any(p.nonneg for p in self.domain.parts)
+        return -self.domain.slope(answers, shares) <= factor * self.space.eps * scale * size

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -15,29 +16,25 @@ from pursuit._arrays import Array, Space
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
-from pursuit.domains import Domain, Hull
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the oracle said: atoms (the best first), <grad, best>, and the quality delta that is proved for the best."""
-
-    atoms: list[Atom]
-    dot: float
-    delta: float
-
+from pursuit.domains import Answer, Hull, Part
 
 Ask = Callable[[Array, ActiveSet, float], Answer]
 """(grad, active set, <grad, x>) -> Answer."""
+
+
+class Oracle(Protocol):
+    """The contract: `begin` gives the function that answers for one summand of the domain during one run."""
+
+    def begin(self, part: Part, space: Space, several: int) -> Ask: ...
 
 
 @dataclass(frozen=True)
 class Exact:
     """Asks the set itself: delta = 1."""
 
-    def begin(self, domain: Domain, space: Space, several: int) -> Ask:
+    def begin(self, part: Part, space: Space, several: int) -> Ask:
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            atoms = [as_atom(a) for a in domain.asked.best(grad, several)]
+            atoms = [as_atom(a) for a in part.asked.best(grad, several)]
             return Answer(atoms, atoms[0].dot(space, grad), 1.0)
 
         return ask
@@ -69,9 +66,9 @@ class Approximate:
         if not 0 < self.delta <= 1:
             raise ValueError(f"delta is {self.delta}; the quality of an oracle lies in (0, 1].")
 
-    def begin(self, domain: Domain, space: Space, several: int) -> Ask:
-        asked, rng = domain.asked, np.random.default_rng(self.seed)
-        if asked.size is None and not (asked.convex and isinstance(domain, Hull)):
+    def begin(self, part: Part, space: Space, several: int) -> Ask:
+        asked, rng = part.asked, np.random.default_rng(self.seed)
+        if asked.size is None and not (asked.convex and isinstance(part, Hull)):
             raise TypeError(f"{asked!r} cannot list its atoms, so Approximate cannot choose among them; use Exact().")
 
         def degrade(grad: Array, active: ActiveSet) -> Atom:
@@ -81,9 +78,8 @@ class Approximate:
 
         def choose(grad: Array, gx: float) -> Atom:
             scores = asked.scores(grad)
-            origin = domain.slope(0.0, gx)  # -<grad, x> over a hull, 0 over a span
-            best = float(scores.min())
-            allowed = np.flatnonzero(scores + origin <= self.delta * min(best + origin, 0.0))
+            origin, best = part.origin(gx), float(scores.min())
+            allowed = np.flatnonzero(scores - origin <= self.delta * min(best - origin, 0.0))
             if not len(allowed):  # nothing improves: only the best will do
                 allowed = np.flatnonzero(scores == best)
             i = allowed[scores[allowed].argmax()] if self.worst else rng.choice(allowed)
@@ -94,6 +90,3 @@ class Approximate:
             return Answer([atom], atom.dot(space, grad), self.delta)
 
         return ask
-
-
-Oracle = Exact | Approximate

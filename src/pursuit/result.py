@@ -12,9 +12,9 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, Space
 from pursuit.active import ActiveSet
-from pursuit.atoms.frames import Atom
+from pursuit.atoms.frames import Atom, Indices
 from pursuit.certificates import Certificate
-from pursuit.domains import Domain
+from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact
 
@@ -41,7 +41,7 @@ class State:
     x: Array
     value: float
     grad: Array
-    atom: Atom
+    answers: list[Answer]
     gap: float
     lower: float
     active: ActiveSet
@@ -49,6 +49,11 @@ class State:
     refused: int
     stationary: bool
     stalled: bool
+
+    @property
+    def atom(self) -> Atom:
+        """The atom that the oracle named (for the first summand of a sum)."""
+        return self.answers[0].atoms[0]
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,8 @@ class Result:
 
     `x` is the point, sum_i weights[i] * atoms[i].vector; `value` = f(x); f* lies between `lower` and `value`, so that
     `gap` = value - lower bounds f(x) - f* (infinite where nothing could be proved); `status` says why the run ended,
-    `update` what was run; `refused` counts refinements that raised f or left the domain.
+    `update` what was run; `refused` counts refinements that raised f or left the domain. In a sum of domains `blocks`
+    says which summand each atom belongs to; `answers` is what the oracle said last, one answer per summand.
     """
 
     x: Array
@@ -184,6 +190,8 @@ class Result:
     seconds: float
     weights: Small
     atoms: list[Atom]
+    blocks: Indices
+    answers: list[Answer]
     trace: Trace
     update: Any
     refused: int
@@ -193,22 +201,21 @@ class Result:
     @cached_property
     def coef(self) -> Any:
         """The combination in the set's own coordinates, one entry per column or basis vector; None if it has none."""
-        if any(a.source is None for a in self.atoms):
-            return None
-        values = self.weights * np.array([a.coef for a in self.atoms])
-        return self.domain.atoms.coefficients([a.source for a in self.atoms], values)
+        return self.domain.coefficients(self.atoms, self.weights, self.blocks)
 
     def check(self) -> Check:
         """Recompute point, value, gap and lower bound from the weights and atoms alone, with an exact oracle."""
         space = Space.of(self.x)
-        active = ActiveSet(space, self.domain.signless)
-        active.replace(self.weights, self.atoms)
+        active = self.domain.active_set(space)
+        active.replace(self.weights, self.atoms, self.blocks)
         value, grad = self.f.value_and_grad(active.x)
-        gx = space.dot(grad, active.x)
+        shares = active.shares(grad)
+        asks = [Exact().begin(part, space, 1) for part in self.domain.parts]
         certificate = Certificate(self.f, self.domain, space)
-        certificate.see(value, grad, gx, Exact().begin(self.domain, space, 1)(grad, active, gx), active)
+        certificate.see(value, grad, shares, [a(grad, active, gx) for a, gx in zip(asks, shares, strict=True)], active)
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)
-        return Check(value, certificate.gap, certificate.lower, error, self.domain.admits(self.weights))
+        feasible = self.domain.admits(self.weights, self.blocks)
+        return Check(value, certificate.gap, certificate.lower, error, feasible)
 
     def __str__(self) -> str:
         gap = "not certified" if math.isinf(self.gap) else f"{self.gap:.3g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -16,15 +16,15 @@ from pursuit.active import ActiveSet
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
-from pursuit.domains import Domain, as_start
+from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.steps import UnboundedError
 from pursuit.updates import Now, Update, default_update
 
-Refine = Callable[[Objective, Domain, ActiveSet], tuple[Sequence[float], Sequence[Atom]] | None]
-"""Line 7 of Algorithms 3 and 4: new weights and atoms, or None to leave them."""
+Refine = Callable[[Objective, Domain, ActiveSet], tuple[Any, ...] | None]
+"""Line 7 of Algorithms 3 and 4: new (weights, atoms), with their blocks in a sum of domains, or None to leave them."""
 
 PATIENCE = 30
 """Iterations without a lower value or a smaller gap after which a descending update has stalled."""
@@ -53,7 +53,7 @@ def iterate(
     for name, part in (("update", update), ("oracle", oracle)):
         if isinstance(part, type) or not hasattr(part, "begin"):
             raise TypeError(f"{name} is {part!r}; give a value such as FullyCorrective() or Exact().")
-    ask = oracle.begin(domain, space, update.several)
+    asks = [oracle.begin(part, space, update.several) for part in domain.parts]
     advance = update.begin(f, domain, space)
     certificate = Certificate(f, domain, space)
     active, calls = _begin(f, domain, space, start, certificate)
@@ -61,17 +61,17 @@ def iterate(
 
     for t in count():
         value, grad = f.value_and_grad(active.x)
-        gx = space.dot(grad, active.x)
-        answer = ask(grad, active, gx)
-        calls += 1
-        _check(value, answer.dot, gx, t)
-        certificate.see(value, grad, gx, answer, active)
+        shares = active.shares(grad)
+        answers = [ask(grad, active, gx) for ask, gx in zip(asks, shares, strict=True)]
+        calls += sum(answer.calls for answer in answers)
+        _check(value, answers, shares, t)
+        certificate.see(value, grad, shares, answers, active)
         stalled = patience.ends(value, certificate.gap)
         yield State(
-            t, active.x, value, grad, answer.atoms[0], certificate.gap, certificate.lower,
+            t, active.x, value, grad, answers, certificate.gap, certificate.lower,
             active, calls, refused, certificate.stationary, stalled,
         )  # fmt: skip
-        advance(Now(t, value, grad, gx, answer), active)
+        advance(Now(t, value, grad, shares, answers), active)
         if refine is not None:
             refused += not _refine(refine, f, domain, space, active)
 
@@ -161,6 +161,8 @@ def minimize(
         seconds=time.perf_counter() - began,
         weights=state.active.weights[support],
         atoms=[state.active.atoms[i] for i in support],
+        blocks=state.active.blocks[support],
+        answers=state.answers,
         trace=trace,
         update=default_update(f, domain) if update is None else update,
         refused=state.refused,
@@ -188,20 +190,24 @@ def _space(f: Objective, domain: Domain, start: Any) -> Space:
         raise TypeError(f"f is {type(f).__name__}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
     if not isinstance(domain, Domain):
         raise TypeError(f"domain is {type(domain).__name__}; give conv(...) or lin(...) of a set of atoms.")
-    atoms = domain.atoms
-    space = f.space or atoms.space
-    if f.space is not None and atoms.space is not None and f.space.dtype != atoms.space.dtype:
-        raise TypeError(f"f has dtype {f.space.dtype}, the atoms {atoms.space.dtype}; convert one to the other.")
-    if f.space is not None and atoms.space is not None and f.space.xp is not atoms.space.xp:
-        names = f"{f.space.xp.__name__} and {atoms.space.xp.__name__}"
-        raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
-    if space is not None and atoms.shape is not None and space.shape != atoms.shape:
-        raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have {atoms.shape}; they must agree.")
-    if space is None and atoms.shape is not None:
-        space = Space.default(atoms.shape)
+    space = f.space
+    for atoms in (part.atoms for part in domain.parts):
+        if space is not None and atoms.space is not None and space.dtype != atoms.space.dtype:
+            raise TypeError(f"f has dtype {space.dtype}, the atoms {atoms.space.dtype}; convert one to the other.")
+        if space is not None and atoms.space is not None and space.xp is not atoms.space.xp:
+            names = f"{space.xp.__name__} and {atoms.space.xp.__name__}"
+            raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
+        if space is not None and atoms.shape is not None and space.shape != atoms.shape:
+            raise ValueError(
+                f"f lives on vectors of shape {space.shape}, the atoms have {atoms.shape}; they must agree."
+            )
+        space = space or atoms.space
+    shapes = [part.atoms.shape for part in domain.parts if part.atoms.shape is not None]
+    if space is None and shapes:
+        space = Space.default(shapes[0])
     if space is None and start is not None:
-        given = as_start(start)
-        space = Space.of(given[1][0].vector if given else real_array(start, "start"))
+        known = start.x if isinstance(start, Result) else start[1][0] if isinstance(start, tuple) else start
+        space = Space.of(known.vector if isinstance(known, Atom) else real_array(known, "start"))
     if space is None:
         raise ValueError("neither f nor the atoms know the shape of x; give start=, or set `shape` on the atom set.")
     return space
@@ -209,30 +215,57 @@ def _space(f: Objective, domain: Domain, start: Any) -> Space:
 
 def _begin(f: Objective, domain: Domain, space: Space, start: Any, certificate: Certificate) -> tuple[ActiveSet, int]:
     """The first active set, and the oracle calls it took."""
-    active = ActiveSet(space, domain.signless)
-    if start is None:
-        if not domain.nonneg:
-            return active, 0
-        value, grad = f.value_and_grad(active.x)
-        if math.isnan(value) or not math.isfinite(space.norm(grad)):
-            raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
-        certificate.notice(space.norm(grad))
-        first = as_atom(domain.asked.lmo(grad))
+    active = domain.active_set(space)
+    if start is not None:
+        active.replace(*_given(domain, space, start))
+        return active, 0
+    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
+    if not hulls:
+        return active, 0
+    value, grad = f.value_and_grad(active.x)
+    if math.isnan(value) or not math.isfinite(space.norm(grad)):
+        raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
+    certificate.notice(space.norm(grad))
+    firsts = [as_atom(domain.parts[b].asked.lmo(grad)) for b in hulls]
+    for first in firsts:
         _fits(first, space)
-        active.replace([1.0], [first])
-        return active, 1
-    given = as_start(start)
-    weights, atoms = _point(domain, space, start) if given is None else domain.decompose(space, *given)
+    active.replace(np.ones(len(hulls)), firsts, hulls)
+    return active, len(hulls)
+
+
+def _given(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:
+    """Weights, atoms and blocks of a start: a Result, a pair (weights, atoms), or a bare point."""
+    if isinstance(start, Result):
+        weights, atoms, blocks = start.weights, start.atoms, start.blocks
+    elif isinstance(start, tuple) and len(start) == 2:
+        weights, atoms, blocks = *_pair(*start), np.zeros(len(start[1]), dtype=np.intp)
+    else:
+        return *_point(domain, space, start), 0
     for a in atoms:
         _fits(a, space)
-    if given is not None and not domain.admits(weights):
-        if not hasattr(start, "x"):
-            raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
-        weights, atoms = _point(domain, space, start.x)
-    elif given is not None and not all(domain.owns(space, a) for a in atoms):
+    pieces = [
+        part.decompose(weights[blocks == b], [a for a, mine in zip(atoms, blocks == b, strict=True) if mine])
+        for b, part in enumerate(domain.parts)
+    ]
+    weights, atoms = np.concatenate([w for w, _ in pieces]), [a for _, own in pieces for a in own]
+    blocks = np.repeat(np.arange(len(pieces)), [len(own) for _, own in pieces])
+    if not domain.admits(weights, blocks):
+        if isinstance(start, Result):
+            return *_point(domain, space, start.x), 0
+        raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
+    if not all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True)):
         raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
-    active.replace(weights, atoms)
-    return active, 0
+    return weights, atoms, blocks
+
+
+def _pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
+    """A start that is given as weights and atoms, checked."""
+    weights, atoms = np.asarray(weights, dtype=np.float64), [as_atom(a) for a in atoms]
+    if weights.shape != (len(atoms),):
+        raise ValueError(f"start has {len(atoms)} atoms, its weights have shape {weights.shape}; give one weight each.")
+    if not np.isfinite(weights).all():
+        raise ValueError("start has NaN or infinite weights; give finite ones.")
+    return weights, atoms
 
 
 def _point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom]]:
@@ -240,7 +273,7 @@ def _point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom]]:
     x = space.put(real_array(x, "start")) if isinstance(x, list | tuple | np.ndarray) else real_array(x, "start")
     if tuple(x.shape) != space.shape:
         raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")
-    inside = domain.contains(space, x)
+    inside = domain.parts[0].contains(space, x) if len(domain.parts) == 1 else None
     if inside is None:
         raise ValueError(f"start cannot be proved to lie in {domain!r}; give it as (weights, atoms) or as a Result.")
     if not inside:
@@ -254,8 +287,8 @@ def _fits(a: Atom, space: Space) -> None:
         raise ValueError(f"an atom has {problem}; atoms must be vectors of the space of f.")
 
 
-def _check(value: float, gz: float, gx: float, t: int) -> None:
-    if math.isnan(value) or math.isnan(gz) or math.isnan(gx):
+def _check(value: float, answers: list[Answer], shares: list[float], t: int) -> None:
+    if math.isnan(value + sum(shares) + sum(answer.dot for answer in answers)):
         raise ValueError(f"f or the oracle returned NaN at iteration {t}; check the objective and the atoms.")
 
 
@@ -264,14 +297,16 @@ def _refine(refine: Refine, f: Objective, domain: Domain, space: Space, active: 
     proposal = refine(f, domain, active)
     if proposal is None:
         return True
-    weights, atoms = np.asarray(proposal[0], dtype=np.float64), [as_atom(a) for a in proposal[1]]
+    weights, atoms = _pair(proposal[0], proposal[1])
+    blocks = np.broadcast_to(proposal[2] if len(proposal) > 2 else 0, (len(atoms),))
     for a in atoms:
         _fits(a, space)
-    if not domain.admits(weights) or not all(domain.owns(space, a) for a in atoms):
+    owned = all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True))
+    if not (owned and domain.admits(weights, blocks)):
         return False
-    trial = ActiveSet(space, domain.signless)
-    trial.replace(weights, atoms)
+    trial = domain.active_set(space)
+    trial.replace(weights, atoms, blocks)
     if not f.value(trial.x) <= f.value(active.x):
         return False
-    active.replace(weights, atoms)
+    active.replace(weights, atoms, blocks)
     return True

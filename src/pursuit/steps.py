@@ -76,8 +76,8 @@ def check_smoothness(L: Smoothness) -> None:
 class UpperBound:
     """The bound of one run: L fixed, or found by backtracking, in a metric."""
 
-    def __init__(self, f: Objective, space: Space, L: Smoothness, metric: Any) -> None:
-        self.f, self.space = f, space
+    def __init__(self, f: Objective, domain: Domain, space: Space, L: Smoothness, metric: Any) -> None:
+        self.f, self.space, self.bounded = f, space, domain.bounded
         self.metric: Metric = as_metric(metric)
         known = L if L is not None else (f.L if metric is None else None)
         self.rule = known if isinstance(known, Backtracking) else Backtracking()
@@ -92,7 +92,11 @@ class UpperBound:
         square, h = self.square(d), 1e-3
         rise = self.space.dot(self.f.value_and_grad(x + h * d)[1], d) - slope
         guess = rise / (h * square) if square > 0 else 1.0
-        return guess if 0 < guess < math.inf else max(abs(slope) / square, 1e-300) if square > 0 else 1.0
+        if 0 < guess < math.inf:
+            return guess
+        if not self.bounded:  # no curvature at all: perhaps f falls for ever, which the line search finds out
+            line_search(self.f, self.space, x, d, slope, math.inf)
+        return max(abs(slope) / square, 1e-300) if square > 0 else 1.0
 
     def minimise(self, x: Array, value: float, propose: Callable[[float], tuple[T, Array, float]]) -> T:
         """propose(L) minimises the bound and says (result, d, <grad, d>); the first L whose bound holds wins."""
@@ -153,7 +157,7 @@ class ShortStep:
         check_smoothness(self.L)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        bound = UpperBound(f, space, self.L, self.metric)
+        bound = UpperBound(f, domain, space, self.L, self.metric)
 
         def length(move: Move) -> float:
             square = bound.square(move.direction)
@@ -183,7 +187,7 @@ class DiameterStep:
         diameter = self.diameter if self.diameter is not None else domain.atoms.diameter
         if diameter is None:
             raise ValueError(f"the diameter of {domain.atoms!r} is not known; give DiameterStep(diameter=...).")
-        bound, square = UpperBound(f, space, self.L, None), float(diameter) * float(diameter)
+        bound, square = UpperBound(f, domain, space, self.L, None), float(diameter) * float(diameter)
 
         def length(move: Move) -> float:
             def propose(L: float) -> tuple[float, Array, float]:

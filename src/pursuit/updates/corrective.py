@@ -1,111 +1,23 @@
-"""Where to: how the weights on the active set change once the oracle has named an atom.
-
-`Plain` moves towards the new atom only (the paper's variant 0), `NormCorrective` minimises the quadratic upper bound
-over all of S (variant 1 of Algorithms 3 and 4), `FullyCorrective` minimises f itself over S (OMP, Algorithm 6 variant
-2). An update is a frozen value and does not know which domain it serves; `begin` gives the function that serves one
-run, and with it the memory of the run.
-"""
+"""Updates that correct the weights of all atoms of S: `NormCorrective` minimises the quadratic upper bound over S
+(variant 1 of Algorithms 3 and 4), `FullyCorrective` minimises f itself (OMP, variant 2 of Algorithm 6)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pursuit._arrays import Array, Small, Space
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Indices
-from pursuit.domains import Domain, Hull
+from pursuit.domains import Domain
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective
-from pursuit.oracles import Answer
-from pursuit.steps import Move, Smoothness, Step, UpperBound, check_smoothness, line_search
+from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search
+from pursuit.updates.base import Advance, Now
 from pursuit.weights import WeightProblem, projected_gradient
-
-
-@dataclass(frozen=True, slots=True)
-class Now:
-    """What the loop knows when it asks for an update."""
-
-    iteration: int
-    value: float
-    grad: Array
-    gx: float
-    answer: Answer
-
-
-Advance = Callable[[Now, ActiveSet], None]
-"""Changes the active set: atoms, weights and point."""
-
-
-class Update(Protocol):
-    """The contract: `several`, how many atoms of one oracle call it can use; `descends`, whether f never increases."""
-
-    @property
-    def several(self) -> int: ...
-    @property
-    def descends(self) -> bool: ...
-    def begin(self, f: Objective, domain: Domain, space: Space) -> Advance: ...
-
-
-# ---------------------------------------------------------------------- one atom
-
-
-@dataclass(frozen=True)
-class Plain:
-    """x + gamma (z - x) over a hull, x + gamma z over a span: the new atom only.
-
-    Parameters
-    ----------
-    step : OpenLoop, LineSearch, ShortStep, DiameterStep or CurvatureStep
-
-    Examples
-    --------
-    >>> import pursuit as ps
-    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
-    >>> r.x, r.oracle_calls                                    # matching pursuit on an orthonormal basis
-    (array([3., 1.]), 3)
-    """
-
-    step: Step
-    several: ClassVar[int] = 1
-
-    REFRESH: ClassVar[int] = 64  # x is kept incrementally and made anew from the weights this often
-
-    def __post_init__(self) -> None:
-        if not hasattr(self.step, "begin"):
-            raise TypeError(f"step is {self.step!r}; give a step rule such as ShortStep() or LineSearch().")
-
-    @property
-    def descends(self) -> bool:
-        return type(self.step).__name__ != "OpenLoop"
-
-    def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        length = self.step.begin(f, domain, space)
-
-        def advance(now: Now, active: ActiveSet) -> None:
-            z = now.answer.atoms[0]
-            d = domain.direction(space, active.x, z)
-            slope = domain.slope(now.answer.dot, now.gx)
-            gamma = length(Move(now.iteration, active.x, now.value, d, slope, domain.reach, now.answer.delta))
-            if gamma == 0.0:
-                return
-            x = active.x + gamma * d
-            domain.move(active, z, gamma)
-            active.keep(active.weights != 0)
-            active.x = x
-            if now.iteration % self.REFRESH == self.REFRESH - 1:
-                if isinstance(domain, Hull):
-                    active.weights /= active.weights.sum()
-                active.refresh()
-
-        return advance
-
-
-# ---------------------------------------------------------------------- all atoms
 
 
 class _Small:
@@ -120,13 +32,13 @@ class _Small:
 
     def enter(self, now: Now, active: ActiveSet) -> None:
         """Admit the oracle's atoms and bring the Gram matrix up to date."""
-        for atom in now.answer.atoms:
-            active.enter(atom)
+        now.enter(active)
         known = len(self.members)
         if self.members != active.atoms[:known]:  # moved atoms, or a new start
             self.problem, self.members, known = self.domain.weight_problem(), [], 0
         for i in range(known, len(active.atoms)):
-            self.problem.append(active.inner(self.metric, i)[: i + 1], self.domain.nonneg)
+            block = int(active.blocks[i])
+            self.problem.append(active.inner(self.metric, i)[: i + 1], self.domain.parts[block].nonneg, block)
             self.members.append(active.atoms[i])
 
     def settle(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
@@ -179,7 +91,7 @@ class NormCorrective:
         _check_several(self.several)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        bound = UpperBound(f, space, self.L, self.metric)
+        bound = UpperBound(f, domain, space, self.L, self.metric)
         small = _Small(domain, bound.metric)
 
         def advance(now: Now, active: ActiveSet) -> None:
@@ -249,12 +161,11 @@ class FullyCorrective:
         return self._newton(f, domain, space)
 
     def _goal(self, domain: Domain, now: Now) -> float:
-        hull = isinstance(domain, Hull)
-        accuracy = self.accuracy or (0.1 if hull else 1e-12)
-        return accuracy * abs(domain.slope(now.answer.dot, now.gx))
+        accuracy = self.accuracy or (0.1 if domain.bounded else 1e-12)
+        return accuracy * abs(domain.slope(now.answers, now.shares))
 
     def _repeat(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        bound = UpperBound(f, space, None, None)
+        bound = UpperBound(f, domain, space, None, None)
         small, projection = _Small(domain, bound.metric), NormCorrective()
 
         def advance(now: Now, active: ActiveSet) -> None:
@@ -264,20 +175,21 @@ class FullyCorrective:
                 small.settle(active, projection.project(bound, small, active, value, correlations), correlations)
                 value, grad = f.value_and_grad(active.x)
                 correlations = active.analyze(grad)
-                if _inner_gap(domain, active.weights, correlations) <= goal:
+                if domain.inner_gap(active, correlations) <= goal:
                     break
 
         return advance
 
     def _newton(self, f: Objective, domain: Domain, space: Space) -> Advance:
+        nonneg = any(part.nonneg for part in domain.parts)
+
         def advance(now: Now, active: ActiveSet) -> None:
-            for atom in now.answer.atoms:
-                active.enter(atom)
+            now.enter(active)
             goal, value, grad = self._goal(domain, now), now.value, now.grad
             lowest = closest = math.inf
             for step in range(self.LIMIT):
                 correlations = active.analyze(grad)
-                inner = _inner_gap(domain, active.weights, correlations)
+                inner = domain.inner_gap(active, correlations)
                 if step and (inner <= goal or not (value < lowest or inner < closest)):  # done, or down to rounding
                     break
                 lowest, closest = value, inner if step else math.inf
@@ -285,7 +197,7 @@ class FullyCorrective:
                 slope = float(correlations @ d)
                 if not slope < 0:
                     break
-                gamma = line_search(f, space, active.x, active.synthesize(d), slope, domain.reach)
+                gamma = line_search(f, space, active.x, active.synthesize(d), slope, 1.0 if nonneg else math.inf)
                 before = active.weights, active.x
                 active.weights = active.weights + gamma * d
                 active.refresh()
@@ -299,39 +211,28 @@ class FullyCorrective:
 
     def _direction(self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float) -> Small:
         """The Newton direction on the weights: support, and resting atoms that could help."""
-        w = active.weights
-        which = _useful(domain, w, q, goal)
+        which = self._useful(domain, active, q, goal)
         hessian = f.hessian(active.x)
         assert hessian is not None
-        G = active.gram(hessian, which)
+        G, w, blocks = active.gram(hessian, which), active.weights[which], active.blocks[which]
         ridge = 1e-12 * float(np.trace(G)) / max(len(which), 1)
         G[np.diag_indices_from(G)] += ridge if ridge > 0 else 1.0
-        small = WeightProblem.of(G, domain.nonneg, 0, [domain.total])
-        d = np.zeros_like(w)
-        d[which] = small.descend(q[which], w[which]) - w[which]
+        nonneg = np.array([part.nonneg for part in domain.parts])[blocks]
+        small = WeightProblem.of(G, nonneg, blocks, [part.total for part in domain.parts])
+        d = np.zeros(len(active.weights))
+        d[which] = small.descend(q[which], w) - w
         return d
 
-
-def _useful(domain: Domain, w: Small, q: Small, goal: float) -> Indices:
-    if not domain.nonneg:
-        return np.arange(len(w))
-    return np.flatnonzero((w != 0) | (float(q @ w) - q > 0.5 * goal))
-
-
-def _inner_gap(domain: Domain, w: Small, q: Small) -> float:
-    """How much f could still fall over S: the Frank-Wolfe gap on conv(S), the largest correlation on lin(S)."""
-    return float(q @ w - q.min()) if isinstance(domain, Hull) else float(np.abs(q).max())
+    @staticmethod
+    def _useful(domain: Domain, active: ActiveSet, q: Small, goal: float) -> Indices:
+        useful = active.weights != 0
+        for b, part in enumerate(domain.parts):
+            mine = active.blocks == b
+            level = float(q[mine] @ active.weights[mine]) if part.compact else 0.0
+            useful |= mine & ((level - q > 0.5 * goal) if part.nonneg else True)
+        return np.flatnonzero(useful)
 
 
 def _check_several(several: int) -> None:
     if isinstance(several, bool) or not isinstance(several, int) or several < 1:
         raise ValueError(f"several is {several!r}; give the number of atoms per oracle call, at least 1.")
-
-
-def default_update(f: Objective, domain: Domain) -> Update:
-    """The package's choice: minimise f over S exactly where its curvature is known, its upper bound otherwise; over a
-    hull the best 16 atoms of a call enter together, over a span (where sparsity is the point) one at a time."""
-    several = 16 if isinstance(domain, Hull) else 1
-    if type(f).hessian is Objective.hessian:
-        return NormCorrective(several=several)
-    return FullyCorrective(several=several)

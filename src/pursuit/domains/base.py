@@ -1,0 +1,226 @@
+"""What a domain is: it says which directions exist, how far one may go, what binds the weights, and what an oracle's
+answer proves.
+
+| | toward | away | pairwise | weights on S |
+|---|---|---|---|---|
+| `conv` | z - x, step in [0, 1] | x - v | z - v | simplex |
+| `cone` | z, or -x | -v | z - v, the origin always counting as active | >= 0 |
+| `lin` | z, any step | - | - | free |
+A sum of domains is the list of its summands, each with its own atoms, weights and oracle answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, Small, Space
+from pursuit.active import ActiveSet
+from pursuit.atoms.base import Atoms
+from pursuit.atoms.frames import Atom
+from pursuit.weights import WeightProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an oracle said: atoms (the best first), <grad, best>, the quality delta that is proved for the best (0:
+    none), and how often the set was asked."""
+
+    atoms: list[Atom]
+    dot: float
+    delta: float
+    calls: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """x + gamma * vector for gamma in [0, reach]; slope = <grad, vector>; `move` changes the weights alike."""
+
+    vector: Array
+    slope: float
+    reach: float
+    move: Callable[[float], None]
+
+
+class Domain:
+    """What all domains share: a sequence of summands (a plain domain is its own only one)."""
+
+    parts: tuple[Part, ...]
+
+    def __add__(self, other: Domain) -> Domain:
+        return Sum(self, other)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every summand is a hull."""
+        return all(part.compact for part in self.parts)
+
+    def active_set(self, space: Space) -> ActiveSet:
+        """An empty active set with one block per summand."""
+        return ActiveSet(space, [part.signless for part in self.parts])
+
+    def weight_problem(self) -> WeightProblem:
+        """An empty small problem with one block per summand."""
+        return WeightProblem([part.total for part in self.parts])
+
+    def lower(self, value: float, answers: Sequence[Answer], shares: Sequence[float], mu: float) -> float:
+        """A lower bound on f over the domain: what the answers prove, given <grad, x_b> for the summands' points."""
+        excess = sum(p.excess(a.dot, gx, a.delta) for p, a, gx in zip(self.parts, answers, shares, strict=True))
+        bounds = [value - excess]
+        if mu > 0:
+            bounds.append(value - self._strong(answers, shares, mu))
+        return max(bounds)
+
+    def _strong(self, answers: Sequence[Answer], shares: Sequence[float], mu: float) -> float:
+        """Hulls of total diameter D and spans, f strongly convex: with P = sum h / width >= |projection of grad on the
+        spans|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
+        gaps = diameter = spans = 0.0
+        for part, answer, gx in zip(self.parts, answers, shares, strict=True):
+            if part.compact:
+                gaps += part.excess(answer.dot, gx, answer.delta)
+                diameter += math.inf if part.atoms.diameter is None else part.atoms.diameter
+            elif part.signless and part.width is not None and part.width > 0 and answer.delta > 0:
+                spans += max(0.0, -answer.dot) / answer.delta / part.width
+            else:
+                return math.inf
+        return gaps + spans * diameter + spans * spans / (2.0 * mu) if spans > 0 else gaps
+
+    def slope(self, answers: Sequence[Answer], shares: Sequence[float]) -> float:
+        """The steepest descent that the answers offer."""
+        return sum(part.descent(a.dot, gx) for part, a, gx in zip(self.parts, answers, shares, strict=True))
+
+    def inner_gap(self, active: ActiveSet, q: Small) -> float:
+        """How much f could still fall over S, to first order: 0 where the weights are optimal."""
+        gap = 0.0
+        for b, part in enumerate(self.parts):
+            mine = active.blocks == b
+            if mine.any():
+                gap += part.gap_on(active.weights[mine], q[mine])
+        return gap
+
+    def admits(self, weights: Small, blocks: Any = 0) -> bool:
+        """Whether weights satisfy the constraints, up to rounding."""
+        which = np.broadcast_to(blocks, weights.shape)
+        return all(part.feasible(weights[which == b]) for b, part in enumerate(self.parts))
+
+    def coefficients(self, atoms: Sequence[Atom], weights: Small, blocks: Any) -> Any:
+        """The combination in each set's own coordinates; a tuple over the summands of a sum."""
+        out = []
+        for b, part in enumerate(self.parts):
+            mine = [i for i in range(len(atoms)) if blocks[i] == b]
+            if any(atoms[i].source is None for i in mine):
+                return None
+            values = np.array([weights[i] * atoms[i].coef for i in mine])
+            out.append(part.atoms.coefficients([atoms[i].source for i in mine], values))
+        return out[0] if len(out) == 1 else tuple(out)
+
+
+class Sum(Domain):
+    """The sum of domains: x = x_1 + x_2 + ..., each in its own."""
+
+    def __init__(self, *domains: Domain) -> None:
+        for d in domains:
+            if not isinstance(d, Domain):
+                raise TypeError(f"a sum of domains got {type(d).__name__}; add conv(...), cone(...) or lin(...).")
+        self.parts = tuple(part for d in domains for part in d.parts)
+        shapes = {part.atoms.shape for part in self.parts} - {None}
+        if len(shapes) > 1:
+            raise ValueError(f"a sum of domains has atoms of shapes {sorted(map(str, shapes))}; they must agree.")
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts))
+
+
+class Part(Domain):
+    """A plain domain. `asked` is the set that the oracle is asked, `atoms` the one the user gave."""
+
+    signless: bool
+    """Whether an atom and its negative are the same."""
+    nonneg: bool
+    """Whether weights are non-negative."""
+    total: float
+    """The sum of the weights, nan where it is free."""
+    width: float | None = None
+    """A lower bound on the directional width of the atoms, where it can prove something."""
+
+    def __init__(self, atoms: Atoms) -> None:
+        if not isinstance(atoms, Atoms):
+            kind = type(atoms).__name__
+            raise TypeError(f"a domain is made of atoms, not of {kind}; wrap a matrix in Dictionary(...).")
+        self.atoms = self.asked = atoms
+        self.parts = (self,)
+
+    @property
+    def compact(self) -> bool:
+        """Whether this is a hull."""
+        return not math.isnan(self.total)
+
+    def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
+        """The step towards the oracle's atom."""
+        raise NotImplementedError
+
+    def away(self, active: ActiveSet, q: Small, gx: float) -> Direction:
+        """The step away from the worst active atom; q = <grad, a> on S."""
+        raise NotImplementedError
+
+    def pairwise(self, active: ActiveSet, answer: Answer, q: Small) -> Direction:
+        """The step that moves weight from the worst active atom to the oracle's."""
+        raise NotImplementedError
+
+    def descent(self, gz: float, gx: float) -> float:
+        """<grad, direction> of the steepest step, from <grad, z> and <grad, x>."""
+        raise NotImplementedError
+
+    def gap_on(self, w: Small, q: Small) -> float:
+        """How much f could still fall over the active atoms with weights w and correlations q, to first order."""
+        raise NotImplementedError
+
+    def origin(self, gx: float) -> float:
+        """What an oracle's quality is relative to: <grad, x> over a hull, 0 elsewhere."""
+        return 0.0
+
+    def excess(self, gz: float, gx: float, delta: float) -> float:
+        """A bound on <grad, x - u> for a minimiser u, from an answer of quality delta."""
+        raise NotImplementedError
+
+    def feasible(self, weights: Small) -> bool:
+        raise NotImplementedError
+
+    def contains(self, space: Space, x: Array) -> bool | None:
+        """Whether the point lies in the domain; None where that cannot be told."""
+        raise NotImplementedError
+
+    def decompose(self, weights: Small, atoms: Sequence[Atom]) -> tuple[Small, list[Atom]]:
+        """A point that is given by weights on atoms, as weights on this domain's own atoms."""
+        return np.array(weights, dtype=np.float64), list(atoms)
+
+    def owns(self, space: Space, a: Atom) -> bool:
+        """Whether `a` may stand among the atoms: False only where it provably does not."""
+        twin = self.asked.rebuild(a)
+        if twin is None:
+            return True
+        same = twin.scaled(a.coef / twin.coef).dense(space) - a.dense(space)
+        return space.norm(same) <= 1e3 * space.eps * a.norm(space)
+
+
+def worst(active: ActiveSet, q: Small) -> int:
+    """The active atom that points most along the gradient, the one to move away from."""
+    return int(np.where(active.weights > 0, q, -np.inf).argmax())
+
+
+def exchange(active: ActiveSet, z: Atom, gz: float, q: Small) -> Direction:
+    """z - v: weight moves from the worst active atom v to z."""
+    v = worst(active, q)
+    reach = float(active.weights[v])
+
+    def move(gamma: float) -> None:
+        active.weights[v] = 0.0 if gamma == reach else active.weights[v] - gamma
+        i, _ = active.enter(z)
+        active.weights[i] += gamma
+
+    vector = active.atoms[v].add_to(active.space, z.dense(active.space), -1.0)
+    return Direction(vector, gz - float(q[v]), reach, move)

@@ -1,0 +1,217 @@
+"""Hull, cone and span."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pursuit._arrays import Array, Small, Space
+from pursuit.active import ActiveSet
+from pursuit.atoms.base import Atoms, as_atom
+from pursuit.atoms.frames import Atom
+from pursuit.domains.base import Answer, Direction, Part, exchange, worst
+
+
+class Hull(Part):
+    signless, nonneg, total = False, True, 1.0
+
+    def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
+        z = answer.atoms[0]
+
+        def move(gamma: float) -> None:
+            active.weights *= 1.0 - gamma
+            i, _ = active.enter(z)
+            active.weights[i] += gamma
+
+        return Direction(z.add_to(active.space, -active.x, 1.0), answer.dot - gx, 1.0, move)
+
+    def away(self, active: ActiveSet, q: Small, gx: float) -> Direction:
+        v = worst(active, q)
+        w = active.weights[v]
+        reach = w / (1.0 - w) if w < 1.0 else math.inf
+
+        def move(gamma: float) -> None:
+            active.weights *= 1.0 + gamma
+            active.weights[v] = 0.0 if gamma == reach else active.weights[v] - gamma
+
+        vector = active.atoms[v].add_to(active.space, active.x, -1.0)
+        return Direction(vector, gx - float(q[v]) if w < 1.0 else 0.0, reach, move)
+
+    def pairwise(self, active: ActiveSet, answer: Answer, q: Small) -> Direction:
+        return exchange(active, answer.atoms[0], answer.dot, q)
+
+    def descent(self, gz: float, gx: float) -> float:
+        return gz - gx
+
+    def origin(self, gx: float) -> float:
+        return gx
+
+    def excess(self, gz: float, gx: float, delta: float) -> float:
+        return (gx - gz) / delta if delta > 0 else math.inf
+
+    def gap_on(self, w: Small, q: Small) -> float:
+        return float(q @ w - q.min())
+
+    def feasible(self, weights: Small) -> bool:
+        return bool((weights >= 0).all()) and abs(float(weights.sum()) - 1.0) <= 1e-9
+
+    def contains(self, space: Space, x: Array) -> bool | None:
+        gauge = self.atoms.gauge(x)
+        return None if gauge is None else gauge <= 1.0 + 1e3 * space.eps
+
+    def decompose(self, weights: Small, atoms: Sequence[Atom]) -> tuple[Small, list[Atom]]:
+        own, scaled = [], np.array(weights, dtype=np.float64)
+        for i, a in enumerate(atoms):
+            twin = self.atoms.rebuild(a)
+            own.append(a if twin is None else twin)
+            if twin is not None:
+                scaled[i] *= a.coef / twin.coef
+        slack = 1.0 - float(scaled.sum())
+        if slack > 1e-9 and self.atoms.symmetric and own:  # pad with 0 = (a - a) / 2
+            opposite = self.atoms.rebuild(own[0].scaled(-1.0)) or own[0].scaled(-1.0)
+            return np.concatenate([scaled, [slack / 2, slack / 2]]), [*own, own[0], opposite]
+        return scaled, own
+
+    def owns(self, space: Space, a: Atom) -> bool:
+        dense = a.dense(space)
+        tolerance = 1e3 * space.eps
+        twin = self.asked.rebuild(a)
+        if twin is not None:
+            return space.norm(twin.dense(space) - dense) <= tolerance * a.norm(space)
+        gauge = self.asked.gauge(dense)
+        if gauge is not None:
+            return gauge <= 1.0 + tolerance
+        support = as_atom(self.asked.lmo(-dense)).dot(space, dense)
+        return space.dot(dense, dense) <= support + tolerance * a.norm(space) ** 2
+
+    def __repr__(self) -> str:
+        return f"conv({self.atoms!r})"
+
+
+class Cone(Part):
+    signless, nonneg, total = False, True, math.nan
+
+    def __init__(self, atoms: Atoms, rho: float | None = None) -> None:
+        super().__init__(atoms)
+        self.rho = _positive("rho", rho)
+
+    def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
+        total = float(active.weights.sum())
+        if total > 0 and -gx < answer.dot * total:  # -x / ||x||_A points further down than z
+
+            def shrink(gamma: float) -> None:
+                active.weights *= 1.0 - gamma
+
+            return Direction(-active.x, -gx, 1.0, shrink)
+
+        return self._grow(active, answer)
+
+    @staticmethod
+    def _grow(active: ActiveSet, answer: Answer) -> Direction:
+        z = answer.atoms[0]
+
+        def move(gamma: float) -> None:
+            i, _ = active.enter(z)
+            active.weights[i] += gamma
+
+        return Direction(z.dense(active.space), answer.dot, math.inf, move)
+
+    def away(self, active: ActiveSet, q: Small, gx: float) -> Direction:
+        v = worst(active, q)
+        reach = float(active.weights[v])
+
+        def move(gamma: float) -> None:
+            active.weights[v] = 0.0 if gamma == reach else active.weights[v] - gamma
+
+        return Direction(-active.atoms[v].dense(active.space), -float(q[v]), reach, move)
+
+    def pairwise(self, active: ActiveSet, answer: Answer, q: Small) -> Direction:
+        """The origin is always active, or the method stalls: it may be what one moves from, or to."""
+        if not (active.weights > 0).any() or q[worst(active, q)] <= 0:
+            return self._grow(active, answer)
+        if answer.dot >= 0:
+            return self.away(active, q, 0.0)
+        return exchange(active, answer.atoms[0], answer.dot, q)
+
+    def descent(self, gz: float, gx: float) -> float:
+        return min(gz, 0.0) - abs(gx)
+
+    def gap_on(self, w: Small, q: Small) -> float:
+        return abs(float(q @ w)) + max(0.0, -float(q.min()))
+
+    def excess(self, gz: float, gx: float, delta: float) -> float:
+        if delta <= 0:
+            return math.inf
+        if gz >= 0:
+            return gx
+        return math.inf if self.rho is None else gx - self.rho * gz / delta
+
+    def feasible(self, weights: Small) -> bool:
+        return bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
+
+    def contains(self, space: Space, x: Array) -> bool | None:
+        gauge = self.atoms.gauge(x)
+        return None if gauge is None else math.isfinite(gauge)
+
+    def __repr__(self) -> str:
+        return f"cone({self.atoms!r})"
+
+
+class Span(Part):
+    signless, nonneg, total = True, False, math.nan
+
+    def __init__(self, atoms: Atoms, rho: float | None = None, width: float | None = None) -> None:
+        super().__init__(atoms)
+        self.asked = atoms.symmetrised()
+        self.rho = _positive("rho", rho)
+        self.width = _positive("width", width) or self.asked.width
+
+    def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
+        z = answer.atoms[0]
+
+        def move(gamma: float) -> None:
+            i, factor = active.enter(z)
+            active.weights[i] += factor * gamma
+
+        return Direction(z.dense(active.space), answer.dot, math.inf, move)
+
+    def away(self, active: ActiveSet, q: Small, gx: float) -> Direction:
+        raise ValueError(f"{self!r} has no away steps, as its weights are free; use Plain or FullyCorrective.")
+
+    def pairwise(self, active: ActiveSet, answer: Answer, q: Small) -> Direction:
+        return self.away(active, q, 0.0)
+
+    def descent(self, gz: float, gx: float) -> float:
+        return gz
+
+    def gap_on(self, w: Small, q: Small) -> float:
+        return float(np.abs(q).max())
+
+    def excess(self, gz: float, gx: float, delta: float) -> float:
+        if self.rho is None or delta <= 0:
+            return math.inf
+        return gx + self.rho * max(0.0, -gz) / delta  # <g, x - x*> <= <g, x> + ||x*||_A h(-g)
+
+    def feasible(self, weights: Small) -> bool:
+        return bool(np.isfinite(weights).all())
+
+    def contains(self, space: Space, x: Array) -> bool | None:
+        if self.asked.width is not None and self.asked.width > 0:
+            return True  # these sets span their space
+        matrix = getattr(self.atoms, "D", None)
+        if not isinstance(matrix, np.ndarray):
+            return None
+        columns, target = matrix.reshape(-1, matrix.shape[-1]), np.asarray(x).reshape(-1)
+        residual = target - columns @ np.linalg.lstsq(columns, target, rcond=None)[0]
+        return bool(np.linalg.norm(residual) <= 1e5 * space.eps * np.linalg.norm(target))
+
+    def __repr__(self) -> str:
+        return f"lin({self.atoms!r})"
+
+
+def _positive(name: str, bound: float | None) -> float | None:
+    if bound is not None and not 0 < bound < math.inf:
+        raise ValueError(f"{name} is {bound}; give a positive bound, or leave it out.")
+    return bound

@@ -1,0 +1,35 @@
+"""Where to: how the weights on the active set change once the oracle has named an atom.
+
+`Plain` moves towards the new atom only (the paper's variant 0); `Away`, `Pairwise` and `BlendedPairwise` may also take
+weight from old ones; `NormCorrective` and `FullyCorrective` correct all weights. An update is a frozen value and does
+not know which domain it serves; `begin` gives the function that serves one run, and with it the memory of the run.
+"""
+
+from __future__ import annotations
+
+from pursuit.domains import Domain
+from pursuit.objectives import Objective
+from pursuit.updates.base import Now, Update
+from pursuit.updates.corrective import FullyCorrective, NormCorrective
+from pursuit.updates.walks import Away, BlendedPairwise, Pairwise, Plain
+
+__all__ = [
+    "Away",
+    "BlendedPairwise",
+    "FullyCorrective",
+    "NormCorrective",
+    "Now",
+    "Pairwise",
+    "Plain",
+    "Update",
+    "default_update",
+]
+
+
+def default_update(f: Objective, domain: Domain) -> Update:
+    """The package's choice: minimise f over S exactly where its curvature is known, its upper bound otherwise; over a
+    hull the best 16 atoms of a call enter together, over a span (where sparsity is the point) one at a time."""
+    several = 16 if any(part.nonneg for part in domain.parts) else 1
+    if type(f).hessian is Objective.hessian:
+        return NormCorrective(several=several)
+    return FullyCorrective(several=several)

@@ -1,0 +1,164 @@
+"""Updates that walk along one direction: towards the new atom, away from an old one, or from one to the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pursuit._arrays import Small, Space
+from pursuit.active import ActiveSet
+from pursuit.domains import Direction, Domain, Hull, Part, Span
+from pursuit.domains.base import exchange
+from pursuit.objectives import Objective
+from pursuit.steps import LineSearch, Move, OpenLoop, ShortStep, Step
+from pursuit.updates.base import Advance, Now, single
+
+REFRESH = 64
+"""x is kept incrementally and made anew from the weights this often."""
+
+
+class _Walk:
+    """One direction per iteration, chosen by `direct`; its length is the step rule's."""
+
+    step: Step | None
+    several: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if self.step is not None and (isinstance(self.step, type) or not hasattr(self.step, "begin")):
+            raise TypeError(f"step is {self.step!r}; give a step rule such as ShortStep() or LineSearch().")
+
+    @property
+    def descends(self) -> bool:
+        return not isinstance(self.step, OpenLoop)
+
+    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+        raise NotImplementedError
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
+        part = single(domain, self)
+        blind = type(f).hessian is Objective.hessian
+        length = (self.step or (ShortStep() if blind else LineSearch())).begin(f, domain, space)
+
+        def advance(now: Now, active: ActiveSet) -> None:
+            d = self.direct(part, now, active)
+            delta = now.answers[0].delta
+            gamma = length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, delta))
+            if gamma == 0.0:
+                return
+            x = active.x + gamma * d.vector
+            d.move(gamma)
+            active.keep(active.weights != 0)
+            active.x = x
+            if now.iteration % REFRESH == REFRESH - 1:
+                if part.compact:
+                    active.weights /= active.weights.sum()
+                active.refresh()
+
+        return advance
+
+
+@dataclass(frozen=True)
+class Plain(_Walk):
+    """x + gamma (z - x) over a hull, x + gamma z over a span, z or -x over a cone: the new atom only.
+
+    Parameters
+    ----------
+    step : OpenLoop, LineSearch, ShortStep, DiameterStep or CurvatureStep
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
+    >>> r.x, r.oracle_calls                                    # matching pursuit on an orthonormal basis
+    (array([3., 1.]), 3)
+    """
+
+    step: Step
+
+    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+        return part.toward(active, now.answers[0], now.shares[0])
+
+
+class _Retreating(_Walk):
+    """Walks that may take weight from active atoms: hulls and cones only."""
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
+        part = single(domain, self)
+        if isinstance(part, Span):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} takes weight from atoms, but the weights of {part!r} are free; use FullyCorrective."
+            )
+        return super().begin(f, domain, space)
+
+
+@dataclass(frozen=True)
+class Away(_Retreating):
+    """Away-step Frank-Wolfe (Lacoste-Julien and Jaggi, 2015), and away-step non-negative matching pursuit: towards the
+    oracle's atom or away from the worst active one, whichever descends faster. Linear convergence on polytopes.
+
+    Parameters
+    ----------
+    step : LineSearch or ShortStep, optional
+        None: an exact line search where f knows its Hessian, a short step elsewhere.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([0.4, 0.3, -1.0]), ps.conv(ps.Simplex(3)), ps.Away())
+    >>> r.x.round(6), r.gap <= 1e-6 * r.value
+    (array([0.55, 0.45, 0.  ]), True)
+    """
+
+    step: Step | None = None
+
+    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+        toward = part.toward(active, now.answers[0], now.shares[0])
+        if not len(active):
+            return toward
+        away = part.away(active, active.analyze(now.grad), now.shares[0])
+        return toward if toward.slope <= away.slope else away
+
+
+@dataclass(frozen=True)
+class Pairwise(_Retreating):
+    """Pairwise Frank-Wolfe, and pairwise non-negative matching pursuit: weight moves from the worst active atom to the
+    oracle's. Linear convergence on polytopes.
+
+    Parameters
+    ----------
+    step : LineSearch or ShortStep, optional
+        None: an exact line search where f knows its Hessian, a short step elsewhere.
+    """
+
+    step: Step | None = None
+
+    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+        return part.pairwise(active, now.answers[0], active.analyze(now.grad))
+
+
+@dataclass(frozen=True)
+class BlendedPairwise(_Retreating):
+    """Blended pairwise conditional gradients (Tsuji, Tanaka and Pokutta, 2022): weight moves between active atoms as
+    long as that promises as much as the oracle's atom; no step wastes a new atom on a swap.
+
+    With `oracle=Lazy()` the set is asked only when the active atoms promise too little.
+    """
+
+    step: Step | None = None
+
+    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+        answer, q = now.answers[0], active.analyze(now.grad)
+        if not isinstance(part, Hull):
+            return part.pairwise(active, answer, q)
+        best, local = self._local(active, q)
+        if local >= now.shares[0] - answer.dot:
+            return exchange(active, active.atoms[best], float(q[best]), q)
+        return part.toward(active, answer, now.shares[0])
+
+    @staticmethod
+    def _local(active: ActiveSet, q: Small) -> tuple[int, float]:
+        """The best active atom, and how much further down it points than the worst."""
+        support = active.support
+        best = int(support[q[support].argmin()])
+        return best, float(q[support].max() - q[best])
