@@ -126,9 +126,9 @@ def test_results_print_as_a_block_and_survive_pickling(rng):
 
 def test_the_default_update_says_what_it_is(rng):
     f, domain, _ = problem(rng)
-    assert ps.minimize(f, domain).update == ps.FullyCorrective(several=16)
+    assert ps.minimize(f, domain).update == ps.FullyCorrective(several=64)
     smooth = ps.Smooth(f.value, lambda x: f.value_and_grad(x)[1])
-    assert ps.minimize(smooth, domain).update == ps.NormCorrective(several=16)
+    assert ps.minimize(smooth, domain).update == ps.NormCorrective(several=64)
 
 
 # ------------------------------------------------------------------ starts

@@ -15,18 +15,41 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `result` | states, rules to stop, traces, results |
 """
 
-from pursuit.atoms import Atom, Atoms, Ball, Box, Dictionary, SignedBasis, Simplex, SparseAtom
+from pursuit.atoms import (
+    Atom,
+    Atoms,
+    Ball,
+    Box,
+    Dictionary,
+    Hypersimplex,
+    KSparse,
+    Permutations,
+    SignedBasis,
+    Simplex,
+    SparseAtom,
+)
 from pursuit.domains import cone, conv, lin
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
-from pursuit.oracles import Approximate, Exact
+from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
 from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep
-from pursuit.updates import Away, BlendedPairwise, FullyCorrective, NormCorrective, Pairwise, Plain
+from pursuit.stochastic import Stochastic
+from pursuit.updates import (
+    AcceleratedPursuit,
+    Away,
+    BlendedPairwise,
+    BlendedPursuit,
+    FullyCorrective,
+    NormCorrective,
+    Pairwise,
+    Plain,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AcceleratedPursuit",
     "Approximate",
     "Atom",
     "Atoms",
@@ -34,6 +57,7 @@ __all__ = [
     "Backtracking",
     "Ball",
     "BlendedPairwise",
+    "BlendedPursuit",
     "Box",
     "CurvatureStep",
     "DiameterStep",
@@ -41,6 +65,9 @@ __all__ = [
     "Exact",
     "FullyCorrective",
     "Huber",
+    "Hypersimplex",
+    "KSparse",
+    "Lazy",
     "LeastSquares",
     "LineSearch",
     "Logistic",
@@ -49,9 +76,11 @@ __all__ = [
     "Objective",
     "OpenLoop",
     "Pairwise",
+    "Permutations",
     "Plain",
     "Poisson",
     "Quadratic",
+    "RandomAtom",
     "Result",
     "ShortStep",
     "SignedBasis",
@@ -60,6 +89,7 @@ __all__ = [
     "SparseAtom",
     "State",
     "Status",
+    "Stochastic",
     "Stop",
     "Trace",
     "cone",

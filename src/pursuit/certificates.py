@@ -21,7 +21,7 @@ class Certificate:
 
     def __init__(self, f: Objective, domain: Domain, space: Space) -> None:
         self.f, self.domain, self.space = f, domain, space
-        self.lower = f.infimum
+        self.lower = f.infimum if f.exact else -math.inf
         self.gap = math.inf
         self.stationary = False
         self._scale = 0.0  # the size of gradients, in whose units rounding is measured
@@ -36,6 +36,8 @@ class Certificate:
         """What this iteration proves."""
         eps, norm = self.space.eps, self.space.norm(grad)
         self.notice(norm)
+        if not self.f.exact:
+            return
         slack = 4.0 * eps * (abs(value) + sum(map(abs, shares)) + sum(abs(a.dot) for a in answers))
         bound = self.domain.lower(value, answers, shares, self.f.mu) - slack
         if self.f.mu > 0:

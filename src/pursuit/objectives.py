@@ -40,6 +40,12 @@ class Objective:
     """Whether the Hessian is constant."""
     space: Space | None = None
     """H, where the objective fixes it."""
+    exact: bool = True
+    """Whether values and gradients are what they say; estimates prove nothing."""
+
+    def begin(self) -> Objective:
+        """The objective for one run; those that remember what they saw give a fresh copy."""
+        return self
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         """f(x) and the gradient at x, a new array of x's shape."""
@@ -342,7 +348,7 @@ class Smooth(Objective):
     --------
     >>> import pursuit as ps
     >>> f = ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=2.0, mu=2.0)
-    >>> ps.minimize(f, ps.conv(ps.Simplex(4))).value
+    >>> round(ps.minimize(f, ps.conv(ps.Simplex(4))).value, 12)
     0.25
     """
 

@@ -46,6 +46,7 @@ class State:
     lower: float
     active: ActiveSet
     oracle_calls: int
+    cached: int
     refused: int
     stationary: bool
     stalled: bool
@@ -171,12 +172,33 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Dual:
+    """Dual information at the end of a run.
+
+    `grad` is the gradient; `multipliers` has one number per summand, the rate at which f would fall if the total weight
+    of a hull grew (0 for cones and spans); `reduced` has one number per active atom, <grad, a> + multiplier: 0 at a
+    minimum, positive for atoms that should lose weight; `atoms` are the supporting ones, the oracle's answers at x.
+
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.conv(ps.SignedBasis(2)))
+    >>> r.dual.multipliers, r.dual.atoms[0].source            # f falls by 2 per unit of radius
+    ((2.0,), 0)
+    """
+
+    grad: Array
+    multipliers: tuple[float, ...]
+    reduced: Small
+    atoms: list[Atom]
+
+
+@dataclass(frozen=True)
 class Result:
     """A sparse combination of atoms, and how good it is.
 
     `x` is the point, sum_i weights[i] * atoms[i].vector; `value` = f(x); f* lies between `lower` and `value`, so that
     `gap` = value - lower bounds f(x) - f* (infinite where nothing could be proved); `status` says why the run ended,
-    `update` what was run; `refused` counts refinements that raised f or left the domain. In a sum of domains `blocks`
+    `update` what was run; `refused` counts refinements that raised f or left the domain, `cached` answers that cost no
+    oracle call. In a sum of domains `blocks`
     says which summand each atom belongs to; `answers` is what the oracle said last, one answer per summand.
     """
 
@@ -187,6 +209,7 @@ class Result:
     status: Status
     iterations: int
     oracle_calls: int
+    cached: int
     seconds: float
     weights: Small
     atoms: list[Atom]
@@ -203,6 +226,17 @@ class Result:
         """The combination in the set's own coordinates, one entry per column or basis vector; None if it has none."""
         return self.domain.coefficients(self.atoms, self.weights, self.blocks)
 
+    @cached_property
+    def dual(self) -> Dual:
+        """What the gradient at x says about the constraints: multipliers, reduced costs, supporting atoms."""
+        space = Space.of(self.x)
+        grad = self.f.value_and_grad(self.x)[1]
+        answers = [Exact().begin(part, space)(grad, self.domain.active_set(space), 0.0) for part in self.domain.parts]
+        correlations = np.array([a.dot(space, grad) for a in self.atoms])
+        multipliers = [-a.dot if part.compact else 0.0 for part, a in zip(self.domain.parts, answers, strict=True)]
+        levels = np.array(multipliers)[self.blocks]
+        return Dual(grad, tuple(multipliers), correlations + levels, [a.atoms[0] for a in answers])
+
     def check(self) -> Check:
         """Recompute point, value, gap and lower bound from the weights and atoms alone, with an exact oracle."""
         space = Space.of(self.x)
@@ -210,7 +244,7 @@ class Result:
         active.replace(self.weights, self.atoms, self.blocks)
         value, grad = self.f.value_and_grad(active.x)
         shares = active.shares(grad)
-        asks = [Exact().begin(part, space, 1) for part in self.domain.parts]
+        asks = [Exact().begin(part, space) for part in self.domain.parts]
         certificate = Certificate(self.f, self.domain, space)
         certificate.see(value, grad, shares, [a(grad, active, gx) for a, gx in zip(asks, shares, strict=True)], active)
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)

@@ -53,23 +53,26 @@ def iterate(
     for name, part in (("update", update), ("oracle", oracle)):
         if isinstance(part, type) or not hasattr(part, "begin"):
             raise TypeError(f"{name} is {part!r}; give a value such as FullyCorrective() or Exact().")
-    asks = [oracle.begin(part, space, update.several) for part in domain.parts]
+    f = f.begin()
+    asks = [oracle.begin(part, space, update.several, update.blends) for part in domain.parts]
     advance = update.begin(f, domain, space)
     certificate = Certificate(f, domain, space)
     active, calls = _begin(f, domain, space, start, certificate)
-    refused, patience = 0, _Patience(update.descends)
+    cached = refused = 0
+    patience = _Patience(update.descends)
 
     for t in count():
         value, grad = f.value_and_grad(active.x)
         shares = active.shares(grad)
         answers = [ask(grad, active, gx) for ask, gx in zip(asks, shares, strict=True)]
         calls += sum(answer.calls for answer in answers)
+        cached += sum(not answer.calls for answer in answers)
         _check(value, answers, shares, t)
         certificate.see(value, grad, shares, answers, active)
-        stalled = patience.ends(value, certificate.gap)
+        stalled = patience.ends(value, certificate.gap, proved=all(answer.delta > 0 for answer in answers))
         yield State(
             t, active.x, value, grad, answers, certificate.gap, certificate.lower,
-            active, calls, refused, certificate.stationary, stalled,
+            active, calls, cached, refused, certificate.stationary, stalled,
         )  # fmt: skip
         advance(Now(t, value, grad, shares, answers), active)
         if refine is not None:
@@ -158,6 +161,7 @@ def minimize(
         status=status,
         iterations=state.iteration,
         oracle_calls=state.oracle_calls,
+        cached=state.cached,
         seconds=time.perf_counter() - began,
         weights=state.active.weights[support],
         atoms=[state.active.atoms[i] for i in support],
@@ -177,8 +181,8 @@ class _Patience:
     def __init__(self, descends: bool) -> None:
         self.descends, self.value, self.gap, self.idle = descends, math.inf, math.inf, 0
 
-    def ends(self, value: float, gap: float) -> bool:
-        better = value < self.value or gap < self.gap
+    def ends(self, value: float, gap: float, proved: bool) -> bool:
+        better = value < self.value or gap < self.gap or not proved
         self.value, self.gap = min(value, self.value), min(gap, self.gap)
         self.idle = 0 if better else self.idle + 1
         return self.descends and self.idle >= PATIENCE

@@ -37,6 +37,11 @@ class Factor:
     def L(self) -> Small:
         return self._L[: self.k, : self.k]
 
+    @property
+    def pivot(self) -> float:
+        """The smallest squared pivot, of a unit diagonal."""
+        return float(self._L.diagonal()[: self.k].min(initial=1.0)) ** 2
+
     def _reserve(self, k: int) -> None:
         if k > self._L.shape[0]:
             grown = np.zeros((2 * k, 2 * k), order="F")
@@ -73,16 +78,13 @@ class Factor:
         self._L[k - 1, :k] = 0.0
         self.k = k - 1
         T = self._L[i : k - 1, i : k - 1]
-        for j in range(len(v)):
-            old = T[j, j]
-            new = np.hypot(old, v[j])
-            cosine, sine = new / old, v[j] / old
+        for j in range(len(v)):  # rotations, which lose nothing even where atoms are nearly dependent
+            new = np.hypot(T[j, j], v[j])
+            cosine, sine = T[j, j] / new, v[j] / new
             T[j, j] = new
-            below = T[j + 1 :, j]
-            below += sine * v[j + 1 :]
-            below /= cosine
-            v[j + 1 :] *= cosine
-            v[j + 1 :] -= sine * below
+            below = T[j + 1 :, j].copy()
+            T[j + 1 :, j] = cosine * below + sine * v[j + 1 :]
+            v[j + 1 :] = cosine * v[j + 1 :] - sine * below
 
     def _triangular(self, b: Small, trans: int) -> Small:
         if not self.k:
@@ -114,7 +116,8 @@ class WeightProblem:
         self._G = np.zeros((16, 16))
         self.nonneg: Mask = np.zeros(0, dtype=bool)
         self.block = np.zeros(0, dtype=np.intp)
-        self._alpha = np.zeros(len(self.totals))
+        self._alpha = np.where(np.isnan(self.totals), 0.0, 1.0)  # 1 until an atom shows the block's size
+        self._sized = np.zeros(len(self.totals), dtype=bool)
         self._fixed = np.flatnonzero(~np.isnan(self.totals))
         self._scale = np.zeros(0)  # square roots of the diagonal of M
         self._passive: list[int] = []
@@ -128,7 +131,8 @@ class WeightProblem:
         problem._G = np.array(G, dtype=np.float64)
         problem.nonneg = np.broadcast_to(np.asarray(nonneg, dtype=bool), (len(G),)).copy()
         problem.block = np.broadcast_to(np.asarray(block, dtype=np.intp), (len(G),)).copy()
-        problem._rescale()
+        problem._scale = np.array([problem._norm(i) for i in range(problem.k)])
+        problem._follow()
         return problem
 
     @property
@@ -138,7 +142,7 @@ class WeightProblem:
     def append(self, row: Small, nonneg: bool, block: int = 0) -> None:
         """One more weight; row holds its inner products with all the others and, last, with itself."""
         if self.k == self._G.shape[0]:
-            grown = np.zeros((2 * self.k, 2 * self.k))
+            grown = np.zeros((2 * self.k + 16, 2 * self.k + 16))
             grown[: self.k, : self.k] = self._G
             self._G = grown
         self._G[self.k, : self.k + 1] = row
@@ -146,10 +150,8 @@ class WeightProblem:
         self.k += 1
         self.nonneg = np.append(self.nonneg, nonneg)
         self.block = np.append(self.block, block)
-        if not np.isnan(self.totals[block]) and row[-1] > 16.0 * self._alpha[block]:
-            self._rescale()
-        else:
-            self._scale = np.append(self._scale, self._norm(self.k - 1))
+        self._scale = np.append(self._scale, self._norm(self.k - 1))
+        self._follow()
 
     def keep(self, mask: Mask) -> None:
         """Forget the weights where the mask is False; they must be zero."""
@@ -160,18 +162,21 @@ class WeightProblem:
         self._G[: mask.sum(), : mask.sum()] = self.G[np.ix_(mask, mask)]
         self.k = int(mask.sum())
         self.nonneg, self.block, self._scale = self.nonneg[mask], self.block[mask], self._scale[mask]
+        self._follow()
 
     def _norm(self, i: int) -> float:
         return float(np.sqrt(self._G[i, i] + self._alpha[self.block[i]])) or 1.0
 
-    def _rescale(self) -> None:
-        """Choose alpha of the size of G, block by block, and start the factor anew."""
-        diagonal = self.G.diagonal()
+    def _follow(self) -> None:
+        """Keep alpha of the size of G, block by block; where it had to change, the factor starts anew."""
+        diagonal, changed = self.G.diagonal(), False
         for b in self._fixed:
-            mine = diagonal[self.block == b]
-            self._alpha[b] = float(mine.max()) if len(mine) and mine.max() > 0 else 1.0
-        self._scale = np.array([self._norm(i) for i in range(self.k)])
-        self._passive, self._factor = [], Factor()
+            top = float(diagonal[self.block == b].max(initial=0.0))
+            if top > 0 and not (self._sized[b] and top <= 16.0 * self._alpha[b] <= 256.0 * top):
+                self._alpha[b], self._sized[b], changed = top, True, True
+        if changed:
+            self._scale = np.array([self._norm(i) for i in range(self.k)])
+            self._passive, self._factor = [], Factor()
 
     # ------------------------------------------------------------------ the factor of the passive set
 
@@ -204,23 +209,26 @@ class WeightProblem:
         w = self._factor.solve(rhs / scale) / scale
         if not len(self._fixed):
             return w, np.zeros(0)
-        E = (self.block[p][None, :] == self._fixed[:, None]).astype(np.float64)
+        unit = np.sqrt(self._alpha[self._fixed])  # in these units the multipliers of all blocks are alike
+        E = (self.block[p][None, :] == self._fixed[:, None]) * unit[:, None]
         Z = np.stack([self._factor.solve(e / scale) / scale for e in E], axis=1)
-        nu = np.linalg.lstsq(E @ Z, sums - E @ w, rcond=None)[0]
-        return w + Z @ nu, nu
+        schur, rest = E @ Z, unit * sums - E @ w
+        nu = rest / schur[0] if len(rest) == 1 and schur[0, 0] > 0 else np.linalg.lstsq(schur, rest, rcond=None)[0]
+        return w + Z @ nu, unit * nu
 
-    def _step(self, slope: Small, w: Small) -> tuple[Small, Small]:
-        """The step on the passive set to the minimiser with sign constraints left out, and its multipliers: slope +
-        G step + lam = 0 on it. Refined once."""
-        p = np.asarray(self._passive, dtype=np.intp)
-        G, residual, missing = self._G[np.ix_(p, p)], slope[p], self.totals[self._fixed] - self._totals(w[p], p)
-        step, lam = np.zeros(len(p)), np.zeros(len(self.totals))
-        for _ in range(2):
-            s, nu = self._solve(-residual, missing)
-            step = step + s
-            lam[self._fixed] += self._alpha[self._fixed] * self._totals(s, p) - nu
-            residual = slope[p] + G @ step + lam[self.block[p]]
-            missing = missing - self._totals(s, p)
+    def _step(self, slope: Small, w: Small, p: Any) -> tuple[Small, Small]:
+        """The step on the passive set p to the minimiser with sign constraints left out, and its multipliers lam, where
+        slope + G step + lam = 0."""
+        missing = self.totals[self._fixed] - self._totals(w[p], p)
+        step, nu = self._solve(-slope[p], missing)
+        lam = np.zeros(len(self.totals))
+        lam[self._fixed] = self._alpha[self._fixed] * self._totals(step, p) - nu
+        if self._factor.pivot < 1e-6:  # nearly dependent atoms: refine
+            for _ in range(3):
+                residual = slope[p] + step @ self._G[np.ix_(p, p)] + lam[self.block[p]]
+                s, nu = self._solve(-residual, missing - self._totals(step, p))
+                step = step + s
+                lam[self._fixed] += self._alpha[self._fixed] * self._totals(s, p) - nu
         return step, lam
 
     def _totals(self, w: Small, p: Any) -> Small:
@@ -232,37 +240,54 @@ class WeightProblem:
         """The minimiser of w'Gw/2 - c'w, from a feasible start."""
         return self.descend(self.G @ start - c, start)
 
-    def descend(self, q: Small, start: Small) -> Small:
+    def descend(self, q: Small, start: Small, tolerance: float = 0.0) -> Small:
         """The minimiser of q'(w - start) + (w - start)'G(w - start)/2, from a feasible start; never worse than it.
 
         The same problem as `solve`, told by its slope q at the start: near a minimum q is small and exact, and so is
-        the answer.
+        the answer. With a tolerance, weights at zero whose increase promises less than that stay there.
         """
         w = start.copy()
         self._warm(w)
         q = self._centred(q, start)
-        tried: set[int] = set()
+        slope = q + self.G @ (w - start)  # kept up to date by the rows of the passive set, which are few
+        tried: set[int] = set()  # weights that could not move; they may try again once the objective has fallen
+        lowest = 0.0
         for _ in range(10 * self.k + 50):
             p = np.asarray(self._passive, dtype=np.intp)
-            slope = q + self.G @ (w - start)
-            step, lam = self._step(slope, w)
+            step, lam = self._step(slope, w, p)
             target = w[p] + step
             if not np.isfinite(target).all():
                 break
             blocking = self.nonneg[p] & (target <= 0)
+            before = w[p]
             if blocking.any():
                 tried |= self._retreat(w, p, target, blocking)
+            else:
+                w[p] = target
+            slope += (w[p] - before) @ self._G[p, : self.k]
+            if blocking.any():
                 continue
-            w[p] = target
-            i = self._violated(q, w - start, lam, tried)
+            value = 0.5 * float((q + slope) @ (w - start))
+            if value < lowest - 1e-9 * abs(lowest):
+                lowest = value
+                tried.clear()
+            i = self._violated(slope, q, w - start, lam, tolerance, tried)
             if i is None:
+                self._polish(q + self.G @ (w - start), w, p)
                 break
             y = self._join(i)
             if y is not None:
                 tried.add(i)
                 self._exchange(w, i, y)
+                slope = q + self.G @ (w - start)
         d = w - start
         return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
+
+    def _polish(self, slope: Small, w: Small, p: Any) -> None:
+        """One step of iterative refinement at the end, unless it would cross a sign."""
+        refined = w[p] + self._step(slope, w, p)[0]
+        if np.isfinite(refined).all() and not (self.nonneg[p] & (refined <= 0)).any():
+            w[p] = refined
 
     def _centred(self, q: Small, start: Small) -> Small:
         """q less a constant per block with a total: the same problem, without the cancellation in q'(w - start)."""
@@ -278,7 +303,10 @@ class WeightProblem:
         for i in [i for i in self._passive if not wanted[i]]:
             self._leave(i)
         wanted[self._passive] = False
-        missing = [int(i) for i in np.flatnonzero(wanted)]
+        if (wanted & ~self.nonneg).any() and self.nonneg[self._passive].any():
+            wanted[self._passive] = True  # free weights come first: a signed one must not stand in for them
+            self._passive, self._factor = [], Factor()
+        missing = [int(i) for i in (*np.flatnonzero(wanted & ~self.nonneg), *np.flatnonzero(wanted & self.nonneg))]
         if missing and not self._passive and self._build(missing):
             return
         while missing:
@@ -310,8 +338,7 @@ class WeightProblem:
     def _retreat(self, w: Small, p: Any, target: Small, blocking: Mask) -> set[int]:
         """Walk towards the target until the first weight is zero. Those at zero leave; who never moved is returned."""
         now = w[p]
-        ratios = np.where(blocking, now / np.where(blocking, now - target, 1.0), np.inf)
-        ratios[blocking & (now <= 0)] = 0.0
+        ratios = np.where(blocking, now / np.where(blocking & (now > 0), now - target, 1.0), np.inf)
         theta = float(ratios.min())
         w[p] = now + theta * (target - now)
         for i in p[blocking & (ratios <= theta)]:
@@ -319,22 +346,25 @@ class WeightProblem:
             self._leave(int(i))
         return {int(i) for i in p[blocking & (ratios <= 0)]}
 
-    def _violated(self, q: Small, d: Small, lam: Small, tried: set[int]) -> int | None:
+    def _violated(self, slope: Small, q: Small, d: Small, lam: Small, tolerance: float, tried: set[int]) -> int | None:
         """The weight at zero whose increase lowers the objective fastest, if any does beyond rounding."""
         held = self.nonneg.copy()
         held[self._passive] = False
         held[list(tried)] = False
         if not held.any():
             return None
-        slope = q + self.G @ d + lam[self.block]
-        noise = 8.0 * EPS * (np.abs(self.G) @ np.abs(d) + np.abs(q) + np.abs(lam[self.block]))
-        merit = np.where(held & (slope < -noise), slope / self._scale, 0.0)
+        level = lam[self.block]
+        sizes = np.sqrt(self.G.diagonal())  # |G_ij| <= sizes_i sizes_j
+        noise = np.maximum(8.0 * EPS * (sizes * float(sizes @ np.abs(d)) + np.abs(q) + np.abs(level)), tolerance)
+        merit = np.where(held & (slope + level < -noise), (slope + level) / self._scale, 0.0)
         i = int(merit.argmin())
         return i if merit[i] < 0 else None
 
     def _exchange(self, w: Small, i: int, y: Small) -> None:
         """Let i in along the direction e_i - y in which M vanishes; a passive weight that reaches zero makes room."""
         p = np.asarray(self._passive, dtype=np.intp)
+        alone = np.bincount(self.block[p], minlength=len(self.totals))[self.block[p]] == 1
+        y = np.where(alone & (self.block[p] != self.block[i]), 0.0, y)  # no other block may lose its last atom
         theta, out = _reach(w[p], -y, self.nonneg[p])
         if out is None or not np.isfinite(theta):
             return  # nothing limits the direction: it is rounding
@@ -351,7 +381,7 @@ class WeightProblem:
 
 def _reach(w: Small, d: Small, nonneg: Mask) -> tuple[float, int | None]:
     """The largest step along d that keeps signed weights non-negative, and the weight that stops it."""
-    falling = nonneg & (d < 0)
+    falling = nonneg & (d < -1e-10 * np.abs(d).max(initial=0.0))  # smaller coefficients are rounding
     if not falling.any():
         return np.inf, None
     ratios = np.where(falling, w / np.where(falling, -d, 1.0), np.inf)
@@ -372,9 +402,11 @@ def project(v: Small, nonneg: Mask, block: Any, totals: Small) -> Small:
     for b in np.flatnonzero(~np.isnan(totals)):
         mine = block == b
         if nonneg[mine].all():
-            u = np.sort(v[mine])[::-1]
+            near = v[mine] - v[mine].max()  # a common shift changes nothing, but small numbers are exact
+            u = np.sort(near)[::-1]
             excess = (np.cumsum(u) - totals[b]) / np.arange(1, len(u) + 1)
-            out[mine] = np.maximum(v[mine] - excess[np.flatnonzero(u > excess)[-1]], 0.0)
+            kept = np.flatnonzero(u > excess)
+            out[mine] = np.maximum(near - excess[kept[-1]], 0.0) if len(kept) else 0.0
         else:
             raise NotImplementedError("a block with a total must be non-negative throughout.")
     return out

@@ -2,6 +2,19 @@
 
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
-__all__ = ["Atom", "Atoms", "Ball", "Box", "Dictionary", "SignedBasis", "Simplex", "SparseAtom"]
+__all__ = [
+    "Atom",
+    "Atoms",
+    "Ball",
+    "Box",
+    "Dictionary",
+    "Hypersimplex",
+    "KSparse",
+    "Permutations",
+    "SignedBasis",
+    "Simplex",
+    "SparseAtom",
+]

@@ -11,11 +11,14 @@ from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.updates.base import Now, Update
 from pursuit.updates.corrective import FullyCorrective, NormCorrective
+from pursuit.updates.pursuits import AcceleratedPursuit, BlendedPursuit
 from pursuit.updates.walks import Away, BlendedPairwise, Pairwise, Plain
 
 __all__ = [
+    "AcceleratedPursuit",
     "Away",
     "BlendedPairwise",
+    "BlendedPursuit",
     "FullyCorrective",
     "NormCorrective",
     "Now",
@@ -28,8 +31,8 @@ __all__ = [
 
 def default_update(f: Objective, domain: Domain) -> Update:
     """The package's choice: minimise f over S exactly where its curvature is known, its upper bound otherwise; over a
-    hull the best 16 atoms of a call enter together, over a span (where sparsity is the point) one at a time."""
-    several = 16 if any(part.nonneg for part in domain.parts) else 1
+    hull or cone the best 64 atoms of a call enter together, over a span (where sparsity is the point) one at a time."""
+    several = 64 if any(part.nonneg for part in domain.parts) else 1
     if type(f).hessian is Objective.hessian:
         return NormCorrective(several=several)
     return FullyCorrective(several=several)

@@ -34,10 +34,13 @@ Advance = Callable[[Now, ActiveSet], None]
 
 
 class Update(Protocol):
-    """`several`: how many atoms of one oracle call it can use; `descends`: whether f never increases."""
+    """`several`: how many atoms of one oracle call it can use; `blends`: whether it moves weight among atoms of S as
+    well as to new ones; `descends`: whether f never increases."""
 
     @property
     def several(self) -> int: ...
+    @property
+    def blends(self) -> bool: ...
     @property
     def descends(self) -> bool: ...
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance: ...

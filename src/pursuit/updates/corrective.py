@@ -82,6 +82,7 @@ class NormCorrective:
     several: int = 1
     L: Smoothness = None
     metric: Any = None
+    blends: ClassVar[bool] = False
     descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -97,17 +98,26 @@ class NormCorrective:
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
             correlations = active.analyze(now.grad)
-            small.settle(active, self.project(bound, small, active, now.value, correlations), correlations)
+            tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers, now.shares))
+            small.settle(active, self.project(bound, small, active, now.value, correlations, tolerance), correlations)
 
         return advance
 
-    def project(self, bound: UpperBound, small: _Small, active: ActiveSet, value: float, correlations: Small) -> Small:
-        """Weights that minimise the upper bound at x over S."""
+    def project(
+        self,
+        bound: UpperBound,
+        small: _Small,
+        active: ActiveSet,
+        value: float,
+        correlations: Small,
+        tolerance: float = 0.0,
+    ) -> Small:
+        """Weights that minimise the upper bound at x over S; atoms that promise less than the tolerance rest."""
         start, problem = active.weights, small.problem
 
         def propose(L: float) -> tuple[Small, Array, float]:
             if self.inner is None:
-                w = problem.descend(correlations / L, start)
+                w = problem.descend(correlations / L, start, tolerance / L)
             else:
                 w = projected_gradient(problem, correlations / L, start, self.inner)
             if bound.fixed:  # nobody looks at the displacement
@@ -144,6 +154,7 @@ class FullyCorrective:
 
     several: int = 1
     accuracy: float | None = None
+    blends: ClassVar[bool] = False
     descends: ClassVar[bool] = True
 
     LIMIT: ClassVar[int] = 50  # Newton steps per oracle call
@@ -155,7 +166,8 @@ class FullyCorrective:
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         if f.quadratic:
-            return NormCorrective(L=1.0, metric=f.hessian(space.zeros())).begin(f, domain, space)
+            exact = NormCorrective(several=self.several, L=1.0, metric=f.hessian(space.zeros()))
+            return exact.begin(f, domain, space)
         if type(f).hessian is Objective.hessian:
             return self._repeat(f, domain, space)
         return self._newton(f, domain, space)

@@ -22,6 +22,7 @@ class _Walk:
 
     step: Step | None
     several: ClassVar[int] = 1
+    blends: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.step is not None and (isinstance(self.step, type) or not hasattr(self.step, "begin")):
@@ -146,6 +147,7 @@ class BlendedPairwise(_Retreating):
     """
 
     step: Step | None = None
+    blends: ClassVar[bool] = True
 
     def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         answer, q = now.answers[0], active.analyze(now.grad)

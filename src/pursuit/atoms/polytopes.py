@@ -1,0 +1,165 @@
+"""Polytopes with many vertices and a sorting or assignment oracle, their vertices kept as positions and signs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from pursuit._arrays import Array, Small, Space, everywhere, flat, host
+from pursuit.atoms.base import Atoms
+from pursuit.atoms.frames import Atom, Indices, SparseAtom
+from pursuit.atoms.vectors import check_dimension
+
+
+def _choose(n: int, k: int) -> tuple[int, int]:
+    n = check_dimension(n)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
+        raise ValueError(f"k is {k!r} with n = {n}; give a number of entries from 1 to n.")
+    return n, int(k)
+
+
+class _Selection(Atoms):
+    """k of n entries: the best vertex takes the k of largest merit, its neighbours swap one entry of it for another."""
+
+    n: int
+    k: int
+
+    def merit(self, g: Array) -> Small:
+        """What each entry would contribute to -<g, a>."""
+        raise NotImplementedError
+
+    def vertex(self, chosen: Indices, g: Small) -> Atom:
+        """The vertex with these entries."""
+        raise NotImplementedError
+
+    def lmo(self, g: Array) -> Atom:
+        return self.best(g, 1)[0]
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        values, merit = host(flat(g)), self.merit(g)
+        order = np.argsort(-merit, kind="stable")
+        inside, outside = order[: self.k], order[self.k :]
+        atoms = [self.vertex(inside, values)]
+        width = min(several - 1, len(outside))
+        if width > 0:  # swap the j-th weakest of the chosen for the i-th strongest of the others, cheapest swaps first
+            leave = inside[::-1][:width]
+            cost = merit[leave][:, None] - merit[outside[:width]][None, :]
+            for flat_index in np.argsort(cost, axis=None, kind="stable")[: several - 1]:
+                j, i = divmod(int(flat_index), cost.shape[1])
+                atoms.append(self.vertex(np.where(inside == leave[j], outside[i], inside), values))
+        return atoms
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n}, {self.k})"
+
+
+class KSparse(_Selection):
+    r"""Vectors of R^n with k entries :math:`\pm 1` and zeros elsewhere: the K-sparse polytope, whose gauge is
+    :math:`\max(\|x\|_\infty, \|x\|_1/k)`.
+
+    >>> import pursuit as ps
+    >>> ps.KSparse(4, 2).lmo(np.array([3.0, -1.0, 0.5, -2.0])).vector
+    array([-1.,  0.,  0.,  1.])
+    """
+
+    symmetric = True
+
+    def __init__(self, n: int, k: int) -> None:
+        self.n, self.k = _choose(n, k)
+        self.shape = (self.n,)
+        self.radius, self.diameter = math.sqrt(self.k), 2.0 * math.sqrt(self.k)
+        self.width = min(1.0, self.k / math.sqrt(self.n))
+
+    def merit(self, g: Array) -> Small:
+        return np.abs(host(flat(g)))
+
+    def vertex(self, chosen: Indices, g: Small) -> Atom:
+        places = np.sort(chosen)
+        signs = np.where(g[places] > 0, -1.0, 1.0)
+        return SparseAtom(places, signs, (self.n,), tuple(zip(places.tolist(), signs.tolist(), strict=True)))
+
+    def gauge(self, x: Array) -> float:
+        xp = Space.of(x).xp
+        return max(float(xp.max(abs(x))), float(xp.sum(abs(x))) / self.k)
+
+
+class Hypersimplex(_Selection):
+    r"""Vectors of R^n with k ones and zeros elsewhere; the hull is :math:`\{0 \le x \le 1, \sum_i x_i = k\}`.
+
+    >>> import pursuit as ps
+    >>> ps.Hypersimplex(4, 2).lmo(np.array([3.0, -1.0, 0.5, -2.0])).vector
+    array([0., 1., 0., 1.])
+    """
+
+    def __init__(self, n: int, k: int) -> None:
+        self.n, self.k = _choose(n, k)
+        self.shape = (self.n,)
+        self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
+        self.width = -self.k / math.sqrt(self.n)
+
+    def merit(self, g: Array) -> Small:
+        return -host(flat(g))
+
+    def vertex(self, chosen: Indices, g: Small) -> Atom:
+        places = np.sort(chosen)
+        return SparseAtom(places, np.ones(self.k), (self.n,), tuple(places.tolist()))
+
+    def gauge(self, x: Array) -> float:
+        xp = Space.of(x).xp
+        level = float(xp.sum(x)) / self.k
+        inside = everywhere(x >= 0) and float(xp.max(x)) <= level * (1.0 + 1e-12)
+        return level if inside else math.inf
+
+
+class Permutations(Atoms):
+    r"""The n x n permutation matrices; their hull is the Birkhoff polytope of doubly stochastic matrices. The oracle is
+    an assignment problem.
+
+    >>> import pursuit as ps
+    >>> ps.Permutations(3).lmo(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0], [2.0, 1.0, 0.0]])).source
+    (1, 0, 2)
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = check_dimension(n)
+        self.shape = (self.n, self.n)
+        self.radius = math.sqrt(self.n)
+        self.diameter = math.sqrt(2.0 * self.n) if self.n > 1 else 0.0
+        self.width = -1.0
+
+    def _atom(self, columns: Indices) -> Atom:
+        places = np.arange(self.n) * self.n + columns
+        return SparseAtom(places, np.ones(self.n), self.shape or (), tuple(columns.tolist()))
+
+    def lmo(self, g: Array) -> Atom:
+        return self._atom(linear_sum_assignment(host(g))[1])
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        """The optimal assignment, and those one swap of two rows away from it, cheapest swaps first."""
+        costs = host(g)
+        columns = linear_sum_assignment(costs)[1]
+        atoms = [self._atom(columns)]
+        if several > 1:
+            now = costs[np.arange(self.n), columns]
+            swapped = costs[:, columns]  # [i, j]: row i takes the column of row j
+            rise = swapped + swapped.T - now[:, None] - now[None, :]
+            first, second = np.triu_indices(self.n, 1)
+            for s in np.argsort(rise[first, second], kind="stable")[: several - 1]:
+                i, j = first[s], second[s]
+                other = columns.copy()
+                other[i], other[j] = columns[j], columns[i]
+                atoms.append(self._atom(other))
+        return atoms
+
+    def gauge(self, x: Array) -> float:
+        X = host(x)
+        level = float(X.sum()) / self.n
+        sums = np.concatenate([X.sum(axis=0), X.sum(axis=1)])
+        inside = bool((X >= 0).all()) and bool((np.abs(sums - level) <= 1e-12 * self.n * max(level, 0.0)).all())
+        return level if inside else math.inf
+
+    def __repr__(self) -> str:
+        return f"Permutations({self.n})"

@@ -1,0 +1,74 @@
+"""Objectives that are seen through minibatches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array
+from pursuit.objectives import Objective
+
+
+class Stochastic(Objective):
+    r"""A smooth convex function whose value and gradient are estimates, from minibatches or a stream.
+
+    A run averages the gradients it sees, :math:`d_t = (1-\rho_t) d_{t-1} + \rho_t \tilde g_t` with
+    :math:`\rho_t = 4/(t+8)^{2/3}` (Mokhtari, Hassani and Karbasi, 2020), so that Frank-Wolfe with the open-loop step
+    converges although single gradients never settle. Nothing is certified: estimates prove nothing, so the gap of such
+    a run is infinite, also with `check()`.
+
+    Parameters
+    ----------
+    value, grad : callables (x, rng) -> estimate
+        `rng` is a NumPy generator, fresh for each run, so that runs are repeatable.
+    seed : int
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> Y = np.random.default_rng(1).normal([0.7, 0.3], 1.0, (10_000, 2))          # data whose mean is sought
+    >>> batch = lambda rng: Y[rng.integers(len(Y), size=50)].mean(axis=0)
+    >>> f = ps.Stochastic(lambda x, rng: 0.5 * sum((x - batch(rng)) ** 2), lambda x, rng: x - batch(rng))
+    >>> r = ps.minimize(f, ps.conv(ps.Simplex(2)), ps.Plain(ps.OpenLoop()), stop=ps.Stop(iterations=500))
+    >>> bool(abs(r.x - [0.7, 0.3]).max() < 0.05), r.gap
+    (True, inf)
+    """
+
+    exact = False
+
+    def __init__(
+        self,
+        value: Callable[[Array, np.random.Generator], float],
+        grad: Callable[[Array, np.random.Generator], Array],
+        seed: int = 0,
+    ) -> None:
+        self._value, self._grad, self.seed = value, grad, seed
+
+    def begin(self) -> Objective:
+        return _Averaging(self)
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        rng = np.random.default_rng(self.seed)
+        return float(self._value(x, rng)), self._grad(x, rng)
+
+
+class _Averaging(Objective):
+    """One run of a stochastic objective: its generator and its running average."""
+
+    exact = False
+
+    def __init__(self, source: Stochastic) -> None:
+        self._source, self._rng = source, np.random.default_rng(source.seed)
+        self._average: Any = None
+        self._t = 0
+
+    def value(self, x: Array) -> float:
+        return float(self._source._value(x, self._rng))
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        grad, rho = self._source._grad(x, self._rng), 4.0 / (self._t + 8.0) ** (2.0 / 3.0)
+        self._average = grad if self._average is None else (1.0 - rho) * self._average + rho * grad
+        self._t += 1
+        return self.value(x), self._average

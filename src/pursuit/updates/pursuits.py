@@ -1,0 +1,149 @@
+"""Pursuits over a span that came after the paper: blended and accelerated matching pursuit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pursuit._arrays import Small, Space, host
+from pursuit.active import ActiveSet
+from pursuit.atoms.base import Atoms
+from pursuit.domains import Domain, Part, Span
+from pursuit.objectives import Objective
+from pursuit.steps import LineSearch, Move, ShortStep
+from pursuit.updates.base import Advance, Now, single
+
+
+def _span(domain: Domain, update: object) -> Part:
+    part = single(domain, update)
+    if not isinstance(part, Span):
+        raise ValueError(
+            f"{type(update).__name__} is a pursuit over a span; over {part!r} use FullyCorrective or Away."
+        )
+    return part
+
+
+@dataclass(frozen=True)
+class BlendedPursuit:
+    """Blended matching pursuit (Combettes and Pokutta, 2019), to be run with `oracle=Lazy(K=5)`.
+
+    As long as the oracle answers from the active atoms, a gradient step on their weights; when it names a new atom, a
+    matching-pursuit step. Both with an exact line search (a short step where f knows no Hessian).
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> D = np.random.default_rng(0).standard_normal((30, 60))
+    >>> f, domain = ps.LeastSquares(D @ np.ones(60)), ps.lin(ps.Dictionary(D))
+    >>> stop = ps.Stop(value=1e-6)
+    >>> blended = ps.minimize(f, domain, ps.BlendedPursuit(), oracle=ps.Lazy(K=5), stop=stop)
+    >>> blended.oracle_calls < ps.minimize(f, domain, ps.Plain(ps.LineSearch()), stop=stop).oracle_calls
+    True
+    """
+
+    several: ClassVar[int] = 1
+    blends: ClassVar[bool] = True
+    descends: ClassVar[bool] = True
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
+        part = _span(domain, self)
+        step = ShortStep() if type(f).hessian is Objective.hessian else LineSearch()
+        length = step.begin(f, domain, space)
+
+        def advance(now: Now, active: ActiveSet) -> None:
+            answer = now.answers[0]
+            if answer.calls:
+                d = part.toward(active, answer, now.shares[0])
+                gamma = length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, answer.delta))
+                d.move(gamma)
+                active.x = active.x + gamma * d.vector
+                return
+            q = active.analyze(now.grad)
+            vector = active.synthesize(-q)
+            gamma = length(Move(now.iteration, active.x, now.value, vector, -float(q @ q), math.inf, answer.delta))
+            active.weights = active.weights - gamma * q
+            active.refresh()
+
+        return advance
+
+
+@dataclass(frozen=True)
+class AcceleratedPursuit:
+    r"""Accelerated matching pursuit (Locatello et al., 2018): a greedy sequence x and a random one v.
+
+    With unit atoms z, :math:`P = (E zz^\top)^+` for a random atom and :math:`\nu = \max_z \|z\|_P^2`: from
+    :math:`\alpha^2 L \nu = \beta + \alpha`, :math:`\beta \leftarrow \beta + \alpha`, :math:`\tau = \alpha/\beta`
+    and :math:`y = (1-\tau) x + \tau v`, the greedy atom gives :math:`x = y - \langle g(y), z\rangle z / L`, a random
+    one :math:`v \leftarrow v - \alpha \langle g(y), \tilde z\rangle \tilde z`. In expectation
+    :math:`f(x_t) - f^\star \le 2 L \nu \|x_0 - x^\star\|_P^2 / (t+1)^2`. The run's states are the points y, where
+    gradients are taken; f may rise now and then.
+
+    Parameters
+    ----------
+    nu : float, optional
+        None: computed, for sets that can list their atoms.
+    seed : int
+        For the random atoms.
+    """
+
+    nu: float | None = None
+    seed: int = 0
+    several: ClassVar[int] = 1
+    blends: ClassVar[bool] = False
+    descends: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.nu is not None and not 0 < self.nu < math.inf:
+            raise ValueError(f"nu is {self.nu}; give a positive number, or None to have it computed.")
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
+        part = _span(domain, self)
+        if f.L is None:
+            raise ValueError(
+                "AcceleratedPursuit needs the smoothness of f, which is not known; give Smooth(..., L=...)."
+            )
+        asked = part.asked
+        if asked.size is None:
+            raise TypeError(
+                f"{asked!r} cannot list its atoms, so no random one can be drawn; use Plain or FullyCorrective."
+            )
+        size, rng = asked.size, np.random.default_rng(self.seed)
+        scale = f.L * (self.nu if self.nu is not None else leverage(asked, space))
+        L, alpha, beta = f.L, 1.0 / scale, 1.0 / scale
+        greedy = momentum = np.zeros(0)  # the weights of x and v
+
+        def advance(now: Now, active: ActiveSet) -> None:
+            nonlocal alpha, beta, greedy, momentum
+            z, random = now.answers[0].atoms[0], asked.atom(int(rng.integers(size)))
+            places = [active.enter(atom) for atom in (z, random)]
+            y = active.weights
+            greedy, v = y.copy(), np.append(momentum, y[len(momentum) :])  # v_0 = x_0: a start is carried over
+            for weights, atom, (i, sign), rate in zip((greedy, v), (z, random), places, (1.0 / L, alpha), strict=True):
+                weights[i] -= sign * rate * atom.dot(space, now.grad) / atom.norm(space) ** 2
+            momentum = v
+            alpha = (1.0 + math.sqrt(1.0 + 4.0 * scale * beta)) / (2.0 * scale)
+            beta += alpha
+            active.weights = greedy + (alpha / beta) * (momentum - greedy)
+            active.refresh()
+
+        return advance
+
+
+def leverage(atoms: Atoms, space: Space) -> float:
+    """nu = max_z ||z||_P^2 with P = (E zz')^+ over the listed atoms, normalised: the largest leverage score times their
+    number; the dimension for an orthonormal basis."""
+    rows: Any = np.stack([host(atoms.atom(i).dense(space)).reshape(-1) for i in range(_half(atoms))])
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    left, values, _ = np.linalg.svd(rows, full_matrices=False)
+    kept = left[:, values > 1e-10 * values[0]]
+    scores: Small = (kept * kept).sum(axis=1)
+    return float(len(rows) * scores.max())
+
+
+def _half(atoms: Atoms) -> int:
+    """Listed symmetric sets hold each atom and then each negative; one half says it all."""
+    size = atoms.size or 0
+    return size // 2 if atoms.symmetric else size
