@@ -13,8 +13,10 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `certificates` | how good |
 | `solve` | the loop |
 | `result` | states, rules to stop, traces, results |
+| `geometry`, `rates`, `promises` | the theory, as functions |
 """
 
+from pursuit import geometry, rates
 from pursuit.atoms import (
     Atom,
     Atoms,
@@ -94,7 +96,9 @@ __all__ = [
     "Trace",
     "cone",
     "conv",
+    "geometry",
     "iterate",
     "lin",
     "minimize",
+    "rates",
 ]

@@ -17,6 +17,7 @@ from pursuit.certificates import Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact
+from pursuit.promises import Promise, promise
 
 
 class Status(Enum):
@@ -216,7 +217,9 @@ class Result:
     blocks: Indices
     answers: list[Answer]
     trace: Trace
+    start: Array
     update: Any
+    oracle: Any
     refused: int
     f: Objective
     domain: Domain
@@ -236,6 +239,20 @@ class Result:
         multipliers = [-a.dot if part.compact else 0.0 for part, a in zip(self.domain.parts, answers, strict=True)]
         levels = np.array(multipliers)[self.blocks]
         return Dual(grad, tuple(multipliers), correlations + levels, [a.atoms[0] for a in answers])
+
+    def promise(self, *, mdw: Any = None, rho: Any = None) -> Promise:
+        """What the theorems promise of this run: the strongest bound on f(x_t) - f*, a curve to lay beside the trace.
+
+        Geometry is computed where it is needed, which for large dictionaries takes time; `mdw` and `rho` (numbers or
+        intervals) may be given instead.
+
+        >>> import pursuit as ps
+        >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
+        >>> r.promise().curve, r.trace.value
+        (array([5.  , 2.5 , 1.25]), array([5. , 0.5, 0. ]))
+        """
+        lower = self.lower
+        return promise(self.f, self.domain, self.update, self.oracle, self.trace.value, lower, self.start, mdw, rho)
 
     def check(self) -> Check:
         """Recompute point, value, gap and lower bound from the weights and atoms alone, with an exact oracle."""

@@ -129,12 +129,13 @@ def minimize(
     """
     began = time.perf_counter()
     stop = Stop() if stop is None else stop
-    trace, status, state = Trace(), None, None
+    trace, status, state, first = Trace(), None, None, None
     bar = tqdm(disable=None if progress else True, desc="pursuit", unit=" iterations", leave=False)
     try:
         for state in iterate(f, domain, update, oracle=oracle, refine=refine, start=start):
             seconds = time.perf_counter() - began
             trace.record(state, seconds)
+            first = state.x if first is None else first
             if progress:
                 news = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {len(state.active)} atoms"
                 bar.set_postfix_str(news, refresh=False)
@@ -168,7 +169,9 @@ def minimize(
         blocks=state.active.blocks[support],
         answers=state.answers,
         trace=trace,
+        start=first,
         update=default_update(f, domain) if update is None else update,
+        oracle=Exact() if oracle is None else oracle,
         refused=state.refused,
         f=f,
         domain=domain,

@@ -1,0 +1,29 @@
+"""The geometry of atom sets that convergence rates depend on, each quantity as an `Interval`.
+
+| function | quantity |
+|---|---|
+| `radius`, `diameter` | how large the set is |
+| `directional_width`, `mdw`, `inradius` | how wide it is at its narrowest |
+| `gauge`, `rho` | the atomic norm, and an a-priori bound on that of all iterates |
+| `coherence` | cumulative coherence of unit atoms |
+| `curvature`, `strong_convexity` | affine-invariant smoothness and strong convexity of f over the set |
+"""
+
+from pursuit.geometry.constants import curvature, strong_convexity
+from pursuit.geometry.interval import Interval
+from pursuit.geometry.norm import gauge, rho
+from pursuit.geometry.width import coherence, diameter, directional_width, inradius, mdw, radius
+
+__all__ = [
+    "Interval",
+    "coherence",
+    "curvature",
+    "diameter",
+    "directional_width",
+    "gauge",
+    "inradius",
+    "mdw",
+    "radius",
+    "rho",
+    "strong_convexity",
+]

@@ -1,0 +1,70 @@
+"""Numbers that are known between two bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import SupportsFloat
+
+EXACT = 1e-9
+"""Relative width up to which the two ends of an interval count as one number."""
+
+ULPS = 8 * 2.0**-52
+"""Rounding of a handful of operations, which `in` forgives."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Interval:
+    """A number known to lie in [lower, upper]; infinite ends say that nothing is known on that side.
+
+    Closed forms and directly evaluated formulas give one number twice, right to rounding. Bounds that come out of an
+    enumeration, an optimisation or a linear program are widened by what rounding may have added.
+
+    Parameters
+    ----------
+    lower, upper : float
+        With lower <= upper.
+
+    Examples
+    --------
+    >>> width = Interval(0.25, 0.5)
+    >>> width, 0.3 in width, width.exact
+    (Interval(0.25, 0.5), True, False)
+    >>> Interval(2.0, 2.0)
+    Interval(2, exact)
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if not self.lower <= self.upper:
+            raise ValueError(f"Interval has the ends {self.lower} and {self.upper}; give lower <= upper.")
+
+    @classmethod
+    def of(cls, value: SupportsFloat) -> Interval:
+        """The interval that is one number."""
+        return cls(float(value), float(value))
+
+    @property
+    def exact(self) -> bool:
+        """Whether both ends agree, up to a relative 1e-9."""
+        size = max(abs(self.lower), abs(self.upper))
+        return self.lower == self.upper or self.upper - self.lower <= EXACT * size < math.inf
+
+    def __contains__(self, value: float) -> bool:
+        slack = ULPS * abs(value) if math.isfinite(value) else 0.0
+        return self.lower - slack <= value <= self.upper + slack
+
+    def scaled(self, c: float) -> Interval:
+        """c times the number, for c >= 0."""
+        return Interval(c * self.lower, c * self.upper) if c > 0 else Interval.of(0.0)
+
+    def squared(self) -> Interval:
+        """The square of the number, which is non-negative."""
+        return Interval(max(self.lower, 0.0) ** 2, self.upper**2)
+
+    def __repr__(self) -> str:
+        return (
+            f"Interval({self.upper:.10g}, exact)" if self.exact else f"Interval({self.lower:.10g}, {self.upper:.10g})"
+        )

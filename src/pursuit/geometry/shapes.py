@@ -1,0 +1,272 @@
+"""What an atom set looks like to geometry: the questions a shape answers, for listed atoms and for an oracle alone.
+
+`image(T)` is the shape seen through a linear map T, and a Hilbert metric M is such a map: with T'T = M, every
+quantity of A in the norm ||x||_M is the Euclidean one of T A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pursuit._arrays import Array, Small, Space, host
+from pursuit.atoms import Atoms
+from pursuit.atoms.base import as_atom
+from pursuit.geometry import polytope
+from pursuit.geometry.interval import Interval
+
+Map = float | Small
+"""A linear map of flattened vectors: a number, a diagonal (n,) or a matrix (m, n)."""
+
+DENSE = 3000
+"""Matrices of H are formed up to this dimension."""
+
+
+def through(T: Map, columns: Small) -> Small:
+    """T times each column."""
+    if isinstance(T, np.ndarray):
+        return np.asarray(T @ columns if T.ndim == 2 else T[:, None] * columns)
+    return T * columns
+
+
+def norms(rows: Small) -> Small:
+    """Norms of the rows; scaled, so that squares stay in range."""
+    scale = float(np.abs(rows).max(initial=0.0)) or 1.0
+    return np.asarray(scale * np.linalg.norm(rows / scale, axis=1))
+
+
+class Shape:
+    """The common questions; `n` is the dimension of H, None where unknown."""
+
+    n: int | None
+
+    def radius(self) -> Interval:
+        raise NotImplementedError
+
+    def diameter(self) -> Interval:
+        raise NotImplementedError
+
+    def mdw(self) -> Interval:
+        raise NotImplementedError
+
+    def inradius(self) -> Interval:
+        raise NotImplementedError
+
+    def image(self, T: Map) -> Shape:
+        raise NotImplementedError
+
+    def spans(self, d: Small) -> bool:
+        """Whether d lies in lin(A), to rounding; True where that cannot be told."""
+        return True
+
+    def basis(self) -> Small | None:
+        """An orthonormal basis of lin(A); None where it is unknown or too large."""
+        return None if self.n is None or self.n > DENSE else np.eye(self.n)
+
+    def polar(self) -> Small | None:
+        """The vertices v of the polar, so that ||x||_A = max_v <v, x>; None where there are too many."""
+        return None
+
+
+# ---------------------------------------------------------------------- finite sets
+
+
+@dataclass(frozen=True, eq=False)
+class Finite(Shape):
+    """Listed atoms, the rows of `points`; where `symmetric`, one of each pair."""
+
+    points: Small
+    symmetric: bool
+
+    PAIRS = 20_000  # sets larger than this get bounds on their diameter
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        return int(self.points.shape[1])
+
+    @cached_property
+    def atoms(self) -> Small:
+        """All atoms, both signs."""
+        return polytope.both(self.points) if self.symmetric else self.points
+
+    @cached_property
+    def width(self) -> polytope.Width:
+        return polytope.mdw(self.points, self.symmetric)
+
+    def radius(self) -> Interval:
+        return Interval.of(norms(self.points).max())
+
+    def diameter(self) -> Interval:
+        if self.symmetric:
+            return self.radius().scaled(2.0)
+        if len(self.points) > self.PAIRS:
+            far = self.points[norms(self.points - self.points[0]).argmax()]
+            return Interval(float(norms(self.points - far).max()), 2 * self.radius().upper)
+        return Interval.of(self._farthest())
+
+    def _farthest(self) -> float:
+        """max ||p - q||: the Gram matrix of centred points nominates pairs, whose distances are computed anew."""
+        centred = self.points - self.points.mean(axis=0)
+        squares = np.einsum("ij,ij->i", centred, centred)
+        best = 0.0
+        for start in range(0, len(centred), 1024):
+            block = slice(start, start + 1024)
+            partner = (squares - 2 * centred[block] @ centred.T).argmax(axis=1)
+            best = max(best, float(norms(self.points[block] - self.points[partner]).max()))
+        return best
+
+    def mdw(self) -> Interval:
+        return Interval(self.width.lower, self.width.upper)
+
+    def inradius(self) -> Interval:
+        return self.mdw() if self.symmetric else Interval(*polytope.inradius(self.points))
+
+    def image(self, T: Map) -> Shape:
+        return Finite(through(T, self.points.T).T, self.symmetric)
+
+    def spans(self, d: Small) -> bool:
+        return inside(self.basis(), d)
+
+    def basis(self) -> Small:
+        scale = float(norms(self.points).max())
+        return polytope.span(self.points / scale) if scale > 0 else np.zeros((self.n, 0))
+
+    def polar(self) -> Small | None:
+        Q, scale = self.basis(), self.radius().upper
+        points = self.atoms / scale @ Q
+        if Q.shape[1] == 1:
+            ends = np.array([points.max(), points.min()])
+            return np.outer(1 / (scale * ends), Q[:, 0]) if ends[1] < 0 < ends[0] else None
+        hull = polytope.facets(points)
+        return None if hull is None or not hull.certified else hull.normals / (scale * hull.inner[:, None]) @ Q.T
+
+
+def inside(Q: Small, d: Small) -> bool:
+    """Whether d lies in the span of the orthonormal columns of Q, to rounding."""
+    return float(np.linalg.norm(d - Q @ (Q.T @ d))) <= 1e-9 * float(np.linalg.norm(d))
+
+
+def finite(rows: Small) -> Finite:
+    """The shape of listed atoms; symmetry is looked for in the list itself."""
+    rows = rows + 0.0  # -0.0 is 0.0
+    moving = rows[rows.any(axis=1)]
+    if len(moving):
+        lead = np.take_along_axis(moving, (moving != 0).argmax(axis=1)[:, None], axis=1)
+        half = np.unique(np.sign(lead) * moving + 0.0, axis=0)
+        if 2 * len(half) == len(np.unique(moving, axis=0)):
+            return Finite(half, True)
+    return Finite(rows, False)
+
+
+# ---------------------------------------------------------------------- an oracle and nothing else
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque(Shape):
+    """A set known by its oracle `lmo`, on flattened vectors, and by what it says about itself."""
+
+    lmo: Callable[[Small], Small]
+    n: int | None
+    most: float  # >= radius
+    across: float  # >= diameter
+    width: float  # <= mDW
+    symmetric: bool
+
+    ROUNDS = 16
+
+    def radius(self) -> Interval:
+        found = float(norms(np.array(self.tried)).max()) if self.tried else 0.0
+        return Interval(min(found, self.most), self.most)
+
+    def diameter(self) -> Interval:
+        most = min(self.across, 2 * self.most)
+        found = Finite(np.array(self.tried), False).diameter().lower if self.tried else 0.0
+        return Interval(min(found, most), most)
+
+    @cached_property
+    def tried(self) -> list[Small]:
+        """Atoms for the axes and for random directions, each improved by z <- LMO(-z), which increases ||z||."""
+        if self.n is None:
+            return []
+        rng, found = np.random.default_rng(0), []
+        axes = list(np.eye(self.n)) if self.n <= 50 else []
+        for g in [*axes, *(-a for a in axes), *rng.standard_normal((16, self.n))]:
+            z = self.lmo(g)
+            found.append(z)
+            for _ in range(self.ROUNDS):
+                better = self.lmo(-z)
+                if np.linalg.norm(better) <= (1 + 1e-12) * np.linalg.norm(z):
+                    break
+                z = better
+            found.append(z)
+        return found
+
+    def basis(self) -> Small | None:
+        whole = self.n is not None and np.any(self.tried) and finite(np.array(self.tried)).basis().shape[1] == self.n
+        return super().basis() if whole else None
+
+    def _wide(self, d: Small) -> tuple[float, Small]:
+        """The width at a unit vector d of lin(A), rounded up, and the atom that has it."""
+        z = self.lmo(-d)
+        return float(z @ d) + polytope.EPS * len(z) * float(np.linalg.norm(z)), z
+
+    def mdw(self) -> Interval:
+        """Cutting planes: the width of the atoms found so far is a lower bound if they span H, W(d) at its minimising d
+        is an upper bound, and the atom that d names joins them. The axes and the diagonal are tried first: the sets that
+        people name are often narrowest there."""
+        atoms, lower, upper, whole = list(self.tried), self.width, self.most, self.basis()
+        if whole is not None:
+            upper = min(upper, *(self._wide(d)[0] for d in [*whole[:50], np.full(len(whole), len(whole) ** -0.5)]))
+        for _ in range(self.ROUNDS if (self.n or 0) <= 4 else 2):
+            if not np.any(atoms) or upper - lower <= 1e-9 * abs(upper):
+                break
+            inner = finite(np.array(atoms)).width
+            wide, z = self._wide(inner.direction)
+            upper = min(upper, wide)
+            lower = max(lower, min(inner.lower, 0.0) if whole is None else inner.lower)
+            atoms += [z, -z] if self.symmetric else [z]
+        return Interval(min(lower, upper), upper)
+
+    def inradius(self) -> Interval:
+        width = self.mdw()
+        return width if self.symmetric else Interval(max(width.lower, 0.0), min(self.most, self.across / 2))
+
+    def image(self, T: Map) -> Shape:
+        if not isinstance(T, np.ndarray):
+            c, most, across, width = T, abs(T) * self.most, abs(T) * self.across, abs(T) * self.width
+            return Opaque(lambda g: c * self.lmo(c * g), self.n, most, across, width, self.symmetric)
+        matrix = T if T.ndim == 2 else np.diag(T)
+        s = np.linalg.svd(matrix, compute_uv=False)
+        high, low = float(s[0]), float(s[-1]) if len(matrix) >= matrix.shape[1] else 0.0
+        width = (low if self.width > 0 else high) * self.width
+        most, across = high * self.most, high * self.across
+        return Opaque(lambda g: matrix @ self.lmo(matrix.T @ g), len(matrix), most, across, width, self.symmetric)
+
+
+def oracle(A: Atoms) -> Callable[[Small], Small]:
+    """The set's lmo on flattened host vectors."""
+
+    def lmo(g: Small) -> Small:
+        lifted = lift(A, g)
+        return host(as_atom(A.lmo(lifted)).dense(Space.of(lifted))).ravel()
+
+    return lmo
+
+
+def lift(A: Atoms, flat: Small) -> Array:
+    """A flattened host vector as a vector of H."""
+    space = A.space or Space.default(flat.shape if A.shape is None else A.shape)
+    return space.put(flat.reshape(space.shape))
+
+
+def opaque(A: Atoms) -> Opaque:
+    """A set by its oracle and the bounds it states about itself."""
+    most = math.inf if A.radius is None else float(A.radius)
+    across = 2 * most if A.diameter is None else float(A.diameter)
+    width = (0.0 if A.symmetric else -most) if A.width is None else float(A.width)
+    n = None if A.shape is None else math.prod(A.shape)
+    return Opaque(oracle(A), n, most, across, width, bool(A.symmetric))

@@ -1,0 +1,775 @@
+"""Geometry of atom sets: closed forms against brute force, certified intervals against exact values, laws."""
+
+from __future__ import annotations
+
+import math
+import time
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pursuit as ps
+from pursuit import geometry as geo
+from pursuit.geometry import Interval, polytope
+
+law = settings(deadline=None, derandomize=True, max_examples=25)
+seeds = st.integers(0, 10_000)
+QUANTITIES = (geo.radius, geo.diameter, geo.mdw, geo.inradius)
+
+
+class OracleOnly(ps.Atoms):
+    """A set stripped of everything but its oracle, its shape and its radius."""
+
+    def __init__(self, base):
+        self.base, self.shape, self.symmetric, self.radius = base, base.shape, base.symmetric, base.radius
+
+    def lmo(self, g):
+        return ps.Atom(np.asarray(self.base.lmo(g).vector))
+
+
+class Listed(ps.Atoms):
+    """Any list of vectors, zero included."""
+
+    def __init__(self, rows):
+        self.rows = np.array(rows, dtype=float)
+        self.size, self.shape = len(self.rows), self.rows.shape[1:]
+
+    def lmo(self, g):
+        return ps.Atom(self.rows[int((self.rows @ g).argmin())])
+
+    def atom(self, i):
+        return ps.Atom(self.rows[i])
+
+
+def unit_columns(seed: int, r: int, n: int) -> np.ndarray:
+    D = np.random.default_rng(seed).standard_normal((r, n))
+    return D / np.linalg.norm(D, axis=0)
+
+
+def positive_definite(seed: int, n: int) -> np.ndarray:
+    root = np.random.default_rng(seed).standard_normal((n, n))
+    return root @ root.T + 0.2 * np.eye(n)
+
+
+# ---------------------------------------------------------------------- brute force, by definitions
+
+
+def brute_radius(points):
+    return max(np.linalg.norm(p) for p in points)
+
+
+def brute_diameter(points):
+    return max(np.linalg.norm(p - q) for p in points for q in points)
+
+
+def brute_distance(points):
+    """Distance from 0 to the hull: the nearest point lies in the hull of some affinely independent subset."""
+    best = math.inf
+    for k in range(1, points.shape[1] + 2):
+        for some in combinations(points, min(k, len(points))):
+            P = np.array(some)
+            kkt = np.block([[P @ P.T, np.ones((len(P), 1))], [np.ones((1, len(P))), np.zeros((1, 1))]])
+            w = np.linalg.lstsq(kkt, np.append(np.zeros(len(P)), 1.0), rcond=None)[0][:-1]
+            if abs(w.sum() - 1) < 1e-9 and (w > -1e-9).all():
+                best = min(best, float(np.linalg.norm(w @ P)))
+    return best
+
+
+def brute_mdw(points):
+    """The trichotomy, with facets found by trying every hyperplane through r of the points."""
+    r = points.shape[1]
+    outside = brute_distance(points)
+    if outside > 1e-9:
+        return -outside
+    best = math.inf
+    for some in combinations(points, r):
+        P = np.array(some)
+        _, s, Vt = np.linalg.svd(P[1:] - P[0]) if r > 1 else (None, np.ones(0), np.eye(1))
+        if r > 1 and s[-1] < 1e-9:
+            continue
+        for u in (Vt[-1], -Vt[-1]):
+            if (points @ u).max() <= P[0] @ u + 1e-9:
+                best = min(best, float(P[0] @ u))
+    return best
+
+
+def brute_gauge(points, x):
+    """Least total weight over all bases: a linear program is solved at a vertex."""
+    best = math.inf
+    for some in combinations(points, points.shape[1]):
+        P = np.array(some).T
+        if abs(np.linalg.det(P)) > 1e-9 and ((w := np.linalg.solve(P, x)) > -1e-9).all():
+            best = min(best, float(w.sum()))
+    return best
+
+
+def corners(lower, upper):
+    return np.array(list(product(*zip(lower, upper, strict=True))))
+
+
+BOXES = {
+    "inside": (lambda n: -np.arange(1.0, n + 1), lambda n: np.linspace(0.5, 2.0, n)),
+    "boundary": (lambda n: np.append(0.0, -np.ones(n - 1)), lambda n: np.arange(1.0, n + 1)),
+    "outside": (lambda n: np.append([1.0, 0.5][: min(n, 2)], -np.ones(max(n - 2, 0))), lambda n: np.full(n, 3.0)),
+    "symmetric": (lambda n: -np.arange(1.0, n + 1), lambda n: np.arange(1.0, n + 1)),
+}
+
+
+def polytopes(n):
+    """Every set of section 5 with finitely many vertices that the package has, and its vertices."""
+    eye = np.eye(n)
+    yield ps.SignedBasis(n), np.vstack([eye, -eye])
+    yield ps.Simplex(n), eye
+    yield ps.Ball(n, 1), np.vstack([eye, -eye])
+    yield ps.Ball(n, np.inf), corners(-np.ones(n), np.ones(n))
+    for lower, upper in BOXES.values():
+        yield ps.Box(lower(n), upper(n)), corners(lower(n), upper(n))
+
+
+CASES = [(A, P, c) for n in range(2, 7) for A, P in polytopes(n) for c in (1.0, 2.5, -0.4)]
+
+
+@pytest.mark.parametrize(("A", "P", "c"), CASES, ids=lambda v: repr(v) if isinstance(v, ps.Atoms) else "")
+def test_closed_forms_agree_with_the_listed_vertices(A, P, c):
+    scaled, listed = c * A, Listed(c * P)
+    assert geo.radius(scaled).upper == pytest.approx(brute_radius(c * P), rel=1e-12)
+    assert geo.diameter(scaled).upper == pytest.approx(brute_diameter(c * P), rel=1e-12)
+    for quantity in QUANTITIES:
+        closed, found = quantity(scaled), quantity(listed)
+        assert closed.lower == closed.upper
+        assert found.lower <= closed.upper + 1e-13
+        assert found.upper >= closed.lower - 1e-13
+        assert found.upper - found.lower <= 1e-11
+    x = np.random.default_rng(1).standard_normal(P.shape[1])
+    for point in (x, np.abs(x), c * P.mean(axis=0), c * P[0]):
+        closed, found = geo.gauge(scaled, point), geo.gauge(listed, point)
+        assert closed.exact
+        assert found.upper == pytest.approx(closed.upper, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(("A", "P"), [case for n in (2, 3) for case in polytopes(n)], ids=lambda v: "")
+def test_closed_forms_agree_with_brute_force_by_definition(A, P):
+    assert geo.mdw(A).upper == pytest.approx(brute_mdw(P), abs=1e-9)
+    x = np.random.default_rng(2).standard_normal(P.shape[1])
+    assert geo.gauge(A, np.abs(x)).upper == pytest.approx(brute_gauge(P, np.abs(x)), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 3, 6])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, np.inf])
+def test_balls_are_narrowest_along_an_axis_or_the_diagonal(n, p):
+    A, rng = ps.Ball(n, p), np.random.default_rng(0)
+    directions = [*np.eye(n), np.ones(n), *rng.standard_normal((200, n))]
+    widths = [geo.directional_width(A, d).upper for d in directions]
+    assert min(widths) == pytest.approx(geo.mdw(A).upper, rel=1e-12)
+    lengths = [np.linalg.norm(A.lmo(d).vector) for d in directions]
+    assert max(lengths) == pytest.approx(geo.radius(A).upper, rel=1e-12)
+    assert geo.diameter(A).upper == pytest.approx(2 * geo.radius(A).upper)
+    assert geo.inradius(A) == geo.mdw(A)
+
+
+def test_flat_boxes_live_in_their_own_span():
+    A = ps.Box([-1.0, 0.0, -2.0], [3.0, 0.0, 2.0])
+    assert geo.mdw(A) == Interval(1.0, 1.0)
+    assert geo.inradius(A) == Interval(2.0, 2.0)
+    assert geo.inradius(ps.Box([-1.0, 1.0], [1.0, 1.0])) == Interval(0.0, 0.0)
+    assert geo.mdw(ps.Box([-1.0, 1.0], [1.0, 1.0])) == Interval(-1.0, -1.0)
+
+
+# ---------------------------------------------------------------------- the width of finite sets
+
+
+@law
+@given(seeds, st.integers(2, 4), st.integers(0, 3))
+def test_mdw_of_signed_dictionaries_is_the_nearest_facet(seed, r, more):
+    D = np.random.default_rng(seed).standard_normal((r, r + more))
+    width = geo.mdw(ps.Dictionary(D, signed=True))
+    assert width.exact
+    assert brute_mdw(np.vstack([D.T, -D.T])) == pytest.approx(width.upper, rel=1e-8)
+
+
+@law
+@given(seeds, st.integers(2, 3), st.integers(1, 5), st.floats(0.0, 2.0))
+def test_mdw_of_any_list_follows_the_trichotomy(seed, r, more, shift):
+    P = np.random.default_rng(seed).standard_normal((r + more, r)) + shift
+    width = geo.mdw(Listed(P))
+    assert brute_mdw(P) == pytest.approx(width.upper, rel=1e-7, abs=1e-9)
+    assert width.upper - width.lower <= 1e-11 * brute_radius(P)
+
+
+@law
+@given(seeds, st.integers(2, 5), st.integers(1, 9), st.booleans())
+def test_no_direction_is_narrower_and_the_minimising_one_is_as_narrow(seed, r, n, signed):
+    rng = np.random.default_rng(seed)
+    A = ps.Dictionary(rng.standard_normal((r, n)), signed=signed)
+    width = geo.mdw(A)
+    for w in rng.standard_normal((20, n)):
+        assert geo.directional_width(A, A.D @ w).upper >= width.lower - 1e-12
+    best = polytope.mdw(A.D.T, signed).direction
+    assert geo.directional_width(A, best).upper == pytest.approx(width.upper, abs=1e-12)
+
+
+@pytest.mark.parametrize("points", [[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [-1.0, -1.0], [0.0, 2.0]]])
+def test_mdw_is_zero_where_zero_lies_on_the_boundary(points):
+    width = geo.mdw(Listed(points))
+    assert 0.0 in width
+    assert width.upper - width.lower < 1e-13
+
+
+def test_zero_and_repeated_and_dependent_atoms_change_nothing():
+    D = unit_columns(0, 3, 4)
+    width = geo.mdw(ps.Dictionary(D, signed=True))
+    again = np.column_stack([D, D[:, :2], -D[:, 1], 0.3 * D[:, 0], D @ np.full(4, 0.1)])
+    assert geo.mdw(ps.Dictionary(again, signed=True)).upper == pytest.approx(width.upper, rel=1e-12)
+    assert geo.mdw(Listed(np.vstack([D.T, -D.T, np.zeros(3)]))).upper == pytest.approx(width.upper, rel=1e-12)
+    high = np.linalg.qr(np.random.default_rng(1).standard_normal((9, 3)))[0] @ D  # the same set in a subspace of R^9
+    assert geo.mdw(ps.Dictionary(high, signed=True)).upper == pytest.approx(width.upper, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-9, 1e9, 1e150])
+def test_quantities_scale_with_the_set(scale):
+    D = unit_columns(1, 4, 7)
+    for quantity, signed in product(QUANTITIES, (True, False)):
+        plain, scaled = quantity(ps.Dictionary(D, signed=signed)), quantity(ps.Dictionary(scale * D, signed=signed))
+        assert scaled.upper == pytest.approx(scale * plain.upper, rel=1e-9)
+        assert scaled.lower == pytest.approx(scale * plain.lower, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_signs_and_facets_give_the_same_width(n, monkeypatch):
+    D = np.random.default_rng(n).standard_normal((n, n))
+    by_signs = geo.mdw(ps.Dictionary(D, signed=True))
+    monkeypatch.setattr(polytope, "SIGNS", 0)
+    by_facets = geo.mdw(ps.Dictionary(D, signed=True))
+    assert by_signs.exact
+    assert by_facets.exact
+    assert by_signs.upper == pytest.approx(by_facets.upper, rel=1e-10)
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_largest_quadratic_over_signs_is_the_largest(n):
+    root = np.random.default_rng(n).standard_normal((n, n))
+    K = root @ root.T
+    e, best = polytope.max_quadratic(K)
+    assert best == pytest.approx(max(np.array(s) @ K @ np.array(s) for s in product([-1, 1], repeat=n)))
+    assert e @ K @ e == pytest.approx(best)
+
+
+@pytest.mark.parametrize("r", [2, 4, 6])
+def test_intervals_beyond_the_budget_contain_the_exact_width(r, monkeypatch):
+    exact = []
+    for seed in range(4):
+        D = unit_columns(seed, r, r + 2 * seed)
+        exact += [(ps.Dictionary(D, signed=True), geo.mdw(ps.Dictionary(D, signed=True)), 1.35)]
+        inside = np.column_stack([D, -D @ np.random.default_rng(seed).dirichlet(np.ones(r + 2 * seed))])
+        exact += [(ps.Dictionary(inside), geo.mdw(ps.Dictionary(inside)), math.inf)]
+    monkeypatch.setattr(polytope, "FACETS", 0)
+    monkeypatch.setattr(polytope, "SIGNS", 0)
+    monkeypatch.setattr(polytope, "PROGRAMS", 60)
+    for A, width, ratio in exact:
+        assert width.upper - width.lower < 1e-12
+        found = geo.mdw(A)
+        assert found.lower <= width.upper
+        assert found.upper >= width.lower
+        assert found.upper <= 1.07 * width.upper + 1e-12
+        assert found.lower > 0 or width.lower < 1e-12 or math.isinf(ratio)
+        assert found.upper <= ratio * found.lower or math.isinf(ratio)
+
+
+@law
+@given(seeds, st.integers(2, 5), st.integers(0, 5))
+def test_lower_bounds_are_ordered_coherence_sigma_design_width(seed, r, more):
+    n = r + more
+    D = unit_columns(seed, r, n)
+    coherence = math.sqrt(max(0.0, 1 - geo.coherence(D, n - 1).upper) / n)
+    sigma = np.linalg.svd(D)[1][-1] / math.sqrt(n)
+    design, w = polytope.design(D.T)
+    assert coherence <= sigma + 1e-12
+    assert sigma <= design + 1e-12
+    assert design <= geo.mdw(ps.Dictionary(D, signed=True)).upper
+    assert w.sum() == pytest.approx(1.0)
+    assert design**2 <= np.linalg.eigvalsh(D @ np.diag(w) @ D.T)[0]
+
+
+def test_design_is_within_two_percent_of_its_dual_certificate_or_better_than_uniform():
+    D = unit_columns(4, 12, 30)
+    design, w = polytope.design(D.T)
+    _, vectors = np.linalg.eigh(D @ np.diag(w) @ D.T)
+    assert design > 1.05 * np.linalg.svd(D)[1][-1] / math.sqrt(30)
+    assert design**2 <= ((vectors.T @ D) ** 2).max(axis=1).min()  # any Z of trace 1 bounds every design
+
+
+def test_exact_width_of_24_signed_atoms_in_dimension_8_within_two_seconds():
+    for seed in range(2):
+        A = ps.Dictionary(unit_columns(seed, 8, 24), signed=True)
+        began = time.perf_counter()
+        assert geo.mdw(A).exact
+        assert time.perf_counter() - began < 2.0
+
+
+def test_certified_width_of_100_signed_atoms_in_dimension_50_within_a_ratio_of_1_35():
+    A = ps.Dictionary(unit_columns(0, 50, 100), signed=True)
+    began = time.perf_counter()
+    width = geo.mdw(A)
+    assert time.perf_counter() - began < 20.0
+    assert 0 < width.lower <= width.upper <= 1.35 * width.lower
+
+
+def test_a_surface_with_a_hole_or_around_another_point_certifies_nothing():
+    P = np.vstack([np.eye(3), -np.eye(3)])
+    simplices = polytope.ConvexHull(P).simplices
+    assert polytope._closed(simplices)
+    assert not polytope._closed(simplices[1:])
+    assert polytope._odd(P, simplices)
+    assert not polytope._odd(P + 2.0, simplices)
+    assert polytope.facets(P).certified
+    assert not polytope.facets(P + 2.0).certified
+
+
+# ---------------------------------------------------------------------- inradius
+
+
+@law
+@given(seeds)
+def test_inradius_of_a_triangle_is_twice_its_area_over_its_perimeter(seed):
+    P = np.random.default_rng(seed).standard_normal((3, 2)) + 3
+    sides = [np.linalg.norm(P[i] - P[i - 1]) for i in range(3)]
+    area = abs(np.linalg.det(P[1:] - P[0])) / 2
+    found = geo.inradius(Listed(P))
+    assert found.upper == pytest.approx(2 * area / sum(sides), rel=1e-8)
+    assert found.upper - found.lower <= 1e-10
+
+
+@law
+@given(seeds, st.integers(2, 4), st.integers(2, 8))
+def test_inradius_is_the_width_around_the_best_centre(seed, r, more):
+    P = np.random.default_rng(seed).standard_normal((r + more, r))
+    A = Listed(P)
+    inner = geo.inradius(A)
+    assert inner.upper >= geo.mdw(A).lower - 1e-12
+    for centre in np.random.default_rng(seed).dirichlet(np.ones(len(P)), 5) @ P:
+        assert geo.mdw(Listed(P - centre)).lower <= inner.upper + 1e-12
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as m:
+        m.setattr(polytope, "FACETS", 0)
+        m.setattr(polytope, "PROGRAMS", 20)
+        loose = geo.inradius(A)
+    assert loose.lower <= inner.upper
+    assert loose.upper >= inner.lower
+
+
+def test_inradius_equals_mdw_for_symmetric_sets_only():
+    A = ps.Box([-1.0], [3.0])
+    assert geo.inradius(A).upper == 2.0
+    assert geo.mdw(A).upper == 1.0
+    assert geo.gauge(A, [-1.0]).upper == 1.0  # above |x| / inradius: only mDW bounds the gauge
+    assert geo.inradius(ps.Dictionary(unit_columns(0, 3, 5), signed=True)) == geo.mdw(
+        ps.Dictionary(unit_columns(0, 3, 5), signed=True)
+    )
+
+
+# ---------------------------------------------------------------------- metrics
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_metric_is_the_euclidean_geometry_of_the_image(quantity, n):
+    M = positive_definite(n, n)
+    T = np.linalg.cholesky(M).T
+    for A, P in polytopes(n):
+        found, image = quantity(A, metric=M), quantity(Listed(P @ T.T))
+        assert found.upper == pytest.approx(image.upper, rel=1e-9, abs=1e-12)
+        assert found.lower == pytest.approx(image.lower, rel=1e-9, abs=1e-12)
+        diagonal = quantity(A, metric=np.arange(1.0, n + 1))
+        image = quantity(Listed(P * np.sqrt(np.arange(1.0, n + 1))))
+        assert diagonal.upper == pytest.approx(image.upper, rel=1e-9, abs=1e-12)
+        assert quantity(A, metric=4.0).upper == pytest.approx(2 * quantity(A).upper)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_width_in_a_metric_divides_by_the_dual_norm(seed):
+    rng, M = np.random.default_rng(seed), positive_definite(seed, 3)
+    A = ps.Dictionary(rng.standard_normal((3, 6)), signed=True)
+    T = np.linalg.cholesky(M).T
+    best = polytope.mdw((T @ A.D).T, True)
+    functional = T.T @ best.direction
+    assert geo.directional_width(A, functional, metric=M).upper == pytest.approx(geo.mdw(A, metric=M).upper, rel=1e-10)
+    for d in rng.standard_normal((50, 3)):
+        dual = math.sqrt(d @ np.linalg.solve(M, d))
+        width = geo.directional_width(A, d, metric=M)
+        assert width.upper == pytest.approx(np.abs(d @ A.D).max() / dual, rel=1e-12)
+        assert width.upper >= geo.mdw(A, metric=M).lower
+        assert d @ A.D[:, 0] <= dual * math.sqrt(A.D[:, 0] @ M @ A.D[:, 0]) + 1e-12  # the pairing that makes it dual
+
+
+def test_balls_in_a_metric_are_ellipsoids():
+    M = positive_definite(0, 4)
+    values = np.sqrt(np.linalg.eigvalsh(M))
+    A = 2 * ps.Ball(4, 2)
+    assert geo.radius(A, metric=M).upper == pytest.approx(2 * values[-1])
+    assert geo.diameter(A, metric=M).upper == pytest.approx(4 * values[-1])
+    assert geo.mdw(A, metric=M).upper == pytest.approx(2 * values[0])
+    rank_two = np.random.default_rng(0).standard_normal((3, 2)) @ np.random.default_rng(1).standard_normal((2, 4))
+    image = ps.Ball(4, 2).through(rank_two)
+    assert geo.mdw(image).upper == pytest.approx(np.linalg.svd(rank_two)[1][1])
+    assert geo.gauge(image, rank_two @ np.ones(4)).upper <= 2.0
+    assert geo.gauge(image, np.linalg.svd(rank_two)[0][:, 2]).lower == math.inf
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0])
+def test_other_balls_in_a_metric_get_bounds_that_hold(p):
+    A, M, rng = ps.Ball(3, p), positive_definite(1, 3), np.random.default_rng(0)
+    width, radius = geo.mdw(A, metric=M), geo.radius(A, metric=M)
+    sampled = [geo.directional_width(A, d, metric=M).upper for d in rng.standard_normal((300, 3))]
+    assert 0 < width.lower <= min(sampled)
+    assert min(sampled) / width.upper > 0.99
+    lengths = [math.sqrt((z := A.lmo(d).vector) @ M @ z) for d in rng.standard_normal((300, 3))]
+    assert max(lengths) <= radius.upper
+    assert radius.lower >= 0.999 * max(lengths)
+
+
+# ---------------------------------------------------------------------- the atomic norm
+
+
+@law
+@given(seeds, st.integers(2, 4), st.integers(0, 4), st.booleans())
+def test_gauge_is_the_least_weight_over_all_bases(seed, r, more, signed):
+    rng = np.random.default_rng(seed)
+    D, x = rng.standard_normal((r, r + more)), rng.standard_normal(r)
+    P = np.vstack([D.T, -D.T]) if signed else D.T
+    found = geo.gauge(ps.Dictionary(D, signed=signed), x)
+    assert found.exact
+    assert found.upper == pytest.approx(brute_gauge(P, x), rel=1e-8)
+
+
+@law
+@given(seeds, st.integers(2, 5), st.floats(0.1, 10.0))
+def test_gauge_of_a_symmetric_set_is_a_norm_between_its_radius_and_its_width(seed, r, c):
+    rng = np.random.default_rng(seed)
+    A = ps.Dictionary(rng.standard_normal((r, r + 3)), signed=True)
+    x, y = rng.standard_normal((2, r))
+    size, slack = geo.gauge(A, x).upper, 1e-9
+    assert geo.gauge(A, c * x).upper == pytest.approx(c * size, rel=1e-8)
+    assert geo.gauge(A, -x).upper == pytest.approx(size, rel=1e-8)
+    assert geo.gauge(A, x + y).lower <= (size + geo.gauge(A, y).upper) * (1 + slack)
+    assert np.linalg.norm(x) <= geo.radius(A).upper * size * (1 + slack)
+    assert size * geo.mdw(A).lower <= np.linalg.norm(x) * (1 + slack)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gauge_and_width_meet_at_the_minimising_direction(seed):
+    A = ps.Dictionary(unit_columns(seed, 3, 6), signed=True)
+    d = polytope.mdw(A.D.T, True).direction  # the centre of the nearest facet's distance
+    assert geo.gauge(A, d).upper == pytest.approx(1 / geo.mdw(A).upper, rel=1e-9)
+
+
+ORACLES = [ps.SignedBasis(4), ps.Simplex(3), ps.Box([-1.0, -2.0], [3.0, 1.0]), ps.Ball(3, 2), ps.Ball(3, 3)]
+
+
+@pytest.mark.parametrize("A", ORACLES, ids=repr)
+def test_an_oracle_alone_bounds_every_quantity(A):
+    blind, rng = OracleOnly(A), np.random.default_rng(0)
+    for quantity in QUANTITIES:
+        known, found = quantity(A), quantity(blind)
+        assert found.lower <= known.upper + 1e-12
+        assert found.upper >= known.lower - 1e-12
+    assert geo.radius(blind).exact
+    assert geo.mdw(blind).upper == pytest.approx(geo.mdw(A).upper, rel=0.05)
+    for x in (rng.standard_normal(A.shape), np.abs(rng.standard_normal(A.shape))):
+        known, found = geo.gauge(A, x), geo.gauge(blind, x)
+        assert found.lower <= known.upper * (1 + 1e-9)
+        assert found.upper >= known.lower * (1 - 1e-9)
+        assert found.upper == pytest.approx(found.lower, rel=1e-4)
+        assert geo.directional_width(blind, x) == geo.directional_width(A, x)
+
+
+@pytest.mark.parametrize("tilt", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_gauge_and_width_of_nearly_dependent_atoms_are_right(tilt):
+    A = ps.Dictionary(np.array([[1.0, 1.0], [0.0, tilt]]), signed=True)  # e_2 = (b_2 - b_1) / tilt
+    assert geo.gauge(A, [0.0, 1.0]).upper == pytest.approx(2 / tilt, rel=1e-9)
+    assert geo.gauge(A, [0.0, 1.0]).lower == pytest.approx(2 / tilt, rel=1e-9)
+    assert geo.mdw(A).lower <= 1 / math.hypot(2 / tilt, 1.0) * (1 + 1e-9)
+    assert geo.mdw(A).upper >= 1 / math.hypot(2 / tilt, 1.0) * (1 - 1e-9)
+
+
+def test_gauge_is_infinite_outside_the_cone_and_zero_at_zero():
+    line = ps.Dictionary(np.array([[1.0], [1.0]]))
+    assert geo.gauge(line, [1.0, 0.5]) == Interval(math.inf, math.inf)
+    assert geo.gauge(line, [-1.0, -1.0]) == Interval(math.inf, math.inf)
+    assert geo.gauge(line, [2.0, 2.0]).upper == pytest.approx(2.0)
+    assert geo.gauge(line, [0.0, 0.0]) == Interval(0.0, 0.0)
+    assert geo.gauge(OracleOnly(line), [1.0, 0.5]).lower == math.inf
+    assert geo.gauge(ps.Box([1.0, 1.0], [2.0, 2.0]), [1.0, 3.0]).lower == math.inf
+    assert geo.gauge(ps.Box([1.0, 1.0], [2.0, 2.0]), [1.0, 2.0]) == Interval(1.0, 1.0)
+
+
+def test_arrays_keep_their_shape_and_other_dtypes_work():
+    A = ps.Dictionary(np.random.default_rng(0).standard_normal((2, 3, 7)).astype(np.float32), signed=True)
+    x = np.ones((2, 3), dtype=np.float32)
+    assert geo.gauge(A, x).exact
+    assert geo.mdw(A).exact
+    with pytest.raises(ValueError, match="x has shape"):
+        geo.gauge(A, np.ones(6))
+
+
+# ---------------------------------------------------------------------- rho
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rho_is_the_largest_gauge_in_the_sublevel_set_of_a_quadratic(seed):
+    rng = np.random.default_rng(seed)
+    A, H = ps.Dictionary(unit_columns(seed, 3, 5), signed=True), positive_definite(seed, 3)
+    f, x0 = ps.Quadratic(H, rng.standard_normal(3)), rng.standard_normal(3)
+    found = geo.rho(A, f, x0)
+    assert found.exact
+    centre = -np.linalg.solve(H, f.c)
+    reach = math.sqrt(2 * (f.value(x0) - f.value(centre)))
+    rim = np.linalg.solve(np.linalg.cholesky(H).T, rng.standard_normal((3, 1500)))
+    rim *= reach / np.sqrt(np.einsum("ij,ik,kj->j", rim, H, rim))
+    vertices = np.linalg.norm(geo.closed.shape(A).polar(), axis=1)
+    assert vertices.max() == pytest.approx(1 / geo.mdw(A).upper, rel=1e-9)
+    gauges = (geo.closed.shape(A).polar() @ (centre[:, None] + rim)).max(axis=0)
+    assert found.upper >= gauges.max()
+    assert gauges.max() >= 0.97 * found.lower
+    states = ps.minimize(f, ps.lin(A), ps.Plain(ps.LineSearch()), start=x0, stop=ps.Stop(iterations=20))
+    assert geo.gauge(A, states.x).upper <= found.upper
+
+
+def test_rho_of_the_signed_basis_adds_the_l1_norm_and_the_spread():
+    y = np.array([3.0, -4.0, 1.0])
+    found = geo.rho(ps.SignedBasis(3), ps.LeastSquares(y), np.zeros(3))
+    assert found.upper == pytest.approx(np.abs(y).sum() + np.linalg.norm(y) * math.sqrt(3), rel=1e-10)
+    big = geo.rho(ps.SignedBasis(20), ps.LeastSquares(np.ones(20)), np.zeros(20))  # too many vertices: bounds
+    assert big.upper == pytest.approx(40.0, rel=1e-9)
+    assert 20.0 <= big.lower <= 40.0
+
+
+def test_rho_uses_strong_convexity_of_other_functions_and_is_infinite_without_it():
+    A = ps.Dictionary(unit_columns(0, 2, 4), signed=True)
+    bend = ps.Smooth(lambda x: float(x @ x) + float(np.logaddexp(0, x).sum()),
+                     lambda x: 2 * x + 1 / (1 + np.exp(-x)), L=2.25, mu=2.0)  # fmt: skip
+    x0 = np.array([1.0, -2.0])
+    found, level = geo.rho(A, bend, x0), bend.value(x0)
+    inside = [x for x in np.random.default_rng(0).uniform(-3, 3, (400, 2)) if bend.value(x) <= level]
+    assert max(geo.gauge(A, x).upper for x in inside) <= found.upper < math.inf
+    assert geo.gauge(A, x0).lower <= found.lower
+    assert geo.rho(A, ps.Logistic([0, 1]), x0).upper == math.inf
+    assert geo.rho(ps.SignedBasis(2), ps.Quadratic(np.diag([1.0, 0.0])), x0) == Interval(math.inf, math.inf)
+
+
+def test_rho_of_a_box_needs_no_enumeration_of_corners():
+    n = 30
+    found = geo.rho(ps.Box(-np.ones(n), 2 * np.ones(n)), ps.LeastSquares(np.zeros(n)), np.eye(n)[0])
+    assert found.upper == pytest.approx(1.0, rel=1e-10)
+
+
+# ---------------------------------------------------------------------- coherence
+
+
+@law
+@given(seeds, st.integers(2, 5), st.integers(0, 4))
+def test_cumulative_coherence_is_the_largest_sum_of_products(seed, n, m):
+    D, m = unit_columns(seed, 3, n), min(m, n - 1)
+    G = np.abs(D.T @ D)
+    sums = [sum(G[i, j] for j in some) for i in range(n) for some in combinations(set(range(n)) - {i}, m)]
+    assert geo.coherence(D, m).upper == pytest.approx(max(sums))
+    assert geo.coherence(ps.Dictionary(D), m) == geo.coherence(D, m)
+
+
+# ---------------------------------------------------------------------- curvature and strong convexity
+
+
+def bregman(f, y, x):
+    value, grad = f.value_and_grad(x)
+    return f.value(y) - value - grad @ (y - x)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("rho", [1.0, 2.5])
+def test_curvature_of_a_quadratic_is_attained_at_atoms(seed, rho):
+    rng = np.random.default_rng(seed)
+    D, H = rng.standard_normal((3, 5)), positive_definite(seed, 3)
+    A, f = ps.Dictionary(D), ps.Quadratic(H, rng.standard_normal(3))
+    atoms = rho * D.T
+    pairs = [(s, v) for s in atoms for v in atoms]
+    attained = {
+        "fw": max(2 * bregman(f, s, v) for s, v in pairs),  # x = v, gamma = 1
+        "away": max(2 * bregman(f, s, v) for s, v in pairs),  # x = v, y = v + (s - v)
+        "mp": max(2 * bregman(f, v + s, v) for s, v in pairs),
+    }
+    for kind, value in attained.items():
+        found = geo.curvature(f, A, kind, rho)
+        assert found.exact
+        assert found.upper == pytest.approx(value, rel=1e-9)
+        smooth = ps.Smooth(
+            f.value, lambda x: f.value_and_grad(x)[1], L=f.L
+        )  # the same function, not known as quadratic
+        estimate = geo.curvature(smooth, A, kind, rho)
+        assert estimate.lower <= found.upper * (1 + 1e-9)
+        assert estimate.lower >= 0.3 * found.upper
+        assert found.upper <= estimate.upper
+        size = geo.radius(A).upper if kind == "mp" else geo.diameter(A).upper
+        assert estimate.upper == pytest.approx(f.L * rho**2 * size**2)
+
+
+def test_symmetric_sets_have_four_times_the_curvature_for_frank_wolfe():
+    A, f = ps.Dictionary(unit_columns(0, 3, 5), signed=True), ps.Quadratic(positive_definite(0, 3))
+    fw, mp = geo.curvature(f, A, "fw"), geo.curvature(f, A, "mp")
+    assert fw.upper == pytest.approx(4 * mp.upper)
+    assert geo.curvature(f, A, "away") == fw
+    far = Listed([[10.0], [11.0]])  # without 0 in the hull C^MP may exceed C^AW
+    assert geo.curvature(ps.LeastSquares([0.0]), far, "mp").upper == pytest.approx(121.0)
+    assert geo.curvature(ps.LeastSquares([0.0]), far, "away").upper == pytest.approx(1.0)
+
+
+def test_curvature_of_a_function_without_L_is_bounded_from_below_only():
+    f = ps.Poisson([1.0, 2.0])
+    found = geo.curvature(f, ps.SignedBasis(2))
+    assert 0 < found.lower < found.upper == math.inf
+
+
+def test_curvature_is_estimated_with_short_steps_too():
+    f, A = ps.Huber([1.0], width=0.05), ps.SignedBasis(1)  # curved within 0.05 of a vertex only
+    assert geo.curvature(f, A, "mp").lower == pytest.approx(1.0, rel=1e-9)
+    assert geo.curvature(f, A, "mp").upper == 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_strong_convexity_of_a_quadratic_is_the_squared_width_in_its_norm(seed):
+    rng = np.random.default_rng(seed)
+    D, H, rho = unit_columns(seed, 3, 5), positive_definite(seed, 3), 1.7
+    A = ps.Dictionary(D, signed=True)
+    f = ps.Quadratic(H, -H @ (0.1 * D @ rng.dirichlet(np.ones(5))))
+    found, root = geo.strong_convexity(f, A, rho), np.linalg.cholesky(H).T
+    assert found.exact
+    assert found.upper == pytest.approx((rho * geo.mdw(A, metric=H).upper) ** 2, rel=1e-9)
+    assert found.lower >= f.mu * (rho * geo.mdw(A).lower) ** 2
+    # attained: a step from the minimiser against the narrowest direction, and back
+    centre = -np.linalg.solve(H, f.c)
+    x = centre - 1e-3 * np.linalg.solve(root, polytope.mdw((root @ D).T, True).direction)
+    grad = f.value_and_grad(x)[1]
+    gamma = -grad @ (centre - x) / (rho * np.abs(D.T @ grad).max())
+    assert 2 / gamma**2 * bregman(f, centre, x) == pytest.approx(found.upper, rel=1e-6)
+    # a minimiser outside rho conv(A): the lower bound stands, the upper one is sampled
+    away = geo.strong_convexity(ps.Quadratic(H, -H @ np.full(3, 50.0)), A, rho)
+    assert found.lower == pytest.approx(away.lower, rel=1e-9)
+    assert away.upper >= away.lower
+
+
+def test_strong_convexity_with_a_far_minimiser_is_not_claimed_to_be_the_squared_width():
+    found = geo.strong_convexity(ps.LeastSquares([50.0, 0.0]), ps.SignedBasis(2))
+    assert found.lower == pytest.approx(0.5)
+    assert found.upper > 0.9  # here every gradient points along an axis, where the set is wide
+
+
+def test_strong_convexity_of_a_quadratic_that_falls_for_ever_is_zero():
+    flat = ps.Quadratic(np.diag([1.0, 0.0]), [0.0, 1.0])  # its minimum over lin(A) does not exist
+    assert geo.strong_convexity(flat, ps.SignedBasis(2)).lower == 0.0
+    assert geo.strong_convexity(
+        flat, ps.SignedBasis(1).through(np.array([[1.0], [0.0]]))
+    ).exact  # nor is it needed here
+
+
+def test_large_sets_need_no_matrices():
+    n = 200_000
+    A, f = ps.SignedBasis(n), ps.LeastSquares(np.zeros(n))
+    assert geo.mdw(A, metric=np.full(n, 4.0)).upper == pytest.approx(2 / math.sqrt(n))
+    assert geo.curvature(f, A).upper == pytest.approx(4.0)
+    assert geo.strong_convexity(ps.LeastSquares(np.zeros(5000)), ps.SignedBasis(5000)).lower == pytest.approx(1 / 5000)
+    assert geo.gauge(A, np.ones(n)).upper == n
+    assert geo.rho(A, f, np.ones(n)).lower == n
+
+
+def test_an_oracle_that_may_not_span_the_space_promises_nothing_beyond_its_span():
+    line = OracleOnly(ps.Dictionary(np.array([[1.0], [0.0]]), signed=True))
+    f = ps.Quadratic(np.diag([1.0, 0.0]))
+    assert geo.rho(line, f, [2.0, 0.0]).upper == math.inf
+    assert geo.rho(line, f, [2.0, 0.0]).lower == pytest.approx(2.0)
+    assert geo.strong_convexity(f, line).lower == 0.0
+    assert geo.mdw(line).lower == 0.0
+    assert geo.mdw(line).upper == pytest.approx(1.0)
+
+
+def test_strong_convexity_of_other_functions_lies_above_the_lemma():
+    A = ps.SignedBasis(3)
+    f = ps.Smooth(lambda x: float(np.cosh(x).sum()), np.sinh, L=2.0, mu=1.0)
+    found = geo.strong_convexity(f, A)
+    assert found.lower == pytest.approx(1 / 3)
+    assert found.lower <= found.upper < 3.0
+    assert geo.strong_convexity(f, ps.Simplex(3)).lower == 0.0
+    assert geo.strong_convexity(ps.Logistic([0, 1, 1]), A).lower == 0.0
+
+
+# ---------------------------------------------------------------------- intervals and bad input
+
+
+def test_interval_knows_whether_it_is_exact_and_what_it_contains():
+    assert Interval(1.0, 1.0).exact
+    assert Interval(1.0, 1.0 + 1e-10).exact
+    assert not Interval(1.0, 1.1).exact
+    assert not Interval(0.0, math.inf).exact
+    assert Interval(math.inf, math.inf).exact
+    assert 1.05 in Interval(1.0, 1.1)
+    assert 1.2 not in Interval(1.0, 1.1)
+    assert 0.3 in Interval(0.1 + 0.2, 0.1 + 0.2)
+    assert repr(Interval(0.25, 0.5)) == "Interval(0.25, 0.5)"
+    assert repr(Interval(2.0, 2.0)) == "Interval(2, exact)"
+    with pytest.raises(ValueError, match="lower <= upper"):
+        Interval(2.0, 1.0)
+    with pytest.raises(AttributeError):
+        Interval(1.0, 2.0).lower = 0.0
+
+
+def refuse(call, *words):
+    with pytest.raises(ValueError) as caught:
+        call()
+    message = str(caught.value)
+    assert message.endswith(".")
+    assert ". " not in message
+    assert all(word in message for word in words), message
+
+
+def test_bad_input_is_refused_in_one_sentence_that_names_the_argument():
+    A, plane = ps.SignedBasis(2), ps.Dictionary(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), signed=True)
+    empty = Listed(np.zeros((0, 2)))
+    for quantity in QUANTITIES:
+        refuse(lambda quantity=quantity: quantity(empty), "A lists no atoms")
+        with pytest.raises(TypeError, match="Dictionary"):
+            quantity(np.eye(2))
+        refuse(lambda quantity=quantity: quantity(A, metric=np.eye(3)), "metric", "length 3")
+        refuse(lambda quantity=quantity: quantity(A, metric=[1.0, 2.0, 3.0]), "metric", "length 3")
+        refuse(lambda quantity=quantity: quantity(A, metric=np.diag([1.0, -1.0])), "metric", "eigenvalue -1")
+        refuse(lambda quantity=quantity: quantity(A, metric=[[1.0, 2.0], [0.0, 1.0]]), "metric", "symmetric")
+        refuse(lambda quantity=quantity: quantity(A, metric=-1.0), "metric")
+    refuse(lambda: geo.mdw(Listed(np.zeros((2, 2)))), "A contains the zero vector only")
+    refuse(lambda: geo.mdw(ps.Box([0.0], [0.0])), "A contains the zero vector only")
+    refuse(lambda: geo.radius(Listed([[np.nan, 1.0]])), "A has an atom with NaN")
+    refuse(lambda: geo.directional_width(A, [0.0, 0.0]), "d is zero")
+    refuse(lambda: geo.directional_width(A, [1.0, 0.0, 0.0]), "d has shape (3,)")
+    refuse(lambda: geo.directional_width(A, [np.nan, 0.0]), "d contains NaN")
+    refuse(lambda: geo.directional_width(plane, [1.0, 0.0, 0.1]), "d lies outside lin(A)")
+    refuse(lambda: geo.directional_width(ps.Box([-1.0, 0.0], [1.0, 0.0]), [1.0, 1.0]), "d lies outside lin(A)")
+    refuse(lambda: geo.gauge(A, [1.0]), "x has shape (1,)")
+    refuse(lambda: geo.rho(plane, ps.LeastSquares(np.ones(3)), [0.0, 0.0, 1.0]), "x0 lies outside lin(A)")
+    refuse(lambda: geo.rho(A, ps.LeastSquares(np.ones(3)), [0.0, 1.0]), "f lives on vectors of shape (3,)")
+    refuse(lambda: geo.curvature(ps.LeastSquares(np.ones(3)), A), "f lives on vectors of shape (3,)")
+    refuse(lambda: geo.strong_convexity(ps.LeastSquares(np.ones(3)), A), "f lives on vectors of shape (3,)")
+    refuse(lambda: geo.coherence(2 * np.eye(2), 1), "column 0 of D has norm 2")
+    refuse(lambda: geo.coherence(np.eye(2), 2), "m is 2")
+    refuse(lambda: geo.coherence(np.eye(2), -1), "m is -1")
+    refuse(lambda: geo.coherence(np.ones(3), 1), "D has shape (3,)")
+    refuse(lambda: geo.coherence(A, 1), "D is SignedBasis")
+    refuse(lambda: geo.curvature(ps.LeastSquares([0.0, 0.0]), A, "pairwise"), "kind is 'pairwise'")
+    refuse(lambda: geo.curvature(ps.LeastSquares([0.0, 0.0]), A, rho=0.0), "rho is 0")
+    refuse(lambda: geo.strong_convexity(ps.LeastSquares([0.0, 0.0]), A, rho=-1.0), "rho is -1")
+
+
+def test_callers_arrays_are_never_written_to():
+    D, x, M = unit_columns(0, 3, 5), np.array([1.0, -2.0, 0.5]), positive_definite(0, 3)
+    copies = D.copy(), x.copy(), M.copy()
+    A = ps.Dictionary(D, signed=True)
+    geo.mdw(A, metric=M), geo.gauge(A, x), geo.directional_width(A, x), geo.rho(A, ps.LeastSquares(x), x)
+    geo.inradius(ps.Dictionary(D)), geo.coherence(D, 2)
+    assert all((a == b).all() for a, b in zip((D, x, M), copies, strict=True))
