@@ -65,6 +65,8 @@ def draw(points: np.ndarray, result: ps.Result, sizes: list[int], errors: dict[s
     for name, values in errors.items():
         right.loglog(sizes, values, marker="o", label=name)
     right.set(title="worst-case integration error", xlabel="points", ylabel="distance in the kernel's space")
+    right.set_xticks(sizes, [str(k) for k in sizes])
+    right.minorticks_off()
     right.grid(alpha=0.3)
     right.legend(frameon=False)
     OUT.mkdir(exist_ok=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from pursuit._arrays import Small, Space, real_array
+from pursuit._arrays import Array, Small, Space, real_array
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
@@ -20,7 +20,7 @@ from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
 from pursuit.result import Result, State, Status, Stop, Trace
-from pursuit.steps import UnboundedError
+from pursuit.steps import UnboundedError, line_search
 from pursuit.updates import Now, Update, default_update
 
 Refine = Callable[[Objective, Domain, ActiveSet], tuple[Any, ...] | None]
@@ -28,6 +28,10 @@ Refine = Callable[[Objective, Domain, ActiveSet], tuple[Any, ...] | None]
 
 PATIENCE = 30
 """Iterations without a lower value or a smaller gap after which a descending update has stalled."""
+
+
+PROBES = (0, 8, 16, 32)
+"""Iterations at which a function that nobody knows to be bounded below is followed to infinity."""
 
 
 def iterate(
@@ -74,6 +78,8 @@ def iterate(
             t, active.x, value, grad, answers, certificate.gap, certificate.lower,
             active, calls, cached, refused, certificate.stationary, stalled,
         )  # fmt: skip
+        if t in PROBES:
+            _probe(f, domain, space, grad, shares, answers, active)
         advance(Now(t, value, grad, shares, answers), active)
         if refine is not None:
             refused += not _refine(refine, f, domain, space, active)
@@ -176,6 +182,25 @@ def minimize(
         f=f,
         domain=domain,
     )
+
+
+def _probe(
+    f: Objective,
+    domain: Domain,
+    space: Space,
+    grad: Array,
+    shares: list[float],
+    answers: list[Answer],
+    active: ActiveSet,
+) -> None:
+    """Look whether f falls for ever along the oracle's atom or along x, on domains that are not bounded."""
+    if domain.bounded or f.infimum > -math.inf or f.mu > 0 or not f.exact:
+        return
+    for part, answer in zip(domain.parts, answers, strict=True):
+        if not part.compact and answer.dot < 0:
+            line_search(f, space, active.x, answer.atoms[0].dense(space), answer.dot, math.inf)
+    if len(domain.parts) == 1 and shares[0] < 0:
+        line_search(f, space, active.x, active.x, shares[0], math.inf)
 
 
 class _Patience:

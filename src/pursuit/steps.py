@@ -76,8 +76,8 @@ def check_smoothness(L: Smoothness) -> None:
 class UpperBound:
     """The bound of one run: L fixed, or found by backtracking, in a metric."""
 
-    def __init__(self, f: Objective, domain: Domain, space: Space, L: Smoothness, metric: Any) -> None:
-        self.f, self.space, self.bounded = f, space, domain.bounded
+    def __init__(self, f: Objective, space: Space, L: Smoothness, metric: Any) -> None:
+        self.f, self.space = f, space
         self.metric: Metric = as_metric(metric)
         known = L if L is not None else (f.L if metric is None else None)
         self.rule = known if isinstance(known, Backtracking) else Backtracking()
@@ -94,8 +94,6 @@ class UpperBound:
         guess = rise / (h * square) if square > 0 else 1.0
         if 0 < guess < math.inf:
             return guess
-        if not self.bounded:  # no curvature at all: perhaps f falls for ever, which the line search finds out
-            line_search(self.f, self.space, x, d, slope, math.inf)
         return max(abs(slope) / square, 1e-300) if square > 0 else 1.0
 
     def minimise(self, x: Array, value: float, propose: Callable[[float], tuple[T, Array, float]]) -> T:
@@ -157,7 +155,7 @@ class ShortStep:
         check_smoothness(self.L)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        bound = UpperBound(f, domain, space, self.L, self.metric)
+        bound = UpperBound(f, space, self.L, self.metric)
 
         def length(move: Move) -> float:
             square = bound.square(move.direction)
@@ -187,7 +185,7 @@ class DiameterStep:
         diameter = self.diameter if self.diameter is not None else domain.atoms.diameter
         if diameter is None:
             raise ValueError(f"the diameter of {domain.atoms!r} is not known; give DiameterStep(diameter=...).")
-        bound, square = UpperBound(f, domain, space, self.L, None), float(diameter) * float(diameter)
+        bound, square = UpperBound(f, space, self.L, None), float(diameter) * float(diameter)
 
         def length(move: Move) -> float:
             def propose(L: float) -> tuple[float, Array, float]:
@@ -242,9 +240,10 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
         return min(-slope / curvature, reach) if curvature > 0 else _bounded(reach)
     low, high, at_low, at_high, growth, before = 0.0, reach, slope, math.inf, 2.0, -slope
     size = space.norm(d)
+    horizon = min(reach, 1e150 / max(size, 1e-150))  # whoever still descends there descends for ever
     gamma = -slope / curvature if curvature > 0 else 1.0
     for _ in range(200):
-        gamma = min(gamma, reach)
+        gamma = min(gamma, horizon)
         point = x + gamma * d
         grad = f.value_and_grad(point)[1]
         now = space.dot(grad, d)
@@ -254,7 +253,7 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
             low, at_low = gamma, now
         else:  # also where the derivative is not finite
             high, at_high = gamma, now
-        if (math.isfinite(high) and high - low <= 4.0 * space.eps * high) or gamma > 1e300 / max(size, 1.0):
+        if (math.isfinite(high) and high - low <= 4.0 * space.eps * high) or (now < 0 and gamma == horizon):
             break
         hessian = f.hessian(point) if math.isfinite(now) else None
         curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
@@ -266,7 +265,7 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
             gamma = math.nan
         if math.isinf(high):  # not bracketed yet: at least double, ever faster
             gamma = growth * low if math.isnan(gamma) else max(gamma, growth * low)
-            growth *= growth
+            growth = min(growth * growth, 1e30)
         elif not (low < gamma < high and abs(now) <= 0.5 * before):  # out of the bracket, or too slow
             gamma = 0.5 * (low + high)
         before = abs(now)

@@ -92,7 +92,7 @@ class NormCorrective:
         _check_several(self.several)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        bound = UpperBound(f, domain, space, self.L, self.metric)
+        bound = UpperBound(f, space, self.L, self.metric)
         small = _Small(domain, bound.metric)
 
         def advance(now: Now, active: ActiveSet) -> None:
@@ -177,7 +177,7 @@ class FullyCorrective:
         return accuracy * abs(domain.slope(now.answers, now.shares))
 
     def _repeat(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        bound = UpperBound(f, domain, space, None, None)
+        bound = UpperBound(f, space, None, None)
         small, projection = _Small(domain, bound.metric), NormCorrective()
 
         def advance(now: Now, active: ActiveSet) -> None:
