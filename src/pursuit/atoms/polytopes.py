@@ -22,7 +22,7 @@ def _choose(n: int, k: int) -> tuple[int, int]:
 
 
 class _Selection(Atoms):
-    """k of n entries: the best vertex takes the k of largest merit, its neighbours swap one entry of it for another."""
+    """k of n entries: the best vertex takes the k of largest merit."""
 
     n: int
     k: int
@@ -39,18 +39,23 @@ class _Selection(Atoms):
         return self.best(g, 1)[0]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        values, merit = host(flat(g)), self.merit(g)
+        """The best vertex; then, in turn, neighbours of it with one entry swapped (useful on a face), and the vertices of
+        the next k entries and the next (which share nothing with it, useful inside)."""
+        merit, values = self.merit(g), host(flat(g))
         order = np.argsort(-merit, kind="stable")
         inside, outside = order[: self.k], order[self.k :]
         atoms = [self.vertex(inside, values)]
-        width = min(several - 1, len(outside))
-        if width > 0:  # swap the j-th weakest of the chosen for the i-th strongest of the others, cheapest swaps first
-            leave = inside[::-1][:width]
-            cost = merit[leave][:, None] - merit[outside[:width]][None, :]
-            for flat_index in np.argsort(cost, axis=None, kind="stable")[: several - 1]:
-                j, i = divmod(int(flat_index), cost.shape[1])
-                atoms.append(self.vertex(np.where(inside == leave[j], outside[i], inside), values))
-        return atoms
+        leave, enter = inside[::-1][:several], outside[:several]
+        cost = merit[leave][:, None] - merit[enter][None, :]
+        swaps = np.argsort(cost, axis=None, kind="stable")[: several // 2]
+        blocks = min(several // 2, self.n // self.k - 1)
+        for turn in range(max(len(swaps), blocks)):
+            if turn < len(swaps):
+                j, i = divmod(int(swaps[turn]), cost.shape[1])
+                atoms.append(self.vertex(np.where(inside == leave[j], enter[i], inside), values))
+            if turn < blocks:
+                atoms.append(self.vertex(outside[turn * self.k : (turn + 1) * self.k], values))
+        return atoms[:several]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n}, {self.k})"

@@ -22,11 +22,11 @@ class Now:
     shares: list[float]
     answers: list[Answer]
 
-    def enter(self, active: ActiveSet) -> None:
-        """Admit the oracles' atoms to S."""
-        for block, answer in enumerate(self.answers):
-            for atom in answer.atoms:
-                active.enter(atom, block)
+    def enter(self, active: ActiveSet, most: int) -> list[int]:
+        """Admit the oracles' best atoms to S, at most so many of each; their places."""
+        return [
+            active.enter(atom, block)[0] for block, answer in enumerate(self.answers) for atom in answer.atoms[:most]
+        ]
 
 
 Advance = Callable[[Now, ActiveSet], None]

@@ -20,19 +20,34 @@ from pursuit.updates.base import Advance, Now
 from pursuit.weights import WeightProblem, projected_gradient
 
 
+class Appetite:
+    """How many atoms of one oracle call are worth admitting: twice as many as found a use last time, and one."""
+
+    def __init__(self, several: int) -> None:
+        self.several = self.most = several
+        self._places: list[int] = []
+
+    def enter(self, now: Now, active: ActiveSet) -> None:
+        self._places = now.enter(active, self.most)
+
+    def digest(self, active: ActiveSet) -> None:
+        used = sum(bool(active.weights[i]) for i in self._places)
+        self.most = min(self.several, 2 * used + 1)
+
+
 class _Small:
     """The small problem of a run, kept in step with the active set: Gram matrix in a metric, constraints, factor."""
 
-    RESTING = 512  # atoms at weight zero that S may hold before the least promising are forgotten
+    RESTING = 128  # atoms at weight zero that S may hold before the least promising are forgotten
 
-    def __init__(self, domain: Domain, metric: Metric) -> None:
-        self.domain, self.metric = domain, metric
+    def __init__(self, domain: Domain, metric: Metric, several: int) -> None:
+        self.domain, self.metric, self.appetite = domain, metric, Appetite(several)
         self.problem = domain.weight_problem()
         self.members: list[Any] = []
 
     def enter(self, now: Now, active: ActiveSet) -> None:
         """Admit the oracle's atoms and bring the Gram matrix up to date."""
-        now.enter(active)
+        self.appetite.enter(now, active)
         known = len(self.members)
         if self.members != active.atoms[:known]:  # moved atoms, or a new start
             self.problem, self.members, known = self.domain.weight_problem(), [], 0
@@ -44,6 +59,7 @@ class _Small:
     def settle(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
         """The new weights and their point; if too many atoms rest, those that promise least are forgotten."""
         active.weights = weights
+        self.appetite.digest(active)
         resting = np.flatnonzero(weights == 0)
         if len(resting) > self.RESTING + 2 * (len(weights) - len(resting)):
             keep = np.ones(len(weights), dtype=bool)
@@ -93,7 +109,7 @@ class NormCorrective:
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         bound = UpperBound(f, space, self.L, self.metric)
-        small = _Small(domain, bound.metric)
+        small = _Small(domain, bound.metric, self.several)
 
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
@@ -178,7 +194,7 @@ class FullyCorrective:
 
     def _repeat(self, f: Objective, domain: Domain, space: Space) -> Advance:
         bound = UpperBound(f, space, None, None)
-        small, projection = _Small(domain, bound.metric), NormCorrective()
+        small, projection = _Small(domain, bound.metric, self.several), NormCorrective()
 
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
@@ -193,10 +209,10 @@ class FullyCorrective:
         return advance
 
     def _newton(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        nonneg = any(part.nonneg for part in domain.parts)
+        nonneg, appetite = any(part.nonneg for part in domain.parts), Appetite(self.several)
 
         def advance(now: Now, active: ActiveSet) -> None:
-            now.enter(active)
+            appetite.enter(now, active)
             goal, value, grad = self._goal(domain, now), now.value, now.grad
             lowest = closest = math.inf
             for step in range(self.LIMIT):
@@ -218,6 +234,7 @@ class FullyCorrective:
                 if not value <= ceiling:
                     active.weights, active.x = before
                     break
+            appetite.digest(active)
 
         return advance
 
