@@ -486,12 +486,55 @@ def test_an_oracle_alone_bounds_every_quantity(A):
 
 
 @pytest.mark.parametrize("tilt", [1e-3, 1e-6, 1e-9, 1e-12])
-def test_gauge_and_width_of_nearly_dependent_atoms_are_right(tilt):
+def test_bounds_for_nearly_dependent_atoms_widen_and_hold(tilt):
     A = ps.Dictionary(np.array([[1.0, 1.0], [0.0, tilt]]), signed=True)  # e_2 = (b_2 - b_1) / tilt
-    assert geo.gauge(A, [0.0, 1.0]).upper == pytest.approx(2 / tilt, rel=1e-9)
-    assert geo.gauge(A, [0.0, 1.0]).lower == pytest.approx(2 / tilt, rel=1e-9)
-    assert geo.mdw(A).lower <= 1 / math.hypot(2 / tilt, 1.0) * (1 + 1e-9)
-    assert geo.mdw(A).upper >= 1 / math.hypot(2 / tilt, 1.0) * (1 - 1e-9)
+    found, width = geo.gauge(A, [0.0, 1.0]), geo.mdw(A)
+    assert 2 / tilt in found
+    assert found.upper <= (1 + 1e-13 / tilt) * found.lower
+    assert 1 / math.hypot(2 / tilt, 1.0) in width
+    assert width.upper <= width.lower + 1e-13
+
+
+@law
+@given(st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=4, max_size=8), st.integers(0, 26))
+def test_degenerate_sets_of_integer_points_are_exact_too(rows, code):
+    P = np.array(rows, dtype=float)
+    if np.linalg.matrix_rank(P) < 3:
+        return
+    A, x = Listed(P), np.array([code % 3, code // 3 % 3, code // 9]) - 1.0
+    width = geo.mdw(A)
+    assert width.lower - 1e-9 <= brute_mdw(P) <= width.upper + 1e-9
+    assert width.upper - width.lower <= 1e-12
+    if x.any():
+        assert geo.gauge(A, x).exact
+        assert geo.gauge(A, x).upper == pytest.approx(brute_gauge(P, x), rel=1e-9)
+
+
+class Selections(ps.Atoms):
+    """Sign vectors with k nonzeros: a set of the user's own that says what it knows about itself."""
+
+    symmetric = True
+
+    def __init__(self, n, k):
+        self.k, self.shape, self.radius, self.width = k, (n,), math.sqrt(k), min(1.0, k / math.sqrt(n))
+
+    def lmo(self, g):
+        z, top = np.zeros(g.shape), np.argsort(-np.abs(g), kind="stable")[: self.k]
+        z[top] = np.where(g[top] > 0, -1.0, 1.0)
+        return ps.Atom(z)
+
+
+@pytest.mark.parametrize(("n", "k"), [(3, 1), (5, 2), (6, 4), (20, 3), (4, 4)])
+def test_what_a_set_says_about_itself_is_confirmed_from_the_other_side(n, k):
+    A = Selections(n, k)
+    assert geo.radius(A).exact
+    assert geo.diameter(A).upper == pytest.approx(2 * math.sqrt(k))
+    assert geo.diameter(A).exact
+    assert geo.mdw(A).upper == pytest.approx(min(1.0, k / math.sqrt(n)))
+    assert geo.mdw(A).exact
+    x = np.random.default_rng(n).standard_normal(n)
+    if n < 10:
+        assert geo.gauge(A, x).upper == pytest.approx(max(np.abs(x).max(), np.abs(x).sum() / k), rel=1e-8)
 
 
 def test_gauge_is_infinite_outside_the_cone_and_zero_at_zero():

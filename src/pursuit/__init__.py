@@ -30,9 +30,11 @@ from pursuit.atoms import (
     Simplex,
     SparseAtom,
 )
+from pursuit.citation import citation
 from pursuit.domains import cone, conv, lin
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom
+from pursuit.path import Path, path
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
 from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep
@@ -78,6 +80,7 @@ __all__ = [
     "Objective",
     "OpenLoop",
     "Pairwise",
+    "Path",
     "Permutations",
     "Plain",
     "Poisson",
@@ -94,11 +97,13 @@ __all__ = [
     "Stochastic",
     "Stop",
     "Trace",
+    "citation",
     "cone",
     "conv",
     "geometry",
     "iterate",
     "lin",
     "minimize",
+    "path",
     "rates",
 ]

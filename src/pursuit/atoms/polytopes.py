@@ -39,8 +39,8 @@ class _Selection(Atoms):
         return self.best(g, 1)[0]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        """The best vertex; then, in turn, neighbours of it with one entry swapped (useful on a face), and the vertices of
-        the next k entries and the next (which share nothing with it, useful inside)."""
+        """The best vertex; then, in turn, neighbours of it with one entry swapped (useful on a face), and vertices of
+        the next k entries, and the next (which share nothing with it, useful inside)."""
         merit, values = self.merit(g), host(flat(g))
         order = np.argsort(-merit, kind="stable")
         inside, outside = order[: self.k], order[self.k :]

@@ -12,7 +12,7 @@ from scipy.optimize import linprog, nnls
 from pursuit._arrays import Array, Small
 from pursuit.atoms import Atoms
 from pursuit.geometry.closed import Boxed, Ellipsoid, check_objective, root, shape, vector
-from pursuit.geometry.interval import Interval
+from pursuit.geometry.interval import EXACT, Interval
 from pursuit.geometry.polytope import EPS
 from pursuit.geometry.shapes import Finite, Shape, lift, norms, oracle, through
 from pursuit.metrics import Diagonal
@@ -21,7 +21,7 @@ from pursuit.objectives import Objective
 INSIDE = 1e-10
 """Relative distance up to which x counts as a point of the cone of the atoms."""
 
-ROUNDS = 300
+ROUNDS = 150
 """Oracle calls that the atomic norm of a set with only an oracle may cost."""
 
 
@@ -31,7 +31,7 @@ def gauge(A: Atoms, x: Array) -> Interval:
     Closed form where the set has one. For listed atoms a linear program, the least sum of weights w >= 0 that make
     x, whose answer is not believed: the upper bound is the sum of weights that are refitted to x, the lower bound is
     :math:`\langle y, x\rangle / h_A(y)` at the dual solution y. A set with only an oracle gets the same two bounds,
-    on the atoms that the oracle names for y, as in fully corrective Frank-Wolfe, until they agree or 300 calls are
+    on the atoms that the oracle names for y, as in fully corrective Frank-Wolfe, until they agree or 150 calls are
     spent. The norm of 0 is 0. A point within rounding of the cone (relative 1e-10) counts as a point of it.
 
     Parameters
@@ -93,18 +93,19 @@ class _Answer:
 def _listed(atoms: Small, x: Small) -> _Answer:
     """The atomic norm of a unit vector over the rows of a matrix.
 
-    Atomic norms are the same in all coordinates, so those are used in which the atoms are roundest: their
-    left singular vectors. Otherwise nearly dependent atoms drown in the tolerances of the solvers.
+    Atomic norms are the same in all coordinates, so those are used in which the atoms are roundest, their left singular
+    vectors: otherwise nearly dependent atoms drown in the tolerances of the solvers. What the change of coordinates
+    adds to rounding widens the bounds.
     """
-    U, s, Vt = np.linalg.svd(atoms, full_matrices=False)
+    _, s, Vt = np.linalg.svd(atoms, full_matrices=False)
     r = int((s > max(atoms.shape) * EPS * s[0]).sum())
     outside = x - Vt[:r].T @ (Vt[:r] @ x)
     if np.linalg.norm(outside) > INSIDE:
         return _Answer(math.inf, math.inf, outside)
     back = Vt[:r].T / s[:r]  # y in the new coordinates is back @ y in the old
-    size = float(np.linalg.norm(x @ back))
-    answer = _rounded(U[:, :r], x @ back / size)
-    return _Answer(size * answer.lower, size * answer.upper, back @ answer.y)
+    size, slack = float(np.linalg.norm(x @ back)), 8 * EPS * math.sqrt(len(atoms)) * float(s[0] / s[r - 1])
+    answer = _rounded(atoms @ back, x @ back / size)
+    return _Answer(size * answer.lower / (1 + slack), size * answer.upper * (1 + slack), back @ answer.y)
 
 
 def _rounded(atoms: Small, x: Small) -> _Answer:
@@ -152,7 +153,7 @@ def _by_oracle(lmo: Callable[[Small], Small], x: Small) -> Interval:
         if support <= 8 * EPS * len(x) * np.linalg.norm(z) and y @ x > INSIDE:
             return Interval.of(math.inf)
         lower = max(lower, _dual(y, x, support))
-        if upper - lower <= 1e-10 * upper < math.inf:
+        if upper - lower <= 0.5 * EXACT * upper < math.inf:
             break
         found.append(z)
         atoms = np.array(found)

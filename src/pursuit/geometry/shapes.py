@@ -184,7 +184,7 @@ class Opaque(Shape):
 
     def diameter(self) -> Interval:
         most = min(self.across, 2 * self.most)
-        found = Finite(np.array(self.tried), False).diameter().lower if self.tried else 0.0
+        found = Finite(np.array(self.tried), self.symmetric).diameter().lower if self.tried else 0.0
         return Interval(min(found, most), most)
 
     @cached_property
@@ -216,13 +216,14 @@ class Opaque(Shape):
 
     def mdw(self) -> Interval:
         """Cutting planes: the width of the atoms found so far is a lower bound if they span H, W(d) at its minimising d
-        is an upper bound, and the atom that d names joins them. The axes and the diagonal are tried first: the sets that
-        people name are often narrowest there."""
+        is an upper bound, and the atom that d names joins them. The axes and the diagonal are tried first: many sets
+        are narrowest there."""
         atoms, lower, upper, whole = list(self.tried), self.width, self.most, self.basis()
         if whole is not None:
             upper = min(upper, *(self._wide(d)[0] for d in [*whole[:50], np.full(len(whole), len(whole) ** -0.5)]))
-        for _ in range(self.ROUNDS if (self.n or 0) <= 4 else 2):
-            if not np.any(atoms) or upper - lower <= 1e-9 * abs(upper):
+        for k in range(self.ROUNDS):
+            costly = (self.n or 0) > 4 and k > 1 and lower >= 0  # outside, the nearest point is cheap to find
+            if costly or not np.any(atoms) or upper - lower <= 1e-9 * abs(upper):
                 break
             inner = finite(np.array(atoms)).width
             wide, z = self._wide(inner.direction)

@@ -1,0 +1,84 @@
+"""Paths and citations."""
+
+import numpy as np
+import pytest
+
+import pursuit as ps
+
+
+def problem(rng):
+    X = rng.standard_normal((60, 100))
+    y = X[:, :4] @ [3.0, -2.0, 1.0, 0.5] + 0.2 * rng.standard_normal(60)
+    return X, y
+
+
+def test_a_path_of_radii_equals_separate_runs_and_asks_less(rng):
+    X, y = problem(rng)
+    f, A, radii = ps.LeastSquares(y), ps.Dictionary(X, signed=True), [0.5, 1.0, 2.0, 4.0, 6.0]
+    path = ps.path(f, A, radii=radii, stop=ps.Stop(rgap=1e-9))
+    alone = [ps.minimize(f, ps.conv(r * A), stop=ps.Stop(rgap=1e-9)) for r in radii]
+    np.testing.assert_allclose(path.value, [r.value for r in alone], rtol=1e-8)
+    assert (np.diff(path.value) < 0).all()
+    assert (path.gap <= 1e-9 * path.value).all()
+    np.testing.assert_array_equal(path.radius, radii)
+    assert sum(r.oracle_calls for r in path.results) < sum(r.oracle_calls for r in alone)
+
+
+def test_a_path_of_sizes_is_one_greedy_run(rng):
+    X, y = problem(rng)
+    f, A = ps.LeastSquares(y), ps.Dictionary(X)
+    path = ps.path(f, A, atoms=range(1, 8))
+    for k in range(1, 8):
+        alone = ps.minimize(f, ps.lin(A), ps.FullyCorrective(), stop=ps.Stop(atoms=k, rgap=None))
+        np.testing.assert_allclose(path[k - 1].coef, alone.coef, atol=1e-12)
+        assert len(path[k - 1].atoms) == k
+    assert path[-1].oracle_calls == 8
+    assert list(path.to_pandas().columns) == ["radius", "value", "gap", "atoms", "score"]
+
+
+def test_a_held_out_score_chooses_the_best_row(rng):
+    X, y = problem(rng)
+    train, test = slice(0, 40), slice(40, 60)
+    path = ps.path(
+        ps.LeastSquares(y[train]),
+        ps.Dictionary(X[train]),
+        atoms=range(1, 20),
+        score=lambda r: float(np.mean((X[test] @ r.coef - y[test]) ** 2)),
+    )
+    assert 3 <= path.atoms[path.best] <= 8
+    assert path.score[path.best] == path.score.min()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "exactly one"),
+        ({"radii": [1.0], "atoms": [1]}, "exactly one"),
+        ({"radii": [2.0, 1.0]}, "radii must be positive and increasing"),
+        ({"radii": [0.0, 1.0]}, "radii must be positive and increasing"),
+        ({"atoms": [0, 1]}, "atoms must be positive and increasing"),
+        ({"atoms": []}, "atoms must be positive and increasing"),
+    ],
+)
+def test_bad_paths_are_one_helpful_sentence(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        ps.path(ps.LeastSquares([1.0]), ps.SignedBasis(1), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("update", "domain", "key"),
+    [
+        (ps.Away(), ps.conv(ps.Simplex(2)), "lacostejulien2015global"),
+        (ps.BlendedPairwise(), ps.conv(ps.Simplex(2)), "tsuji2022pairwise"),
+        (ps.BlendedPursuit(), ps.lin(ps.Simplex(2)), "combettes2019blended"),
+        (ps.AcceleratedPursuit(), ps.lin(ps.Simplex(2)), "locatello2018matching"),
+        (None, ps.cone(ps.Simplex(2)), "locatello2017greedy"),
+        (ps.FullyCorrective(), ps.lin(ps.Simplex(2)), "pati1993orthogonal"),
+        (ps.Plain(ps.ShortStep(L=ps.Backtracking())), ps.conv(ps.Simplex(2)), "pedregosa2020linearly"),
+    ],
+)
+def test_citations_name_the_paper_and_what_was_used(update, domain, key):
+    text = ps.citation(ps.LeastSquares([1.0, 2.0]), domain, update)
+    assert text.startswith("@inproceedings{locatello2017unified,")
+    assert f"{{{key}," in text
+    assert text.count("{") == text.count("}")
