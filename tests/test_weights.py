@@ -441,7 +441,7 @@ def test_many_weights_with_a_small_support_take_about_one_iteration_per_support_
 # ---------------------------------------------------------------------- memory: append, keep, warm starts
 
 
-@LAW
+@settings(LAW, max_examples=75)
 @given(SEED, st.sampled_from(list(KINDS)), st.integers(1, 8), st.booleans())
 def test_warm_starts_through_appends_and_keeps_give_the_cold_answer(seed, kind, n, degenerate):
     rng = np.random.default_rng(seed)
@@ -634,6 +634,60 @@ def test_atoms_equal_to_one_in_a_million_do_as_well_as_equal_ones(seed, kind):
     near.assert_not_worse(w, start)
     best = exact.problem().solve(exact.c, exact.start())
     assert near.value(w) <= exact.value(best) + 1e-4 * exact.size(best) ** 2
+
+
+@settings(LAW, max_examples=300)
+@given(SEED, st.sampled_from(list(KINDS)), st.sampled_from([1e-1, 1e-2, 1e-3, 1e-4]))
+def test_coherent_atoms_in_a_small_space_are_solved_with_no_more_passive_ones_than_dimensions(seed, kind, spread):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 5)), int(rng.integers(5, 10))
+    A = np.where(
+        rng.random(k) < 0.5, rng.normal(size=(n, 1)) + spread * rng.normal(size=(n, k)), rng.normal(size=(n, k))
+    )
+    case = Case.of(A, rng.normal(size=n), kind, rng)
+    problem, start = case.problem(), case.start(rng)
+    w = problem.solve(case.c, start)
+    assert len(problem._passive) <= n + (~np.isnan(case.totals)).sum()
+    case.assert_feasible(w)
+    reference = brute_force(case) if case.k <= 8 else case.value(case.problem().solve(case.c, case.start()))
+    assert case.value(w) <= reference + 1e-7 * case.value(start) + 1e-13 * case.size(w) ** 2
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        [[1.7, 1.68, -1.7], [-1.5, -1.48, -0.2]],
+        [[-1.5, -1.48, 1.2], [-1.7, -1.68, -0.5]],
+        [[-0.1, -0.21, 0.2], [-1.0, -2.0, -0.6]],
+        [[0.0, -0.01, -0.5], [1.4, 2.79, 0.6]],
+    ],
+)
+def test_two_almost_parallel_atoms_do_not_admit_a_third_in_the_plane(A):
+    case = Case.of(A, [1.0, 2.0], "span")
+    problem = case.problem()
+    w = problem.solve(case.c, np.ones(3))
+    assert len(problem._passive) == 2
+    assert np.linalg.norm(case.A @ w - case.b) <= 1e-10 * case.size(w)
+    assert np.abs(w).max() <= 1e4
+
+
+@settings(LAW, max_examples=300)
+@given(SEED, st.sampled_from(["cone + span", "hull + span", "cone + hull"]), st.sampled_from([1e-8, 1e-7, 1e-6]))
+def test_copies_of_free_atoms_among_signed_ones_cost_nothing(seed, kind, distance):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(6, 20)), int(rng.integers(8, 24))
+    A = rng.random((n, k))
+    for i in range(3, k):
+        if rng.random() < 0.3:
+            A[:, i] = A[:, rng.integers(i)] + distance * rng.normal(size=n)
+    case = Case.of(A, rng.normal(size=n), kind)
+    problem, w = case.problem(), case.start(rng)
+    for _ in range(2):
+        start = w
+        w = problem.solve(case.c, start)
+        case.assert_feasible(w)
+        case.assert_not_worse(w, start)
+        case.assert_optimal(w, tol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["cone", "hull"])

@@ -132,10 +132,9 @@ class Lazy:
                 dot = -abs(float(q[best])) if part.signless else float(q[best])
                 spread = float(q[active.support].max()) - dot
                 if spread >= phi if blends and part.compact else -part.descent(dot, gx) >= phi / self.K:
+                    flip = part.signless and q[best] > 0
                     atom = active.atoms[best]
-                    return Answer(
-                        [atom if float(q[best]) <= 0 or not part.signless else atom.scaled(-1.0)], dot, 0.0, 0
-                    )
+                    return Answer([atom.scaled(-1.0) if flip else atom], dot, 0.0, 0)
             answer = exact(grad, active, gx)
             promise = -part.descent(answer.dot, gx)
             if promise < phi / self.K:

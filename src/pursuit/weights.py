@@ -51,7 +51,7 @@ class Factor:
     def build(self, M: Small) -> bool:
         """The factor of M in one go; False (and unchanged) where M is not safely definite."""
         L, info = dpotrf(M, lower=1)
-        if info != 0 or (len(M) and L.diagonal().min() ** 2 <= tolerance(len(M))):
+        if info != 0 or (len(M) and L.diagonal().min() ** 2 <= 1e-6):
             return False
         self._reserve(len(M))
         self.k = len(M)
@@ -96,9 +96,9 @@ class Factor:
         return self._triangular(self._triangular(b, 0), 1)
 
 
-def tolerance(k: int) -> float:
-    """A squared pivot (of a unit diagonal) below this is rounding."""
-    return 16.0 * (k + 2) * EPS
+def tolerance(k: int, y: Small) -> float:
+    """A squared pivot (of a unit diagonal) below this is rounding: it is (e - y)'M(e - y), so that grows with y."""
+    return (k + 2) * EPS * max(16.0, float(np.abs(y).sum()) ** 2)
 
 
 class WeightProblem:
@@ -190,11 +190,14 @@ class WeightProblem:
         """Make i passive. Where it depends on them: not done, and the combination that makes it is returned."""
         m = self._products(i)
         r, pivot = self._factor.row(m)
-        if pivot > tolerance(len(r)) and self._G[i, i] + self._alpha[self.block[i]] > 0:
+        y = self._factor.solve(m)
+        if pivot > tolerance(len(r), y) and self._G[i, i] + self._alpha[self.block[i]] > 0:
             self._factor.append(r, pivot)
             self._passive.append(i)
             return None
-        y = self._factor.solve(m)
+        b = self.block[self._passive]
+        alone = (np.bincount(b, minlength=len(self.totals))[b] == 1) & ~np.isnan(self.totals[b]) & (b != self.block[i])
+        y[alone] = 0.0  # exactly, by the sum of that block: it may not lose its last atom
         return np.asarray(y * self._scale[i] / self._scale[self._passive])
 
     def _leave(self, i: int) -> None:
@@ -309,6 +312,10 @@ class WeightProblem:
         missing = [int(i) for i in (*np.flatnonzero(wanted & ~self.nonneg), *np.flatnonzero(wanted & self.nonneg))]
         if missing and not self._passive and self._build(missing):
             return
+        self._admit(w, missing)
+
+    def _admit(self, w: Small, missing: list[int]) -> None:
+        """Make these passive, moving the weight of dependent ones onto the others."""
         while missing:
             i = missing.pop(0)
             y = self._join(i)
@@ -363,20 +370,16 @@ class WeightProblem:
     def _exchange(self, w: Small, i: int, y: Small) -> None:
         """Let i in along the direction e_i - y in which M vanishes; a passive weight that reaches zero makes room."""
         p = np.asarray(self._passive, dtype=np.intp)
-        alone = np.bincount(self.block[p], minlength=len(self.totals))[self.block[p]] == 1
-        y = np.where(alone & (self.block[p] != self.block[i]), 0.0, y)  # no other block may lose its last atom
-        theta, out = _reach(w[p], -y, self.nonneg[p])
+        z = y * self._scale[p] / self._scale[i]
+        partners = self.nonneg[p] & (z**2 > tolerance(len(p), z))  # without one of these, i is independent
+        theta, out = _reach(w[p], -y, partners)
         if out is None or not np.isfinite(theta):
             return  # nothing limits the direction: it is rounding
-        w[p] -= theta * y
+        w[p] = np.where(self.nonneg[p], np.maximum(w[p] - theta * y, 0.0), w[p] - theta * y)
         w[i] += theta
         w[p[out]] = 0.0
         self._leave(int(p[out]))
-        leftover = self._join(i)
-        if leftover is not None:  # still dependent: give its weight back, as far as the signs allow
-            p = np.asarray(self._passive, dtype=np.intp)
-            w[p] = np.where(self.nonneg[p], np.maximum(w[p] + w[i] * leftover, 0.0), w[p] + w[i] * leftover)
-            w[i] = 0.0
+        self._admit(w, [i])
 
 
 def _reach(w: Small, d: Small, nonneg: Mask) -> tuple[float, int | None]:
