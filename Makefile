@@ -6,6 +6,7 @@ PY := .venv/bin/python
 
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
+	$(PY) -m pursuit paper
 
 test: .venv/ready
 	$(PY) -m pytest -n auto

@@ -225,7 +225,7 @@ def test_matching_pursuit_on_the_signed_basis_is_steepest_coordinate_descent(rng
 
 @pytest.mark.parametrize("kind", ["basis", "dictionary"])
 def test_accelerated_pursuit_keeps_its_rate_in_expectation(kind):
-    """E f(x_t) - f* <= 2 L nu |x0 - x*|_P^2 / (t + 1)^2; y_t lies between x and v, so a factor of 4 is allowed for it."""
+    """E f(x_t) - f* <= 2 L nu |x0 - x*|_P^2 / (t + 1)^2; y_t lies between x and v, so a factor of 4 is allowed."""
     rng = np.random.default_rng(0)
     n = 15
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]

@@ -62,7 +62,7 @@ MUTANTS = [
     ),
     Mutant("curvature step: rho for rho squared", "steps.py", "self.rho * self.rho", "self.rho", "test_equivalence.py"),
     # the certificates
-    Mutant("the gap of a hull forgets delta", "domains/parts.py", "(gx - gz) / delta", "(gx - gz)", "test_laws.py"),
+    Mutant("the gap of a hull forgets delta", "domains/parts.py", "(gx - gz) / delta", "(gx - gz)", "test_domains.py"),
     Mutant(
         "the bound of a span forgets delta",
         "domains/parts.py",

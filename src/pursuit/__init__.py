@@ -33,7 +33,7 @@ from pursuit.atoms import (
 from pursuit.citation import citation
 from pursuit.domains import cone, conv, lin
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
-from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom
+from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom, Screened
 from pursuit.path import Path, path
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
@@ -87,6 +87,7 @@ __all__ = [
     "Quadratic",
     "RandomAtom",
     "Result",
+    "Screened",
     "ShortStep",
     "SignedBasis",
     "Simplex",

@@ -21,6 +21,9 @@ Array = Any
 Small = np.ndarray[Any, np.dtype[np.float64]]
 """A small float64 array on the host: weights, correlations, Gram matrices."""
 
+Indices = np.ndarray[Any, np.dtype[np.intp]]
+"""Places in a list of atoms or weights."""
+
 
 @dataclass(frozen=True, slots=True)
 class Space:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space
-from pursuit.atoms.frames import FRAMES, Atom, Frame, Indices
+from pursuit._arrays import Array, Indices, Small, Space
+from pursuit.atoms.frames import FRAMES, Atom, Frame
 from pursuit.metrics import Metric
 
 

@@ -7,17 +7,20 @@ The paper has two notions of quality (its equations for Algorithms 3 and 4): rel
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._arrays import Array, Space
+from pursuit._arrays import Array, Space, real_array
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import as_atom
+from pursuit.atoms.base import Scaled, as_atom
 from pursuit.atoms.frames import Atom
+from pursuit.atoms.vectors import Dictionary
+from pursuit.correlations import CACHED, Correlations
 from pursuit.domains import Answer, Hull, Part
+from pursuit.objectives import Objective
 
 Ask = Callable[[Array, ActiveSet, float], Answer]
 """(grad, active set, <grad, x>) -> Answer."""
@@ -26,19 +29,92 @@ Ask = Callable[[Array, ActiveSet, float], Answer]
 class Oracle(Protocol):
     """The contract: `begin` gives the function that answers for one summand of the domain during one run.
 
-    `several` is how many atoms the update can use at once, `blends` whether it can move weight among the atoms it has.
+    `several` is how many atoms the update can use at once, `blends` whether it can move weight among the atoms it has;
+    `f` is given where the gradient depends on this summand alone.
     """
 
-    def begin(self, part: Part, space: Space, several: int = 1, blends: bool = False) -> Ask: ...
+    def begin(
+        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
+    ) -> Ask: ...
 
 
 @dataclass(frozen=True)
 class Exact:
-    """Asks the set itself: delta = 1."""
+    """Asks the set itself: delta = 1.
 
-    def begin(self, part: Part, space: Space, several: int = 1, blends: bool = False) -> Ask:
+    Over a large dense dictionary and for quadratic f, the correlations D' grad are kept through Gram columns, which are
+    fetched several at a time (`pursuit.correlations`): the same atoms, with fewer passes over D.
+
+    Parameters
+    ----------
+    gram : (n, n) array, optional
+        The Gram matrix D' M D of the dictionary in the metric of f (D' D for least squares), where you have it.
+    """
+
+    gram: Any = None
+
+    def begin(
+        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
+    ) -> Ask:
+        best = _keep(self.gram, part, space, several, f) or (lambda grad, active: part.asked.best(grad, several))
+
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            atoms = [as_atom(a) for a in part.asked.best(grad, several)]
+            atoms = [as_atom(a) for a in best(grad, active)]
+            return Answer(atoms, atoms[0].dot(space, grad), 1.0)
+
+        return ask
+
+
+def _keep(gram: Any, part: Part, space: Space, several: int, f: Objective | None) -> Any:
+    """(grad, active) -> atoms through kept correlations, where they apply; else None."""
+    factor, A = 1.0, part.asked
+    while isinstance(A, Scaled):
+        factor, A = factor * A.c, A.base
+    dense = isinstance(A, Dictionary) and type(A) is Dictionary and isinstance(A.D, np.ndarray) and A.D.ndim == 2
+    if f is None or not f.quadratic or not dense or not (A.symmetric or factor > 0):
+        if gram is not None:
+            raise ValueError("gram serves a quadratic f over a dense NumPy Dictionary; leave it out here.")
+        return None
+    assert isinstance(A, Dictionary)
+    columns, D, n = A, A.D, A.D.shape[1]
+    if gram is not None:
+        gram = real_array(gram, "gram")
+        if gram.shape != (n, n):
+            raise ValueError(f"gram has shape {gram.shape}; give the matrix of shape {(n, n)} for {n} atoms.")
+    elif D.size < CACHED:
+        return None  # D is served from the processor's cache
+    metric = f.hessian(space.zeros())
+    assert metric is not None
+    c0 = D.T @ f.value_and_grad(space.zeros())[1]
+    kept = Correlations(D, metric, c0, gram=gram, several=several, signed=A.symmetric, radius=A.radius)
+
+    def best(grad: Array, active: ActiveSet) -> Sequence[Atom]:
+        atoms = [active.atoms[i] for i in active.support]
+        if not all(isinstance(a.source, int) for a in atoms):  # a start that is no combination of columns
+            return part.asked.best(grad, several)
+        coefs = active.weights[active.support] * np.array([a.coef for a in atoms])
+        c = kept.correlations(grad, [a.source for a in atoms], coefs)
+        return [a.scaled(factor) for a in columns.pick(c, several)]
+
+    return best
+
+
+@dataclass(frozen=True)
+class Screened:
+    """An exact oracle (delta = 1) for dense dictionaries that reads an 8-bit copy first and proves which atoms must be
+    recomputed: the same atoms at a fraction of the memory traffic, for every objective and domain.
+
+    Making the copy costs a few products; `A.screened()` makes it once for many solves. It switches itself off where
+    too many atoms are candidates.
+    """
+
+    def begin(
+        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
+    ) -> Ask:
+        asked = part.asked.screened()
+
+        def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
+            atoms = list(asked.best(grad, several))
             return Answer(atoms, atoms[0].dot(space, grad), 1.0)
 
         return ask
@@ -70,7 +146,9 @@ class Approximate:
         if not 0 < self.delta <= 1:
             raise ValueError(f"delta is {self.delta}; the quality of an oracle lies in (0, 1].")
 
-    def begin(self, part: Part, space: Space, several: int = 1, blends: bool = False) -> Ask:
+    def begin(
+        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
+    ) -> Ask:
         asked, rng = part.asked, np.random.default_rng(self.seed)
         if asked.size is None and not (asked.convex and isinstance(part, Hull)):
             raise TypeError(f"{asked!r} cannot list its atoms, so Approximate cannot choose among them; use Exact().")
@@ -121,8 +199,10 @@ class Lazy:
         if not self.K > 1:
             raise ValueError(f"K is {self.K}; the laziness factor must be larger than 1.")
 
-    def begin(self, part: Part, space: Space, several: int = 1, blends: bool = False) -> Ask:
-        exact, phi = Exact().begin(part, space, several), math.inf
+    def begin(
+        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
+    ) -> Ask:
+        exact, phi = Exact().begin(part, space, several, blends, f), math.inf
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             nonlocal phi
@@ -151,7 +231,9 @@ class RandomAtom:
 
     seed: int = 0
 
-    def begin(self, part: Part, space: Space, several: int = 1, blends: bool = False) -> Ask:
+    def begin(
+        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
+    ) -> Ask:
         asked, rng = part.asked, np.random.default_rng(self.seed)
         if asked.size is None:
             raise TypeError(f"{asked!r} cannot list its atoms, so RandomAtom cannot draw one; use Exact().")

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space
+from pursuit._arrays import Array, Indices, Small, Space
 from pursuit.active import ActiveSet
-from pursuit.atoms.frames import Atom, Indices
+from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective

@@ -58,7 +58,8 @@ def iterate(
         if isinstance(part, type) or not hasattr(part, "begin"):
             raise TypeError(f"{name} is {part!r}; give a value such as FullyCorrective() or Exact().")
     f = f.begin()
-    asks = [oracle.begin(part, space, update.several, update.blends) for part in domain.parts]
+    alone = f if len(domain.parts) == 1 else None
+    asks = [oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts]
     advance = update.begin(f, domain, space)
     certificate = Certificate(f, domain, space)
     active, calls = _begin(f, domain, space, start, certificate)

@@ -78,6 +78,10 @@ class Atoms:
         """A together with its negative, whose span is that of A and whose oracle answers for both signs."""
         return self if self.symmetric else Symmetrised(self)
 
+    def screened(self) -> Atoms:
+        """The same set with a screened oracle, for dictionaries."""
+        raise TypeError(f"{self!r} cannot be screened; give a Dictionary of a dense NumPy array.")
+
     def through(self, M: Any) -> Atoms:
         """The atoms M a, for a matrix, sparse matrix or LinearOperator M."""
         return Mapped(self, M)
@@ -130,6 +134,9 @@ class Scaled(Atoms):
 
     def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
         return self.base.coefficients(sources, values)
+
+    def screened(self) -> Atoms:
+        return Scaled(self.base.screened(), self.c)
 
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Scaled(self.base.symmetrised(), abs(self.c))

@@ -15,10 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Small, Space, flat, host
+from pursuit._arrays import Array, Indices, Small, Space, flat, host
 from pursuit.metrics import Diagonal, Metric
-
-Indices = np.ndarray[Any, np.dtype[np.intp]]
 
 
 class Atom:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from pursuit._arrays import Array, Small, Space, everywhere, flat, host
+from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host
 from pursuit.atoms.base import Atoms
-from pursuit.atoms.frames import Atom, Indices, SparseAtom
+from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.vectors import check_dimension
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import Array, Small, Space, everywhere, flat, host, real_array
+from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, real_array
 from pursuit.atoms.base import Atoms
-from pursuit.atoms.frames import Atom, Indices, SparseAtom
+from pursuit.atoms.frames import Atom, SparseAtom
 
 
 class _Listed(Atoms):
@@ -28,23 +28,17 @@ class _Listed(Atoms):
         """sign * b_j."""
         raise NotImplementedError
 
-    def _rank(self, g: Array) -> tuple[Array, Array]:
-        """The correlations c, and the numbers whose largest entries belong to the best atoms."""
-        c = self.correlations(g)
-        return c, abs(c) if self.symmetric else -c
-
-    def _signed(self, c: Array, j: int) -> Atom:
-        return self.column(j, -1.0 if self.symmetric and float(c[j]) > 0 else 1.0)
+    def pick(self, c: Array, several: int) -> Sequence[Atom]:
+        """The atoms that are best for correlations c, best first."""
+        merit = abs(c) if self.symmetric else -c
+        best = [_argmax(merit)] if several == 1 else _largest(host(merit), several)
+        return [self.column(int(j), -1.0 if self.symmetric and float(c[int(j)]) > 0 else 1.0) for j in best]
 
     def lmo(self, g: Array) -> Atom:
-        c, merit = self._rank(g)
-        return self._signed(c, int(merit.argmax()) if isinstance(merit, np.ndarray) else _argmax(merit))
+        return self.pick(self.correlations(g), 1)[0]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        if several == 1:
-            return [self.lmo(g)]
-        c, merit = self._rank(g)
-        return [self._signed(c, int(j)) for j in _largest(host(merit), several)]
+        return self.pick(self.correlations(g), several)
 
     def scores(self, g: Array) -> Small:
         c = host(self.correlations(g))
@@ -65,7 +59,9 @@ class _Listed(Atoms):
 
 
 def _argmax(merit: Array) -> int:
-    """The first index of the maximum, for libraries whose argmax promises no order."""
+    """The first index of the maximum, also for libraries whose argmax promises no order."""
+    if isinstance(merit, np.ndarray):
+        return int(merit.argmax())
     xp = Space.of(merit).xp
     return int(xp.argmax(xp.astype(merit == xp.max(merit), xp.int32)))
 
@@ -155,6 +151,12 @@ class Dictionary(_Listed):
             basis[j] = sign
             return Atom(self.D.matvec(basis), j, sign)
         return Atom(self.D[..., j] if sign > 0 else -self.D[..., j], j, sign)
+
+    def screened(self) -> Atoms:
+        """The same set with an oracle that reads an 8-bit copy of D first; made once, it may serve many solves."""
+        from pursuit.atoms.screened import ScreenedDictionary
+
+        return ScreenedDictionary(self)
 
     def symmetrised(self) -> Atoms:
         if self.symmetric:

@@ -1,0 +1,56 @@
+"""A range of columns, worked off by a few threads: for kernels and BLAS calls that let go of the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import count
+
+_pool: ThreadPoolExecutor | None = None
+
+
+@cache
+def processors() -> int:
+    """How many threads may run at once: the processors of this process, or fewer where OMP_NUM_THREADS says so."""
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(mine, int(asked)) if asked.isdigit() and int(asked) > 0 else mine
+
+
+def _forget() -> None:
+    global _pool  # noqa: PLW0603  threads do not survive a fork: a child starts its own
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
+    """Call work(start, stop) on pieces of `grain` that make up range(n), in threads where there are several pieces.
+
+    Whoever is free takes the next piece, so that a processor that others keep busy holds nobody up.
+
+    >>> seen = [0] * 10
+    >>> def mark(start, stop):
+    ...     seen[start:stop] = [1] * (stop - start)
+    >>> spread(mark, 10, 3)
+    >>> sum(seen)
+    10
+    """
+    global _pool  # noqa: PLW0603  one pool for the process: starting threads costs more than a small product
+    next_piece = count()
+
+    def run() -> None:
+        while (start := grain * next(next_piece)) < n:
+            work(start, min(start + grain, n))
+
+    helpers = min(processors(), -(-n // grain)) - 1
+    if helpers > 0 and _pool is None:
+        _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
+    futures = [_pool.submit(run) for _ in range(helpers)] if _pool is not None else []
+    run()
+    for future in futures:
+        future.result()

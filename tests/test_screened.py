@@ -1,0 +1,298 @@
+"""The screened oracle answers like the plain one, whatever one does to it."""
+
+import pickle
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pursuit as ps
+from pursuit._ranking import PAUSE, contenders, order
+from pursuit.atoms import screened
+from pursuit.atoms.screened import ScreenedDictionary, round_to_16_bits
+
+
+def make(kind, d, n, rng):
+    if kind == "toeplitz":
+        D = rng.standard_normal((d, n))
+        for j in range(1, n):
+            D[:, j] = 0.99 * D[:, j - 1] + np.sqrt(1 - 0.99**2) * D[:, j]
+        return D
+    if kind == "clusters":
+        return np.repeat(rng.standard_normal((d, n // 20)), 20, axis=1) + 0.1 * rng.standard_normal((d, n // 20 * 20))
+    if kind == "heavy":
+        return rng.standard_t(1.5, (d, n))
+    if kind == "sparse":
+        return rng.standard_normal((d, n)) * (rng.random((d, n)) < 0.05) + 1e-3 * rng.standard_normal((d, n))
+    return rng.standard_normal((d, n))
+
+
+KINDS = ["random", "toeplitz", "clusters", "heavy", "sparse"]
+
+
+def named(atoms):
+    return [(a.source, a.coef) for a in atoms]
+
+
+def agree(A, S, g, several=1):
+    assert named([S.lmo(g)]) == named([A.lmo(g)])
+    assert named(S.best(g, several)) == named(A.best(g, several))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("signed", [False, True])
+def test_answers_are_those_of_the_plain_dictionary(kind, layout, dtype, signed):
+    rng = np.random.default_rng(3)
+    D = np.array(make(kind, 70, 600, rng), dtype=dtype, order=layout)
+    A = ps.Dictionary(D, signed=signed)
+    S = ScreenedDictionary(A)
+    assert S.D is D
+    for _ in range(30):
+        agree(A, S, rng.standard_normal(70).astype(dtype), 7)
+    assert S.tally.plain < S.tally.calls  # it was screening that answered
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_runs_of_omp_find_the_same_atoms(kind):
+    rng = np.random.default_rng(4)
+    D = make(kind, 120, 1000, rng)
+    D /= np.linalg.norm(D, axis=0)
+    y = D[:, :200:10] @ rng.standard_normal(20) + 0.01 * rng.standard_normal(120)
+    runs = [ps.iterate(ps.LeastSquares(y), ps.lin(X), ps.FullyCorrective()) for X in twins(ps.Dictionary(D))]
+    for plain, fast in islice(zip(*runs, strict=True), 60):
+        assert named([plain.atom]) == named([fast.atom])
+        assert np.array_equal(plain.x, fast.x)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("signed", [False, True])
+def test_whole_runs_over_a_hull_with_several_atoms_a_call_find_the_same_atoms(kind, signed):
+    rng = np.random.default_rng(5)
+    D = make(kind, 100, 1000, rng)
+    D /= np.linalg.norm(D, axis=0)
+    y = D[:, :200:10] @ rng.random(20)
+    domains = [ps.conv(3.0 * X) for X in twins(ps.Dictionary(D, signed=signed))]
+    runs = [ps.iterate(ps.LeastSquares(y), domain, ps.FullyCorrective(several=8)) for domain in domains]
+    for plain, fast in islice(zip(*runs, strict=True), 25):
+        assert named(plain.active.atoms) == named(fast.active.atoms)
+        assert np.array_equal(plain.x, fast.x)
+
+
+def twins(A):
+    return A, ScreenedDictionary(A)
+
+
+# ---------------------------------------------------------------------- the bound, attacked
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    d=st.integers(1, 90),
+    n=st.integers(20, 120),
+    kind=st.sampled_from(["random", "heavy", "sparse"]),
+    exponents=st.tuples(st.integers(-150, 150), st.integers(-150, 150), st.integers(0, 12)),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    signed=st.booleans(),
+)
+def test_any_scale_any_size_gives_the_plain_answer(seed, d, n, kind, exponents, dtype, signed):
+    rng = np.random.default_rng(seed)
+    own, its, spread = exponents if dtype == np.float64 else (exponents[0] // 10, exponents[1] // 10, exponents[2] // 4)
+    D = make(kind, d, n, rng) * 10.0**own * 10.0 ** rng.integers(-spread, spread + 1, n)
+    g = rng.standard_normal(d) * 10.0**its
+    A = ps.Dictionary(D.astype(dtype), signed=signed)
+    with np.errstate(all="ignore"):
+        agree(A, ScreenedDictionary(A), g.astype(dtype), int(rng.integers(1, 1 + n // 10)))
+
+
+@given(seed=st.integers(0, 10**6), signed=st.booleans(), kind=st.sampled_from(KINDS))
+def test_the_intervals_contain_the_computed_correlations(seed, signed, kind):
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.integers(1, 80)), 40
+    A = ps.Dictionary(make(kind, d, n, rng) * 10.0 ** rng.integers(-5, 6, n), signed=signed)
+    S = ScreenedDictionary(A)
+    g = rng.standard_t(1.2, d)
+    merit = np.abs(A.correlations(g)) if signed else -A.correlations(g)
+    intervals = []
+
+    def spy(lower, upper, several):
+        intervals.append((lower, upper))
+        return np.arange(len(lower))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(screened, "contenders", spy)
+        S.lmo(g)
+    assert len(intervals) == 2  # both codes
+    unit = 2.0 ** round(np.log2(np.abs(merit).max() / np.abs((intervals[1][0] + intervals[1][1]) / 2).max()))
+    for lower, upper in intervals:
+        assert (unit * lower <= merit).all()
+        assert (merit <= unit * upper).all()
+
+
+def test_columns_that_differ_in_the_last_bits_are_told_apart_as_the_plain_product_does():
+    rng = np.random.default_rng(6)
+    D = rng.standard_normal((60, 400))
+    for j in range(1, 400, 2):
+        D[:, j] = np.nextafter(D[:, j - 1], np.inf) if j % 4 == 1 else D[:, j - 1]
+    for A in (ps.Dictionary(D), ps.Dictionary(np.asfortranarray(D), signed=True)):
+        S = ScreenedDictionary(A)
+        for _ in range(50):
+            agree(A, S, rng.standard_normal(60), 5)
+        assert S.tally.plain > 0
+
+
+def test_correlations_closer_than_the_rounding_of_the_plain_product_are_ordered_as_it_orders_them():
+    rng = np.random.default_rng(14)
+    D = np.repeat(rng.standard_normal((700, 300)), 5, axis=1) * (1 + 2e-7 * rng.random((700, 1500)))
+    A = ps.Dictionary(D.astype(np.float32), signed=True)
+    S = ScreenedDictionary(A)
+    for _ in range(20):
+        S._trust.left = 0
+        agree(A, S, rng.standard_normal(700).astype(np.float32), 3)
+
+
+@pytest.mark.parametrize("exponent", range(-165, -150, 2))
+def test_products_that_underflow_are_left_to_the_plain_product(exponent):
+    rng = np.random.default_rng(15)
+    A = ps.Dictionary(rng.standard_normal((7, 300)) * 10.0**exponent)
+    S = ScreenedDictionary(A)
+    for _ in range(10):
+        S._trust.left = 0
+        agree(A, S, rng.standard_normal(7) * 10.0**exponent)
+
+
+def test_adversarial_rounding_of_columns_loses_nobody():
+    # entries just off the middle between two codes, all errors aligned with g: Cauchy-Schwarz is tight
+    d, n = 64, 200
+    signs = np.sign(np.random.default_rng(7).standard_normal((d, n)))
+    signs[:, 1:] = signs[:, :1]
+    D = signs * (np.arange(n)[None, :] % 90 + 0.5 + 1e-9 * np.arange(n)[None, :])
+    D[0] = 127.0
+    g = signs[:, 0].copy()
+    for A in (ps.Dictionary(D), ps.Dictionary(-D), ps.Dictionary(D, signed=True)):
+        agree(A, ScreenedDictionary(A), g, 9)
+
+
+def test_sums_use_the_full_32_bits_without_overflow():
+    d, n = 5000, 64
+    D = np.ones((d, n)) * (1.0 + np.arange(n) / 1e3)
+    A, g = ps.Dictionary(D, signed=True), -np.ones(d)
+    S = ScreenedDictionary(A)
+    p, norm, _ = round_to_16_bits(g, S._codes, np.float64)
+    total = int(S._codes.planes[0][0].astype(np.int64) @ p.astype(np.int64))
+    assert 2**28 < abs(total) < 2**31
+    assert norm >= np.linalg.norm(p.astype(float))
+    agree(A, S, g, 3)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_zero_tiny_huge_and_infinite_gradients(signed):
+    A = ps.Dictionary(np.random.default_rng(8).standard_normal((30, 300)), signed=signed)
+    S = ScreenedDictionary(A)
+    one = np.eye(30)[3]
+    with np.errstate(all="ignore"):
+        for g in (np.zeros(30), 1e-310 * one, 5e-324 * one, 1e305 * one, 1e-150 * one, -1e150 * one, np.inf * one):
+            S._trust.left = 0
+            agree(A, S, g, 3)
+
+
+def test_one_row_and_few_columns():
+    A = ps.Dictionary([[3.0, -5.0, 4.0]], signed=True)
+    agree(A, ScreenedDictionary(A), np.array([2.0]), 3)
+
+
+def test_dictionaries_of_higher_rank_are_screened_too():
+    rng = np.random.default_rng(9)
+    A = ps.Dictionary(rng.standard_normal((4, 6, 200)))
+    agree(A, ScreenedDictionary(A), rng.standard_normal((4, 6)), 4)
+
+
+# ---------------------------------------------------------------------- what it costs
+
+
+def test_few_columns_are_recomputed_on_a_random_dictionary():
+    rng = np.random.default_rng(10)
+    S = ScreenedDictionary(ps.Dictionary(rng.standard_normal((400, 3000)), signed=True))
+    for _ in range(20):
+        S.lmo(rng.standard_normal(400))
+    assert S.tally.plain == 0
+    assert S.tally.recomputed < 20 * 30
+
+
+def test_heavy_tails_are_left_to_the_second_code_and_not_to_the_plain_product():
+    rng = np.random.default_rng(11)
+    S = ScreenedDictionary(ps.Dictionary(make("heavy", 400, 3000, rng), signed=True))
+    D = S.D / np.linalg.norm(S.D, axis=0)
+    S = ScreenedDictionary(ps.Dictionary(D, signed=True))
+    for _ in range(20):
+        S.lmo(rng.standard_normal(400))
+    assert S.tally.plain == 0
+    assert S.tally.recomputed < 20 * 60
+
+
+def test_it_switches_itself_off_where_it_cannot_help_and_on_again():
+    rng = np.random.default_rng(12)
+    D = rng.standard_normal((20, 400))
+    D[0], D[1:, :200] = 1.0, 0.0  # seen along the first axis all columns are equal
+    A = ps.Dictionary(D)
+    S = ScreenedDictionary(A)
+    for _ in range(200):
+        agree(A, S, -np.eye(20)[0])
+    assert S.tally.plain == S.tally.calls == 400
+    assert S._trust.pause == PAUSE
+    for _ in range(2 * PAUSE):
+        agree(A, S, rng.standard_normal(20))
+    assert S._trust.pause == 0
+
+
+def test_the_span_asks_the_same_codes_and_the_callers_arrays_stay_as_they_are():
+    rng = np.random.default_rng(13)
+    D, g = rng.standard_normal((30, 200)), rng.standard_normal(30)
+    before = D.copy(), g.copy()
+    S = ScreenedDictionary(ps.Dictionary(D))
+    both = S.symmetrised()
+    assert both._codes is S._codes
+    assert both.symmetric and not S.symmetric and both.symmetrised() is both
+    both.lmo(g)
+    assert np.array_equal(D, before[0]) and np.array_equal(g, before[1])
+    assert repr(both) == "Dictionary(30 x 200, signed=True).screened()"
+    assert named([pickle.loads(pickle.dumps(both)).lmo(g)]) == named([both.lmo(g)])
+
+
+def test_only_dense_numpy_dictionaries_can_be_screened():
+    for A in (ps.SignedBasis(3), ps.Dictionary(ps_sparse()), ps.Dictionary(np.eye(3, dtype=np.longdouble))):
+        with pytest.raises(TypeError):
+            ScreenedDictionary(A)
+
+
+def ps_sparse():
+    import scipy.sparse as sp
+
+    return sp.eye_array(4)
+
+
+# ---------------------------------------------------------------------- ranking
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 300), several=st.integers(1, 20))
+def test_contenders_lose_nobody(seed, n, several):
+    rng = np.random.default_rng(seed)
+    truth, radius = rng.standard_normal(n).round(1), 0.2 * rng.random(n)
+    several = min(several, n)
+    kept = contenders(truth - radius * rng.random(n), truth + radius * rng.random(n), several)
+    best = np.argsort(-truth, kind="stable")[:several]
+    assert set(best) <= set(kept)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12), several=st.integers(1, 5))
+def test_an_order_that_is_given_survives_every_error_within_the_doubt(seed, n, several):
+    rng = np.random.default_rng(seed)
+    merit, doubt = rng.standard_normal(n), 0.05 * rng.random(n)
+    places = order(merit, doubt, several)
+    if places is not None:
+        for _ in range(10):
+            moved = merit + doubt * rng.uniform(-1, 1, n)
+            assert list(np.argsort(-moved, kind="stable")[:several]) == list(places)
