@@ -75,8 +75,8 @@ class Space:
 
     def norm(self, a: Array) -> float:
         """The norm of H; scaled first, so that squares neither overflow nor vanish."""
-        squared = self.dot(a, a)
-        if 1e-200 < squared < 1e200:
+        squared, info = self.dot(a, a), self.xp.finfo(self.dtype)
+        if float(info.smallest_normal) / self.eps < squared < float(info.max) * self.eps:
             return math.sqrt(squared)
         largest = float(self.xp.max(self.xp.abs(a))) if self.size else 0.0
         if largest == 0.0 or not math.isfinite(largest):
@@ -130,7 +130,9 @@ def host(a: Array) -> Small:
 
 def real_array(a: Any, name: str) -> Array:
     """`a` as a floating array, finite everywhere, or an error that names the argument."""
-    if not compat.is_array_api_obj(a):
+    if np.ma.isMaskedArray(a):
+        raise TypeError(f"{name} is a masked array; fill it, or leave the masked entries out.")
+    if isinstance(a, np.ndarray) or not compat.is_array_api_obj(a):
         a = np.asarray(a)
     xp = compat.array_namespace(a)
     if xp.isdtype(a.dtype, "complex floating"):

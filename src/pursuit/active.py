@@ -46,10 +46,24 @@ class ActiveSet:
         key = (block, atom.key(signless))
         i = self._index.get(key)
         if i is not None:
-            return i, self._factor(i, atom) if signless else 1.0
+            factor = self._factor(i, atom) if signless else 1.0
+            self._recognise(i, atom, factor)
+            return i, factor
         flip = signless and atom.coef < 0  # so that weights in a span are plain coefficients
         self._append(atom.scaled(-1.0) if flip else atom, key, block)
         return len(self.atoms) - 1, -1.0 if flip else 1.0
+
+    def _recognise(self, i: int, atom: Atom, factor: float) -> None:
+        """An atom that carries the source of another must be that other."""
+        stored = self.atoms[i]
+        if atom is stored or type(atom) is not Atom or atom.source is None:
+            return
+        square = self.space.dot(stored.dense(self.space), stored.dense(self.space))
+        same = abs(self.space.dot(atom.vector, stored.dense(self.space)) - factor * square) <= 1e-4 * square
+        if not same and 0 < square < float("inf"):
+            raise ValueError(
+                f"two different atoms have the source {atom.source!r}; tell them apart by source or by coef=."
+            )
 
     def _factor(self, i: int, atom: Atom) -> float:
         stored = self.atoms[i]

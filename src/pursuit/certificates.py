@@ -38,7 +38,8 @@ class Certificate:
         self.notice(norm)
         if not self.f.exact:
             return
-        slack = 4.0 * eps * (abs(value) + sum(map(abs, shares)) + sum(abs(a.dot) for a in answers))
+        reach = self.space.norm(active.x) + sum(a.atoms[0].norm(self.space) / (a.delta or 1.0) for a in answers)
+        slack = 4.0 * eps * (abs(value) + norm * reach)  # what the inner products may have lost
         bound = self.domain.lower(value, answers, shares, self.f.mu) - slack
         if self.f.mu > 0:
             bound = max(bound, value - norm * norm / (2.0 * self.f.mu) - slack)

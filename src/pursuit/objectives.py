@@ -110,6 +110,7 @@ class LeastSquares(_Entrywise):
                 raise ValueError(f"weights have shape {shapes}; give one weight per entry, or one number.")
             if not (s > 0 if isinstance(s, float) else everywhere(s > 0)):
                 raise ValueError("weights must be positive; leave out entries of weight zero instead.")
+            s = s if isinstance(s, float) else self.space.xp.astype(s, self.space.dtype)
         self.metric = Diagonal(s)
         self.L = s if isinstance(s, float) else float(self.space.xp.max(s))
         self.mu = s if isinstance(s, float) else float(self.space.xp.min(s))
@@ -146,12 +147,16 @@ class Quadratic(Objective):
 
     def __init__(self, H: Any, c: Any = None) -> None:
         dense = not (sp.issparse(H) or isinstance(H, LinearOperator))
-        self.H = real_array(H, "H") if dense else H
-        if self.H.ndim != 2 or self.H.shape[0] != self.H.shape[1]:
+        self.H: Any = real_array(H, "H") if dense else H
+        if self.H.ndim != 2 or self.H.shape[0] != self.H.shape[1] or self.H.shape[0] == 0:
             raise ValueError(f"H has shape {tuple(self.H.shape)}; give a square matrix.")
+        if sp.issparse(H):
+            real_array(self.H.data, "H")
+            if abs(self.H - self.H.T).max() > 1e-12 * abs(self.H).max():
+                raise ValueError("H is not symmetric; give (H + H.T) / 2, which defines the same function.")
         n = int(self.H.shape[0])
         self.space = Space.of(self.H[:, 0]) if dense else Space.default((n,))
-        self.c = self.space.zeros() if c is None else real_array(c, "c")
+        self.c = self.space.zeros() if c is None else self.space.xp.astype(real_array(c, "c"), self.space.dtype)
         if tuple(self.c.shape) != (n,):
             raise ValueError(f"c has shape {tuple(self.c.shape)}, H has {tuple(self.H.shape)}; give c of length {n}.")
         if dense:
@@ -297,6 +302,8 @@ class Multinomial(Objective):
 
     def __init__(self, y: Any) -> None:
         y = real_array(y, "y")
+        if 0 in y.shape:
+            raise ValueError("y is empty; give at least one observation.")
         if y.ndim == 1:
             labels = np.asarray([int(v) for v in y])
             if not (labels == np.asarray([float(v) for v in y])).all() or labels.min() < 0:

@@ -38,6 +38,14 @@ class Oracle(Protocol):
     ) -> Ask: ...
 
 
+def admitted(space: Space, a: Any) -> Atom:
+    """An oracle's answer as an atom of the space: sets that know no dtype (operators) may answer in another."""
+    atom = as_atom(a)
+    if type(atom) is Atom and atom.vector.dtype != space.dtype and isinstance(atom.vector, np.ndarray) and space.numpy:
+        return Atom(space.put(atom.vector), atom.source, atom.coef)
+    return atom
+
+
 @dataclass(frozen=True)
 class Exact:
     """Asks the set itself: delta = 1.
@@ -59,7 +67,7 @@ class Exact:
         best = _keep(self.gram, part, space, several, f) or (lambda grad, active: part.asked.best(grad, several))
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            atoms = [as_atom(a) for a in best(grad, active)]
+            atoms = [admitted(space, a) for a in best(grad, active)]
             return Answer(atoms, atoms[0].dot(space, grad), 1.0)
 
         return ask

@@ -58,7 +58,7 @@ def path(
     radii: Iterable[float] | None = None,
     atoms: Iterable[int] | None = None,
     update: Update | None = None,
-    stop: Stop | None = None,
+    stop: Stop = Stop(),
     score: Callable[[Result], float] | None = None,
 ) -> Path:
     """Minimise f over conv(r A) for growing radii r, each warm-started from the last; or over lin(A) at each size.
@@ -110,14 +110,14 @@ def _increasing(name: str, values: list[float], least: float) -> list[float]:
     return values
 
 
-def _by_radius(f: Objective, A: Atoms, radii: list[float], update: Update | None, stop: Stop | None) -> list[Result]:
+def _by_radius(f: Objective, A: Atoms, radii: list[float], update: Update | None, stop: Stop) -> list[Result]:
     results: list[Result] = []
     for r in radii:
         results.append(minimize(f, conv(r * A), update, stop=stop, start=results[-1] if results else None))
     return results
 
 
-def _by_size(f: Objective, A: Atoms, sizes: set[int], update: Update | None, stop: Stop | None) -> list[Result]:
+def _by_size(f: Objective, A: Atoms, sizes: set[int], update: Update | None, stop: Stop) -> list[Result]:
     """One greedy run; a result is cut out of it whenever the number of active atoms is asked for."""
     snapshots: list[tuple[State, Any, Any]] = []
 

@@ -69,7 +69,7 @@ class Stop:
     rgap : float, optional
         Certified gap relative to |f(x)|.
     atoms : int, optional
-        Number of active atoms.
+        Number of active atoms. An update that admits several atoms a call may pass it; one atom a call does not.
     iterations : int
     seconds : float, optional
     value : float, optional
@@ -94,7 +94,7 @@ class Stop:
     def reached(self, state: State, seconds: float) -> Status | None:
         """The rule that this state meets."""
         gap_limit = max(self.gap or 0.0, (self.rgap or 0.0) * abs(state.value))
-        if (self.gap is not None or self.rgap is not None) and state.gap <= gap_limit:
+        if (self.gap is not None or self.rgap is not None) and state.gap <= gap_limit and math.isfinite(state.gap):
             return Status.GAP
         if self.value is not None and state.value <= self.value:
             return Status.VALUE
@@ -138,12 +138,6 @@ class Trace:
         dtype = np.int64 if name in ("iteration", "atoms", "oracle_calls") else np.float64
         place = Trace.COLUMNS.index(name)
         return np.array([row[place] for row in self._rows], dtype=dtype)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_rows": self._rows}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._rows = state["_rows"]
 
     def to_pandas(self) -> Any:
         """The trace as a pandas DataFrame (pandas must be installed)."""
@@ -192,7 +186,7 @@ class Dual:
     atoms: list[Atom]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """A sparse combination of atoms, and how good it is.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -18,7 +19,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
-from pursuit.oracles import Exact, Oracle
+from pursuit.oracles import Exact, Oracle, admitted
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.steps import UnboundedError, line_search
 from pursuit.updates import Now, Update, default_update
@@ -39,7 +40,7 @@ def iterate(
     domain: Domain,
     update: Update | None = None,
     *,
-    oracle: Oracle | None = None,
+    oracle: Oracle | None = Exact(),
     refine: Refine | None = None,
     start: Any = None,
 ) -> Iterator[State]:
@@ -54,9 +55,12 @@ def iterate(
     space = _space(f, domain, start)
     update = default_update(f, domain) if update is None else update
     oracle = Exact() if oracle is None else oracle
-    for name, part in (("update", update), ("oracle", oracle)):
-        if isinstance(part, type) or not hasattr(part, "begin"):
-            raise TypeError(f"{name} is {part!r}; give a value such as FullyCorrective() or Exact().")
+    if isinstance(update, type) or not hasattr(update, "descends"):
+        raise TypeError(f"update is {update!r}; give an update such as FullyCorrective() or Plain(ShortStep()).")
+    if isinstance(oracle, type) or not hasattr(oracle, "begin") or hasattr(oracle, "descends"):
+        raise TypeError(f"oracle is {oracle!r}; give an oracle such as Exact() or Lazy().")
+    if refine is not None and not callable(refine):
+        raise TypeError(f"refine is {refine!r}; give a function of (f, domain, active).")
     f = f.begin()
     alone = f if len(domain.parts) == 1 else None
     asks = [oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts]
@@ -68,11 +72,17 @@ def iterate(
 
     for t in count():
         value, grad = f.value_and_grad(active.x)
+        value = float(value)
+        if t == 0 and tuple(grad.shape) != space.shape:
+            raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")
         shares = active.shares(grad)
         answers = [ask(grad, active, gx) for ask, gx in zip(asks, shares, strict=True)]
         calls += sum(answer.calls for answer in answers)
         cached += sum(not answer.calls for answer in answers)
         _check(value, answers, shares, t)
+        if t == 0:
+            for answer in answers:
+                _fits(answer.atoms[0], space)
         certificate.see(value, grad, shares, answers, active)
         stalled = patience.ends(value, certificate.gap, proved=all(answer.delta > 0 for answer in answers))
         yield State(
@@ -91,9 +101,9 @@ def minimize(
     domain: Domain,
     update: Update | None = None,
     *,
-    oracle: Oracle | None = None,
+    oracle: Oracle | None = Exact(),
     refine: Refine | None = None,
-    stop: Stop | None = None,
+    stop: Stop = Stop(),
     start: Any = None,
     callback: Callable[[State], Any] | None = None,
     progress: bool = False,
@@ -135,7 +145,10 @@ def minimize(
     (True, [0, 1, 2])
     """
     began = time.perf_counter()
-    stop = Stop() if stop is None else stop
+    if not isinstance(stop, Stop):
+        raise TypeError(f"stop is {stop!r}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback is {callback!r}; give a function of a State.")
     trace, status, state, first = Trace(), None, None, None
     bar = tqdm(disable=None if progress else True, desc="pursuit", unit=" iterations", leave=False)
     try:
@@ -147,7 +160,7 @@ def minimize(
                 news = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {len(state.active)} atoms"
                 bar.set_postfix_str(news, refresh=False)
                 bar.update()
-            if callback is not None and callback(state) is True:
+            if callback is not None and callback(state):
                 status = Status.CALLBACK
             status = status or stop.reached(state, seconds)
             if status is not None:
@@ -155,7 +168,8 @@ def minimize(
     except UnboundedError:
         if state is None:
             raise
-        status = Status.UNBOUNDED
+        status = Status.UNBOUNDED  # some inner steps may have been made: what is returned belongs together
+        state = replace(state, x=state.active.x, value=f.value(state.active.x))
     finally:
         bar.close()
     assert state is not None
@@ -225,11 +239,11 @@ def _space(f: Objective, domain: Domain, start: Any) -> Space:
         raise TypeError(f"domain is {type(domain).__name__}; give conv(...) or lin(...) of a set of atoms.")
     space = f.space
     for atoms in (part.atoms for part in domain.parts):
-        if space is not None and atoms.space is not None and space.dtype != atoms.space.dtype:
-            raise TypeError(f"f has dtype {space.dtype}, the atoms {atoms.space.dtype}; convert one to the other.")
         if space is not None and atoms.space is not None and space.xp is not atoms.space.xp:
             names = f"{space.xp.__name__} and {atoms.space.xp.__name__}"
             raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
+        if space is not None and atoms.space is not None and space.dtype != atoms.space.dtype:
+            raise TypeError(f"f has dtype {space.dtype}, the atoms {atoms.space.dtype}; convert one to the other.")
         if space is not None and atoms.shape is not None and space.shape != atoms.shape:
             raise ValueError(
                 f"f lives on vectors of shape {space.shape}, the atoms have {atoms.shape}; they must agree."
@@ -259,7 +273,7 @@ def _begin(f: Objective, domain: Domain, space: Space, start: Any, certificate: 
     if math.isnan(value) or not math.isfinite(space.norm(grad)):
         raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
     certificate.notice(space.norm(grad))
-    firsts = [as_atom(domain.parts[b].asked.lmo(grad)) for b in hulls]
+    firsts = [admitted(space, domain.parts[b].asked.lmo(grad)) for b in hulls]
     for first in firsts:
         _fits(first, space)
     active.replace(np.ones(len(hulls)), firsts, hulls)
@@ -270,12 +284,14 @@ def _given(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom],
     """Weights, atoms and blocks of a start: a Result, a pair (weights, atoms), or a bare point."""
     if isinstance(start, Result):
         weights, atoms, blocks = start.weights, start.atoms, start.blocks
-    elif isinstance(start, tuple) and len(start) == 2:
+    elif isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
         weights, atoms, blocks = *_pair(*start), np.zeros(len(start[1]), dtype=np.intp)
     else:
         return *_point(domain, space, start), 0
     for a in atoms:
         _fits(a, space)
+    if len(blocks) and blocks.max() >= len(domain.parts):
+        return *_point(domain, space, start.x), 0  # from a sum with more summands: only the point carries over
     pieces = [
         part.decompose(weights[blocks == b], [a for a, mine in zip(atoms, blocks == b, strict=True) if mine])
         for b, part in enumerate(domain.parts)
@@ -330,7 +346,13 @@ def _refine(refine: Refine, f: Objective, domain: Domain, space: Space, active: 
     proposal = refine(f, domain, active)
     if proposal is None:
         return True
-    weights, atoms = _pair(proposal[0], proposal[1])
+    if not isinstance(proposal, tuple) or len(proposal) not in (2, 3):
+        raise TypeError(
+            f"refine returned {type(proposal).__name__}; return (weights, atoms), or None to change nothing."
+        )
+    weights, atoms = np.asarray(proposal[0], dtype=np.float64), [as_atom(a) for a in proposal[1]]
+    if weights.shape != (len(atoms),) or not np.isfinite(weights).all():
+        return False
     blocks = np.broadcast_to(proposal[2] if len(proposal) > 2 else 0, (len(atoms),))
     for a in atoms:
         _fits(a, space)

@@ -93,26 +93,40 @@ class UpperBound:
         rise = self.space.dot(self.f.value_and_grad(x + h * d)[1], d) - slope
         guess = rise / (h * square) if square > 0 else 1.0
         if 0 < guess < math.inf:
-            return guess
+            return 1.001 * guess  # a quadratic's bound is an equality: do not let rounding decide
         return max(abs(slope) / square, 1e-300) if square > 0 else 1.0
 
-    def minimise(self, x: Array, value: float, propose: Callable[[float], tuple[T, Array, float]]) -> T:
-        """propose(L) minimises the bound and says (result, d, <grad, d>); the first L whose bound holds wins."""
+    def minimise(
+        self, x: Array, value: float, along: tuple[Array, float], propose: Callable[[float], tuple[T, Array, float]]
+    ) -> T:
+        """propose(L) minimises the bound and says (result, d, <grad, d>); the first L whose bound holds wins.
+
+        `along` is a direction of the size of the atoms, and its slope, in which L is guessed at first.
+        """
         if self.fixed:
             assert self.L is not None
             return propose(self.L)[0]
         if self.L is None:
-            _, d, slope = propose(1.0)
-            self.L = self._guess(x, d, slope) / self.rule.shrink
+            self.L = self._guess(x, *along) / self.rule.shrink
         L = self.L * self.rule.shrink
         while True:
             result, d, slope = propose(L)
             new = self.f.value(x + d)
-            slack = 4.0 * self.space.eps * (abs(value) + abs(new))
+            slack = 8.0 * self.space.eps * abs(value)
             if new <= value + slope + 0.5 * L * self.square(d) + slack or not L < 1e250:
                 self.L = L
                 return result
             L *= self.rule.grow
+
+
+def _shortest(bound: UpperBound, move: Move, square: float) -> float:
+    """The step that minimises slope gamma + L/2 square gamma^2 on [0, reach]."""
+
+    def propose(L: float) -> tuple[float, Array, float]:
+        gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
+        return gamma, gamma * move.direction, gamma * move.slope
+
+    return bound.minimise(move.x, move.value, (move.direction, move.slope), propose)
 
 
 # ---------------------------------------------------------------------- the rules
@@ -157,16 +171,7 @@ class ShortStep:
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         bound = UpperBound(f, space, self.L, self.metric)
 
-        def length(move: Move) -> float:
-            square = bound.square(move.direction)
-
-            def propose(L: float) -> tuple[float, Array, float]:
-                gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
-                return gamma, gamma * move.direction, gamma * move.slope
-
-            return bound.minimise(move.x, move.value, propose)
-
-        return length
+        return lambda move: _shortest(bound, move, bound.square(move.direction))
 
 
 @dataclass(frozen=True)
@@ -178,6 +183,8 @@ class DiameterStep:
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
+        if self.diameter is not None and not 0 < self.diameter < math.inf:
+            raise ValueError(f"diameter is {self.diameter}; give a positive bound on it, or None for the set's own.")
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         if not isinstance(domain, Hull):
@@ -187,14 +194,7 @@ class DiameterStep:
             raise ValueError(f"the diameter of {domain.atoms!r} is not known; give DiameterStep(diameter=...).")
         bound, square = UpperBound(f, space, self.L, None), float(diameter) * float(diameter)
 
-        def length(move: Move) -> float:
-            def propose(L: float) -> tuple[float, Array, float]:
-                gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
-                return gamma, gamma * move.direction, gamma * move.slope
-
-            return bound.minimise(move.x, move.value, propose)
-
-        return length
+        return lambda move: _shortest(bound, move, square)
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
     for _ in range(200):
         gamma = min(gamma, horizon)
         point = x + gamma * d
-        grad = f.value_and_grad(point)[1]
-        now = space.dot(grad, d)
+        value, grad = f.value_and_grad(point)
+        now = space.dot(grad, d) if math.isfinite(value) else math.inf  # outside the domain of f is too far
         if abs(now) <= 2.0 * space.eps * space.norm(grad) * size or (now < 0 and gamma == reach):
             return gamma
         if now < 0:

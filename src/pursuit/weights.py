@@ -122,6 +122,8 @@ class WeightProblem:
         self._scale = np.zeros(0)  # square roots of the diagonal of M
         self._passive: list[int] = []
         self._factor = Factor()
+        self.ray: Small | None = None
+        """After a call: a direction without curvature in which the objective falls, if there is one."""
 
     @classmethod
     def of(cls, G: Small, nonneg: Any, block: Any = 0, totals: Any = (np.nan,)) -> WeightProblem:
@@ -250,8 +252,10 @@ class WeightProblem:
         the answer. With a tolerance, weights at zero whose increase promises less than that stay there.
         """
         w = start.copy()
+        self.ray = None
         self._warm(w)
         q = self._centred(q, start)
+        self._seek(q)
         slope = q + self.G @ (w - start)  # kept up to date by the rows of the passive set, which are few
         tried: set[int] = set()  # weights that could not move; they may try again once the objective has fallen
         lowest = 0.0
@@ -285,6 +289,17 @@ class WeightProblem:
                 slope = q + self.G @ (w - start)
         d = w - start
         return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
+
+    def _seek(self, q: Small) -> None:
+        """A free weight that depends on the passive ones, with a slope of its own, makes a ray."""
+        p = np.asarray(self._passive, dtype=np.intp)
+        for i in np.flatnonzero(~self.nonneg):
+            if i not in self._passive and np.isnan(self.totals[self.block[i]]):
+                y = self._factor.solve(self._products(int(i))) * self._scale[i] / self._scale[p]
+                slope = float(q[i] - y @ q[p])
+                if abs(slope) > 1e-6 * (abs(float(q[i])) + float(np.abs(y) @ np.abs(q[p]))):
+                    self.ray = np.zeros(self.k)
+                    self.ray[p], self.ray[i] = y * np.sign(slope), -np.sign(slope)
 
     def _polish(self, slope: Small, w: Small, p: Any) -> None:
         """One step of iterative refinement at the end, unless it would cross a sign."""

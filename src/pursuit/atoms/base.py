@@ -86,8 +86,13 @@ class Atoms:
         """The atoms M a, for a matrix, sparse matrix or LinearOperator M."""
         return Mapped(self, M)
 
+    __array_ufunc__ = None  # so that numpy_number * A is A's business
+
     def __rmul__(self, c: float) -> Atoms:
         return Scaled(self, c)
+
+    def __mul__(self, c: float) -> Atoms:
+        return c * self
 
     def __or__(self, other: Atoms) -> Atoms:
         return Union(self, other)
@@ -247,7 +252,10 @@ class Mapped(Atoms):
 
     def __init__(self, base: Atoms, M: Any) -> None:
         shaped = sp.issparse(M) or isinstance(M, LinearOperator)
-        matrix: Any = aslinearoperator(M) if shaped else real_array(M, "M")
+        given: Any = M
+        if sp.issparse(M):
+            real_array(given.data, "M")
+        matrix: Any = aslinearoperator(given) if shaped else real_array(given, "M")
         self.M = matrix
         if len(self.M.shape) != 2:
             raise ValueError(f"M has shape {tuple(self.M.shape)}; give a matrix (rows, length of an atom).")
@@ -294,4 +302,8 @@ class Mapped(Atoms):
 
 def as_atom(a: Any) -> Atom:
     """An oracle's answer as an Atom; a bare array is an atom without a source."""
-    return a if isinstance(a, Atom) else Atom(a)
+    if isinstance(a, Atom):
+        return a
+    if not hasattr(a, "shape") or not hasattr(a, "dtype"):
+        raise TypeError(f"an oracle answered with {type(a).__name__}; return an Atom, or an array of the shape of g.")
+    return Atom(a)

@@ -9,6 +9,7 @@ serve plain vectors; `SparseAtom` and `SparseFrame` serve basis vectors, sparse 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
@@ -29,7 +30,8 @@ class Atom:
         Where the atom came from: a column number, a path, parameters. Hashable sources make atoms recognisable, so that
         the same atom met twice is one entry of the active set; without one the vector itself is compared.
     coef : float
-        The factor between the named thing and the vector: signs and scales end up here, and in `Result.coef`.
+        The factor between the named thing and the vector: signs and scales end up here, and in `Result.coef`. Two
+        different atoms of one source must differ in it.
     """
 
     __slots__ = ("_vector", "coef", "source")
@@ -93,11 +95,24 @@ class SparseAtom(Atom):
 
     __slots__ = ("positions", "shape", "values")
 
-    def __init__(self, positions: Any, values: Any, shape: tuple[int, ...], source: Any, coef: float = 1.0) -> None:
+    def __init__(
+        self, positions: Any, values: Any, shape: tuple[int, ...], source: Any = None, coef: float = 1.0
+    ) -> None:
         super().__init__(None, source, coef)
         self.positions: Indices = np.asarray(positions, dtype=np.intp)
         self.values: Small = np.asarray(values, dtype=np.float64)
         self.shape = shape
+        if self.positions.shape != self.values.shape or self.positions.ndim != 1:
+            raise ValueError(
+                f"positions and values have shapes {self.positions.shape} and {self.values.shape}; give pairs."
+            )
+        if len(self.positions) and not 0 <= self.positions.min() <= self.positions.max() < math.prod(shape):
+            raise ValueError(
+                f"positions reach from {self.positions.min()} to {self.positions.max()} in an array of {shape}."
+            )
+        if len(self.positions) > 1 and (np.diff(self.positions) <= 0).any():  # sorted, each position once
+            self.positions, owner = np.unique(self.positions, return_inverse=True)
+            self.values = np.asarray(np.bincount(owner, self.values), dtype=np.float64)
 
     @property
     def vector(self) -> Array:
@@ -207,7 +222,8 @@ class SparseFrame:
         return self._sums(self.space.gather(g, self._positions) * self._values)
 
     def _sums(self, products: Small) -> Small:
-        return np.add.reduceat(products, self._starts) if len(self._starts) else np.empty(0)
+        owner = np.repeat(np.arange(len(self._counts)), self._counts)
+        return np.asarray(np.bincount(owner, products, len(self._counts)), dtype=np.float64)
 
     def synthesize(self, w: Small) -> Array:
         return self.space.scatter(self._positions, self._values * np.repeat(w, self._counts))
@@ -215,11 +231,11 @@ class SparseFrame:
     def inner(self, metric: Metric, atom: Atom) -> Small:
         if not (isinstance(atom, SparseAtom) and isinstance(metric, Diagonal)):
             return self.analyze(metric(atom.dense(self.space)))
-        values = self._weigh(metric, atom.positions, atom.values)
-        order = np.argsort(atom.positions, kind="stable")
-        places = atom.positions[order]
+        values, places = self._weigh(metric, atom.positions, atom.values), atom.positions
+        if not len(places):
+            return np.zeros(len(self._counts))
         at = np.minimum(np.searchsorted(places, self._positions), len(places) - 1)
-        hits = np.where(places[at] == self._positions, values[order][at], 0.0)
+        hits = np.where(places[at] == self._positions, values[at], 0.0)
         return self._sums(hits * self._values)
 
     def _weigh(self, metric: Diagonal, positions: Indices, values: Small) -> Small:

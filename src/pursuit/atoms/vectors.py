@@ -53,6 +53,8 @@ class _Listed(Atoms):
         return None
 
     def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        if not all(isinstance(source, int | np.integer) for source in sources):
+            return None
         out = np.zeros(self.n)
         np.add.at(out, np.asarray(sources, dtype=np.intp), values)
         return out
@@ -99,8 +101,11 @@ class Dictionary(_Listed):
         self._operator = isinstance(D, LinearOperator)
         self._sparse = sp.issparse(D)
         if self._sparse:
+            real_array(D.data[:0], "D")  # its dtype
             self.D = sp.csc_array(D).astype(np.float64, copy=False)
-            self.D.sum_duplicates()
+            if not self.D.has_canonical_format:
+                self.D = self.D.copy()  # the caller's arrays are shared
+                self.D.sum_duplicates()
         else:
             self.D = D if self._operator else real_array_shape(D)
         if len(self.D.shape) < 2:
@@ -172,7 +177,7 @@ class Dictionary(_Listed):
 
 def real_array_shape(D: Any) -> Array:
     """D as a floating array; its entries are checked later, together with the norms."""
-    if isinstance(D, np.ndarray) and D.dtype.kind == "f":
+    if type(D) is np.ndarray and D.dtype.kind == "f":
         return D
     return real_array(D, "D")
 

@@ -78,6 +78,8 @@ class Domain:
     def _strong(self, answers: Sequence[Answer], shares: Sequence[float], mu: float) -> float:
         """Hulls of total diameter D and spans, f strongly convex: with P = sum h / width >= |projection of grad on the
         spans|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
+        if sum(part.signless for part in self.parts) > 1:
+            return math.inf  # projections on nearly parallel spans do not add up
         gaps = diameter = spans = 0.0
         for part, answer, gx in zip(self.parts, answers, shares, strict=True):
             if part.compact:
@@ -202,7 +204,7 @@ class Part(Domain):
         """Whether `a` may stand among the atoms: False only where it provably does not."""
         twin = self.asked.rebuild(a)
         if twin is None:
-            return True
+            return self.contains(space, a.dense(space)) is not False
         same = twin.scaled(a.coef / twin.coef).dense(space) - a.dense(space)
         return space.norm(same) <= 1e3 * space.eps * a.norm(space)
 

@@ -59,7 +59,12 @@ class Hull(Part):
 
     def contains(self, space: Space, x: Array) -> bool | None:
         gauge = self.atoms.gauge(x)
-        return None if gauge is None else gauge <= 1.0 + 1e3 * space.eps
+        return None if gauge is None else self._within(gauge, 1e3 * space.eps)
+
+    def _within(self, gauge: float, tolerance: float) -> bool:
+        """Whether a point of this gauge lies in the hull; where 0 is outside, smaller multiples do not."""
+        around = self.atoms.width is not None and self.atoms.width >= 0
+        return gauge <= 1.0 + tolerance and (around or gauge >= 1.0 - tolerance)
 
     def decompose(self, weights: Small, atoms: Sequence[Atom]) -> tuple[Small, list[Atom]]:
         own, scaled = [], np.array(weights, dtype=np.float64)
@@ -82,7 +87,7 @@ class Hull(Part):
             return space.norm(twin.dense(space) - dense) <= tolerance * a.norm(space)
         gauge = self.asked.gauge(dense)
         if gauge is not None:
-            return gauge <= 1.0 + tolerance
+            return self._within(gauge, tolerance)
         support = as_atom(self.asked.lmo(-dense)).dot(space, dense)
         return space.dot(dense, dense) <= support + tolerance * a.norm(space) ** 2
 
@@ -176,12 +181,6 @@ class Span(Part):
             active.weights[i] += factor * gamma
 
         return Direction(z.dense(active.space), answer.dot, math.inf, move)
-
-    def away(self, active: ActiveSet, q: Small, gx: float) -> Direction:
-        raise ValueError(f"{self!r} has no away steps, as its weights are free; use Plain or FullyCorrective.")
-
-    def pairwise(self, active: ActiveSet, answer: Answer, q: Small) -> Direction:
-        return self.away(active, q, 0.0)
 
     def descent(self, gz: float, gx: float) -> float:
         return gz

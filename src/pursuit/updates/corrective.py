@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space
+from pursuit._arrays import Array, Indices, Small, Space
 from pursuit.active import ActiveSet
-from pursuit.atoms.frames import Indices
 from pursuit.domains import Domain
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective
@@ -61,7 +60,7 @@ class _Small:
         active.weights = weights
         self.appetite.digest(active)
         resting = np.flatnonzero(weights == 0)
-        if len(resting) > self.RESTING + 2 * (len(weights) - len(resting)):
+        if self.appetite.several > 1 and len(resting) > self.RESTING + 2 * (len(weights) - len(resting)):
             keep = np.ones(len(weights), dtype=bool)
             keep[resting[np.argsort(correlations[resting], kind="stable")[self.RESTING // 2 :]]] = False
             active.keep(keep)
@@ -103,8 +102,8 @@ class NormCorrective:
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
-        if self.inner is not None and self.inner < 1:
-            raise ValueError(f"inner is {self.inner}; give at least 1 step, or None for the exact minimum.")
+        if self.inner is not None and (not isinstance(self.inner, int) or self.inner < 1):
+            raise ValueError(f"inner is {self.inner!r}; give at least 1 step, or None for the exact minimum.")
         _check_several(self.several)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -115,7 +114,8 @@ class NormCorrective:
             small.enter(now, active)
             correlations = active.analyze(now.grad)
             tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers, now.shares))
-            small.settle(active, self.project(bound, small, active, now.value, correlations, tolerance), correlations)
+            weights = self.project(bound, small, active, now, now.value, correlations, tolerance)
+            small.settle(active, weights, correlations)
 
         return advance
 
@@ -124,6 +124,7 @@ class NormCorrective:
         bound: UpperBound,
         small: _Small,
         active: ActiveSet,
+        now: Now,
         value: float,
         correlations: Small,
         tolerance: float = 0.0,
@@ -140,7 +141,13 @@ class NormCorrective:
                 return w, None, 0.0
             return w, active.synthesize(w - start), float(correlations @ (w - start))
 
-        return bound.minimise(active.x, value, propose)
+        toward = small.domain.parts[0].toward(active, now.answers[0], now.shares[0]) if bound.L is None else None
+        along = (active.x, 0.0) if toward is None else (toward.vector, toward.slope)
+        weights = bound.minimise(active.x, value, along, propose)
+        if problem.ray is not None:  # raises, if f really falls for ever along it
+            slope = float(correlations @ problem.ray)
+            line_search(bound.f, bound.space, active.x, active.synthesize(problem.ray), slope, math.inf)
+        return weights
 
 
 @dataclass(frozen=True)
@@ -200,7 +207,8 @@ class FullyCorrective:
             small.enter(now, active)
             goal, value, correlations = self._goal(domain, now), now.value, active.analyze(now.grad)
             for _ in range(self.LIMIT):
-                small.settle(active, projection.project(bound, small, active, value, correlations), correlations)
+                weights = projection.project(bound, small, active, now, value, correlations)
+                small.settle(active, weights, correlations)
                 value, grad = f.value_and_grad(active.x)
                 correlations = active.analyze(grad)
                 if domain.inner_gap(active, correlations) <= goal:
@@ -245,7 +253,7 @@ class FullyCorrective:
         assert hessian is not None
         G, w, blocks = active.gram(hessian, which), active.weights[which], active.blocks[which]
         ridge = 1e-12 * float(np.trace(G)) / max(len(which), 1)
-        G[np.diag_indices_from(G)] += ridge if ridge > 0 else 1.0
+        G[np.diag_indices_from(G)] += ridge if ridge > 0 else float(np.abs(q).max()) or 1.0
         nonneg = np.array([part.nonneg for part in domain.parts])[blocks]
         small = WeightProblem.of(G, nonneg, blocks, [part.total for part in domain.parts])
         d = np.zeros(len(active.weights))
