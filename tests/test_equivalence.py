@@ -184,25 +184,19 @@ def textbook_frank_wolfe(f, D, gamma, steps=STEPS):
     return out
 
 
-def exact_minimiser(f, x, d):
-    from scipy.optimize import brentq
-
-    def slope(gamma):
-        return f.value_and_grad(x + gamma * d)[1] @ d
-
-    if slope(0.0) >= 0:
-        return 0.0
-    return 1.0 if slope(1.0) <= 0 else brentq(slope, 0.0, 1.0, xtol=1e-15, rtol=1e-15)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("rule", ["open loop", "line search", "diameter", "short", "curvature"])
 def test_frank_wolfe_steps_agree_with_a_textbook_loop(rule, seed):
     D, f = logistic(seed)
+    if rule == "line search":  # where it has a closed form
+        f = ps.LeastSquares(f.y, weights=np.linspace(0.5, 2.0, len(D)))
     diameter = max(np.linalg.norm(D[:, [i]] - D, axis=0).max() for i in range(D.shape[1]))
     gammas = {
         "open loop": (ps.OpenLoop(), lambda t, x, g, d: 2 / (t + 2)),
-        "line search": (ps.LineSearch(), lambda t, x, g, d: exact_minimiser(f, x, d)),
+        "line search": (
+            ps.LineSearch(),
+            lambda t, x, g, d: np.clip(-g @ d / (d @ (np.linspace(0.5, 2, len(d)) * d)), 0, 1),
+        ),
         "diameter": (
             ps.DiameterStep(diameter=diameter),
             lambda t, x, g, d: np.clip(-g @ d / (f.L * diameter**2), 0, 1),
@@ -214,7 +208,6 @@ def test_frank_wolfe_steps_agree_with_a_textbook_loop(rule, seed):
     assert_same(
         iterates(f, ps.conv(ps.Dictionary(D)), ps.Plain(step)),
         textbook_frank_wolfe(f, D, gamma),
-        tolerance=1e-9 if rule == "line search" else 1e-12,  # a line search amplifies rounding of the textbook's brentq
     )
 
 

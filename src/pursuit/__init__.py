@@ -30,6 +30,7 @@ from pursuit.atoms import (
     Simplex,
     SparseAtom,
 )
+from pursuit.checks import check_atoms, check_objective
 from pursuit.citation import citation
 from pursuit.domains import cone, conv, lin
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
@@ -98,6 +99,8 @@ __all__ = [
     "Stochastic",
     "Stop",
     "Trace",
+    "check_atoms",
+    "check_objective",
     "citation",
     "cone",
     "conv",

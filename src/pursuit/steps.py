@@ -247,7 +247,8 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
         point = x + gamma * d
         value, grad = f.value_and_grad(point)
         now = space.dot(grad, d) if math.isfinite(value) else math.inf  # outside the domain of f is too far
-        if abs(now) <= 2.0 * space.eps * space.norm(grad) * size or (now < 0 and gamma == reach):
+        settled = math.isfinite(now) and abs(now) <= 2.0 * space.eps * space.norm(grad) * size
+        if settled or (now < 0 and gamma == reach):
             return gamma
         if now < 0:
             low, at_low = gamma, now
@@ -269,7 +270,9 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
         elif not (low < gamma < high and abs(now) <= 0.5 * before):  # out of the bracket, or too slow
             gamma = 0.5 * (low + high)
         before = abs(now)
-    return gamma if math.isfinite(high) else _bounded(high)
+    if math.isinf(high):
+        return _bounded(high)
+    return gamma if math.isfinite(at_high) else low
 
 
 def _bounded(reach: float) -> float:

@@ -1,0 +1,106 @@
+"""The command `pursuit`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+try:
+    import typer
+except ImportError as missing:
+    raise ImportError("the command line needs typer and rich; install pursuit[cli,plot].") from missing
+
+import pursuit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from pursuit.paper import Row
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(pursuit.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Matching pursuit and Frank-Wolfe as one algorithm: sparse combinations of atoms, with a certificate."""
+
+
+@app.command()
+def paper(
+    out: Annotated[Path, typer.Option(help="Where to write the page, the table and the figures.")] = Path("out/paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer problems: seconds instead of a minute.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random problems.")] = 0,
+) -> None:
+    """Try every theorem of the paper, and write what came out to one HTML page.
+
+    Exits with status 1 if a bound was violated.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from pursuit.paper import CLAIMS, Plan
+    from pursuit.paper.document import write
+    from pursuit.paper.figures import FIGURES, style
+
+    console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
+    columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    rows, sections = [], []
+    with Progress(*columns, console=console, transient=True) as progress, style():
+        task = progress.add_task("", total=len(CLAIMS) + len(FIGURES))
+        for claim in CLAIMS:
+            progress.update(task, description=claim.number)
+            rows.append(claim.row(plan))
+            progress.advance(task)
+        for draw in FIGURES:
+            progress.update(task, description=f"figure: {draw.__name__.replace('_', ' ')}")
+            sections.append(draw(plan))
+            progress.advance(task)
+    seconds = time.perf_counter() - began
+    page = write(out, rows, sections, seconds)
+    console.print(_table(rows))
+    console.print(
+        "\ntried: problems. runs: with an exact oracle + with an adversary.\n"
+        "worst: the measured/promised ratio that is closest to failing.\n"
+        "equal: equality cases reproduced.\n"
+        "corrected: holds as in docs/errata.md; as printed it has counterexamples."
+    )
+    figures = sum(len(section.figures) for section in sections)
+    console.print(f"\nwrote {page} and {figures} figures, {seconds:.0f} s", soft_wrap=True, highlight=False)
+    if not all(row.holds for row in rows):
+        raise typer.Exit(1)
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    """The table for a terminal of 80 columns."""
+    from rich import box
+    from rich.table import Table
+
+    from pursuit.paper.document import worst
+
+    colours = {"holds": "green", "corrected": "yellow", "VIOLATED": "bold red"}
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    for head in ("statement", "about"):
+        table.add_column(head, no_wrap=True)
+    for head in ("tried", "runs", "worst", "equal"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        runs = f"{row.exact}+{row.adversarial}" if row.exact or row.adversarial else ""
+        done, tried = row.equalities
+        verdict = f"[{colours[row.verdict]}]{row.verdict}[/]"
+        counts = str(row.problems), runs, worst(row), f"{done}/{tried}" if tried else ""
+        table.add_row(row.claim.number, row.claim.name, *counts, verdict)
+    return table

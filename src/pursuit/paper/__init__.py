@@ -1,0 +1,58 @@
+"""The executable paper: every theorem, corollary and lemma, tried on problems, under exact and adversarial oracles.
+
+The paper is F. Locatello, R. Khanna, M. Tschannen, M. Jaggi: A Unified Optimization View on Generalized Matching
+Pursuit and Frank-Wolfe, AISTATS 2017; theorems, definitions, corollaries and lemmas share one counter there. Promises
+come from `pursuit.rates` and `pursuit.geometry`, runs from `pursuit.iterate`.
+
+| module | what |
+|---|---|
+| `claims` | cases, claims, rows and their verdicts |
+| `problems` | what is minimised, over which atoms |
+| `sublinear`, `linear` | rates |
+| `sets` | coherence, curvature, strong convexity, lemmas |
+| `bridges` | Frank-Wolfe tends to matching pursuit; affine invariance |
+| `experiment` | the experiment of the appendix |
+| `figures` | the figures (needs matplotlib) |
+"""
+
+from pursuit.paper.bridges import affine_invariance, oracle_qualities, theorem_14
+from pursuit.paper.claims import Case, Claim, Plan, Row
+from pursuit.paper.experiment import appendix, experiment
+from pursuit.paper.linear import corollary_9, theorem_7, theorem_8, theorem_8_sharp, theorem_13
+from pursuit.paper.sets import lemma_15, lemma_16, lemma_17, lemma_18, theorem_10
+from pursuit.paper.sublinear import (
+    corollary_4,
+    equation_rho,
+    theorem_1,
+    theorem_2,
+    theorem_2_sharp,
+    theorem_11,
+    theorem_12,
+)
+
+CLAIMS: tuple[Claim, ...] = (
+    theorem_1,
+    theorem_2,
+    theorem_2_sharp,
+    equation_rho,
+    corollary_4,
+    theorem_7,
+    theorem_8,
+    theorem_8_sharp,
+    corollary_9,
+    theorem_10,
+    theorem_11,
+    theorem_12,
+    theorem_13,
+    affine_invariance,
+    theorem_14,
+    oracle_qualities,
+    lemma_15,
+    lemma_16,
+    lemma_17,
+    lemma_18,
+    appendix,
+)
+"""In the order of the paper."""
+
+__all__ = ["CLAIMS", "Case", "Claim", "Plan", "Row", "experiment"]

@@ -1,0 +1,175 @@
+"""What a statement of the paper is held against: cases, and the row of the table that they add up to."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pursuit._arrays import Small
+
+Relation = Literal["<=", ">=", "=="]
+
+ROUNDING = 1e-9
+"""Relative excess over a promise that rounding explains."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to try: problems per statement, and the seed of all that is random."""
+
+    problems: int = 36
+    seed: int = 0
+
+    def rng(self, *key: int) -> np.random.Generator:
+        """The generator of one problem, the same whatever else is tried."""
+        return np.random.default_rng([self.seed, *key])
+
+
+@dataclass(frozen=True)
+class Case:
+    """Measured numbers beside promised ones, on one problem ("" for an identity between formulas).
+
+    `delta` is the quality of the oracle of the run that was measured (below 1: the adversary; None: no run, or one that
+    another case counts). Numbers up to `floor` are rounding and prove nothing. An equality may be off by `tolerance`
+    times `scale`, by default the largest promise. A case that is `printed` holds the paper's own wording against a
+    counterexample; it is counted, and the verdict does not depend on it.
+    """
+
+    problem: str
+    measured: ArrayLike
+    promised: ArrayLike
+    relation: Relation = "<="
+    delta: float | None = None
+    floor: float = 0.0
+    tolerance: float = ROUNDING
+    scale: float | None = None
+    printed: bool = False
+
+    def ratios(self) -> Small:
+        """measured / promised, where that means something; a NaN does, and fails."""
+        measured, promised = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in self._pair))
+        tells = ~((promised if self.relation == ">=" else measured) <= self.floor)
+        with np.errstate(divide="ignore"):
+            return np.asarray(measured[tells] / promised[tells])
+
+    def error(self) -> float:
+        """The largest difference, relative to the scale."""
+        measured, promised = (np.atleast_1d(np.asarray(v, float)) for v in self._pair)
+        return float(np.abs(measured - promised).max() / (self.scale or np.abs(promised).max()))
+
+    @property
+    def _pair(self) -> tuple[ArrayLike, ArrayLike]:
+        return self.measured, self.promised
+
+    @property
+    def holds(self) -> bool:
+        if self.relation == "==":
+            return self.error() <= self.tolerance
+        ratios = self.ratios()
+        within = ratios <= 1 + self.tolerance if self.relation == "<=" else ratios >= 1 - self.tolerance
+        return bool(within.all())
+
+
+Check = Callable[[Plan], Iterator[Case]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement: its number in the paper, a name, the formula (HTML), and the check, whose docstring says what was
+    tried and which erratum is corrected."""
+
+    number: str
+    name: str
+    formula: str
+    check: Check
+
+    @property
+    def note(self) -> str:
+        return " ".join((inspect.getdoc(self.check) or "").split())
+
+    def row(self, plan: Plan) -> Row:
+        """Runs the check."""
+        began = time.perf_counter()
+        cases = list(self.check(plan))
+        return Row(self, cases, time.perf_counter() - began)
+
+
+def claim(number: str, name: str, formula: str) -> Callable[[Check], Claim]:
+    """Makes a claim of a check."""
+    return lambda check: Claim(number, name, formula, check)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of a claim: every number is computed from its cases."""
+
+    claim: Claim
+    cases: list[Case]
+    seconds: float
+
+    def _of(self, *relations: str) -> list[Case]:
+        return [case for case in self.cases if case.relation in relations and not case.printed]
+
+    @property
+    def problems(self) -> int:
+        return len({case.problem for case in self.cases} - {""})
+
+    @property
+    def exact(self) -> int:
+        """Runs that asked an exact oracle."""
+        return sum(case.delta == 1.0 for case in self.cases)
+
+    @property
+    def adversarial(self) -> int:
+        """Runs that asked the adversary."""
+        return sum(case.delta is not None and case.delta < 1 for case in self.cases)
+
+    @property
+    def sense(self) -> str:
+        """Whether the statement bounds from above or from below ("" for an equality)."""
+        found = {case.relation for case in self._of("<=", ">=")}
+        return found.pop() if len(found) == 1 else ""
+
+    @property
+    def worst(self) -> float:
+        """The measured/promised ratio that comes nearest to a violation, or exceeds it; NaN without inequalities."""
+        ratios = np.concatenate([np.empty(0), *(case.ratios() for case in self._of("<=", ">="))])
+        if not len(ratios):
+            return math.nan
+        return float(ratios.max() if self.sense == "<=" else ratios.min())
+
+    @property
+    def equalities(self) -> tuple[int, int]:
+        """Equality cases reproduced, and tried."""
+        cases = self._of("==")
+        return sum(case.holds for case in cases), len(cases)
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of an equality."""
+        return max((case.error() for case in self._of("==")), default=math.nan)
+
+    @property
+    def printed(self) -> tuple[int, int]:
+        """Counterexamples on which the printed wording fails, and those tried."""
+        cases = [case for case in self.cases if case.printed]
+        return sum(not case.holds for case in cases), len(cases)
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was compared and no comparison failed."""
+        cases = self._of("<=", ">=", "==")
+        return any(len(case.ratios()) for case in cases) and all(case.holds for case in cases)
+
+    @property
+    def verdict(self) -> str:
+        if not self.holds:
+            return "VIOLATED"
+        return "corrected" if self.printed[0] else "holds"

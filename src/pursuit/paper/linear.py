@@ -1,0 +1,166 @@
+"""The linear rates: Theorems 7, 8 and 13 and Corollary 9."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import pursuit as ps
+from pursuit import geometry, rates
+from pursuit._arrays import Small
+from pursuit.paper.claims import Case, Plan, Relation, claim
+from pursuit.paper.problems import (
+    DELTAS,
+    FLOOR,
+    PURSUITS,
+    SEARCH,
+    SHORT,
+    Problem,
+    lopsided,
+    narrowest,
+    quadratic,
+    span,
+    strict,
+    unit,
+    with_worst_atom,
+)
+
+STEPS = 12
+
+
+def step_by_step(p: Problem, eps: Small, factor: float, delta: float) -> Case:
+    """eps_{t+1} against factor eps_t."""
+    return Case(p.name, eps[1:], factor * eps[:-1], delta=delta, floor=FLOOR * eps[0])
+
+
+@claim("Theorem 7", "MP, linear", "ε<sub>t+1</sub> ≤ (1 − δ² μ mDW(A)² / (L radius(A)²)) ε<sub>t</sub>")
+def theorem_7(plan: Plan) -> Iterator[Case]:
+    """Matching pursuit, OMP and both variants of Algorithm 4; sets with and without symmetry (erratum 23). Equality:
+    the first step towards the direction in which the set is narrowest shrinks the error by exactly
+    1 − δ² mDW(A)², exact oracle and adversary alike."""
+    for p in [*(span(plan, i) for i in range(plan.problems)), *(lopsided(plan, i) for i in range(plan.problems // 4))]:
+        shape = {"mdw": geometry.mdw(p.A), "radius": geometry.radius(p.A)}
+        for update in PURSUITS.values():
+            for delta in DELTAS:
+                eps = p.errors(p.states(ps.lin(p.A), update, STEPS, delta))
+                factor = rates.linear(1, mu=p.f.mu, L=p.f.L or 0.0, **shape, eps0=1, delta=delta)
+                yield step_by_step(p, eps, factor, delta)
+    for i in range(plan.problems // 3):
+        rng, r = plan.rng(5, i), 2 + i % 4
+        for delta in DELTAS:
+            B = unit(rng.standard_normal((r, r + 2)))
+            B = B if delta == 1 else with_worst_atom(rng, B, delta)
+            A = ps.Dictionary(B, signed=True)
+            p = Problem(f"narrowest {i}", ps.LeastSquares(narrowest(B)), A, 0.0)
+            eps = p.errors(p.states(ps.lin(A), SEARCH, 1, strict(delta)))
+            shape = {"mdw": geometry.mdw(A), "radius": geometry.radius(A)}
+            promised = rates.linear(1, mu=1, L=1, **shape, eps0=eps[0], delta=delta)
+            yield Case(p.name, eps[1], promised, "==", delta=delta)
+
+
+@claim(
+    "Theorem 13",
+    "affine MP, linear",
+    "ε<sub>t+1</sub> ≤ (1 − δ² μ<sub>f</sub><sup>MP</sup> / C<sub>f</sub><sup>MP</sup>) ε<sub>t</sub>, both of ρA",
+)
+def theorem_13(plan: Plan) -> Iterator[Case]:
+    """Both variants of Algorithm 6. Steps longer than 1 are covered too (erratum 21). Equality: as for Theorem 7, in
+    the norm of the Hessian."""
+    for p in (span(plan, i) for i in range(plan.problems)):
+        rho = geometry.rho(p.A, p.f, p.first).upper
+        mu, C = geometry.strong_convexity(p.f, p.A, rho), geometry.curvature(p.f, p.A, "mp", rho)
+        for update in (ps.Plain(ps.CurvatureStep(C.upper, rho)), ps.FullyCorrective()):
+            for delta in DELTAS:
+                eps = p.errors(p.states(ps.lin(p.A), update, STEPS, delta))
+                yield step_by_step(p, eps, rates.linear_affine(1, mu=mu, C=C, eps0=1, delta=delta), delta)
+    for i in range(plan.problems // 3):
+        rng, r = plan.rng(6, i), 2 + i % 4
+        root = rng.standard_normal((r, r)) + 2 * np.eye(r)
+        for delta in DELTAS:
+            B = unit(rng.standard_normal((r, r + 2)))
+            B = B if delta == 1 else with_worst_atom(rng, B, delta)
+            A, H = ps.Dictionary(np.linalg.solve(root, B), signed=True), root.T @ root
+            target = np.linalg.solve(root, narrowest(B))
+            p = Problem(f"narrowest {i}", ps.Quadratic(H, -H @ target), A, -0.5 * float(target @ H @ target))
+            rho = 1.01 * geometry.gauge(A, target).upper  # the minimiser lies inside rho conv(A)
+            mu, C = geometry.strong_convexity(p.f, A, rho), geometry.curvature(p.f, A, "mp", rho)
+            eps = p.errors(p.states(ps.lin(A), ps.Plain(ps.CurvatureStep(C.upper, rho)), 1, strict(delta)))
+            yield Case(p.name, eps[1], rates.linear_affine(1, mu=mu, C=C, eps0=eps[0], delta=delta), "==", delta=delta)
+
+
+def _lower(bound: Callable[..., Any], p: Problem, relation: Relation = ">=") -> Iterator[Case]:
+    """A lower bound on each step of Algorithm 4, variant 0, against what the step did."""
+    states = p.states(ps.lin(p.A), SHORT, 6)
+    eps = p.errors(states)
+    kept = [
+        bound(
+            e,
+            width=geometry.directional_width(p.A, -now.grad).upper,
+            norm=np.linalg.norm(now.atom.vector),
+            L=p.f.L,
+            mu=p.f.mu,
+        )
+        for e, now in zip(eps, states, strict=True)
+        if e > FLOOR * eps[0]
+    ]
+    after = eps[1 : len(kept) + 1]
+    yield Case(p.name, after, kept[: len(after)], relation, delta=1.0, floor=FLOOR * eps[0])
+
+
+def _theorem_8(bound: Callable[..., Any], plan: Plan) -> Iterator[Case]:
+    for p in (span(plan, i) for i in range(plan.problems)):
+        yield from _lower(bound, p, "==" if isinstance(p.f, ps.LeastSquares) else ">=")
+    for i in range(plan.problems):
+        rng, n = plan.rng(7, i), 2 + i % 4
+        y = rng.standard_normal(n)
+        f, optimum = quadratic(rng, n, y, condition=1.0 + 0.5 * rng.random())
+        A = ps.Dictionary(unit(rng.standard_normal((n, n))), signed=True)  # few atoms: narrow, so the bound says much
+        yield from _lower(bound, Problem(f"narrow {i}", f, A, optimum, None, y))
+
+
+@claim(
+    "Theorem 8",
+    "lower bound",
+    "ε<sub>t+1</sub> ≥ (1 − W<sub>A</sub>(−g<sub>t</sub>)² / ‖z<sub>t</sub>‖² · (2L − μ)/μ) ε<sub>t</sub>",
+)
+def theorem_8(plan: Plan) -> Iterator[Case]:
+    """Variant 0 of Algorithm 4, exact oracle. Equality: least squares. Erratum 16: the gradient at x* has to vanish in
+    the whole space; x* in lin(A), as printed, is not enough."""
+    yield from _theorem_8(rates.lower_bound, plan)
+    p = Problem("a line", ps.LeastSquares([1.0, 10.0]), ps.Dictionary(np.eye(2)[:, :1], signed=True), 50.0)
+    now, after = p.states(ps.lin(p.A), SHORT, 1)
+    width = float(-now.grad @ now.atom.vector) / np.linalg.norm(now.grad)  # of the gradient, which leaves lin(A)
+    bound = rates.lower_bound(now.value - p.optimum, width=width, norm=1.0, L=1, mu=1)
+    yield Case(p.name, after.value - p.optimum, bound, ">=", delta=1.0, printed=True)
+
+
+@claim(
+    "Theorem 8 sharp",
+    "lower bound",
+    "ε<sub>t+1</sub> ≥ (1 − W<sub>A</sub>(−g<sub>t</sub>)² / ‖z<sub>t</sub>‖² · (2L − μ)/L) ε<sub>t</sub>",
+)
+def theorem_8_sharp(plan: Plan) -> Iterator[Case]:
+    """L in place of μ (erratum 17), so never smaller than Theorem 8. Equality: least squares."""
+    yield from _theorem_8(rates.lower_bound_sharp, plan)
+
+
+@claim("Corollary 9", "MP, signed basis", "ε<sub>t+1</sub> ≤ (1 − 1/(d − t)) ε<sub>t</sub>")
+def corollary_9(plan: Plan) -> Iterator[Case]:
+    """Erratum 1: printed with ≥, which fails unless all residuals have one size. Equalities: the exact error, half the
+    sum of the d − t smallest squared residuals; and the factor itself where residuals have one size."""
+    for i in range(plan.problems):
+        rng, d = plan.rng(8, i), 2 + i % 7
+        x0, y = rng.standard_normal((2, d))
+        level = [geometry.mdw(ps.SignedBasis(d - t)) for t in range(d)]  # of the coordinates that are left
+        factor = np.array([rates.linear(1, mu=1, L=1, mdw=width, radius=1, eps0=1) for width in level])
+        tries: list[tuple[Small, Relation]] = [(y - x0, "<="), (np.sign(y), "==")]
+        for residual, relation in tries:
+            p = Problem(f"{relation} {i}", ps.LeastSquares(x0 + residual), ps.SignedBasis(d), 0.0, x0)
+            eps = p.errors(p.states(ps.lin(p.A), SEARCH, d, 1.0))
+            exact = rates.signed_basis(np.arange(d + 1), residual=residual)
+            yield Case(p.name, eps, exact, "==", delta=1.0)
+            yield Case(p.name, eps[1:], factor * eps[:-1], relation, floor=FLOOR * eps[0])
+            if relation == "<=":
+                yield Case(p.name, eps[1:], factor * eps[:-1], ">=", floor=FLOOR * eps[0], printed=True)

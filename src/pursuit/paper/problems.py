@@ -1,0 +1,167 @@
+"""The problems that the theorems are tried on: small sets of atoms, objectives whose constants are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+import pursuit as ps
+from pursuit._arrays import Small, Space
+from pursuit.atoms import Atoms
+from pursuit.domains import Domain
+from pursuit.geometry import polytope
+from pursuit.metrics import Diagonal
+from pursuit.objectives import Objective
+from pursuit.paper.claims import Plan
+
+DELTAS = (1.0, 0.6, 0.25)
+"""Oracle qualities: exact, and two adversaries."""
+
+FLOOR = 1e-7
+"""Errors below this fraction of the first one are left out: f(x) - f* is then rounding."""
+
+SHORT = ps.Plain(ps.ShortStep())  # Algorithm 2 variant 3, Algorithms 3 and 4 variant 0
+SEARCH = ps.Plain(ps.LineSearch())  # Algorithm 2 variant 1; Algorithm 1
+PURSUITS = {
+    "matching pursuit": SEARCH,
+    "Alg. 4 v0": SHORT,
+    "Alg. 4 v1": ps.NormCorrective(),
+    "OMP": ps.FullyCorrective(),
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """f over a domain of A, its minimum there, and where to start."""
+
+    name: str
+    f: Objective
+    A: Atoms
+    optimum: float
+    start: Any = None
+    minimiser: Small = field(default_factory=lambda: np.empty(0))  # known over spans
+
+    @property
+    def first(self) -> Small:
+        """x_0 over a span."""
+        return np.zeros(len(self.minimiser)) if self.start is None else np.asarray(self.start)
+
+    def states(self, domain: Domain, update: Any, steps: int, delta: float = 1.0) -> list[ps.State]:
+        """The states x_0, ..., x_steps; for delta < 1 under the adversary."""
+        oracle = ps.Approximate(delta, worst=True) if delta < 1 else ps.Exact()
+        return list(islice(ps.iterate(self.f, domain, update, oracle=oracle, start=self.start), steps + 1))
+
+    def errors(self, states: list[ps.State]) -> Small:
+        """eps_t = f(x_t) - f*."""
+        return np.array([s.value for s in states]) - self.optimum
+
+
+class OneSided(ps.Dictionary):
+    """Atoms without their negatives, also over their span: Algorithm 4 as it stands, on a set without symmetry."""
+
+    def symmetrised(self) -> Atoms:
+        return self
+
+
+def unit(D: Small) -> Small:
+    """The columns divided by their norms."""
+    return np.asarray(D / np.linalg.norm(D, axis=0))
+
+
+def quadratic(rng: np.random.Generator, n: int, minimiser: Small, condition: float = 8.0) -> tuple[Objective, float]:
+    """A quadratic with this minimiser, and its minimum."""
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    H = (Q * np.geomspace(1.0, condition, n)) @ Q.T
+    H = (H + H.T) / 2
+    return ps.Quadratic(H, -H @ minimiser), -0.5 * float(minimiser @ H @ minimiser)
+
+
+class LogCosh(ps.Objective):
+    """sum log cosh(x - y) + mu/2 ||x - y||^2: no quadratic, smooth with 1 + mu, strongly convex with mu, minimum 0."""
+
+    def __init__(self, y: Small, mu: float = 0.2) -> None:
+        self.y, self.L, self.mu, self.space = y, 1 + mu, mu, Space.of(y)
+
+    def value_and_grad(self, x: Small) -> tuple[float, Small]:
+        r = x - self.y
+        size = np.abs(r)
+        value = (size + np.log1p(np.exp(-2 * size)) - np.log(2)).sum() + self.mu / 2 * (r @ r)
+        return float(value), np.tanh(r) + self.mu * r
+
+    def hessian(self, x: Small) -> Diagonal:
+        return Diagonal(self.L - np.tanh(x - self.y) ** 2)
+
+
+def objective(rng: np.random.Generator, kind: int, target: Small) -> tuple[Objective, float]:
+    """An objective with minimiser `target` in the whole space, and its minimum."""
+    if kind == 0:
+        return ps.LeastSquares(target, weights=float(rng.uniform(0.3, 3.0))), 0.0
+    return quadratic(rng, len(target), target) if kind == 1 else (LogCosh(target), 0.0)
+
+
+def hull(plan: Plan, i: int) -> Problem:
+    """A problem over a hull: six kinds of sets, three kinds of objectives, minimisers inside and outside. It starts
+    at the atom that points most along the gradient."""
+    rng, n = plan.rng(1, i), 2 + (i + i // 6) % 3
+    lengths = rng.uniform(0.5, 2.0, n + 3)
+    A = (
+        1.5 * ps.SignedBasis(n),
+        ps.Simplex(n + 1),
+        ps.Dictionary(unit(rng.standard_normal((n, n + 3))) * lengths, signed=True),
+        ps.Dictionary(rng.standard_normal((n, 2 * n + 2))),
+        ps.Box(-rng.uniform(0.2, 1.0, n), rng.uniform(0.2, 1.0, n)),
+        ps.Ball(n, 2),
+    )[i % 6]
+    dimension = n + 1 if i % 6 == 1 else n
+    target = rng.standard_normal(dimension) * (0.3 if i % 4 == 0 else 1.2)
+    f, _ = objective(rng, i // 6 % 3, target)
+    best = ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=1e-11, rgap=None, iterations=400))
+    first = A.lmo(-f.value_and_grad(np.zeros(dimension))[1])
+    return Problem(f"{type(A).__name__} {i}", f, A, best.lower, ([1.0], [first]))
+
+
+def span(plan: Plan, i: int) -> Problem:
+    """A problem over the span of a symmetric set that spans the space, from 0 or from elsewhere."""
+    rng, n = plan.rng(2, i), 2 + (i + i // 3) % 3
+    A = (
+        ps.SignedBasis(n),
+        ps.Dictionary(unit(rng.standard_normal((n, n + 2))), signed=True),
+        ps.Dictionary(unit(rng.standard_normal((n, n + 3))) * rng.uniform(0.5, 2.0, n + 3), signed=True),
+    )[i // 3 % 3]
+    target = rng.standard_normal(n)
+    f, optimum = objective(rng, i % 3, target)
+    return Problem(f"span {i}", f, A, optimum, rng.standard_normal(n) if i % 2 else None, target)
+
+
+def lopsided(plan: Plan, i: int) -> Problem:
+    """A problem over the span of a set without symmetry whose hull has 0 inside."""
+    rng, n = plan.rng(3, i), 2 + i % 2
+    while True:
+        D = rng.standard_normal((n, 2 * n + 2))
+        if polytope.mdw(D.T, False).lower > 0.05:
+            break
+    target = rng.standard_normal(n)
+    f, optimum = objective(rng, i % 3, target)
+    return Problem(f"no symmetry {i}", f, OneSided(D), optimum, None, target)
+
+
+def narrowest(D: Small) -> Small:
+    """The unit direction in which the atoms +-D are narrowest."""
+    return polytope.mdw(D.T, True).direction
+
+
+def with_worst_atom(rng: np.random.Generator, D: Small, delta: float) -> Small:
+    """D and a unit atom that an adversary of quality delta may name at the narrowest direction; the width stays."""
+    width = polytope.mdw(D.T, True)
+    d, side = width.direction, rng.standard_normal(len(D))
+    side -= (side @ d) * d
+    along = delta * width.upper
+    return np.column_stack([D, along * d + np.sqrt(1 - along**2) * side / np.linalg.norm(side)])
+
+
+def strict(delta: float) -> float:
+    """A quality that still allows an answer of quality delta after rounding."""
+    return delta if delta == 1 else delta * (1 - 1e-10)

@@ -1,0 +1,327 @@
+"""The executable paper: every statement holds, verdicts are computed, the experiment, the page and the command."""
+
+import csv
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import pursuit as ps
+from pursuit import geometry, rates
+from pursuit.cli import app
+from pursuit.paper import CLAIMS, Case, Claim, Plan, Row, bridges, experiment, sublinear
+from pursuit.paper.document import document, worst
+from pursuit.paper.figures import FIGURES
+from pursuit.report import Cell, Figure, Section, Table, page
+
+PLAN = Plan(problems=12, seed=7)
+NUMBERED = (
+    [f"Theorem {n}" for n in (1, 2, 7, 8, 10, 11, 12, 13, 14)]
+    + [f"Corollary {n}" for n in (4, 9)]
+    + [f"Lemma {n}" for n in (15, 16, 17, 18)]
+)
+
+
+def by_number(number):
+    return next(claim for claim in CLAIMS if claim.number == number)
+
+
+# ---------------------------------------------------------------------- the statements
+
+
+def test_every_theorem_corollary_and_lemma_has_a_row():
+    numbers = [claim.number for claim in CLAIMS]
+    assert set(NUMBERED) <= set(numbers)
+    assert len(set(numbers)) == len(numbers)
+    assert all(claim.note.endswith(".") and claim.formula for claim in CLAIMS)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.number)
+def test_statement_holds(claim):
+    row = claim.row(PLAN)
+    assert row.holds, [case for case in row.cases if not case.holds and not case.printed][:1]
+    assert row.verdict in {"holds", "corrected"}
+    done, tried = row.equalities
+    assert done == tried > 0
+    if row.sense:
+        assert row.worst <= 1 + 1e-9 if row.sense == "<=" else row.worst >= 1 - 1e-9
+
+
+@pytest.mark.parametrize("number", ["Theorem 1", "Theorem 2", "Corollary 4", "Theorem 7", "Theorem 11", "Theorem 13"])
+def test_rates_are_tried_under_exact_and_adversarial_oracles(number):
+    row = by_number(number).row(Plan(problems=4))
+    assert row.exact > 0
+    assert row.adversarial >= row.exact
+
+
+@pytest.mark.parametrize("number", ["Theorem 1", "Corollary 4", "Theorem 8", "Corollary 9", "Lemma 15", "Lemma 17"])
+def test_printed_wording_has_counterexamples(number):
+    row = by_number(number).row(Plan(problems=4))
+    assert row.printed[0] == row.printed[1] > 0
+    assert row.verdict == "corrected"
+
+
+# ---------------------------------------------------------------------- verdicts are computed
+
+
+MUTATIONS = [
+    ("Theorem 1", "frank_wolfe", lambda bound: lambda t, **k: bound(t, **k) / 2),
+    ("Theorem 1", "frank_wolfe", lambda bound: lambda t, **k: bound(t, **{**k, "eps0": k["eps0"] / 2})),
+    ("Theorem 2", "matching_pursuit", lambda bound: lambda t, **k: bound(t, **{**k, "rho": 2 * k["rho"]})),
+    ("Theorem 2 sharp", "matching_pursuit_sharp", lambda bound: lambda t, **k: bound(t, **{**k, "L": k["L"] / 4})),
+    ("Corollary 4", "least_squares_sharp", lambda bound: lambda t, **k: bound(t, **{**k, "L": 1.0})),
+    ("Corollary 4", "least_squares", lambda bound: lambda t, **k: bound(t, **{**k, "diameter": 1.9})),
+    ("Theorem 7", "linear", lambda bound: lambda t, **k: bound(t, **{**k, "delta": k.get("delta", 1.0) ** 0.5})),
+    ("Theorem 8", "lower_bound", lambda bound: lambda e, **k: bound(e, **{**k, "width": k["width"] / 2})),
+    ("Corollary 9", "signed_basis", lambda bound: lambda t, **k: 2 * bound(t, **k)),
+    ("Theorem 10", "mdw_from_coherence", lambda bound: lambda **k: 1.01 * bound(**k)),
+    ("Theorem 11", "frank_wolfe_affine", lambda bound: lambda t, **k: bound(t, **{**k, "delta": 1.0})),
+    ("Theorem 12", "matching_pursuit_affine", lambda bound: lambda t, **k: bound(t, **k) / 4),
+    ("Theorem 13", "linear_affine", lambda bound: lambda t, **k: bound(t, **{**k, "delta": k["delta"] ** 0.5})),
+    ("Theorem 14", "frank_wolfe_limit", lambda bound: lambda **k: bound(**{**k, "L": 2 * k["L"]})),
+    ("Section 7", "delta_fw", lambda bound: lambda delta, alpha, rho: delta),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "name", "mutate"), MUTATIONS, ids=[f"{m[0]} {i}" for i, m in enumerate(MUTATIONS)])
+def test_wrong_promise_is_a_violation(number, name, mutate, monkeypatch):
+    monkeypatch.setattr(rates, name, mutate(getattr(rates, name)))
+    assert by_number(number).row(Plan(problems=12)).verdict == "VIOLATED"
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [("Theorem 7", "mdw"), ("Theorem 8", "directional_width"), ("Lemma 17", "coherence"), ("Equation of ρ", "rho")],
+)
+def test_wrong_geometry_is_a_violation(number, name, monkeypatch):
+    true = getattr(geometry, name)
+    monkeypatch.setattr(geometry, name, lambda *a, **k: true(*a, **k).scaled(0.9))
+    assert by_number(number).row(Plan(problems=4)).verdict == "VIOLATED"
+
+
+def row_of(*cases):
+    return Row(Claim("Theorem 0", "a test", "", lambda plan: iter(())), list(cases), 0.0)
+
+
+def test_case_is_judged_by_its_relation():
+    assert Case("", [1.0, 2.0], [1.0, 3.0]).holds
+    assert not Case("", [1.0, 3.1], [1.0, 3.0]).holds
+    assert not Case("", [1.0, 2.0], [1.0, 3.0], ">=").holds
+    assert Case("", 1.0, 1.0 + 1e-12, "==").holds
+    assert not Case("", 1.0, 1.01, "==").holds
+
+
+def test_rounding_below_the_floor_is_no_violation_but_anything_above_is():
+    assert Case("", [1e-20, 0.5], [1e-30, 1.0], floor=1e-15).holds
+    assert not Case("", [1e-10, 0.5], [0.0, 1.0], floor=1e-15).holds
+
+
+def test_nan_is_never_a_success():
+    assert not Case("", [np.nan], [1.0], floor=1.0).holds
+    assert not Case("", [1.0], [np.nan]).holds
+    assert not Case("", [np.nan], [1.0], ">=").holds
+    assert not Case("", [np.nan], [1.0], "==").holds
+
+
+def test_row_without_a_single_comparison_is_no_success():
+    assert row_of().verdict == "VIOLATED"
+    assert row_of(Case("", 0.0, 1.0, floor=0.0)).verdict == "VIOLATED"
+    assert row_of(Case("", 2.0, 1.0, printed=True)).verdict == "VIOLATED"
+
+
+def test_row_counts_problems_runs_and_equalities():
+    row = row_of(
+        Case("a", 0.5, 1.0, delta=1.0),
+        Case("a", 0.75, 1.0, delta=0.5),
+        Case("b", 1.0, 1.0, "=="),
+        Case("", 1.0, 2.0, "=="),
+        Case("c", 2.0, 1.0, printed=True),
+    )
+    assert (row.problems, row.exact, row.adversarial, row.worst) == (3, 1, 1, 0.75)
+    assert (row.equalities, row.printed, row.error) == ((1, 2), (1, 1), 0.5)
+    assert (row.verdict, worst(row)) == ("VIOLATED", "0.750 ≤ 1")
+    assert worst(row_of(Case("a", 2.0, 1.0))) == "2.000 > 1"
+    assert worst(row_of(Case("a", 0.5, 1.0, ">="))) == "0.500 < 1"
+
+
+# ---------------------------------------------------------------------- the experiment of the appendix
+
+
+def test_experiment_widths_steps_and_ratios():
+    angles = list(experiment(Plan(seed=3), angles=12, starts=20, steps=6))
+    assert len(angles) == 12
+    assert angles[-1].theta == pytest.approx(np.pi / 2)
+    for a in angles:
+        assert a.width == pytest.approx(np.sin(a.theta / 2), rel=1e-12)
+        assert a.factor == pytest.approx(np.cos(a.theta / 2) ** 2, rel=1e-12)
+        assert a.eps[:, 2:] == pytest.approx(np.cos(a.theta) ** 2 * a.eps[:, 1:-1], abs=1e-12)
+        assert a.Q.shape == (20,)
+        assert (a.Q >= 1).all()
+        promised, kept = np.cos(a.theta / 2) ** 2, a.eps[:, 1] / a.eps[:, 0]
+        assert pytest.approx(promised / kept, rel=1e-12) == a.Q
+
+
+def test_experiment_starts_in_the_hull():
+    for a in experiment(Plan(), angles=3, starts=5):
+        D = np.array([[1.0, np.cos(a.theta)], [0.0, np.sin(a.theta)]])
+        farthest = max(np.sum((z - [-1.0, 1.0]) ** 2) for z in (*D.T, *-D.T))
+        assert (a.eps[:, 0] <= farthest).all()
+
+
+# ---------------------------------------------------------------------- affine invariance, 1/alpha
+
+
+def test_algorithms_5_and_6_are_the_same_in_50_coordinate_systems():
+    cases = list(bridges.affine_invariance.check(Plan(seed=11)))
+    assert len({case.problem for case in cases}) == 50
+    assert len(cases) == 150
+    assert max(case.tolerance for case in cases) == pytest.approx(1e3 * 1e6 * np.finfo(float).eps)
+    assert all(case.holds for case in cases)
+    assert all(len(case.measured) > 1 for case in cases)
+
+
+def test_euclidean_steps_are_not_invariant():
+    M, y = np.diag([1.0, 0.01]), np.array([1.0, 2.0])
+    H, D = M.T @ M, np.eye(2)
+
+    def second(f, B):
+        states = ps.iterate(f, ps.lin(ps.Dictionary(B)), ps.Plain(ps.ShortStep()))
+        next(states)
+        return next(states).value
+
+    here = second(ps.LeastSquares(y), D) - 0.5 * y @ y
+    there = second(ps.Quadratic(H, -M.T @ y), np.linalg.solve(M, D))
+    assert abs(here - there) > 0.1  # which is why Algorithms 5 and 6 exist
+
+
+def test_distance_of_the_two_steps_falls_as_one_over_alpha():
+    m = bridges.Meeting(Plan(seed=5), 0)
+    far, near = m.distance(1e2), m.distance(1e3)
+    assert far / near == pytest.approx(10, rel=0.1)
+    assert 1e3 * near == pytest.approx(m.limit, rel=0.1)
+
+
+def test_pursuits_are_run_once_for_all_statements_about_them():
+    assert sublinear.pursuits(Plan(2, 5)) is sublinear.pursuits(Plan(2, 5))
+
+
+# ---------------------------------------------------------------------- the page
+
+
+class Links(HTMLParser):
+    """Everything that a page refers to, and what it shows."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.images, self.links, self.tags = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append(tag)
+        if tag == "img":
+            self.images.append(attrs)
+        self.links += [attrs[k] for k in ("href", "src", "srcset", "action", "data") if k in attrs]
+
+
+def assert_self_contained(text):
+    parsed = Links(text)
+    assert parsed.links
+    assert all(link.startswith("data:image/png;base64,") for link in parsed.links)
+    assert all(image.get("alt") for image in parsed.images)
+    assert not {"script", "link", "iframe", "object", "embed"} & set(parsed.tags)
+    assert not re.search(r"https?:|@import|url\(", text)
+    assert 'name="viewport"' in text
+    assert "@media print" in text
+    return parsed
+
+
+def test_page_escapes_embeds_and_labels():
+    figure = Figure("a-figure", "caption", b"png")
+    table = Table(["name", "size"], [[Cell("x"), Cell("1", "number")]])
+    text = page("a < b", "lead", [Section("h & h", ["text"], table, [figure])], "end")
+    assert "<h1>a &lt; b</h1>" in text
+    assert "<h2>h &amp; h</h2>" in text
+    assert 'data-label="size">1</td>' in text
+    assert_self_contained(text)
+
+
+def test_document_names_what_is_violated():
+    rows = [row_of(Case("a", 2.0, 1.0)), row_of(Case("a", 0.5, 1.0))]
+    text = document(rows, [], 1.0)
+    assert "Violated: Theorem 0." in text
+    assert '<span class="bad">VIOLATED</span>' in text
+    assert "Every bound held" in document(rows[1:], [], 1.0)
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def test_command_writes_table_figures_and_page(tmp_path):
+    result = CliRunner().invoke(app, ["paper", "--quick", "--out", str(tmp_path / "deep" / "out")])
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "deep" / "out"
+    images = sorted(path.name for path in out.glob("*.png"))
+    assert len(images) == 11
+    assert all((out / name).read_bytes().startswith(b"\x89PNG") for name in images)
+    with (out / "table.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["statement"] for row in rows] == [claim.number for claim in CLAIMS]
+    assert {row["verdict"] for row in rows} == {"holds", "corrected"}
+    text = (out / "index.html").read_text(encoding="utf-8")
+    parsed = assert_self_contained(text)
+    assert len(parsed.images) == len(images)
+    assert all(f"<b>{claim.number}</b>" in text for claim in CLAIMS)
+    assert "Dirichlet(1, 1, 1, 1)" in text
+    assert "cos²(θ/2) · ε" in text
+    assert "2.5” is not claimed" in text
+    lines = [line for line in result.output.splitlines() if not line.startswith("wrote ")]
+    assert max(map(len, lines)) <= 80
+    for claim in CLAIMS:
+        line = next(line for line in lines if line.startswith(claim.number + " "))
+        assert line.rstrip().endswith(("holds", "corrected"))
+        assert "…" not in line
+
+
+def test_command_fails_when_a_bound_is_violated(tmp_path, monkeypatch):
+    broken = Claim("Theorem 0", "a test", "", lambda plan: iter([Case("a", 2.0, 1.0)]))
+    monkeypatch.setattr("pursuit.paper.CLAIMS", (broken,))
+    monkeypatch.setattr("pursuit.paper.figures.FIGURES", ())
+    result = CliRunner().invoke(app, ["paper", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "VIOLATED" in result.output
+    assert "Violated: Theorem 0." in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_command_line_has_help_and_a_version():
+    runner = CliRunner()
+    assert runner.invoke(app, ["--version"]).output.strip() == ps.__version__
+    shown = runner.invoke(app, ["--help"]).output
+    assert "paper" in shown
+    assert "Matching pursuit and Frank-Wolfe as one algorithm" in shown
+
+
+def test_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "pursuit", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ps.__version__
+
+
+def test_importing_pursuit_needs_neither_matplotlib_nor_typer_nor_rich():
+    code = "import sys, pursuit; print({'matplotlib', 'typer', 'rich', 'pursuit.paper'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_figures_leave_the_global_state_of_matplotlib_alone():
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    before = SimpleNamespace(size=mpl.rcParams["font.size"], figures=plt.get_fignums())
+    FIGURES[-1](Plan(problems=3))
+    assert mpl.rcParams["font.size"] == before.size
+    assert plt.get_fignums() == before.figures

@@ -1,0 +1,319 @@
+"""Traps: inputs that look harmless and once gave a wrong answer, a broken promise or a bare traceback."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+
+import pursuit as ps
+
+# ------------------------------------------------------------------ domains are not left
+
+
+@pytest.mark.parametrize("A", [ps.Simplex(2), ps.Hypersimplex(4, 2), 3 * ps.Simplex(2)], ids=repr)
+def test_a_hull_without_the_origin_does_not_contain_smaller_multiples(A):
+    small = 0.1 * A.lmo(np.ones(A.shape)).vector
+    with pytest.raises(ValueError, match="start lies outside"):
+        ps.minimize(ps.LeastSquares(small), ps.conv(A), start=small)
+    refine = lambda *_: ([1.0], [ps.Atom(small)])  # noqa: E731
+    r = ps.minimize(ps.LeastSquares(small), ps.conv(A), refine=refine, stop=ps.Stop(iterations=3, rgap=None, gap=None))
+    assert r.refused == r.iterations
+
+
+def test_a_result_on_a_simplex_does_not_start_a_larger_one():
+    r = ps.minimize(ps.LeastSquares([0.5, 0.5]), ps.conv(ps.Simplex(2)))
+    with pytest.raises(ValueError, match="start lies outside"):
+        ps.minimize(ps.LeastSquares([0.5, 0.5]), ps.conv(2 * ps.Simplex(2)), start=r)
+
+
+@pytest.mark.parametrize(
+    ("domain", "atom"),
+    [(ps.lin(ps.Dictionary(np.array([[1.0], [0.0]]))), [1.0, 1.0]), (ps.cone(ps.Simplex(2)), [-1.0, 1.0])],
+)
+def test_atoms_without_a_source_do_not_smuggle_points_into_a_span_or_cone(domain, atom):
+    f = ps.LeastSquares(np.array(atom))
+    with pytest.raises(ValueError, match="not an atom of the set"):
+        ps.minimize(f, domain, start=([1.0], [np.array(atom)]))
+    refine = lambda *_: ([1.0], [np.array(atom)])  # noqa: E731
+    assert ps.minimize(f, domain, refine=refine, stop=ps.Stop(iterations=2, rgap=None)).refused > 0
+
+
+def test_a_result_of_a_sum_does_not_lose_a_summand_on_the_way():
+    domain = ps.conv(ps.SignedBasis(3)) + ps.lin(ps.Dictionary(np.ones((3, 1))), rho=50)
+    r = ps.minimize(ps.LeastSquares([5.0, 5.1, 4.1]), domain)
+    with pytest.raises(ValueError, match="start lies outside"):
+        ps.minimize(ps.LeastSquares([5.0, 5.1, 4.1]), ps.conv(ps.SignedBasis(3)), start=r)
+
+
+def test_a_refinement_with_broken_weights_is_refused_not_raised(rng):
+    A = ps.SignedBasis(3)
+    for weights in ([np.nan], [0.5, 0.5]):
+        refine = lambda f, d, active, w=weights: (w, [A.atom(0)])  # noqa: E731
+        r = ps.minimize(ps.LeastSquares(rng.standard_normal(3)), ps.conv(A), refine=refine, stop=ps.Stop(iterations=2))
+        assert r.refused == r.iterations
+
+
+# ------------------------------------------------------------------ promises are not broken
+
+
+def test_projections_on_parallel_spans_do_not_add_up_to_a_bound():
+    A, B = ps.Dictionary(np.array([[1.0], [0.0]])), ps.Dictionary(np.array([[1.0], [1e-3]]))
+    domain = ps.lin(A, width=1.0) + ps.lin(B, width=1.0)
+    for s in zip(range(10), ps.iterate(ps.LeastSquares([0.0, 1.0]), domain, ps.FullyCorrective()), strict=False):
+        assert s[1].lower <= 1e-12
+
+
+def barrier():
+    def value(x):
+        return math.inf if (x >= 1).any() else float(-np.log(1 - x).sum() - 5 * x.sum())
+
+    def grad(x):
+        with np.errstate(all="ignore"):
+            return 1 / (1 - x) - 5
+
+    return ps.Smooth(value, grad)
+
+
+@pytest.mark.parametrize(
+    "update", [None, ps.Plain(ps.ShortStep()), ps.Plain(ps.LineSearch()), ps.FullyCorrective()], ids=repr
+)
+def test_infinite_values_are_too_far_and_never_certified(update):
+    r = ps.minimize(barrier(), ps.lin(ps.SignedBasis(2)), update, stop=ps.Stop(iterations=500))
+    assert math.isfinite(r.value)
+    np.testing.assert_allclose(r.x, 0.8, atol=1e-3)
+
+
+@pytest.mark.parametrize("offset", [1e2, 1e4, 1e6])
+def test_certificates_allow_for_cancellation_far_from_the_origin(offset):
+    """Atoms far away, a gradient orthogonal to them: the inner products cancel, the bound must not."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        direction = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+        atoms = offset * direction[:, :1] + direction[:, :4] @ rng.standard_normal((4, 5))
+        inside = atoms @ rng.dirichlet(np.ones(5))
+        y = inside + direction[:, 5]  # orthogonal to every atom: f* = 1/2 at `inside`
+        r = ps.minimize(ps.LeastSquares(y), ps.conv(ps.Dictionary(atoms)), stop=ps.Stop(iterations=20, rgap=None))
+        assert r.lower <= 0.5 + 1e-15 * offset
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1e8])
+def test_huber_in_its_linear_regime_knows_no_units(scale):
+    rng = np.random.default_rng(0)
+    D = rng.standard_normal((20, 40))
+    y = 100 * rng.standard_normal(20)
+
+    def run(s):
+        f = ps.Huber(s * y, 0.1 * s)
+        return ps.minimize(f, ps.conv(2 * s * ps.Dictionary(D, signed=True)), stop=ps.Stop(iterations=50)).iterations
+
+    assert run(scale) == run(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e8, 1e12])
+@pytest.mark.parametrize("update", [ps.Plain(ps.ShortStep()), ps.NormCorrective()], ids=repr)
+@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
+def test_backtracking_knows_no_units_of_f(scale, update, wrap, rng):
+    D, y = rng.standard_normal((8, 12)), rng.standard_normal(8)
+
+    def states(s):
+        f = ps.Smooth(
+            lambda x: s * float(np.sqrt(1 + (x - y) ** 2).sum()), lambda x: s * (x - y) / np.sqrt(1 + (x - y) ** 2)
+        )
+        return ps.minimize(f, wrap(2 * ps.Dictionary(D, signed=True)), update, stop=ps.Stop(iterations=10, rgap=None)).x
+
+    np.testing.assert_allclose(states(scale), states(1.0), atol=1e-6)
+
+
+def test_an_unbounded_result_belongs_together():
+    f = ps.Quadratic(np.array([[1.0, -1.0], [-1.0, 1.0]]), [-1.0, -1.0])  # falls for ever along (1, 1)
+    for update in (None, ps.FullyCorrective()):
+        r = ps.minimize(f, ps.lin(ps.SignedBasis(2)), update, stop=ps.Stop(iterations=50))
+        assert r.status is ps.Status.UNBOUNDED
+        assert r.check().error <= 1e-12
+        assert r.value == pytest.approx(f.value(r.x))
+
+
+# ------------------------------------------------------------------ the caller's data
+
+
+def test_a_sparse_matrix_with_duplicates_is_summed_in_a_copy():
+    data, indices, indptr = np.array([1.0, 2, 3, 4]), np.array([2, 0, 1, 1]), np.array([0, 2, 4])
+    D = sp.csc_array((data, indices, indptr), shape=(3, 2))
+    A = ps.Dictionary(D)
+    assert data.tolist() == [1.0, 2, 3, 4]
+    assert D.indptr.tolist() == [0, 2, 4]
+    np.testing.assert_array_equal(A.atom(1).vector, [0.0, 7.0, 0.0])
+
+
+def test_float32_stays_float32_where_operators_and_lists_join_in(rng):
+    D, y = rng.standard_normal((6, 9)), rng.standard_normal(6).astype(np.float32)
+    for A in (ps.Dictionary(aslinearoperator(D)), ps.Ball(9, 2).through(sp.csr_array(D))):
+        for wrap in (ps.conv, ps.lin):
+            assert (
+                ps.minimize(ps.LeastSquares(y), wrap(A), ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=5)).x.dtype
+                == np.float32
+            )
+    assert ps.LeastSquares(y, weights=[1.0] * 6).value_and_grad(y)[1].dtype == np.float32
+    assert (
+        ps.Quadratic(np.eye(2, dtype=np.float32), [1.0, 2.0]).value_and_grad(np.ones(2, np.float32))[1].dtype
+        == np.float32
+    )
+
+
+def test_a_callback_may_answer_with_a_numpy_boolean():
+    class Own(ps.Objective):
+        def value_and_grad(self, x):
+            return np.sum(x**2), 2 * x
+
+    r = ps.minimize(
+        Own(), ps.conv(ps.Simplex(9)), ps.Plain(ps.ShortStep()), callback=lambda s: np.bool_(s.iteration == 2)
+    )
+    assert r.status is ps.Status.CALLBACK
+
+
+def test_two_different_atoms_of_one_source_are_noticed():
+    class Signs(ps.Atoms):
+        def lmo(self, g):
+            i = int(np.abs(g).argmax())
+            return ps.Atom(-np.sign(g[i]) * np.eye(4)[i], source=i)  # forgets coef=
+
+    with pytest.raises(ValueError, match="two different atoms have the source"):
+        ps.minimize(ps.LeastSquares([0.3, -0.2, 0.1, 0.05]), ps.conv(Signs()), ps.Away())
+
+
+def test_empty_and_repeated_positions_of_sparse_atoms_are_fine():
+    class Corner(ps.Atoms):  # {0, e_1, ..., e_n}
+        shape = (3,)
+
+        def lmo(self, g):
+            i = int(np.argmin(g))
+            return ps.SparseAtom([i], [1.0], (3,), i) if g[i] < 0 else ps.SparseAtom([], [], (3,), "zero")
+
+    for update in (None, ps.Away(), ps.Plain(ps.ShortStep())):
+        r = ps.minimize(ps.LeastSquares([0.3, -1.0, 0.2]), ps.conv(Corner()), update, stop=ps.Stop(gap=1e-6))
+        np.testing.assert_allclose(r.x, [0.3, 0.0, 0.2], atol=2e-2)
+    atom = ps.SparseAtom([2, 0, 2], [1.0, 5.0, 1.0], (3,))
+    np.testing.assert_array_equal(atom.vector, [5.0, 0.0, 2.0])
+    assert atom.positions.tolist() == [0, 2]
+
+
+# ------------------------------------------------------------------ mistakes get a sentence
+
+f, A = ps.LeastSquares([1.0, 2.0]), ps.Simplex(2)
+
+
+class Answers(ps.Atoms):
+    def __init__(self, answer):
+        self.answer = answer
+
+    def lmo(self, g):
+        return self.answer
+
+
+MISTAKES = {
+    "a step as update": (lambda: ps.minimize(f, ps.conv(A), ps.ShortStep()), TypeError, "update is ShortStep"),
+    "an update as oracle": (lambda: ps.minimize(f, ps.conv(A), oracle=ps.Away()), TypeError, "oracle is Away"),
+    "a number as stop": (lambda: ps.minimize(f, ps.conv(A), stop=100), TypeError, "stop is 100"),
+    "a number as callback": (lambda: ps.minimize(f, ps.conv(A), callback=3), TypeError, "callback is 3"),
+    "a number as refine": (lambda: ps.minimize(f, ps.conv(A), refine=3), TypeError, "refine is 3"),
+    "refine returns a number": (
+        lambda: ps.minimize(ps.LeastSquares([0.6, 0.5]), ps.conv(ps.SignedBasis(2)), refine=lambda *_: 3),
+        TypeError,
+        "refine returned int",
+    ),
+    "an oracle that answers None": (
+        lambda: ps.minimize(f, ps.conv(Answers(None))),
+        TypeError,
+        "answered with NoneType",
+    ),
+    "an oracle that answers a column": (
+        lambda: ps.minimize(f, ps.lin(Answers(np.ones((2, 1))))),
+        ValueError,
+        "an atom has shape (2, 1)",
+    ),
+    "a gradient that is too long": (
+        lambda: ps.minimize(ps.Smooth(lambda x: 0.0, lambda x: np.ones(3)), ps.lin(ps.SignedBasis(2))),
+        ValueError,
+        "the gradient of f has shape (3,)",
+    ),
+    "no labels": (lambda: ps.Multinomial([]), ValueError, "y is empty"),
+    "an empty H": (lambda: ps.Quadratic(np.zeros((0, 0))), ValueError, "H has shape (0, 0)"),
+    "a skew sparse H": (
+        lambda: ps.Quadratic(sp.csr_array([[1.0, 1.0], [-1.0, 1.0]])),
+        ValueError,
+        "H is not symmetric",
+    ),
+    "NaN in a sparse H": (lambda: ps.Quadratic(sp.csr_array([[np.nan]])), ValueError, "H contains NaN"),
+    "NaN in a sparse map": (lambda: ps.Ball(1, 2).through(sp.csr_array([[np.nan]])), ValueError, "M contains NaN"),
+    "a complex sparse D": (lambda: ps.Dictionary(sp.csr_array([[1j]])), TypeError, "D is complex"),
+    "a fractional inner": (lambda: ps.NormCorrective(2.5), ValueError, "inner is 2.5"),
+    "a negative diameter": (lambda: ps.DiameterStep(diameter=-1.0), ValueError, "diameter is -1.0"),
+    "a masked array": (lambda: ps.LeastSquares(np.ma.masked_invalid([1.0, np.nan])), TypeError, "y is a masked array"),
+    "positions out of range": (lambda: ps.SparseAtom([5], [1.0], (3,)), ValueError, "positions reach from 5"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_helpful_sentence(name):
+    call, error, words = MISTAKES[name]
+    with pytest.raises(error, match=re.escape(words)) as caught:
+        call()
+    assert str(caught.value).endswith(".")
+
+
+def test_points_and_factors_may_be_written_in_any_order():
+    assert ps.minimize(f, ps.conv(A), start=(0.5, 0.5)).status is ps.Status.GAP
+    for B in (A * 2, np.float64(2) * A, 2 * A):
+        assert B.radius == 2.0
+
+
+# ------------------------------------------------------------------ the public law checkers
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        ps.SignedBasis(5), ps.Simplex(5), ps.Box([-1.0, 0.0], [1.0, 2.0]), ps.Ball(4, 1.5), ps.KSparse(6, 2),
+        ps.Hypersimplex(6, 2), ps.Permutations(4), 2 * ps.Ball(3, 2), ps.Simplex(3) | ps.SignedBasis(3),
+        ps.Dictionary(np.random.default_rng(0).standard_normal((4, 9)), signed=True),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_every_set_obeys_the_laws(A):
+    ps.check_atoms(A)
+
+
+def test_broken_sets_and_objectives_are_found_out():
+    class Small(ps.SignedBasis):
+        def __init__(self):
+            super().__init__(3)
+            self.radius = 0.5
+
+    with pytest.raises(AssertionError, match="the radius is not"):
+        ps.check_atoms(Small())
+
+    class Writes(ps.SignedBasis):
+        def lmo(self, g):
+            g[0] = 0.0
+            return super().lmo(g)
+
+    with pytest.raises(AssertionError, match="changed its argument"):
+        ps.check_atoms(Writes(3))
+    for f, words in (
+        (ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=1.0), "L is not 1"),
+        (ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=9.0, mu=3.0), "not convex with mu"),
+        (ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, infimum=1e6), "the infimum is not"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            ps.check_objective(f, shape=(3,))
+
+
+OBJECTIVES = [ps.LeastSquares([1.0, 2.0]), ps.Huber([1.0, 2.0], 0.5), ps.Poisson([1, 2]), ps.Multinomial([0, 1])]
+
+
+@pytest.mark.parametrize("f", OBJECTIVES, ids=lambda f: type(f).__name__)
+def test_every_objective_obeys_the_laws(f):
+    ps.check_objective(f)
