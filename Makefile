@@ -22,6 +22,7 @@ mutants: .venv/ready
 
 bench: .venv/ready
 	$(PY) benchmarks/overhead.py
+	$(PY) benchmarks/updates.py
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pursuit needs Python >= 3.11: make PYTHON=python3.x')"
