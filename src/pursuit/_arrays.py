@@ -34,12 +34,18 @@ class Space:
     dtype: Any
     device: Any
     numpy: bool
+    eps: float
+    """Unit roundoff of the dtype."""
+    safe: tuple[float, float]
+    """Between these a sum of squares has neither overflowed nor lost digits."""
 
     @classmethod
     def of(cls, x: Array) -> Space:
         """The space that the array x lives in."""
         xp = compat.array_namespace(x)
-        return cls(xp, tuple(x.shape), x.dtype, compat.device(x), compat.is_numpy_array(x))
+        numpy, info = compat.is_numpy_array(x), xp.finfo(x.dtype)
+        safe = float(info.smallest_normal) / float(info.eps), float(info.max) * float(info.eps)
+        return cls(xp, tuple(x.shape), x.dtype, compat.device(x), numpy, float(info.eps), safe)
 
     @classmethod
     def default(cls, shape: tuple[int, ...]) -> Space:
@@ -47,16 +53,11 @@ class Space:
         return cls.of(np.empty(shape))
 
     def __reduce__(self) -> Any:  # namespaces are modules, which do not pickle
-        return _restore, (self.xp.__name__, self.shape, self.dtype, self.device, self.numpy)
+        return _restore, (self.xp.__name__, self.shape, self.dtype, self.device, self.numpy, self.eps, self.safe)
 
     @property
     def size(self) -> int:
         return math.prod(self.shape)
-
-    @property
-    def eps(self) -> float:
-        """Unit roundoff of the space's dtype."""
-        return float(self.xp.finfo(self.dtype).eps)
 
     def zeros(self) -> Array:
         return self.xp.zeros(self.shape, dtype=self.dtype, device=self.device)
@@ -75,8 +76,8 @@ class Space:
 
     def norm(self, a: Array) -> float:
         """The norm of H; scaled first, so that squares neither overflow nor vanish."""
-        squared, info = self.dot(a, a), self.xp.finfo(self.dtype)
-        if float(info.smallest_normal) / self.eps < squared < float(info.max) * self.eps:
+        squared = self.dot(a, a)
+        if self.safe[0] < squared < self.safe[1]:
             return math.sqrt(squared)
         largest = float(self.xp.max(self.xp.abs(a))) if self.size else 0.0
         if largest == 0.0 or not math.isfinite(largest):
