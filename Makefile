@@ -22,6 +22,7 @@ mutants: .venv/ready
 
 bench: .venv/ready
 	$(PY) benchmarks/overhead.py
+	$(PY) benchmarks/geometry.py
 	$(PY) benchmarks/updates.py
 
 .venv/ready: pyproject.toml

