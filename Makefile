@@ -23,6 +23,8 @@ mutants: .venv/ready
 bench: .venv/ready
 	$(PY) benchmarks/overhead.py
 	$(PY) benchmarks/geometry.py
+	$(PY) benchmarks/encode.py
+	$(PY) benchmarks/oracles.py
 	$(PY) benchmarks/updates.py
 
 .venv/ready: pyproject.toml

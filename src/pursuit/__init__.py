@@ -14,6 +14,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `solve` | the loop |
 | `result` | states, rules to stop, traces, results |
 | `geometry`, `rates`, `promises` | the theory, as functions |
+| `encode` | many signals at once |
 """
 
 from pursuit import geometry, rates
@@ -33,6 +34,7 @@ from pursuit.atoms import (
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citation import citation
 from pursuit.domains import cone, conv, lin
+from pursuit.encode import encode
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom, Screened
 from pursuit.path import Path, path
@@ -104,6 +106,7 @@ __all__ = [
     "citation",
     "cone",
     "conv",
+    "encode",
     "geometry",
     "iterate",
     "lin",

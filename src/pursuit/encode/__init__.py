@@ -1,0 +1,98 @@
+"""Many signals at once: sparse codes of the rows of Y on the columns of a dictionary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+__all__ = ["encode"]
+
+
+def encode(
+    D: Any,
+    Y: Any,
+    *,
+    atoms: Any = None,
+    tol: Any = None,
+    method: str = "omp",
+    gram: Any = None,
+    n_jobs: int | None = None,
+    dtype: Any = None,
+    progress: bool = False,
+    weights: Any = None,
+) -> sp.csr_array:
+    r"""Sparse codes of many signals: every row y of Y as a combination of few columns of D.
+
+    A pursuit repeats two steps until it has enough atoms or is close enough: the atom that points most against the
+    gradient enters, :math:`z = \arg\max_j |\langle r, a_j \rangle|` with :math:`r = y - D x` (over the columns as they
+    are, whatever their norms; ties go to the lowest index), and the weights x follow.
+
+    ========= ===================================================== ================================================
+    method    the next atom                                         the weights
+    ========= ===================================================== ================================================
+    ``omp``   largest :math:`|\langle r, a_j\rangle|`               least squares on the active atoms
+    ``mp``    largest :math:`|\langle r, a_j\rangle|`               that of this atom alone moves
+    ``ols``   largest decrease of :math:`\|r\|` after the refit     least squares on the active atoms
+    ``nnomp`` largest :math:`\langle r, a_j\rangle > 0`             non-negative least squares; zeros leave
+    ========= ===================================================== ================================================
+
+    With weights, inner products and norms are those of the signal: :math:`\langle u, v\rangle_w = \sum_t w_t u_t v_t`.
+
+    Parameters
+    ----------
+    D : array of shape (n_features, n_atoms)
+        Columns are atoms, of any norm but zero.
+    Y : array of shape (n_signals, n_features)
+        Rows are signals.
+    atoms : int or one per signal, optional
+        The most atoms a code may have. For ``mp`` these are distinct atoms: it ends where a step would need one more,
+        or after 10 steps for each that it may use. A code has fewer where no atom correlates with the residual beyond
+        rounding, so never more than the rank.
+    tol : float or one per signal, optional
+        Stop where :math:`\|y - Dx\| \le` tol, a norm, not its square. With `atoms`, whichever comes first.
+    method : {"omp", "mp", "ols", "nnomp"}
+    gram : array of shape (n_atoms, n_atoms), optional
+        D.T @ D, if you have it.
+    n_jobs : int, optional
+        Threads; None or -1: one per core.
+    dtype : numpy.float32 or numpy.float64, optional
+        Of the computation and the codes. By default that of D and Y, which should then have the same.
+    progress : bool
+        Show a bar where there is a terminal.
+    weights : array of Y's shape, optional
+        Non-negative; 0 marks a missing entry, where Y may hold anything, NaN too.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n_signals, n_atoms)
+        ``Y ~ codes @ D.T``, indices in increasing order.
+
+    Notes
+    -----
+    Signals go through in tiles. Besides D, Y, the codes and two copies each of D and of the codes, memory is bounded by
+    the Gram matrix (``n_atoms**2`` numbers and a float32 copy, at most 1 GiB; beyond that, for few signals, and with
+    weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest code allowed (or
+    what one signal needs, if that is more): it does not grow with the number of signals.
+
+    The first call of a process loads numba; the first ever compiles for a second or two and keeps the result on disk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pursuit.encode import encode
+    >>> D = np.array([[1.0, 0.0, 0.6], [0.0, 2.0, 0.8]])
+    >>> Y = np.array([[3.0, 0.0], [0.0, 5.0], [1.2, 1.6]])
+    >>> codes = encode(D, Y, atoms=1, method="ols")
+    >>> codes.toarray()
+    array([[3. , 0. , 0. ],
+           [0. , 2.5, 0. ],
+           [0. , 0. , 2. ]])
+    >>> encode(D, Y, tol=1e-9).nnz  # the third signal takes the longest atom first, and so two of them
+    4
+    """
+    from pursuit.encode.engine import run
+    from pursuit.encode.inputs import Request
+
+    return run(Request.of(D, Y, atoms, tol, method, gram, n_jobs, dtype, weights), progress)

@@ -1,0 +1,41 @@
+"""How numba compiles here: helpers into their callers, entry points kept on disk where there is one to write."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+Array = Any
+"""Kernels are compiled for concrete array types; statically they take anything."""
+
+
+def scalar(function: Callable[..., Any]) -> Any:
+    """`function` compiled into its caller: without the interpreter lock, C's division."""
+    return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def helper(function: Callable[..., Any]) -> Any:
+    """As `scalar`, with sums in any order, so that they become vector code, which takes longer to compile."""
+    return numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(function)
+
+
+@functools.cache
+def digest() -> str:
+    """A name for the state of all kernels: numba itself notices only changes of the file an entry point is in."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """An entry point: as `helper`, and its machine code is kept on disk between processes."""
+    function.__qualname__ += "_" + digest()
+    dispatcher = helper(function)
+    with contextlib.suppress(RuntimeError):  # nowhere to write: every process compiles for itself
+        dispatcher.enable_caching()
+    return dispatcher

@@ -1,0 +1,260 @@
+"""From a request to codes: signals in tiles, tiles on threads, codes as one sparse array.
+
+Products with the dictionary are BLAS calls on one thread each; the kernels hold no lock; so Python threads are enough.
+Dictionary and signals are multiplied by powers of two, which changes no digit, where squares could over- or underflow.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import ThreadpoolController
+from tqdm.auto import tqdm
+
+from pursuit.encode import careful, direct, fast
+from pursuit.encode.inputs import METHODS, Array, Request, binary_exponent
+from pursuit.encode.small import MP, NNOMP, OLS, OMP, factors
+
+WORKSPACE = 16 * 2**20
+"""Bytes of working memory that a thread may fill with a tile of signals; one signal may always take what it needs."""
+GRAM = 2**30
+"""Bytes that the Gram matrix may take before the residuals are used instead."""
+TILE = 2**20
+"""Bytes of correlations in a tile, beyond those of 64 signals: enough for BLAS, few enough for the cache."""
+
+
+@dataclass
+class Tile:
+    """Some signals, scaled: weights (None: all 1), squared norms, limits, tolerances, and the exponents to undo it."""
+
+    y: Array
+    w: Array | None
+    squares: Array
+    limits: Array
+    tols: Array
+    exponents: Array
+
+
+@dataclass
+class Codes:
+    """Atoms and weights of a tile, one row per signal, of which the first `counts` entries count."""
+
+    atoms: Array
+    x: Array
+    counts: Array
+
+    @classmethod
+    def empty(cls, tile: Tile) -> Codes:
+        shape = len(tile.y), int(tile.limits.max(initial=1))
+        return cls(np.empty(shape, np.int32), np.empty(shape, tile.y.dtype), np.zeros(len(tile.y), np.int64))
+
+
+class Engine(Protocol):
+    """A way to pursue the signals of a tile."""
+
+    def bytes_per_signal(self, width: int) -> int: ...
+
+    def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
+        """A function for one thread, with rooms of its own for tiles of `size` signals and codes of `width` atoms."""
+
+
+class Shared:
+    """Pursuits that share the Gram matrix of the dictionary."""
+
+    def __init__(self, D: Array, norms: Array, gram: Array | None, method: str) -> None:
+        self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
+        self.G = np.dot(D.T, D) if gram is None else gram
+        if method == "omp":
+            self.S = fast.single(self.G)
+            self.mu = fast.coherence(self.S, norms)
+
+    def bytes_per_signal(self, width: int) -> int:
+        return self.D.itemsize * sum(self.D.shape) + (self.D.itemsize + 4) * width
+
+    def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
+        (d, n), kind = self.D.shape, self.D.dtype
+        room, noise = np.empty((size, n), kind), rounding(self.D)
+        quick = fast.workspace(self.S.shape[1] - fast.MARGIN, width, kind) if self.method == OMP else None
+        E = factors(width, kind) if self.method == NNOMP else None
+        slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
+
+        def solve(tile: Tile) -> Codes:
+            codes = Codes.empty(tile)
+            C = np.dot(tile.y, self.D, out=room[: len(tile.y)])
+            rest = C, tile.squares, tile.limits, tile.tols, noise
+            out = codes.atoms, codes.x, codes.counts
+            left = np.arange(len(tile.y))
+            if self.method == MP:
+                careful.match(self.G, self.A, self.norms, tile.y, *rest, slow(), *out)
+                return codes
+            if self.method == OMP:
+                fast.pursue(self.G, self.S, self.norms, self.mu, *rest, quick, *out)
+                left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
+            if len(left):
+                careful.walk(self.G, self.A, self.norms, tile.y, *rest, self.method, left, E, slow(), *out)
+            return codes
+
+        return solve
+
+
+class Direct:
+    """Pursuits from the residuals, all signals of a tile in step: one matrix product a turn."""
+
+    def __init__(self, D: Array, norms: Array, method: str) -> None:
+        self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
+
+    def bytes_per_signal(self, width: int) -> int:
+        d, n = self.D.shape
+        return self.D.itemsize * (5 * n + 6 * d + 3 * width * width + 6 * width) + n
+
+    def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
+        return self.solve
+
+    def solve(self, tile: Tile) -> Codes:
+        codes, (count, d), n, kind = Codes.empty(tile), tile.y.shape, len(self.norms), self.D.dtype
+        ols, noise = self.method == OLS, rounding(self.D)
+        width = codes.x.shape[1]
+        work = direct.workspace(count, n, width, kind, self.method != MP)
+        E = factors(width, kind) if self.method == NNOMP else None
+        W = np.ones((1, d), kind) if tile.w is None else tile.w
+        N = self.norms[None] if tile.w is None else np.sqrt(W @ np.square(self.D))
+        left = np.repeat(np.square(N), count // len(N), axis=0) if ols else np.empty((1, 0), kind)
+        R, Q = tile.y.copy(), np.zeros_like(tile.y) if ols else np.empty((1, d), kind)
+        active = np.flatnonzero(tile.squares > 0)
+        while len(active):
+            C = (R[active] * (W[active] if len(W) > 1 else W)) @ self.D
+            direct.advance(
+                self.A, tile.y, W, N, C, left[active] if ols else left, active, tile.limits, tile.tols, noise,
+                self.method, R, Q, E, work,
+            )  # fmt: skip
+            active = active[work[4][active, 2] == 0]
+            if ols:
+                left[active] -= np.square(Q[active] @ self.D)
+        direct.finish(work, codes.atoms, codes.x, codes.counts)
+        return codes
+
+
+def rounding(D: Array) -> Any:
+    """How far rounding moves a correlation, relative to the norms of its factors."""
+    return D.dtype.type(4 * float(np.finfo(D.dtype).eps) * D.shape[0] ** 0.5)
+
+
+@functools.cache
+def libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def begin(request: Request) -> tuple[Engine, int]:
+    """The engine for a request, and the exponent that its dictionary was scaled by."""
+    peak = float(np.abs(request.D).max())
+    exponent = binary_exponent(peak)
+    exponent = 0 if abs(exponent) <= 16 else exponent
+    D = np.ascontiguousarray(request.D if exponent == 0 else np.ldexp(request.D, -exponent))
+    norms = np.sqrt(np.einsum("ij,ij->j", D, D))
+    n, size = D.shape[1], D.itemsize + 4
+    dear = request.gram is None and (2 * int(request.limits.sum()) < n or n * n * size > GRAM)
+    if request.weights is not None or dear:
+        return Direct(D, norms, request.method), exponent
+    gram = request.gram
+    if gram is not None:
+        gram = np.require(gram, D.dtype, ["C", "W"])
+        gram = gram if exponent == 0 else np.ldexp(gram, -2 * exponent)
+    return Shared(D, norms, gram, request.method), exponent
+
+
+def prepare(request: Request, lo: int, hi: int, exponent: int) -> Tile:
+    """Signals lo to hi, contiguous and of one dtype, scaled where their squares are out of range."""
+    y, w, tols = request.Y[lo:hi], None, request.tols[lo:hi]
+    if request.weights is not None:
+        w = request.weights[lo:hi]
+        y = np.where(w > 0, y, 0)
+        even = np.frexp(w.max(axis=1))[1] // 2
+        w = np.ldexp(w, -2 * even[:, None]).astype(request.dtype)
+        tols = np.ldexp(tols, -even)
+    y = np.require(y, request.dtype, ["C", "W"])
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares = squared(y, w)
+        exponents = np.zeros(hi - lo, np.intc)
+        if not (squares.min() > 2.0**-80 and squares.max() < 2.0**80):  # NaN too
+            peaks = np.abs(y).max(axis=1)
+            if not np.isfinite(peaks).all():
+                row = lo + int(np.flatnonzero(~np.isfinite(peaks))[0])
+                raise ValueError(f"row {row} of Y contains NaN or infinity; give such entries weight 0 or impute them.")
+            exponents = np.frexp(peaks)[1]
+            y = np.ldexp(y, -exponents[:, None])
+            squares = squared(y, w)
+        tols = np.ldexp(tols, -exponents).astype(request.dtype)
+    return Tile(y, w, squares, request.limits[lo:hi], tols, exponents - exponent)
+
+
+def squared(y: Array, w: Array | None) -> Array:
+    squares: Array = np.einsum("ij,ij->i", y, y) if w is None else np.einsum("ij,ij,ij->i", w, y, y)
+    return squares
+
+
+def pack(tile: Tile, codes: Codes, nonnegative: bool) -> tuple[Array, Array, Array]:
+    """Counts, atoms and weights in one row after the other, scaled back."""
+    atoms, x, width = codes.atoms.ravel(), codes.x.ravel(), codes.x.shape[1]
+    if codes.counts.sum() < len(x):
+        used = (np.arange(width) < codes.counts[:, None]).ravel()
+        atoms, x = atoms[used], x[used]
+    if tile.exponents.any():
+        x = np.ldexp(x, np.repeat(tile.exponents, codes.counts))
+    return codes.counts, atoms, np.maximum(x, 0) if nonnegative else x
+
+
+def run(request: Request, progress: bool) -> sp.csr_array:
+    """The codes of all signals of a request."""
+    total, n = len(request.Y), request.D.shape[1]
+    with libraries().limit(limits=request.jobs, user_api="blas"):
+        engine, exponent = begin(request)
+    width = int(request.limits.max(initial=1))
+    size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))
+    size = max(1, min(size, -(-total // (4 * request.jobs))))  # a few tiles a thread, so that none is idle for long
+    spans = [(lo, min(lo + size, total)) for lo in range(0, total, size)]
+    parts: list[Any] = [None] * len(spans)
+    bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
+    lock, queue = threading.Lock(), iter(enumerate(spans))
+
+    def claim() -> Iterator[tuple[int, tuple[int, int]]]:
+        while True:
+            with lock:
+                item = next(queue, None)
+            if item is None:
+                return
+            yield item
+
+    def work() -> None:
+        solve = engine.worker(size, width)
+        for number, (lo, hi) in claim():
+            tile = prepare(request, lo, hi, exponent)
+            parts[number] = pack(tile, solve(tile), request.method == "nnomp")
+            with lock:
+                bar.update(hi - lo)
+
+    with bar, libraries().limit(limits=1, user_api="blas"):
+        if min(request.jobs, len(spans)) <= 1:
+            work()
+        else:
+            with ThreadPoolExecutor(request.jobs) as pool:
+                for future in [pool.submit(work) for _ in range(request.jobs)]:
+                    future.result()
+    return assemble(parts, (total, n), request.dtype)
+
+
+def assemble(parts: list[Any], shape: tuple[int, int], dtype: Any) -> sp.csr_array:
+    counts, atoms, x = zip(*parts, strict=True) if parts else ((), (), ())
+    ends = np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64)
+    kind = np.int32 if ends[-1] < 2**31 else np.int64
+    data = np.concatenate([np.empty(0, dtype), *x])
+    indices = np.concatenate([np.empty(0, np.int32), *atoms]).astype(kind, copy=False)
+    codes = sp.csr_array((data, indices, ends.astype(kind)), shape=shape)
+    codes.has_sorted_indices = True
+    return codes

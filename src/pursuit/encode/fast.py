@@ -1,0 +1,147 @@
+"""Orthogonal matching pursuit over a shared Gram matrix, the fast way, which knows when it cannot be sure.
+
+The correlations after s atoms are c = D^T y - sum_i x_i G_i, with G_i the Gram rows of the active atoms: a turn reads s
+rows, and nothing of the size of D or of a signal. The weights x come from U = L^-1, where L L^T is the Gram matrix of
+the active atoms: an atom adds a row to U, by two products with a triangle. T is the transpose of U.
+
+Selection reads a float32 copy of the Gram rows, half the memory traffic, and is still that of float64. Let u = 2^-24. A
+correlation of an atom j that is not active is a sum of s + 1 terms, and no partial sum is larger than
+M = max_j |<y, a_j>| + sum_i |x_i| max_j |G_ij|. Rounding the terms' factors, their products and the partial sums moves
+it by at most u (|c_j| + 3 sum_i |x_i G_ij| + s M) <= u (s + 3) M, to first order: a best atom that leads by
+2 u (s + 4) M is the best. Whatever is not as clear as this (a smaller lead, a nearly dependent atom, a residual at the
+brink of `tol`) gives the signal up: `careful` does it again from the start.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pursuit.encode.compiled import Array, kernel, scalar
+from pursuit.encode.vector import BLOCK, PAIR, combine, largest, prefetch, spread
+
+MARGIN = 16
+"""Columns between the padded rows of the float32 copy, so that rows do not fall on the same lines of the cache."""
+GIVEN_UP = np.int64(-1)
+CLEAR = 0.01
+"""A squared pivot beyond this part of its diagonal entry leaves no digits to care about."""
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros from a boundary of cache lines on: vectors that straddle two lines cost twice."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    skip = -raw.ctypes.data % 64
+    return raw[skip : skip + size].view(dtype).reshape(shape)
+
+
+def single(G: Any) -> Any:
+    """The Gram matrix in float32, its rows padded with zeros for `largest`."""
+    n = len(G)
+    S = aligned((n, -(-n // BLOCK) * BLOCK + MARGIN), np.float32)
+    S[:, :n] = G
+    return S
+
+
+def coherence(S: Any, norms: Any) -> float:
+    """max |G_ij| / ||a_i|| over different atoms i and j, rounded up."""
+    n, diagonal = len(S), S.diagonal().copy()
+    np.fill_diagonal(S[:, :n], 0)
+    largest = np.maximum(S.max(axis=1), -S.min(axis=1))
+    np.fill_diagonal(S[:, :n], diagonal)
+    return float((largest / norms).max()) * (1 + 1e-6)
+
+
+def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
+    """Rooms for one signal of `columns` padded columns: inverse Gram matrix, identity, vectors over active atoms."""
+    item = np.dtype(dtype).itemsize
+    pad = -(-width * item // PAIR) * PAIR // item
+    P, identity, vectors = aligned((width, pad), dtype), aligned((width, pad), dtype), aligned((4, pad), dtype)
+    np.fill_diagonal(identity, 1)
+    rows = P.ctypes.data + np.arange(width, dtype=np.int64) * pad * item
+    singles = aligned((columns,), np.float32), aligned((pad,), np.float32), np.zeros(2, np.float32)
+    return P, identity, vectors, rows, np.zeros(width, np.int64), np.zeros(width, np.int32), *singles
+
+
+@scalar
+def gather(G: Array, atoms: Array, x: Array, h: Array, c: float, j: int, s: int) -> tuple[float, bool]:
+    """h = Gram entries of atom j with the active ones; its correlation with the residual; whether it is a new one."""
+    fresh = True
+    for i in range(s):
+        g = G[atoms[i], j]
+        h[i] = g
+        c -= x[i] * g
+        fresh &= atoms[i] != j
+    return c, fresh
+
+
+@kernel
+def pursue(
+    G: Array, S: Array, norms: Array, mu: float, C: Array, squares: Array, limits: Array, tols: Array, noise: float,
+    work: Array, out_atoms: Array, out_x: Array, counts: Array,
+) -> None:  # fmt: skip
+    """Codes of the signals with correlations C and squared norms `squares`, or GIVEN_UP as their count.
+
+    S is G in float32, padded, `mu` its `coherence`. `tols` are negative where there is none; `noise` is the
+    rounding of a correlation relative to the norms of its factors. Addresses are taken once: asking an array for its
+    address counts references.
+    """
+    P, identity, vectors, rows, lines, atoms, start, x32, top = work
+    x, h, beta, sizes = vectors[0], vectors[1], vectors[2], vectors[3]
+    n, item, like = len(norms), G.itemsize, G[0, 0]
+    eps, doubt = (2.0**-52, 2.0**-23) if item == 8 else (2.0**-23, 0.0)
+    base, stride, blocks = S.ctypes.data, 4 * S.shape[1], len(start) // BLOCK
+    at_start, at_lines, at_x32, at_top = start.ctypes.data, lines.ctypes.data, x32.ctypes.data, top.ctypes.data
+    at_rows, at_x, at_h, at_beta, units = (
+        rows.ctypes.data,
+        x.ctypes.data,
+        h.ctypes.data,
+        beta.ctypes.data,
+        identity.ctypes.data,
+    )
+    for b in range(len(C)):
+        s, left, whole = np.int64(0), squares[b], math.sqrt(squares[b])
+        mass, first, goal, slack = whole, whole, tols[b] * abs(tols[b]), 16 * eps * squares[b]
+        for j in range(n):
+            start[j] = C[b, j]
+        for i in range(len(x)):
+            x[i] = 0
+        for k in range(len(P)):
+            for i in range(len(x)):
+                P[k, i] = 0
+        while s < limits[b] and squares[b] > 0:
+            if left <= goal + (s + 4) * slack:
+                s = s if left < goal - (s + 4) * slack else GIVEN_UP
+                break
+            j = largest(at_start, at_lines, at_x32, s, blocks, at_top)
+            if s == 0:
+                first = top[0] * (1 + 2.0**-19)
+            if not (j < n and top[0] - top[1] > 2.0**-20 * top[0] + doubt * (s + 4) * (first + mu * (mass - whole))):
+                s = GIVEN_UP
+                break
+            c, fresh = gather(G, atoms, x, h, C[b, j], j, s)
+            prefetch(base + j * stride, stride // 64)
+            turns = ((s + 1) * item + PAIR - 1) // PAIR
+            combine(at_beta, units + s * len(x) * item, at_rows, at_h, s, turns, like)
+            pivot = G[j, j]
+            for i in range(s):
+                pivot += h[i] * beta[i]
+            if not (fresh and abs(c) > noise * mass * norms[j] and pivot > CLEAR * G[j, j]):
+                s = GIVEN_UP
+                break
+            step = c / pivot
+            spread(at_rows, at_beta, at_x, at_x32, s, turns, G.dtype.type(1 / pivot), G.dtype.type(step))
+            left -= c * step
+            atoms[s], sizes[s], lines[s] = j, norms[j], base + j * stride
+            mass = whole
+            for i in range(s + 1):
+                mass += abs(x[i]) * sizes[i]
+            s += 1
+        counts[b] = s
+        for i in range(s):
+            place = 0
+            for k in range(s):
+                place += atoms[k] < atoms[i]
+            out_atoms[b, place], out_x[b, place] = atoms[i], x[i]

@@ -1,0 +1,163 @@
+"""What `encode` was given, checked and in one form, or an error that says what to change."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+METHODS = ("omp", "mp", "ols", "nnomp")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call: rows of Y on columns of D, with a limit and a tolerance (negative: none) for each signal."""
+
+    D: Array
+    Y: Array
+    limits: Array
+    tols: Array
+    method: str
+    gram: Array | None
+    weights: Array | None
+    jobs: int
+    dtype: Any
+
+    @classmethod
+    def of(
+        cls, D: Any, Y: Any, atoms: Any, tol: Any, method: str, gram: Any, n_jobs: Any, dtype: Any, weights: Any
+    ) -> Request:
+        if method not in METHODS:
+            raise ValueError(f"method is {method!r}; give one of {', '.join(map(repr, METHODS))}.")
+        D, Y = matrix(D, "D"), matrix(Y, "Y")
+        if D.shape[0] != Y.shape[1]:
+            raise ValueError(
+                f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as the columns of D."
+            )
+        gram = None if gram is None else matrix(gram, "gram")
+        weights = None if weights is None else matrix(weights, "weights")
+        kind = one_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, dtype)
+        check_columns(D)
+        check_gram(gram, D, weights)
+        check_weights(weights, Y)
+        limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
+        return cls(D.astype(kind, copy=False), Y, limits, tols, method, gram, weights, workers(n_jobs), kind)
+
+
+def matrix(a: Any, name: str) -> Array:
+    """`a` as a NumPy matrix of real numbers, not yet of one dtype."""
+    a = np.asarray(a)
+    if a.ndim != 2:
+        raise ValueError(f"{name} has shape {a.shape}; give a matrix (one signal: Y[None, :]).")
+    if a.dtype.kind == "c":
+        raise TypeError(f"{name} is complex; pursuit works over real spaces, so stack real and imaginary parts.")
+    if a.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {a.dtype}; give an array of real numbers.")
+    if a.shape[1] == 0 or (name == "D" and a.shape[0] == 0):
+        raise ValueError(f"{name} has shape {a.shape}; give at least one atom, and signals of at least one entry.")
+    return a if a.dtype.kind == "f" else a.astype(np.float64)
+
+
+def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
+    """The dtype of the kernels: the one asked for, or the one that all arrays have."""
+    if dtype is not None:
+        try:
+            kind = np.dtype(dtype)
+        except TypeError:
+            kind = np.dtype(object)
+        if kind not in (np.float32, np.float64):
+            raise TypeError(f"dtype is {dtype!r}; give numpy.float32 or numpy.float64.")
+        return kind
+    found = {name: a.dtype for name, a in arrays.items() if a is not None}
+    kinds = set(found.values())
+    if len(kinds) > 1:
+        told = ", ".join(f"{name} {kind}" for name, kind in found.items())
+        raise TypeError(f"D and Y should have one dtype, not {told}; convert one of them or give dtype.")
+    kind = kinds.pop()
+    if kind not in (np.float32, np.float64):
+        raise TypeError(f"D has dtype {kind}; convert to float32 or float64, or give dtype.")
+    return kind
+
+
+def check_columns(D: Array) -> None:
+    peaks = np.abs(D).max(axis=0)
+    if not np.isfinite(peaks).all():
+        j = int(np.flatnonzero(~np.isfinite(peaks))[0])
+        raise ValueError(f"column {j} of D contains NaN or infinity; remove or impute those entries first.")
+    if not peaks.all():
+        j = int(np.flatnonzero(peaks == 0)[0])
+        raise ValueError(f"column {j} of D is zero; drop it, since a zero atom has no direction.")
+
+
+def check_gram(gram: Array | None, D: Array, weights: Array | None) -> None:
+    if gram is None:
+        return
+    n = D.shape[1]
+    if weights is not None:
+        raise ValueError("gram was given with weights; leave it out, since weights give every signal its own.")
+    if gram.shape != (n, n):
+        raise ValueError(f"gram has shape {gram.shape}; give D.T @ D, of shape {(n, n)}.")
+    diagonal = gram.diagonal()
+    if not np.isfinite(gram.sum()):
+        raise ValueError("gram contains NaN or infinity; give D.T @ D.")
+    if not np.allclose(diagonal, np.square(D).sum(axis=0), rtol=1e-3, atol=0.0):
+        raise ValueError(
+            "gram is not that of D: its diagonal differs from the squared norms of the columns; give D.T @ D."
+        )
+
+
+def check_weights(weights: Array | None, Y: Array) -> None:
+    if weights is None:
+        return
+    if weights.shape != Y.shape:
+        raise ValueError(f"weights have shape {weights.shape}, Y has {Y.shape}; give one weight per entry of Y.")
+    if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
+        raise ValueError("weights contain negative numbers, NaN or infinity; give finite ones, 0 for a missing entry.")
+
+
+def stopping(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], count: int) -> tuple[Array, Array]:
+    """Limits on the atoms and on the residual's norm, one of each per signal."""
+    if atoms is None and tol is None:
+        raise ValueError("atoms and tol are both None; give the number of atoms, or the norm of the residual to reach.")
+    most = shape[1] if method == "mp" else min(shape)  # more independent atoms than that there are not
+    limits, tols = np.full(count, most), np.full(count, -1.0)
+    if atoms is not None:
+        asked = per_signal(atoms, "atoms", count)
+        if asked.dtype.kind not in "iu":
+            raise TypeError(f"atoms has dtype {asked.dtype}; give whole numbers.")
+        if asked.size and asked.min() < 1:
+            raise ValueError(f"atoms is {asked.min()} for some signal; give at least 1.")
+        limits = np.minimum(asked, most).astype(np.int64)
+    if tol is not None:
+        tols = per_signal(tol, "tol", count).astype(np.float64)
+        if tols.size and not (tols.min() >= 0 and tols.max() < np.inf):
+            raise ValueError("tol is negative or not finite for some signal; give norms of residuals, 0 or more.")
+    return limits, tols
+
+
+def per_signal(a: Any, name: str, count: int) -> Array:
+    a = np.asarray(a)
+    if a.dtype.kind not in "iuf":
+        raise TypeError(f"{name} is {a.dtype}; give a number, or one per signal.")
+    if a.shape not in {(), (count,)}:
+        raise ValueError(f"{name} has shape {a.shape}; give one number, or one for each of the {count} signals.")
+    return np.broadcast_to(a, (count,))
+
+
+def workers(n_jobs: Any) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None or n_jobs == -1:
+        return cores
+    if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
+        raise ValueError(f"n_jobs is {n_jobs!r}; give the number of threads, or None for all cores.")
+    return int(n_jobs)
+
+
+def binary_exponent(x: float) -> int:
+    """e with x = m 2^e and m in [1/2, 1): factors 2^-e change no digit."""
+    return math.frexp(x)[1]

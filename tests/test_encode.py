@@ -1,0 +1,479 @@
+"""Codes of many signals at once: equal to a plain pursuit by least squares, one signal at a time."""
+
+import re
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from pursuit.encode import encode, engine
+
+METHODS = ["omp", "mp", "ols", "nnomp"]
+DTYPES = [np.float64, np.float32]
+
+
+# ------------------------------------------------------------------------------- the plain pursuit
+
+
+def fit(D, S, y, method):
+    if method == "nnomp":
+        return nnls(D[:, S], y)[0]
+    return np.linalg.lstsq(D[:, S], y, rcond=None)[0]
+
+
+def keys_of(D, S, y, r, method):
+    """What each method compares: the larger, the better; atoms that cannot be taken have -inf."""
+    c = D.T @ r
+    if method == "nnomp":
+        keys = c
+    elif method == "ols":
+        keys = np.full(len(c), -np.inf)
+        for j in set(range(len(c))) - set(S):
+            basis = D[:, [*S, j]]
+            if np.linalg.matrix_rank(basis, tol=1e-9 * np.linalg.norm(basis)) == len(S) + 1:
+                keys[j] = r @ r - np.sum((y - basis @ fit(D, [*S, j], y, "ols")) ** 2)
+        return keys
+    else:
+        keys = np.abs(c)
+    if method != "mp":
+        keys[S] = -np.inf
+    return keys
+
+
+def plain(D, y, atoms, tol=-1.0, method="omp", w=None):
+    """Weights of one signal, and how clear every decision was: the least lead of a choice, relative to its key."""
+    if w is not None:
+        y, D = np.sqrt(w) * np.where(w > 0, y, 0.0), np.sqrt(w)[:, None] * D
+    x, clear, whole, turns = np.zeros(D.shape[1]), 1.0, np.linalg.norm(y), 0
+    while True:
+        S, r = [int(j) for j in np.flatnonzero(x)], y - D @ x
+        norm = np.linalg.norm(r)
+        if tol >= 0:
+            clear = min(clear, abs(norm - tol) / (whole or 1.0))
+        if norm <= tol or norm <= 1e-12 * whole or (method != "mp" and len(S) == atoms) or turns == 10 * atoms:
+            return x, clear
+        keys = keys_of(D, S, y, r, method)
+        j = int(np.argmax(keys))
+        if not keys[j] > 1e-12 * whole * np.linalg.norm(D[:, j]) ** (method != "ols"):
+            return x, clear
+        lead = np.partition(keys, -2)[-2] if len(keys) > 1 else 0.0
+        clear, turns = min(clear, (keys[j] - max(lead, 0.0)) / keys[j]), turns + 1
+        if method == "mp":
+            if not x[j] and len(S) == atoms:
+                return x, clear
+            x[j] += D[:, j] @ r / (D[:, j] @ D[:, j])
+        else:
+            x[[*S, j]] = fit(D, [*S, j], y, method)
+
+
+def agree(codes, D, Y, atoms, tols, method, weights=None, dtype=np.float64):
+    """Every clear signal has the plain pursuit's atoms and weights; how many were clear."""
+    eps, clear_ones = float(np.finfo(dtype).eps), 0
+    dense, D64, Y64 = codes.toarray(), D.astype(float), Y.astype(float)
+    assert np.isfinite(dense).all()
+    for i, y in enumerate(Y64):
+        w = None if weights is None else weights[i].astype(float)
+        x, clear = plain(D64, y, atoms[i], tols[i], method, w)
+        S = np.flatnonzero(x)
+        seen = D64[:, S] if w is None else np.sqrt(w)[:, None] * D64[:, S]
+        condition = np.linalg.cond(seen) if len(S) else 1.0
+        if clear < 1e3 * eps or condition**2 * eps > 1e-4:
+            continue
+        clear_ones += 1
+        np.testing.assert_array_equal(np.flatnonzero(dense[i]), S)
+        np.testing.assert_allclose(dense[i], x, rtol=0, atol=1e3 * eps * condition**2 * np.abs(x).max(initial=0.0))
+    return clear_ones
+
+
+def problem(seed, signals, d, n, dtype, spread=1.0):
+    """Random signals, and atoms whose norms differ by up to a factor of about exp(3 spread)."""
+    rng = np.random.default_rng(seed)
+    D = rng.standard_normal((d, n)) * np.exp(0.5 * spread * rng.standard_normal(n))
+    return D.astype(dtype), rng.standard_normal((signals, d)).astype(dtype), rng
+
+
+# --------------------------------------------------------------------------------- same as plain
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("weighted", [False, True], ids=["shared gram", "weights"])
+def test_codes_are_those_of_a_plain_pursuit(method, dtype, weighted):
+    signals = 150 if method == "ols" else 400
+    D, Y, rng = problem(1, signals, 20, 45, dtype)
+    atoms = rng.integers(1, 9, signals)
+    tols = np.where(rng.random(signals) < 0.5, 0.0, rng.uniform(0.5, 4.0, signals))
+    weights = None
+    if weighted:
+        weights = (rng.exponential(size=Y.shape) * (rng.random(Y.shape) < 0.8)).astype(dtype)
+    codes = encode(D, Y, atoms=atoms, tol=tols, method=method, weights=weights)
+    assert codes.dtype == dtype and codes.shape == (signals, 45)
+    assert agree(codes, D, Y, atoms, tols, method, weights, dtype) > 0.9 * signals
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6), d=st.integers(1, 12), n=st.integers(1, 30), signals=st.integers(1, 12),
+    method=st.sampled_from(METHODS), dtype=st.sampled_from(DTYPES), kind=st.sampled_from(["plain", "gram", "weights"]),
+    spread=st.sampled_from([0.0, 1.0, 3.0]), relative=st.sampled_from([None, 1e-3, 0.3, 2.0]),
+)  # fmt: skip
+def test_any_shape_and_any_way_through_gives_the_plain_codes(
+    seed, d, n, signals, method, dtype, kind, spread, relative
+):
+    D, Y, rng = problem(seed, signals, d, n, dtype, spread)
+    atoms = rng.integers(1, 7, signals)
+    tol = None if relative is None else relative * np.linalg.norm(Y, axis=1)
+    gram = D.T @ D if kind == "gram" else None
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], Y.shape).astype(dtype) if kind == "weights" else None
+    codes = encode(D, Y, atoms=atoms, tol=tol, method=method, gram=gram, weights=weights)
+    agree(codes, D, Y, np.minimum(atoms, n), np.full(signals, -1.0) if tol is None else tol, method, weights, dtype)
+
+
+def test_thousands_of_signals_have_the_codes_of_a_plain_omp():
+    D, Y, _ = problem(2, 2500, 24, 80, np.float64)
+    assert agree(encode(D, Y, atoms=7), D, Y, np.full(2500, 7), np.full(2500, -1.0), "omp") > 2490
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_residuals_first_reach_tol_with_the_last_atom(method):
+    D, Y, _ = problem(3, 200, 16, 40, np.float64)
+    codes = encode(D, Y, tol=1.5, method=method)
+    reached = np.linalg.norm(Y - codes @ D.T, axis=1)
+    if method != "nnomp":  # whose cone need not come so close
+        assert (reached <= 1.5 * (1 + 1e-12)).all()
+    counts = np.diff(codes.indptr)
+    shorter = encode(D, Y, atoms=np.maximum(counts - 1, 1), method=method)
+    longer = (counts > 1) & (reached <= 1.5)
+    assert (np.linalg.norm(Y - shorter @ D.T, axis=1)[longer] > 1.5).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7, 1e-9, 1e-11])
+def test_tolerances_near_rounding_are_told_from_the_residual_itself(tol, dtype):
+    rng = np.random.default_rng(4)
+    D = rng.standard_normal((30, 60)).astype(dtype)
+    exact = encode(D, rng.standard_normal((50, 30)).astype(dtype), atoms=4)
+    Y = (exact @ D.T).astype(dtype)
+    Y += (3 * tol * rng.standard_normal(Y.shape) / np.sqrt(30)).astype(dtype)
+    codes = encode(D, Y, tol=tol * np.linalg.norm(Y, axis=1))
+    left = np.linalg.norm(Y.astype(float) - codes.toarray().astype(float) @ D.T.astype(float), axis=1)
+    eps = float(np.finfo(dtype).eps)
+    assert (left <= (tol + 30 * eps) * np.linalg.norm(Y, axis=1)).all()
+
+
+def test_both_rules_together_are_whichever_comes_first():
+    D, Y, _ = problem(5, 300, 16, 40, np.float64)
+    few, close, both = encode(D, Y, atoms=4), encode(D, Y, tol=2.2), encode(D, Y, atoms=4, tol=2.2)
+    shorter = np.diff(close.indptr) < 4
+    assert 10 < shorter.sum() < 290
+    np.testing.assert_allclose(both.toarray(), np.where(shorter[:, None], close.toarray(), few.toarray()), atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------ hard cases
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("way", ["gram", "weights"])
+def test_ties_go_to_the_lowest_index(method, way):
+    D = np.tile(np.eye(3), (1, 90))
+    extra = {"gram": D.T @ D} if way == "gram" else {"weights": np.ones((4, 3))}
+    Y = np.array([[1.0, 1.0, 1.0], [0.0, 2.0, 2.0], [0.0, 0.0, 3.0], [1.0, 0.0, 1.0]])
+    codes = encode(D, Y, atoms=3, method=method, **extra)
+    np.testing.assert_array_equal(codes.toarray()[:, :3], Y)
+    assert codes.nnz == 8
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["omp", "ols", "nnomp"])
+@pytest.mark.parametrize("way", ["gram", "weights"])
+def test_dependent_atoms_and_more_atoms_than_the_rank_do_no_harm(method, dtype, way):
+    rng = np.random.default_rng(6)
+    B = rng.standard_normal((10, 4))
+    mixed = B @ rng.standard_normal((4, 20)) * np.exp(3 * rng.standard_normal(20))
+    D = np.hstack([B, B, 1e3 * B, -B, mixed]).astype(dtype)
+    Y = np.vstack([rng.standard_normal((30, 10)), rng.standard_normal((30, 4)) @ B.T]).astype(dtype)
+    extra = {"gram": D.T @ D} if way == "gram" else {"weights": np.ones_like(Y)}
+    codes = encode(D, Y, atoms=9, method=method, **extra)
+    assert np.isfinite(codes.data).all()
+    assert (np.diff(codes.indptr) <= 4).all()
+    best = Y @ np.linalg.pinv(B.astype(dtype).T) @ B.T
+    if method != "nnomp":
+        np.testing.assert_allclose(codes @ D.T, best, atol=2e3 * np.finfo(dtype).eps * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["omp", "ols", "nnomp"])
+@pytest.mark.parametrize("way", ["gram", "weights"])
+def test_exactly_sparse_signals_get_their_atoms_and_no_more(method, dtype, way):
+    rng = np.random.default_rng(7)
+    D = rng.standard_normal((60, 80))
+    D /= np.linalg.norm(D, axis=0)
+    truth = np.zeros((40, 80))
+    for row in truth:
+        row[rng.choice(80, 3, replace=False)] = rng.uniform(1, 2, 3)
+    D = D.astype(dtype)
+    Y = (truth @ D.T).astype(dtype)
+    extra = {"gram": D.T @ D} if way == "gram" else {"weights": np.ones_like(Y)}
+    codes = encode(D, Y, atoms=20, method=method, **extra)
+    exact = np.diff(codes.indptr) == 3
+    assert exact.mean() > 0.9  # the others took a wrong atom on their way
+    np.testing.assert_allclose(codes.toarray()[exact], truth[exact], atol=1e3 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(codes @ D.T, Y, atol=1e3 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("way", ["gram", "weights"])
+def test_the_smallest_problems_work(method, dtype, way):
+    for d, n, signals in [(1, 1, 1), (1, 5, 3), (5, 1, 3), (3, 2, 0)]:
+        D, Y, _ = problem(8, signals, d, n, dtype)
+        Y = np.vstack([Y, np.zeros((min(signals, 1), d), dtype)])
+        extra = {"gram": D.T @ D} if way == "gram" else {"weights": np.ones_like(Y)}
+        codes = encode(D, Y, atoms=4, method=method, **extra)
+        assert isinstance(codes, sp.csr_array) and codes.shape == (len(Y), n) and codes.dtype == dtype
+        agree(codes, D, Y, np.full(len(Y), min(4, n)), np.full(len(Y), -1.0), method, None, dtype)
+
+
+def test_atoms_that_differ_beyond_single_precision_are_told_apart():
+    rng = np.random.default_rng(9)
+    A, Y = rng.standard_normal((20, 30)), rng.standard_normal((400, 20))
+    better = np.repeat(rng.integers(0, 2, 30), 2) ^ np.tile([0, 1], 30)  # of each pair, one is longer by 1e-10
+    D = np.repeat(A, 2, axis=1) * (1 + 1e-10 * better)
+    codes = encode(D, Y, atoms=5, gram=D.T @ D)
+    assert codes.nnz == 2000 and better[codes.indices].all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scales_change_nothing_but_the_scale(method, weighted):
+    D, Y, rng = problem(10, 60, 12, 30, np.float64)
+    weights = rng.uniform(0, 2, Y.shape) if weighted else None
+    norms = 0.3 * np.linalg.norm(Y, axis=1)
+    codes = encode(D, Y, atoms=6, tol=norms, method=method, weights=weights).toarray()
+    for a, b, c in [(2.0**-400, 2.0**500, 2.0**-300), (2.0**300, 2.0**-500, 2.0**200), (1.0, 2.0**-400, 1.0)]:
+        scaled = None if weights is None else c * weights
+        tol = b * norms * (1.0 if weights is None else c**0.5)
+        found = encode(a * D, b * Y, atoms=6, tol=tol, method=method, weights=scaled).toarray()
+        np.testing.assert_allclose(found * (a / b), codes, rtol=1e-12, atol=1e-13)
+    same = encode(D, Y * np.exp2(np.arange(60) * 10.0 - 300)[:, None], atoms=6, method=method, weights=weights)
+    once = encode(D, Y, atoms=6, method=method, weights=weights)
+    np.testing.assert_array_equal(same.indices, once.indices)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_missing_entries_are_left_out(method):
+    D, Y, rng = problem(11, 40, 15, 30, np.float64)
+    seen = rng.random(Y.shape) < 0.6
+    seen[0] = False
+    codes = encode(D, np.where(seen, Y, np.nan), atoms=3, method=method, weights=seen)
+    assert codes[[0]].nnz == 0
+    for i in range(1, 40):
+        alone = encode(D[seen[i]], Y[i, seen[i]][None], atoms=3, method=method)
+        np.testing.assert_allclose(codes[[i]].toarray(), alone.toarray(), atol=1e-11)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_entry_of_weight_two_is_an_entry_that_occurs_twice(method):
+    D, Y, rng = problem(12, 30, 10, 20, np.float64)
+    times = rng.integers(1, 4, 10)
+    codes = encode(D, Y, atoms=4, method=method, weights=np.broadcast_to(times, Y.shape).astype(float))
+    again = encode(np.repeat(D, times, axis=0), np.repeat(Y, times, axis=1), atoms=4, method=method)
+    np.testing.assert_allclose(codes.toarray(), again.toarray(), atol=1e-11)
+
+
+def test_non_negative_codes_are_positive_and_optimal_on_their_atoms():
+    D, Y, _ = problem(13, 300, 20, 60, np.float64)
+    codes = encode(D, Y, atoms=8, method="nnomp")
+    assert (codes.data > 0).all()
+    slopes = (Y - codes @ D.T) @ D
+    assert np.abs(slopes[codes.toarray() > 0]).max() < 1e-11
+
+
+def test_matching_pursuit_spends_at_most_ten_steps_an_atom():
+    a = np.array([[1.0, 0.999], [0.0, np.sqrt(1 - 0.999**2)]])  # nearly parallel: steps go to and fro
+    y = np.array([[0.3, 1.0]])
+    left = [np.linalg.norm(y - encode(a, y, atoms=k, method="mp") @ a.T) for k in (1, 2)]
+    x, _ = plain(a, y[0], 2, method="mp")
+    np.testing.assert_allclose(left[1], np.linalg.norm(y[0] - a @ x), rtol=1e-12)
+    assert left[1] > 1e-3 * left[0]
+
+
+# ----------------------------------------------------------------------- arrays, threads, memory
+
+
+def test_a_given_gram_matrix_changes_nothing_and_nothing_is_written_to():
+    D, Y, rng = problem(14, 200, 16, 40, np.float64)
+    G, weights, atoms, tol = D.T @ D, rng.random(Y.shape), np.full(200, 5), np.full(200, 0.1)
+    for a in (D, Y, G, weights, atoms, tol):
+        a.setflags(write=False)
+    with_gram = encode(D, Y, gram=G, atoms=atoms, tol=tol)
+    without = encode(D, Y, atoms=atoms, tol=tol)
+    np.testing.assert_allclose(with_gram.toarray(), without.toarray(), atol=1e-12)
+    for method in METHODS:
+        encode(D, Y, atoms=atoms, method=method)
+        encode(D, Y, atoms=atoms, method=method, weights=weights)
+
+
+def test_layout_and_library_of_the_input_do_not_matter():
+    D, Y, _ = problem(15, 100, 16, 40, np.float64)
+    codes = encode(D, Y, atoms=5).toarray()
+    np.testing.assert_array_equal(encode(np.asfortranarray(D), Y[::-1], atoms=5).toarray()[::-1], codes)
+    np.testing.assert_array_equal(encode(D.tolist(), np.repeat(Y, 2, axis=1)[:, ::2], atoms=5).toarray(), codes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_number_of_threads_changes_nothing(method, weighted):
+    D, Y, rng = problem(16, 1500, 12, 30, np.float64)
+    weights = rng.random(Y.shape) if weighted else None
+    one, three = (encode(D, Y, atoms=4, method=method, n_jobs=jobs, weights=weights) for jobs in (1, 3))
+    np.testing.assert_array_equal(one.indptr, three.indptr)
+    np.testing.assert_array_equal(one.indices, three.indices)
+    np.testing.assert_allclose(one.data, three.data, rtol=1e-9)
+
+
+def test_indices_are_sorted_and_the_format_is_sound():
+    D, Y, _ = problem(17, 500, 16, 200, np.float64)
+    codes = encode(D, Y, atoms=8, progress=True)
+    codes.check_format(full_check=True)
+    again = sp.csr_array((codes.data, codes.indices, codes.indptr), shape=codes.shape)
+    assert again.has_sorted_indices and again.has_canonical_format
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_memory_does_not_grow_with_the_number_of_signals(weighted):
+    D, Y, _ = problem(18, 1, 32, 400, np.float64)
+
+    def extra(signals):
+        many = np.broadcast_to(Y, (signals, 32))
+        weights = np.broadcast_to(np.float64(1), many.shape) if weighted else None
+        tracemalloc.start()
+        codes = encode(D, many, atoms=3, weights=weights, n_jobs=2)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert codes.nnz == 3 * signals
+        return peak - 3 * (codes.data.nbytes + codes.indices.nbytes + codes.indptr.nbytes)
+
+    extra(100)  # compiles
+    small, large = extra(4_000), extra(32_000)
+    assert large < 1.1 * small + 2**21
+    assert large < 2 * D.nbytes + 12 * 400**2 + 2 * 2 * engine.WORKSPACE
+
+
+def test_a_dictionary_too_large_for_its_gram_matrix_is_used_without_it(monkeypatch):
+    D, Y, _ = problem(19, 300, 16, 60, np.float64)
+    codes = {method: encode(D, Y, atoms=5, method=method).toarray() for method in METHODS}
+    monkeypatch.setattr(engine, "GRAM", 1000)
+    monkeypatch.setattr(engine, "WORKSPACE", 2**16)  # and tiles of few signals
+    for method in METHODS:
+        np.testing.assert_allclose(encode(D, Y, atoms=5, method=method).toarray(), codes[method], atol=1e-11)
+
+
+def test_dtype_says_what_is_computed():
+    D, Y, _ = problem(20, 50, 16, 40, np.float64)
+    assert encode(D, Y, atoms=3, dtype="float32").dtype == np.float32
+    assert encode(D.astype(np.float32), Y, atoms=3, dtype=np.float64).dtype == np.float64
+    whole = encode(np.eye(3, dtype=int), np.arange(6).reshape(2, 3), atoms=3)
+    np.testing.assert_array_equal(whole.toarray(), np.arange(6).reshape(2, 3))
+
+
+# -------------------------------------------------------------------------------------- numba
+
+
+def run(code, **environment):
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+SAME = """
+import numpy as np
+from pursuit.encode import encode
+rng = np.random.default_rng(0)
+D, Y = rng.standard_normal((16, 100)), rng.standard_normal((300, 16))
+print(encode(D, Y, atoms=5).indices.sum())
+"""
+
+
+def test_numba_is_imported_by_the_first_call_and_not_before():
+    code = "import sys, pursuit, pursuit.encode; print('numba' in sys.modules)"
+    assert run(code) == "False"
+
+
+def test_it_runs_where_nothing_can_be_kept_on_disk_and_on_narrow_vectors(tmp_path):
+    here = run(SAME)
+    nowhere = "import numba.core.caching as c\nc.CacheImpl._locator_classes = []\n" + SAME
+    assert run(nowhere) == here
+    narrow = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert run(SAME, **narrow) == here
+
+
+# ------------------------------------------------------------------------------------ bad input
+
+D2, Y2 = np.array([[1.0, 0.5], [0.0, 1.0]]), np.ones((3, 2))
+
+
+def spoiled(a, value):
+    bad = a.copy()
+    bad[1, 1] = value
+    return bad
+
+
+CASES = {
+    "no rule": (lambda: encode(D2, Y2), ValueError, "atoms and tol are both None"),
+    "no atoms": (lambda: encode(D2, Y2, atoms=0), ValueError, "atoms is 0"),
+    "half an atom": (lambda: encode(D2, Y2, atoms=1.5), TypeError, "atoms has dtype float64"),
+    "atoms by name": (lambda: encode(D2, Y2, atoms="all"), TypeError, "atoms is <U3"),
+    "atoms of two": (lambda: encode(D2, Y2, atoms=[1, 2]), ValueError, "atoms has shape (2,)"),
+    "negative tol": (lambda: encode(D2, Y2, tol=[1, -1, 1]), ValueError, "tol is negative"),
+    "nan tol": (lambda: encode(D2, Y2, tol=np.nan), ValueError, "tol is negative or not finite"),
+    "method": (lambda: encode(D2, Y2, atoms=1, method="lars"), ValueError, "method is 'lars'"),
+    "one signal": (lambda: encode(D2, Y2[0], atoms=1), ValueError, "Y has shape (2,)"),
+    "shapes": (lambda: encode(D2, Y2.T, atoms=1), ValueError, "Y has shape (2, 3) and D (2, 2)"),
+    "no columns": (lambda: encode(D2[:, :0], Y2, atoms=1), ValueError, "D has shape (2, 0)"),
+    "nan in D": (lambda: encode(spoiled(D2, np.nan), Y2, atoms=1), ValueError, "column 1 of D contains NaN"),
+    "zero atom": (lambda: encode(D2 * [1, 0], Y2, atoms=1), ValueError, "column 1 of D is zero"),
+    "nan in Y": (lambda: encode(D2, spoiled(Y2, np.nan), atoms=1), ValueError, "row 1 of Y contains NaN"),
+    "infinity in Y": (lambda: encode(D2, spoiled(Y2, np.inf), atoms=1), ValueError, "row 1 of Y contains NaN or inf"),
+    "complex": (lambda: encode(D2 * 1j, Y2, atoms=1), TypeError, "D is complex"),
+    "strings": (lambda: encode(D2, Y2.astype(str), atoms=1), TypeError, "Y has dtype <U32"),
+    "mixed": (lambda: encode(D2, Y2.astype(np.float32), atoms=1), TypeError, "D and Y should have one dtype"),
+    "half precision": (lambda: encode(D2.astype("f2"), Y2.astype("f2"), atoms=1), TypeError, "D has dtype float16"),
+    "dtype": (lambda: encode(D2, Y2, atoms=1, dtype=int), TypeError, "dtype is <class 'int'>"),
+    "no dtype": (lambda: encode(D2, Y2, atoms=1, dtype="many"), TypeError, "dtype is 'many'"),
+    "gram shape": (lambda: encode(D2, Y2, atoms=1, gram=np.eye(3)), ValueError, "gram has shape (3, 3)"),
+    "gram of another": (lambda: encode(D2, Y2, atoms=1, gram=2 * np.eye(2)), ValueError, "gram is not that of D"),
+    "nan in gram": (lambda: encode(D2, Y2, atoms=1, gram=np.full((2, 2), np.nan)), ValueError, "gram contains NaN"),
+    "gram and weights": (
+        lambda: encode(D2, Y2, atoms=1, gram=D2.T @ D2, weights=Y2),
+        ValueError,
+        "gram was given with",
+    ),
+    "weights shape": (lambda: encode(D2, Y2, atoms=1, weights=np.ones(2)), ValueError, "weights has shape (2,)"),
+    "weights of fewer": (lambda: encode(D2, Y2, atoms=1, weights=np.ones((2, 2))), ValueError, "weights have shape"),
+    "negative weights": (lambda: encode(D2, Y2, atoms=1, weights=-Y2), ValueError, "weights contain negative"),
+    "no threads": (lambda: encode(D2, Y2, atoms=1, n_jobs=0), ValueError, "n_jobs is 0"),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_bad_input_is_told_in_one_sentence(case):
+    call, kind, words = CASES[case]
+    with pytest.raises(kind, match=re.escape(words)) as told:
+        call()
+    sentence = str(told.value)
+    assert sentence.endswith(".") and "\n" not in sentence and len(sentence) < 160
