@@ -60,12 +60,6 @@ def weight_of(V: Array, s: int) -> float:
 
 
 @scalar
-def mark(taken: Array, atoms: Array, s: int, value: bool) -> None:
-    for i in range(s):
-        taken[atoms[i]] = value
-
-
-@scalar
 def polish(F: Array, y: Array, A: Array, atoms: Array, x: Array, s: int, r: Array, room: Array) -> None:
     """Two steps of iterative refinement: coherent atoms lose digits in their Gram matrix, not in their residual."""
     z, part, _, _ = room
@@ -129,9 +123,7 @@ def walk(
                 continue
             ill |= pivot < 0.01
             atoms[s], b[s], V[2, s] = j, C[p, j], norms[j]
-            mark(taken, atoms, s + 1, False)
-            s = refit(F, E, atoms, V, s + 1, c[j], noise * mass, eps, room)
-            mark(taken, atoms, s, True)
+            s = refit(F, E, atoms, V, taken, s + 1, c[j], noise * mass, eps, room)
             if method == OLS:
                 subtract(over[3], G, F[2, s - 1], atoms, s, over[2])
                 turn_away(over[2], dot(F[2, s - 1], b, s), c, v)

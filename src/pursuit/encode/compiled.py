@@ -17,12 +17,18 @@ Array = Any
 
 def scalar(function: Callable[..., Any]) -> Any:
     """`function` compiled into its caller: without the interpreter lock, C's division."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
+    return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 def helper(function: Callable[..., Any]) -> Any:
     """As `scalar`, with sums in any order, so that they become vector code, which takes longer to compile."""
-    return numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(function)
+    return numba.njit(
+        nogil=True,
+        error_model="numpy",
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        fastmath={"reassoc", "contract", "nsz", "arcp"},
+    )(function)
 
 
 @functools.cache
@@ -35,7 +41,9 @@ def digest() -> str:
 def kernel(function: Callable[..., Any]) -> Any:
     """An entry point: as `helper`, and its machine code is kept on disk between processes."""
     function.__qualname__ += "_" + digest()
-    dispatcher = helper(function)
+    dispatcher = numba.njit(
+        nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath={"reassoc", "contract", "nsz", "arcp"}
+    )(function)
     with contextlib.suppress(RuntimeError):  # nowhere to write: every process compiles for itself
         dispatcher.enable_caching()
     return dispatcher

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.encode.careful import TURNS, mark, subtract, weight_of
+from pursuit.encode.careful import TURNS, subtract, weight_of
 from pursuit.encode.compiled import Array, helper, kernel, scalar
 from pursuit.encode.small import MP, OLS, border, choose, export, ranks, refit, solve
 
@@ -93,9 +93,7 @@ def advance(
             taken[j] = True
             if border(F, s, eps) > 0:
                 atoms[s], V[1, s], V[2, s] = j, inner(w, A[j], y), norms[j]
-                mark(taken, atoms, s + 1, False)
-                s = refit(F, E, atoms, V, s + 1, c[j], noise * mass, eps, room)
-                mark(taken, atoms, s, True)
+                s = refit(F, E, atoms, V, taken, s + 1, c[j], noise * mass, eps, room)
                 break
         if over and method != MP:
             correct(F, atoms, c, V[0], s, room)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ WORKSPACE = 16 * 2**20
 """Bytes of working memory that a thread may fill with a tile of signals; one signal may always take what it needs."""
 GRAM = 2**30
 """Bytes that the Gram matrix may take before the residuals are used instead."""
-TILE = 2**20
+TILE = 2**21
 """Bytes of correlations in a tile, beyond those of 64 signals: enough for BLAS, few enough for the cache."""
 
 
@@ -68,9 +68,9 @@ class Engine(Protocol):
 class Shared:
     """Pursuits that share the Gram matrix of the dictionary."""
 
-    def __init__(self, D: Array, norms: Array, gram: Array | None, method: str) -> None:
+    def __init__(self, D: Array, norms: Array, gram: Array, method: str) -> None:
         self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
-        self.G = np.dot(D.T, D) if gram is None else gram
+        self.G = gram
         if method == "omp":
             self.S = fast.single(self.G)
             self.mu = fast.coherence(self.S, norms)
@@ -162,9 +162,10 @@ def begin(request: Request) -> tuple[Engine, int]:
     dear = request.gram is None and (2 * int(request.limits.sum()) < n or n * n * size > GRAM)
     if request.weights is not None or dear:
         return Direct(D, norms, request.method), exponent
-    gram = request.gram
-    if gram is not None:
-        gram = np.require(gram, D.dtype, ["C", "W"])
+    if request.gram is None:
+        gram = gram_matrix(D, request.jobs)
+    else:
+        gram = np.require(request.gram, D.dtype, ["C", "W"])
         gram = gram if exponent == 0 else np.ldexp(gram, -2 * exponent)
     return Shared(D, norms, gram, request.method), exponent
 
@@ -210,42 +211,66 @@ def pack(tile: Tile, codes: Codes, nonnegative: bool) -> tuple[Array, Array, Arr
     return codes.counts, atoms, np.maximum(x, 0) if nonnegative else x
 
 
-def run(request: Request, progress: bool) -> sp.csr_array:
-    """The codes of all signals of a request."""
-    total, n = len(request.Y), request.D.shape[1]
-    with libraries().limit(limits=request.jobs, user_api="blas"):
-        engine, exponent = begin(request)
-    width = int(request.limits.max(initial=1))
-    size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))
-    size = max(1, min(size, -(-total // (4 * request.jobs))))  # a few tiles a thread, so that none is idle for long
-    spans = [(lo, min(lo + size, total)) for lo in range(0, total, size)]
-    parts: list[Any] = [None] * len(spans)
-    bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
-    lock, queue = threading.Lock(), iter(enumerate(spans))
+def share(items: list[Any], jobs: int, begin: Callable[[], Callable[[Any], None]]) -> None:
+    """Hand items to threads as they ask for them; each thread begins by making the function that it calls on its own.
 
-    def claim() -> Iterator[tuple[int, tuple[int, int]]]:
+    BLAS keeps to one thread meanwhile, also before: its own would go on waiting busily, in the way of these.
+    """
+    lock, queue = threading.Lock(), iter(items)
+
+    def work() -> None:
+        handle = begin()
         while True:
             with lock:
                 item = next(queue, None)
             if item is None:
                 return
-            yield item
+            handle(item)
 
-    def work() -> None:
-        solve = engine.worker(size, width)
-        for number, (lo, hi) in claim():
-            tile = prepare(request, lo, hi, exponent)
-            parts[number] = pack(tile, solve(tile), request.method == "nnomp")
-            with lock:
-                bar.update(hi - lo)
+    if min(jobs, len(items)) <= 1:
+        work()
+        return
+    with ThreadPoolExecutor(jobs) as pool:
+        for future in [pool.submit(work) for _ in range(jobs)]:
+            future.result()
 
+
+def gram_matrix(D: Array, jobs: int) -> Array:
+    """D^T D, its rows on several threads."""
+    if jobs == 1:
+        return np.asarray(np.dot(D.T, D))
+    n = D.shape[1]
+    G = np.empty((n, n), D.dtype)
+
+    def multiply(rows: slice) -> None:
+        np.dot(D.T[rows], D, out=G[rows])
+
+    share([slice(lo, lo + 128) for lo in range(0, n, 128)], jobs, lambda: multiply)
+    return G
+
+
+def run(request: Request, progress: bool) -> sp.csr_array:
+    """The codes of all signals of a request."""
+    total, n = len(request.Y), request.D.shape[1]
+    bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
     with bar, libraries().limit(limits=1, user_api="blas"):
-        if min(request.jobs, len(spans)) <= 1:
-            work()
-        else:
-            with ThreadPoolExecutor(request.jobs) as pool:
-                for future in [pool.submit(work) for _ in range(request.jobs)]:
-                    future.result()
+        engine, exponent = begin(request)
+        width = int(request.limits.max(initial=1))
+        size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))
+        size = max(1, min(size, -(-total // (4 * request.jobs))))  # some tiles a thread, so that none is idle for long
+        parts: list[Any] = [None] * -(-total // size)
+
+        def worker() -> Callable[[int], None]:
+            solve = engine.worker(size, width)
+
+            def code(number: int) -> None:
+                tile = prepare(request, number * size, min((number + 1) * size, total), exponent)
+                parts[number] = pack(tile, solve(tile), request.method == "nnomp")
+                bar.update(len(tile.y))
+
+            return code
+
+        share(list(range(len(parts))), request.jobs, worker)
     return assemble(parts, (total, n), request.dtype)
 
 

@@ -94,13 +94,8 @@ def pursue(
     eps, doubt = (2.0**-52, 2.0**-23) if item == 8 else (2.0**-23, 0.0)
     base, stride, blocks = S.ctypes.data, 4 * S.shape[1], len(start) // BLOCK
     at_start, at_lines, at_x32, at_top = start.ctypes.data, lines.ctypes.data, x32.ctypes.data, top.ctypes.data
-    at_rows, at_x, at_h, at_beta, units = (
-        rows.ctypes.data,
-        x.ctypes.data,
-        h.ctypes.data,
-        beta.ctypes.data,
-        identity.ctypes.data,
-    )
+    at_rows, at_x, at_h, at_beta = rows.ctypes.data, x.ctypes.data, h.ctypes.data, beta.ctypes.data
+    units = identity.ctypes.data
     for b in range(len(C)):
         s, left, whole = np.int64(0), squares[b], math.sqrt(squares[b])
         mass, first, goal, slack = whole, whole, tols[b] * abs(tols[b]), 16 * eps * squares[b]

@@ -153,9 +153,11 @@ def nonnegative(
 
 
 @scalar
-def compress(F: Array, E: Array, atoms: Array, V: Array, s: int, kept: int, room: Array) -> None:
-    """Only the members that `nonnegative` left, in its order, with their factors."""
-    _, part, order, _ = room
+def compress(F: Array, E: Array, atoms: Array, V: Array, taken: Array, s: int, kept: int, room: Array) -> None:
+    """Only the members that `nonnegative` left, in its order, with their factors; the others are free again."""
+    _, part, order, inside = room
+    for i in range(s):
+        taken[atoms[i]] = inside[i]
     for row in range(3):
         for i in range(s):
             part[i] = V[row, i]
@@ -170,7 +172,9 @@ def compress(F: Array, E: Array, atoms: Array, V: Array, s: int, kept: int, room
 
 
 @scalar
-def refit(F: Array, E: Array, atoms: Array, V: Array, s: int, c: float, floor: float, eps: float, room: Array) -> int:
+def refit(
+    F: Array, E: Array, atoms: Array, V: Array, taken: Array, s: int, c: float, floor: float, eps: float, room: Array
+) -> int:  # fmt: skip
     """The weights V[0] of s active atoms, the last of which is new and has the correlation c. How many stay.
 
     V holds the weights, the correlations with the signal, and the norms of the active atoms. E is None where weights
@@ -190,7 +194,7 @@ def refit(F: Array, E: Array, atoms: Array, V: Array, s: int, c: float, floor: f
         before = V[0, i] - step * F[2, s - 1, i]
         V[0, i] = before if before > 0 and i < s - 1 else 0  # not below zero by rounding either
     kept = nonnegative(F, E, V[0], V[1], V[2], s, floor, eps, room)
-    compress(F, E, atoms, V, s, kept, room)
+    compress(F, E, atoms, V, taken, s, kept, room)
     return kept
 
 
@@ -199,19 +203,16 @@ def rank(c: Array, v: Array, norms: Array, taken: Array, method: int, floor: flo
     """What the methods compare, or -1 where an atom is not free or its correlation is rounding, floor * norms_j.
 
     |c_j| for OMP and MP, c_j for NNOMP, c_j^2 / v_j for OLS with v_j the squared norm of what the active atoms leave of
-    atom j, at least `least` of the whole. One loop each, without branches, so that they become vector code.
+    atom j, at least `least` of the whole.
     """
-    if method == OLS:
-        for j in range(len(norms)):
-            size = norms[j]
-            good = (abs(c[j]) > floor * size) & (v[j] > least * size * size) & (not taken[j])
-            keys[j] = c[j] * c[j] / v[j] if good else -1
-    elif method == NNOMP:
-        for j in range(len(norms)):
-            keys[j] = c[j] if (c[j] > floor * norms[j]) & (not taken[j]) else -1
-    else:
-        for j in range(len(norms)):
-            keys[j] = abs(c[j]) if (abs(c[j]) > floor * norms[j]) & (not taken[j]) else -1
+    for j in range(len(norms)):  # without branches, so that it becomes vector code
+        size = norms[j]
+        key = c[j] if method == NNOMP else abs(c[j])
+        good = (key > floor * size) & (not taken[j])
+        if method == OLS:
+            good &= v[j] > least * size * size
+            key *= key / v[j]
+        keys[j] = key if good else -1
 
 
 @helper
