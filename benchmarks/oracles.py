@@ -1,4 +1,4 @@
-"""One signal at a time: orthogonal matching pursuit through Gram columns, and the screened oracle.
+"""One signal at a time: orthogonal matching pursuit with each oracle, against the plain way.
 
 `python benchmarks/oracles.py a`: 1000 x 5000, 50 and 200 atoms; `d`: 2000 x 50,000, 100 atoms; `gram`: the Gram matrix
 given; `hard`: coherent and heavy-tailed dictionaries and noise, against the plain way; `screened`: oracle calls and
@@ -14,42 +14,35 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 import pursuit as ps
 from pursuit.atoms.screened import ScreenedDictionary
-from pursuit.correlations import Correlations
-from pursuit.weights import Factor
+from pursuit.domains import Answer
 
 CLOCK = time.process_time if os.environ.get("OMP_NUM_THREADS") == "1" else time.perf_counter
 
 
+@dataclass(frozen=True)
 class Plain:
-    """The plain way, with the interface of `Correlations`."""
+    """The plain way: one product with all of D a call."""
 
-    def __init__(self, D: np.ndarray, metric: object, c0: np.ndarray, **_: object) -> None:
-        self.D, self.c0 = D, c0
+    def begin(self, part, space, several=1, blends=False, f=None):
+        def ask(grad, active, gx):
+            atoms = list(part.asked.best(grad, several))
+            return Answer(atoms, atoms[0].dot(space, grad), 1.0)
 
-    def correlations(self, grad: np.ndarray, sources: list[int], coefs: np.ndarray) -> np.ndarray:
-        return self.D.T @ grad if sources else self.c0
+        return ask
 
 
-def omp(D: np.ndarray, y: np.ndarray, k: int, way: type = Correlations, **options: object) -> list[int]:
-    """k steps of OMP on atoms of unit norm with a growing Cholesky factor; the atoms in the order of their entry."""
-    found: list[int] = []
-    rows, factor, b = np.empty((k, len(y))), Factor(), np.empty(k)
-    oracle = way(D, ps.LeastSquares(y).metric, D.T @ -y, atoms=k, **options)
-    grad, w = -y, np.empty(0)
-    for s in range(k):
-        c = oracle.correlations(grad, found, w)
-        j = int(np.abs(c).argmax())
-        rows[s], b[s] = D[:, j], D[:, j] @ y
-        factor.append(*factor.row(rows[:s] @ rows[s]))
-        found.append(j)
-        w = factor.solve(b[: s + 1])
-        grad = w @ rows[: s + 1] - y
-    return found
+def omp(A: ps.Dictionary, y: np.ndarray, k: int, oracle: Any = None) -> list[int]:
+    """k atoms of orthogonal matching pursuit, in the order of their entry."""
+    stop = ps.Stop(atoms=k, rgap=None)
+    r = ps.minimize(ps.LeastSquares(y), ps.lin(A), ps.FullyCorrective(), oracle=oracle, stop=stop)
+    return [a.source for a in r.atoms]
 
 
 def normed(D: np.ndarray) -> np.ndarray:
@@ -110,18 +103,20 @@ def peers(D: np.ndarray, y: np.ndarray, k: int) -> dict[str, Callable[[], object
 
 def one_signal(d: int, n: int, ks: list[int], rounds: int) -> None:
     rng = np.random.default_rng(0)
-    D = dictionary("random", d, n, rng)
-    radius = float(np.sqrt(np.einsum("ij,ij->j", D, D).max()))
+    A = ps.Dictionary(dictionary("random", d, n, rng))
+    S = A.screened()
     for k in ks:
-        y = signal(D, k, rng)
+        y = signal(A.D, k, rng)
         ways = {
-            "through Gram columns": lambda k=k, y=y: omp(D, y, k, radius=radius),
-            "plain": lambda k=k, y=y: omp(D, y, k, Plain),
-            **peers(D, y, k),
+            "default": lambda k=k, y=y: omp(A, y, k),
+            "Screened()": lambda k=k, y=y: omp(A, y, k, ps.Screened()),
+            "A.screened()": lambda k=k, y=y: omp(S, y, k),
+            "plain": lambda k=k, y=y: omp(A, y, k, Plain()),
+            **peers(A.D, y, k),
         }
         times, answers = interleaved(ways, rounds)
-        same = answers["plain"] == answers["through Gram columns"]
-        show(f"{d} x {n}, {k} atoms", times, "through Gram columns", f"same atoms: {same}")
+        same = answers["plain"] == answers["default"] == answers["Screened()"] == answers["A.screened()"]
+        show(f"{d} x {n}, {k} atoms", times, "default", f"same atoms: {same}")
 
 
 def given(d: int, n: int, k: int, rounds: int) -> None:
@@ -129,16 +124,16 @@ def given(d: int, n: int, k: int, rounds: int) -> None:
     from sklearn.linear_model import orthogonal_mp_gram
 
     rng = np.random.default_rng(0)
-    D = dictionary("random", d, n, rng)
-    y = signal(D, k, rng)
-    G, Xy = D.T @ D, D.T @ y
+    A = ps.Dictionary(dictionary("random", d, n, rng))
+    y = signal(A.D, k, rng)
+    G, Xy = A.D.T @ A.D, A.D.T @ y
     ways = {
-        "Gram given": lambda: omp(D, y, k, gram=G, radius=1.0),
+        "Exact(gram)": lambda: omp(A, y, k, ps.Exact(gram=G)),
         "sklearn": lambda: np.flatnonzero(orthogonal_mp_gram(G, Xy, n_nonzero_coefs=k)),
     }
     times, answers = interleaved(ways, rounds)
-    same = sorted(answers["Gram given"]) == sorted(answers["sklearn"])
-    show(f"Gram given, {d} x {n}, {k} atoms", times, "Gram given", f"same atoms: {same}")
+    same = sorted(answers["Exact(gram)"]) == sorted(answers["sklearn"])
+    show(f"Gram given, {d} x {n}, {k} atoms", times, "Exact(gram)", f"same atoms: {same}")
 
 
 def hard(instances: int) -> None:
@@ -148,14 +143,13 @@ def hard(instances: int) -> None:
         for seed in range(instances):
             rng = np.random.default_rng(seed)
             d, n, k = int(rng.integers(300, 1200)), int(rng.integers(3000, 8000)), int(rng.integers(20, 120))
-            D = dictionary(kind, d, n, rng)
-            y = rng.standard_normal(d) if kind == "noise only" else signal(D, k, rng)
-            radius = float(np.sqrt(np.einsum("ij,ij->j", D, D).max()))
-            ways = {"gram": lambda D=D, y=y, k=k, r=radius: omp(D, y, k, radius=r),
-                    "plain": lambda D=D, y=y, k=k: omp(D, y, k, Plain)}  # fmt: skip
+            A = ps.Dictionary(dictionary(kind, d, n, rng))
+            y = rng.standard_normal(d) if kind == "noise only" else signal(A.D, k, rng)
+            ways = {"default": lambda A=A, y=y, k=k: omp(A, y, k),
+                    "plain": lambda A=A, y=y, k=k: omp(A, y, k, Plain())}  # fmt: skip
             times, answers = interleaved(ways, 5)
-            ratios.append(times["gram"] / times["plain"])
-            same &= answers["gram"] == answers["plain"]
+            ratios.append(times["default"] / times["plain"])
+            same &= answers["default"] == answers["plain"]
         print(f"{kind}: time / plain way: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}; "
               f"same atoms: {same}", flush=True)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Correlations through Gram columns lead to the same atoms as plain products."""
+"""Correlations through a Gram matrix lead to the same atoms as plain products."""
 
 import numpy as np
 import pytest
@@ -6,19 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit import correlations
 from pursuit.correlations import Correlations
-from pursuit.foresight import SIZES, Economy, foresee
 from pursuit.metrics import Diagonal, Operator
 from pursuit.weights import WeightProblem
 
 KINDS = ["random", "toeplitz", "clusters", "heavy", "duplicates"]
-
-
-@pytest.fixture(autouse=True)
-def every_size_counts(monkeypatch):
-    monkeypatch.setattr(correlations, "CACHED", 1)
-    monkeypatch.setattr(correlations, "OVERHEAD", 0.0)
 
 
 def make(kind, d, n, rng):
@@ -62,10 +54,15 @@ class Run:
         return chosen
 
 
-def follow(D, f, steps, hull=False, several=1, **options):
+def kept(D, metric, c0, **options):
+    gram = D.T @ np.stack([metric(column) for column in D.T], axis=1)
+    return Correlations(D, metric, c0, gram, radius=np.linalg.norm(D, axis=0).max(), **options)
+
+
+def follow(D, f, steps, hull=False, several=1):
     """Run with plain products, checking at every point that the other way names the same atoms."""
     run = Run(D, f, hull, several)
-    C = Correlations(D, run.metric, D.T @ run.grad, several=several, signed=not hull, **options)
+    C = kept(D, run.metric, D.T @ run.grad, several=several, signed=not hull)
     for _ in range(steps):
         grad = run.grad
         plain = D.T @ grad
@@ -84,8 +81,7 @@ def test_whole_runs_of_omp_find_the_same_atoms(kind, layout, rng):
     D = np.array(make(kind, 150, 900, rng), order=layout)
     y = D[:, :600:20] @ rng.standard_normal(30) + 0.02 * rng.standard_normal(150)
     C = follow(D, ps.LeastSquares(y), 60)
-    assert C.tally.columns > 0
-    assert kind == "duplicates" or C.tally.hits > 0
+    assert C.tally.passes == 0 or kind in {"duplicates", "heavy", "toeplitz"}  # ties, and the end of the run
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,13 +95,13 @@ def test_whole_runs_over_a_hull_find_the_same_atoms(kind, several, rng):
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_finds_the_same_atoms(kind, rng):
     D = np.asfortranarray(make(kind, 120, 700, rng))
-    assert follow(D, ps.LeastSquares(rng.standard_normal(120)), 50).tally.columns > 0
+    assert follow(D, ps.LeastSquares(rng.standard_normal(120)), 50).tally.passes < 50
 
 
 def test_float32_finds_the_same_atoms(rng):
     D = np.asfortranarray(make("random", 100, 600, rng), dtype=np.float32)
     run = Run(D.astype(np.float64), ps.LeastSquares(rng.standard_normal(100)))
-    C = Correlations(D, run.metric, D.T @ run.grad.astype(np.float32))
+    C = kept(D, run.metric, D.T @ run.grad.astype(np.float32))
     for _ in range(40):
         grad = run.grad.astype(np.float32)
         plain = D.T @ grad
@@ -124,7 +120,7 @@ def test_weights_and_quadratics_have_their_own_metric(hull, rng):
     H = H @ H.T / 80 + np.eye(80)
     for f in (ps.LeastSquares(y, weights=rng.random(80) + 0.5), ps.Quadratic(H, -H @ y)):
         C = follow(D, f, 30, hull=hull)
-        assert C.tally.passes < C.tally.calls - 1
+        assert C.tally.passes <= (8 if hull else 0)  # at the optimum over a hull all active atoms are equally good
 
 
 @given(
@@ -140,7 +136,7 @@ def test_any_scale_finds_the_same_atoms(seed, kind, hull, several, exponents):
     D = np.asfortranarray(make(kind, d, n, rng) * 10.0 ** exponents[1])
     y = D[:, :5] @ rng.random(5) * 10.0 ** exponents[0] if rng.random() < 0.5 else 10.0 ** exponents[0] * rng.random(d)
     run = Run(D, ps.LeastSquares(y), hull, several)
-    C = Correlations(D, run.metric, D.T @ run.grad, several=several, signed=not hull)
+    C = kept(D, run.metric, D.T @ run.grad, several=several, signed=not hull)
     for _ in range(min(12, d // several)):
         grad = run.grad
         plain = D.T @ grad
@@ -161,7 +157,7 @@ def test_an_exactly_sparse_signal_is_followed_into_the_rounding(rng):
 def test_sources_may_leave_return_repeat_and_change_order(rng):
     D, y = np.asfortranarray(make("random", 60, 300, rng)), rng.standard_normal(60)
     f = ps.LeastSquares(y)
-    C = Correlations(D, f.metric, D.T @ -y)
+    C = kept(D, f.metric, D.T @ -y)
     for _ in range(60):
         sources = rng.integers(0, 40, int(rng.integers(0, 20)))
         coefs = np.where(rng.random(len(sources)) < 0.3, 0.0, rng.standard_normal(len(sources)))
@@ -173,7 +169,7 @@ def test_sources_may_leave_return_repeat_and_change_order(rng):
 
 def test_a_gradient_that_does_not_belong_to_the_weights_is_noticed(rng):
     D, y = np.asfortranarray(make("random", 60, 300, rng)), rng.standard_normal(60)
-    C = Correlations(D, Diagonal(), D.T @ -y)
+    C = kept(D, Diagonal(), D.T @ -y)
     other = rng.standard_normal(60)
     assert np.array_equal(C.correlations(other, [1, 2], [1.0, 2.0]), D.T @ other)
 
@@ -181,106 +177,19 @@ def test_a_gradient_that_does_not_belong_to_the_weights_is_noticed(rng):
 def test_a_metric_that_rounds_badly_is_noticed(rng):
     D, y = np.asfortranarray(make("random", 60, 300, rng)), rng.standard_normal(60)
     sloppy = Operator(lambda v: v * (1 + 1e-7), (60,))
-    C = Correlations(D, sloppy, D.T @ -y)
+    C = kept(D, sloppy, D.T @ -y)
     grad = D[:, 3] - y
     assert np.array_equal(C.correlations(grad, [3], [1.0]), D.T @ grad)
 
 
-def test_memory_stays_below_half_of_the_dictionary(rng):
-    D, y = np.asfortranarray(make("random", 80, 400, rng)), rng.standard_normal(80)
-    C = Correlations(D, Diagonal(), D.T @ -y)
-    for start in range(0, 330, 3):
-        sources = np.arange(start, start + 30)
-        w = rng.standard_normal(30)
-        C.correlations(D[:, sources] @ w - y, sources, w)
-        assert C._columns._rows.nbytes <= D.nbytes / 2
-        assert C._columns.used <= C._columns.filled <= 40
-        held = np.flatnonzero(C._columns.place >= 0)
-        assert np.allclose(C._columns._rows[C._columns.place[held]], D[:, held].T @ D)
-
-
-# ---------------------------------------------------------------------- what it costs
-
-
-def test_foresight_saves_most_products_on_a_random_dictionary(rng):
-    D = np.asfortranarray(make("random", 300, 1500, rng))
-    y = D[:, :1000:20] @ rng.standard_normal(50) + 0.02 * rng.standard_normal(300)
-    C = follow(D, ps.LeastSquares(y), 60, radius=1.0)
-    assert C.tally.passes <= 15
-    assert C.tally.columns <= 150
-
-
-def test_a_given_gram_matrix_needs_no_product_at_all(monkeypatch, rng):
-    monkeypatch.undo()  # small as it is
+def test_a_given_gram_matrix_needs_no_product_at_all(rng):
     D = make("random", 100, 400, rng)
-    C = follow(D, ps.LeastSquares(rng.standard_normal(100)), 40, gram=D.T @ D)
-    assert C.tally.passes == 0
-
-
-def test_runs_of_few_atoms_are_left_to_the_plain_product(rng):
-    D = make("random", 60, 200, rng)
-    C = follow(D, ps.LeastSquares(rng.standard_normal(60)), 15, atoms=15)
-    assert C.tally.passes == 14  # the first answer is c0
-    assert C.tally.columns == 0
-
-
-def test_the_last_atoms_of_a_run_are_not_fetched_ahead_of_need(rng):
-    D, y = np.asfortranarray(make("random", 200, 800, rng)), rng.standard_normal(200)
-    told, untold = (follow(D, ps.LeastSquares(y), 20, atoms=atoms) for atoms in (20, None))
-    assert told.tally.columns < untold.tally.columns
-
-
-def test_small_dictionaries_are_left_to_the_plain_product(monkeypatch, rng):
-    monkeypatch.undo()
-    D = make("random", 60, 200, rng)
-    assert follow(D, ps.LeastSquares(rng.standard_normal(60)), 20).tally.columns == 0
-
-
-def test_after_the_rounding_is_reached_nothing_more_is_fetched(rng):
-    D = np.asfortranarray(make("random", 90, 500, rng))
-    C = follow(D, ps.LeastSquares(D[:, :20] @ rng.standard_normal(20)), 60)
-    assert C.tally.passes <= 60
+    assert follow(D, ps.LeastSquares(rng.standard_normal(100)), 40).tally.passes == 0
 
 
 def test_where_rounding_rules_attempts_become_rare(monkeypatch, rng):
     attempts, settled = [], Correlations._settled
     monkeypatch.setattr(Correlations, "_settled", lambda *a: attempts.append(settled(*a)) or attempts[-1])
     D = make("random", 90, 400, rng)
-    follow(D, ps.LeastSquares(D[:, :20] @ rng.standard_normal(20)), 80, gram=D.T @ D)
+    follow(D, ps.LeastSquares(D[:, :20] @ rng.standard_normal(20)), 80)
     assert attempts.count(False) <= 8  # after 1, 3, 7, ... calls
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 6)), min_size=1, max_size=200), st.booleans())
-def test_the_economy_never_spends_more_than_it_has(calls, contiguous):
-    economy, spent, plain = Economy(contiguous, 0.06), 0.0, 0.0
-    first = economy.balance
-    for k, (hit, missing) in enumerate(calls):
-        share = min(k, 50) / 100
-        plain += 1.0
-        economy.balance += 0.04
-        if hit:
-            economy.balance += 1.0 - share
-            spent += share
-            continue
-        q = economy.size(missing, share, 100)
-        assert q == 0 or q >= missing
-        if q:
-            economy.pay(q, missing, share)
-            economy.foreseen(np.minimum((np.arange(missing, q) + 1 - missing) // 8, len(SIZES) - 1))
-        spent += economy.cost(q, missing) + share if q else 1.0
-    assert spent <= 1.04 * plain + first + 1e-9
-
-
-def test_foresight_is_the_pursuit_itself_where_all_atoms_are_candidates(rng):
-    D, y = make("random", 40, 60, rng), rng.standard_normal(40)
-    run = Run(D, ps.LeastSquares(y))
-    for _ in range(4):
-        run.step(D.T @ run.grad)
-    S, G = list(run.sources), D.T @ D
-    others = np.setdiff1d(np.arange(60), S)
-    places = foresee(
-        G[np.ix_(others, others)], G[np.ix_(S, others)], G[np.ix_(S, S)], D[:, others].T @ run.grad, 8, True
-    )
-    for _ in range(8):
-        run.step(D.T @ run.grad)
-    assert list(others[places]) == run.sources[4:]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
+from pursuit import oracles
 from pursuit._ranking import PAUSE, contenders, order
 from pursuit.atoms import screened
 from pursuit.atoms.screened import ScreenedDictionary, round_to_16_bits
@@ -118,7 +119,8 @@ def test_the_intervals_contain_the_computed_correlations(seed, signed, kind):
     merit = np.abs(A.correlations(g)) if signed else -A.correlations(g)
     intervals = []
 
-    def spy(lower, upper, several):
+    def spy(lower, upper, best, several):
+        assert best == lower.max()
         intervals.append((lower, upper))
         return np.arange(len(lower))
 
@@ -182,7 +184,7 @@ def test_sums_use_the_full_32_bits_without_overflow():
     A, g = ps.Dictionary(D, signed=True), -np.ones(d)
     S = ScreenedDictionary(A)
     p, norm, _ = round_to_16_bits(g, S._codes, np.float64)
-    total = int(S._codes.planes[0][0].astype(np.int64) @ p.astype(np.int64))
+    total = int(S._codes.coarse[0].astype(np.int64) @ p.astype(np.int64))
     assert 2**28 < abs(total) < 2**31
     assert norm >= np.linalg.norm(p.astype(float))
     agree(A, S, g, 3)
@@ -274,6 +276,33 @@ def ps_sparse():
     return sp.eye_array(4)
 
 
+# ---------------------------------------------------------------------- when Exact() screens
+
+
+@pytest.mark.parametrize("domain", [ps.lin, lambda A: ps.conv(2.0 * A.symmetrised())])
+def test_exact_screens_a_large_dictionary_once_its_products_have_paid_for_the_copy(monkeypatch, domain):
+    rng, made = np.random.default_rng(9), []
+    D = rng.standard_normal((50, 400)) / 7
+    f, A = ps.LeastSquares(rng.standard_normal(50)), ps.Dictionary(D)
+    plain = [s.atom.source for s in islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20)]
+    monkeypatch.setattr(oracles, "CACHED", 1)
+    make = ps.Dictionary.screened
+    monkeypatch.setattr(ps.Dictionary, "screened", lambda A: made.append(make(A)) or made[-1])
+    frugal = [s.atom.source for s in islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20)]
+    assert frugal == plain
+    assert len(made) == 1
+    assert made[0].tally.calls == 20 - oracles.COPY
+
+
+def test_short_runs_and_small_dictionaries_are_never_screened(monkeypatch):
+    rng = np.random.default_rng(9)
+    f, A = ps.LeastSquares(rng.standard_normal(50)), ps.Dictionary(rng.standard_normal((50, 400)))
+    monkeypatch.setattr(ps.Dictionary, "screened", None)
+    ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=20))
+    monkeypatch.setattr(oracles, "CACHED", 1)
+    ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=oracles.COPY - 1))
+
+
 # ---------------------------------------------------------------------- ranking
 
 
@@ -282,7 +311,8 @@ def test_contenders_lose_nobody(seed, n, several):
     rng = np.random.default_rng(seed)
     truth, radius = rng.standard_normal(n).round(1), 0.2 * rng.random(n)
     several = min(several, n)
-    kept = contenders(truth - radius * rng.random(n), truth + radius * rng.random(n), several)
+    lower = truth - radius * rng.random(n)
+    kept = contenders(lower, truth + radius * rng.random(n), lower.max(), several)
     best = np.argsort(-truth, kind="stable")[:several]
     assert set(best) <= set(kept)
 

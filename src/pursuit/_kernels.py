@@ -15,6 +15,7 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 FAST = {"reassoc", "contract"}
+FINE = 254.0  # the second code divides the unit of the first by this; half a unit is then 127
 
 
 def compiled(*signatures: str) -> Callable[[F], F]:
@@ -33,47 +34,77 @@ def compiled(*signatures: str) -> Callable[[F], F]:
     return compile_
 
 
-@compiled("void(i1[:,::1],i8[::1],i2[::1],i4[::1])")
-def products(codes: Any, which: Any, p: Any, out: Any) -> None:
-    """<q_j, p> for the named rows q_j of the codes."""
-    m = codes.shape[1]
+@compiled("f8(i1[:,::1],i1[:,::1],i8[::1],i2[::1],f8[::1],f8[::1],f8[::1],f8,f8,b1,f8[::1],f8[::1])")
+def enclose(
+    coarse: Any, fine: Any, which: Any, p: Any, error: Any, norm: Any, scale: Any,
+    length: float, rest: float, signed: bool, lower: Any, upper: Any,
+) -> float:  # fmt: skip
+    """Intervals for the merits of the named columns, from the first code or, if `fine` has rows, from both; the largest
+    lower end."""
+    m, twice, best = coarse.shape[1], len(fine) > 0, -np.inf
     for k in range(len(which)):
-        q = codes[which[k]]
+        j = which[k]
+        q = coarse[j]
         total = np.int32(0)
         for i in range(m):
             total = np.int32(total + np.int32(q[i]) * np.int32(p[i]))
-        out[k] = total
+        merit = np.float64(total)
+        if twice:
+            r = fine[j]
+            total = np.int32(0)
+            for i in range(m):
+                total = np.int32(total + np.int32(r[i]) * np.int32(p[i]))
+            merit += total / FINE
+        merit = abs(merit) if signed else -merit
+        radius = error[j] * length + norm[j] * rest + 1e-3
+        lower[k] = (merit - radius) * scale[j]
+        upper[k] = (merit + radius) * scale[j]
+        best = max(best, lower[k])
+    return best
 
 
-QUANTISE = "void({0}[:,::1],f8[::1],i1[:,::1],i1[:,::1],f8[:,::1])"
+QUANTISE = "void({0}[:,::1],f8[::1],i1[:,::1],f8[:,::1])"
 
 
 @compiled(QUANTISE.format("f8"), QUANTISE.format("f4"))
-def quantise(rows: Any, scale: Any, coarse: Any, fine: Any, sums: Any) -> None:
-    """Each row a as scale (coarse + fine / 254 + rest); sums of squares of coarse, fine, both rests and a / scale."""
+def quantise(rows: Any, scale: Any, coarse: Any, sums: Any) -> None:
+    """Each row a as scale (coarse + rest), scale = max|a| / 127; sums of squares of rest and a / scale."""
     n, m = rows.shape
     for j in range(n):
         a = rows[j]
+        largest = 0.0
+        for i in range(m):
+            largest = max(largest, abs(np.float64(a[i])))
+        scale[j] = largest / 127.0
         inverse = 1.0 / scale[j]
-        q1 = q2 = e1 = e2 = z2 = 0.0
+        e2 = z2 = 0.0
         for i in range(m):
             z = a[i] * inverse
             q = np.rint(z)
             rest = z - q
-            r = np.rint(254.0 * rest)
-            left = rest - r * (1.0 / 254.0)
             coarse[j, i] = np.int8(q)
-            fine[j, i] = np.int8(r)
-            q1 += q * q
-            q2 += r * r
-            e1 += rest * rest
-            e2 += left * left
+            e2 += rest * rest
             z2 += z * z
-        sums[0, j] = q1
-        sums[1, j] = q2
-        sums[2, j] = e1
-        sums[3, j] = e2
-        sums[4, j] = z2
+        sums[0, j] = e2
+        sums[1, j] = z2
+
+
+@compiled(QUANTISE.format("f8"), QUANTISE.format("f4"))
+def refine(rows: Any, scale: Any, fine: Any, sums: Any) -> None:
+    """What the first code leaves of each row as scale (fine / 254 + rest); sums of squares of rest."""
+    n, m = rows.shape
+    for j in range(n):
+        a = rows[j]
+        inverse = 1.0 / scale[j]
+        e2 = 0.0
+        for i in range(m):
+            z = a[i] * inverse
+            rest = z - np.rint(z)
+            r = np.rint(FINE * rest)
+            left = rest - r * (1.0 / FINE)
+            fine[j, i] = np.int8(r)
+            e2 += left * left
+        sums[0, j] = e2
 
 
 DOTS = "void({0}[:,::1],i8[::1],f8[::1],f8[::1],f8[::1])"

@@ -45,15 +45,16 @@ def rounding(m: int, dtype: Any) -> float:
     return (m + 32) * float(np.finfo(dtype).eps)
 
 
-def contenders(lower: Small, upper: Small, several: int) -> Indices:
-    """Places whose interval reaches the `several`-th best: no other can be among the `several` best.
+def contenders(lower: Small, upper: Small, best: float, several: int) -> Indices:
+    """Places whose interval reaches the `several`-th best lower end (`best` is the first): no other can be among the
+    `several` best.
 
     The `several`-th largest of the maxima of chunks stands in for that of all: it is no larger, so nobody is lost, and
     it costs a fraction of a partition of everything.
     """
     chunks = len(lower) // CHUNK
     if several == 1:
-        bar = lower.max()
+        bar = best
     elif several < chunks:
         maxima = lower[: chunks * CHUNK].reshape(chunks, CHUNK).max(axis=1)
         bar = np.partition(maxima, chunks - several)[chunks - several]

@@ -7,6 +7,7 @@ The paper has two notions of quality (its equations for Algorithms 3 and 4): rel
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,10 +16,10 @@ import numpy as np
 
 from pursuit._arrays import Array, Space, real_array
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Scaled, as_atom
+from pursuit.atoms.base import Atoms, Scaled, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import Dictionary
-from pursuit.correlations import CACHED, Correlations
+from pursuit.correlations import Correlations
 from pursuit.domains import Answer, Hull, Part
 from pursuit.objectives import Objective
 
@@ -50,13 +51,14 @@ def admitted(space: Space, a: Any) -> Atom:
 class Exact:
     """Asks the set itself: delta = 1.
 
-    Over a large dense dictionary and for quadratic f, the correlations D' grad are kept through Gram columns, which are
-    fetched several at a time (`pursuit.correlations`): the same atoms, with fewer passes over D.
+    A large dense dictionary is asked plainly at first; in a run that goes on it is screened (see `Screened`) from the
+    time on when its products have cost more than the 8-bit copy does: the same atoms with less reading.
 
     Parameters
     ----------
     gram : (n, n) array, optional
-        The Gram matrix D' M D of the dictionary in the metric of f (D' D for least squares), where you have it.
+        The Gram matrix D' M D of the dictionary in the metric of a quadratic f (D' D for least squares), where you have
+        it: then correlations are kept through its rows (`pursuit.correlations`).
     """
 
     gram: Any = None
@@ -64,7 +66,10 @@ class Exact:
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        best = _keep(self.gram, part, space, several, f) or (lambda grad, active: part.asked.best(grad, several))
+        if self.gram is None:
+            best = _frugal(part.asked, several)
+        else:
+            best = _through_gram(real_array(self.gram, "gram"), part, space, several, f)
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             atoms = [admitted(space, a) for a in best(grad, active)]
@@ -73,28 +78,57 @@ class Exact:
         return ask
 
 
-def _keep(gram: Any, part: Part, space: Space, several: int, f: Objective | None) -> Any:
-    """(grad, active) -> atoms through kept correlations, where they apply; else None."""
-    factor, A = 1.0, part.asked
+Best = Callable[[Array, ActiveSet], Sequence[Atom]]
+
+CACHED = 1 << 21
+"""Entries of a dictionary that the processor's cache serves: a plain product of it takes no time."""
+COPY = 4
+"""Products that the 8-bit copy costs."""
+LOAD = 1 << 30
+"""Entries of a dictionary that a product reads while the kernels of the screening are loaded for the first time."""
+
+
+def _dense(A: Atoms) -> tuple[Dictionary, float] | None:
+    """A as a factor and a plain dictionary in memory, if that is what it is."""
+    factor = 1.0
     while isinstance(A, Scaled):
         factor, A = factor * A.c, A.base
-    dense = isinstance(A, Dictionary) and type(A) is Dictionary and isinstance(A.D, np.ndarray) and A.D.ndim == 2
-    if f is None or not f.quadratic or not dense or not (A.symmetric or factor > 0):
-        if gram is not None:
-            raise ValueError("gram serves a quadratic f over a dense NumPy Dictionary; leave it out here.")
-        return None
-    assert isinstance(A, Dictionary)
-    columns, D, n = A, A.D, A.D.shape[1]
-    if gram is not None:
-        gram = real_array(gram, "gram")
-        if gram.shape != (n, n):
-            raise ValueError(f"gram has shape {gram.shape}; give the matrix of shape {(n, n)} for {n} atoms.")
-    elif D.size < CACHED:
-        return None  # D is served from the processor's cache
+    plain = isinstance(A, Dictionary) and type(A) is Dictionary and isinstance(A.D, np.ndarray)
+    return (A, factor) if isinstance(A, Dictionary) and plain and A.D.dtype in (np.float32, np.float64) else None
+
+
+def _frugal(A: Atoms, several: int) -> Best:
+    """The best atoms of A; a large dictionary is screened once its products have cost as much as that takes."""
+    found = _dense(A)
+    size = found[0].D.size if found else 0
+    if size < CACHED:
+        return lambda grad, active: A.best(grad, several)
+    asked, spent = A, 0
+
+    def best(grad: Array, active: ActiveSet) -> Sequence[Atom]:
+        nonlocal asked, spent
+        if asked is A and spent >= COPY * size + (0 if "pursuit._kernels" in sys.modules else LOAD):
+            asked = A.screened()
+        spent += size
+        return asked.best(grad, several)
+
+    return best
+
+
+def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Objective | None) -> Best:
+    """The best atoms through kept correlations."""
+    found = _dense(part.asked)
+    if f is None or not f.quadratic or not found or found[0].D.ndim != 2 or not (found[0].symmetric or found[1] > 0):
+        raise ValueError("gram serves a quadratic f over a dense NumPy Dictionary; leave it out here.")
+    columns, factor = found
+    D, n = columns.D, columns.n
+    if gram.shape != (n, n):
+        raise ValueError(f"gram has shape {gram.shape}; give the matrix of shape {(n, n)} for {n} atoms.")
     metric = f.hessian(space.zeros())
     assert metric is not None
+    assert columns.radius is not None
     c0 = D.T @ f.value_and_grad(space.zeros())[1]
-    kept = Correlations(D, metric, c0, gram=gram, several=several, signed=A.symmetric, radius=A.radius)
+    kept = Correlations(D, metric, c0, gram, several=several, signed=columns.symmetric, radius=columns.radius)
 
     def best(grad: Array, active: ActiveSet) -> Sequence[Atom]:
         atoms = [active.atoms[i] for i in active.support]

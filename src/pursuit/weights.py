@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from pursuit._arrays import Small
+from pursuit._arrays import Indices, Small
 
 EPS = float(np.finfo(np.float64).eps)
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -91,9 +91,13 @@ class Factor:
             return np.zeros(0)
         return np.asarray(dtrtrs(self._L[:, : self.k], b, lower=1, trans=trans)[0])  # F order, or it copies
 
+    def back(self, r: Small) -> Small:
+        """L^-T r: for a row r of `row`, the combination of the factor's vectors nearest to the new one."""
+        return self._triangular(r, 1)
+
     def solve(self, b: Small) -> Small:
         """M^-1 b."""
-        return self._triangular(self._triangular(b, 0), 1)
+        return self.back(self._triangular(b, 0))
 
 
 def tolerance(k: int, y: Small) -> float:
@@ -192,7 +196,7 @@ class WeightProblem:
         """Make i passive. Where it depends on them: not done, and the combination that makes it is returned."""
         m = self._products(i)
         r, pivot = self._factor.row(m)
-        y = self._factor.solve(m)
+        y = self._factor.back(r)
         if pivot > tolerance(len(r), y) and self._G[i, i] + self._alpha[self.block[i]] > 0:
             self._factor.append(r, pivot)
             self._passive.append(i)
@@ -256,6 +260,17 @@ class WeightProblem:
         self._warm(w)
         q = self._centred(q, start)
         self._seek(q)
+        if self.nonneg.any():
+            self._walk(w, q, start, tolerance)
+        else:
+            p = np.asarray(self._passive, dtype=np.intp)
+            w[p] += self._step(q, w, p)[0]
+            self._polish(q, w, start, p)
+        d = w - start
+        return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
+
+    def _walk(self, w: Small, q: Small, start: Small, tolerance: float) -> None:
+        """From minimiser to minimiser without sign constraints: a weight at zero leaves, the most promising one joins."""
         slope = q + self.G @ (w - start)  # kept up to date by the rows of the passive set, which are few
         tried: set[int] = set()  # weights that could not move; they may try again once the objective has fallen
         lowest = 0.0
@@ -271,7 +286,7 @@ class WeightProblem:
                 tried |= self._retreat(w, p, target, blocking)
             else:
                 w[p] = target
-            slope += (w[p] - before) @ self._G[p, : self.k]
+            slope += self._push(p, w[p] - before)
             if blocking.any():
                 continue
             value = 0.5 * float((q + slope) @ (w - start))
@@ -280,30 +295,38 @@ class WeightProblem:
                 tried.clear()
             i = self._violated(slope, q, w - start, lam, tolerance, tried)
             if i is None:
-                self._polish(q + self.G @ (w - start), w, p)
+                self._polish(q, w, start, p)
                 break
             y = self._join(i)
             if y is not None:
                 tried.add(i)
                 self._exchange(w, i, y)
                 slope = q + self.G @ (w - start)
-        d = w - start
-        return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
+
+    def _push(self, p: Indices, d: Small) -> Small:
+        """G d for a d on the passive set p: by its rows where they are few, which spares most of G, else by all."""
+        if 3 * len(p) < self.k:
+            return np.asarray(d @ self._G[p, : self.k])
+        whole = np.zeros(self.k)
+        whole[p] = d
+        return np.asarray(self.G @ whole)
 
     def _seek(self, q: Small) -> None:
         """A free weight that depends on the passive ones, with a slope of its own, makes a ray."""
         p = np.asarray(self._passive, dtype=np.intp)
-        for i in np.flatnonzero(~self.nonneg):
-            if i not in self._passive and np.isnan(self.totals[self.block[i]]):
+        left_out = ~self.nonneg
+        left_out[p] = False
+        for i in np.flatnonzero(left_out):
+            if np.isnan(self.totals[self.block[i]]):
                 y = self._factor.solve(self._products(int(i))) * self._scale[i] / self._scale[p]
                 slope = float(q[i] - y @ q[p])
                 if abs(slope) > 1e-6 * (abs(float(q[i])) + float(np.abs(y) @ np.abs(q[p]))):
                     self.ray = np.zeros(self.k)
                     self.ray[p], self.ray[i] = y * np.sign(slope), -np.sign(slope)
 
-    def _polish(self, slope: Small, w: Small, p: Any) -> None:
+    def _polish(self, q: Small, w: Small, start: Small, p: Any) -> None:
         """One step of iterative refinement at the end, unless it would cross a sign."""
-        refined = w[p] + self._step(slope, w, p)[0]
+        refined = w[p] + self._step(q + self.G @ (w - start), w, p)[0]
         if np.isfinite(refined).all() and not (self.nonneg[p] & (refined <= 0)).any():
             w[p] = refined
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,6 @@ Integers = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 BLOCK = 64  # columns that are quantised at a time: they stay in cache
 TENTH = 10  # the plain product is as fast once more than n / TENTH columns must be recomputed
-FINE = 254  # the second code divides the unit of the first by this; half a unit is then 127
 
 
 @dataclass
@@ -33,21 +32,59 @@ class Tally:
     recomputed: int = 0
 
 
-@dataclass(frozen=True)
 class Codes:
-    """The dictionary in 8 bits, twice: column j is scale_j (coarse_j + fine_j / 254) up to a rest of known norm."""
+    """The dictionary in 8 bits: column j is scale_j (coarse_j + fine_j / 254) up to a rest of known norm.
 
-    planes: tuple[Integers, Integers]
-    """(n, m) int8 each, rows padded with zeros to a multiple of 64."""
-    scale: Small
-    error: tuple[Small, Small]
-    """Norm of what the first code, and both together, leave of a column, in units of its scale; rounded up."""
-    norm: Small
-    """Norm of the column in units of its scale; rounded up."""
-    room: float
-    """The squared norm that p may have so that no product with a row of the planes leaves 32 bits."""
-    span: tuple[float, float]
-    """The smallest scale, and the largest norm of a column."""
+    Attributes
+    ----------
+    coarse : (n, width) int8, rows padded with zeros to a multiple of 64
+    scale : (n,)
+    error, norm : (n,)
+        Norms of what the first code leaves of a column, and of the column, in units of its scale; rounded up.
+    room : float
+        The squared norm that p may have so that no product with a row of a code leaves 32 bits.
+    sound : bool
+        Whether the scales leave room for the bounds.
+    span : the smallest scale, and the largest norm of a column.
+    """
+
+    def __init__(self, kernels: ModuleType, matrix: Array) -> None:
+        m, n = matrix.shape
+        self.scale = np.empty(n)
+        self.coarse, sums = self._code(kernels.quantise, matrix)
+        self.error, self.norm = self._up(sums[0], m), self._up(sums[1], m)
+        self.room = ((2.0**31 - 1.0) / 127.0) ** 2 / m
+        self.sound = bool(1e-280 < self.scale.min() <= self.scale.max() < 1e280)
+        self.span = self.scale.min(), (self.scale * self.norm).max()
+
+    def second(self, kernels: ModuleType, matrix: Array) -> tuple[Integers, Small]:
+        """The code of what the first leaves, and the norms of what both leave; made when first asked for."""
+        if not hasattr(self, "_second"):
+            fine, sums = self._code(kernels.refine, matrix)
+            self._second = fine, self._up(sums[0], len(matrix))
+        return self._second
+
+    def _code(self, kernel: Callable[..., None], matrix: Array) -> tuple[Integers, Small]:
+        m, n = matrix.shape
+        codes = np.zeros((n, -(-m // 64) * 64), dtype=np.int8)  # whole vectors: no loop has a remainder
+        sums = np.empty((2, n))
+
+        def work(start: int, stop: int) -> None:
+            part = np.empty((2, stop - start))
+            with np.errstate(all="ignore"):
+                kernel(np.ascontiguousarray(matrix.T[start:stop]), self.scale[start:stop], codes[start:stop], part)
+            sums[:, start:stop] = part
+
+        spread(work, n, BLOCK)
+        return codes, sums
+
+    @staticmethod
+    def _up(squares: Small, m: int) -> Small:
+        eps = float(np.finfo(np.float64).eps)
+        return np.asarray(np.sqrt(squares) * (1.0 + (m + 8) * eps) + 512.0 * eps * math.sqrt(m))
+
+
+NO_CODES = np.empty((0, 64), dtype=np.int8)
 
 
 class ScreenedDictionary(Dictionary):
@@ -65,7 +102,8 @@ class ScreenedDictionary(Dictionary):
     by Cauchy-Schwarz, with :math:`E = \|a/s - q\|` and :math:`Z = \|a/s\|` from the time the copy was made and
     :math:`\rho = \|g/t - p\|`. The integer :math:`q^\top p` is exact: t is so large that :math:`\|q\| \|p\| < 2^{31}`
     for every column, and sums of 32 bits may wrap on the way without harm. A column that the first code does not rule
-    out is looked up in a second one, of the rest :math:`254 (a/s - q)`, which makes E about 254 times smaller.
+    out is looked up in a second one of the rest :math:`254 (a/s - q)`, made when first needed, which makes E about 254
+    times smaller.
 
     **In floating point.** E and Z are computed in float64 in units of s, whatever the scale of the column: entries of
     a/s err by less than 300 u (u the unit roundoff), norms by a factor :math:`1 + m u`, and both are rounded up by more
@@ -91,8 +129,9 @@ class ScreenedDictionary(Dictionary):
     Parameters
     ----------
     dictionary : Dictionary
-        Of a dense NumPy array in float32 or float64, in any memory order. D is shared, not copied; the codes take two
-        bytes per entry (the length of a column rounded up to 64), a quarter of a float64 D.
+        Of a dense NumPy array in float32 or float64, in any memory order. D is shared, not copied; the code takes one
+        byte per entry (the length of a column rounded up to 64), an eighth of a float64 D, and as much again once the
+        second is needed.
 
     Attributes
     ----------
@@ -121,7 +160,8 @@ class ScreenedDictionary(Dictionary):
         from pursuit import _kernels  # compiles, or loads from the cache, on first use
 
         self._kernels: ModuleType = _kernels
-        self._codes = encode(_kernels, matrix)
+        large = matrix.shape[0] >= 1 << 20  # sums of so many squares would have to be watched, too
+        self._codes = None if large else Codes(_kernels, matrix)
         self._everyone = np.arange(self.n)
         self._trust, self.tally = Trust(), Tally()
 
@@ -151,8 +191,10 @@ class ScreenedDictionary(Dictionary):
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         self.tally.calls += 1
         found = None
-        if self._codes is not None and several * TENTH <= self.n and isinstance(g, np.ndarray) and self._trust.tries():
-            found = self._screen(self._codes, flat(g), several)
+        codes = self._codes
+        fit = codes is not None and codes.sound and several * TENTH <= self.n and isinstance(g, np.ndarray)
+        if codes is not None and fit and self._trust.tries():
+            found = self._screen(codes, flat(g), several)
             self._trust.learn(found is not None)
         if found is None:
             self.tally.plain += 1
@@ -167,32 +209,29 @@ class ScreenedDictionary(Dictionary):
             return None
         p, norm, rest = rounded
         rest += rounding(self._matrix.shape[0], dtype) * (norm + rest)
-
-        def enclose(sums: Small, which: Indices | slice, plane: int) -> tuple[Small, Small]:
-            merit = np.abs(sums) if self.symmetric else -sums
-            radius = codes.error[plane][which] * norm + codes.norm[which] * rest + 1e-3
-            return (merit - radius) * codes.scale[which], (merit + radius) * codes.scale[which]
-
-        sums = self._products(codes.planes[0], self._everyone, p)
-        remaining = contenders(*enclose(sums, slice(None), 0), several)
+        remaining = contenders(*self._enclose(codes, (NO_CODES, codes.error), self._everyone, p, norm, rest), several)
         if len(remaining) * TENTH * TENTH > self.n + TENTH * TENTH * several:
-            finer = sums[remaining] + self._fine(codes.planes[1], remaining, p) / FINE
-            remaining = remaining[contenders(*enclose(finer, remaining, 1), several)]
+            second = codes.second(self._kernels, self._matrix)
+            finer = self._enclose(codes, second, remaining, p, norm, rest)
+            remaining = remaining[contenders(*finer, several)]
         return None if len(remaining) * TENTH > self.n else self._recompute(remaining, g, dtype, several)
 
-    def _fine(self, plane: Integers, which: Indices, p: Integers) -> Small:
-        if 3 * len(which) < self.n:
-            return self._products(plane, which, p)
-        return self._products(plane, self._everyone, p)[which]  # memory is read faster without gaps
-
-    def _products(self, plane: Integers, which: Indices, p: Integers) -> Small:
-        out = np.empty(len(which), dtype=np.int32)
+    def _enclose(
+        self, codes: Codes, second: tuple[Integers, Small], which: Indices, p: Integers, norm: float, rest: float
+    ) -> tuple[Small, Small, float]:
+        """Lower and upper ends of intervals for the merits of these columns, and the largest lower end."""
+        lower, upper, bests = np.empty(len(which)), np.empty(len(which)), []
+        fine, error = second
 
         def work(start: int, stop: int) -> None:
-            self._kernels.products(plane, which[start:stop], p, out[start:stop])
+            best = self._kernels.enclose(
+                codes.coarse, fine, which[start:stop], p, error, codes.norm, codes.scale,
+                norm, rest, self.symmetric, lower[start:stop], upper[start:stop],
+            )  # fmt: skip
+            bests.append(best)
 
-        spread(work, len(which), max(1, (1 << 22) // plane.shape[1]))
-        return out.astype(np.float64)
+        spread(work, len(which), max(1, (1 << 22) // codes.coarse.shape[1]))
+        return lower, upper, max(bests)
 
     def _recompute(self, which: Indices, g: Array, dtype: Any, several: int) -> Sequence[Atom] | None:
         """The best of the remaining columns by full products, where their order is beyond doubt."""
@@ -218,36 +257,6 @@ class ScreenedDictionary(Dictionary):
 # ---------------------------------------------------------------------- rounding
 
 
-def encode(kernels: ModuleType, matrix: Array) -> Codes | None:
-    """The columns of the matrix in 8 bits; None where their scales leave no room for the bounds."""
-    m, n = matrix.shape
-    if m >= 1 << 20:  # sums of so many squares would have to be watched, too
-        return None
-    width = -(-m // 64) * 64  # whole vectors: no loop has a remainder
-    planes = np.zeros((n, width), dtype=np.int8), np.zeros((n, width), dtype=np.int8)
-    scale, sums = np.empty(n), np.empty((5, n))
-
-    def work(start: int, stop: int) -> None:
-        rows = np.ascontiguousarray(matrix.T[start:stop])
-        largest = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
-        scale[start:stop] = largest / 127.0
-        codes = [np.zeros((stop - start, m), dtype=np.int8) for _ in planes]
-        part = np.empty((5, stop - start))
-        with np.errstate(all="ignore"):
-            kernels.quantise(rows, scale[start:stop], *codes, part)
-        for plane, code in zip(planes, codes, strict=True):
-            plane[start:stop, :m] = code
-        sums[:, start:stop] = part
-
-    spread(work, n, BLOCK)
-    if not 1e-280 < scale.min() <= scale.max() < 1e280:
-        return None
-    eps = float(np.finfo(np.float64).eps)
-    above = np.sqrt(sums[2:]) * (1.0 + (m + 8) * eps) + 512.0 * eps * math.sqrt(m)
-    room = (2.0**31 - 1.0) ** 2 / float(sums[:2].max())  # the sums of squares of integers are exact
-    return Codes(planes, scale, (above[0], above[1]), above[2], room, (scale.min(), (scale * above[2]).max()))
-
-
 def round_to_16_bits(g: Small, codes: Codes, dtype: Any) -> tuple[Integers, float, float] | None:
     """p with g = t (p + rest), its norm and that of the rest, rounded up; None where g is zero or out of range."""
     largest = float(np.abs(g).max())
@@ -265,7 +274,7 @@ def round_to_16_bits(g: Small, codes: Codes, dtype: Any) -> tuple[Integers, floa
     unit, size = codes.span[0] * t, codes.span[1] * t * (math.sqrt(squared) + math.sqrt(len(g)))
     if not (unit > 1e4 * len(g) * float(limits.tiny) and size < 1e-2 * float(limits.max)):
         return None
-    p = np.zeros(codes.planes[0].shape[1], dtype=np.int16)
+    p = np.zeros(codes.coarse.shape[1], dtype=np.int16)
     p[: len(g)] = rounded
     rest = scaled - rounded
     slack = 1.0 + (len(g) + 8) * float(np.finfo(np.float64).eps)
