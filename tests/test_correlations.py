@@ -174,6 +174,14 @@ def test_a_gradient_that_does_not_belong_to_the_weights_is_noticed(rng):
     assert np.array_equal(C.correlations(other, [1, 2], [1.0, 2.0]), D.T @ other)
 
 
+def test_a_gram_matrix_with_nan_or_of_something_else_is_noticed(rng):
+    D, y = make("random", 60, 300, rng), rng.standard_normal(60)
+    for gram in (np.full((300, 300), np.nan), 2.0 * D.T @ D):
+        C = Correlations(D, Diagonal(), D.T @ -y, gram, radius=1.0)
+        grad = D[:, 3] - y
+        assert np.array_equal(C.correlations(grad, [3], [1.0]), D.T @ grad)
+
+
 def test_a_metric_that_rounds_badly_is_noticed(rng):
     D, y = np.asfortranarray(make("random", 60, 300, rng)), rng.standard_normal(60)
     sloppy = Operator(lambda v: v * (1 + 1e-7), (60,))

@@ -136,10 +136,10 @@ class Correlations:
         merit = np.abs(c) if self.signed else -c
         bar = merit.max() if several == 1 else np.partition(merit, n - several)[n - several]
         best = np.flatnonzero(merit >= bar - 2.0 * error)
-        if not math.isfinite(error) or len(best) > 2 * several + n // 20:
+        if not math.isfinite(error) or not 0 < len(best) <= 2 * several + n // 20:
             return False
         values = self.D.T[best].astype(np.float64, copy=False) @ g
-        if np.abs(values - c[best]).max() > error:
+        if not np.abs(values - c[best]).max() <= error:  # NaN too
             return False
         exact = np.abs(values) if self.signed else -values
         winners = order(exact, np.full(len(best), doubt), several)

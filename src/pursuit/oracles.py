@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, real_array
+from pursuit._arrays import Array, Space
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, Scaled, as_atom
 from pursuit.atoms.frames import Atom
@@ -69,7 +69,7 @@ class Exact:
         if self.gram is None:
             best = _frugal(part.asked, several)
         else:
-            best = _through_gram(real_array(self.gram, "gram"), part, space, several, f)
+            best = _through_gram(np.asarray(self.gram), part, space, several, f)
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             atoms = [admitted(space, a) for a in best(grad, active)]
@@ -122,6 +122,8 @@ def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Object
         raise ValueError("gram serves a quadratic f over a dense NumPy Dictionary; leave it out here.")
     columns, factor = found
     D, n = columns.D, columns.n
+    if gram.dtype.kind != "f":
+        raise TypeError(f"gram has dtype {gram.dtype}; give real numbers.")
     if gram.shape != (n, n):
         raise ValueError(f"gram has shape {gram.shape}; give the matrix of shape {(n, n)} for {n} atoms.")
     metric = f.hessian(space.zeros())

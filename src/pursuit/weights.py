@@ -270,7 +270,7 @@ class WeightProblem:
         return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
 
     def _walk(self, w: Small, q: Small, start: Small, tolerance: float) -> None:
-        """From minimiser to minimiser without sign constraints: a weight at zero leaves, the most promising one joins."""
+        """From minimiser to minimiser without signs: a weight at zero leaves, the most promising one joins."""
         slope = q + self.G @ (w - start)  # kept up to date by the rows of the passive set, which are few
         tried: set[int] = set()  # weights that could not move; they may try again once the objective has fallen
         lowest = 0.0
