@@ -222,10 +222,10 @@ class Approximate:
 class Lazy:
     """Answers from atoms already in S when they promise enough, and asks the set only when they do not.
 
-    It keeps an estimate phi of the gap. An atom of S that promises phi / K is answered at once (for updates that blend:
-    a pair of atoms of S that promises phi); otherwise the set is asked, and where even its answer promises less than
-    phi / K, phi is lowered. Answers from memory prove nothing: their delta is 0, so the certificate waits for the next
-    true one. `Result.oracle_calls` counts only the times the set was asked; `Result.cached` counts the others.
+    phi is the gap that the last true answer promised. An atom of S that promises phi / K is answered at once (for
+    updates that blend: a pair of atoms of S that does); otherwise the set is asked, and phi is what it promises now.
+    Answers from memory prove nothing: their delta is 0, so the certificate waits for the next true one.
+    `Result.oracle_calls` counts only the times the set was asked; `Result.cached` counts the others.
 
     Examples
     --------
@@ -250,19 +250,17 @@ class Lazy:
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             nonlocal phi
-            if len(active) and math.isfinite(phi):
+            if len(active) and 0.0 < phi < math.inf:
                 q = active.analyze(grad)
                 best = int(np.abs(q).argmax() if part.signless else q.argmin())
                 dot = -abs(float(q[best])) if part.signless else float(q[best])
                 spread = float(q[active.support].max()) - dot
-                if spread >= phi if blends and part.compact else -part.descent(dot, gx) >= phi / self.K:
+                if (spread if blends and part.compact else -part.descent(dot, gx)) >= phi / self.K:
                     flip = part.signless and q[best] > 0
                     atom = active.atoms[best]
                     return Answer([atom.scaled(-1.0) if flip else atom], dot, 0.0, 0)
             answer = exact(grad, active, gx)
-            promise = -part.descent(answer.dot, gx)
-            if promise < phi / self.K:
-                phi = promise if math.isinf(phi) else min(promise, phi / 2.0)
+            phi = -part.descent(answer.dot, gx)
             return answer
 
         return ask

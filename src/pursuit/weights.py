@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.linalg.lapack import dpotrf, dtpqrt, dtrtrs
 
 from pursuit._arrays import Indices, Small
 
@@ -77,14 +77,10 @@ class Factor:
         self._L[i : k - 1, i : k - 1] = self._L[i + 1 : k, i + 1 : k]
         self._L[k - 1, :k] = 0.0
         self.k = k - 1
-        T = self._L[i : k - 1, i : k - 1]
-        for j in range(len(v)):  # rotations, which lose nothing even where atoms are nearly dependent
-            new = np.hypot(T[j, j], v[j])
-            cosine, sine = T[j, j] / new, v[j] / new
-            T[j, j] = new
-            below = T[j + 1 :, j].copy()
-            T[j + 1 :, j] = cosine * below + sine * v[j + 1 :]
-            v[j + 1 :] = cosine * v[j + 1 :] - sine * below
+        if len(v):  # reflections, which lose nothing even where atoms are nearly dependent
+            T = self._L[i : k - 1, i : k - 1]
+            R = np.triu(dtpqrt(0, min(16, len(v)), T.T, v[None, :])[0])
+            T[:] = (R * np.sign(R.diagonal())[:, None]).T
 
     def _triangular(self, b: Small, trans: int) -> Small:
         if not self.k:
