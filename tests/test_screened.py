@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit import oracles
 from pursuit._ranking import PAUSE, contenders, order
-from pursuit.atoms import screened
+from pursuit.atoms import screened, vectors
 from pursuit.atoms.screened import ScreenedDictionary, round_to_16_bits
 
 
@@ -285,13 +284,13 @@ def test_exact_screens_a_large_dictionary_once_its_products_have_paid_for_the_co
     D = rng.standard_normal((50, 400)) / 7
     f, A = ps.LeastSquares(rng.standard_normal(50)), ps.Dictionary(D)
     plain = [s.atom.source for s in islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20)]
-    monkeypatch.setattr(oracles, "CACHED", 1)
+    monkeypatch.setattr(vectors, "CACHED", 1)
     make = ps.Dictionary.screened
     monkeypatch.setattr(ps.Dictionary, "screened", lambda A: made.append(make(A)) or made[-1])
     frugal = [s.atom.source for s in islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20)]
     assert frugal == plain
     assert len(made) == 1
-    assert made[0].tally.calls == 20 - oracles.COPY
+    assert made[0].tally.calls == 20 - vectors.COPY
 
 
 def test_short_runs_and_small_dictionaries_are_never_screened(monkeypatch):
@@ -299,8 +298,8 @@ def test_short_runs_and_small_dictionaries_are_never_screened(monkeypatch):
     f, A = ps.LeastSquares(rng.standard_normal(50)), ps.Dictionary(rng.standard_normal((50, 400)))
     monkeypatch.setattr(ps.Dictionary, "screened", None)
     ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=20))
-    monkeypatch.setattr(oracles, "CACHED", 1)
-    ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=oracles.COPY - 1))
+    monkeypatch.setattr(vectors, "CACHED", 1)
+    ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=vectors.COPY - 1))
 
 
 # ---------------------------------------------------------------------- ranking

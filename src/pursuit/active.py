@@ -28,6 +28,8 @@ class ActiveSet:
         self.weights: Small = np.zeros(0)
         self.blocks: Indices = np.zeros(0, dtype=np.intp)
         self.x: Array = space.zeros()
+        self.wanted = 1 << 30
+        """How many atoms of the next answer the update has a use for."""
         self._index: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._parts: list[tuple[Frame, list[int]]] = []  # frames, and the places of their atoms in the order above

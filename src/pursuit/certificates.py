@@ -1,6 +1,6 @@
 """How good: the best lower bound on f* seen so far. A reported gap is an upper bound on f(x) - f*, or it is infinite.
 
-Three things can prove a bound, and the best counts: the oracle's answer of quality delta (the domain says how), strong
+Three things can prove a bound, and the best counts: the oracle's answer (the domain says how), strong
 convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), and the objective's own infimum. Each bound is
 lowered by what rounding may have added.
 """
@@ -38,7 +38,7 @@ class Certificate:
         self.notice(norm)
         if not self.f.exact:
             return
-        reach = self.space.norm(active.x) + sum(a.atoms[0].norm(self.space) / (a.delta or 1.0) for a in answers)
+        reach = self.space.norm(active.x) + sum(self._reach(a) for a in answers)
         slack = 4.0 * eps * (abs(value) + norm * reach)  # what the inner products may have lost
         bound = self.domain.lower(value, answers, shares, self.f.mu) - slack
         if self.f.mu > 0:
@@ -47,10 +47,12 @@ class Certificate:
         self.gap = max(value - self.lower, 0.0)
         self.stationary = self._at_rounding(shares, answers, active)
 
+    def _reach(self, answer: Answer) -> float:
+        """The factor of rounding in the bound that an answer proves; dividing by delta magnifies it."""
+        return answer.atoms[0].norm(self.space) / (answer.delta or 1.0 if answer.lower is None else 1.0)
+
     def _at_rounding(self, shares: Sequence[float], answers: Sequence[Answer], active: ActiveSet) -> bool:
         """Whether no atom correlates with the gradient beyond rounding."""
-        if any(a.delta <= 0 for a in answers):
-            return False  # nobody looked at all atoms
         size = sum(a.atoms[0].norm(self.space) for a in answers)
         factor, scale, length = 1.0, self._scale, self.space.norm(active.x)
         if self.domain.bounded:
@@ -59,4 +61,4 @@ class Certificate:
             factor = 32.0
             scale = max(scale, (self.f.L or 0.0) * length)
             size += length * any(p.nonneg for p in self.domain.parts)
-        return -self.domain.slope(answers, shares) <= factor * self.space.eps * scale * size
+        return -self.domain.steepest(answers, shares) <= factor * self.space.eps * scale * size

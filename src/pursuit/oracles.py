@@ -7,7 +7,6 @@ The paper has two notions of quality (its equations for Algorithms 3 and 4): rel
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -49,10 +48,7 @@ def admitted(space: Space, a: Any) -> Atom:
 
 @dataclass(frozen=True)
 class Exact:
-    """Asks the set itself: delta = 1.
-
-    A large dense dictionary is asked plainly at first; in a run that goes on it is screened (see `Screened`) from the
-    time on when its products have cost more than the 8-bit copy does: the same atoms with less reading.
+    """Asks the set itself: delta = 1, or what the set's own lower bound on <g, a> proves.
 
     Parameters
     ----------
@@ -66,26 +62,17 @@ class Exact:
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        if self.gram is None:
-            best = _frugal(part.asked, several)
-        else:
-            best = _through_gram(np.asarray(self.gram), part, space, several, f)
+        if self.gram is not None:
+            return _through_gram(np.asarray(self.gram), part, space, several, f)
+        session = part.asked.session()
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            atoms = [admitted(space, a) for a in best(grad, active)]
-            return Answer(atoms, atoms[0].dot(space, grad), 1.0)
+            found, lower = session(grad, min(several, active.wanted), part.origin(gx))
+            atoms = [admitted(space, a) for a in found]
+            dot = atoms[0].dot(space, grad)
+            return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
 
         return ask
-
-
-Best = Callable[[Array, ActiveSet], Sequence[Atom]]
-
-CACHED = 1 << 21
-"""Entries of a dictionary that the processor's cache serves: a plain product of it takes no time."""
-COPY = 4
-"""Products that the 8-bit copy costs."""
-LOAD = 1 << 30
-"""Entries of a dictionary that a product reads while the kernels of the screening are loaded for the first time."""
 
 
 def _dense(A: Atoms) -> tuple[Dictionary, float] | None:
@@ -97,26 +84,8 @@ def _dense(A: Atoms) -> tuple[Dictionary, float] | None:
     return (A, factor) if isinstance(A, Dictionary) and plain and A.D.dtype in (np.float32, np.float64) else None
 
 
-def _frugal(A: Atoms, several: int) -> Best:
-    """The best atoms of A; a large dictionary is screened once its products have cost as much as that takes."""
-    found = _dense(A)
-    size = found[0].D.size if found else 0
-    if size < CACHED:
-        return lambda grad, active: A.best(grad, several)
-    asked, spent = A, 0
-
-    def best(grad: Array, active: ActiveSet) -> Sequence[Atom]:
-        nonlocal asked, spent
-        if asked is A and spent >= COPY * size + (0 if "pursuit._kernels" in sys.modules else LOAD):
-            asked = A.screened()
-        spent += size
-        return asked.best(grad, several)
-
-    return best
-
-
-def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Objective | None) -> Best:
-    """The best atoms through kept correlations."""
+def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Objective | None) -> Ask:
+    """Answers through kept correlations."""
     found = _dense(part.asked)
     if f is None or not f.quadratic or not found or found[0].D.ndim != 2 or not (found[0].symmetric or found[1] > 0):
         raise ValueError("gram serves a quadratic f over a dense NumPy Dictionary; leave it out here.")
@@ -140,7 +109,11 @@ def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Object
         c = kept.correlations(grad, [a.source for a in atoms], coefs)
         return [a.scaled(factor) for a in columns.pick(c, several)]
 
-    return best
+    def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
+        atoms = list(best(grad, active))
+        return Answer(atoms, atoms[0].dot(space, grad), 1.0)
+
+    return ask
 
 
 @dataclass(frozen=True)

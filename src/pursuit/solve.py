@@ -84,7 +84,7 @@ def iterate(
             for answer in answers:
                 _fits(answer.atoms[0], space)
         certificate.see(value, grad, shares, answers, active)
-        stalled = patience.ends(value, certificate.gap, proved=all(answer.delta > 0 for answer in answers))
+        stalled = patience.ends(value, certificate.gap, proved=domain.steepest(answers, shares) > -math.inf)
         yield State(
             t, active.x, value, grad, answers, certificate.gap, certificate.lower,
             active, calls, cached, refused, certificate.stationary, stalled,
@@ -115,7 +115,8 @@ def minimize(
     f : Objective
     domain : conv(A) or lin(A)
     update : Plain, NormCorrective or FullyCorrective, optional
-        None: the best general choice for the domain and the objective; `result.update` says which it was.
+        None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them;
+        `result.update` says which it was.
     oracle : Exact or Approximate
         Who answers; Exact() by default.
     refine : callable (f, domain, active) -> (weights, atoms) or None, optional
@@ -149,6 +150,8 @@ def minimize(
         raise TypeError(f"stop is {stop!r}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {callback!r}; give a function of a State.")
+    if update is None and isinstance(f, Objective) and isinstance(domain, Domain):
+        update = default_update(f, domain, sparse=stop.atoms is not None)
     trace, status, state, first = Trace(), None, None, None
     bar = tqdm(disable=None if progress else True, desc="pursuit", unit=" iterations", leave=False)
     try:
@@ -191,7 +194,7 @@ def minimize(
         answers=state.answers,
         trace=trace,
         start=first,
-        update=default_update(f, domain) if update is None else update,
+        update=update,
         oracle=Exact() if oracle is None else oracle,
         refused=state.refused,
         f=f,
@@ -273,7 +276,7 @@ def _begin(f: Objective, domain: Domain, space: Space, start: Any, certificate: 
     if math.isnan(value) or not math.isfinite(space.norm(grad)):
         raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
     certificate.notice(space.norm(grad))
-    firsts = [admitted(space, domain.parts[b].asked.lmo(grad)) for b in hulls]
+    firsts = [admitted(space, domain.parts[b].asked.session()(grad, 1, 0.0)[0][0]) for b in hulls]
     for first in firsts:
         _fits(first, space)
     active.replace(np.ones(len(hulls)), firsts, hulls)

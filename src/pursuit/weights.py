@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtpqrt, dtrtrs
 
-from pursuit._arrays import Indices, Small
+from pursuit._arrays import Small
 
 EPS = float(np.finfo(np.float64).eps)
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -84,7 +84,7 @@ class Factor:
 
     def _triangular(self, b: Small, trans: int) -> Small:
         if not self.k:
-            return np.zeros(0)
+            return np.zeros(b.shape)
         return np.asarray(dtrtrs(self._L[:, : self.k], b, lower=1, trans=trans)[0])  # F order, or it copies
 
     def back(self, r: Small) -> Small:
@@ -211,15 +211,15 @@ class WeightProblem:
         """w and multipliers with M w = rhs + E' nu, E w = sums on the passive set."""
         p = self._passive
         scale = self._scale[p]
-        w = self._factor.solve(rhs / scale) / scale
         if not len(self._fixed):
-            return w, np.zeros(0)
+            return self._factor.solve(rhs / scale) / scale, np.zeros(0)
         unit = np.sqrt(self._alpha[self._fixed])  # in these units the multipliers of all blocks are alike
         E = (self.block[p][None, :] == self._fixed[:, None]) * unit[:, None]
-        Z = np.stack([self._factor.solve(e / scale) / scale for e in E], axis=1)
-        schur, rest = E @ Z, unit * sums - E @ w
+        both = (self._factor.solve(np.vstack([rhs, E]).T / scale[:, None]) / scale[:, None]).T
+        w, Z = both[0], both[1:]
+        schur, rest = E @ Z.T, unit * sums - E @ w
         nu = rest / schur[0] if len(rest) == 1 and schur[0, 0] > 0 else np.linalg.lstsq(schur, rest, rcond=None)[0]
-        return w + Z @ nu, unit * nu
+        return w + nu @ Z, unit * nu
 
     def _step(self, slope: Small, w: Small, p: Any) -> tuple[Small, Small]:
         """The step on the passive set p to the minimiser with sign constraints left out, and its multipliers lam, where
@@ -267,7 +267,7 @@ class WeightProblem:
 
     def _walk(self, w: Small, q: Small, start: Small, tolerance: float) -> None:
         """From minimiser to minimiser without signs: a weight at zero leaves, the most promising one joins."""
-        slope = q + self.G @ (w - start)  # kept up to date by the rows of the passive set, which are few
+        slope = q + self.G @ (w - start)  # exact where a new weight is chosen, elsewhere kept up on the passive set
         tried: set[int] = set()  # weights that could not move; they may try again once the objective has fallen
         lowest = 0.0
         for _ in range(10 * self.k + 50):
@@ -277,14 +277,13 @@ class WeightProblem:
             if not np.isfinite(target).all():
                 break
             blocking = self.nonneg[p] & (target <= 0)
-            before = w[p]
             if blocking.any():
-                tried |= self._retreat(w, p, target, blocking)
-            else:
-                w[p] = target
-            slope += self._push(p, w[p] - before)
-            if blocking.any():
+                theta, stuck = self._retreat(w, p, target, blocking)
+                tried |= stuck
+                slope[p] -= theta * (slope[p] + lam[self.block[p]])  # as slope + G step + lam = 0 there
                 continue
+            w[p] = target
+            slope = q + self.G @ (w - start)
             value = 0.5 * float((q + slope) @ (w - start))
             if value < lowest - 1e-9 * abs(lowest):
                 lowest = value
@@ -298,14 +297,6 @@ class WeightProblem:
                 tried.add(i)
                 self._exchange(w, i, y)
                 slope = q + self.G @ (w - start)
-
-    def _push(self, p: Indices, d: Small) -> Small:
-        """G d for a d on the passive set p: by its rows where they are few, which spares most of G, else by all."""
-        if 3 * len(p) < self.k:
-            return np.asarray(d @ self._G[p, : self.k])
-        whole = np.zeros(self.k)
-        whole[p] = d
-        return np.asarray(self.G @ whole)
 
     def _seek(self, q: Small) -> None:
         """A free weight that depends on the passive ones, with a slope of its own, makes a ray."""
@@ -376,8 +367,8 @@ class WeightProblem:
             return True
         return False
 
-    def _retreat(self, w: Small, p: Any, target: Small, blocking: Mask) -> set[int]:
-        """Walk towards the target until the first weight is zero. Those at zero leave; who never moved is returned."""
+    def _retreat(self, w: Small, p: Any, target: Small, blocking: Mask) -> tuple[float, set[int]]:
+        """Walk towards the target until the first weight is zero. Those at zero leave; how far, and who never moved."""
         now = w[p]
         ratios = np.where(blocking, now / np.where(blocking & (now > 0), now - target, 1.0), np.inf)
         theta = float(ratios.min())
@@ -385,7 +376,7 @@ class WeightProblem:
         for i in p[blocking & (ratios <= theta)]:
             w[i] = 0.0
             self._leave(int(i))
-        return {int(i) for i in p[blocking & (ratios <= 0)]}
+        return theta, {int(i) for i in p[blocking & (ratios <= 0)]}
 
     def _violated(self, slope: Small, q: Small, d: Small, lam: Small, tolerance: float, tried: set[int]) -> int | None:
         """The weight at zero whose increase lowers the objective fastest, if any does beyond rounding."""

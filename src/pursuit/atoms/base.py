@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, SupportsFloat
 
@@ -13,6 +13,12 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from pursuit._arrays import Array, Small, Space, flat, real_array
 from pursuit.atoms.frames import Atom
+
+Session = Callable[[Array, int, float], tuple[Sequence[Atom], float]]
+"""(g, several, level) -> (atoms, the best first; a proved lower bound on min <g, a>, -inf where nothing is proved).
+
+What counts is how far the minimum lies below `level` (<g, x> over a hull, 0 elsewhere): a set whose bound costs work
+makes it accurate to a fraction of that."""
 
 
 class Atoms:
@@ -53,6 +59,23 @@ class Atoms:
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         """Up to `several` atoms with small <g, a>, the answer of `lmo` first."""
         return [self.lmo(g)]
+
+    def session(self) -> Session:
+        """A function that answers for one run, and may remember its answers to do so faster."""
+
+        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+            atoms = self.best(g, several)
+            return atoms, as_atom(atoms[0]).dot(Space.of(g), g)
+
+        return answer
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        """A random atom."""
+        raise NotImplementedError(f"{type(self).__name__} cannot draw a random atom.")
+
+    def contains(self, a: Array) -> bool | None:
+        """Whether the array `a` is an atom of the set; None where that cannot be told."""
+        return None
 
     def scores(self, g: Array) -> Small:
         """<g, a> for every atom, in the order of the list."""
@@ -124,6 +147,21 @@ class Scaled(Atoms):
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         return [as_atom(a).scaled(self.c) for a in self.base.best(self._sign(g), several)]
 
+    def session(self) -> Session:
+        base, factor = self.base.session(), abs(self.c)
+
+        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+            atoms, lower = base(self._sign(g), several, level / factor)
+            return [as_atom(a).scaled(self.c) for a in atoms], factor * lower
+
+        return answer
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return self.base.sample(rng).scaled(self.c)
+
+    def contains(self, a: Array) -> bool | None:
+        return self.base.contains(a / self.c)
+
     def scores(self, g: Array) -> Small:
         return self.c * self.base.scores(g)
 
@@ -183,6 +221,16 @@ class Union(Atoms):
         found = [self._named(i, a) for i, part in enumerate(self.parts) for a in part.best(g, several)]
         return sorted(found, key=lambda a: a.dot(space, g))[:several]
 
+    def session(self) -> Session:
+        asks = [part.session() for part in self.parts]
+
+        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+            space, answers = Space.of(g), [ask(g, several, level) for ask in asks]
+            found = [self._named(i, a) for i, (atoms, _) in enumerate(answers) for a in atoms]
+            return sorted(found, key=lambda a: a.dot(space, g))[:several], min(lower for _, lower in answers)
+
+        return answer
+
     def scores(self, g: Array) -> Small:
         return np.concatenate([part.scores(g) for part in self.parts])
 
@@ -227,6 +275,16 @@ class Symmetrised(Atoms):
         space = Space.of(g)
         plus, minus = as_atom(self.base.lmo(g)), as_atom(self.base.lmo(-g)).scaled(-1.0)
         return plus if plus.dot(space, g) <= minus.dot(space, g) else minus
+
+    def session(self) -> Session:
+        asks = self.base.session(), self.base.session()
+
+        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+            space, (plus, below), (minus, above) = Space.of(g), asks[0](g, 1, level), asks[1](-g, 1, level)
+            both = [as_atom(plus[0]), as_atom(minus[0]).scaled(-1.0)]
+            return [min(both, key=lambda a: a.dot(space, g))], min(below, above)
+
+        return answer
 
     def scores(self, g: Array) -> Small:
         scores = self.base.scores(g)
@@ -279,6 +337,15 @@ class Mapped(Atoms):
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         return [self._image(a) for a in self.base.best(self._back(g), several)]
+
+    def session(self) -> Session:
+        base = self.base.session()
+
+        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+            atoms, lower = base(self._back(g), several, level)
+            return [self._image(a) for a in atoms], lower
+
+        return answer
 
     def scores(self, g: Array) -> Small:
         return self.base.scores(self._back(g))

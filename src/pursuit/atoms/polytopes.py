@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -39,23 +40,15 @@ class _Selection(Atoms):
         return self.best(g, 1)[0]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        """The best vertex; then, in turn, neighbours of it with one entry swapped (useful on a face), and vertices of
-        the next k entries, and the next (which share nothing with it, useful inside)."""
-        merit, values = self.merit(g), host(flat(g))
-        order = np.argsort(-merit, kind="stable")
-        inside, outside = order[: self.k], order[self.k :]
-        atoms = [self.vertex(inside, values)]
-        leave, enter = inside[::-1][:several], outside[:several]
-        cost = merit[leave][:, None] - merit[enter][None, :]
-        swaps = np.argsort(cost, axis=None, kind="stable")[: several // 2]
-        blocks = min(several // 2, self.n // self.k - 1)
-        for turn in range(max(len(swaps), blocks)):
-            if turn < len(swaps):
-                j, i = divmod(int(swaps[turn]), cost.shape[1])
-                atoms.append(self.vertex(np.where(inside == leave[j], enter[i], inside), values))
-            if turn < blocks:
-                atoms.append(self.vertex(outside[turn * self.k : (turn + 1) * self.k], values))
-        return atoms[:several]
+        """The best vertex; then, in turn, those of the next k entries, and the next (which share nothing with it, good
+        inside the hull), and those where its last 1, 2, 4, ... entries make room for the next (good on a face)."""
+        values, order = host(flat(g)), np.argsort(-self.merit(g), kind="stable")
+        k = self.k
+        blocks = [order[start : start + k] for start in range(k, self.n - k + 1, k)]
+        powers = [1 << i for i in range(min(k - 1, self.n - k).bit_length())]
+        swaps = [np.concatenate([order[: k - m], order[k : k + m]]) for m in powers]
+        others = [v for pair in zip_longest(blocks[: several - 1], swaps) for v in pair if v is not None]
+        return [self.vertex(chosen, values) for chosen in (order[:k], *others)[:several]]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n}, {self.k})"

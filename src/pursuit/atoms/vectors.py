@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, real_array
-from pursuit.atoms.base import Atoms
+from pursuit.atoms.base import Atoms, Session
 from pursuit.atoms.frames import Atom, SparseAtom
 
 
@@ -75,6 +76,14 @@ def _largest(merit: Small, several: int) -> Indices:
         bar = np.partition(merit, len(merit) - several)[len(merit) - several]
         nominees = np.flatnonzero(merit >= bar)
     return nominees[np.argsort(-merit[nominees], kind="stable")][:several]
+
+
+CACHED = 1 << 21
+"""Entries of a dictionary that the processor's cache serves: a plain product of it takes no time."""
+COPY = 4
+"""Products that the 8-bit copy costs."""
+LOAD = 1 << 30
+"""Entries of a dictionary that a product reads while the kernels of the screening are loaded for the first time."""
 
 
 class Dictionary(_Listed):
@@ -156,6 +165,22 @@ class Dictionary(_Listed):
             basis[j] = sign
             return Atom(self.D.matvec(basis), j, sign)
         return Atom(self.D[..., j] if sign > 0 else -self.D[..., j], j, sign)
+
+    def session(self) -> Session:
+        """A large dense dictionary is asked plainly at first; in a run that goes on it is screened from the time on
+        when its products have cost more than the 8-bit copy does: the same atoms with less reading."""
+        plain, spent = super().session(), 0.0
+        dense = type(self) is Dictionary and isinstance(self.D, np.ndarray) and self.D.dtype in (np.float32, np.float64)
+        size = self.D.size if dense else 0
+
+        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+            nonlocal plain, spent
+            if spent >= COPY * size + (0 if "pursuit._kernels" in sys.modules else LOAD):
+                plain, spent = self.screened().session(), -math.inf
+            spent += size
+            return plain(g, several, level)
+
+        return answer if size >= CACHED else plain
 
     def screened(self) -> Atoms:
         """The same set with an oracle that reads an 8-bit copy of D first; made once, it may serve many solves."""

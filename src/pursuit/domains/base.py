@@ -28,12 +28,14 @@ from pursuit.weights import WeightProblem
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What an oracle said: atoms (the best first), <grad, best>, the quality delta that is proved for the best (0:
-    none), and how often the set was asked."""
+    none), how often the set was asked, and a proved lower bound on <grad, a> over all atoms, where it is not delta that
+    says it."""
 
     atoms: list[Atom]
     dot: float
     delta: float
     calls: int = 1
+    lower: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Domain:
 
     def lower(self, value: float, answers: Sequence[Answer], shares: Sequence[float], mu: float) -> float:
         """A lower bound on f over the domain: what the answers prove, given <grad, x_b> for the summands' points."""
-        excess = sum(p.excess(a.dot, gx, a.delta) for p, a, gx in zip(self.parts, answers, shares, strict=True))
+        excess = sum(p.excess(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, shares, strict=True))
         bounds = [value - excess]
         if mu > 0:
             bounds.append(value - self._strong(answers, shares, mu))
@@ -83,10 +85,10 @@ class Domain:
         gaps = diameter = spans = 0.0
         for part, answer, gx in zip(self.parts, answers, shares, strict=True):
             if part.compact:
-                gaps += part.excess(answer.dot, gx, answer.delta)
+                gaps += part.excess(part.lowest(answer, gx), gx)
                 diameter += math.inf if part.atoms.diameter is None else part.atoms.diameter
-            elif part.signless and part.width is not None and part.width > 0 and answer.delta > 0:
-                spans += max(0.0, -answer.dot) / answer.delta / part.width
+            elif part.signless and part.width is not None and part.width > 0:
+                spans += max(0.0, -part.lowest(answer, gx)) / part.width
             else:
                 return math.inf
         return gaps + spans * diameter + spans * spans / (2.0 * mu) if spans > 0 else gaps
@@ -94,6 +96,10 @@ class Domain:
     def slope(self, answers: Sequence[Answer], shares: Sequence[float]) -> float:
         """The steepest descent that the answers offer."""
         return sum(part.descent(a.dot, gx) for part, a, gx in zip(self.parts, answers, shares, strict=True))
+
+    def steepest(self, answers: Sequence[Answer], shares: Sequence[float]) -> float:
+        """The steepest descent that the answers leave possible."""
+        return sum(p.descent(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, shares, strict=True))
 
     def inner_gap(self, active: ActiveSet, q: Small) -> float:
         """How much f could still fall over S, to first order: 0 where the weights are optimal."""
@@ -185,8 +191,21 @@ class Part(Domain):
         """What an oracle's quality is relative to: <grad, x> over a hull, 0 elsewhere."""
         return 0.0
 
-    def excess(self, gz: float, gx: float, delta: float) -> float:
-        """A bound on <grad, x - u> for a minimiser u, from an answer of quality delta."""
+    def lowest(self, answer: Answer, gx: float) -> float:
+        """A lower bound on <grad, a> over all atoms: the answer's own, or what its quality proves."""
+        if answer.lower is not None:
+            return answer.lower
+        if answer.delta <= 0:
+            return -math.inf
+        return self.origin(gx) + (answer.dot - self.origin(gx)) / answer.delta
+
+    def quality(self, gz: float, lower: float, gx: float) -> float:
+        """The delta of an answer, given a lower bound on <grad, a> over all atoms."""
+        found, possible = gz - self.origin(gx), lower - self.origin(gx)
+        return 1.0 if found <= possible or possible >= 0 else max(found / possible, 0.0)
+
+    def excess(self, lower: float, gx: float) -> float:
+        """A bound on <grad, x - u> for a minimiser u, from a lower bound on <grad, a> over all atoms."""
         raise NotImplementedError
 
     def feasible(self, weights: Small) -> bool:

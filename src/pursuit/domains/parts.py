@@ -48,8 +48,8 @@ class Hull(Part):
     def origin(self, gx: float) -> float:
         return gx
 
-    def excess(self, gz: float, gx: float, delta: float) -> float:
-        return (gx - gz) / delta if delta > 0 else math.inf
+    def excess(self, lower: float, gx: float) -> float:
+        return gx - lower
 
     def gap_on(self, w: Small, q: Small) -> float:
         return float(q @ w - q.min())
@@ -146,12 +146,10 @@ class Cone(Part):
     def gap_on(self, w: Small, q: Small) -> float:
         return abs(float(q @ w)) + max(0.0, -float(q.min()))
 
-    def excess(self, gz: float, gx: float, delta: float) -> float:
-        if delta <= 0:
-            return math.inf
-        if gz >= 0:
+    def excess(self, lower: float, gx: float) -> float:
+        if lower >= 0:
             return gx
-        return math.inf if self.rho is None else gx - self.rho * gz / delta
+        return math.inf if self.rho is None else gx - self.rho * lower
 
     def feasible(self, weights: Small) -> bool:
         return bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
@@ -188,10 +186,10 @@ class Span(Part):
     def gap_on(self, w: Small, q: Small) -> float:
         return float(np.abs(q).max())
 
-    def excess(self, gz: float, gx: float, delta: float) -> float:
-        if self.rho is None or delta <= 0:
+    def excess(self, lower: float, gx: float) -> float:
+        if self.rho is None:
             return math.inf
-        return gx + self.rho * max(0.0, -gz) / delta  # <g, x - x*> <= <g, x> + ||x*||_A h(-g)
+        return gx + self.rho * max(0.0, -lower)  # <g, x - x*> <= <g, x> + ||x*||_A h(-g)
 
     def feasible(self, weights: Small) -> bool:
         return bool(np.isfinite(weights).all())

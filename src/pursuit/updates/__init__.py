@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 
-def default_update(f: Objective, domain: Domain) -> Update:
-    """The package's choice: minimise f over S exactly where its curvature is known, its upper bound otherwise; over a
-    hull or cone the best 64 atoms of a call enter together, over a span (where sparsity is the point) one at a time."""
-    several = 64 if any(part.nonneg for part in domain.parts) else 1
+def default_update(f: Objective, domain: Domain, sparse: bool = False) -> Update:
+    """The package's choice: minimise f over S exactly where its curvature is known, its upper bound otherwise. Up to
+    64 of the best atoms of a call enter together; one where `sparse` says that atoms count."""
+    several = 1 if sparse else 64
     if type(f).hessian is Objective.hessian:
         return NormCorrective(several=several)
     return FullyCorrective(several=several)

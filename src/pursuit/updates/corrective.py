@@ -20,10 +20,15 @@ from pursuit.weights import WeightProblem, projected_gradient
 
 
 class Appetite:
-    """How many atoms of one oracle call are worth admitting: twice as many as found a use last time, and one."""
+    """How many atoms of one oracle call are worth admitting: twice as many as found a use last time, and one.
 
-    def __init__(self, several: int) -> None:
-        self.several = self.most = several
+    Where weights have signs or a sum, superfluous atoms get weight zero, so the first call may bring as many as it
+    likes; over a span every atom gets a weight, so the first brings few.
+    """
+
+    def __init__(self, several: int, domain: Domain) -> None:
+        self.several = several
+        self.most = several if any(part.nonneg for part in domain.parts) else min(several, 4)
         self._places: list[int] = []
 
     def enter(self, now: Now, active: ActiveSet) -> None:
@@ -31,7 +36,7 @@ class Appetite:
 
     def digest(self, active: ActiveSet) -> None:
         used = sum(bool(active.weights[i]) for i in self._places)
-        self.most = min(self.several, 2 * used + 1)
+        self.most = active.wanted = min(self.several, 2 * used + 1)
 
 
 class _Small:
@@ -40,7 +45,7 @@ class _Small:
     RESTING = 128  # atoms at weight zero that S may hold before the least promising are forgotten
 
     def __init__(self, domain: Domain, metric: Metric, several: int) -> None:
-        self.domain, self.metric, self.appetite = domain, metric, Appetite(several)
+        self.domain, self.metric, self.appetite = domain, metric, Appetite(several, domain)
         self.problem = domain.weight_problem()
         self.members: list[Any] = []
 
@@ -217,7 +222,7 @@ class FullyCorrective:
         return advance
 
     def _newton(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        nonneg, appetite = any(part.nonneg for part in domain.parts), Appetite(self.several)
+        nonneg, appetite = any(part.nonneg for part in domain.parts), Appetite(self.several, domain)
 
         def advance(now: Now, active: ActiveSet) -> None:
             appetite.enter(now, active)
