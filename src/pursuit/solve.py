@@ -48,7 +48,7 @@ def iterate(
 
     >>> from itertools import islice
     >>> import pursuit as ps
-    >>> states = ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)))
+    >>> states = ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
     >>> [s.value for s in islice(states, 3)]
     [5.0, 0.5, 0.0]
     """
