@@ -66,7 +66,7 @@ def iterate(
     asks = [oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts]
     advance = update.begin(f, domain, space)
     certificate = Certificate(f, domain, space)
-    active, calls = _begin(f, domain, space, start, certificate)
+    active, calls = _begin(f, domain, space, start, certificate, update.several)
     cached = refused = 0
     patience = _Patience(update.descends)
 
@@ -263,8 +263,11 @@ def _space(f: Objective, domain: Domain, start: Any) -> Space:
     return space
 
 
-def _begin(f: Objective, domain: Domain, space: Space, start: Any, certificate: Certificate) -> tuple[ActiveSet, int]:
-    """The first active set, and the oracle calls it took."""
+def _begin(
+    f: Objective, domain: Domain, space: Space, start: Any, certificate: Certificate, several: int
+) -> tuple[ActiveSet, int]:
+    """The first active set, and the oracle calls it took. Hulls begin at the best atom; the others that an update of
+    several atoms a call could use come along with weight zero."""
     active = domain.active_set(space)
     if start is not None:
         active.replace(*_given(domain, space, start))
@@ -276,10 +279,13 @@ def _begin(f: Objective, domain: Domain, space: Space, start: Any, certificate: 
     if math.isnan(value) or not math.isfinite(space.norm(grad)):
         raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
     certificate.notice(space.norm(grad))
-    firsts = [admitted(space, domain.parts[b].asked.session()(grad, 1, 0.0)[0][0]) for b in hulls]
-    for first in firsts:
-        _fits(first, space)
-    active.replace(np.ones(len(hulls)), firsts, hulls)
+    named = [[admitted(space, a) for a in domain.parts[b].asked.session()(grad, several, 0.0)[0]] for b in hulls]
+    for atoms in named:
+        _fits(atoms[0], space)
+    active.replace(np.ones(len(hulls)), [atoms[0] for atoms in named], hulls)
+    for b, atoms in zip(hulls, named, strict=True):
+        for a in atoms[1:]:
+            active.enter(a, b)
     return active, len(hulls)
 
 

@@ -146,7 +146,7 @@ class ScreenedDictionary(Dictionary):
     >>> S = ScreenedDictionary(A)
     >>> S.lmo(y), A.lmo(y)
     (Atom(source=300, coef=1), Atom(source=300, coef=1))
-    >>> ps.minimize(ps.LeastSquares(y), ps.lin(S)).coef.nonzero()[0]
+    >>> ps.minimize(ps.LeastSquares(y), ps.lin(S), ps.FullyCorrective()).coef.nonzero()[0]
     array([  7, 300])
     """
 
