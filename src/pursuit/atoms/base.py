@@ -10,7 +10,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, real_array
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.maps import operator
 
@@ -420,7 +420,10 @@ class Mapped(Atoms):
         return None if twin is None else self._image(twin)
 
     def sample(self, rng: np.random.Generator) -> Atom:
-        return self._image(self.base.sample(rng))
+        a = as_atom(self.base.sample(rng))
+        if type(a) is Atom:  # sets that know no library draw NumPy arrays
+            a = Atom(self._inner.put(host(a.vector)), a.source, a.coef)
+        return self._image(a)
 
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Mapped(self.base.symmetrised(), self.M)
