@@ -219,6 +219,25 @@ def test_a_set_contains_what_it_draws_and_nothing_near_it(A):
             assert not A.contains(a + 1e-3 * rng.standard_normal(a.shape))
 
 
+@pytest.mark.parametrize(
+    ("A", "near"),
+    [
+        (ps.Groups([0, 0, 1]), [[0.6, 0.8, 1.0], [0.6, 0.8, 1e-9], [0.6, 0.6, 0.0], [0.0, 0.0, 0.0]]),
+        (ps.KSupport(3, 2), [[2 / 3, 2 / 3, 1 / 3], [0.6, 0.6, 0.0]]),
+        (ps.KSparse(3, 2), [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.5, 0.0]]),
+        (ps.Hypersimplex(3, 2), [[1.0, 0.0, 0.0], [-1.0, 1.0, 0.0], [2.0, 0.0, 0.0]]),
+        (ps.Hypersimplex(3, 1), [[1.0, 1.0, -1.0]]),
+        (ps.Permutations(2), [[[1.0, 1.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]]),
+        (ps.Ball(2, 1.5), [[0.8, 0.8]]),
+        (ps.Box([0.0, 0.0], [1.0, 2.0]), [[1.1, 0.0], [0.0, -0.1]]),
+        (ps.SignedBasis(2), [[1.0, 1e-9], [0.0, 0.0]]),
+    ],
+    ids=lambda A: repr(A) if isinstance(A, ps.Atoms) else "",
+)
+def test_near_misses_are_no_atoms(A, near):
+    assert not any(A.contains(np.array(a)) for a in near)
+
+
 def test_samples_reach_every_atom_and_obey_the_generator():
     for A in (ps.SignedBasis(3), ps.Dictionary(np.eye(3)) | ps.Simplex(3), ps.KSparse(3, 2), ps.Permutations(3)):
         draws = [A.sample(np.random.default_rng(seed)) for seed in (7, 7, 8)]
@@ -300,6 +319,13 @@ def test_a_wrong_adjoint_fails_the_dot_test(seed):
         for make in (ps.Ball(300, 2).through, ps.SignedBasis(300).through, ps.Dictionary):
             with pytest.raises(ValueError, match="fails the dot test"):
                 make(Duck(M, adjoint))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_factor_of_one_percent_is_seen_in_single_precision(seed):
+    M = np.random.default_rng(seed).standard_normal((200, 300)).astype(np.float32)
+    with pytest.raises(ValueError, match="fails the dot test"):
+        ps.Ball(300, 2).through(Duck(M, np.float32(1.01) * M.T))
 
 
 def test_a_scaled_basis_seen_through_a_matrix_is_a_scaled_dictionary(rng):

@@ -224,6 +224,17 @@ def test_a_minimiser_inside_the_hull_leaves_weight_over():
     assert r.weights.sum() == pytest.approx(1.0)
 
 
+def test_weight_that_is_left_over_makes_no_point():
+    X, y, labels, t = group_lasso(4, rows=150)
+    f, domain = ps.LeastSquares(y), ps.conv(20 * t * ps.Groups(labels).through(X))
+    *_, state = itertools.islice(ps.iterate(f, domain), 3)
+    weights, atoms, blocks = ps.Regroup(accuracy=1e-12)(f, domain, state.active)
+    used = np.isin(labels, sorted({a.source[0] for a in atoms}))
+    fit = X[:, used] @ np.linalg.lstsq(X[:, used], y, rcond=None)[0]
+    np.testing.assert_allclose(sum(w * a.vector for w, a in zip(weights, atoms, strict=True)), fit, atol=1e-4)
+    assert domain.admits(weights, np.array(blocks))
+
+
 def test_regroup_leaves_other_sets_and_unknown_curvature_alone(rng):
     f, y = ps.LeastSquares(rng.standard_normal(6)), rng.standard_normal(6)
     for domain in (ps.conv(ps.SignedBasis(6)), ps.lin(ps.KSupport(6, 2))):
