@@ -69,14 +69,6 @@ class Atoms:
 
         return answer
 
-    def sample(self, rng: np.random.Generator) -> Atom:
-        """A random atom."""
-        raise NotImplementedError(f"{type(self).__name__} cannot draw a random atom.")
-
-    def contains(self, a: Array) -> bool | None:
-        """Whether the array `a` is an atom of the set; None where that cannot be told."""
-        return None
-
     def scores(self, g: Array) -> Small:
         """<g, a> for every atom, in the order of the list."""
         raise NotImplementedError(f"{type(self).__name__} cannot list its atoms.")
@@ -183,12 +175,6 @@ class Scaled(Atoms):
             return [as_atom(a).scaled(self.c) for a in atoms], factor * lower
 
         return answer
-
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self.base.sample(rng).scaled(self.c)
-
-    def contains(self, a: Array) -> bool | None:
-        return self.base.contains(a / self.c)
 
     def scores(self, g: Array) -> Small:
         return self.c * self.base.scores(g)
