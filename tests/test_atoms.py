@@ -16,6 +16,21 @@ from pursuit.atoms.frames import DenseFrame, SparseFrame
 from pursuit.metrics import Diagonal, Operator
 
 
+class Duck:
+    """What PyLops gives: no LinearOperator of SciPy, but shape, dtype and two products."""
+
+    def __init__(self, M, adjoint=None):
+        self.shape, self.dtype, self.calls = M.shape, M.dtype, 0
+        self._M, self._adjoint = M, M.T if adjoint is None else adjoint
+
+    def matvec(self, x):
+        self.calls += 1
+        return self._M @ x
+
+    def rmatvec(self, y):
+        return self._adjoint @ y
+
+
 def sets(rng, n=5):
     D = rng.standard_normal((n, 8))
     return {
@@ -156,6 +171,179 @@ def test_columns_may_have_any_shape(rng):
     one_vs_rest = ps.Dictionary(np.einsum("nj,ck->nkjc", X, np.eye(4)).reshape(3, 4, 40), signed=True)
     r = ps.minimize(ps.Multinomial([0, 1, 3]), ps.conv(one_vs_rest))
     assert r.status is ps.Status.GAP
+
+
+# ------------------------------------------------------------------ laws
+
+
+def public(rng):
+    D = rng.standard_normal((4, 9))
+    return [
+        ps.Dictionary(D), ps.Dictionary(D, signed=True), ps.Dictionary(sp.csc_array(D)), ps.Dictionary(D).screened(),
+        ps.Dictionary(aslinearoperator(D)), ps.SignedBasis(5), ps.Simplex(5), ps.Box([-1.0, 0.0], [1.0, 2.0]),
+        ps.Ball(4, 1), ps.Ball(4, 1.5), ps.Ball(4, np.inf), ps.KSparse(6, 2), ps.Hypersimplex(6, 2),
+        ps.Permutations(4), ps.Groups([0, 1, 1, 0, 2], [1.0, 0.5, 2.0]), ps.KSupport(6, 2), 2 * ps.Ball(3, 2),
+        -3 * ps.Simplex(4), ps.Simplex(3) | ps.SignedBasis(3), ps.Box([0.0, 1.0], [1.0, 2.0]).symmetrised(),
+    ]  # fmt: skip
+
+
+PUBLIC = public(np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("A", PUBLIC, ids=repr)
+def test_every_set_obeys_the_laws(A):
+    ps.check_atoms(A)
+
+
+@pytest.mark.parametrize("dress", [np.array, sp.csr_array, aslinearoperator, Duck])
+@pytest.mark.parametrize("A", PUBLIC, ids=repr)
+def test_every_set_obeys_the_laws_through_a_map(A, dress):
+    M = np.random.default_rng(1).standard_normal((5, math.prod(A.shape)))
+    seen = A.through(dress(M))
+    ps.check_atoms(seen, trials=5)
+    g = np.random.default_rng(2).standard_normal(5)
+    np.testing.assert_allclose(seen.lmo(g).vector, M @ A.lmo((M.T @ g).reshape(A.shape)).vector.ravel(), atol=1e-12)
+
+
+@pytest.mark.parametrize("A", PUBLIC, ids=repr)
+def test_a_set_contains_what_it_draws_and_nothing_near_it(A):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        a = A.sample(rng).vector
+        assert A.contains(a)
+        assert A.contains(a * (1 + 1e-15))
+        assert not A.contains(3.0 * a)
+        assert not A.contains(np.append(a, 0.0))
+        if not getattr(A, "base", A).convex:
+            assert not A.contains(1.001 * a)
+            assert not A.contains(a + 1e-3 * rng.standard_normal(a.shape))
+
+
+@pytest.mark.parametrize(
+    ("A", "near"),
+    [
+        (ps.Groups([0, 0, 1]), [[0.6, 0.8, 1.0], [0.6, 0.8, 1e-9], [0.6, 0.6, 0.0], [0.0, 0.0, 0.0]]),
+        (ps.KSupport(3, 2), [[2 / 3, 2 / 3, 1 / 3], [0.6, 0.6, 0.0]]),
+        (ps.KSparse(3, 2), [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.5, 0.0]]),
+        (ps.Hypersimplex(3, 2), [[1.0, 0.0, 0.0], [-1.0, 1.0, 0.0], [2.0, 0.0, 0.0]]),
+        (ps.Hypersimplex(3, 1), [[1.0, 1.0, -1.0]]),
+        (ps.Permutations(2), [[[1.0, 1.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]]),
+        (ps.Ball(2, 1.5), [[0.8, 0.8]]),
+        (ps.Box([0.0, 0.0], [1.0, 2.0]), [[1.1, 0.0], [0.0, -0.1]]),
+        (ps.SignedBasis(2), [[1.0, 1e-9], [0.0, 0.0]]),
+    ],
+    ids=lambda A: repr(A) if isinstance(A, ps.Atoms) else "",
+)
+def test_near_misses_are_no_atoms(A, near):
+    assert not any(A.contains(np.array(a)) for a in near)
+
+
+def test_samples_reach_every_atom_and_obey_the_generator():
+    for A in (ps.SignedBasis(3), ps.Dictionary(np.eye(3)) | ps.Simplex(3), ps.KSparse(3, 2), ps.Permutations(3)):
+        draws = [A.sample(np.random.default_rng(seed)) for seed in (7, 7, 8)]
+        np.testing.assert_array_equal(draws[0].vector, draws[1].vector)
+        rng = np.random.default_rng(0)
+        kinds = {A.sample(rng).key(False) for _ in range(300)}
+        assert len(kinds) == {"KSparse(3, 2)": 12}.get(repr(A), 6)
+
+
+def test_membership_is_unknown_where_it_cannot_be_told():
+    class Own(ps.Atoms):
+        shape = (2,)
+
+        def lmo(self, g):
+            return ps.Atom(-np.sign(g))
+
+    a = np.ones(2)
+    assert Own().contains(a) is None
+    assert (2 * Own()).contains(a) is None
+    assert (Own() | ps.Simplex(2)).contains(a) is None
+    assert (Own() | ps.Simplex(2)).contains(np.array([0.0, 1.0])) is True
+    assert ps.Ball(2, 2).through(np.eye(2)).contains(a) is None
+    with pytest.raises(NotImplementedError, match=r"Own cannot draw atoms; define sample\(rng\)"):
+        (2 * Own()).sample(np.random.default_rng(0))
+    ps.check_atoms(Own())
+
+
+def broken(**methods):
+    """A basis with some methods exchanged for wrong ones."""
+    return type("Broken", (ps.SignedBasis,), methods)(3)
+
+
+@pytest.mark.parametrize(
+    ("A", "words"),
+    [
+        (broken(lmo=lambda self, g: ps.SignedBasis(3).lmo(-g)), "not the best"),
+        (broken(lmo=lambda self, g: ps.SignedBasis(3).lmo(np.array([1.0, 0.0, 0.0]) * g[0])), "not the best"),
+        (broken(lmo=lambda self, g: ps.SignedBasis(3).lmo(np.round(g * (abs(g) < 9)))), "only the direction counts"),
+        (broken(contains=lambda self, a: False), "does not contain|names what"),
+        (broken(rebuild=lambda self, a: self.column(a.source, -a.coef)), "rebuild gives another atom"),
+        (broken(rebuild=lambda self, a: a.scaled(1.0) if a.source else self.column(0, a.coef).scaled(1 + 1e-14)),
+         "rebuild renames"),
+        (broken(best=lambda self, g, several: [self.atom(0)]), "does not begin with"),
+        (broken(gauge=lambda self, x: 2.0), "has gauge 2"),
+        (broken(atom=lambda self, i: ps.SignedBasis(3).atom(5 - i)), "do not agree on"),
+    ],
+)  # fmt: skip
+def test_broken_sets_are_found_out(A, words):
+    with pytest.raises(AssertionError, match=words):
+        ps.check_atoms(A)
+
+
+# ------------------------------------------------------------------ maps
+
+
+def test_a_map_is_never_multiplied_out(rng):
+    M = Duck(rng.standard_normal((30, 400)))
+    A = ps.Groups(np.arange(400) // 4).through(M)
+    asked = M.calls
+    A.lmo(rng.standard_normal(30))
+    assert (asked, M.calls) == (1, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2000), (2000, 3), (300, 300)])
+def test_a_true_adjoint_passes_the_dot_test(rng, dtype, shape):
+    M = rng.standard_normal(shape).astype(dtype)
+    for scale in (1e-30, 1.0, 1e30):
+        ps.Ball(shape[1], 2).through(Duck((scale * M).astype(dtype)))
+        ps.Dictionary(aslinearoperator((scale * M).astype(dtype)))
+    ps.Ball(shape[1], 2).through(Duck(np.zeros(shape)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_wrong_adjoint_fails_the_dot_test(seed):
+    M = np.random.default_rng(seed).standard_normal((200, 300))
+    wrong = [2.0 * M.T, -M.T, np.roll(M.T, 1, axis=0), np.roll(M.T, 1, axis=1), (1 + 1e-9) * M.T]
+    for adjoint in wrong:
+        for make in (ps.Ball(300, 2).through, ps.SignedBasis(300).through, ps.Dictionary):
+            with pytest.raises(ValueError, match="fails the dot test"):
+                make(Duck(M, adjoint))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_factor_of_one_percent_is_seen_in_single_precision(seed):
+    M = np.random.default_rng(seed).standard_normal((200, 300)).astype(np.float32)
+    with pytest.raises(ValueError, match="fails the dot test"):
+        ps.Ball(300, 2).through(Duck(M, np.float32(1.01) * M.T))
+
+
+def test_a_scaled_basis_seen_through_a_matrix_is_a_scaled_dictionary(rng):
+    A = (3 * ps.SignedBasis(6)).through(rng.standard_normal((4, 6)))
+    assert isinstance(A.base, ps.Dictionary)
+    assert A.c == 3.0
+
+
+@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
+def test_dense_sparse_and_operator_maps_give_the_same_iterates(wrap, rng):
+    M, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
+    A = ps.Groups(np.arange(60) // 3)
+    traces = [
+        ps.minimize(ps.LeastSquares(y), wrap(A.through(dress)), stop=ps.Stop(iterations=6)).trace.value
+        for dress in (M, sp.csr_array(M), aslinearoperator(M), Duck(M))
+    ]
+    for other in traces[1:]:
+        np.testing.assert_allclose(other, traces[0], rtol=1e-10, atol=1e-12 * traces[0][0])
 
 
 # ------------------------------------------------------------------ frames

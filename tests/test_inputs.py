@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import aslinearoperator as op
 
 import pursuit as ps
 
@@ -89,6 +91,49 @@ CASES = {
     "union of shapes": (lambda: ps.Simplex(2) | ps.Simplex(3), ValueError, "shapes (2,) and (3,)"),
     "map of the wrong width": (lambda: ps.Ball(2, 2).through(np.ones((4, 3))), ValueError, "M has 3 columns"),
     "map of a vector": (lambda: ps.Ball(2, 2).through(np.ones(2)), ValueError, "M has shape (2,)"),
+    "nan in a map": (lambda: ps.Ball(2, 2).through(spoiled(np.nan)), ValueError, "M contains NaN"),
+    "nan in a sparse map": (lambda: ps.Ball(2, 2).through(sp.csr_array(spoiled(np.nan))), ValueError, "M contains NaN"),
+    "nan in an operator": (lambda: ps.Ball(2, 2).through(op(spoiled(np.nan))), ValueError, "to NaN or infinity"),
+    "complex map": (lambda: ps.Ball(2, 2).through(1j * D), TypeError, "M is complex"),
+    "complex sparse map": (lambda: ps.Ball(2, 2).through(sp.csr_array(1j * D)), TypeError, "M is complex"),
+    "complex operator": (lambda: ps.Ball(2, 2).through(op(1j * D)), TypeError, "M is complex"),
+    "complex dictionary operator": (lambda: ps.Dictionary(op(1j * D)), TypeError, "D is complex"),
+    "no adjoint": (
+        lambda: ps.Ball(2, 2).through(LinearOperator((2, 2), matvec=lambda v: v, dtype=float)),
+        TypeError,
+        "M has no adjoint",
+    ),
+    "wrong adjoint": (
+        lambda: ps.Ball(2, 2).through(LinearOperator((2, 2), matvec=lambda v: v, rmatvec=lambda v: -v, dtype=float)),
+        ValueError,
+        "M fails the dot test",
+    ),
+    "k above n": (lambda: ps.KSupport(3, 4), ValueError, "k is 4 with n = 3"),
+    "k of a polytope above n": (lambda: ps.KSparse(3, 4), ValueError, "k is 4 with n = 3"),
+    "k of a hypersimplex above n": (lambda: ps.Hypersimplex(3, 4), ValueError, "k is 4 with n = 3"),
+    "k is 0": (lambda: ps.KSupport(3, 0), ValueError, "k is 0 with n = 3"),
+    "k is nan": (lambda: ps.KSupport(3, np.nan), ValueError, "k is nan with n = 3"),
+    "fractional k": (lambda: ps.KSupport(3, 1.5), ValueError, "k is 1.5 with n = 3"),
+    "groups is a number": (lambda: ps.Groups(3), TypeError, "groups is 3"),
+    "no groups": (lambda: ps.Groups([]), ValueError, "groups is empty"),
+    "empty group": (lambda: ps.Groups([[0, 1], []]), ValueError, "group 1 is empty"),
+    "empty label": (lambda: ps.Groups([0, 2, 2]), ValueError, "groups has the label 2 but no 1"),
+    "negative label": (lambda: ps.Groups([-1, 0]), ValueError, "groups has the label -1 but no 0"),
+    "fractional labels": (lambda: ps.Groups([0.0, 1.0]), TypeError, "groups has dtype float64"),
+    "boolean labels": (lambda: ps.Groups([True, False]), TypeError, "groups has dtype bool"),
+    "nan in groups": (lambda: ps.Groups([[0], [np.nan]]), TypeError, "group 1 has dtype float64"),
+    "repeated index": (lambda: ps.Groups([[0, 1], [1, 2]]), ValueError, "groups name coordinate 1 2 times"),
+    "missing index": (lambda: ps.Groups([[0, 1], [3]]), ValueError, "groups leave coordinate 2 out"),
+    "negative index": (lambda: ps.Groups([[0, -1]]), ValueError, "groups leave coordinate 0 out, but name -1"),
+    "huge index": (lambda: ps.Groups([[0], [10**15]]), ValueError, "groups leave coordinate 1 out"),
+    "groups of groups": (lambda: ps.Groups([[[0]], [[1]]]), ValueError, "group 0 has shape (1, 1)"),
+    "weight 0": (lambda: ps.Groups([0, 1], [1.0, 0.0]), ValueError, "weights go down to 0"),
+    "negative weight": (lambda: ps.Groups([0, 1], [1.0, -2.0]), ValueError, "weights go down to -2"),
+    "nan weight": (lambda: ps.Groups([0, 1], [1.0, np.nan]), ValueError, "weights contains NaN"),
+    "one weight too many": (lambda: ps.Groups([0, 1], np.ones(3)), ValueError, "one for each of the 2 groups"),
+    "assignment not square": (lambda: ps.Permutations(3).lmo(np.ones((3, 2))), ValueError, "g has shape (3, 2)"),
+    "assignment of the wrong size": (lambda: ps.Permutations(3).best(np.eye(2), 4), ValueError, "g has shape (2, 2)"),
+    "accuracy of a refinement": (lambda: ps.Regroup(accuracy=0.0), ValueError, "accuracy is 0.0"),
     "matrix as a domain": (lambda: ps.conv(D), TypeError, "wrap a matrix in Dictionary"),
     "f is a function": (lambda: ps.minimize(abs, ps.conv(ps.Simplex(2))), TypeError, "f is builtin_function_or_method"),
     "domain is a set": (lambda: ps.minimize(SQUARES, ps.Simplex(2)), TypeError, "domain is Simplex"),

@@ -273,19 +273,6 @@ def test_points_and_factors_may_be_written_in_any_order():
 # ------------------------------------------------------------------ the public law checkers
 
 
-@pytest.mark.parametrize(
-    "A",
-    [
-        ps.SignedBasis(5), ps.Simplex(5), ps.Box([-1.0, 0.0], [1.0, 2.0]), ps.Ball(4, 1.5), ps.KSparse(6, 2),
-        ps.Hypersimplex(6, 2), ps.Permutations(4), 2 * ps.Ball(3, 2), ps.Simplex(3) | ps.SignedBasis(3),
-        ps.Dictionary(np.random.default_rng(0).standard_normal((4, 9)), signed=True),
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_every_set_obeys_the_laws(A):
-    ps.check_atoms(A)
-
-
 def test_broken_sets_and_objectives_are_found_out():
     class Small(ps.SignedBasis):
         def __init__(self):

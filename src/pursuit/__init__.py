@@ -24,8 +24,10 @@ from pursuit.atoms import (
     Ball,
     Box,
     Dictionary,
+    Groups,
     Hypersimplex,
     KSparse,
+    KSupport,
     Permutations,
     SignedBasis,
     Simplex,
@@ -38,6 +40,7 @@ from pursuit.encode import encode
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom, Screened
 from pursuit.path import Path, path
+from pursuit.regroup import Regroup
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
 from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep
@@ -71,9 +74,11 @@ __all__ = [
     "Dictionary",
     "Exact",
     "FullyCorrective",
+    "Groups",
     "Huber",
     "Hypersimplex",
     "KSparse",
+    "KSupport",
     "Lazy",
     "LeastSquares",
     "LineSearch",
@@ -89,6 +94,7 @@ __all__ = [
     "Poisson",
     "Quadratic",
     "RandomAtom",
+    "Regroup",
     "Result",
     "Screened",
     "ShortStep",

@@ -108,6 +108,11 @@ def _restore(name: str, *rest: Any) -> Space:
     return Space(importlib.import_module(name), *rest)
 
 
+def namespace(a: Array) -> Any:
+    """The array's library alone, where nothing else of its space is needed."""
+    return compat.array_namespace(a)
+
+
 def flat(a: Array) -> Array:
     """The array as a vector, without a copy where the library allows it."""
     return a.reshape(-1) if isinstance(a, np.ndarray) else compat.array_namespace(a).reshape(a, (-1,))

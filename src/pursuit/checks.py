@@ -6,17 +6,24 @@ Each raises AssertionError with a sentence that says which law is broken, and re
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from pursuit._arrays import Small, Space, host
+from pursuit._arrays import Array, Space, host
 from pursuit.atoms.base import Atoms, as_atom
+from pursuit.atoms.frames import Atom
 from pursuit.objectives import Objective
+from pursuit.oracles import admitted
+
+DRAWS = 1000
+"""Random atoms that an oracle must beat."""
 
 
 def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0) -> None:
-    """The oracle beats every atom it ever names, is blind to scale, deterministic, symmetric where it says so, leaves g
-    alone, and what the set knows of itself (radius, diameter, width, gauge, list) is true.
+    """The oracle's answers are atoms; they beat 1,000 random atoms (where the set can draw some) and each other; only
+    the direction of g counts; lmo is deterministic, symmetric where the set says so, and leaves g alone; sources name
+    what they say; and what the set knows of itself (radius, diameter, width, gauge, list) is true.
 
     >>> import pursuit as ps
     >>> check_atoms(ps.Ball(4, 3))
@@ -34,53 +41,102 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
     space = A.space or Space.default(shape)
     rng = np.random.default_rng(seed)
     directions = [space.put(rng.standard_normal(shape)) for _ in range(trials)]
-    named = np.stack([_ask(A, space, g) for g in directions])
-    for g, own in zip(directions, named, strict=True):
-        flat, scale = host(g).reshape(-1), float(np.abs(named).max()) * float(np.abs(host(g)).sum())
-        best, others = float(own @ flat), named @ flat
-        tolerance = 1e3 * space.eps * scale
-        assert others.min() >= best - tolerance, (
-            f"lmo(g) is not the best: another atom has <g, a> = {others.min():.6g}, its own has {best:.6g}."
+    named = [_ask(A, space, g) for g in directions]
+    drawn = _draw(A, space, rng)
+    rivals = np.stack([[a.dot(space, g) for g in directions] for a in named + drawn]).min(axis=0)
+    longest = max(a.norm(space) for a in named)
+    for g, own, rival in zip(directions, named, rivals, strict=True):
+        tolerance, best = 1e3 * space.eps * longest * space.norm(g), own.dot(space, g)
+        assert rival >= best - tolerance, (
+            f"lmo(g) is not the best: another atom has <g, a> = {rival:.6g}, its own has {best:.6g}."
         )
-        assert np.array_equal(_ask(A, space, g), own), (
-            "lmo(g) gives two answers to the same g; it must be deterministic."
-        )
-        twice = _ask(A, space, 2.0 * g)
-        assert abs(float(twice @ flat) - best) <= tolerance, "lmo(2 g) is worse than lmo(g); only the direction counts."
-        if A.symmetric:
-            opposite = float(_ask(A, space, -g) @ flat)
-            assert abs(opposite + best) <= tolerance, (
-                "the set says it is symmetric, but lmo(-g) does not mirror lmo(g)."
-            )
-        if A.width is not None:
-            assert -best >= (A.width - tolerance) * np.linalg.norm(flat), f"the width is not {A.width}: it is smaller."
+        _check_answer(A, space, g, own, tolerance)
         if A.size is not None:
-            listed = A.scores(g)
-            assert len(listed) == A.size, f"the set has size {A.size}, but scores(g) has {len(listed)} entries."
-            assert abs(float(listed.min()) - best) <= tolerance, "scores(g) and lmo(g) do not agree on the best atom."
-    _check_sizes(A, named, space)
+            _check_list(A, space, g, best, tolerance)
+        _check_several(A, space, g, best, tolerance)
+        if A.width is not None:
+            assert -best >= A.width * space.norm(g) - tolerance, f"the width is not {A.width}: it is smaller."
+    for a in named + drawn[:trials]:
+        _check_atom(A, space, a)
+    _check_diameter(A, space, named + drawn[:trials])
 
 
-def _ask(A: Atoms, space: Space, g: Small) -> Small:
+def _ask(A: Atoms, space: Space, g: Array) -> Atom:
     before = host(g).copy()
     answer = as_atom(A.lmo(g))
     assert np.array_equal(host(g), before), "lmo changed its argument g; it must leave it alone."
     problem = answer.fits(space)
     assert problem is None, f"lmo(g) answered with an atom of {problem}."
-    return host(answer.dense(space)).reshape(-1)
+    return answer
 
 
-def _check_sizes(A: Atoms, named: Small, space: Space) -> None:
-    slack = 1.0 + 1e3 * space.eps
+def _draw(A: Atoms, space: Space, rng: np.random.Generator) -> list[Atom]:
+    """Random atoms of the set; none where it cannot draw them."""
+    try:
+        drawn = [admitted(space, A.sample(rng)) for _ in range(DRAWS)]
+    except NotImplementedError:
+        return []
+    problem = drawn[0].fits(space)
+    assert problem is None, f"sample(rng) drew an atom of {problem}."
+    return drawn
+
+
+def _check_answer(A: Atoms, space: Space, g: Array, own: Atom, tolerance: float) -> None:
+    """The same question again, at other scales, and mirrored."""
+    best = own.dot(space, g)
+    again = _ask(A, space, g)
+    assert np.array_equal(host(again.dense(space)), host(own.dense(space))), (
+        "lmo(g) gives two answers to the same g; it must be deterministic."
+    )
+    for c in (2.0, 2.0**-30, 2.0**30):
+        other = _ask(A, space, c * g).dot(space, g)
+        assert abs(other - best) <= tolerance, f"lmo({c:g} g) is worse than lmo(g); only the direction counts."
+    if A.symmetric:
+        opposite = _ask(A, space, -g).dot(space, g)
+        assert abs(opposite + best) <= tolerance, "the set says it is symmetric, but lmo(-g) does not mirror lmo(g)."
+
+
+def _check_several(A: Atoms, space: Space, g: Array, best: float, tolerance: float) -> None:
+    several = [as_atom(a) for a in A.best(g, 3)]
+    assert 1 <= len(several) <= 3, f"best(g, 3) named {len(several)} atoms."
+    first = several[0].dot(space, g)
+    assert abs(first - best) <= tolerance, "best(g, several) does not begin with an atom as good as lmo(g)."
+    for a in several:
+        assert A.contains(a.dense(space)) is not False, "best(g, several) names what the set does not contain."
+
+
+def _check_list(A: Atoms, space: Space, g: Array, best: float, tolerance: float) -> None:
+    scores = A.scores(g)
+    assert len(scores) == A.size, f"the set has size {A.size}, but scores(g) has {len(scores)} entries."
+    assert abs(float(scores.min()) - best) <= tolerance, "scores(g) and lmo(g) do not agree on the best atom."
+    first = int(scores.argmin())
+    listed = as_atom(A.atom(first)).dot(space, g)
+    assert abs(listed - best) <= tolerance, f"scores(g) and atom({first}) do not agree on <g, a>."
+
+
+def _check_atom(A: Atoms, space: Space, a: Atom) -> None:
+    """The atom is one of the set, no longer than its radius, of gauge at most 1, and what its source says."""
+    vector, slack = a.dense(space), 1e3 * space.eps
+    assert A.contains(vector) is not False, "the set does not contain an atom of its own: lmo and contains disagree."
     if A.radius is not None:
-        longest = float(np.linalg.norm(named, axis=1).max())
-        assert longest <= A.radius * slack, f"the radius is not {A.radius}: an atom has norm {longest}."
-    if A.diameter is not None:
-        widest = float(np.linalg.norm(named[:, None] - named[None], axis=2).max())
-        assert widest <= A.diameter * slack + 1e-300, f"the diameter is not {A.diameter}: two atoms are {widest} apart."
-    for row in named:
-        gauge = A.gauge(space.put(row.reshape(space.shape)))
-        assert gauge is None or gauge <= 1.0 + 1e3 * space.eps, f"an atom has gauge {gauge}, which must be at most 1."
+        norm = a.norm(space)
+        assert norm <= A.radius * (1.0 + slack), f"the radius is not {A.radius}: an atom has norm {norm}."
+    gauge = A.gauge(vector)
+    assert gauge is None or gauge <= 1.0 + slack, f"an atom has gauge {gauge}, which must be at most 1."
+    twin = A.rebuild(a)
+    if twin is not None:
+        error = space.norm(twin.dense(space) - vector)
+        assert error <= slack * a.norm(space), f"rebuild gives another atom for the source {a.source!r}."
+        assert (twin.source, twin.coef) == (a.source, a.coef), f"rebuild renames the atom of source {a.source!r}."
+
+
+def _check_diameter(A: Atoms, space: Space, atoms: Sequence[Atom]) -> None:
+    if A.diameter is None:
+        return
+    rows = np.stack([host(a.dense(space)).ravel() for a in atoms])
+    widest = max(float(np.linalg.norm(rows - row, axis=1).max()) for row in rows)
+    limit = A.diameter * (1.0 + 1e3 * space.eps) + 1e-300
+    assert widest <= limit, f"the diameter is not {A.diameter}: two atoms are {widest} apart."
 
 
 def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0) -> None:

@@ -2,6 +2,7 @@
 
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
@@ -11,8 +12,10 @@ __all__ = [
     "Ball",
     "Box",
     "Dictionary",
+    "Groups",
     "Hypersimplex",
     "KSparse",
+    "KSupport",
     "Permutations",
     "SignedBasis",
     "Simplex",

@@ -9,10 +9,10 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from pursuit._arrays import Array, Small, Space, flat, real_array
-from pursuit.atoms.frames import Atom
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
+from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.maps import operator
 
 Session = Callable[[Array, int, float], tuple[Sequence[Atom], float]]
 """(g, several, level) -> (atoms, the best first; a proved lower bound on min <g, a>, -inf where nothing is proved).
@@ -69,14 +69,6 @@ class Atoms:
 
         return answer
 
-    def sample(self, rng: np.random.Generator) -> Atom:
-        """A random atom."""
-        raise NotImplementedError(f"{type(self).__name__} cannot draw a random atom.")
-
-    def contains(self, a: Array) -> bool | None:
-        """Whether the array `a` is an atom of the set; None where that cannot be told."""
-        return None
-
     def scores(self, g: Array) -> Small:
         """<g, a> for every atom, in the order of the list."""
         raise NotImplementedError(f"{type(self).__name__} cannot list its atoms.")
@@ -88,6 +80,24 @@ class Atoms:
     def rebuild(self, a: Atom) -> Atom | None:
         """This set's own atom with the source and sign of `a`, or None where sources do not name atoms."""
         return None
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        """A random atom; of a convex set an extreme one."""
+        if self.size is None:
+            raise NotImplementedError(f"{type(self).__name__} cannot draw atoms; define sample(rng).")
+        return self.atom(int(rng.integers(self.size)))
+
+    def contains(self, a: Array) -> bool | None:
+        """Whether the array is an atom, to rounding; None where that cannot be told."""
+        if self.size is None:
+            return None
+        space = Space.of(a)
+        if self.shape not in (None, space.shape):
+            return False
+        norm, tolerance = space.norm(a), ROUNDING * space.eps
+        scores = self.scores(a / norm if norm > 0 else a)
+        near = np.flatnonzero(np.abs(scores - norm) <= tolerance * norm)  # an atom b = a has <a, b> = <a, a>
+        return any(space.norm(self.atom(int(i)).dense(space) - a) <= tolerance * norm for i in near)
 
     def gauge(self, x: Array) -> float | None:
         """The atomic norm inf{c >= 0 : x in c conv(A)}, where there is a closed form."""
@@ -106,7 +116,8 @@ class Atoms:
         raise TypeError(f"{self!r} cannot be screened; give a Dictionary of a dense NumPy array.")
 
     def through(self, M: Any) -> Atoms:
-        """The atoms M a, for a matrix, sparse matrix or LinearOperator M."""
+        """The atoms M a, for a matrix, a sparse matrix or an operator: SciPy's LinearOperator, PyLops', or any object
+        with shape, matvec and rmatvec, whose adjoint is checked once."""
         return Mapped(self, M)
 
     __array_ufunc__ = None  # so that numpy_number * A is A's business
@@ -119,6 +130,15 @@ class Atoms:
 
     def __or__(self, other: Atoms) -> Atoms:
         return Union(self, other)
+
+
+ROUNDING = 1e3
+"""Membership is judged to this many units of roundoff."""
+
+
+def either(*answers: bool | None) -> bool | None:
+    """Whether one of the answers is yes; None where that cannot be told."""
+    return True if any(answers) else None if None in answers else False
 
 
 def times(c: float, value: float | None) -> float | None:
@@ -156,12 +176,6 @@ class Scaled(Atoms):
 
         return answer
 
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self.base.sample(rng).scaled(self.c)
-
-    def contains(self, a: Array) -> bool | None:
-        return self.base.contains(a / self.c)
-
     def scores(self, g: Array) -> Small:
         return self.c * self.base.scores(g)
 
@@ -171,6 +185,12 @@ class Scaled(Atoms):
     def rebuild(self, a: Atom) -> Atom | None:
         twin = self.base.rebuild(a if self.c > 0 else a.scaled(-1.0))
         return None if twin is None else twin.scaled(self.c)
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return as_atom(self.base.sample(rng)).scaled(self.c)
+
+    def contains(self, a: Array) -> bool | None:
+        return self.base.contains(a / self.c)
 
     def gauge(self, x: Array) -> float | None:
         return self.base.gauge(x / self.c)
@@ -183,6 +203,9 @@ class Scaled(Atoms):
 
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Scaled(self.base.symmetrised(), abs(self.c))
+
+    def through(self, M: Any) -> Atoms:
+        return Scaled(self.base.through(M), self.c)
 
     def __rmul__(self, c: float) -> Atoms:
         return Scaled(self.base, c * self.c)
@@ -246,6 +269,13 @@ class Union(Atoms):
         twin = self.parts[a.source[0]].rebuild(plain)
         return None if twin is None else self._named(a.source[0], twin)
 
+    def sample(self, rng: np.random.Generator) -> Atom:
+        which = int(rng.integers(2))
+        return self._named(which, self.parts[which].sample(rng))
+
+    def contains(self, a: Array) -> bool | None:
+        return either(*(part.contains(a) for part in self.parts))
+
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Union(self.parts[0].symmetrised(), self.parts[1].symmetrised())
 
@@ -298,6 +328,12 @@ class Symmetrised(Atoms):
         twin = self.base.rebuild(a)
         return twin if twin is None or twin.coef * a.coef > 0 else twin.scaled(-1.0)
 
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return as_atom(self.base.sample(rng)).scaled(float(rng.choice([-1.0, 1.0])))
+
+    def contains(self, a: Array) -> bool | None:
+        return either(self.base.contains(a), self.base.contains(-a))
+
     def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
         return self.base.coefficients(sources, values)
 
@@ -306,15 +342,18 @@ class Symmetrised(Atoms):
 
 
 class Mapped(Atoms):
-    """{M a : a in A}, without forming it: the oracle asks A for M'g and maps the one answer."""
+    """{M a : a in A}, without forming it: the oracle asks A for M'g and maps the one answer. Sparse atoms meet only
+    their columns of M."""
 
     def __init__(self, base: Atoms, M: Any) -> None:
-        shaped = sp.issparse(M) or isinstance(M, LinearOperator)
-        given: Any = M
-        if sp.issparse(M):
-            real_array(given.data, "M")
-        matrix: Any = aslinearoperator(given) if shaped else real_array(given, "M")
-        self.M = matrix
+        self.M: Any
+        self._operator, self._sparse = operator(M, "M"), sp.issparse(M)
+        if self._sparse:
+            real_array(M.data, "M")
+            self.M = sp.csc_array(M)
+        else:
+            self.M = real_array(M, "M") if self._operator is None else self._operator
+        shaped = self._sparse or self._operator is not None
         if len(self.M.shape) != 2:
             raise ValueError(f"M has shape {tuple(self.M.shape)}; give a matrix (rows, length of an atom).")
         if base.shape is not None and math.prod(base.shape) != self.M.shape[1]:
@@ -326,11 +365,20 @@ class Mapped(Atoms):
         self.symmetric, self.convex, self.size = base.symmetric, base.convex, base.size
 
     def _back(self, g: Array) -> Array:
-        return self._inner.xp.reshape(self.M.T @ g, self._inner.shape)
+        product = self.M.T @ g if self._operator is None else self.M.rmatvec(g)
+        return self._inner.xp.reshape(product, self._inner.shape)
 
-    def _image(self, a: Atom) -> Atom:
+    def _image(self, a: Any) -> Atom:
         a = as_atom(a)
+        if isinstance(a, SparseAtom) and self._operator is None and 4 * len(a.positions) < self.M.shape[1]:
+            return Atom(self._columns(a.positions) @ self._inner.put(a.values), a.source, a.coef)
         return Atom(self.M @ flat(a.dense(self._inner)), a.source, a.coef)
+
+    def _columns(self, which: Indices) -> Any:
+        if self._sparse or self._inner.numpy:
+            return self.M[:, which]
+        xp = self._inner.xp
+        return xp.take(self.M, xp.asarray(which, device=self._inner.device), axis=1)
 
     def lmo(self, g: Array) -> Atom:
         return self._image(self.base.lmo(self._back(g)))
@@ -356,6 +404,12 @@ class Mapped(Atoms):
     def rebuild(self, a: Atom) -> Atom | None:
         twin = self.base.rebuild(a)
         return None if twin is None else self._image(twin)
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        a = as_atom(self.base.sample(rng))
+        if type(a) is Atom:  # sets that know no library draw NumPy arrays
+            a = Atom(self._inner.put(host(a.vector)), a.source, a.coef)
+        return self._image(a)
 
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Mapped(self.base.symmetrised(), self.M)

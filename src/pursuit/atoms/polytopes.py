@@ -9,20 +9,28 @@ from itertools import zip_longest
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host
-from pursuit.atoms.base import Atoms
+from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
+from pursuit.atoms.base import ROUNDING, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.vectors import check_dimension
 
 
-def _choose(n: int, k: int) -> tuple[int, int]:
+def choose(n: int, k: int) -> tuple[int, int]:
+    """A dimension and a number of entries, checked."""
     n = check_dimension(n)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
         raise ValueError(f"k is {k!r} with n = {n}; give a number of entries from 1 to n.")
     return n, int(k)
 
 
-class _Selection(Atoms):
+def marks(a: Array) -> Small | None:
+    """The entries rounded to integers, where all of them are -1, 0 or 1 to rounding."""
+    values, tolerance = host(a), ROUNDING * Space.of(a).eps
+    signs = np.rint(values)
+    return signs if bool((np.abs(values - signs) <= tolerance).all() and (np.abs(signs) <= 1.0).all()) else None
+
+
+class Selection(Atoms):
     """k of n entries: the best vertex takes the k of largest merit."""
 
     n: int
@@ -50,11 +58,14 @@ class _Selection(Atoms):
         others = [v for pair in zip_longest(blocks[: several - 1], swaps) for v in pair if v is not None]
         return [self.vertex(chosen, values) for chosen in (order[:k], *others)[:several]]
 
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return self.vertex(rng.choice(self.n, self.k, replace=False), rng.standard_normal(self.n))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n}, {self.k})"
 
 
-class KSparse(_Selection):
+class KSparse(Selection):
     r"""Vectors of R^n with k entries :math:`\pm 1` and zeros elsewhere: the K-sparse polytope, whose gauge is
     :math:`\max(\|x\|_\infty, \|x\|_1/k)`.
 
@@ -66,7 +77,7 @@ class KSparse(_Selection):
     symmetric = True
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = _choose(n, k)
+        self.n, self.k = choose(n, k)
         self.shape = (self.n,)
         self.radius, self.diameter = math.sqrt(self.k), 2.0 * math.sqrt(self.k)
         self.width = min(1.0, self.k / math.sqrt(self.n))
@@ -79,12 +90,16 @@ class KSparse(_Selection):
         signs = np.where(g[places] > 0, -1.0, 1.0)
         return SparseAtom(places, signs, (self.n,), tuple(zip(places.tolist(), signs.tolist(), strict=True)))
 
+    def contains(self, a: Array) -> bool:
+        signs = marks(a)
+        return tuple(a.shape) == self.shape and signs is not None and np.count_nonzero(signs) == self.k
+
     def gauge(self, x: Array) -> float:
-        xp = Space.of(x).xp
+        xp = namespace(x)
         return max(float(xp.max(abs(x))), float(xp.sum(abs(x))) / self.k)
 
 
-class Hypersimplex(_Selection):
+class Hypersimplex(Selection):
     r"""Vectors of R^n with k ones and zeros elsewhere; the hull is :math:`\{0 \le x \le 1, \sum_i x_i = k\}`.
 
     >>> import pursuit as ps
@@ -93,7 +108,7 @@ class Hypersimplex(_Selection):
     """
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = _choose(n, k)
+        self.n, self.k = choose(n, k)
         self.shape = (self.n,)
         self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
         self.width = -self.k / math.sqrt(self.n)
@@ -105,8 +120,12 @@ class Hypersimplex(_Selection):
         places = np.sort(chosen)
         return SparseAtom(places, np.ones(self.k), (self.n,), tuple(places.tolist()))
 
+    def contains(self, a: Array) -> bool:
+        ones = marks(a)
+        return tuple(a.shape) == self.shape and ones is not None and bool((ones >= 0).all() and ones.sum() == self.k)
+
     def gauge(self, x: Array) -> float:
-        xp = Space.of(x).xp
+        xp = namespace(x)
         level = float(xp.sum(x)) / self.k
         inside = everywhere(x >= 0) and float(xp.max(x)) <= level * (1.0 + 1e-12)
         return level if inside else math.inf
@@ -133,12 +152,17 @@ class Permutations(Atoms):
         return SparseAtom(places, np.ones(self.n), self.shape or (), tuple(columns.tolist()))
 
     def lmo(self, g: Array) -> Atom:
-        return self._atom(linear_sum_assignment(host(g))[1])
+        return self._atom(self._assign(g)[1])
+
+    def _assign(self, g: Array) -> tuple[Small, Indices]:
+        costs = host(g)
+        if costs.shape != self.shape:
+            raise ValueError(f"g has shape {costs.shape}; the assignment needs a square of costs, {self.n} x {self.n}.")
+        return costs, linear_sum_assignment(costs)[1]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         """The optimal assignment, and those one swap of two rows away from it, cheapest swaps first."""
-        costs = host(g)
-        columns = linear_sum_assignment(costs)[1]
+        costs, columns = self._assign(g)
         atoms = [self._atom(columns)]
         if several > 1:
             now = costs[np.arange(self.n), columns]
@@ -151,6 +175,16 @@ class Permutations(Atoms):
                 other[i], other[j] = columns[j], columns[i]
                 atoms.append(self._atom(other))
         return atoms
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return self._atom(rng.permutation(self.n))
+
+    def contains(self, a: Array) -> bool:
+        ones = marks(a)
+        if tuple(a.shape) != self.shape or ones is None:
+            return False
+        lines = np.concatenate([ones.sum(axis=0), ones.sum(axis=1)])
+        return bool((ones >= 0).all() and (lines == 1.0).all())
 
     def gauge(self, x: Array) -> float:
         X = host(x)

@@ -13,7 +13,6 @@ import numpy as np
 from pursuit._arrays import Array, Indices, Small, flat
 from pursuit._ranking import Trust, contenders, order, rounding
 from pursuit._threads import spread
-from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import Dictionary
 
@@ -164,13 +163,6 @@ class ScreenedDictionary(Dictionary):
         self._codes = None if large else Codes(_kernels, matrix)
         self._everyone = np.arange(self.n)
         self._trust, self.tally = Trust(), Tally()
-
-    def symmetrised(self) -> Atoms:
-        if self.symmetric:
-            return self
-        other: ScreenedDictionary = object.__new__(ScreenedDictionary)
-        other.__dict__.update(self.__dict__, symmetric=True, size=2 * self.n)
-        return other
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_kernels"}

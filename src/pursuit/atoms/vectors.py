@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, real_array
-from pursuit.atoms.base import Atoms, Session
+from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace, real_array
+from pursuit.atoms.base import ROUNDING, Atoms, Session
 from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.maps import operator
 
 
 class _Listed(Atoms):
@@ -32,7 +33,7 @@ class _Listed(Atoms):
     def pick(self, c: Array, several: int) -> Sequence[Atom]:
         """The atoms that are best for correlations c, best first."""
         merit = abs(c) if self.symmetric else -c
-        best = [_argmax(merit)] if several == 1 else _largest(host(merit), several)
+        best = [_argmax(merit)] if several == 1 else largest(host(merit), several)
         return [self.column(int(j), -1.0 if self.symmetric and float(c[int(j)]) > 0 else 1.0) for j in best]
 
     def lmo(self, g: Array) -> Atom:
@@ -65,11 +66,11 @@ def _argmax(merit: Array) -> int:
     """The first index of the maximum, also for libraries whose argmax promises no order."""
     if isinstance(merit, np.ndarray):
         return int(merit.argmax())
-    xp = Space.of(merit).xp
+    xp = namespace(merit)
     return int(xp.argmax(xp.astype(merit == xp.max(merit), xp.int32)))
 
 
-def _largest(merit: Small, several: int) -> Indices:
+def largest(merit: Small, several: int) -> Indices:
     """Indices of the largest entries, best first, ties by index."""
     nominees = np.arange(len(merit))
     if several < len(merit):
@@ -91,7 +92,7 @@ class Dictionary(_Listed):
 
     Parameters
     ----------
-    D : (..., n) array, sparse matrix or LinearOperator
+    D : (..., n) array, sparse matrix or operator (SciPy's, PyLops')
         Column j is the atom :math:`D_{\cdot j}`; leading axes are the shape of H. Nothing is copied.
     signed : bool
         Whether :math:`-D_{\cdot j}` are atoms too; `conv(t * Dictionary(D, signed=True))` is the image of the L1 ball
@@ -107,7 +108,8 @@ class Dictionary(_Listed):
 
     def __init__(self, D: Any, signed: bool = False) -> None:
         self.D: Any
-        self._operator = isinstance(D, LinearOperator)
+        given = operator(D, "D")
+        self._operator = given is not None
         self._sparse = sp.issparse(D)
         if self._sparse:
             real_array(D.data[:0], "D")  # its dtype
@@ -116,7 +118,7 @@ class Dictionary(_Listed):
                 self.D = self.D.copy()  # the caller's arrays are shared
                 self.D.sum_duplicates()
         else:
-            self.D = D if self._operator else real_array_shape(D)
+            self.D = given if self._operator else real_array_shape(D)
         if len(self.D.shape) < 2:
             raise ValueError(f"D has shape {tuple(self.D.shape)}; give a matrix whose columns are the atoms.")
         self.shape, self.n = tuple(map(int, self.D.shape[:-1])), int(self.D.shape[-1])
@@ -144,7 +146,7 @@ class Dictionary(_Listed):
             elif isinstance(self._matrix, np.ndarray):
                 squares = np.einsum("ij,ij->j", self._matrix, self._matrix).astype(np.float64)
             else:
-                squares = host(Space.of(self._matrix).xp.sum(self._matrix * self._matrix, axis=0))
+                squares = host(namespace(self._matrix).sum(self._matrix * self._matrix, axis=0))
             norms = np.sqrt(squares)
         for j in np.flatnonzero(~((squares > 1e-280) & (squares < 1e280))):  # NaN, or squares out of range
             column = self.D[:, [int(j)]].toarray() if self._sparse else self._matrix[:, int(j)]
@@ -191,8 +193,8 @@ class Dictionary(_Listed):
     def symmetrised(self) -> Atoms:
         if self.symmetric:
             return self
-        other: Dictionary = object.__new__(Dictionary)
-        other.__dict__.update(self.__dict__, symmetric=True, size=2 * self.n)
+        other = copy(self)
+        other.symmetric, other.size = True, 2 * self.n
         return other
 
     def __repr__(self) -> str:
@@ -250,7 +252,7 @@ class SignedBasis(_Basis):
         self.radius, self.diameter, self.width = 1.0, 2.0, 1.0 / math.sqrt(self.n)
 
     def gauge(self, x: Array) -> float:
-        return float(Space.of(x).xp.sum(abs(x)))
+        return float(namespace(x).sum(abs(x)))
 
     def through(self, M: Any) -> Atoms:
         return Dictionary(M, signed=True)
@@ -271,7 +273,7 @@ class Simplex(_Basis):
         self.width = -1.0 / math.sqrt(self.n)
 
     def gauge(self, x: Array) -> float:
-        return float(Space.of(x).xp.sum(x)) if everywhere(x >= 0) else math.inf
+        return float(namespace(x).sum(x)) if everywhere(x >= 0) else math.inf
 
     def symmetrised(self) -> Atoms:
         return SignedBasis(self.n)
@@ -322,12 +324,21 @@ class Box(Atoms):
         return -self.space.norm(xp.clip(self.space.zeros(), self.lower, self.upper))
 
     def lmo(self, g: Array) -> Atom:
-        return Atom(Space.of(g).xp.where(g > 0, self.lower, self.upper))
+        return Atom(self.space.xp.where(g > 0, self.lower, self.upper))
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return self.lmo(self.space.put(rng.choice([-1.0, 1.0], self.space.shape)))
+
+    def contains(self, a: Array) -> bool:
+        if tuple(a.shape) != self.shape:
+            return False
+        slack = ROUNDING * self.space.eps * float(self.space.xp.max(abs(self.lower) + abs(self.upper)))
+        return everywhere((a >= self.lower - slack) & (a <= self.upper + slack))
 
     def gauge(self, x: Array) -> float | None:
         if self.width is None or self.width <= 0:
             return None  # no closed form where 0 is not inside
-        xp = Space.of(x).xp
+        xp = namespace(x)
         return max(0.0, float(xp.max(x / self.upper)), float(xp.max(x / self.lower)))
 
     def __repr__(self) -> str:
@@ -356,7 +367,7 @@ class Ball(Atoms):
         self.diameter, self.width = 2.0 * self.radius, float(self.n) ** min(0.0, shift)
 
     def lmo(self, g: Array) -> Atom:
-        xp = Space.of(g).xp
+        xp = namespace(g)
         size = abs(g)
         largest = float(xp.max(size))
         if self.p == 1.0 or largest == 0.0:
@@ -367,8 +378,17 @@ class Ball(Atoms):
         norm = float(xp.sum(power**self.p)) ** (1.0 / self.p)
         return Atom(-xp.sign(g) * power / norm)
 
+    def sample(self, rng: np.random.Generator) -> Atom:
+        if self.p == 1.0:
+            return SignedBasis(self.n).sample(rng)
+        v = rng.standard_normal(self.n)
+        return Atom(np.sign(v)) if math.isinf(self.p) else Atom(v / self.gauge(v))
+
+    def contains(self, a: Array) -> bool:
+        return tuple(a.shape) == self.shape and self.gauge(a) <= 1.0 + ROUNDING * Space.of(a).eps
+
     def gauge(self, x: Array) -> float:
-        xp = Space.of(x).xp
+        xp = namespace(x)
         largest = float(xp.max(abs(x)))
         if math.isinf(self.p) or largest == 0.0:
             return largest

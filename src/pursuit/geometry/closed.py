@@ -8,7 +8,6 @@ from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from pursuit._arrays import Array, Small, host, real_array
 from pursuit.atoms import Atoms, Ball, Box, SignedBasis, Simplex
@@ -263,7 +262,7 @@ def _(A: Scaled) -> Shape:
 
 @shape.register
 def _(A: Mapped) -> Shape:
-    return shape(A.base).image(host(A.M @ np.eye(A.M.shape[1]) if isinstance(A.M, LinearOperator) else A.M))
+    return shape(A.base).image(host(A.M @ np.eye(A.M.shape[1]) if A.space is None else A.M))
 
 
 # ---------------------------------------------------------------------- metrics and vectors

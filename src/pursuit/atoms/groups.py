@@ -1,0 +1,242 @@
+"""Unit vectors on few coordinates: disjoint groups, and every choice of k coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
+from pursuit.atoms.base import ROUNDING, Atoms
+from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.polytopes import Selection, choose
+from pursuit.atoms.vectors import largest
+
+
+class Units(Atoms):
+    """Unit vectors on named sets of coordinates, times a length that the name has.
+
+    The source of an atom is (name, direction), the direction up to its sign, which is in `coef` with the length: two
+    directions on the same coordinates are two atoms, one direction met twice is one, and a span sees an atom and its
+    negative as the same.
+    """
+
+    symmetric = True
+    n: int
+
+    def coordinates(self, name: Any) -> Indices | None:
+        """The coordinates of this name in increasing order; None where the set has no such name."""
+        raise NotImplementedError
+
+    def length(self, name: Any) -> float:
+        """The norm of the atoms of this name."""
+        raise NotImplementedError
+
+    def unit(self, name: Any, values: Small) -> SparseAtom:
+        """The atom along `values` on the coordinates of this name; along the first of them where all values vanish."""
+        top = float(np.abs(values).max())
+        v = values / top if top > 0 else np.eye(1, len(values))[0]  # scaled, so that squares stay in range
+        v = v / np.linalg.norm(v)
+        sign = 1.0 if v[np.flatnonzero(v)[0]] > 0 else -1.0
+        return self._atom(name, tuple((sign * v).tolist()), sign)
+
+    def _atom(self, name: Any, direction: tuple[float, ...], sign: float) -> SparseAtom:
+        coef = sign * self.length(name)
+        return SparseAtom(self.coordinates(name), coef * np.array(direction), self.shape or (), (name, direction), coef)
+
+    def _knows(self, source: Any) -> bool:
+        if not (isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], tuple)):
+            return False
+        places = self.coordinates(source[0])
+        return places is not None and len(places) == len(source[1]) and all(isinstance(v, float) for v in source[1])
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        sign = 1.0 if a.coef > 0 else -1.0
+        return self._atom(a.source[0], a.source[1], sign) if self._knows(a.source) else None
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        if not all(self._knows(source) for source in sources):
+            return None
+        out = np.zeros(self.n)
+        for (name, direction), value in zip(sources, values, strict=True):
+            out[self.coordinates(name)] += value * np.array(direction)
+        return out
+
+
+class Groups(Units):
+    r"""Vectors of norm :math:`1/w_G` on one group G of coordinates: the gauge is the group norm
+    :math:`\sum_G w_G \|x_G\|_2`, and `conv(t * Groups(groups).through(X))` is the group lasso.
+
+    The oracle takes the group with the largest :math:`\|g_G\| / w_G` and answers
+    :math:`-g_G / (w_G \|g_G\|)`; `best` goes on with the next groups.
+
+    Parameters
+    ----------
+    groups : (n,) integers, or a list of index lists
+        Either the group of every coordinate, numbered 0, 1, 2, ...; or the coordinates of every group. Each coordinate
+        belongs to exactly one group.
+    weights : (number of groups,) array, optional
+        :math:`w_G > 0`; 1 by default. The group lasso often takes the square roots of the sizes.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> A = ps.Groups([[0, 1], [2]])
+    >>> A.lmo(np.array([3.0, -4.0, 4.5])).vector, A.gauge(np.array([3.0, -4.0, 4.5]))
+    (array([-0.6,  0.8,  0. ]), 9.5)
+    """
+
+    def __init__(self, groups: Any, weights: Any = None) -> None:
+        self._order, self._bounds = _partition(groups)
+        self.n, self.m = len(self._order), len(self._bounds) - 1
+        self.shape = (self.n,)
+        self.weights = np.ones(self.m) if weights is None else host(real_array(weights, "weights"))
+        if self.weights.shape != (self.m,):
+            raise ValueError(f"weights have shape {self.weights.shape}; give one for each of the {self.m} groups.")
+        if not (self.weights > 0).all():
+            raise ValueError(f"weights go down to {self.weights.min():g}; give positive ones.")
+        self.radius = 1.0 / float(self.weights.min())
+        self.diameter = 2.0 * self.radius
+        heaviest = float(self.weights.max())
+        self.width = 1.0 / (heaviest * float(np.linalg.norm(self.weights / heaviest)))
+
+    def coordinates(self, name: Any) -> Indices | None:
+        known = isinstance(name, int | np.integer) and 0 <= name < self.m
+        return self._order[self._bounds[name] : self._bounds[name + 1]] if known else None
+
+    def length(self, name: Any) -> float:
+        return 1.0 / float(self.weights[name])
+
+    def norms(self, x: Array) -> Small:
+        """||x_G|| for every group."""
+        values = host(flat(x))[self._order]
+        top = float(np.abs(values).max()) or 1.0  # scaled, so that squares stay in range
+        return np.asarray(top * np.sqrt(np.add.reduceat((values / top) ** 2, self._bounds[:-1])))
+
+    def lmo(self, g: Array) -> Atom:
+        return self.best(g, 1)[0]
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        values, merit = host(flat(g)), self.norms(g) / self.weights
+        first, *others = largest(merit, several).tolist()
+        return [self.unit(j, -values[self.coordinates(j)]) for j in (first, *(j for j in others if merit[j] > 0))]
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        j = int(rng.integers(self.m))
+        return self.unit(j, rng.standard_normal(self._bounds[j + 1] - self._bounds[j]))
+
+    def contains(self, a: Array) -> bool:
+        if tuple(a.shape) != self.shape:
+            return False
+        shares, tolerance = self.weights * self.norms(a), ROUNDING * Space.of(a).eps
+        return bool(abs(shares.max() - 1.0) <= tolerance and shares.sum() <= 1.0 + 2.0 * tolerance)
+
+    def gauge(self, x: Array) -> float:
+        return float(self.weights @ self.norms(x))
+
+    def __repr__(self) -> str:
+        return f"Groups({self.m} groups of {self.n} coordinates)"
+
+
+def _partition(groups: Any) -> tuple[Indices, Indices]:
+    """Coordinates sorted by group, and where the groups begin and end."""
+    if not hasattr(groups, "__len__"):
+        raise TypeError(f"groups is {groups!r}; give a label for each coordinate, or a list of index lists.")
+    labels = all(np.ndim(g) == 0 for g in groups)
+    order, sizes = _by_label(groups) if labels else _by_list(groups)
+    return order, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _by_label(groups: Any) -> tuple[Indices, Indices]:
+    labels = _integers(groups, "groups")
+    if not len(labels):
+        raise ValueError("groups is empty; a set of atoms must not be empty.")
+    names, sizes = np.unique(labels, return_counts=True)
+    wrong = np.flatnonzero(names != np.arange(len(names)))
+    if len(wrong):
+        raise ValueError(
+            f"groups has the label {names[wrong[0]]} but no {wrong[0]}; number them 0, 1, 2, without gaps."
+        )
+    return np.argsort(labels, kind="stable"), sizes
+
+
+def _by_list(groups: Any) -> tuple[Indices, Indices]:
+    lists = [np.sort(_integers(g, f"group {i}")) for i, g in enumerate(groups)]
+    sizes = np.array([len(g) for g in lists])
+    if not sizes.all():
+        raise ValueError(f"group {np.argmin(sizes)} is empty; leave it out.")
+    order = np.concatenate(lists)
+    indices, counts = np.unique(order, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"groups name coordinate {indices[np.argmax(counts)]} {counts.max()} times; name each once.")
+    wrong = np.flatnonzero(indices != np.arange(len(indices)))
+    if len(wrong):
+        raise ValueError(f"groups leave coordinate {wrong[0]} out, but name {indices[wrong[0]]}; cover 0 to n - 1.")
+    return order, sizes
+
+
+def _integers(a: Any, name: str) -> Indices:
+    a = np.asarray(a)
+    if a.ndim != 1:
+        raise ValueError(f"{name} has shape {a.shape}; give labels, or lists of indices.")
+    if a.size and a.dtype.kind not in "iu":
+        raise TypeError(f"{name} has dtype {a.dtype}; give integers.")
+    return np.asarray(a, dtype=np.intp)
+
+
+class KSupport(Selection, Units):
+    r"""Vectors of unit norm with at most k nonzeros; their gauge is the k-support norm, the tightest convex relaxation
+    of sparsity together with the L2 norm.
+
+    With :math:`|x|` sorted downwards and r the least number such that :math:`|x|_{k-r-1} > T_r = \frac{1}{r+1}
+    \sum_{i \ge k-r} |x|_i` (:math:`|x|_0 = \infty`), :math:`\|x\|^2 = \sum_{i < k-r} |x|_i^2 + (r+1) T_r^2`
+    (Argyriou, Foygel, Srebro 2012, Proposition 2.1). The oracle keeps the k entries of -g largest in size, normalised.
+
+    >>> import pursuit as ps
+    >>> A = ps.KSupport(3, 2)
+    >>> A.lmo(np.array([3.0, 1.0, -4.0])).vector, A.gauge(np.array([0.0, 3.0, -4.0]))
+    (array([-0.6,  0. ,  0.8]), 5.0)
+    """
+
+    def __init__(self, n: int, k: int) -> None:
+        self.n, self.k = choose(n, k)
+        self.shape = (self.n,)
+        self.radius, self.diameter, self.width = 1.0, 2.0, math.sqrt(self.k / self.n)
+
+    def coordinates(self, name: Any) -> Indices | None:
+        if not (isinstance(name, tuple) and len(name) == self.k and all(isinstance(i, int) for i in name)):
+            return None
+        places = np.array(name, dtype=np.intp)
+        return places if places[0] >= 0 and places[-1] < self.n and (np.diff(places) > 0).all() else None
+
+    def length(self, name: Any) -> float:
+        return 1.0
+
+    def merit(self, g: Array) -> Small:
+        return np.abs(host(flat(g)))
+
+    def vertex(self, chosen: Indices, g: Small) -> Atom:
+        places = np.sort(chosen)
+        return self.unit(tuple(places.tolist()), -g[places])
+
+    def contains(self, a: Array) -> bool:
+        if tuple(a.shape) != self.shape:
+            return False
+        sizes, tolerance = np.abs(host(a)), ROUNDING * Space.of(a).eps
+        return bool(abs(np.linalg.norm(sizes) - 1.0) <= tolerance and (sizes > tolerance).sum() <= self.k)
+
+    def gauge(self, x: Array) -> float:
+        sizes = np.sort(np.abs(host(flat(x))))[::-1]
+        top = float(sizes[0])
+        if top == 0.0:
+            return 0.0
+        sizes = sizes / top  # so that squares stay in range
+        tails = np.cumsum(sizes[::-1])[::-1]  # tails[i]: the sum from i on
+        r = np.arange(self.k)
+        level = tails[self.k - 1 - r] / (r + 1)
+        before = np.append(sizes[: self.k - 1][::-1], math.inf)
+        s = int(np.argmax(before > level))
+        head = sizes[: self.k - 1 - s]
+        return top * math.sqrt(float(head @ head) + (s + 1) * float(level[s]) ** 2)
