@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from pursuit.encode import encode, engine
+from pursuit.encode import encode, engine, fast
 
 METHODS = ["omp", "mp", "ols", "nnomp"]
 DTYPES = [np.float64, np.float32]
@@ -280,6 +280,26 @@ def test_atoms_that_differ_beyond_single_precision_are_told_apart():
     assert codes.nnz == 2000 and better[codes.indices].all()
 
 
+@pytest.mark.parametrize("d", [1, 40, 256, 257, 900])
+def test_correlations_in_single_precision_err_no_more_than_they_may(d):
+    rng = np.random.default_rng(23)
+    Y = rng.choice([1.0, -1.0], (50, d)) * np.exp(3 * rng.standard_normal((50, d)))
+    D = np.concatenate([rng.standard_normal((d, 20)), np.sign(Y.T), Y.T], axis=1)  # the last sum without cancelling
+    norms = np.linalg.norm(D, axis=0)
+    C = fast.correlations(Y, D.astype(np.float32), np.empty((50, D.shape[1]), np.float32))
+    assert (np.abs(C - Y @ D).max(axis=1) <= fast.doubt(D, norms) / 2 * np.linalg.norm(Y, axis=1)).all()
+
+
+def test_long_signals_with_close_contests_have_the_plain_codes_and_few_are_given_up(monkeypatch):
+    rng = np.random.default_rng(24)
+    A, Y = rng.standard_normal((700, 40)), rng.standard_normal((300, 700))
+    D = np.repeat(A, 2, axis=1) + 1e-6 * rng.standard_normal((700, 80))
+    given_up, walk = [], engine.careful.walk
+    monkeypatch.setattr(engine.careful, "walk", lambda *a: given_up.extend(a[10]) or walk(*a))
+    assert agree(encode(D, Y, atoms=3), D, Y, np.full(300, 3), np.full(300, -1.0), "omp") > 290
+    assert len(given_up) < 30
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scales_change_nothing_but_the_scale(method, weighted):
@@ -349,6 +369,20 @@ def test_a_given_gram_matrix_changes_nothing_and_nothing_is_written_to():
     for method in METHODS:
         encode(D, Y, atoms=atoms, method=method)
         encode(D, Y, atoms=atoms, method=method, weights=weights)
+
+
+def test_one_signal_reads_only_the_rows_of_a_given_gram_matrix_that_it_needs():
+    D, Y, _ = problem(25, 1, 30, 1500, np.float64)
+    G, alone = D.T @ D, encode(D, Y, atoms=4)
+    tracemalloc.start()
+    codes = encode(D, Y, atoms=4, gram=G)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(codes.toarray(), alone.toarray(), atol=1e-12)
+    assert peak < G.nbytes / 8
+    G[codes.indices[0], 0 if codes.indices[0] else 1] = np.nan
+    with pytest.raises(ValueError, match="gram contains NaN"):
+        encode(D, Y, atoms=4, gram=G)
 
 
 def test_layout_and_library_of_the_input_do_not_matter():

@@ -15,20 +15,19 @@ Array = Any
 """Kernels are compiled for concrete array types; statically they take anything."""
 
 
+_ENTRY: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER = _ENTRY | {"no_cpython_wrapper": True}
+_ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}
+
+
 def scalar(function: Callable[..., Any]) -> Any:
     """`function` compiled into its caller: without the interpreter lock, C's division."""
-    return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return numba.njit(**_INNER)(function)
 
 
 def helper(function: Callable[..., Any]) -> Any:
     """As `scalar`, with sums in any order, so that they become vector code, which takes longer to compile."""
-    return numba.njit(
-        nogil=True,
-        error_model="numpy",
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        fastmath={"reassoc", "contract", "nsz", "arcp"},
-    )(function)
+    return numba.njit(**_INNER, fastmath=_ANY_ORDER)(function)
 
 
 @functools.cache
@@ -41,9 +40,7 @@ def digest() -> str:
 def kernel(function: Callable[..., Any]) -> Any:
     """An entry point: as `helper`, and its machine code is kept on disk between processes."""
     function.__qualname__ += "_" + digest()
-    dispatcher = numba.njit(
-        nogil=True, error_model="numpy", no_cfunc_wrapper=True, fastmath={"reassoc", "contract", "nsz", "arcp"}
-    )(function)
+    dispatcher = numba.njit(**_ENTRY, fastmath=_ANY_ORDER)(function)
     with contextlib.suppress(RuntimeError):  # nowhere to write: every process compiles for itself
         dispatcher.enable_caching()
     return dispatcher

@@ -19,8 +19,8 @@ from threadpoolctl import ThreadpoolController
 from tqdm.auto import tqdm
 
 from pursuit.encode import careful, direct, fast
-from pursuit.encode.inputs import METHODS, Array, Request, binary_exponent
-from pursuit.encode.small import MP, NNOMP, OLS, OMP, factors
+from pursuit.encode.inputs import METHODS, Array, Request, binary_exponent, check_rows
+from pursuit.encode.small import MP, NNOMP, OLS, factors
 
 WORKSPACE = 16 * 2**20
 """Bytes of working memory that a thread may fill with a tile of signals; one signal may always take what it needs."""
@@ -66,13 +66,13 @@ class Engine(Protocol):
 
 
 class Shared:
-    """Pursuits that share the Gram matrix of the dictionary."""
+    """Pursuits that share the Gram matrix of the dictionary; `few` do not, and read only the rows of their atoms."""
 
-    def __init__(self, D: Array, norms: Array, gram: Array, method: str) -> None:
+    def __init__(self, D: Array, norms: Array, gram: Array, method: str, few: bool) -> None:
         self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
-        self.G = gram
-        if method == "omp":
-            self.S = fast.single(self.G)
+        self.G, self.few, self.quick = gram, few, method == "omp" and not few
+        if self.quick:
+            self.S, self.D32, self.rough = fast.single(gram), D.astype(np.float32, copy=False), fast.doubt(D, norms)
             self.mu = fast.coherence(self.S, norms)
 
     def bytes_per_signal(self, width: int) -> int:
@@ -80,25 +80,30 @@ class Shared:
 
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
         (d, n), kind = self.D.shape, self.D.dtype
-        room, noise = np.empty((size, n), kind), rounding(self.D)
-        quick = fast.workspace(self.S.shape[1] - fast.MARGIN, width, kind) if self.method == OMP else None
+        room, noise = np.empty((size, n), np.float32 if self.quick else kind), rounding(self.D)
+        quick = fast.workspace(self.S.shape[1] - fast.MARGIN, width, kind) if self.quick else None
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
 
         def solve(tile: Tile) -> Codes:
             codes = Codes.empty(tile)
-            C = np.dot(tile.y, self.D, out=room[: len(tile.y)])
-            rest = C, tile.squares, tile.limits, tile.tols, noise
-            out = codes.atoms, codes.x, codes.counts
+            here, out = room[: len(tile.y)], (codes.atoms, codes.x, codes.counts)
+            rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
-            if self.method == MP:
-                careful.match(self.G, self.A, self.norms, tile.y, *rest, slow(), *out)
-                return codes
-            if self.method == OMP:
-                fast.pursue(self.G, self.S, self.norms, self.mu, *rest, quick, *out)
+            if self.quick:
+                C = fast.correlations(tile.y, self.D32, here)
+                shared = self.G, self.S, self.A, self.norms, self.mu, self.rough
+                fast.pursue(*shared, tile.y, C, *rest, quick, *out)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
+                here = np.empty(here.shape, kind) if len(left) else here
             if len(left):
-                careful.walk(self.G, self.A, self.norms, tile.y, *rest, self.method, left, E, slow(), *out)
+                here[left] = tile.y[left] @ self.D
+            if self.method == MP:
+                careful.match(self.G, self.A, self.norms, tile.y, here, *rest, slow(), *out)
+            elif len(left):
+                careful.walk(self.G, self.A, self.norms, tile.y, here, *rest, self.method, left, E, slow(), *out)
+            if self.few:
+                check_rows(self.G, codes.atoms, codes.counts)
             return codes
 
         return solve
@@ -153,13 +158,12 @@ def libraries() -> ThreadpoolController:
 
 def begin(request: Request) -> tuple[Engine, int]:
     """The engine for a request, and the exponent that its dictionary was scaled by."""
-    peak = float(np.abs(request.D).max())
-    exponent = binary_exponent(peak)
+    exponent = binary_exponent(max(float(request.D.max()), -float(request.D.min())))
     exponent = 0 if abs(exponent) <= 16 else exponent
     D = np.ascontiguousarray(request.D if exponent == 0 else np.ldexp(request.D, -exponent))
     norms = np.sqrt(np.einsum("ij,ij->j", D, D))
     n, size = D.shape[1], D.itemsize + 4
-    dear = request.gram is None and (2 * int(request.limits.sum()) < n or n * n * size > GRAM)
+    dear = request.gram is None and (request.few or n * n * size > GRAM)
     if request.weights is not None or dear:
         return Direct(D, norms, request.method), exponent
     if request.gram is None:
@@ -167,7 +171,7 @@ def begin(request: Request) -> tuple[Engine, int]:
     else:
         gram = np.require(request.gram, D.dtype, ["C", "W"])
         gram = gram if exponent == 0 else np.ldexp(gram, -2 * exponent)
-    return Shared(D, norms, gram, request.method), exponent
+    return Shared(D, norms, gram, request.method, request.few), exponent
 
 
 def prepare(request: Request, lo: int, hi: int, exponent: int) -> Tile:
@@ -236,16 +240,16 @@ def share(items: list[Any], jobs: int, begin: Callable[[], Callable[[Any], None]
 
 
 def gram_matrix(D: Array, jobs: int) -> Array:
-    """D^T D, its rows on several threads."""
-    if jobs == 1:
-        return np.asarray(np.dot(D.T, D))
+    """D^T D by blocks of rows on several threads: from the diagonal on, and copied to where it is the same."""
     n = D.shape[1]
     G = np.empty((n, n), D.dtype)
 
-    def multiply(rows: slice) -> None:
-        np.dot(D.T[rows], D, out=G[rows])
+    def multiply(lo: int) -> None:
+        rows, beyond = slice(lo, lo + 128), slice(lo + 128, None)
+        np.matmul(D.T[rows], D[:, lo:], out=G[rows, lo:])
+        G[beyond, rows] = G[rows, beyond].T
 
-    share([slice(lo, lo + 128) for lo in range(0, n, 128)], jobs, lambda: multiply)
+    share(list(range(0, n, 128)), jobs, lambda: multiply)
     return G
 
 

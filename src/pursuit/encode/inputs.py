@@ -11,6 +11,7 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+UNSOUND = "gram contains NaN or infinity; give D.T @ D."
 METHODS = ("omp", "mp", "ols", "nnomp")
 
 
@@ -27,6 +28,11 @@ class Request:
     weights: Array | None
     jobs: int
     dtype: Any
+
+    @property
+    def few(self) -> bool:
+        """Whether so few atoms are to be found that nothing as large as the Gram matrix should be touched."""
+        return 2 * int(self.limits.sum()) < self.D.shape[1]
 
     @classmethod
     def of(
@@ -46,7 +52,10 @@ class Request:
         check_gram(gram, D, weights)
         check_weights(weights, Y)
         limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
-        return cls(D.astype(kind, copy=False), Y, limits, tols, method, gram, weights, workers(n_jobs), kind)
+        request = cls(D.astype(kind, copy=False), Y, limits, tols, method, gram, weights, workers(n_jobs), kind)
+        if gram is not None and not request.few and not np.isfinite(gram.sum()):
+            raise ValueError(UNSOUND)
+        return request
 
 
 def matrix(a: Any, name: str) -> Array:
@@ -85,7 +94,7 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
 
 
 def check_columns(D: Array) -> None:
-    peaks = np.abs(D).max(axis=0)
+    peaks = np.maximum(D.max(axis=0), -D.min(axis=0))  # np.abs(D) would be a copy
     if not np.isfinite(peaks).all():
         j = int(np.flatnonzero(~np.isfinite(peaks))[0])
         raise ValueError(f"column {j} of D contains NaN or infinity; remove or impute those entries first.")
@@ -103,12 +112,19 @@ def check_gram(gram: Array | None, D: Array, weights: Array | None) -> None:
     if gram.shape != (n, n):
         raise ValueError(f"gram has shape {gram.shape}; give D.T @ D, of shape {(n, n)}.")
     diagonal = gram.diagonal()
-    if not np.isfinite(gram.sum()):
-        raise ValueError("gram contains NaN or infinity; give D.T @ D.")
-    if not np.allclose(diagonal, np.square(D).sum(axis=0), rtol=1e-3, atol=0.0):
+    if not np.isfinite(diagonal).all():
+        raise ValueError(UNSOUND)
+    if not np.allclose(diagonal, np.einsum("ij,ij->j", D, D), rtol=1e-3, atol=0.0):
         raise ValueError(
             "gram is not that of D: its diagonal differs from the squared norms of the columns; give D.T @ D."
         )
+
+
+def check_rows(gram: Array, atoms: Array, counts: Array) -> None:
+    """Where `gram` was not looked at as a whole: the rows of the atoms that were taken are sound."""
+    used = np.unique(atoms[np.arange(atoms.shape[1]) < counts[:, None]])
+    if not all(np.isfinite(gram[j].sum()) for j in used):
+        raise ValueError(UNSOUND)
 
 
 def check_weights(weights: Array | None, Y: Array) -> None:

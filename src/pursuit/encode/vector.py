@@ -80,6 +80,11 @@ class _Emit:
         kind = ir.FunctionType(_I32, [_INTEGERS])
         return self.b.call(cgutils.get_or_insert_function(self.b.module, kind, full), [vector])
 
+    def first(self, flags: Any) -> Any:
+        """The number of the first flag that is set."""
+        bits = self.b.zext(self.b.bitcast(flags, ir.IntType(LANES)), _I32)
+        return self.b.cttz(bits, ir.Constant(ir.IntType(1), 1))
+
     def loop(self, count: Any, start: list[Any], turn: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
         """The values of `start` carried through `count` turns."""
         b = self.b
@@ -119,6 +124,9 @@ def _every(number: int) -> Any:
     return ir.Constant(_INTEGERS, [number] * LANES)
 
 
+_LANE = ir.Constant(_INTEGERS, list(range(LANES)))
+
+
 def _emit_largest(builder: Any, args: Any) -> Any:
     start, rows, weights, count, blocks, top = args
     emit, b = _Emit(builder), builder
@@ -140,15 +148,16 @@ def _emit_largest(builder: Any, args: Any) -> Any:
         return [*emit.merge(before[:2], field[0]), where]
 
     best, second, where = emit.loop(blocks, [_every(-1), _every(-1), _every(0)], block)
-    vector = b.add(b.mul(where, _every(VECTORS)), b.and_(best, _every(7)))
-    columns = b.add(b.mul(vector, _every(LANES)), ir.Constant(_INTEGERS, list(range(LANES))))
     first = emit.reduce("smax", best)
     winners = b.icmp_signed("==", best, emit.splat(first, _INTEGERS))
-    j = emit.reduce("smin", b.select(winners, columns, _every(2**31 - 1)))
-    others = b.select(b.icmp_signed("==", columns, emit.splat(j, _INTEGERS)), second, best)
+    lane = emit.first(winners)
+    others = b.select(b.icmp_signed("==", emit.splat(lane, _INTEGERS), _LANE), second, best)
     for q, key in enumerate((first, emit.reduce("smax", others))):
         emit.store(b.and_(key, ir.Constant(_I32, -8)), emit.at(top, 4 * q), 4)
-    return b.sext(j, _I64)
+    vector = b.add(
+        b.mul(b.extract_element(where, lane), ir.Constant(_I32, VECTORS)), b.and_(first, ir.Constant(_I32, 7))
+    )
+    return b.sext(b.add(b.mul(vector, ir.Constant(_I32, LANES)), lane), _I64)
 
 
 @intrinsic
