@@ -1,0 +1,254 @@
+"""What a run leaves behind: the table, benchmarks/RESULTS.md and the figures."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from common import Row
+from goals import goals
+
+WIDTH = 34
+LEGEND = """\
+ms: median time. ratio: that time divided by that of the case's first line; above 1, the first line is faster.
+calls: times the oracle was asked. atoms: active at the end (mean over the signals).
+same: whether the atoms are those they should be (of the first line; for SPAMS, of pursuit's ols); -: not comparable.
+"""
+
+
+# ---------------------------------------------------------------------- the table
+
+
+def table(run: dict[str, Any]) -> str:
+    """One block of lines per case, one line per contender, all thread counts side by side."""
+    threads, rows = run["threads"], run["rows"]
+    over = " " * WIDTH + "".join(f"{f'{t} thread' + 's' * (t > 1):>18}" for t in threads)
+    head = (
+        f"{'':{WIDTH}}" + "".join(f"{'ms':>11}{'ratio':>7}" for _ in threads) + f"{'calls':>7}{'atoms':>7}{'same':>7}"
+    )
+    lines = [over, head]
+    for key, title in run["titles"].items():
+        lines += ["-" * len(head), title]
+        mine = [row for row in rows if row.case == key]
+        names = list(dict.fromkeys(row.contender for row in mine))
+        first = {row.threads: row.seconds for row in mine if row.contender == names[0]}
+        lines += [line([r for r in mine if r.contender == name], threads, first) for name in names]
+        lines += wrapped(run["notes"].get(key, []), len(head))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def wrapped(notes: list[str], width: int) -> list[str]:
+    return [
+        text for note in notes for text in textwrap.wrap(note, width, initial_indent="  * ", subsequent_indent="    ")
+    ]
+
+
+def line(rows: list[Row], threads: list[int], first: dict[int, float | None]) -> str:
+    by_threads, text = {row.threads: row for row in rows}, f"  {rows[0].contender:{WIDTH - 2}}"
+    for t in threads:
+        row = by_threads.get(t)
+        if row is None or row.seconds is None:
+            note = "" if row is None else row.note
+            return text + f"  {note}"
+        base = first.get(t)
+        text += f"{digits(1e3 * row.seconds):>11}{digits(row.seconds / base) if base else '-':>7}"
+    last = rows[-1]
+    calls = "-" if last.calls is None else str(last.calls)
+    atoms = "-" if last.atoms is None else f"{last.atoms:.4g}"
+    return text + f"{calls:>7}{atoms:>7}{same(rows):>7}"
+
+
+def same(rows: list[Row]) -> str:
+    shares = [row.same for row in rows if row.same is not None]
+    if not shares:
+        return "-"
+    worst = min(shares)
+    return "yes" if worst == 1.0 else "no" if worst == 0.0 else f"{100 * worst:.1f}%"
+
+
+def digits(x: float) -> str:
+    """Three digits, or all of those before the point."""
+    return f"{x:,.0f}" if x >= 100 else f"{x:.1f}" if x >= 10 else f"{x:.2f}" if x >= 0.1 else f"{x:.2g}"
+
+
+# ---------------------------------------------------------------------- RESULTS.md
+
+
+def results(run: dict[str, Any]) -> str:
+    facts = "\n".join(f"| {name} | {value} |" for name, value in run["facts"].items())
+    return f"""\
+# The last run of `make bench`
+
+Written by `benchmarks/run.py`; compare figures within this run only. Contenders took turns; a first, warming call is
+not counted. One process per number of threads, which holds for BLAS and for the contenders alike.
+
+{LEGEND}
+```
+{table(run)}
+```
+
+## What is asked for
+
+{asked(run["rows"])}
+
+## How near to what the machine can do
+
+Measured in the same run: {limits(run)}.
+Bytes are compared with the faster of the two readings, floating-point operations with dgemm. More than 100 % of a limit
+means that the work counted, that of the plain way, was not done: the same answer was found with less.
+
+{fractions(run)}
+
+## How cost grows
+
+{slopes(run)}
+
+## The machine
+
+| | |
+|---|---|
+{facts}
+
+## Other scripts
+
+`encode.py` (many signals in more detail), `oracles.py` (a hundred hard instances against the plain way; whole runs with
+the screened oracle), `updates.py` (which update when), `overhead.py` (what the loop costs), `geometry.py` (widths).
+"""
+
+
+def asked(rows: list[Row]) -> str:
+    lines = ["| times as fast | measured | asked | |", "|---|---|---|---|"]
+    for what, ratio, goal in goals(rows):
+        lines.append(f"| {what} | {digits(ratio)} | {digits(goal)} | {'reached' if ratio >= goal else '**missed**'} |")
+    return "\n".join(lines)
+
+
+def limits(run: dict[str, Any]) -> str:
+    pieces = []
+    for t in run["threads"]:
+        rates = ", ".join(
+            f"{name.split()[0]} {rate:.0f} {name.split()[1]}" for name, rate in run["limits"][str(t)].items()
+        )
+        pieces.append(f"with {t} thread{'s' * (t > 1)} {rates}")
+    return "; ".join(pieces)
+
+
+def fractions(run: dict[str, Any]) -> str:
+    threads = run["threads"]
+    head = "".join(f" {t} thread{'s' * (t > 1)} |" for t in threads)
+    lines = [f"| case | counted |{head}", "|---|---|" + "---|" * len(threads)]
+    for key, (amount, unit, counted) in run["work"].items():
+        text = f"| {key} | {amount / 1e9:.3g} G{unit}: {counted} |"
+        first = {}
+        for row in run["rows"]:
+            if row.case == key:
+                first.setdefault(row.threads, row.seconds)
+        for t in threads:
+            machine = run["limits"][str(t)]
+            limit = machine["dgemm GF/s"] if unit == "flop" else max(machine["gemv GB/s"], machine["copy GB/s"])
+            rate = amount / first[t] / 1e9 if first.get(t) else 0.0
+            text += f" {rate:.3g} {'GF/s' if unit == 'flop' else 'GB/s'}, {100 * rate / limit:.0f} % |"
+        lines.append(text)
+    return "\n".join(lines)
+
+
+def slopes(run: dict[str, Any]) -> str:
+    lines = ["One thread; time ~ size^slope.", "", "| against | what | sizes | slope |", "|---|---|---|---|"]
+    for against, curves in run["growth"].items():
+        lines += [f"| {against} | {c['label']} | {span(c['sizes'])} | {c['slope']:.2f} |" for c in curves]
+    found = run["memory"]
+    if found:
+        less = ", ".join(f"{p - 2 * c:.0f}" for p, c in zip(found["peak"], found["codes"], strict=True))
+        lines += [
+            "",
+            f"Peak memory of `encode`, {span(found['signals'])} signals, less two copies of the codes: {less} MiB.",
+        ]
+    return "\n".join(lines)
+
+
+def span(sizes: list[int]) -> str:
+    return f"{sizes[0]:,} to {sizes[-1]:,}"
+
+
+# ---------------------------------------------------------------------- figures
+
+
+def figures(run: dict[str, Any], out: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "font.size": 9})
+    bars(run, out / "ratios.png")
+    if run["growth"]:
+        curves(run, out / "growth.png")
+
+
+def bars(run: dict[str, Any], path: Path) -> None:
+    """How many times as long as ours each peer takes, a panel of bars per case."""
+    import matplotlib.pyplot as plt
+
+    threads = run["threads"]
+    cases = {key: peers(run["rows"], key) for key in run["titles"]}
+    cases = {key: found for key, found in cases.items() if found}
+    heights = [len(found) + 0.9 for found in cases.values()]
+    fig, axes = plt.subplots(
+        len(cases), 1, figsize=(8.5, 0.3 * sum(heights) + 0.8), sharex=True, squeeze=False,
+        gridspec_kw={"height_ratios": heights}, layout="constrained",
+    )  # fmt: skip
+    for ax, (key, found) in zip(axes[:, 0], cases.items(), strict=True):
+        for i, t in enumerate(threads):
+            places = [j + (i - (len(threads) - 1) / 2) * 0.36 for j in range(len(found))]
+            ratios = [by_threads.get(t, float("nan")) for by_threads in found.values()]
+            label = f"{t} thread{'s' * (t > 1)}"
+            shown = ax.barh(places, ratios, 0.34, color=["#4c78a8", "#f58518", "#54a24b"][i], label=label)
+            ax.bar_label(shown, [digits(r) if r == r else "" for r in ratios], padding=2, fontsize=7)  # noqa: PLR0124
+        ax.set(yticks=range(len(found)), yticklabels=found, xscale="log", ylim=(len(found) - 0.4, -0.6))
+        ax.set_title(run["titles"][key], loc="left", fontsize=9)
+        ax.axvline(1.0, color="black", linewidth=0.8)
+        ax.tick_params(axis="y", length=0)
+    axes[0, 0].legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(threads))
+    axes[-1, 0].set_xlabel("time divided by that of pursuit (log scale; to the right of 1, pursuit is faster)")
+    fig.savefig(path, dpi=130)
+    plt.close(fig)
+
+
+def peers(rows: list[Row], key: str) -> dict[str, dict[int, float]]:
+    """contender -> threads -> ratio, for those that are not ours."""
+    mine = [row for row in rows if row.case == key and row.seconds]
+    first: dict[int, float] = {}
+    found: dict[str, dict[int, float]] = {}
+    for row in mine:
+        first.setdefault(row.threads, row.seconds)
+        if not row.contender.startswith("pursuit"):
+            found.setdefault(row.contender, {})[row.threads] = row.seconds / first[row.threads]
+    return found
+
+
+def curves(run: dict[str, Any], path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    names = {
+        "signals": "number of signals",
+        "k": "atoms chosen, k",
+        "n": "atoms in the dictionary, n",
+        "d": "length, d",
+    }
+    fig, axes = plt.subplots(2, 3, figsize=(12, 7), layout="constrained")
+    for ax, (against, found) in zip(axes.flat, run["growth"].items(), strict=False):
+        for c in found:
+            milliseconds = [1e3 * s for s in c["seconds"]]
+            ax.loglog(c["sizes"], milliseconds, "o-", label=f"{c['label']}: slope {c['slope']:.2f}")
+        ax.set(xlabel=names[against], ylabel="ms, one thread")
+        ax.legend(frameon=False, fontsize=8)
+        top = ax.get_ylim()
+        ax.set_ylim(top[0], top[1] * 3)  # room for the legend
+    ax, found = axes.flat[4], run["memory"]
+    ax.semilogx(found["signals"], found["peak"], "o-", label="peak of the process")
+    less = [p - 2 * c for p, c in zip(found["peak"], found["codes"], strict=True)]
+    ax.semilogx(found["signals"], less, "o-", label="less two copies of the codes")
+    ax.set(xlabel="number of signals", ylabel="MiB", ylim=(0, 1.15 * max(found["peak"])))
+    ax.legend(frameon=False, fontsize=8)
+    axes.flat[5].axis("off")
+    fig.savefig(path, dpi=130)
+    plt.close(fig)
