@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -13,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 ROUNDS = 9
+CLOCK = time.process_time if os.environ.get("OMP_NUM_THREADS") == "1" else time.perf_counter
+"""On one thread that of the processor, which a busy machine disturbs less."""
 BUDGET = 4.0
 """Seconds after which a contender rests, once it has had two turns."""
 
@@ -80,7 +83,6 @@ def interleaved(
     calls: dict[str, Callable[[], Any]],
     rounds: int = ROUNDS,
     budget: float = BUDGET,
-    clock: Callable[[], float] = time.perf_counter,
     warm: bool = False,
 ) -> dict[str, float]:
     """Median seconds of each call; all take turns, after a warm-up that does not count (unless they are warm)."""
@@ -90,9 +92,9 @@ def interleaved(
     for turn in range(rounds):
         for name, call in calls.items():
             if turn < 2 or sum(times[name]) < budget:
-                began = clock()
+                began = CLOCK()
                 call()
-                times[name].append(clock() - began)
+                times[name].append(CLOCK() - began)
     return {name: statistics.median(spent) for name, spent in times.items()}
 
 
@@ -129,9 +131,9 @@ def measure(case: Case, threads: int) -> list[Row]:
             row.note = "not installed"
             continue
         try:
-            began = time.perf_counter()
+            began = CLOCK()
             answers[c.name] = c.run()
-            row.seconds = c.every * (time.perf_counter() - began)
+            row.seconds = c.every * (CLOCK() - began)
         except NotThereError as reason:
             row.note = str(reason)
         except Exception as error:  # a peer that breaks is reported, not followed

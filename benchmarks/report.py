@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ from common import Row
 from goals import goals
 
 WIDTH = 34
+COLOURS = ["#4c78a8", "#f58518", "#54a24b"]
 LEGEND = """\
-ms: median time. ratio: that time divided by that of the case's first line; above 1, the first line is faster.
-calls: times the oracle was asked. atoms: active at the end (mean over the signals).
-same: whether the atoms are those they should be (of the first line; for SPAMS, of pursuit's ols); -: not comparable.
+ms     median time; on one thread that of the processor
+ratio  that time divided by that of the case's first line: above 1, the first line is faster
+calls  times the oracle was asked
+atoms  active at the end, the mean over the signals
+same   whether the atoms are those of the first line (SPAMS: of pursuit's ols), or the share of signals where they are
 """
 
 
@@ -64,7 +68,7 @@ def same(rows: list[Row]) -> str:
     if not shares:
         return "-"
     worst = min(shares)
-    return "yes" if worst == 1.0 else "no" if worst == 0.0 else f"{100 * worst:.1f}%"
+    return "yes" if worst == 1.0 else "no" if worst == 0.0 else f"{math.floor(1000 * worst) / 10:.1f}%"
 
 
 def digits(x: float) -> str:
@@ -83,8 +87,8 @@ def results(run: dict[str, Any]) -> str:
 Written by `benchmarks/run.py`; compare figures within this run only. Contenders took turns; a first, warming call is
 not counted. One process per number of threads, which holds for BLAS and for the contenders alike.
 
-{LEGEND}
 ```
+{LEGEND}
 {table(run)}
 ```
 
@@ -193,7 +197,7 @@ def bars(run: dict[str, Any], path: Path) -> None:
     cases = {key: found for key, found in cases.items() if found}
     heights = [len(found) + 0.9 for found in cases.values()]
     fig, axes = plt.subplots(
-        len(cases), 1, figsize=(8.5, 0.3 * sum(heights) + 0.8), sharex=True, squeeze=False,
+        len(cases), 1, figsize=(8, 0.3 * sum(heights) + 0.8), sharex=True, squeeze=False,
         gridspec_kw={"height_ratios": heights}, layout="constrained",
     )  # fmt: skip
     for ax, (key, found) in zip(axes[:, 0], cases.items(), strict=True):
@@ -201,12 +205,21 @@ def bars(run: dict[str, Any], path: Path) -> None:
             places = [j + (i - (len(threads) - 1) / 2) * 0.36 for j in range(len(found))]
             ratios = [by_threads.get(t, float("nan")) for by_threads in found.values()]
             label = f"{t} thread{'s' * (t > 1)}"
-            shown = ax.barh(places, ratios, 0.34, color=["#4c78a8", "#f58518", "#54a24b"][i], label=label)
-            ax.bar_label(shown, [digits(r) if r == r else "" for r in ratios], padding=2, fontsize=7)  # noqa: PLR0124
+            ax.barh(places, [r - 1 for r in ratios], 0.34, left=1.0, color=COLOURS[i], label=label)
+            for place, r in zip(places, ratios, strict=True):
+                if not math.isnan(r):
+                    side, gap = ("left", 3) if r >= 1 else ("right", -3)
+                    ax.annotate(
+                        digits(r), (r, place), (gap, 0), textcoords="offset points", ha=side, va="center", fontsize=7
+                    )
         ax.set(yticks=range(len(found)), yticklabels=found, xscale="log", ylim=(len(found) - 0.4, -0.6))
         ax.set_title(run["titles"][key], loc="left", fontsize=9)
         ax.axvline(1.0, color="black", linewidth=0.8)
         ax.tick_params(axis="y", length=0)
+        ax.margins(x=0.08)
+        ax.tick_params(axis="x", which="both", length=0)
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        ax.grid(axis="x", linewidth=0.3)
     axes[0, 0].legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(threads))
     axes[-1, 0].set_xlabel("time divided by that of pursuit (log scale; to the right of 1, pursuit is faster)")
     fig.savefig(path, dpi=130)
