@@ -36,7 +36,7 @@ def table(run: dict[str, Any]) -> str:
         lines += ["-" * len(head), title]
         mine = [row for row in rows if row.case == key]
         names = list(dict.fromkeys(row.contender for row in mine))
-        first = {row.threads: row.seconds for row in mine if row.contender == names[0]}
+        first = {row.threads: row.seconds for row in mine if row.contender == names[0]} if names else {}
         lines += [line([r for r in mine if r.contender == name], threads, first) for name in names]
         lines += wrapped(run["notes"].get(key, []), len(head))
     return "\n".join(line.rstrip() for line in lines)
@@ -195,6 +195,8 @@ def bars(run: dict[str, Any], path: Path) -> None:
     threads = run["threads"]
     cases = {key: peers(run["rows"], key) for key in run["titles"]}
     cases = {key: found for key, found in cases.items() if found}
+    if not cases:
+        return
     heights = [len(found) + 0.9 for found in cases.values()]
     fig, axes = plt.subplots(
         len(cases), 1, figsize=(8, 0.3 * sum(heights) + 0.8), sharex=True, squeeze=False,
