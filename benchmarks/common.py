@@ -16,7 +16,7 @@ import scipy.sparse as sp
 ROUNDS = 9
 CLOCK = time.process_time if os.environ.get("OMP_NUM_THREADS") == "1" else time.perf_counter
 """On one thread that of the processor, which a busy machine disturbs less."""
-BUDGET = 4.0
+BUDGET = 2.5
 """Seconds after which a contender rests, once it has had two turns."""
 
 

@@ -5,17 +5,27 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import interleaved, slope
-from encode import PEAK
 from oracles import dictionary, signal
 
 import pursuit as ps
 from pursuit.encode import encode
 
 Curve = dict[str, Any]
+PEAK = """
+import sys, numpy as np
+from pursuit.encode import encode
+rng = np.random.default_rng(0)
+D, row = rng.standard_normal((64, 256)), rng.standard_normal((1, 64))
+codes = encode(D, np.broadcast_to(row, (int(sys.argv[1]), 64)), atoms=10, n_jobs=2)
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) / 1024, (codes.data.nbytes + codes.indices.nbytes + codes.indptr.nbytes) / 2**20)
+"""
+"""The peak as Linux counts it for this program: ru_maxrss would begin at the peak of the parent."""
 
 
 def curve(label: str, sizes: list[int], make: Callable[[int], Callable[[], object]]) -> Curve:
@@ -59,6 +69,8 @@ def growth() -> dict[str, list[Curve]]:
 
 def memory() -> dict[str, list[float]]:
     """MiB at the peak of a process that codes so many signals (one row, shared), and of its codes."""
+    if not Path("/proc/self/status").exists():
+        return {}
     found: dict[str, list[float]] = {"signals": [10_000, 30_000, 100_000, 300_000, 1_000_000], "peak": [], "codes": []}
     for signals in found["signals"]:
         done = subprocess.run([sys.executable, "-c", PEAK, str(signals)], capture_output=True, text=True, check=True)

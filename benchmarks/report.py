@@ -7,10 +7,14 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from common import Row
+from common import Row, slope
 from goals import goals
 
 WIDTH = 34
+AXES = {
+    "signals": "number of signals", "k": "atoms chosen, k", "n": "atoms in the dictionary, n", "d": "length, d",
+    "active": "active atoms",
+}  # fmt: skip
 COLOURS = ["#4c78a8", "#f58518", "#54a24b"]
 LEGEND = """\
 ms     median time; on one thread that of the processor
@@ -98,7 +102,10 @@ not counted. One process per number of threads, which holds for BLAS and for the
 
 ## How near to what the machine can do
 
-Measured in the same run: {limits(run)}.
+Measured in the same run:
+
+{limits(run)}
+
 Bytes are compared with the faster of the two readings, floating-point operations with dgemm. More than 100 % of a limit
 means that the work counted, that of the plain way, was not done: the same answer was found with less.
 
@@ -129,13 +136,11 @@ def asked(rows: list[Row]) -> str:
 
 
 def limits(run: dict[str, Any]) -> str:
-    pieces = []
-    for t in run["threads"]:
-        rates = ", ".join(
-            f"{name.split()[0]} {rate:.0f} {name.split()[1]}" for name, rate in run["limits"][str(t)].items()
-        )
-        pieces.append(f"with {t} thread{'s' * (t > 1)} {rates}")
-    return "; ".join(pieces)
+    names = list(run["limits"][str(run["threads"][0])])
+    lines = ["| threads | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+    rates = {t: " | ".join(f"{run['limits'][str(t)][name]:.0f}" for name in names) for t in run["threads"]}
+    lines += [f"| {t} | {text} |" for t, text in rates.items()]
+    return "\n".join(lines)
 
 
 def fractions(run: dict[str, Any]) -> str:
@@ -241,29 +246,47 @@ def peers(rows: list[Row], key: str) -> dict[str, dict[int, float]]:
 
 
 def curves(run: dict[str, Any], path: Path) -> None:
+    """Time against signals, k, n, d and active atoms on log axes; memory against signals."""
     import matplotlib.pyplot as plt
 
-    names = {
-        "signals": "number of signals",
-        "k": "atoms chosen, k",
-        "n": "atoms in the dictionary, n",
-        "d": "length, d",
-    }
     fig, axes = plt.subplots(2, 3, figsize=(12, 7), layout="constrained")
-    for ax, (against, found) in zip(axes.flat, run["growth"].items(), strict=False):
+    panels = run["growth"] | {"active": factors(run["rows"])}
+    for ax, (against, found) in zip(axes.flat, panels.items(), strict=False):
         for c in found:
-            milliseconds = [1e3 * s for s in c["seconds"]]
-            ax.loglog(c["sizes"], milliseconds, "o-", label=f"{c['label']}: slope {c['slope']:.2f}")
-        ax.set(xlabel=names[against], ylabel="ms, one thread")
-        ax.legend(frameon=False, fontsize=8)
-        top = ax.get_ylim()
-        ax.set_ylim(top[0], top[1] * 3)  # room for the legend
-    ax, found = axes.flat[4], run["memory"]
-    ax.semilogx(found["signals"], found["peak"], "o-", label="peak of the process")
-    less = [p - 2 * c for p, c in zip(found["peak"], found["codes"], strict=True)]
-    ax.semilogx(found["signals"], less, "o-", label="less two copies of the codes")
-    ax.set(xlabel="number of signals", ylabel="MiB", ylim=(0, 1.15 * max(found["peak"])))
-    ax.legend(frameon=False, fontsize=8)
-    axes.flat[5].axis("off")
+            label = f"{c['label']}: slope {c['slope']:.2f}"
+            ax.loglog(c["sizes"], [1e3 * s for s in c["seconds"]], "o-", label=label)
+        low, high = ax.get_ylim()
+        ax.set(
+            xlabel=AXES[against], ylabel="ms, one thread", ylim=(low, high * (high / low) ** 0.3)
+        )  # room for the legend
+        ax.set_xticks(sorted({size for c in found for size in c["sizes"]}), minor=False)
+        ax.tick_params(axis="x", which="major", labelrotation=30)
+        ax.minorticks_off()
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(lambda x, _: f"{x:,.4g}" if x < 1000 else f"{x:,.0f}")
+        ax.legend(frameon=False, fontsize=8, loc="upper left")
+    if run["memory"]:
+        remember(axes.flat[5], run["memory"])
     fig.savefig(path, dpi=130)
     plt.close(fig)
+
+
+def factors(rows: list[Row]) -> list[dict[str, Any]]:
+    """The weight solver as curves, out of the cases weights50, weights200, ..."""
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if row.case.startswith("weights") and row.threads == 1 and row.seconds:
+            found.setdefault(row.contender, {})[int(row.case.removeprefix("weights"))] = row.seconds
+    return [
+        {"label": name, "sizes": list(times), "seconds": list(times.values()), "slope": slope(times, times.values())}
+        for name, times in found.items()
+        if name.startswith("pursuit")
+    ]
+
+
+def remember(ax: Any, found: dict[str, list[float]]) -> None:
+    less = [p - 2 * c for p, c in zip(found["peak"], found["codes"], strict=True)]
+    ax.semilogx(found["signals"], found["peak"], "o-", label="encode: peak of the process")
+    ax.semilogx(found["signals"], less, "o-", label="less two copies of the codes")
+    ax.set(xlabel="number of signals", ylabel="MiB", ylim=(0, 1.3 * max(found["peak"])))
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
