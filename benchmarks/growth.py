@@ -54,7 +54,7 @@ def growth() -> dict[str, list[Curve]]:
         ],
         "k": [
             curve("encode, 1000 signals, 256 x 1024", [8, 16, 32, 64], lambda k: many(256, 1024, 1000, k)),
-            curve("one signal, 1000 x 5000", [25, 50, 100, 200], lambda k: single(1000, 5000, k)),
+            curve("one signal, 1000 x 5000", [32, 64, 128, 256], lambda k: single(1000, 5000, k)),
         ],
         "n": [
             curve("encode, 4000 signals, d = 64, k = 10", [256, 512, 1024, 2048], lambda n: many(64, n, 4000, 10)),
@@ -62,7 +62,7 @@ def growth() -> dict[str, list[Curve]]:
         ],
         "d": [
             curve("encode, 4000 signals, n = 512, k = 10", [64, 128, 256, 512], lambda d: many(d, 512, 4000, 10)),
-            curve("one signal, n = 5000, k = 50", [500, 1000, 2000, 4000], lambda d: single(d, 5000, 50)),
+            curve("one signal, n = 5000, k = 50", [512, 1024, 2048, 4096], lambda d: single(d, 5000, 50)),
         ],
     }  # fmt: skip
 

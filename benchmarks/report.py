@@ -248,6 +248,7 @@ def peers(rows: list[Row], key: str) -> dict[str, dict[int, float]]:
 def curves(run: dict[str, Any], path: Path) -> None:
     """Time against signals, k, n, d and active atoms on log axes; memory against signals."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator
 
     fig, axes = plt.subplots(2, 3, figsize=(12, 7), layout="constrained")
     panels = run["growth"] | {"active": factors(run["rows"])}
@@ -262,6 +263,7 @@ def curves(run: dict[str, Any], path: Path) -> None:
         ax.set_xticks(sorted({size for c in found for size in c["sizes"]}), minor=False)
         ax.tick_params(axis="x", which="major", labelrotation=30)
         ax.minorticks_off()
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(lambda x, _: f"{x:,.4g}" if x < 1000 else f"{x:,.0f}")
         ax.legend(frameon=False, fontsize=8, loc="upper left")
