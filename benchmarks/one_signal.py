@@ -76,6 +76,11 @@ def gram(threads: int) -> Case:
             linear and (lambda: linear.orthogonal_mp_gram(G, D.T @ y, n_nonzero_coefs=k)),
             OURS,
         ),
+        Contender(
+            "scikit-learn, precompute=True",
+            linear and (lambda: linear.orthogonal_mp(D, y, n_nonzero_coefs=k, precompute=True)),
+            OURS,
+        ),
     ]
     work = k * (k + 1) / 2 * G.shape[0] * 8
     counted = "1 + ... + k columns of the Gram matrix"
