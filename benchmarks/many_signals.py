@@ -12,6 +12,7 @@ from encode import PART, case, sklearn_omp
 from pursuit.encode import encode
 
 OURS, OLS = "pursuit encode", "pursuit encode, ols"
+NOTES = [f"scikit-learn codes one signal in {PART}, on one BLAS thread; its time is multiplied by {PART}"]
 
 
 def work(signals: int, d: int, n: int, k: int) -> Callable[[Row], tuple[float, str, str]]:
@@ -46,7 +47,7 @@ def random(key: str, threads: int) -> Case:
     D, Y, k = case(key)
     signals, d, n, _ = SIZES[key]
     title = f"{key}: {signals:,} signals, {d} x {n}, {k} atoms each"
-    return Case(key, title, contenders(D, Y, k, threads), work(signals, d, n, k))
+    return Case(key, title, contenders(D, Y, k, threads), work(signals, d, n, k), NOTES)
 
 
 def cosines(side: int, per_axis: int) -> np.ndarray:
@@ -67,7 +68,7 @@ def patches(threads: int) -> Case:
     Y = Y[np.linalg.norm(Y, axis=1) > 0.1][:15_000]  # flat ones are combinations of fewer atoms, the rest is rounding
     D, k = cosines(8, 16), 8
     title = f"dct: {len(Y):,} textured patches of a picture, overcomplete DCT, 64 x 256, {k} atoms each"
-    return Case("dct", title, contenders(D, Y, k, threads), work(len(Y), *D.shape, k))
+    return Case("dct", title, contenders(D, Y, k, threads), work(len(Y), *D.shape, k), NOTES)
 
 
 CASES: dict[str, Callable[[int], Case]] = {

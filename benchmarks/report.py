@@ -31,9 +31,9 @@ same   whether the atoms are those of the first line (SPAMS: of pursuit's ols), 
 def table(run: dict[str, Any]) -> str:
     """One block of lines per case, one line per contender, all thread counts side by side."""
     threads, rows = run["threads"], run["rows"]
-    over = " " * WIDTH + "".join(f"{f'{t} thread' + 's' * (t > 1):>18}" for t in threads)
+    over = " " * WIDTH + "".join(f"{f'{t} thread' + 's' * (t > 1):>19}" for t in threads)
     head = (
-        f"{'':{WIDTH}}" + "".join(f"{'ms':>11}{'ratio':>7}" for _ in threads) + f"{'calls':>7}{'atoms':>7}{'same':>7}"
+        f"{'':{WIDTH}}" + "".join(f"{'ms':>11}{'ratio':>8}" for _ in threads) + f"{'calls':>7}{'atoms':>7}{'same':>7}"
     )
     lines = [over, head]
     for key, title in run["titles"].items():
@@ -60,7 +60,7 @@ def line(rows: list[Row], threads: list[int], first: dict[int, float | None]) ->
             note = "" if row is None else row.note
             return text + f"  {note}"
         base = first.get(t)
-        text += f"{digits(1e3 * row.seconds):>11}{digits(row.seconds / base) if base else '-':>7}"
+        text += f"{digits(1e3 * row.seconds):>11}{digits(row.seconds / base) if base else '-':>8}"
     last = rows[-1]
     calls = "-" if last.calls is None else str(last.calls)
     atoms = "-" if last.atoms is None else f"{last.atoms:.4g}"
@@ -77,7 +77,17 @@ def same(rows: list[Row]) -> str:
 
 def digits(x: float) -> str:
     """Three digits, or all of those before the point."""
-    return f"{x:,.0f}" if x >= 100 else f"{x:.1f}" if x >= 10 else f"{x:.2f}" if x >= 0.1 else f"{x:.2g}"
+    return (
+        f"{x:,.0f}"
+        if x >= 100
+        else f"{x:.1f}"
+        if x >= 10
+        else f"{x:.2f}"
+        if x >= 0.1
+        else f"{x:.2g}"
+        if x >= 0.001
+        else f"{x:.0e}"
+    )
 
 
 # ---------------------------------------------------------------------- RESULTS.md
