@@ -1,4 +1,4 @@
-# Every target sets up its own environment in .venv; only Python >= 3.11 and make are needed.
+# Every target sets up its own environment in .venv (bench: .venv-bench); only Python >= 3.11 and make are needed.
 PYTHON ?= python3
 PY := .venv/bin/python
 
@@ -20,12 +20,8 @@ lint: .venv/ready
 mutants: .venv/ready
 	$(PY) tools/mutants.py
 
-bench: .venv/ready
-	$(PY) benchmarks/overhead.py
-	$(PY) benchmarks/geometry.py
-	$(PY) benchmarks/encode.py
-	$(PY) benchmarks/oracles.py
-	$(PY) benchmarks/updates.py
+bench: .venv-bench/ready
+	.venv-bench/bin/python benchmarks/run.py $(CASES)
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pursuit needs Python >= 3.11: make PYTHON=python3.x')"
@@ -33,5 +29,11 @@ bench: .venv/ready
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch .venv/ready
 
+.venv-bench/ready: pyproject.toml benchmarks/peers.py
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plot]"
+	.venv-bench/bin/python benchmarks/peers.py
+	touch .venv-bench/ready
+
 clean:
-	rm -rf .venv out
+	rm -rf .venv .venv-bench out

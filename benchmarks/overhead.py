@@ -6,11 +6,11 @@ table shows medians over rounds of microseconds per iteration.
 
 from __future__ import annotations
 
-import statistics
-import time
+from functools import partial
 from itertools import islice
 
 import numpy as np
+from common import interleaved
 
 import pursuit as ps
 
@@ -51,19 +51,13 @@ def main() -> None:
     rng = np.random.default_rng(0)
     D, y = rng.standard_normal((100, 1000)), 0.3 * rng.standard_normal(100)
     contenders = {"bare NumPy": bare, "iterate": loop, "minimize": whole}
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    answers = {}
-    for _ in range(ROUNDS):
-        for name, run in contenders.items():
-            began = time.perf_counter()
-            answers[name] = run(D, y)
-            times[name].append((time.perf_counter() - began) / ITERATIONS * 1e6)
-    for name in contenders:
-        np.testing.assert_allclose(answers[name], answers["bare NumPy"], atol=1e-9)
-    base = statistics.median(times["bare NumPy"])
+    for run in contenders.values():
+        np.testing.assert_allclose(run(D, y), bare(D, y), atol=1e-9)
+    times = interleaved({name: partial(run, D, y) for name, run in contenders.items()}, ROUNDS)
+    base = times["bare NumPy"] / ITERATIONS * 1e6
     print(f"{'':12}{'us / iteration':>16}{'overhead, us':>14}{'ratio':>8}")
-    for name, values in times.items():
-        t = statistics.median(values)
+    for name, seconds in times.items():
+        t = seconds / ITERATIONS * 1e6
         print(f"{name:12}{t:16.1f}{t - base:14.1f}{t / base:8.2f}")
 
 

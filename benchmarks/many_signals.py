@@ -1,0 +1,78 @@
+"""Many signals at once: `encode` beside scikit-learn and SPAMS, on random dictionaries and on patches of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from common import Case, Contender, Row, peer
+from encode import CASES as SIZES
+from encode import PART, case, sklearn_omp
+
+from pursuit.encode import encode
+
+OURS, OLS = "pursuit encode", "pursuit encode, ols"
+NOTES = [f"scikit-learn codes one signal in {PART}, on one BLAS thread; its time is multiplied by {PART}"]
+
+
+def work(signals: int, d: int, n: int, k: int) -> Callable[[Row], tuple[float, str, str]]:
+    flops = 2.0 * d * n * signals + signals * n * k * (k + 1.0)
+    return lambda _: (flops, "flop", "D'Y, and k(k+1)/2 Gram columns per signal; not the Gram matrix")
+
+
+def contenders(D: np.ndarray, Y: np.ndarray, k: int, threads: int) -> list[Contender]:
+    G, spams = D.T @ D, peer("spams")
+    D4, Y4 = D.astype(np.float32), Y.astype(np.float32)
+    columns, signals = np.asfortranarray(D), np.asfortranarray(Y.T)
+    return [
+        Contender(OURS, lambda: encode(D, Y, atoms=k, n_jobs=threads)),
+        Contender("pursuit encode, Gram given", lambda: encode(D, Y, atoms=k, n_jobs=threads, gram=G), OURS),
+        Contender("pursuit encode, float32", lambda: encode(D4, Y4, atoms=k, n_jobs=threads), OURS),
+        Contender(OLS, lambda: encode(D, Y, atoms=k, n_jobs=threads, method="ols")),
+        Contender(
+            "scikit-learn orthogonal_mp_gram",
+            peer("sklearn.linear_model") and (lambda: sklearn_omp(D, Y, k, G)),
+            OURS,
+            every=PART,
+        ),
+        Contender(
+            "SPAMS omp (chooses as ols)",
+            spams and (lambda: spams.omp(signals, columns, L=k, eps=0.0, lambda1=0.0, numThreads=threads).T),
+            OLS,
+        ),
+    ]
+
+
+def random(key: str, threads: int) -> Case:
+    D, Y, k = case(key)
+    signals, d, n, _ = SIZES[key]
+    title = f"{key}: {signals:,} signals, {d} x {n}, {k} atoms each"
+    return Case(key, title, contenders(D, Y, k, threads), work(signals, d, n, k), NOTES)
+
+
+def cosines(side: int, per_axis: int) -> np.ndarray:
+    """The overcomplete DCT dictionary of side x side patches, with per_axis^2 atoms of unit norm."""
+    t = np.arange(side)[:, None] + 0.5
+    C = np.cos(np.pi * t * np.arange(per_axis)[None, :] / per_axis)
+    C[:, 1:] -= C[:, 1:].mean(axis=0)
+    D = np.kron(C, C)
+    return np.asfortranarray(D / np.linalg.norm(D, axis=0))
+
+
+def patches(threads: int) -> Case:
+    from sklearn.datasets import load_sample_image
+
+    picture = load_sample_image("china.jpg").mean(axis=2) / 255.0
+    windows = np.lib.stride_tricks.sliding_window_view(picture, (8, 8))[::3, ::3].reshape(-1, 64)
+    Y = windows - windows.mean(axis=1, keepdims=True)
+    Y = Y[np.linalg.norm(Y, axis=1) > 0.1][:15_000]  # flat ones are combinations of fewer atoms, the rest is rounding
+    D, k = cosines(8, 16), 8
+    title = f"dct: {len(Y):,} textured patches of a picture, overcomplete DCT, 64 x 256, {k} atoms each"
+    return Case("dct", title, contenders(D, Y, k, threads), work(len(Y), *D.shape, k), NOTES)
+
+
+CASES: dict[str, Callable[[int], Case]] = {
+    "b": lambda threads: random("b", threads),
+    "c": lambda threads: random("c", threads),
+    "dct": patches,
+}

@@ -1,0 +1,122 @@
+"""One signal at a time: orthogonal matching pursuit through the loop, and what a screened oracle call costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from common import Case, Contender, Row, peer
+from oracles import dictionary, signal
+
+import pursuit as ps
+from pursuit.encode import encode
+
+OURS, OLS = "pursuit", "pursuit encode, ols"
+
+
+def omp(A: ps.Atoms, y: np.ndarray, k: int, oracle: Any = None) -> ps.Result:
+    return ps.minimize(ps.LeastSquares(y), ps.lin(A), ps.FullyCorrective(), stop=ps.Stop(atoms=k), oracle=oracle)
+
+
+def passes(k: int, D: np.ndarray) -> Callable[[Row], tuple[float, str, str]]:
+    return lambda _: (k * D.nbytes, "byte", f"what the plain way reads: {k} times the dictionary")
+
+
+def ours(D: np.ndarray, y: np.ndarray, k: int) -> list[Contender]:
+    reused = ps.Dictionary(D).screened()
+    return [
+        Contender(OURS, lambda: omp(ps.Dictionary(D), y, k)),
+        Contender("pursuit, Screened()", lambda: omp(ps.Dictionary(D), y, k, ps.Screened()), OURS),
+        Contender("pursuit, reused A.screened()", lambda: omp(reused, y, k), OURS),
+    ]
+
+
+def sklearn(D: np.ndarray, y: np.ndarray, k: int) -> Contender:
+    linear = peer("sklearn.linear_model")
+    run = linear and (lambda: linear.orthogonal_mp(D, y, n_nonzero_coefs=k, precompute=False))
+    return Contender("scikit-learn orthogonal_mp", run, OURS)
+
+
+def spams_omp(D: np.ndarray, y: np.ndarray, k: int, threads: int) -> list[Contender]:
+    """SPAMS' omp is orthogonal least squares: its supports are those of our ols."""
+    spams, Y = peer("spams"), np.asfortranarray(y[:, None])
+    run = spams and (lambda: spams.omp(Y, D, L=k, eps=0.0, lambda1=0.0, numThreads=threads).T)
+    return [
+        Contender("SPAMS omp (chooses as ols)", run, OLS),
+        Contender(OLS, lambda: encode(D, y[None, :], atoms=k, method="ols", n_jobs=threads)),
+    ]
+
+
+def pylops_omp(D: np.ndarray, y: np.ndarray, k: int) -> Contender:
+    pylops, sparsity = peer("pylops"), peer("pylops.optimization.sparsity")
+    run = pylops and sparsity and (lambda: sparsity.omp(pylops.MatrixMult(D), y, niter_outer=k, sigma=0.0)[0])
+    return Contender("PyLops omp", run, OURS)
+
+
+def one(key: str, what: str, kind: str, shape: tuple[int, int], k: int, threads: int) -> Case:
+    rng = np.random.default_rng(0)
+    D = dictionary(kind, *shape, rng)
+    y = rng.standard_normal(shape[0]) if "noise" in what else signal(D, k, rng)
+    contenders = [*ours(D, y, k), sklearn(D, y, k)]
+    if D.size < 10**7:  # SPAMS forms the whole Gram matrix
+        contenders += [*spams_omp(D, y, k, threads), pylops_omp(D, y, k)]
+    return Case(key, f"{key}: {what}, {shape[0]} x {shape[1]:,}, {k} atoms", contenders, passes(k, D))
+
+
+def gram(threads: int) -> Case:
+    rng, k = np.random.default_rng(0), 50
+    D = dictionary("random", 1000, 5000, rng)
+    y, G, linear = signal(D, k, rng), D.T @ D, peer("sklearn.linear_model")
+    contenders = [
+        Contender(OURS, lambda: omp(ps.Dictionary(D), y, k, ps.Exact(gram=G))),
+        Contender("pursuit encode", lambda: encode(D, y[None, :], atoms=k, gram=G, n_jobs=threads), OURS),
+        Contender(
+            "scikit-learn orthogonal_mp_gram",
+            linear and (lambda: linear.orthogonal_mp_gram(G, D.T @ y, n_nonzero_coefs=k)),
+            OURS,
+        ),
+        Contender(
+            "scikit-learn, precompute=True",
+            linear and (lambda: linear.orthogonal_mp(D, y, n_nonzero_coefs=k, precompute=True)),
+            OURS,
+        ),
+    ]
+    work = k * (k + 1) / 2 * G.shape[0] * 8
+    counted = "1 + ... + k columns of the Gram matrix"
+    return Case(
+        "gram", "gram: the Gram matrix given, 1000 x 5,000, 50 atoms", contenders, lambda _: (work, "byte", counted)
+    )
+
+
+def call(key: str, kind: str, threads: int) -> Case:
+    rng = np.random.default_rng(0)
+    D = dictionary(kind, 2000, 50_000, rng)
+    g = signal(D, 50, rng)
+    A = ps.Dictionary(D, signed=True)
+    S = A.screened()
+
+    def chosen(atoms: ps.Atoms) -> np.ndarray:
+        row = np.zeros(D.shape[1])
+        row[atoms.lmo(g).source] = 1.0
+        return row
+
+    contenders = [
+        Contender("pursuit, screened", lambda: chosen(S)),
+        Contender("pursuit, Exact()", lambda: chosen(A), "pursuit, screened"),
+        Contender("NumPy: D.T @ g alone", lambda: float((D.T @ g)[0])),
+    ]
+    work = D.size, "byte", "one reading of the 8-bit copy"
+    return Case(key, f"{key}: one oracle call, {kind} columns, 2000 x 50,000", contenders, lambda _: work)
+
+
+CASES: dict[str, Callable[[int], Case]] = {
+    "a50": lambda threads: one("a50", "one signal", "random", (1000, 5000), 50, threads),
+    "a200": lambda threads: one("a200", "one signal", "random", (1000, 5000), 200, threads),
+    "d": lambda threads: one("d", "one signal", "random", (2000, 50_000), 100, threads),
+    "toeplitz": lambda threads: one("toeplitz", "Toeplitz 0.9 design", "Toeplitz 0.9", (1000, 5000), 50, threads),
+    "noise": lambda threads: one("noise", "a signal of noise only", "random", (1000, 5000), 50, threads),
+    "gram": gram,
+    "call": lambda threads: call("call", "random", threads),
+    "heavy": lambda threads: call("heavy", "heavy tails", threads),
+}
