@@ -10,6 +10,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `domains` | `conv`, `lin` |
 | `oracles` | who names the next atom: exact, approximate |
 | `steps`, `updates` | how far, where to |
+| `refine` | moving the atoms themselves |
 | `certificates` | how good |
 | `solve` | the loop |
 | `result` | states, rules to stop, traces, results |
@@ -17,7 +18,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `encode` | many signals at once |
 """
 
-from pursuit import geometry, rates
+from pursuit import geometry, rates, refine
 from pursuit.atoms import (
     Atom,
     Atoms,
@@ -26,10 +27,14 @@ from pursuit.atoms import (
     Dictionary,
     Hypersimplex,
     KSparse,
+    Orthogonal,
     Permutations,
+    RankOne,
     SignedBasis,
     Simplex,
     SparseAtom,
+    Spectrahedron,
+    SymmetricRankOne,
 )
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citation import citation
@@ -82,6 +87,7 @@ __all__ = [
     "NormCorrective",
     "Objective",
     "OpenLoop",
+    "Orthogonal",
     "Pairwise",
     "Path",
     "Permutations",
@@ -89,6 +95,7 @@ __all__ = [
     "Poisson",
     "Quadratic",
     "RandomAtom",
+    "RankOne",
     "Result",
     "Screened",
     "ShortStep",
@@ -96,10 +103,12 @@ __all__ = [
     "Simplex",
     "Smooth",
     "SparseAtom",
+    "Spectrahedron",
     "State",
     "Status",
     "Stochastic",
     "Stop",
+    "SymmetricRankOne",
     "Trace",
     "check_atoms",
     "check_objective",
@@ -113,4 +122,5 @@ __all__ = [
     "minimize",
     "path",
     "rates",
+    "refine",
 ]

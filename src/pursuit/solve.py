@@ -20,12 +20,10 @@ from pursuit.certificates import Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle, admitted
+from pursuit.refine import Refine, default_method
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.steps import UnboundedError, line_search
-from pursuit.updates import Now, Update, default_update
-
-Refine = Callable[[Objective, Domain, ActiveSet], tuple[Any, ...] | None]
-"""Line 7 of Algorithms 3 and 4: new (weights, atoms), with their blocks in a sum of domains, or None to leave them."""
+from pursuit.updates import Now, Update
 
 PATIENCE = 30
 """Iterations without a lower value or a smaller gap after which a descending update has stalled."""
@@ -53,7 +51,9 @@ def iterate(
     [5.0, 0.5, 0.0]
     """
     space = _space(f, domain, start)
-    update = default_update(f, domain) if update is None else update
+    if update is None:
+        update, moving = default_method(f, domain)
+        refine = moving if refine is None else refine
     oracle = Exact() if oracle is None else oracle
     if isinstance(update, type) or not hasattr(update, "descends"):
         raise TypeError(f"update is {update!r}; give an update such as FullyCorrective() or Plain(ShortStep()).")
@@ -115,8 +115,8 @@ def minimize(
     f : Objective
     domain : conv(A) or lin(A)
     update : Plain, NormCorrective or FullyCorrective, optional
-        None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them;
-        `result.update` says which it was.
+        None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them, and
+        with a refinement where the atoms can move; `result.update` and `result.refine` say which they were.
     oracle : Exact or Approximate
         Who answers; Exact() by default.
     refine : callable (f, domain, active) -> (weights, atoms) or None, optional
@@ -150,8 +150,10 @@ def minimize(
         raise TypeError(f"stop is {stop!r}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {callback!r}; give a function of a State.")
-    if update is None and isinstance(f, Objective) and isinstance(domain, Domain):
-        update = default_update(f, domain, sparse=stop.atoms is not None)
+    if update is None:
+        _space(f, domain, start)  # f and domain are what they should be
+        update, moving = default_method(f, domain, sparse=stop.atoms is not None)
+        refine = moving if refine is None else refine
     trace, status, state, first = Trace(), None, None, None
     bar = tqdm(disable=None if progress else True, desc="pursuit", unit=" iterations", leave=False)
     try:
@@ -196,6 +198,7 @@ def minimize(
         start=first,
         update=update,
         oracle=Exact() if oracle is None else oracle,
+        refine=refine,
         refused=state.refused,
         f=f,
         domain=domain,

@@ -2,6 +2,7 @@
 
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.matrices import Orthogonal, RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
@@ -13,8 +14,12 @@ __all__ = [
     "Dictionary",
     "Hypersimplex",
     "KSparse",
+    "Orthogonal",
     "Permutations",
+    "RankOne",
     "SignedBasis",
     "Simplex",
     "SparseAtom",
+    "Spectrahedron",
+    "SymmetricRankOne",
 ]
