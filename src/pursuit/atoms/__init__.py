@@ -3,6 +3,7 @@
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.matrices import Orthogonal, RankOne, Spectrahedron, SymmetricRankOne
+from pursuit.atoms.nonnegative import NonnegativeRankOne
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
@@ -14,6 +15,7 @@ __all__ = [
     "Dictionary",
     "Hypersimplex",
     "KSparse",
+    "NonnegativeRankOne",
     "Orthogonal",
     "Permutations",
     "RankOne",

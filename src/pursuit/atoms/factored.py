@@ -18,11 +18,17 @@ from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
 from pursuit.atoms.frames import Atom
 from pursuit.metrics import Diagonal, Metric
 
+
+def is_sparse(M: Any) -> bool:
+    """Whether M is a sparse matrix."""
+    return bool(sp.issparse(M))
+
+
 BLOCK = 1 << 16
 """Entries that are looked at together."""
 
 
-class _Remote:
+class Remote:
     """A matrix in another array library, as an operand of small NumPy factors."""
 
     def __init__(self, a: Array) -> None:
@@ -30,14 +36,14 @@ class _Remote:
         self._space = Space.of(a)
 
     @property
-    def T(self) -> _Remote:
-        return _Remote(self._space.xp.permute_dims(self.a, (1, 0)))
+    def T(self) -> Remote:
+        return Remote(self._space.xp.permute_dims(self.a, (1, 0)))
 
     def __matmul__(self, other: Any) -> Small:
-        right = other.a if isinstance(other, _Remote) else self._space.put(other)
+        right = other.a if isinstance(other, Remote) else self._space.put(other)
         return host(self._space.xp.matmul(self.a, right))
 
-    def __add__(self, other: _Remote) -> Small:
+    def __add__(self, other: Remote) -> Small:
         return host(self.a + other.a)
 
 
@@ -49,7 +55,7 @@ class Whole:
 
     def matrix(self, g: Array) -> Any:
         """g as a matrix M: `M @ B` and `M.T @ A` are NumPy arrays."""
-        return g if isinstance(g, np.ndarray) else _Remote(g)
+        return g if isinstance(g, np.ndarray) else Remote(g)
 
     def image(self, space: Space, A: Small, B: Small) -> Array:
         """A B' as a vector of H."""
@@ -152,7 +158,7 @@ class RankOneAtom(Atom):
         return self.view.image(space, self.coef * self.u[:, None], self.v[:, None])
 
     def dot(self, space: Space, g: Array) -> float:
-        return self.coef * float(self.u @ (self.view.matrix(g) @ self.v))
+        return float(self.coef * (self.u @ (self.view.matrix(g) @ self.v)))
 
     def add_to(self, space: Space, x: Array, c: float) -> Array:
         return x + c * self.dense(space)
@@ -161,7 +167,7 @@ class RankOneAtom(Atom):
         return RankOneAtom(self.u, self.v, self.view, c * self.coef, self.source)
 
     def norm(self, space: Space) -> float:
-        return abs(self.coef) * self.view.norm(self.u, self.v)
+        return float(abs(self.coef) * self.view.norm(self.u, self.v))
 
     def apart(self, space: Space, other: Atom) -> float:
         if isinstance(other, RankOneAtom) and other.u is self.u and other.v is self.v:
@@ -203,7 +209,8 @@ class FactoredFrame:
 
     @property
     def view(self) -> View:
-        return self._atoms[0].view
+        view: View = self._atoms[0].view
+        return view
 
     @property
     def factors(self) -> tuple[Small, Small]:
@@ -230,10 +237,10 @@ class FactoredFrame:
         return self.view.image(self.space, A * w, B)
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        plain = isinstance(metric, Diagonal) and isinstance(metric.h, float) and isinstance(self.view, Whole)
-        if plain and isinstance(atom, RankOneAtom):
+        plain = isinstance(metric, Diagonal) and isinstance(metric.h, float)
+        if plain and isinstance(atom, RankOneAtom) and isinstance(self.view, Whole):
             A, B = self.factors
-            return np.asarray(metric.h * atom.coef * (A.T @ atom.u) * (B.T @ atom.v))
+            return np.asarray(metric(atom.coef * (A.T @ atom.u) * (B.T @ atom.v)))
         return self.analyze(metric(atom.dense(self.space)))
 
     def gram(self, metric: Metric, which: Indices) -> Small:
@@ -266,7 +273,7 @@ class LowRank(NamedTuple):
 
     def toarray(self) -> Small:
         """The matrix itself."""
-        return (self.U * self.s) @ self.V.T
+        return np.asarray((self.U * self.s) @ self.V.T)
 
 
 def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
@@ -281,8 +288,8 @@ def unit(x: Small) -> Small:
     """x / ||x||, the first basis vector for x = 0."""
     size = float(np.linalg.norm(x))
     if size == 0.0 or not math.isfinite(size):
-        return np.eye(1, len(x))[0]
-    return x if abs(size - 1.0) <= 1e-14 else x / size
+        return np.asarray(np.eye(1, len(x))[0])
+    return x if abs(size - 1.0) <= 1e-14 else np.asarray(x / size)
 
 
 def factors_of(source: Any, shape: tuple[int, int]) -> tuple[Small, Small] | None:

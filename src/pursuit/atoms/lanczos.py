@@ -2,16 +2,16 @@ r"""The ends of the spectrum of a large symmetric map, and how far they can lie:
 
 On M'M it is the Golub-Kahan iteration for singular values, one-sided: only the right vectors are kept.
 
-Ritz values are bounds from inside: the largest one lies below the largest eigenvalue :math:`\lambda_1`, so no gap may be
-built from it. The bound from outside comes from a start that is partly random. With orthonormal Lanczos vectors
+Ritz values are bounds from inside: the largest one lies below the largest eigenvalue :math:`\lambda_1`, so no gap may
+be built from it. The bound from outside comes from a start that is partly random. With orthonormal Lanczos vectors
 :math:`q_j = p_j(A) q_0`, where the polynomials follow the same three-term recurrence as the vectors, and a unit
 eigenvector v of :math:`\lambda_1`, Bessel's inequality says
 
 .. math:: 1 \ge \sum_j \langle q_j, v\rangle^2 = \langle q_0, v\rangle^2 \sum_j p_j(\lambda_1)^2 .
 
 The sum grows with :math:`\lambda` beyond all Ritz values, so :math:`\lambda_1` lies below the point where it reaches
-:math:`1/\langle q_0, v\rangle^2`. For a start :math:`b = w + c\,r/\sqrt n` with any vector w (the last eigenvector, say)
-and a fresh Gaussian r, which does not depend on A, the density of :math:`\langle b, v\rangle` is at most
+:math:`1/\langle q_0, v\rangle^2`. For a start :math:`b = w + c\,r/\sqrt n` with any vector w (the last eigenvector,
+say) and a fresh Gaussian r, which does not depend on A, the density of :math:`\langle b, v\rangle` is at most
 :math:`\sqrt{n/(2\pi)}/c`; so, but for a chance of `failure`,
 :math:`\langle b, v\rangle^2 \ge \frac{\pi}{2n}(c\cdot\mathrm{failure})^2`. Unlike bounds that know the dimension only
 (Kuczynski and Wozniakowski, 1992), this one sees the gaps of the spectrum and becomes exact with the Ritz value.
@@ -90,7 +90,7 @@ def ends(
     vectors = krylov.basis.T @ coordinates[:, which]
     vectors /= np.linalg.norm(vectors, axis=0)
     memory.last = vectors.sum(axis=1) / math.sqrt(vectors.shape[1])
-    return Ends(values[which], vectors, lower, upper)
+    return Ends(np.asarray(values[which], dtype=np.float64), vectors, lower, upper)
 
 
 class _Krylov:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from pursuit._arrays import Array, Small, Space, host
@@ -26,6 +25,7 @@ from pursuit.atoms.factored import (
     columns,
     compress,
     factors_of,
+    is_sparse,
     pair,
     unit,
 )
@@ -52,7 +52,7 @@ def check_shape(shape: Any) -> tuple[int, int]:
     return check_dimension(shape[0]), check_dimension(shape[1])
 
 
-class _Factored(Atoms):
+class Factored(Atoms):
     """Matrices +-u v' with unit vectors; subclasses say which, by `search`."""
 
     view: View
@@ -133,7 +133,7 @@ def enough_for(level: float, size: Callable[[float], float] = float) -> Callable
     return enough
 
 
-class RankOne(_Factored):
+class RankOne(Factored):
     r"""The m x n matrices :math:`u v^\top` with unit vectors u and v; their hull is the nuclear-norm ball.
 
     Parameters
@@ -152,10 +152,10 @@ class RankOne(_Factored):
     Examples
     --------
     >>> import pursuit as ps
-    >>> rows, cols = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])                # of the rank-one matrix of ones
-    >>> r = ps.minimize(ps.LeastSquares(np.ones(4)), ps.conv(2.5 * ps.RankOne((3, 2)).at(rows, cols)))
-    >>> r.x.round(2), r.coef.s.round(2), r.gap <= 1e-6
-    (array([1., 1., 1., 1.]), array([2.45]), True)
+    >>> rows, cols = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])                # four entries of a 3 x 2 matrix
+    >>> r = ps.minimize(ps.LeastSquares(np.ones(4)), ps.conv(2.0 * ps.RankOne((3, 2)).at(rows, cols)))
+    >>> r.coef.s.round(6), r.coef.at([1, 2], [0, 1]).round(2), r.gap <= 1e-6     # the matrix, and its other entries
+    (array([2.]), array([0.78, 0.78]), True)
     """
 
     symmetric = True
@@ -195,20 +195,22 @@ class RankOne(_Factored):
         return self._named(str(self.view.shape))
 
 
+def _dense(M: Any) -> Small:
+    return np.asarray(M.toarray() if is_sparse(M) else M)
+
+
 def leading(M: Any, several: int, level: float, memory: Memory, failure: float) -> tuple[float, Small, float]:
     """The largest singular value of M (tall), right singular vectors as columns, and an upper bound on the value."""
     n = M.shape[1]
     if n <= SMALL or failure == 0:
-        gram = M.T @ M
-        gram = gram.toarray() if sp.issparse(gram) else gram
-        values, V = eigh(gram, subset_by_index=(max(n - several, 0), n - 1))
+        values, V = eigh(_dense(M.T @ M), subset_by_index=(max(n - several, 0), n - 1))
         sigma = math.sqrt(max(float(values[-1]), 0.0))
         return sigma, V[:, ::-1], sigma
     found = ends(lambda v: M.T @ (M @ v), n, several, memory, failure, enough_for(level, math.sqrt))
     return math.sqrt(max(float(found.values[0]), 0.0)), found.vectors, math.sqrt(max(found.upper, 0.0))
 
 
-class _Symmetric(_Factored):
+class _Symmetric(Factored):
     """Atoms +-v v'. Of a matrix g only the symmetric part counts."""
 
     both: bool
@@ -229,8 +231,7 @@ class _Symmetric(_Factored):
         """The eigenvalues of the symmetric part that count most, their vectors, and a bound on <M, a>."""
         n, both = self.n, self.both
         if n <= SMALL or self.failure == 0:
-            S = M + M.T
-            values, vectors = eigh(0.5 * (S.toarray() if sp.issparse(S) else S))
+            values, vectors = eigh(0.5 * _dense(M + M.T))
             which = np.argsort(-np.abs(values) if both else values, kind="stable")[:several]
             lower = -float(np.abs(values).max()) if both else float(values[0])
             return values[which], vectors[:, which], lower
@@ -259,7 +260,7 @@ class _Symmetric(_Factored):
         """Eigenvalues of a symmetric matrix; None for others."""
         X = host(a)
         even = np.abs(X - X.T).max() <= 1e-10 * np.abs(X).max()
-        return np.linalg.eigvalsh(X) if even else None
+        return np.asarray(np.linalg.eigvalsh(X)) if even else None
 
     def contains(self, a: Array) -> bool | None:
         if isinstance(self.view, Entries):
@@ -343,8 +344,8 @@ class Spectrahedron(_Symmetric):
 
 
 class Orthogonal(Atoms):
-    r"""The m x n matrices with orthonormal columns (rows, where m < n); their hull is the ball of the spectral norm. The
-    oracle is the polar factor :math:`-U V^\top` of g, a dense matrix.
+    r"""The m x n matrices with orthonormal columns (rows, where m < n); their hull is the ball of the spectral norm.
+    The oracle is the polar factor :math:`-U V^\top` of g, a dense matrix.
 
     >>> import pursuit as ps
     >>> ps.Orthogonal((2, 2)).lmo(np.diag([3.0, -2.0])).vector

@@ -6,8 +6,9 @@ update S holds the current singular vectors and the new ones that the oracle nam
 1. a few accelerated projected-gradient steps on the small core C of :math:`X = Q C P^\top`, where Q and P are bases of
    the left and right vectors of S: all pairs may combine, and needless ones get weight zero;
 2. L-BFGS on the factors of :math:`X = A B^\top`, with the constraint built in: every
-   :math:`X = 2\tau A B^\top / (\|A\|^2 + \|B\|^2 + s^2)` lies in the nuclear-norm ball of radius :math:`\tau` (the slack
-   s lets it lie inside), every :math:`X = \tau A A^\top / \|A\|^2` in the spectrahedron; over spans nothing binds;
+   :math:`X = 2\tau A B^\top / (\|A\|^2 + \|B\|^2 + s^2)` lies in the nuclear-norm ball of radius :math:`\tau` (the
+   slack s lets it lie inside), every :math:`X = \tau A A^\top / \|A\|^2` in the spectrahedron; over spans nothing
+   binds;
 3. one projected-gradient step on the core again, which drops what has become superfluous.
 """
 
@@ -19,7 +20,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize as scipy_minimize
 from threadpoolctl import ThreadpoolController
 
 from pursuit._arrays import Array, Small
@@ -121,9 +122,7 @@ def _movable(part: Part, atoms: list[Atom]) -> bool:
 class _Fit:
     """x = rest + X for a matrix X = Q C P' of small core C, under the constraint of one domain."""
 
-    def __init__(
-        self, f: Objective, part: Part, active: ActiveSet, x: Array, own: list[tuple[float, Atom]]
-    ) -> None:
+    def __init__(self, f: Objective, part: Part, active: ActiveSet, x: Array, own: list[tuple[float, Atom]]) -> None:
         base, c = _unscaled(part.asked)
         assert isinstance(base, MATRICES)
         self.f, self.part, self.space, self.view = f, part, active.space, base.view
@@ -174,7 +173,7 @@ class _Fit:
         if self.square:
             values, vectors = np.linalg.eigh(0.5 * (C + C.T))
             return vectors, values, vectors
-        left, values, right = np.linalg.svd(C)
+        left, values, right = np.linalg.svd(C, full_matrices=False)
         return left, values, right.T
 
     def _project(self, C: Small) -> Small:
@@ -185,7 +184,9 @@ class _Fit:
         """The nearest eigenvalues or singular values that the constraint allows."""
         if self.sign == 0.0:
             sizes = np.abs(values)
-            return values if self.tau is None or sizes.sum() <= self.tau else np.sign(values) * _simplex(sizes, self.tau)
+            if self.tau is None or sizes.sum() <= self.tau:
+                return values
+            return np.sign(values) * _simplex(sizes, self.tau)
         sizes = self.sign * values
         return self.sign * (np.maximum(sizes, 0.0) if self.tau is None else _simplex(sizes, self.tau))
 
@@ -250,8 +251,9 @@ class _Fit:
                 raise StopIteration
 
         options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
-        w = minimize(evaluate, w / np.linalg.norm(w) if self.tau is not None else w, jac=True, method="L-BFGS-B",
-                     callback=look, options=options).x  # fmt: skip
+        lbfgs: Any = scipy_minimize  # its stubs know no callback of this form
+        w = w if self.tau is None else w / np.linalg.norm(w)
+        w = lbfgs(evaluate, w, jac=True, method="L-BFGS-B", callback=look, options=options).x
         A, B = split.factors(w)
         c = 1.0 if self.tau is None else split.share * self.tau / float(w @ w)
         self._take(A, c * signs if self.square else np.full(A.shape[1], c), A if self.square else B)
@@ -321,4 +323,5 @@ def _simplex(sizes: Small, total: float) -> Small:
     """The nearest point with non-negative entries of this sum."""
     ordered = np.sort(sizes)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(sizes) + 1)
-    return np.maximum(sizes - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)
+    level = float(excess[np.flatnonzero(ordered > excess)[-1]])
+    return np.maximum(sizes - level, 0.0)
