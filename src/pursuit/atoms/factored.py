@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
+from pursuit._threads import spread
 from pursuit.atoms.frames import Atom
 from pursuit.metrics import Diagonal, Metric
 
@@ -24,8 +25,11 @@ def is_sparse(M: Any) -> bool:
     return bool(sp.issparse(M))
 
 
-BLOCK = 1 << 16
+BLOCK = 1 << 13
 """Entries that are looked at together."""
+
+COMPILED = 1 << 19
+"""Numbers to gather from which on a compiled loop pays."""
 
 
 class Remote:
@@ -76,10 +80,9 @@ class Entries:
 
     def __init__(self, shape: tuple[int, int], rows: Any, cols: Any) -> None:
         self.shape, (m, n) = shape, shape
-        self.rows, self.cols = _indices("rows", rows, m), _indices("cols", cols, n)
-        if self.rows.shape != self.cols.shape or not len(self.rows):
-            shapes = f"{self.rows.shape} and {self.cols.shape}"
-            raise ValueError(f"rows and cols have shapes {shapes}; give one row and one column per observed entry.")
+        self.rows, self.cols = _places(rows, cols, shape)
+        if not len(self.rows):
+            raise ValueError("rows and cols are empty; give at least one observed entry.")
         self.image_shape = self.rows.shape
         for name, places, size in (("row", self.rows, m), ("column", self.cols, n)):
             empty = np.bincount(places, minlength=size) == 0
@@ -103,16 +106,9 @@ class Entries:
         data = data if self._order is None else data[self._order]
         return sp.csr_array((data, self._indices, self._pointers), shape=self.shape)
 
-    def _blocks(self) -> Any:
-        for start in range(0, len(self.rows), BLOCK):
-            yield slice(start, start + BLOCK)
-
     def image(self, space: Space, A: Small, B: Small) -> Array:
         """A B' at the entries."""
-        out = np.empty(len(self.rows))
-        for b in self._blocks():
-            np.einsum("ij,ij->i", A[self.rows[b]], B[self.cols[b]], out=out[b])
-        return space.put(out)
+        return space.put(row_products(A, B, self.rows, self.cols))
 
     def norm(self, u: Small, v: Small) -> float:
         return float(np.linalg.norm(u[self.rows] * v[self.cols]))
@@ -123,13 +119,45 @@ class Entries:
             return None
         h: Any = metric.h if isinstance(metric.h, float) else host(flat(metric.h))[:, None]
         G = np.zeros((A.shape[1], A.shape[1]))
-        for b in self._blocks():
+        for b in _blocks(len(self.rows)):
             Z = A[self.rows[b]] * B[self.cols[b]]
             G += Z.T @ ((h if isinstance(h, float) else h[b]) * Z)
         return G
 
 
 View = Whole | Entries
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for start in range(0, n, BLOCK):
+        yield slice(start, start + BLOCK)
+
+
+def row_products(A: Small, B: Small, rows: Any, cols: Any) -> Small:
+    """<A[rows[e]], B[cols[e]]> for every e: entries of A B', without the matrix."""
+    out = np.empty(len(rows))
+    if len(rows) * A.shape[1] < COMPILED:
+        for b in _blocks(len(rows)):
+            np.einsum("ij,ij->i", A[rows[b]], B[cols[b]], out=out[b])
+        return out
+    from pursuit import _kernels
+
+    A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
+    rows, cols = rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False)
+
+    def work(start: int, stop: int) -> None:
+        _kernels.row_products(A, B, rows[start:stop], cols[start:stop], out[start:stop])
+
+    spread(work, len(rows), 1 << 16)
+    return out
+
+
+def _places(rows: Any, cols: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Rows and columns of some entries, checked."""
+    rows, cols = _indices("rows", rows, shape[0]), _indices("cols", cols, shape[1])
+    if rows.shape != cols.shape:
+        raise ValueError(f"rows and cols have shapes {rows.shape} and {cols.shape}; give one of each per entry.")
+    return rows, cols
 
 
 def _indices(name: str, given: Any, size: int) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -268,8 +296,8 @@ class LowRank(NamedTuple):
         >>> LowRank(np.eye(3)[:, :1], np.array([2.0]), np.eye(2)[:, 1:]).at([0, 0, 1], [0, 1, 1])
         array([0., 2., 0.])
         """
-        view = np.asarray(rows), np.asarray(cols)
-        return np.asarray(np.einsum("ij,ij->i", self.U[view[0]] * self.s, self.V[view[1]]))
+        places = _places(rows, cols, (len(self.U), len(self.V)))
+        return row_products(self.U * self.s, self.V, *places)
 
     def toarray(self) -> Small:
         """The matrix itself."""

@@ -147,7 +147,7 @@ def _beyond(alpha: Small, beta: Small, top: float, bar: float) -> float:
         log_p, log_sum, pivot = np.zeros_like(points), np.zeros_like(points), points - alpha[0]
         for j, b in enumerate(beta):
             log_p = log_p + np.log(pivot) - np.log(b)  # p_{j+1} / p_j = pivot / beta, all positive beyond the top
-            log_sum = np.logaddexp(log_sum, log_p)
+            log_sum = np.logaddexp(log_sum, 2.0 * log_p)
             if j + 1 < len(alpha):
                 pivot = points - alpha[j + 1] - b * b / pivot
         reached = np.flatnonzero(log_sum >= bar)

@@ -205,7 +205,7 @@ def leading(M: Any, several: int, level: float, memory: Memory, failure: float) 
     if n <= SMALL or failure == 0:
         values, V = eigh(_dense(M.T @ M), subset_by_index=(max(n - several, 0), n - 1))
         sigma = math.sqrt(max(float(values[-1]), 0.0))
-        return sigma, V[:, ::-1], sigma
+        return sigma, V[:, ::-1].copy(), sigma
     found = ends(lambda v: M.T @ (M @ v), n, several, memory, failure, enough_for(level, math.sqrt))
     return math.sqrt(max(float(found.values[0]), 0.0)), found.vectors, math.sqrt(max(found.upper, 0.0))
 
