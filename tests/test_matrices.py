@@ -115,16 +115,14 @@ def spectrum_map(values, rng):
 @pytest.mark.parametrize("failure", [0.5, 0.1])
 @pytest.mark.parametrize("warm", [False, True])
 def test_the_bound_fails_no_more_often_than_it_says(failure, warm):
-    rng, trials, failed = np.random.default_rng(7), 1500, 0
-    values = np.concatenate([np.linspace(0, 1, 39), [1.5]])
+    trials, failed = 1000, 0
+    values = np.repeat([0.0, 0.3, 0.6, 1.0, 1.5], [10, 10, 10, 9, 1])  # four steps and one vector more: nothing is lost
     for trial in range(trials):
         memory = Memory(np.random.default_rng(trial), np.eye(40)[0] if warm else None)
-        few = ends(lambda v: values * v, 40, 1, memory, failure, lambda *a: True)  # four steps
+        few = ends(lambda v: values * v, 40, 1, memory, failure, lambda *a: True)
         failed += few.upper < 1.5
         assert few.values[0] <= 1.5 + 1e-12
-    assert failed <= trials * (failure + 3 * math.sqrt(failure / trials))
-    assert failed >= 0.2 * trials * failure or warm  # and it is no looser than it must be
-    assert rng is not None
+    assert 0.6 * failure <= failed / trials <= 1.05 * failure  # it is sharp, but for the grid
 
 
 def test_a_gap_makes_the_bound_as_sharp_as_rounding(rng):
@@ -228,7 +226,9 @@ class Dense(ps.Atoms):
         return [Atom(a.vector) for a in self.base.best(g, several)]
 
 
-@pytest.mark.parametrize("update", [ps.Plain(ps.LineSearch()), ps.Away(), ps.FullyCorrective(), ps.NormCorrective(several=3)])
+@pytest.mark.parametrize(
+    "update", [ps.Plain(ps.LineSearch()), ps.Away(), ps.FullyCorrective(), ps.NormCorrective(several=3)]
+)
 @pytest.mark.parametrize("domain", [ps.conv, ps.lin])
 @pytest.mark.parametrize("kind", ["whole", "entries", "spectrahedron"])
 def test_iterates_on_dense_and_factored_atoms_agree(update, domain, kind, rng):
@@ -239,7 +239,9 @@ def test_iterates_on_dense_and_factored_atoms_agree(update, domain, kind, rng):
     else:
         A = 3.0 * (ps.RankOne((7, 6)) if kind == "whole" else ps.RankOne((7, 6)).at(*observed(rng, 7, 6)))
     f = ps.LeastSquares(rng.standard_normal(A.shape))
-    for s, t, _ in zip(ps.iterate(f, domain(A), update), ps.iterate(f, domain(Dense(A)), update), range(12), strict=False):
+    for s, t, _ in zip(
+        ps.iterate(f, domain(A), update), ps.iterate(f, domain(Dense(A)), update), range(12), strict=False
+    ):
         np.testing.assert_allclose(s.x, t.x, atol=1e-10)
         assert s.gap == pytest.approx(t.gap, abs=1e-9) or domain is ps.lin
 
@@ -258,7 +260,7 @@ def test_two_views_in_one_sum_do_not_mix(rng):
 def test_factors_of_a_result_predict_all_entries(rng):
     Y = rng.standard_normal((8, 2)) @ rng.standard_normal((2, 6))
     r = ps.minimize(ps.LeastSquares(Y), ps.lin(ps.RankOne((8, 6))))
-    U, s, V = r.coef
+    U, s, _ = r.coef
     np.testing.assert_allclose(s, np.linalg.svd(Y, compute_uv=False)[:2], rtol=1e-6)
     np.testing.assert_allclose(U.T @ U, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(r.coef.toarray(), r.x, atol=1e-10)

@@ -1,4 +1,5 @@
-"""Kernels of the 8-bit screening and of sparse entries of factored matrices: free functions of arrays, compiled when this module is first imported.
+"""Kernels of the 8-bit screening and of the entries of factored matrices: free functions of arrays, compiled when this
+module is first imported.
 
 Everything lets go of the interpreter lock, so that threads can share the columns. Integer sums may wrap on the way (the
 final sums fit into 32 bits, the callers see to that), and the order of floating-point sums is the compiler's: the

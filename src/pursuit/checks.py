@@ -52,13 +52,12 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
             assert abs(opposite + best) <= tolerance, (
                 "the set says it is symmetric, but lmo(-g) does not mirror lmo(g)."
             )
-        if A.width is not None:
-            assert -best >= (A.width - tolerance) * np.linalg.norm(flat), f"the width is not {A.width}: it is smaller."
         if A.size is not None:
             listed = A.scores(g)
             assert len(listed) == A.size, f"the set has size {A.size}, but scores(g) has {len(listed)} entries."
             assert abs(float(listed.min()) - best) <= tolerance, "scores(g) and lmo(g) do not agree on the best atom."
     _check_sizes(A, named, space)
+    _check_width(A, named, space, rng)
 
 
 def _ask(A: Atoms, space: Space, g: Small) -> Small:
@@ -81,6 +80,17 @@ def _check_sizes(A: Atoms, named: Small, space: Space) -> None:
     for row in named:
         gauge = A.gauge(space.put(row.reshape(space.shape)))
         assert gauge is None or gauge <= 1.0 + 1e3 * space.eps, f"an atom has gauge {gauge}, which must be at most 1."
+
+
+def _check_width(A: Atoms, named: Small, space: Space, rng: np.random.Generator) -> None:
+    """max <d, a> >= width ||d|| for directions d in the span of the atoms, the only ones that count."""
+    if A.width is None:
+        return
+    for _ in range(len(named)):
+        d = rng.standard_normal(len(named)) @ named
+        most = float(_ask(A, space, space.put(-d.reshape(space.shape))) @ d)
+        slack = 1e3 * space.eps * float(np.abs(named).max()) * float(np.abs(d).sum())
+        assert most >= A.width * float(np.linalg.norm(d)) - slack, f"the width is not {A.width}: it is smaller."
 
 
 def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0) -> None:
