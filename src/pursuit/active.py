@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Indices, Small, Space
+from pursuit.atoms.cp import TensorFrame
 from pursuit.atoms.factored import FactoredFrame
 from pursuit.atoms.frames import Atom, DenseFrame, SparseFrame
 from pursuit.metrics import Metric
 
-Frame = DenseFrame | SparseFrame | FactoredFrame
-FRAMES: Sequence[type[Frame]] = (FactoredFrame, SparseFrame, DenseFrame)
+Frame = DenseFrame | SparseFrame | FactoredFrame | TensorFrame
+FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, SparseFrame, DenseFrame)
 """Kinds of frames, most structured first; the active set opens the first whose kind of atom fits."""
 
 
