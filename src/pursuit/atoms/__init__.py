@@ -4,7 +4,9 @@ from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.matrices import Orthogonal, RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.atoms.nonnegative import NonnegativeRankOne
+from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
+from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
 __all__ = [
@@ -17,8 +19,10 @@ __all__ = [
     "KSparse",
     "NonnegativeRankOne",
     "Orthogonal",
+    "Parametric",
     "Permutations",
     "RankOne",
+    "RankOneTensor",
     "SignedBasis",
     "Simplex",
     "SparseAtom",
