@@ -26,6 +26,7 @@ bench: .venv/ready
 	$(PY) benchmarks/encode.py
 	$(PY) benchmarks/oracles.py
 	$(PY) benchmarks/updates.py
+	$(PY) benchmarks/tensors.py
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pursuit needs Python >= 3.11: make PYTHON=python3.x')"
