@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import pursuit as ps
 from pursuit._arrays import Space
 from pursuit.active import ActiveSet
-from pursuit.regroup import project
+from pursuit.refine.regroup import project
 
 LISTS = [[0, 4], [1], [2, 3, 5]]
 LABELS = np.array([0, 1, 2, 2, 0, 2])
@@ -157,7 +157,7 @@ def test_foreign_sources_name_nothing():
 # ------------------------------------------------------------------ the group lasso
 
 
-@pytest.mark.parametrize("refine", [None, ps.Regroup()])
+@pytest.mark.parametrize("refine", [None, ps.refine.Regroup()])
 def test_the_group_lasso_agrees_with_cvxpy(refine):
     X, y, labels, t = group_lasso(1)
     weights = np.sqrt(np.arange(1.0, 21.0))
@@ -177,7 +177,7 @@ def test_the_group_lasso_agrees_with_cvxpy(refine):
 def test_moving_the_groups_together_needs_few_oracle_calls(share):
     X, y, labels, t = group_lasso(0, rows=200, groups=100, size=10, true=10)
     domain = ps.conv(share * t * ps.Groups(labels).through(X))
-    r = ps.minimize(ps.LeastSquares(y), domain, refine=ps.Regroup())
+    r = ps.minimize(ps.LeastSquares(y), domain, refine=ps.refine.Regroup())
     assert r.status is ps.Status.GAP
     assert r.oracle_calls <= 10  # 11, 50 and 103 without
     assert r.refused == 0
@@ -196,7 +196,9 @@ def test_the_default_certifies_the_group_lasso_without_help():
 def test_over_a_span_or_cone_the_active_groups_are_fitted_freely(wrap):
     X, y, labels, _ = group_lasso(2)
     A = ps.Groups(labels).through(X)
-    r = ps.minimize(ps.LeastSquares(y), wrap(A), ps.FullyCorrective(), refine=ps.Regroup(), stop=ps.Stop(iterations=4))
+    r = ps.minimize(
+        ps.LeastSquares(y), wrap(A), ps.FullyCorrective(), refine=ps.refine.Regroup(), stop=ps.Stop(iterations=4)
+    )
     used = np.isin(labels, sorted({a.source[0] for a in r.atoms}))
     best = np.linalg.lstsq(X[:, used], y, rcond=None)[0]
     np.testing.assert_allclose(r.coef[used], best, atol=1e-8)  # group matching pursuit
@@ -209,7 +211,7 @@ def test_regroup_serves_other_losses_sums_and_negative_factors():
     ones = ps.Dictionary(np.ones((60, 1)))
     for f in (ps.Logistic(y > 0.3), ps.LeastSquares(y + 2.0), ps.Huber(y + 2.0, 0.5)):
         plain, moved = (ps.minimize(f, ps.conv(A) + ps.lin(ones, rho=1e3), refine=re, stop=ps.Stop(iterations=60))
-                        for re in (None, ps.Regroup()))  # fmt: skip
+                        for re in (None, ps.refine.Regroup()))  # fmt: skip
         assert moved.value <= plain.value * (1 + 1e-9)
         assert (np.diff(moved.trace.value) <= 1e-12 * moved.value).all()
         assert moved.check().feasible
@@ -217,7 +219,7 @@ def test_regroup_serves_other_losses_sums_and_negative_factors():
 
 def test_a_minimiser_inside_the_hull_leaves_weight_over():
     X, y, labels, t = group_lasso(4, rows=150)
-    r = ps.minimize(ps.LeastSquares(y), ps.conv(20 * t * ps.Groups(labels).through(X)), refine=ps.Regroup())
+    r = ps.minimize(ps.LeastSquares(y), ps.conv(20 * t * ps.Groups(labels).through(X)), refine=ps.refine.Regroup())
     least = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     assert r.value == pytest.approx(least @ least / 2, rel=1e-6)
     assert r.check().feasible
@@ -228,7 +230,7 @@ def test_weight_that_is_left_over_makes_no_point():
     X, y, labels, t = group_lasso(4, rows=150)
     f, domain = ps.LeastSquares(y), ps.conv(20 * t * ps.Groups(labels).through(X))
     *_, state = itertools.islice(ps.iterate(f, domain), 3)
-    weights, atoms, blocks = ps.Regroup(accuracy=1e-12)(f, domain, state.active)
+    weights, atoms, blocks = ps.refine.Regroup(accuracy=1e-12)(f, domain, state.active)
     used = np.isin(labels, sorted({a.source[0] for a in atoms}))
     fit = X[:, used] @ np.linalg.lstsq(X[:, used], y, rcond=None)[0]
     np.testing.assert_allclose(sum(w * a.vector for w, a in zip(weights, atoms, strict=True)), fit, atol=1e-4)
@@ -238,10 +240,10 @@ def test_weight_that_is_left_over_makes_no_point():
 def test_regroup_leaves_other_sets_and_unknown_curvature_alone(rng):
     f, y = ps.LeastSquares(rng.standard_normal(6)), rng.standard_normal(6)
     for domain in (ps.conv(ps.SignedBasis(6)), ps.lin(ps.KSupport(6, 2))):
-        plain, same = (ps.minimize(f, domain, refine=refine) for refine in (None, ps.Regroup()))
+        plain, same = (ps.minimize(f, domain, refine=refine) for refine in (None, ps.refine.Regroup()))
         np.testing.assert_array_equal(plain.trace.value, same.trace.value)
     blind = ps.Smooth(lambda x: float((x - y) @ (x - y)), lambda x: 2 * (x - y), L=2.0, mu=2.0)
-    assert ps.minimize(blind, ps.conv(ps.Groups(LABELS)), refine=ps.Regroup()).status is ps.Status.GAP
+    assert ps.minimize(blind, ps.conv(ps.Groups(LABELS)), refine=ps.refine.Regroup()).status is ps.Status.GAP
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -270,11 +272,13 @@ def test_k_support_regression_agrees_with_cvxpy():
 def test_groups_serve_torch_and_single_precision():
     torch = pytest.importorskip("torch")
     X, y, labels, t = group_lasso(6)
-    expected = ps.minimize(ps.LeastSquares(y), ps.conv(0.5 * t * ps.Groups(labels).through(X)), refine=ps.Regroup())
+    expected = ps.minimize(
+        ps.LeastSquares(y), ps.conv(0.5 * t * ps.Groups(labels).through(X)), refine=ps.refine.Regroup()
+    )
     for dtype, tolerance in ((torch.float64, 1e-6), (torch.float32, 1e-3)):
         A = 0.5 * t * ps.Groups(labels).through(torch.asarray(X, dtype=dtype))
         f = ps.LeastSquares(torch.asarray(y, dtype=dtype))
-        for refine in (None, ps.Regroup()):
+        for refine in (None, ps.refine.Regroup()):
             r = ps.minimize(f, ps.conv(A), refine=refine, stop=ps.Stop(rgap=tolerance))
             assert r.status is ps.Status.GAP
             assert float(r.value) == pytest.approx(expected.value, rel=2 * tolerance)

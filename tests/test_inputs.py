@@ -133,7 +133,7 @@ CASES = {
     "one weight too many": (lambda: ps.Groups([0, 1], np.ones(3)), ValueError, "one for each of the 2 groups"),
     "assignment not square": (lambda: ps.Permutations(3).lmo(np.ones((3, 2))), ValueError, "g has shape (3, 2)"),
     "assignment of the wrong size": (lambda: ps.Permutations(3).best(np.eye(2), 4), ValueError, "g has shape (2, 2)"),
-    "accuracy of a refinement": (lambda: ps.Regroup(accuracy=0.0), ValueError, "accuracy is 0.0"),
+    "accuracy of a refinement": (lambda: ps.refine.Regroup(accuracy=0.0), ValueError, "accuracy is 0.0"),
     "matrix as a domain": (lambda: ps.conv(D), TypeError, "wrap a matrix in Dictionary"),
     "f is a function": (lambda: ps.minimize(abs, ps.conv(ps.Simplex(2))), TypeError, "f is builtin_function_or_method"),
     "domain is a set": (lambda: ps.minimize(SQUARES, ps.Simplex(2)), TypeError, "domain is Simplex"),

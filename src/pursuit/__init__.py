@@ -10,6 +10,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `domains` | `conv`, `lin` |
 | `oracles` | who names the next atom: exact, approximate |
 | `steps`, `updates` | how far, where to |
+| `refine` | moving the atoms themselves |
 | `certificates` | how good |
 | `solve` | the loop |
 | `result` | states, rules to stop, traces, results |
@@ -17,7 +18,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `encode` | many signals at once |
 """
 
-from pursuit import geometry, rates
+from pursuit import geometry, rates, refine
 from pursuit.atoms import (
     Atom,
     Atoms,
@@ -28,10 +29,18 @@ from pursuit.atoms import (
     Hypersimplex,
     KSparse,
     KSupport,
+    NonnegativeRankOne,
+    Orthogonal,
+    Parametric,
     Permutations,
+    RankOne,
+    RankOneTensor,
     SignedBasis,
     Simplex,
     SparseAtom,
+    Spectrahedron,
+    SymmetricRankOne,
+    families,
 )
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citation import citation
@@ -40,7 +49,6 @@ from pursuit.encode import encode
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom, Screened
 from pursuit.path import Path, path
-from pursuit.regroup import Regroup
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
 from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep
@@ -84,17 +92,21 @@ __all__ = [
     "LineSearch",
     "Logistic",
     "Multinomial",
+    "NonnegativeRankOne",
     "NormCorrective",
     "Objective",
     "OpenLoop",
+    "Orthogonal",
     "Pairwise",
+    "Parametric",
     "Path",
     "Permutations",
     "Plain",
     "Poisson",
     "Quadratic",
     "RandomAtom",
-    "Regroup",
+    "RankOne",
+    "RankOneTensor",
     "Result",
     "Screened",
     "ShortStep",
@@ -102,10 +114,12 @@ __all__ = [
     "Simplex",
     "Smooth",
     "SparseAtom",
+    "Spectrahedron",
     "State",
     "Status",
     "Stochastic",
     "Stop",
+    "SymmetricRankOne",
     "Trace",
     "check_atoms",
     "check_objective",
@@ -113,10 +127,12 @@ __all__ = [
     "cone",
     "conv",
     "encode",
+    "families",
     "geometry",
     "iterate",
     "lin",
     "minimize",
     "path",
     "rates",
+    "refine",
 ]

@@ -1,4 +1,5 @@
-"""Kernels of the 8-bit screening: free functions of arrays, compiled when this module is first imported.
+"""Kernels of the 8-bit screening and of the entries of factored matrices: free functions of arrays, compiled when this
+module is first imported.
 
 Everything lets go of the interpreter lock, so that threads can share the columns. Integer sums may wrap on the way (the
 final sums fit into 32 bits, the callers see to that), and the order of floating-point sums is the compiler's: the
@@ -123,3 +124,13 @@ def dots(rows: Any, which: Any, g: Any, value: Any, size: Any) -> None:
             absolute += abs(product)
         value[k] = total
         size[k] = absolute
+
+
+@compiled("void(f8[:,::1],f8[:,::1],i4[::1],i4[::1],f8[::1])")
+def row_products(A: Any, B: Any, rows: Any, cols: Any, out: Any) -> None:
+    """<A[rows[e]], B[cols[e]]> for every e."""
+    for e in range(len(rows)):
+        i, j, total = rows[e], cols[e], 0.0
+        for k in range(A.shape[1]):
+            total += A[i, k] * B[j, k]
+        out[e] = total

@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Indices, Small, Space
-from pursuit.atoms.frames import FRAMES, Atom, Frame
+from pursuit.atoms.cp import TensorFrame
+from pursuit.atoms.factored import FactoredFrame
+from pursuit.atoms.frames import Atom, DenseFrame, SparseFrame
 from pursuit.metrics import Metric
+
+Frame = DenseFrame | SparseFrame | FactoredFrame | TensorFrame
+FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, SparseFrame, DenseFrame)
+"""Kinds of frames, most structured first; the active set opens the first whose kind of atom fits."""
 
 
 class ActiveSet:
@@ -81,7 +87,7 @@ class ActiveSet:
         self.weights = np.append(self.weights, 0.0)
         self.blocks = np.append(self.blocks, block)
         kind = next(kind for kind in FRAMES if isinstance(atom, kind.kind))
-        part = next((part for part in self._parts if type(part[0]) is kind), None)
+        part = next((part for part in self._parts if type(part[0]) is kind and part[0].view is atom.view), None)
         if part is None:
             part = (kind(self.space), [])
             self._parts.append(part)

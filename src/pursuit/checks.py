@@ -54,11 +54,10 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
         if A.size is not None:
             _check_list(A, space, g, best, tolerance)
         _check_several(A, space, g, best, tolerance)
-        if A.width is not None:
-            assert -best >= A.width * space.norm(g) - tolerance, f"the width is not {A.width}: it is smaller."
     for a in named + drawn[:trials]:
         _check_atom(A, space, a)
     _check_diameter(A, space, named + drawn[:trials])
+    _check_width(A, space, named, rng)
 
 
 def _ask(A: Atoms, space: Space, g: Array) -> Atom:
@@ -137,6 +136,20 @@ def _check_diameter(A: Atoms, space: Space, atoms: Sequence[Atom]) -> None:
     widest = max(float(np.linalg.norm(rows - row, axis=1).max()) for row in rows)
     limit = A.diameter * (1.0 + 1e3 * space.eps) + 1e-300
     assert widest <= limit, f"the diameter is not {A.diameter}: two atoms are {widest} apart."
+
+
+def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.Generator) -> None:
+    """max <d, a> >= width ||d|| for directions d in the span of the atoms, the only ones that count."""
+    if A.width is None:
+        return
+    for _ in named:
+        d = space.zeros()
+        for a in named:
+            d = a.add_to(space, d, float(rng.standard_normal()))
+        answer = _ask(A, space, -d)
+        slack = 1e3 * space.eps * answer.norm(space) * space.norm(d)
+        most = answer.dot(space, d)
+        assert most >= A.width * space.norm(d) - slack, f"the width is not {A.width}: it is smaller."
 
 
 def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0) -> None:

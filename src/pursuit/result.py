@@ -192,9 +192,9 @@ class Result:
 
     `x` is the point, sum_i weights[i] * atoms[i].vector; `value` = f(x); f* lies between `lower` and `value`, so that
     `gap` = value - lower bounds f(x) - f* (infinite where nothing could be proved); `status` says why the run ended,
-    `update` what was run; `refused` counts refinements that raised f or left the domain, `cached` answers that cost no
-    oracle call. In a sum of domains `blocks`
-    says which summand each atom belongs to; `answers` is what the oracle said last, one answer per summand.
+    `update` and `refine` what was run; `refused` counts refinements that raised f or left the domain, `cached` answers
+    that cost no oracle call. In a sum of domains `blocks` says which summand each atom belongs to; `answers` is what
+    the oracle said last, one answer per summand.
     """
 
     x: Array
@@ -214,6 +214,7 @@ class Result:
     start: Array
     update: Any
     oracle: Any
+    refine: Any
     refused: int
     f: Objective
     domain: Domain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -20,12 +20,10 @@ from pursuit.certificates import Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle, admitted
+from pursuit.refine import Refine, default_method
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.steps import UnboundedError, line_search
-from pursuit.updates import Now, Update, default_update
-
-Refine = Callable[[Objective, Domain, ActiveSet], tuple[Any, ...] | None]
-"""Line 7 of Algorithms 3 and 4: new (weights, atoms), with their blocks in a sum of domains, or None to leave them."""
+from pursuit.updates import Now, Update
 
 PATIENCE = 30
 """Iterations without a lower value or a smaller gap after which a descending update has stalled."""
@@ -41,7 +39,7 @@ def iterate(
     update: Update | None = None,
     *,
     oracle: Oracle | None = Exact(),
-    refine: Refine | None = None,
+    refine: Refine | Sequence[Refine] | None = None,
     start: Any = None,
 ) -> Iterator[State]:
     """The loop itself: an infinite generator of states. Parameters are those of `minimize`.
@@ -53,14 +51,17 @@ def iterate(
     [5.0, 0.5, 0.0]
     """
     space = _space(f, domain, start)
-    update = default_update(f, domain) if update is None else update
+    if update is None:
+        update, moving = default_method(f, domain)
+        refine = moving if refine is None else refine
     oracle = Exact() if oracle is None else oracle
     if isinstance(update, type) or not hasattr(update, "descends"):
         raise TypeError(f"update is {update!r}; give an update such as FullyCorrective() or Plain(ShortStep()).")
     if isinstance(oracle, type) or not hasattr(oracle, "begin") or hasattr(oracle, "descends"):
         raise TypeError(f"oracle is {oracle!r}; give an oracle such as Exact() or Lazy().")
-    if refine is not None and not callable(refine):
-        raise TypeError(f"refine is {refine!r}; give a function of (f, domain, active).")
+    refinements = () if refine is None else tuple(refine) if isinstance(refine, Sequence) else (refine,)
+    if not all(map(callable, refinements)):
+        raise TypeError(f"refine is {refine!r}; give a function of (f, domain, active), or several.")
     f = f.begin()
     alone = f if len(domain.parts) == 1 else None
     asks = [oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts]
@@ -92,8 +93,7 @@ def iterate(
         if t in PROBES:
             _probe(f, domain, space, grad, shares, answers, active)
         advance(Now(t, value, grad, shares, answers), active)
-        if refine is not None:
-            refused += not _refine(refine, f, domain, space, active)
+        refused += sum(not _refine(each, f, domain, space, active, value) for each in refinements)
 
 
 def minimize(
@@ -102,7 +102,7 @@ def minimize(
     update: Update | None = None,
     *,
     oracle: Oracle | None = Exact(),
-    refine: Refine | None = None,
+    refine: Refine | Sequence[Refine] | None = None,
     stop: Stop = Stop(),
     start: Any = None,
     callback: Callable[[State], Any] | None = None,
@@ -115,13 +115,14 @@ def minimize(
     f : Objective
     domain : conv(A) or lin(A)
     update : Plain, NormCorrective or FullyCorrective, optional
-        None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them;
-        `result.update` says which it was.
+        None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them, and
+        with a refinement where the atoms can move; `result.update` and `result.refine` say which they were.
     oracle : Exact or Approximate
         Who answers; Exact() by default.
-    refine : callable (f, domain, active) -> (weights, atoms) or None, optional
-        Line 7 of Algorithms 3 and 4: called after each update, may move atoms and weights. What raises f or leaves the
-        domain is refused and counted.
+    refine : callable (f, domain, active) -> (weights, atoms) or None, or several of them, optional
+        Line 7 of Algorithms 3 and 4: called after each update, may move atoms and weights; `pursuit.refine` has some.
+        What raises f (or gives back more of the update's gain than its `share`) or leaves the domain is refused and
+        counted.
     stop : Stop
         By default a certified relative gap of 1e-6, or 10,000 iterations.
     start : Result, (weights, atoms) or point, optional
@@ -150,8 +151,10 @@ def minimize(
         raise TypeError(f"stop is {stop!r}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {callback!r}; give a function of a State.")
-    if update is None and isinstance(f, Objective) and isinstance(domain, Domain):
-        update = default_update(f, domain, sparse=stop.atoms is not None)
+    if update is None:
+        _space(f, domain, start)  # f and domain are what they should be
+        update, moving = default_method(f, domain, sparse=stop.atoms is not None)
+        refine = moving if refine is None else refine
     trace, status, state, first = Trace(), None, None, None
     bar = tqdm(disable=None if progress else True, desc="pursuit", unit=" iterations", leave=False)
     try:
@@ -196,6 +199,7 @@ def minimize(
         start=first,
         update=update,
         oracle=Exact() if oracle is None else oracle,
+        refine=refine,
         refused=state.refused,
         f=f,
         domain=domain,
@@ -350,9 +354,14 @@ def _check(value: float, answers: list[Answer], shares: list[float], t: int) -> 
         raise ValueError(f"f or the oracle returned NaN at iteration {t}; check the objective and the atoms.")
 
 
-def _refine(refine: Refine, f: Objective, domain: Domain, space: Space, active: ActiveSet) -> bool:
-    """Line 7: obey a refinement only if it stays in the domain and does not raise f."""
-    proposal = refine(f, domain, active)
+def _refine(refine: Refine, f: Objective, domain: Domain, space: Space, active: ActiveSet, before: float) -> bool:
+    """Line 7: obey a refinement only if it stays in the domain and raises f no further than it may; `before` is what f
+    was before the update."""
+    ceiling = f.value(active.x)
+    share = getattr(refine, "share", None)
+    if share is not None:
+        ceiling += share * max(before - ceiling, 0.0)
+    proposal = refine(f, domain, active) if share is None else refine(f, domain, active, ceiling)
     if proposal is None:
         return True
     if not isinstance(proposal, tuple) or len(proposal) not in (2, 3):
@@ -370,7 +379,7 @@ def _refine(refine: Refine, f: Objective, domain: Domain, space: Space, active: 
         return False
     trial = domain.active_set(space)
     trial.replace(weights, atoms, blocks)
-    if not f.value(trial.x) <= f.value(active.x):
+    if not f.value(trial.x) <= ceiling:
         return False
     active.replace(weights, atoms, blocks)
     return True

@@ -3,7 +3,11 @@
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.groups import Groups, KSupport
+from pursuit.atoms.matrices import Orthogonal, RankOne, Spectrahedron, SymmetricRankOne
+from pursuit.atoms.nonnegative import NonnegativeRankOne
+from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
+from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
 __all__ = [
@@ -16,8 +20,15 @@ __all__ = [
     "Hypersimplex",
     "KSparse",
     "KSupport",
+    "NonnegativeRankOne",
+    "Orthogonal",
+    "Parametric",
     "Permutations",
+    "RankOne",
+    "RankOneTensor",
     "SignedBasis",
     "Simplex",
     "SparseAtom",
+    "Spectrahedron",
+    "SymmetricRankOne",
 ]

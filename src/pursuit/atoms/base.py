@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, SupportsFloat
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,25 @@ Session = Callable[[Array, int, float], tuple[Sequence[Atom], float]]
 
 What counts is how far the minimum lies below `level` (<g, x> over a hull, 0 elsewhere): a set whose bound costs work
 makes it accurate to a fraction of that."""
+
+Pullback = Callable[[Array], tuple[Small, Small]]
+"""g -> (<g, a_i> for every atom, the gradients of those numbers in the parameters, one row per atom)."""
+
+
+class Chart(Protocol):
+    """Coordinates in which atoms move smoothly: what a source becomes as a vector of parameters, and back."""
+
+    bounds: Small
+    """(p, 2): the range of each parameter."""
+
+    def parameters(self, source: Any) -> Small:
+        """The parameters of a source."""
+
+    def source(self, theta: Small) -> tuple[Any, float]:
+        """The source with these parameters, and the sign of a(theta) against it, for sources that know none."""
+
+    def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
+        """sum_i coefs_i a(theta_i), and how its atoms answer to a gradient."""
 
 
 class Atoms:
@@ -68,6 +87,10 @@ class Atoms:
             return atoms, as_atom(atoms[0]).dot(Space.of(g), g)
 
         return answer
+
+    def chart(self) -> Chart | None:
+        """Coordinates in which the atoms move smoothly, for refinements that move them; None: there are none."""
+        return None
 
     def scores(self, g: Array) -> Small:
         """<g, a> for every atom, in the order of the list."""
@@ -175,6 +198,9 @@ class Scaled(Atoms):
             return [as_atom(a).scaled(self.c) for a in atoms], factor * lower
 
         return answer
+
+    def chart(self) -> Chart | None:
+        return self.base.chart()
 
     def scores(self, g: Array) -> Small:
         return self.c * self.base.scores(g)
@@ -316,6 +342,9 @@ class Symmetrised(Atoms):
 
         return answer
 
+    def chart(self) -> Chart | None:
+        return self.base.chart()
+
     def scores(self, g: Array) -> Small:
         scores = self.base.scores(g)
         return np.concatenate([scores, -scores])
@@ -395,6 +424,10 @@ class Mapped(Atoms):
 
         return answer
 
+    def chart(self) -> Chart | None:
+        base = self.base.chart()
+        return None if base is None else _Through(base, self)
+
     def scores(self, g: Array) -> Small:
         return self.base.scores(self._back(g))
 
@@ -419,6 +452,18 @@ class Mapped(Atoms):
 
     def __repr__(self) -> str:
         return f"{self.base!r}.through({self.M.shape[0]} x {self.M.shape[1]})"
+
+
+class _Through:
+    """The chart of atoms that are seen through a matrix."""
+
+    def __init__(self, base: Chart, image: Mapped) -> None:
+        self.base, self.image, self.bounds = base, image, base.bounds
+        self.parameters, self.source = base.parameters, base.source
+
+    def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
+        x, pull = self.base.combine(thetas, coefs)
+        return self.image.M @ flat(x), lambda g: pull(self.image._back(g))
 
 
 def as_atom(a: Any) -> Atom:

@@ -3,14 +3,14 @@
 An atom is a vector of H and its *source*, where it came from. A frame holds the active atoms of one kind and can
 synthesise (w -> sum_a w_a a), analyse (g -> all <g, a>), and give inner products in a metric. `Atom` and `DenseFrame`
 serve plain vectors; `SparseAtom` and `SparseFrame` serve basis vectors, sparse columns and anything with few nonzeros:
-100 atoms of `SignedBasis(10_000_000)` cost 100 indices.
+100 atoms of `SignedBasis(10_000_000)` cost 100 indices. Rank-one matrices have their own (`pursuit.atoms.factored`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,9 @@ class Atom:
     """
 
     __slots__ = ("_vector", "coef", "source")
+
+    view: Any = None
+    """How a structured atom is seen; atoms of one kind and one view share a frame."""
 
     def __init__(self, vector: Array, source: Any = None, coef: float = 1.0) -> None:
         self._vector = vector
@@ -64,6 +67,10 @@ class Atom:
 
     def norm(self, space: Space) -> float:
         return space.norm(self._vector)
+
+    def apart(self, space: Space, other: Atom) -> float:
+        """||atom - other||."""
+        return space.norm(other.dense(space) - self.dense(space))
 
     def fits(self, space: Space) -> str | None:
         """Why this atom is no vector of the space, or None."""
@@ -145,6 +152,7 @@ class DenseFrame:
     """Atoms as the rows of one matrix on the user's device."""
 
     kind: ClassVar[type[Atom]] = Atom
+    view: ClassVar[Any] = None
 
     def __init__(self, space: Space) -> None:
         self.space, self.k = space, 0
@@ -193,6 +201,7 @@ class SparseFrame:
     """Atoms as the columns of one sparse matrix, kept as positions and values on the host."""
 
     kind: ClassVar[type[Atom]] = SparseAtom
+    view: ClassVar[Any] = None
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -251,8 +260,3 @@ class SparseFrame:
         plain = sp.csc_array((self._values, rows, pointers))
         weighed = sp.csc_array((self._weigh(metric, self._positions, self._values), rows, pointers))
         return np.asarray((plain[:, which].T @ weighed[:, which]).todense())
-
-
-Frame = DenseFrame | SparseFrame
-FRAMES: Sequence[type[Frame]] = (SparseFrame, DenseFrame)
-"""Kinds of frames, most structured first; the active set opens the first whose kind of atom fits."""

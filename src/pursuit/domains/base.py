@@ -224,8 +224,7 @@ class Part(Domain):
         twin = self.asked.rebuild(a)
         if twin is None:
             return self.contains(space, a.dense(space)) is not False
-        same = twin.scaled(a.coef / twin.coef).dense(space) - a.dense(space)
-        return space.norm(same) <= 1e3 * space.eps * a.norm(space)
+        return a.apart(space, twin.scaled(a.coef / twin.coef)) <= 1e3 * space.eps * a.norm(space)
 
 
 def worst(active: ActiveSet, q: Small) -> int:

@@ -80,11 +80,11 @@ class Hull(Part):
         return scaled, own
 
     def owns(self, space: Space, a: Atom) -> bool:
-        dense = a.dense(space)
         tolerance = 1e3 * space.eps
         twin = self.asked.rebuild(a)
         if twin is not None:
-            return space.norm(twin.dense(space) - dense) <= tolerance * a.norm(space)
+            return a.apart(space, twin) <= tolerance * a.norm(space)
+        dense = a.dense(space)
         gauge = self.asked.gauge(dense)
         if gauge is not None:
             return self._within(gauge, tolerance)
@@ -195,8 +195,9 @@ class Span(Part):
         return bool(np.isfinite(weights).all())
 
     def contains(self, space: Space, x: Array) -> bool | None:
-        if self.asked.width is not None and self.asked.width > 0:
-            return True  # these sets span their space
+        if self.asked.width is not None and self.asked.width > 0:  # these sets span their space
+            gauge = self.asked.gauge(x)
+            return gauge is None or math.isfinite(gauge)  # the space of symmetric matrices, say
         matrix = getattr(self.atoms, "D", None)
         if not isinstance(matrix, np.ndarray):
             return None

@@ -55,9 +55,11 @@ class _Small:
         known = len(self.members)
         if self.members != active.atoms[:known]:  # moved atoms, or a new start
             self.problem, self.members, known = self.domain.weight_problem(), [], 0
+        afresh = None if known else active.gram(self.metric, np.arange(len(active.atoms)))
         for i in range(known, len(active.atoms)):
             block = int(active.blocks[i])
-            self.problem.append(active.inner(self.metric, i)[: i + 1], self.domain.parts[block].nonneg, block)
+            inner = active.inner(self.metric, i) if afresh is None else afresh[i]
+            self.problem.append(inner[: i + 1], self.domain.parts[block].nonneg, block)
             self.members.append(active.atoms[i])
 
     def settle(self, active: ActiveSet, weights: Small, correlations: Small) -> None:

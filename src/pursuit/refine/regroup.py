@@ -44,8 +44,9 @@ class Regroup:
     >>> X, beta = rng.standard_normal((100, 200)), np.repeat([1.0, 0.0], [30, 170])       # 3 of 20 groups
     >>> f = ps.LeastSquares(X @ beta + rng.standard_normal(100))
     >>> domain = ps.conv(9.0 * ps.Groups(np.arange(200) // 10).through(X))
-    >>> ps.minimize(f, domain, refine=ps.Regroup()).oracle_calls < 10 < 50 < ps.minimize(f, domain).oracle_calls
-    True
+    >>> r, plain = ps.minimize(f, domain), ps.minimize(f, domain, ps.FullyCorrective(several=64))
+    >>> r.refine, r.oracle_calls < 10 < 50 < plain.oracle_calls
+    (Regroup(accuracy=0.001), True)
     """
 
     accuracy: float = 1e-3
@@ -53,6 +54,11 @@ class Regroup:
     def __post_init__(self) -> None:
         if not 0 < self.accuracy < 1:
             raise ValueError(f"accuracy is {self.accuracy}; give a fraction between 0 and 1.")
+
+    @staticmethod
+    def serves(part: Part) -> bool:
+        """Whether the atoms of this domain are those of groups."""
+        return _groups(part) is not None
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
         x, weights, atoms, blocks, moved = active.x, [], [], [], False
@@ -68,6 +74,14 @@ class Regroup:
             atoms.extend(members)
             blocks.extend([b] * len(members))
         return (np.concatenate(weights), atoms, blocks) if moved else None
+
+
+def _groups(part: Part) -> Groups | None:
+    """The groups that the part's atoms come from, scaled or seen through maps."""
+    base = part.atoms
+    while isinstance(base, Scaled | Mapped):
+        base = base.base
+    return base if isinstance(base, Groups) else None
 
 
 class _Piece:
@@ -90,10 +104,8 @@ class _Piece:
     @classmethod
     def of(cls, part: Part, active: ActiveSet, weights: Small, atoms: list[Atom]) -> _Piece | None:
         """The coordinates of these atoms, where all of them are of groups."""
-        groups = part.atoms
-        while isinstance(groups, Scaled | Mapped):
-            groups = groups.base
-        if not isinstance(groups, Groups) or not atoms or any(groups.rebuild(a) is None for a in atoms):
+        groups = _groups(part)
+        if groups is None or not atoms or any(groups.rebuild(a) is None for a in atoms):
             return None
         return cls(part, groups, active.space, weights, atoms)
 

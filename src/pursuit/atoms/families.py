@@ -1,0 +1,155 @@
+r"""Families of atoms a(theta) for `Parametric`: a function of the parameters, with its derivatives as `grad`.
+
+Positions t are a vector, or an array whose last axis holds coordinates, as of the pixels of an image. `Unit` makes the
+atoms of a family unit vectors, so that none is preferred for its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Small, real_array
+
+Family = Callable[[Small], Any]
+
+
+class _Sampled:
+    """A family on positions t."""
+
+    def __init__(self, t: Any) -> None:
+        self.t: Small = np.asarray(real_array(t, "t"), dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'x'.join(map(str, self.t.shape))} positions)"
+
+
+class Translates(_Sampled):
+    r"""Translates of a template, :math:`\varphi(t - \theta)`: point sources seen by an instrument.
+
+    Parameters
+    ----------
+    template : function of an array of (differences of) positions
+    t : positions
+    slope : function, optional
+        Its derivative (the gradient, along the last axis, where positions have coordinates).
+
+    Examples
+    --------
+    >>> family = Translates(np.cos, np.linspace(0, 1, 3), slope=lambda s: -np.sin(s))
+    >>> family(np.array([0.5])).round(3), family.grad(np.array([0.5])).round(3)
+    (array([0.878, 1.   , 0.878]), array([[-0.479,  0.   ,  0.479]]))
+    """
+
+    def __init__(self, template: Family, t: Any, slope: Family | None = None) -> None:
+        super().__init__(t)
+        self.template = template
+        if slope is not None:
+            self.grad = lambda theta: -self._first(slope(self.t - self._shift(theta)))
+
+    def _shift(self, theta: Small) -> Any:
+        return theta[0] if self.t.ndim == 1 else theta
+
+    def _first(self, slopes: Small) -> Small:
+        return slopes[None] if self.t.ndim == 1 else np.moveaxis(slopes, -1, 0)
+
+    def __call__(self, theta: Small) -> Small:
+        return np.asarray(self.template(self.t - self._shift(theta)))
+
+
+class Gaussian(_Sampled):
+    r"""Bumps :math:`\exp(-\|t - c\|^2 / 2 s^2)`; theta is the centre c, followed by the width s where `width` is None.
+
+    >>> Gaussian([0.0, 1.0], 1.0)(np.array([0.0])).round(4)
+    array([1.    , 0.6065])
+    """
+
+    def __init__(self, t: Any, width: float | None = None) -> None:
+        super().__init__(t)
+        if width is not None and not 0 < width < np.inf:
+            raise ValueError(f"width is {width}; give a positive number, or None to make it a parameter.")
+        self.width = width
+
+    def _parts(self, theta: Small) -> tuple[Small, Small, float]:
+        """Offsets t - c with the coordinates first, their squared length, the width."""
+        width = float(theta[-1]) if self.width is None else self.width
+        offsets = self.t[None] if self.t.ndim == 1 else np.moveaxis(self.t, -1, 0)
+        offsets = offsets - theta[: len(offsets)].reshape(-1, *[1] * (offsets.ndim - 1))
+        return offsets, np.sum(offsets**2, axis=0), width
+
+    def __call__(self, theta: Small) -> Small:
+        _, squares, width = self._parts(theta)
+        return np.asarray(np.exp(-squares / (2.0 * width**2)))
+
+    def grad(self, theta: Small) -> Small:
+        offsets, squares, width = self._parts(theta)
+        bump = np.exp(-squares / (2.0 * width**2))
+        moves = offsets / width**2 * bump
+        return moves if self.width is not None else np.concatenate([moves, (squares / width**3 * bump)[None]])
+
+
+class Damped(_Sampled):
+    r"""Damped sinusoids :math:`e^{-\delta t}\cos(2\pi\nu t + \phi)`, theta = (frequency, damping, phase).
+
+    >>> Damped([0.0, 1.0])(np.array([1.0, 0.5, 0.0])).round(4)
+    array([1.    , 0.6065])
+    """
+
+    def __call__(self, theta: Small) -> Small:
+        frequency, damping, phase = theta
+        return np.asarray(np.exp(-damping * self.t) * np.cos(2.0 * np.pi * frequency * self.t + phase))
+
+    def grad(self, theta: Small) -> Small:
+        frequency, damping, phase = theta
+        envelope, angle = np.exp(-damping * self.t), 2.0 * np.pi * frequency * self.t + phase
+        turn = -envelope * np.sin(angle)
+        return np.stack([2.0 * np.pi * self.t * turn, -self.t * envelope * np.cos(angle), turn])
+
+
+class Gabor(_Sampled):
+    r"""Gabor atoms :math:`e^{-(t-c)^2/2s^2}\cos(2\pi\nu(t-c) + \phi)`, theta = (centre, width, frequency, phase).
+
+    >>> Gabor([0.0, 1.0])(np.array([0.0, 1.0, 1.0, 0.0])).round(4)
+    array([1.    , 0.6065])
+    """
+
+    def __call__(self, theta: Small) -> Small:
+        centre, width, frequency, phase = theta
+        s = self.t - centre
+        return np.asarray(np.exp(-(s**2) / (2.0 * width**2)) * np.cos(2.0 * np.pi * frequency * s + phase))
+
+    def grad(self, theta: Small) -> Small:
+        centre, width, frequency, phase = theta
+        s = self.t - centre
+        envelope, angle = np.exp(-(s**2) / (2.0 * width**2)), 2.0 * np.pi * frequency * s + phase
+        wave, turn = envelope * np.cos(angle), -envelope * np.sin(angle)
+        along = s / width**2 * wave - 2.0 * np.pi * frequency * turn
+        return np.stack([along, s**2 / width**3 * wave, 2.0 * np.pi * s * turn, turn])
+
+
+class Unit:
+    r"""The atoms of a family at length one, :math:`a(\theta)/\|a(\theta)\|`.
+
+    >>> float(np.linalg.norm(Unit(Gaussian(np.linspace(0, 1, 50), 0.1))(np.array([0.3]))).round(12))
+    1.0
+    """
+
+    def __init__(self, family: Any) -> None:
+        self.family = family
+        if hasattr(family, "grad"):
+            self.grad = self._grad
+
+    def __call__(self, theta: Small) -> Small:
+        a = self.family(theta)
+        return np.asarray(a / np.linalg.norm(a))
+
+    def _grad(self, theta: Small) -> Small:
+        a, slopes = self.family(theta), self.family.grad(theta)
+        norm = np.linalg.norm(a)
+        along = np.tensordot(slopes, a, axes=a.ndim) / norm**2
+        return np.asarray((slopes - np.multiply.outer(along, a)) / norm)
+
+    def __repr__(self) -> str:
+        return f"Unit({self.family!r})"

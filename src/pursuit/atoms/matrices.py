@@ -1,0 +1,378 @@
+"""Sets of matrices: rank one (the nuclear norm), symmetric rank one, the spectrahedron, orthogonal matrices.
+
+Rank-one atoms stay factors, and with `.at(rows, cols)` only the observed entries of the matrices are ever made. The
+leading singular or eigenvector comes from LAPACK for small matrices, from a Lanczos iteration for large ones.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import eigh
+
+from pursuit._arrays import Array, Small, Space, host
+from pursuit.atoms.base import Atoms, Session
+from pursuit.atoms.factored import (
+    Entries,
+    LowRank,
+    RankOneAtom,
+    View,
+    Whole,
+    columns,
+    compress,
+    factors_of,
+    is_sparse,
+    pair,
+    unit,
+)
+from pursuit.atoms.frames import Atom
+from pursuit.atoms.lanczos import Memory, ends
+from pursuit.atoms.vectors import check_dimension
+
+SMALL = 640
+"""Up to this size of the smaller side LAPACK answers, and exactly."""
+
+NEAR = 0.5
+"""A bound is sharp enough when it is off by this fraction of the distance to the level."""
+
+ROUNDED = 1e-13
+"""Or by this fraction of itself."""
+
+Found = tuple[list[Atom], float]
+
+
+def check_shape(shape: Any) -> tuple[int, int]:
+    """The shape of a matrix, checked."""
+    if not isinstance(shape, Sequence) or len(shape) != 2:
+        raise ValueError(f"shape is {shape!r}; give a pair (rows, columns).")
+    return check_dimension(shape[0]), check_dimension(shape[1])
+
+
+class Factored(Atoms):
+    """Matrices +-u v' with unit vectors; subclasses say which, by `search`."""
+
+    view: View
+    failure: float
+
+    def _set(self, shape: tuple[int, int], failure: float) -> None:
+        if not 0 <= failure < 1:
+            raise ValueError(f"failure is {failure}; give a probability, or 0 for bounds that never fail.")
+        self.view, self.failure = Whole(shape), float(failure)
+        self.shape = self.view.image_shape
+
+    def at(self, rows: Any, cols: Any) -> Self:
+        """The same matrices, seen only at the entries (rows[e], cols[e]): vectors of R^N.
+
+        Entries must be within the matrix, each given once, and every row and column must have one.
+        """
+        other = copy.copy(self)
+        other.view = Entries(self.view.shape, rows, cols)
+        other.shape = other.view.image_shape
+        return other
+
+    def search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+        """Atoms with small <M, a>, the best first, and a lower bound on all; M has largest entry 1."""
+        raise NotImplementedError
+
+    def session(self) -> Session:
+        memory = Memory()
+
+        def answer(g: Array, several: int, level: float) -> Found:
+            scale = float(Space.of(g).xp.max(abs(g)))
+            if scale == 0.0:
+                return [self.sample(np.random.default_rng(0))], 0.0
+            atoms, lower = self.search(self.view.matrix(g / scale), several, level / scale, memory)
+            return atoms, scale * lower
+
+        return answer
+
+    def lmo(self, g: Array) -> Atom:
+        return self.best(g, 1)[0]
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        """The leading singular pairs or eigenvectors, as exact as rounding allows."""
+        return self.session()(g, several, -math.inf)[0]
+
+    def atom_of(self, u: Small, v: Small, sign: float) -> Atom:
+        """The atom sign * u v'."""
+        return pair(u, v, self.view, sign)
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        factors = factors_of(a.source, self.view.shape)
+        if factors is None:
+            return None
+        return RankOneAtom(*factors, self.view, -1.0 if self.symmetric and a.coef < 0 else 1.0)
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> LowRank | None:
+        """The combination as U diag(s) V'."""
+        pairs = [factors_of(source, self.view.shape) for source in sources]
+        if not pairs:
+            m, n = self.view.shape
+            return LowRank(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)))
+        atoms = [RankOneAtom(*p, self.view, c) for p, c in zip(pairs, values.tolist(), strict=True) if p is not None]
+        return compress(*columns(atoms)) if len(atoms) == len(pairs) else None
+
+    def _named(self, inner: str) -> str:
+        seen = f".at({self.view.image_shape[0]} entries)" if isinstance(self.view, Entries) else ""
+        return f"{type(self).__name__}({inner}){seen}"
+
+
+def enough_for(level: float, size: Callable[[float], float] = float) -> Callable[[float, float, float, float], bool]:
+    """Whether bounds on the largest eigenvalue are narrow enough, for minima at -size(eigenvalue)."""
+
+    def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
+        if not math.isfinite(upper):
+            return False
+        found, possible = size(max(largest, 0.0)), size(max(upper, 0.0))
+        return possible - found <= max(NEAR * (level + possible), ROUNDED * possible)
+
+    return enough
+
+
+class RankOne(Factored):
+    r"""The m x n matrices :math:`u v^\top` with unit vectors u and v; their hull is the nuclear-norm ball.
+
+    Parameters
+    ----------
+    shape : (m, n)
+    failure : float
+        Of large matrices (the smaller side above 640) the leading singular value is found by a Golub-Kahan iteration
+        and bounded from above with this chance of a mistake per oracle call, over the random part of its start
+        (`pursuit.atoms.lanczos`). 0: never; LAPACK answers at every size, which takes the cube of the smaller side.
+
+    Notes
+    -----
+    `RankOne(shape).at(rows, cols)` sees matrices at observed entries: matrix completion. `Result.coef` is the matrix
+    as factors, `U, s, V`, and `result.coef.at(rows, cols)` its entries anywhere.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> rows, cols = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])                # four entries of a 3 x 2 matrix
+    >>> r = ps.minimize(ps.LeastSquares(np.ones(4)), ps.conv(2.0 * ps.RankOne((3, 2)).at(rows, cols)))
+    >>> r.coef.s.round(6), r.coef.at([1, 2], [0, 1]).round(2), r.gap <= 1e-6     # the matrix, and its other entries
+    (array([2.]), array([0.78, 0.78]), True)
+    """
+
+    symmetric = True
+
+    def __init__(self, shape: tuple[int, int], failure: float = 1e-6) -> None:
+        self._set(check_shape(shape), failure)
+        self.radius, self.diameter = 1.0, 2.0
+        self.width = 1.0 / math.sqrt(min(self.view.shape))
+
+    def search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+        wide = M.shape[0] < M.shape[1]
+        tall = M.T if wide else M
+        sigma, V, upper = leading(tall, several, level, memory, self.failure)
+        U = tall @ V
+        sizes = np.linalg.norm(U, axis=0)
+        order = [i for i in np.argsort(-sizes, kind="stable") if sizes[i] > 1e-7 * sizes.max()]
+        atoms = []
+        for i in order:
+            u, v = unit(U[:, i]), unit(V[:, i])
+            atoms.append(self.atom_of(v, u, -1.0) if wide else self.atom_of(u, v, -1.0))
+        return atoms, -max(upper, sigma, float(sizes.max()))
+
+    def gauge(self, x: Array) -> float | None:
+        return None if isinstance(self.view, Entries) else float(np.linalg.svd(host(x), compute_uv=False).sum())
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        m, n = self.view.shape
+        return self.atom_of(unit(rng.standard_normal(m)), unit(rng.standard_normal(n)), 1.0)
+
+    def contains(self, a: Array) -> bool | None:
+        if isinstance(self.view, Entries):
+            return None
+        s = np.linalg.svd(host(a), compute_uv=False)
+        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
+
+    def __repr__(self) -> str:
+        return self._named(str(self.view.shape))
+
+
+def _dense(M: Any) -> Small:
+    return np.asarray(M.toarray() if is_sparse(M) else M)
+
+
+def leading(M: Any, several: int, level: float, memory: Memory, failure: float) -> tuple[float, Small, float]:
+    """The largest singular value of M (tall), right singular vectors as columns, and an upper bound on the value."""
+    n = M.shape[1]
+    if n <= SMALL or failure == 0:
+        values, V = eigh(_dense(M.T @ M), subset_by_index=(max(n - several, 0), n - 1))
+        sigma = math.sqrt(max(float(values[-1]), 0.0))
+        return sigma, V[:, ::-1].copy(), sigma
+    found = ends(lambda v: M.T @ (M @ v), n, several, memory, failure, enough_for(level, math.sqrt))
+    return math.sqrt(max(float(found.values[0]), 0.0)), found.vectors, math.sqrt(max(found.upper, 0.0))
+
+
+class _Symmetric(Factored):
+    """Atoms +-v v'. Of a matrix g only the symmetric part counts."""
+
+    both: bool
+
+    def __init__(self, n: int, failure: float = 1e-6) -> None:
+        n = check_dimension(n)
+        self.n = n
+        self._set((n, n), failure)
+        self.radius = 1.0
+
+    def search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+        values, vectors, lower = self._spectrum(M, several, level, memory)
+        atoms = [self.atom_of(v, v, -math.copysign(1.0, value) if self.both else 1.0)
+                 for value, v in zip(values.tolist(), vectors.T.copy(), strict=True)]  # fmt: skip
+        return atoms, lower
+
+    def _spectrum(self, M: Any, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
+        """The eigenvalues of the symmetric part that count most, their vectors, and a bound on <M, a>."""
+        n, both = self.n, self.both
+        if n <= SMALL or self.failure == 0:
+            values, vectors = eigh(0.5 * _dense(M + M.T))
+            which = np.argsort(-np.abs(values) if both else values, kind="stable")[:several]
+            lower = -float(np.abs(values).max()) if both else float(values[0])
+            return values[which], vectors[:, which], lower
+        found = ends(
+            lambda v: -0.5 * (M @ v + M.T @ v), n, several, memory, self.failure, self._enough(level), both=both
+        )
+        return -found.values, found.vectors, -max(found.upper, -found.lower if both else -math.inf)
+
+    def _enough(self, level: float) -> Callable[[float, float, float, float], bool]:
+        def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
+            found = max(largest, -smallest) if self.both else largest
+            possible = max(upper, -lower) if self.both else upper
+            return possible - found <= max(NEAR * (level + possible), ROUNDED * abs(possible))
+
+        return enough
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        twin = super().rebuild(a)
+        return twin if isinstance(twin, RankOneAtom) and np.array_equal(twin.u, twin.v) else None
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        v = unit(rng.standard_normal(self.n))
+        return self.atom_of(v, v, float(rng.choice([-1.0, 1.0])) if self.both else 1.0)
+
+    def _eigenvalues(self, a: Array) -> Small | None:
+        """Eigenvalues of a symmetric matrix; None for others."""
+        X = host(a)
+        even = np.abs(X - X.T).max() <= 1e-10 * np.abs(X).max()
+        return np.asarray(np.linalg.eigvalsh(X)) if even else None
+
+    def contains(self, a: Array) -> bool | None:
+        if isinstance(self.view, Entries):
+            return None
+        values = self._eigenvalues(a)
+        if values is None:
+            return False
+        sizes = np.sort(np.abs(values) if self.both else values)
+        return bool(abs(sizes[-1] - 1.0) <= 1e-8 and np.abs(sizes[:-1]).sum() <= 1e-8)
+
+    def __repr__(self) -> str:
+        return self._named(str(self.n))
+
+
+class SymmetricRankOne(_Symmetric):
+    r"""The matrices :math:`\pm v v^\top` with unit vectors v of R^n; their hull is the nuclear-norm ball of symmetric
+    matrices. `failure` is that of `RankOne`.
+
+    >>> import pursuit as ps
+    >>> ps.SymmetricRankOne(2).lmo(np.diag([1.0, -3.0])).vector
+    array([[0., 0.],
+           [0., 1.]])
+    """
+
+    symmetric = True
+    both = True
+
+    def __init__(self, n: int, failure: float = 1e-6) -> None:
+        super().__init__(n, failure)
+        self.diameter, self.width = 2.0, 1.0 / math.sqrt(n)
+
+    def at(self, rows: Any, cols: Any) -> Self:
+        other = super().at(rows, cols)
+        other.width = None  # entries may repeat each other
+        return other
+
+    def gauge(self, x: Array) -> float | None:
+        if isinstance(self.view, Entries):
+            return None
+        values = self._eigenvalues(x)
+        return math.inf if values is None else float(np.abs(values).sum())
+
+
+class Spectrahedron(_Symmetric):
+    r"""The matrices :math:`v v^\top` with unit vectors v of R^n; their hull is the set of positive semidefinite
+    matrices of trace one. `failure` is that of `RankOne`.
+
+    >>> import pursuit as ps
+    >>> Y = np.diag([2.0, 1.0, -1.0])
+    >>> ps.minimize(ps.LeastSquares(Y), ps.conv(2 * ps.Spectrahedron(3))).x.round(3)
+    array([[1.5, 0. , 0. ],
+           [0. , 0.5, 0. ],
+           [0. , 0. , 0. ]])
+    """
+
+    both = False
+
+    def __init__(self, n: int, failure: float = 1e-6) -> None:
+        super().__init__(n, failure)
+        self.diameter = math.sqrt(2.0) if n > 1 else 0.0
+        self.width = -1.0 / math.sqrt(n)
+
+    def at(self, rows: Any, cols: Any) -> Self:
+        other = super().at(rows, cols)
+        other.width = None
+        return other
+
+    def symmetrised(self) -> Atoms:
+        twin = SymmetricRankOne(self.n, self.failure)
+        if isinstance(self.view, Entries):
+            twin.view, twin.shape, twin.width = self.view, self.shape, None
+        return twin
+
+    def gauge(self, x: Array) -> float | None:
+        if isinstance(self.view, Entries):
+            return None
+        values = self._eigenvalues(x)
+        if values is None or values[0] < -1e-12 * max(float(np.abs(values).max()), 0.0):
+            return math.inf
+        return float(values.sum())
+
+
+class Orthogonal(Atoms):
+    r"""The m x n matrices with orthonormal columns (rows, where m < n); their hull is the ball of the spectral norm.
+    The oracle is the polar factor :math:`-U V^\top` of g, a dense matrix.
+
+    >>> import pursuit as ps
+    >>> ps.Orthogonal((2, 2)).lmo(np.diag([3.0, -2.0])).vector
+    array([[-1.,  0.],
+           [ 0.,  1.]])
+    """
+
+    symmetric = True
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = check_shape(shape)
+        self.radius = math.sqrt(min(self.shape))
+        self.diameter, self.width = 2.0 * self.radius, 1.0
+
+    def lmo(self, g: Array) -> Atom:
+        xp = Space.of(g).xp
+        U, _, Vt = xp.linalg.svd(g, full_matrices=False)
+        return Atom(-xp.matmul(U, Vt) + 0.0)
+
+    def gauge(self, x: Array) -> float:
+        return float(np.linalg.norm(host(x), 2))
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return Atom(host(self.lmo(rng.standard_normal(self.shape)).vector))
+
+    def contains(self, a: Array) -> bool | None:
+        return bool(np.abs(np.linalg.svd(host(a), compute_uv=False) - 1.0).max() <= 1e-8)
+
+    def __repr__(self) -> str:
+        return f"Orthogonal({self.shape})"

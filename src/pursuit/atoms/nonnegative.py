@@ -1,0 +1,125 @@
+"""Non-negative rank-one matrices: non-negative matrix factorisation as a pursuit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, Small, everywhere, host
+from pursuit.atoms.factored import Entries, RankOneAtom, Remote, is_sparse, unit
+from pursuit.atoms.frames import Atom
+from pursuit.atoms.lanczos import Memory
+from pursuit.atoms.matrices import Factored, Found, check_shape, leading
+
+
+class NonnegativeRankOne(Factored):
+    r"""The m x n matrices :math:`u v^\top` with unit vectors :math:`u, v \ge 0`; best used with `cone`.
+
+    The best atom is hard to find: the oracle alternates :math:`u \leftarrow (-Gv)_+` and
+    :math:`v \leftarrow (-G^\top u)_+` from several starts (Perron vectors of the negative part of G, its smallest
+    entry, random ones), and what it finds is a local optimum. What is proved is
+    :math:`\langle G, uv^\top\rangle \ge -\|(-G)_+\|_2`, which is exact for :math:`G \le 0`; gaps are built
+    from that bound, so they are true and may stay positive.
+
+    Parameters
+    ----------
+    shape : (m, n)
+    starts : int
+        Random starts.
+    failure : float
+        That of `RankOne`, for the bound.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> Y = np.array([[2.0, 4.0], [1.0, 2.0]])                                     # non-negative and of rank one
+    >>> r = ps.minimize(ps.LeastSquares(Y), ps.cone(ps.NonnegativeRankOne((2, 2))))
+    >>> r.x.round(6), len(r.atoms)
+    (array([[2., 4.],
+           [1., 2.]]), 1)
+    """
+
+    def __init__(self, shape: tuple[int, int], starts: int = 4, failure: float = 1e-6) -> None:
+        if isinstance(starts, bool) or not isinstance(starts, int) or starts < 0:
+            raise ValueError(f"starts is {starts!r}; give a number of random starts.")
+        m, n = check_shape(shape)
+        self._set((m, n), failure)
+        self.starts = starts
+        self.radius, self.diameter = 1.0, math.sqrt(2.0) if m * n > 1 else 0.0
+        self.width = -1.0 / math.sqrt(m * n)
+
+    def search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+        M = host(M.a) if isinstance(M, Remote) else M
+        negative = (-M).maximum(0) if is_sparse(M) else np.maximum(-M, 0.0)
+        row, col, least = _smallest(M)
+        if least >= 0:  # <M, u v'> >= least |u|_1 |v|_1 >= least
+            u, v = np.eye(1, M.shape[0], row)[0], np.eye(1, M.shape[1], col)[0]
+            return [self.atom_of(u, v, 1.0)], least
+        tall = negative if M.shape[0] >= M.shape[1] else negative.T
+        _, perron, upper = leading(tall, 1, level, memory, self.failure)
+        first = np.abs(perron[:, :1] if tall is negative else negative.T @ perron[:, :1])
+        random = np.abs(np.random.default_rng(0).standard_normal((M.shape[1], self.starts)))
+        V = np.column_stack([first, np.eye(1, M.shape[1], col)[0], random])
+        return self._climb(M, V, several), -upper
+
+    def _climb(self, M: Any, V: Small, several: int) -> list[Atom]:
+        """Alternate from all starts at once; the local optima, the best first, each once."""
+        U, merits = V, np.full(V.shape[1], -np.inf)
+        for _ in range(100):
+            U = _clipped(-(M @ V))
+            V, before = _clipped(-(M.T @ U)), merits
+            merits = -np.einsum("ij,ij->j", U, M @ V)
+            if (merits - before <= 1e-12 * merits.max()).all():
+                break
+        atoms: list[Atom] = []
+        for i in np.argsort(-merits, kind="stable"):
+            u, v = unit(U[:, i].copy()), unit(V[:, i].copy())
+            new = all(isinstance(a, RankOneAtom) and (a.u @ u) * (a.v @ v) < 1.0 - 1e-6 for a in atoms)
+            if merits[i] > 0 and new and len(atoms) < several:
+                atoms.append(self.atom_of(u, v, 1.0))
+        return atoms
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        twin = super().rebuild(a)
+        inside = isinstance(twin, RankOneAtom) and (twin.u >= 0).all() and (twin.v >= 0).all()
+        return twin if inside else None
+
+    def gauge(self, x: Array) -> float | None:
+        return None if everywhere(x >= 0) else math.inf
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        u, v = (unit(np.abs(rng.standard_normal(k))) for k in self.view.shape)
+        return self.atom_of(u, v, 1.0)
+
+    def contains(self, a: Array) -> bool | None:
+        if isinstance(self.view, Entries):
+            return None
+        s = np.linalg.svd(host(a), compute_uv=False)
+        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8 and host(a).min() >= 0)
+
+    def __repr__(self) -> str:
+        return self._named(str(self.view.shape))
+
+
+def _clipped(A: Small) -> Small:
+    """The positive part with unit columns; a column without one becomes its best basis vector."""
+    out = np.maximum(A, 0.0)
+    for j in np.flatnonzero(~out.any(axis=0)):
+        out[int(A[:, j].argmax()), j] = 1.0
+    return np.asarray(out / np.linalg.norm(out, axis=0))
+
+
+def _smallest(M: Any) -> tuple[int, int, float]:
+    """The place and value of the smallest entry; a sparse matrix is zero where it has none."""
+    if not is_sparse(M):
+        place = divmod(int(M.argmin()), int(M.shape[1]))
+        return *place, float(M[place])
+    coo = M.tocoo()
+    e = int(coo.data.argmin())
+    if coo.data[e] < 0 or M.nnz == M.shape[0] * M.shape[1]:
+        return int(coo.row[e]), int(coo.col[e]), float(coo.data[e])
+    row = int(np.diff(M.indptr).argmin())  # a row with a hole
+    hole = np.setdiff1d(np.arange(M.shape[1]), M.indices[M.indptr[row] : M.indptr[row + 1]])
+    return row, int(hole[0]), 0.0

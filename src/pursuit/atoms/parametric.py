@@ -1,0 +1,268 @@
+"""Continuous dictionaries: atoms a(theta) with parameters in a box."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize as descend
+
+from pursuit._arrays import Array, Indices, Small, Space, host, real_array
+from pursuit.atoms.base import Atoms, Chart, Pullback, Session
+from pursuit.atoms.frames import Atom
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+OPTIONS: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60}  # of a function that is of size 1 and lives on a cube
+
+
+class Spikes(NamedTuple):
+    """Weights (r,) and parameters (r, p) of the atoms."""
+
+    weights: Small
+    parameters: Small
+
+
+class Parametric(Atoms):
+    r"""Atoms :math:`a(\theta)`, theta in a box: bumps, sinusoids, point sources, translates of a template.
+
+    The oracle looks at a grid of parameters and descends from its best local minima (L-BFGS-B). Without more knowledge
+    nothing is proved, and no gap is reported. With a Lipschitz constant,
+    :math:`\|a(\theta) - a(\theta')\| \le \ell\,\|\theta - \theta'\|`, every theta has a point of the grid within half
+    the diagonal d of a cell, so :math:`\langle g, a(\theta)\rangle \ge \min_{\text{grid}} \langle g, a\rangle -
+    \ell\,\|g\|\,d/2`: a proved bound, as sharp as the grid is fine.
+
+    Parameters
+    ----------
+    family : function of a (p,) array
+        Gives the atom, an array of the shape of H; `pursuit.families` has some ready.
+    bounds : (p, 2) array
+        The box.
+    grid : int or p integers
+        Points per parameter, both ends included.
+    grad : function of a (p,) array, optional
+        The derivatives, (p, ...) of the shape of an atom; None: `family.grad` where there is one, else differences.
+    lipschitz : float or p numbers, optional
+        The constant; several: one for each parameter alone, :math:`\sum_j \ell_j |\theta_j - \theta'_j|`.
+    symmetric : bool
+        Whether :math:`-a(\theta)` are atoms too. `lin` does not need it.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> t = np.linspace(0, 1, 50)
+    >>> A = ps.Parametric(ps.families.Gaussian(t, 0.05), [(0, 1)])
+    >>> y = 3 * A.family(np.array([0.4321]))
+    >>> r = ps.minimize(ps.LeastSquares(y), ps.cone(A), stop=ps.Stop(value=1e-9))
+    >>> r.coef.weights.round(4), r.coef.parameters.round(4)
+    (array([3.]), array([[0.4321]]))
+    """
+
+    STARTS = (3, 8)  # from how many local minima of the grid the oracle descends, at least and at most
+    KEPT = 2**24  # numbers of grid atoms that are kept; a larger grid is computed anew in each call, in blocks
+    shape: tuple[int, ...]
+
+    def __init__(
+        self,
+        family: Callable[[Small], Any],
+        bounds: Any,
+        *,
+        grid: int | Sequence[int] = 64,
+        grad: Callable[[Small], Any] | None = None,
+        lipschitz: Any = None,
+        symmetric: bool = False,
+    ) -> None:
+        self.family, self.grad = family, grad or getattr(family, "grad", None)
+        self.bounds = _box(bounds)
+        self.axes = [
+            np.linspace(lo, hi, n) for (lo, hi), n in zip(self.bounds, _counts(grid, len(self.bounds)), strict=True)
+        ]
+        self.symmetric = bool(symmetric)
+        first = real_array(family(self.bounds.mean(axis=1)), "an atom of the family")
+        self.space = Space.of(np.asarray(first, dtype=np.float64))
+        self.shape = self.space.shape
+        self._cells = tuple(map(len, self.axes))
+        self._kept: list[Small] | None = None
+        self._slack = self._resolution(lipschitz)
+        if math.isfinite(self._slack):
+            longest = max(float(np.linalg.norm(rows, axis=1).max()) for rows in self._blocks())
+            self.radius = longest + self._slack
+            self.diameter = 2.0 * self.radius
+
+    def _resolution(self, lipschitz: Any) -> float:
+        """How far an atom can be from the nearest atom of the grid; infinite where nobody knows."""
+        if lipschitz is None:
+            return math.inf
+        constants = real_array(lipschitz, "lipschitz")
+        if constants.shape not in ((), (len(self.bounds),)) or not (constants > 0).all():
+            raise ValueError(f"lipschitz is {lipschitz!r}; give a positive number, or one per parameter.")
+        reach = np.array([np.diff(axis).max() / 2 for axis in self.axes])
+        return float(constants * np.linalg.norm(reach)) if constants.ndim == 0 else float(constants @ reach)
+
+    # ------------------------------------------------------------------ atoms
+
+    def _row(self, theta: Small) -> Small:
+        return np.asarray(self.family(theta), dtype=np.float64).reshape(-1)
+
+    def _atom(self, theta: Small, sign: float) -> Atom:
+        values = tuple(float(v) for v in theta)
+        return Atom(sign * self._row(np.array(values)).reshape(self.shape), values, sign)
+
+    def _inside(self, theta: Any) -> bool:
+        return len(theta) == len(self.bounds) and all(
+            lo <= v <= hi for v, (lo, hi) in zip(theta, self.bounds, strict=True)
+        )
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return self._atom(np.asarray(rng.uniform(*self.bounds.T)), rng.choice([-1.0, 1.0]) if self.symmetric else 1.0)
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        if not isinstance(a.source, tuple) or not self._inside(a.source):
+            return None
+        return self._atom(np.array(a.source), -1.0 if self.symmetric and a.coef < 0 else 1.0)
+
+    def contains(self, a: Array) -> bool | None:
+        """True where the atom nearest to a, which the oracle finds, is a; nothing else is proved."""
+        target = host(a)
+        gap = np.linalg.norm(self.lmo(-target).vector - target)
+        return True if gap <= 1e-6 * np.linalg.norm(target) else None
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+        """The combination as `Spikes(weights, parameters)`."""
+        return Spikes(values, np.array(sources, dtype=np.float64).reshape(len(sources), -1))
+
+    def symmetrised(self) -> Atoms:
+        if self.symmetric:
+            return self
+        other: Parametric = object.__new__(Parametric)
+        other.__dict__.update(self.__dict__, symmetric=True)
+        return other
+
+    # ------------------------------------------------------------------ the oracle
+
+    def lmo(self, g: Array) -> Atom:
+        return self.best(g, 1)[0]
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        return self.session()(g, several, 0.0)[0]
+
+    def session(self) -> Session:
+        return self._answer
+
+    def _answer(self, g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+        slope = host(g).reshape(-1)
+        size = float(np.linalg.norm(slope)) or 1.0
+        slope = slope / size
+        scores = np.concatenate([rows @ slope for rows in self._blocks()])
+        merit = -np.abs(scores) if self.symmetric else scores
+        found = []
+        fewest, most = self.STARTS
+        for i in self._valleys(merit)[: min(max(several, fewest), most)]:
+            sign = -1.0 if self.symmetric and scores[i] > 0 else 1.0
+            theta, value = self._descend(self._point(int(i)), sign * slope)
+            found.append((value, theta, sign))
+        found.sort(key=lambda entry: entry[0])
+        atoms = [self._atom(theta, sign) for _, theta, sign in found[:several]]
+        return atoms, size * (float(merit.min()) - self._slack)
+
+    def _point(self, i: int) -> Small:
+        return np.array([axis[j] for axis, j in zip(self.axes, np.unravel_index(i, self._cells), strict=True)])
+
+    def _blocks(self) -> Iterator[Small]:
+        """The atoms of the grid, in its order, as rows of a few matrices."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        total, size = math.prod(self._cells), math.prod(self.shape)
+        rows = max(1, min(total, 2**20 // size))
+        if total * size <= self.KEPT:
+            self._kept = [self._rows(range(total))]
+            yield from self._kept
+        else:
+            yield from (self._rows(range(i, min(i + rows, total))) for i in range(0, total, rows))
+
+    def _rows(self, places: range) -> Small:
+        return np.stack([self._row(self._point(i)) for i in places])
+
+    def _valleys(self, merit: Small) -> Indices:
+        """The points of the grid that no neighbour along an axis undercuts, best first."""
+        table = merit.reshape(self._cells)
+        lowest: Mask = np.ones(self._cells, dtype=bool)
+        for axis, n in enumerate(self._cells):
+            if n > 1:
+                left, right = (np.arange(0, n - 1), np.arange(1, n))
+                fall = np.take(table, right, axis) - np.take(table, left, axis)
+                lowest &= np.insert(fall <= 0, 0, True, axis=axis) & np.insert(fall >= 0, n - 1, True, axis=axis)
+        places = np.flatnonzero(lowest)
+        return places[np.argsort(merit[places], kind="stable")]
+
+    def _descend(self, theta: Small, slope: Small) -> tuple[Small, float]:
+        """A local minimiser of <slope, a(theta)> near theta, in coordinates where the box is the unit cube."""
+        lo, span = self.bounds[:, 0], np.ptp(self.bounds, axis=1)
+        before = float(self._row(theta) @ slope)
+        scale = abs(before) or 1.0
+
+        def value(u: Small) -> tuple[float, Small]:
+            point = np.clip(lo + u * span, *self.bounds.T)
+            return float(self._row(point) @ slope) / scale, self._slopes(point, slope) * span / scale
+
+        start = (theta - lo) / span
+        found = descend(value, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(lo), options=OPTIONS)
+        best = np.clip(lo + found.x * span, *self.bounds.T)
+        after = float(self._row(best) @ slope)
+        return (best, after) if after <= before else (theta, before)
+
+    # ------------------------------------------------------------------ the chart: theta itself
+
+    def chart(self) -> Chart:
+        return self
+
+    def parameters(self, source: Any) -> Small:
+        return np.array(source, dtype=np.float64)
+
+    def source(self, theta: Small) -> tuple[Any, float]:
+        return tuple(float(v) for v in np.clip(theta, *self.bounds.T)), 1.0
+
+    def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
+        rows = np.stack([self._row(theta) for theta in thetas])
+
+        def pull(g: Array) -> tuple[Small, Small]:
+            slope = host(g).reshape(-1)
+            return rows @ slope, np.stack([self._slopes(theta, slope) for theta in thetas])
+
+        return (coefs @ rows).reshape(self.shape), pull
+
+    def _slopes(self, theta: Small, g: Small) -> Small:
+        """The gradient of <g, a(theta)> in theta."""
+        if self.grad is not None:
+            return np.asarray(self.grad(theta), dtype=np.float64).reshape(len(theta), -1) @ g
+        out = np.empty(len(theta))
+        for j, (lo, hi) in enumerate(self.bounds):
+            step = 6e-6 * (hi - lo)  # the cube root of the roundoff: central differences
+            left, right = theta.copy(), theta.copy()
+            left[j], right[j] = max(theta[j] - step, lo), min(theta[j] + step, hi)
+            out[j] = float((self._row(right) - self._row(left)) @ g) / (right[j] - left[j])
+        return out
+
+    def __repr__(self) -> str:
+        sign = ", symmetric=True" if self.symmetric else ""
+        return f"Parametric({self.family!r}, grid={self._cells}{sign})"
+
+
+def _box(bounds: Any) -> Small:
+    box = np.asarray(real_array(bounds, "bounds"), dtype=np.float64)
+    if box.ndim != 2 or box.shape[1] != 2 or not len(box) or not (box[:, 0] < box[:, 1]).all():
+        raise ValueError(
+            f"bounds are {np.asarray(bounds).tolist()}; give one pair (low, high), low < high, per parameter."
+        )
+    return box
+
+
+def _counts(grid: Any, p: int) -> list[int]:
+    counts = [grid] * p if isinstance(grid, int | np.integer) else list(grid)
+    if len(counts) != p or not all(isinstance(n, int | np.integer) and n >= 2 for n in counts):
+        raise ValueError(f"grid is {grid!r}; give the number of points, at least 2, or one per parameter ({p}).")
+    return [int(n) for n in counts]

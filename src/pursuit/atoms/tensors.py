@@ -1,0 +1,242 @@
+"""Rank-one tensors, in full or at observed entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, Small, Space, host
+from pursuit.atoms.base import Atoms, Chart, Pullback, Session
+from pursuit.atoms.cp import CP, Everywhere, Factors, Observed, TensorAtom, View, by_mode, labels, spectral_bound
+from pursuit.atoms.frames import Atom
+
+
+class RankOneTensor(Atoms):
+    r"""Unit rank-one tensors :math:`u_1 \circ \dots \circ u_N`, :math:`\|u_k\| = 1`; their gauge is the nuclear norm of
+    tensors, which like the oracle is NP-hard.
+
+    The oracle is the higher-order power method: with all factors but one fixed the best :math:`u_k` is the contraction
+    of g with the others, normalised. It starts from the leading singular vectors of the unfoldings, from the largest
+    entry, from the answers of the last call and from random factors, and never gets worse. What it may miss is
+    bounded: :math:`\langle g, a\rangle \ge -\min_k \|G_{(k)}\|_2` for every atom, since a rank-one tensor unfolds into
+    a rank-one matrix of the same norm. So each answer has a proved quality, and gaps stay bounds.
+
+    Computations are in float64 on the host; atoms are factors (`Atom.source`), never dense tensors.
+
+    Parameters
+    ----------
+    shape : three or more dimensions
+    restarts : int
+        Random starts per oracle call.
+    seed : int
+        Of the random starts.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> u, v, w = np.eye(3)[0], np.ones(4) / 2, np.array([0.6, 0.8])
+    >>> T = 5.0 * np.einsum("i,j,k->ijk", u, v, w)
+    >>> r = ps.minimize(ps.LeastSquares(T), ps.lin(ps.RankOneTensor((3, 4, 2))))
+    >>> r.coef.weights.round(6), r.coef.factors[2].ravel().round(6)
+    (array([5.]), array([0.6, 0.8]))
+    """
+
+    symmetric = True
+    radius = 1.0
+    diameter = 2.0
+    shape: tuple[int, ...]
+
+    def __init__(self, shape: Sequence[int], *, restarts: int = 8, seed: int = 0) -> None:
+        dims = tuple(shape)
+        if len(dims) < 3 or not all(isinstance(n, int | np.integer) and n >= 1 for n in dims):
+            raise ValueError(f"shape is {dims}; give three or more dimensions of at least 1 (for two use RankOne).")
+        if isinstance(restarts, bool) or not isinstance(restarts, int) or restarts < 0:
+            raise ValueError(f"restarts is {restarts!r}; give the number of random starts, 0 or more.")
+        self.restarts, self.seed = restarts, seed
+        self._look(Everywhere(tuple(int(n) for n in dims)))
+
+    def _look(self, view: View) -> None:
+        self.view, self.dims, self.shape = view, view.dims, view.shape
+        self.space = Space.default(view.shape) if isinstance(view, Observed) else None
+        # The fibre of the largest mode with the largest norm, or the largest entry, is a fraction of g this large.
+        self.width = 1.0 / math.sqrt(min(math.prod(self.dims) // max(self.dims), math.prod(self.shape)))
+        self.bounds = np.tile([-np.inf, np.inf], (sum(self.dims), 1))
+
+    def at(self, indices: Any) -> RankOneTensor:
+        """The same tensors seen at entries only: tensor completion. No dense tensor is ever made.
+
+        Parameters
+        ----------
+        indices : (N, order) integers, or one array of length N per mode
+            The observed entries, each once, and every slice of every mode with at least one of them.
+
+        Examples
+        --------
+        >>> import pursuit as ps
+        >>> A = ps.RankOneTensor((2, 2, 2)).at([(0, 0, 0), (1, 1, 1), (0, 1, 1)])
+        >>> A.lmo(np.array([0.0, 3.0, 4.0])).vector[1:]
+        array([-0.6, -0.8])
+        """
+        other: RankOneTensor = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._look(Observed(self.dims, _checked(indices, self.dims)))
+        return other
+
+    # ------------------------------------------------------------------ atoms
+
+    def _atom(self, vectors: Sequence[Small], sign: float) -> Atom:
+        factors, flip = Factors.of(vectors)
+        return self._built(factors, sign * flip)
+
+    def _built(self, factors: Factors, coef: float) -> Atom:
+        if isinstance(self.view, Everywhere):
+            return TensorAtom(factors, coef)
+        return Atom(self.view.synthesize([u[:, None] for u in factors], np.array([coef])), factors, coef)
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return self._atom([rng.standard_normal(n) for n in self.dims], 1.0)
+
+    def rebuild(self, a: Atom) -> Atom | None:
+        if not isinstance(a.source, Factors) or tuple(map(len, a.source)) != self.dims:
+            return None
+        return self._built(a.source, math.copysign(1.0, a.coef))
+
+    def contains(self, a: Array) -> bool | None:
+        """Whether every unfolding is a rank-one matrix of norm 1; at observed entries that cannot be told."""
+        if isinstance(self.view, Observed):
+            return None
+        spectra = [np.linalg.svd(M, compute_uv=False) for M in self.view.unfoldings(host(a))]
+        return all(bool(abs(s[0] - 1.0) <= 1e-12 and s[1:].max(initial=0.0) <= 1e-12) for s in spectra)
+
+    def coefficients(self, sources: Sequence[Any], values: Small) -> CP | None:
+        """The tensor as `CP(weights, factors)`, which can be read at any entries."""
+        if not all(isinstance(source, Factors) for source in sources):
+            return None
+        return CP(values, self._stack(sources))
+
+    def _stack(self, sources: Sequence[Any]) -> list[Small]:
+        return [np.array([s[k] for s in sources]).reshape(-1, n).T for k, n in enumerate(self.dims)]
+
+    # ------------------------------------------------------------------ the oracle
+
+    def lmo(self, g: Array) -> Atom:
+        return self.best(g, 1)[0]
+
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        return self.session()(g, several, 0.0)[0]
+
+    def session(self) -> Session:
+        rng = np.random.default_rng(self.seed)
+        last: list[Small] = [np.zeros((n, 0)) for n in self.dims]
+
+        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+            nonlocal last
+            G = host(g)
+            scale = float(np.abs(G).max()) or 1.0
+            G = G / scale
+            bound, starts = self._bound(G)
+            random = [rng.standard_normal((n, self.restarts)) for n in self.dims]
+            last = power_method(
+                self.view.gradient(G), [np.hstack(s) for s in zip(starts, last, random, strict=True)], several
+            )
+            atoms = [self._atom([U[:, i] for U in last], -1.0) for i in range(last[0].shape[1])]
+            return atoms, -scale * bound
+
+        return answer
+
+    def _bound(self, G: Small) -> tuple[float, list[Small]]:
+        """min_k ||G_(k)||_2, and two starts: the leading vectors of the unfoldings, the largest entry."""
+        found = [spectral_bound(M) for M in self.view.unfoldings(G)]
+        bound = min([value for value, _ in found] + [float(np.linalg.norm(G)) * (1.0 + 1e-12)])
+        corner = [np.eye(n, 1, -i) for n, i in zip(self.dims, self.view.peak(G), strict=True)]
+        leads = [e if lead is None else lead[:, None] for e, (_, lead) in zip(corner, found, strict=True)]
+        return bound, [np.hstack(pair) for pair in zip(corner, leads, strict=True)]
+
+    # ------------------------------------------------------------------ the chart: unnormalised factors, in one row
+
+    def chart(self) -> Chart:
+        return self
+
+    def parameters(self, source: Factors) -> Small:
+        return np.concatenate(source)
+
+    def source(self, theta: Small) -> tuple[Factors, float]:
+        return Factors.of(np.split(theta, np.cumsum(self.dims)[:-1]))
+
+    def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
+        raw = np.split(thetas.T, np.cumsum(self.dims)[:-1])
+        norms = [np.linalg.norm(V, axis=0) for V in raw]
+        factors = [V / norm for V, norm in zip(raw, norms, strict=True)]
+
+        def pull(g: Array) -> tuple[Small, Small]:
+            gradient = self.view.gradient(host(g))
+            slopes = [gradient(factors, k) for k in range(len(factors))]
+            dots = np.einsum("ir,ir->r", slopes[0], factors[0])
+            turns = [(M - dots * U) / norm for M, U, norm in zip(slopes, factors, norms, strict=True)]
+            return dots, np.concatenate(turns).T
+
+        return self.view.synthesize(factors, coefs), pull
+
+    def __repr__(self) -> str:
+        seen = f".at({self.shape[0]} entries)" if isinstance(self.view, Observed) else ""
+        return f"RankOneTensor({self.dims}){seen}"
+
+
+def _unit(V: Small) -> tuple[Small, Small]:
+    """Columns of length one, and their lengths; a zero column becomes the first basis vector."""
+    norms = np.linalg.norm(V, axis=0)
+    V = np.where(norms > 0, V / np.where(norms > 0, norms, 1.0), np.eye(len(V), 1))
+    return V, norms
+
+
+def power_method(gradient: Any, starts: list[Small], several: int) -> list[Small]:
+    """The `several` best local maximisers of <g, u_1 o ... o u_N> that all starts (columns) lead to, best first.
+
+    All starts run together to a rough accuracy, then the best of them, without copies, to a fine one.
+    """
+    factors = [_unit(U)[0] for U in starts]
+    factors, values = _climb(gradient, factors, 10, 1e-2)
+    factors = _distinct(factors, values, several + 2, 1e-2)
+    factors, values = _climb(gradient, factors, 200, 1e-8)
+    return _distinct(factors, values, several, 1e-6)
+
+
+def _climb(gradient: Any, factors: list[Small], sweeps: int, tolerance: float) -> tuple[list[Small], Small]:
+    """Sweeps of the power method, until the best value grows by no more than this fraction."""
+    values = np.full(factors[0].shape[1], -np.inf)
+    for _ in range(sweeps):
+        before = values
+        for k in range(len(factors)):
+            factors[k], values = _unit(gradient(factors, k))
+        if values.max() - before.max() <= tolerance * values.max():
+            break
+    return factors, values
+
+
+def _distinct(factors: list[Small], values: Small, most: int, apart: float) -> list[Small]:
+    """The best few columns, leaving out those whose angle to a better one has a cosine within `apart` of 1."""
+    cosines = np.abs(math.prod(U.T @ U for U in factors))
+    kept: list[int] = []
+    for i in np.argsort(-values, kind="stable"):
+        if len(kept) < most and all(cosines[i, j] < 1.0 - apart for j in kept):
+            kept.append(int(i))
+    return [U[:, kept] for U in factors]
+
+
+def _checked(indices: Any, dims: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """Observed indices as an (order, N) array."""
+    where = by_mode(indices)
+    if where.ndim != 2 or where.shape[0] != len(dims) or where.dtype.kind not in "iu" or where.shape[1] == 0:
+        raise ValueError(f"indices have shape {where.T.shape} and dtype {where.dtype}; give (N, {len(dims)}) integers.")
+    for k, n in enumerate(dims):
+        if where[k].min() < 0 or where[k].max() >= n:
+            raise ValueError(f"indices of mode {k} reach from {where[k].min()} to {where[k].max()}; it has {n} slices.")
+        empty = np.flatnonzero(np.bincount(where[k], minlength=n) == 0)
+        if len(empty):
+            raise ValueError(f"no observed entry has index {empty[0]} in mode {k}; leave out what is never observed.")
+    if labels(where.astype(np.intp), dims).max() + 1 < where.shape[1]:
+        raise ValueError("indices name an entry twice; average repeated observations first.")
+    return np.ascontiguousarray(where, dtype=np.intp)

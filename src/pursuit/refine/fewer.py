@@ -1,0 +1,182 @@
+"""Fewer atoms: merging those that are nearly equal, dropping those that hardly matter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Indices, Small
+from pursuit.active import ActiveSet
+from pursuit.atoms.frames import Atom
+from pursuit.domains import Domain, Part
+from pursuit.metrics import Diagonal, Metric
+from pursuit.objectives import Objective
+from pursuit.weights import Mask, WeightProblem
+
+
+def _check_share(share: float) -> None:
+    if not 0 <= share <= 1:
+        raise ValueError(f"share is {share}; give the part of an update's gain that may be given back, from 0 to 1.")
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Atoms of one summand that are nearly equal become one, which takes their weight together.
+
+    Where the atoms have parameters in a box (`Parametric`), the merged one has their weighted mean; elsewhere it is the
+    heaviest. Use it with `Slide`, which brings atoms together and makes up for what merging costs:
+    ``refine=(Slide(), Merge(1e-3), Slide())``.
+
+    Parameters
+    ----------
+    tolerance : float
+        Two atoms are nearly equal if their distance is at most this fraction of the larger norm.
+    share : float
+        What part of the gain of an update may be given back; else the merger is refused.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> A = ps.Parametric(ps.families.Gaussian(np.linspace(0, 1, 50), 0.1), [(0, 1)])
+    >>> start = [1.0, 3.0, 1.0], [A.rebuild(ps.Atom(np.zeros(50), (c,))) for c in (0.40, 0.41, 0.8)]
+    >>> f = ps.LeastSquares(np.ones(50))
+    >>> active = next(ps.iterate(f, ps.cone(A), start=start)).active
+    >>> weights, atoms, blocks = Merge(0.1)(f, ps.cone(A), active)
+    >>> weights, atoms[0].source
+    (array([4., 1.]), (0.4075,))
+    """
+
+    tolerance: float
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise ValueError(f"tolerance is {self.tolerance}; give a relative distance between 0 and 1.")
+        _check_share(self.share)
+
+    def __call__(
+        self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float = math.inf
+    ) -> tuple[Any, ...] | None:
+        places = active.support
+        blocks, w = active.blocks[places], active.weights[places]
+        near, signs = self._pairs(domain, blocks, active.gram(Diagonal(), places))
+        weights, atoms, owners, left = [], [], [], np.ones(len(places), dtype=bool)
+        for i in np.argsort(-np.abs(w), kind="stable"):  # the heaviest gathers its neighbours
+            if left[i]:
+                group = np.flatnonzero(near[i] & left)
+                group = np.append(i, group[group != i])
+                left[group] = False
+                shares = w[group] * signs[i, group]
+                weights.append(float(shares.sum()))
+                atoms.append(_mean(domain.parts[blocks[i]], [active.atoms[places[j]] for j in group], shares))
+                owners.append(blocks[i])
+        return None if len(atoms) == len(places) else (np.array(weights), atoms, np.array(owners))
+
+    def _pairs(self, domain: Domain, blocks: Indices, G: Small) -> tuple[Mask, Small]:
+        """Which pairs are nearly equal, and with which sign: in a span an atom is its own negative."""
+        signless = np.array([part.signless for part in domain.parts])[blocks]
+        signs = np.where(signless[:, None] & (G < 0), -1.0, 1.0)
+        squares = G.diagonal()
+        distance = squares[:, None] + squares[None, :] - 2.0 * signs * G
+        near = distance <= self.tolerance**2 * np.maximum(squares[:, None], squares[None, :])
+        return near & (blocks[:, None] == blocks[None, :]), signs
+
+
+def _mean(part: Part, atoms: list[Atom], weights: Small) -> Atom:
+    """One atom for several: that of the mean parameters where the set has bounded ones, else the heaviest."""
+    chart = part.asked.chart()
+    if chart is None or not np.isfinite(chart.bounds).all() or any(part.asked.rebuild(a) is None for a in atoms):
+        return atoms[0]
+    thetas = np.array([chart.parameters(a.source) for a in atoms])
+    mean = np.average(thetas, axis=0, weights=np.abs(weights))
+    source, sign = chart.source(mean)
+    return part.asked.rebuild(Atom(np.zeros(0), source, sign * atoms[0].coef)) or atoms[0]
+
+
+@dataclass(frozen=True)
+class Prune:
+    r"""CoGEnT's truncation: the atom whose loss raises f least is dropped and the other weights are refitted, as long
+    as no more than a share :math:`\eta` of what the update gained is given back:
+    :math:`f(x_{t+1}) \le (1-\eta) f(x_{t+1/2}) + \eta f(x_t)`. So f still never increases.
+
+    With the Hessian's Gram matrix G of the atoms that carry weight, losing atom i and refitting the others raises a
+    quadratic f by :math:`w_i^2 / (2 (G^{-1})_{ii})` (the inverse on the directions that keep the sums which the domain
+    fixes); that ranks the atoms, and the refit itself, which also minds signs, is exact. For other f it is Newton's
+    step, and f decides.
+
+    Parameters
+    ----------
+    share : float in [0, 1]
+        The share.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> rng = np.random.default_rng(4)
+    >>> D = rng.standard_normal((40, 100))
+    >>> y = D[:, :8] @ rng.choice([-1.0, 1.0], 8)
+    >>> f, A, stop = ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), ps.Stop(value=1e-9, iterations=40)
+    >>> update = ps.FullyCorrective()
+    >>> [len(ps.minimize(f, A, update, stop=stop, refine=refine).atoms) for refine in (None, Prune())]
+    [9, 8]
+    """
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_share(self.share)
+
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float) -> tuple[Any, ...] | None:
+        places = active.support
+        grad = f.value_and_grad(active.x)[1]
+        q, w = active.analyze(grad)[places], active.weights[places]
+        G = active.gram(_metric(f, active), places)
+        kept, best = np.arange(len(places)), w
+        while len(kept) > 1:
+            trial = np.delete(kept, _cheapest(domain, active.blocks[places[kept]], G[np.ix_(kept, kept)], best[kept]))
+            weights = _refit(domain, active.blocks[places], G, q, w, trial)
+            if weights is None:
+                break
+            full = np.zeros(len(active.weights))
+            full[places] = weights
+            if not f.value(active.synthesize(full)) <= ceiling:
+                break
+            kept, best = np.flatnonzero(weights), weights
+        if len(kept) == len(places):
+            return None
+        return best[kept], [active.atoms[i] for i in places[kept]], active.blocks[places[kept]]
+
+
+def _metric(f: Objective, active: ActiveSet) -> Metric:
+    return f.hessian(active.x) or Diagonal(float(f.L or 1.0))
+
+
+def _cheapest(domain: Domain, blocks: Indices, G: Small, w: Small) -> int:
+    """The place of the atom whose loss raises the quadratic model least, the others refitted."""
+    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
+    sums = np.stack([np.equal(blocks, b) for b in hulls]).astype(float) if hulls else np.zeros((0, len(w)))
+    G = G / (float(np.trace(G)) / len(w) or 1.0)
+    inverse = np.linalg.pinv(np.block([[G, sums.T], [sums, np.zeros((len(hulls), len(hulls)))]]), hermitian=True)
+    with np.errstate(divide="ignore"):  # 0: the last atom of a hull, which cannot go
+        return int((w**2 / np.maximum(inverse.diagonal()[: len(w)], 0.0)).argmin())
+
+
+def _refit(domain: Domain, blocks: Indices, G: Small, q: Small, w: Small, kept: Indices) -> Small | None:
+    """Weights on `kept` alone that minimise the quadratic model at w; None where a hull would lose its last atom."""
+    start = np.zeros(len(w))
+    start[kept] = w[kept]
+    for b, part in enumerate(domain.parts):
+        if part.compact and (blocks == b).any():
+            total = float(start[blocks == b].sum())
+            if not total > 0:
+                return None
+            start[blocks == b] *= part.total / total
+    nonneg = np.array([part.nonneg for part in domain.parts])[blocks[kept]]
+    problem = WeightProblem.of(G[np.ix_(kept, kept)], nonneg, blocks[kept], [part.total for part in domain.parts])
+    slope = (q + G @ (start - w))[kept]
+    out = np.zeros(len(w))
+    out[kept] = problem.descend(slope, start[kept])
+    return out

@@ -1,0 +1,150 @@
+"""Sliding: joint descent on the parameters and the weights of all active atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize as descend
+
+from pursuit._arrays import Array, Indices, Small, flat, host
+from pursuit.active import ActiveSet
+from pursuit.atoms.frames import Atom
+from pursuit.domains import Domain, Part
+from pursuit.objectives import Objective
+
+
+@dataclass(frozen=True)
+class Slide:
+    """Line 7 for atoms that move smoothly with parameters (`Parametric`, `RankOneTensor`, also scaled or seen through a
+    matrix): L-BFGS on all parameters and weights together, the sliding step of sliding Frank-Wolfe.
+
+    Weights keep to the domain: free over a span, non-negative over a cone, and over a hull w = s / sum(s) with s >= 0.
+    Atoms of other sets in a sum of domains stay where they are, but their weights take part.
+
+    Parameters
+    ----------
+    steps : int
+        At most so many L-BFGS steps per call.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> A = ps.Parametric(ps.families.Gaussian(np.linspace(0, 1, 50), 0.05), [(0, 1)])
+    >>> y = A.family(np.array([0.41])) + A.family(np.array([0.53]))           # the bumps overlap
+    >>> r = ps.minimize(ps.LeastSquares(y), ps.cone(A), refine=ps.refine.Slide(), stop=ps.Stop(value=1e-16))
+    >>> sorted(r.coef.parameters.ravel().round(6).tolist())
+    [0.41, 0.53]
+    """
+
+    steps: int = 200
+
+    def __post_init__(self) -> None:
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
+            raise ValueError(f"steps is {self.steps!r}; give the number of descent steps, at least 1.")
+
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
+        places = active.support
+        owned = [places[active.blocks[places] == b] for b in range(len(domain.parts))]
+        groups = [_Group(part, active, mine) for part, mine in zip(domain.parts, owned, strict=True) if len(mine)]
+        if not any(len(group.moving) for group in groups):
+            return None
+        ends = np.cumsum([len(group.start) for group in groups])[:-1]
+        origin = f.value(active.x)
+        scale = 1.0
+
+        def value(z: Small) -> tuple[float, Small]:
+            pieces = [group.point(own) for group, own in zip(groups, np.split(z, ends), strict=True)]
+            there, grad = f.value_and_grad(sum(x for x, _ in pieces))
+            return (there - origin) / scale, np.concatenate([pull(grad) for _, pull in pieces]) / scale
+
+        start = np.concatenate([group.start for group in groups])
+        scale = float(np.abs(value(start)[1]).max())
+        if not 0 < scale < np.inf:
+            return None
+        bounds: Any = np.concatenate([group.bounds for group in groups])
+        options: Any = {"maxiter": self.steps, "maxfun": 2 * self.steps, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
+        found = descend(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        if not found.fun < 0:
+            return None
+        moved = [group.moved(own) for group, own in zip(groups, np.split(found.x, ends), strict=True)]
+        weights, atoms = np.concatenate([w for w, _ in moved]), [a for _, atoms in moved for a in atoms]
+        return weights, atoms, active.blocks[np.concatenate(owned)]
+
+
+class _Group:
+    """The atoms of one summand, as one vector: weights in units of the largest, then parameters in units of the box.
+
+    Atoms that are none of the chart's, such as a point that the run started from, stay where they are.
+    """
+
+    def __init__(self, part: Part, active: ActiveSet, mine: Indices) -> None:
+        self.part, self.space, self.chart = part, active.space, part.asked.chart()
+        self.atoms = [active.atoms[i] for i in mine]
+        moves = np.array([self.chart is not None and part.asked.rebuild(a) is not None for a in self.atoms])
+        self.moving, self.resting = np.flatnonzero(moves), np.flatnonzero(~moves)
+        self.coefs = np.array([a.coef for a in self.atoms])[self.moving]
+        weights = active.weights[mine]
+        self.unit = float(np.abs(weights).max())
+        low, high = self.chart.bounds.T if self.chart is not None else np.zeros((2, 0))
+        boxed = np.isfinite(high - low)
+        self.low, self.span = np.where(boxed, low, 0.0), np.where(boxed, high - low, 1.0)
+        self.start = np.concatenate([weights / self.unit, ((self._thetas() - self.low) / self.span).ravel()])
+        ranges = np.column_stack([(low - self.low) / self.span, (high - self.low) / self.span])
+        signs = [(0.0 if part.nonneg else -np.inf, np.inf)] * len(self.atoms)
+        self.bounds = np.concatenate([np.array(signs), np.tile(ranges, (len(self.moving), 1))])
+        if len(self.resting):
+            rest = [flat(self.atoms[i].dense(self.space)) for i in self.resting]
+            self.rows = self.space.xp.stack(rest)
+
+    def _thetas(self) -> Small:
+        if self.chart is None:
+            return np.zeros((0, 0))
+        thetas = [self.chart.parameters(self.atoms[i].source) for i in self.moving]
+        return np.array(thetas).reshape(len(self.moving), len(self.low))
+
+    def _read(self, z: Small) -> tuple[Small, Small]:
+        s, u = z[: len(self.atoms)], z[len(self.atoms) :].reshape(len(self.moving), len(self.low))
+        weights = s * (self.part.total / s.sum()) if self.part.compact else s * self.unit
+        return weights, self.low + u * self.span
+
+    def point(self, z: Small) -> tuple[Array, Callable[[Array], Small]]:
+        """The point, and the map from the gradient of f to the gradient in z."""
+        weights, thetas = self._read(z)
+        scaled = weights[self.moving] * self.coefs
+        x = self.space.zeros()
+        if self.chart is not None and len(self.moving):
+            moved, pull = self.chart.combine(thetas, scaled)
+            x = x + self.space.put(moved)
+        if len(self.resting):
+            x = x + self.space.xp.reshape(self.space.put(weights[self.resting]) @ self.rows, self.space.shape)
+
+        def back(grad: Array) -> Small:
+            along, turns = np.empty(len(weights)), np.zeros(0)
+            if len(self.moving):
+                dots, slopes = pull(grad)
+                along[self.moving] = dots * self.coefs
+                turns = (slopes * scaled[:, None] * self.span).ravel()
+            if len(self.resting):
+                along[self.resting] = host(self.rows @ flat(grad))
+            if self.part.compact:  # w = total s / sum(s)
+                along = (along * self.part.total - float(along @ weights)) / z[: len(weights)].sum()
+            else:
+                along = along * self.unit
+            return np.concatenate([along, turns])
+
+        return x, back
+
+    def moved(self, z: Small) -> tuple[Small, list[Atom]]:
+        """The weights and atoms at z."""
+        weights, thetas = self._read(z)
+        atoms = list(self.atoms)
+        for i, theta in zip(self.moving, thetas, strict=True):
+            assert self.chart is not None
+            source, sign = self.chart.source(theta)
+            new = self.part.asked.rebuild(Atom(np.zeros(0), source, sign * atoms[i].coef))
+            assert new is not None
+            atoms[i] = new
+        return weights, atoms
