@@ -440,6 +440,38 @@ def test_a_dictionary_too_large_for_its_gram_matrix_is_used_without_it(monkeypat
         np.testing.assert_allclose(encode(D, Y, atoms=5, method=method).toarray(), codes[method], atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["random", "duplicates", "exact"])
+def test_few_signals_on_a_large_dictionary_ask_the_screened_one_and_get_the_same_codes(monkeypatch, kind, dtype):
+    D, Y, *_ = problem(8, 5, 60, 900, dtype)
+    if kind == "duplicates":
+        D[:, 1::2] = D[:, ::2]
+    if kind == "exact":
+        Y = (D[:, :90:10] @ np.ones((9, 5), dtype)).T
+    tol = np.array([0.0, 0.0, 0.5, 0.9, 2.0]) * np.linalg.norm(Y, axis=1)
+    expected = encode(D, Y, atoms=20, tol=tol)
+    monkeypatch.setattr(engine, "CACHED", 1)
+    monkeypatch.setattr(engine.Direct, "_best", spy := Counted(engine.Direct._best))
+    codes = encode(D, Y, atoms=20, tol=tol)
+    assert spy.calls > 0
+    assert (codes.indptr == expected.indptr).all() and (codes.indices == expected.indices).all()
+    np.testing.assert_allclose(codes.data, expected.data, rtol=100 * np.finfo(dtype).eps, atol=0)
+
+
+class Counted:
+    """A method that counts its calls."""
+
+    def __init__(self, method):
+        self.method, self.calls = method, 0
+
+    def __get__(self, instance, owner):
+        def call(*args):
+            self.calls += 1
+            return self.method(instance, *args)
+
+        return call
+
+
 def test_dtype_says_what_is_computed():
     D, Y, _ = problem(20, 50, 16, 40, np.float64)
     assert encode(D, Y, atoms=3, dtype="float32").dtype == np.float32

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import count
 
 _pool: ThreadPoolExecutor | None = None
+_most: ContextVar[int] = ContextVar("most", default=1 << 30)
 
 
 @cache
@@ -26,6 +29,16 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+
+@contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Within this context, `spread` uses no more than so many threads."""
+    token = _most.set(threads)
+    try:
+        yield
+    finally:
+        _most.reset(token)
 
 
 def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
@@ -47,7 +60,7 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
         while (start := grain * next(next_piece)) < n:
             work(start, min(start + grain, n))
 
-    helpers = min(processors(), -(-n // grain)) - 1
+    helpers = min(processors(), _most.get(), -(-n // grain)) - 1
     if helpers > 0 and _pool is None:
         _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
     futures = [_pool.submit(run) for _ in range(helpers)] if _pool is not None else []

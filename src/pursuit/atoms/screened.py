@@ -18,7 +18,6 @@ from pursuit.atoms.vectors import Dictionary
 
 Integers = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
-BLOCK = 64  # columns that are quantised at a time: they stay in cache
 TENTH = 10  # the plain product is as fast once more than n / TENTH columns must be recomputed
 
 
@@ -70,11 +69,10 @@ class Codes:
 
         def work(start: int, stop: int) -> None:
             part = np.empty((2, stop - start))
-            with np.errstate(all="ignore"):
-                kernel(np.ascontiguousarray(matrix.T[start:stop]), self.scale[start:stop], codes[start:stop], part)
+            kernel(np.ascontiguousarray(matrix.T[start:stop]), self.scale[start:stop], codes[start:stop], part)
             sums[:, start:stop] = part
 
-        spread(work, n, BLOCK)
+        spread(work, n, max(1, (1 << 18) // m))
         return codes, sums
 
     @staticmethod

@@ -18,14 +18,18 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 from tqdm.auto import tqdm
 
+from pursuit._threads import at_most
+from pursuit.atoms.vectors import CACHED, Dictionary
 from pursuit.encode import careful, direct, fast
-from pursuit.encode.inputs import METHODS, Array, Request, binary_exponent, check_rows
+from pursuit.encode.inputs import METHODS, Array, Request, check_rows
 from pursuit.encode.small import MP, NNOMP, OLS, factors
 
 WORKSPACE = 16 * 2**20
 """Bytes of working memory that a thread may fill with a tile of signals; one signal may always take what it needs."""
 GRAM = 2**30
 """Bytes that the Gram matrix may take before the residuals are used instead."""
+ALONE = 8
+"""Signals up to which each asks the screened dictionary: more of them share one product."""
 TILE = 2**21
 """Bytes of correlations in a tile, beyond those of 64 signals: enough for BLAS, few enough for the cache."""
 
@@ -110,10 +114,12 @@ class Shared:
 
 
 class Direct:
-    """Pursuits from the residuals, all signals of a tile in step: one matrix product a turn."""
+    """Pursuits from the residuals, all signals of a tile in step: one matrix product a turn; or, for OMP of few signals
+    on a large dictionary, one question to the screened dictionary for each signal."""
 
-    def __init__(self, D: Array, norms: Array, method: str) -> None:
+    def __init__(self, D: Array, norms: Array, method: str, screened: bool) -> None:
         self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
+        self._screened = Dictionary(self.A.T, signed=True).screened() if screened else None
 
     def bytes_per_signal(self, width: int) -> int:
         d, n = self.D.shape
@@ -132,18 +138,38 @@ class Direct:
         N = self.norms[None] if tile.w is None else np.sqrt(W @ np.square(self.D))
         left = np.repeat(np.square(N), count // len(N), axis=0) if ols else np.empty((1, 0), kind)
         R, Q = tile.y.copy(), np.zeros_like(tile.y) if ols else np.empty((1, d), kind)
-        active = np.flatnonzero(tile.squares > 0)
-        while len(active):
-            C = (R[active] * (W[active] if len(W) > 1 else W)) @ self.D
+        state = work[4]
+
+        def products(which: Array) -> Array:
+            return np.asarray((R[which] * (W[which] if len(W) > 1 else W)) @ self.D)
+
+        def turn(C: Array, which: Array) -> None:
             direct.advance(
-                self.A, tile.y, W, N, C, left[active] if ols else left, active, tile.limits, tile.tols, noise,
+                self.A, tile.y, W, N, C, left[which] if ols else left, which, tile.limits, tile.tols, noise,
                 self.method, R, Q, E, work,
             )  # fmt: skip
-            active = active[work[4][active, 2] == 0]
+
+        active = np.flatnonzero(tile.squares > 0)
+        while len(active):
+            turn(products(active) if self._screened is None else self._best(R, active), active)
+            over = active[state[active, 2] == 1]
+            if self._screened is not None and len(over):  # by the best atom alone: all of them have the last word
+                state[over, 2] = 0
+                turn(products(over), over)
+            active = active[state[active, 2] == 0]
             if ols:
                 left[active] -= np.square(Q[active] @ self.D)
         direct.finish(work, codes.atoms, codes.x, codes.counts)
         return codes
+
+    def _best(self, R: Array, active: Array) -> Array:
+        """Correlations of the atoms that the screened dictionary names, zero elsewhere."""
+        assert self._screened is not None
+        C = np.zeros((len(active), len(self.norms)), R.dtype)
+        for row, p in enumerate(active):
+            j = self._screened.lmo(R[p]).source
+            C[row, j] = self.A[j] @ R[p]
+        return C
 
 
 def rounding(D: Array) -> Any:
@@ -158,14 +184,15 @@ def libraries() -> ThreadpoolController:
 
 def begin(request: Request) -> tuple[Engine, int]:
     """The engine for a request, and the exponent that its dictionary was scaled by."""
-    exponent = binary_exponent(max(float(request.D.max()), -float(request.D.min())))
-    exponent = 0 if abs(exponent) <= 16 else exponent
-    D = np.ascontiguousarray(request.D if exponent == 0 else np.ldexp(request.D, -exponent))
+    exponent = request.exponent
+    D = request.D if exponent == 0 else np.ldexp(request.D, -exponent)
     norms = np.sqrt(np.einsum("ij,ij->j", D, D))
     n, size = D.shape[1], D.itemsize + 4
     dear = request.gram is None and (request.few or n * n * size > GRAM)
     if request.weights is not None or dear:
-        return Direct(D, norms, request.method), exponent
+        long = len(request.Y) < ALONE and int(request.limits.max(initial=0)) >= 16 and D.size >= CACHED
+        return Direct(D, norms, request.method, long and request.method == "omp" and request.weights is None), exponent
+    D = np.ascontiguousarray(D)
     if request.gram is None:
         gram = gram_matrix(D, request.jobs)
     else:
@@ -257,7 +284,7 @@ def run(request: Request, progress: bool) -> sp.csr_array:
     """The codes of all signals of a request."""
     total, n = len(request.Y), request.D.shape[1]
     bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
-    with bar, libraries().limit(limits=1, user_api="blas"):
+    with bar, libraries().limit(limits=1, user_api="blas"), at_most(request.jobs):
         engine, exponent = begin(request)
         width = int(request.limits.max(initial=1))
         size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))

@@ -28,6 +28,8 @@ class Request:
     weights: Array | None
     jobs: int
     dtype: Any
+    exponent: int
+    """Of the power of two by which D is divided, so that no square over- or underflows."""
 
     @property
     def few(self) -> bool:
@@ -48,11 +50,11 @@ class Request:
         gram = None if gram is None else matrix(gram, "gram")
         weights = None if weights is None else matrix(weights, "weights")
         kind = one_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, dtype)
-        check_columns(D)
+        peak = check_columns(D)
         check_gram(gram, D, weights)
         check_weights(weights, Y)
         limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
-        request = cls(D.astype(kind, copy=False), Y, limits, tols, method, gram, weights, workers(n_jobs), kind)
+        request = cls(D.astype(kind, copy=False), Y, limits, tols, method, gram, weights, workers(n_jobs), kind, peak)
         if gram is not None and not request.few and not np.isfinite(gram.sum()):
             raise ValueError(UNSOUND)
         return request
@@ -93,7 +95,8 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
     return kind
 
 
-def check_columns(D: Array) -> None:
+def check_columns(D: Array) -> int:
+    """The exponent of the largest entry, or 0 where it is harmless."""
     peaks = np.maximum(D.max(axis=0), -D.min(axis=0))  # np.abs(D) would be a copy
     if not np.isfinite(peaks).all():
         j = int(np.flatnonzero(~np.isfinite(peaks))[0])
@@ -101,6 +104,8 @@ def check_columns(D: Array) -> None:
     if not peaks.all():
         j = int(np.flatnonzero(peaks == 0)[0])
         raise ValueError(f"column {j} of D is zero; drop it, since a zero atom has no direction.")
+    exponent = math.frexp(float(peaks.max()))[1]
+    return 0 if abs(exponent) <= 16 else exponent
 
 
 def check_gram(gram: Array | None, D: Array, weights: Array | None) -> None:
@@ -172,8 +177,3 @@ def workers(n_jobs: Any) -> int:
     if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
         raise ValueError(f"n_jobs is {n_jobs!r}; give the number of threads, or None for all cores.")
     return int(n_jobs)
-
-
-def binary_exponent(x: float) -> int:
-    """e with x = m 2^e and m in [1/2, 1): factors 2^-e change no digit."""
-    return math.frexp(x)[1]
