@@ -6,10 +6,10 @@ from common import Row
 
 OURS, ENCODE, SKLEARN, SPAMS = "pursuit", "pursuit encode", "scikit-learn", "SPAMS"
 GOALS = [
-    ("a50", SKLEARN, OURS, 4.0), ("a50", SPAMS, OURS, 3.0),
-    ("a200", SKLEARN, OURS, 4.0), ("a200", SPAMS, OURS, 3.0),
-    ("d", SKLEARN, OURS, 4.5),
-    ("gram", SKLEARN, OURS, 100.0),
+    ("a50", SKLEARN, ENCODE, 4.0), ("a50", SPAMS, ENCODE, 3.0),
+    ("a200", SKLEARN, ENCODE, 4.0), ("a200", SPAMS, ENCODE, 3.0),
+    ("d", SKLEARN, ENCODE, 4.5),
+    ("gram", SKLEARN, ENCODE, 100.0),
     ("call", "pursuit, Exact()", "pursuit, screened", 3.5), ("heavy", "pursuit, Exact()", "pursuit, screened", 1.2),
     ("b", SKLEARN, ENCODE, 200.0), ("b", SPAMS, ENCODE, 5.0), ("b", ENCODE, "pursuit encode, float32", 1.5),
     ("c", SKLEARN, ENCODE, 80.0), ("c", SPAMS, ENCODE, 4.5), ("c", ENCODE, "pursuit encode, float32", 1.5),

@@ -1,4 +1,4 @@
-"""One signal at a time: orthogonal matching pursuit through the loop, and what a screened oracle call costs."""
+"""One signal at a time: orthogonal matching pursuit by `encode` and by the loop, and what a screened call costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oracles import dictionary, signal
 import pursuit as ps
 from pursuit.encode import encode
 
-OURS, OLS = "pursuit", "pursuit encode, ols"
+ENCODE, OURS, OLS = "pursuit encode", "pursuit", "pursuit encode, ols"
 
 
 def omp(A: ps.Atoms, y: np.ndarray, k: int, oracle: Any = None) -> ps.Result:
@@ -23,9 +23,10 @@ def passes(k: int, D: np.ndarray) -> Callable[[Row], tuple[float, str, str]]:
     return lambda _: (k * D.nbytes, "byte", f"what the plain way reads: {k} times the dictionary")
 
 
-def ours(D: np.ndarray, y: np.ndarray, k: int) -> list[Contender]:
+def ours(D: np.ndarray, y: np.ndarray, k: int, threads: int) -> list[Contender]:
     reused = ps.Dictionary(D).screened()
     return [
+        Contender(ENCODE, lambda: encode(D, y[None, :], atoms=k, n_jobs=threads), OURS),
         Contender(OURS, lambda: omp(ps.Dictionary(D), y, k)),
         Contender("pursuit, Screened()", lambda: omp(ps.Dictionary(D), y, k, ps.Screened()), OURS),
         Contender("pursuit, reused A.screened()", lambda: omp(reused, y, k), OURS),
@@ -58,7 +59,7 @@ def one(key: str, what: str, kind: str, shape: tuple[int, int], k: int, threads:
     rng = np.random.default_rng(0)
     D = dictionary(kind, *shape, rng)
     y = rng.standard_normal(shape[0]) if "noise" in what else signal(D, k, rng)
-    contenders = [*ours(D, y, k), sklearn(D, y, k)]
+    contenders = [*ours(D, y, k, threads), sklearn(D, y, k)]
     if D.size < 10**7:  # SPAMS forms the whole Gram matrix
         contenders += [*spams_omp(D, y, k, threads), pylops_omp(D, y, k)]
     return Case(key, f"{key}: {what}, {shape[0]} x {shape[1]:,}, {k} atoms", contenders, passes(k, D))
@@ -69,8 +70,8 @@ def gram(threads: int) -> Case:
     D = dictionary("random", 1000, 5000, rng)
     y, G, linear = signal(D, k, rng), D.T @ D, peer("sklearn.linear_model")
     contenders = [
+        Contender(ENCODE, lambda: encode(D, y[None, :], atoms=k, gram=G, n_jobs=threads), OURS),
         Contender(OURS, lambda: omp(ps.Dictionary(D), y, k, ps.Exact(gram=G))),
-        Contender("pursuit encode", lambda: encode(D, y[None, :], atoms=k, gram=G, n_jobs=threads), OURS),
         Contender(
             "scikit-learn orthogonal_mp_gram",
             linear and (lambda: linear.orthogonal_mp_gram(G, D.T @ y, n_nonzero_coefs=k)),

@@ -192,7 +192,7 @@ def begin(request: Request) -> tuple[Engine, int]:
     if request.weights is not None or dear:
         long = len(request.Y) < ALONE and int(request.limits.max(initial=0)) >= 16 and D.size >= CACHED
         return Direct(D, norms, request.method, long and request.method == "omp" and request.weights is None), exponent
-    D = np.ascontiguousarray(D)
+    D = D if request.few else np.ascontiguousarray(D)
     if request.gram is None:
         gram = gram_matrix(D, request.jobs)
     else:
