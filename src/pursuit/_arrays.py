@@ -150,3 +150,8 @@ def real_array(a: Any, name: str) -> Array:
     if not bool(xp.all(xp.isfinite(a))):
         raise ValueError(f"{name} contains NaN or infinity; remove or impute those entries first.")
     return a
+
+
+def column_squares(D: Array) -> Array:
+    """Squared norms of the columns of a NumPy matrix, in one pass over it whatever its memory order."""
+    return np.vecdot(D.T, D.T) if D.flags.f_contiguous else np.einsum("ij,ij->j", D, D)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace, real_array
+from pursuit._arrays import Array, Indices, Small, Space, column_squares, everywhere, flat, host, namespace, real_array
 from pursuit.atoms.base import ROUNDING, Atoms, Session
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.maps import operator
@@ -144,7 +144,7 @@ class Dictionary(_Listed):
             if self._sparse:
                 squares = np.asarray(self.D.multiply(self.D).sum(axis=0)).ravel()
             elif isinstance(self._matrix, np.ndarray):
-                squares = np.einsum("ij,ij->j", self._matrix, self._matrix).astype(np.float64)
+                squares = column_squares(self._matrix).astype(np.float64)
             else:
                 squares = host(namespace(self._matrix).sum(self._matrix * self._matrix, axis=0))
             norms = np.sqrt(squares)

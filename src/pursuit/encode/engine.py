@@ -185,8 +185,7 @@ def libraries() -> ThreadpoolController:
 def begin(request: Request) -> tuple[Engine, int]:
     """The engine for a request, and the exponent that its dictionary was scaled by."""
     exponent = request.exponent
-    D = request.D if exponent == 0 else np.ldexp(request.D, -exponent)
-    norms = np.sqrt(np.einsum("ij,ij->j", D, D))
+    D, norms = request.D if exponent == 0 else np.ldexp(request.D, -exponent), request.norms
     n, size = D.shape[1], D.itemsize + 4
     dear = request.gram is None and (request.few or n * n * size > GRAM)
     if request.weights is not None or dear:

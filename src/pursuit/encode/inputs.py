@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from pursuit._arrays import column_squares
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
+SAFE = 2.0**-32, 2.0**32
+"""Squared norms of columns between these need no scaling."""
 UNSOUND = "gram contains NaN or infinity; give D.T @ D."
 METHODS = ("omp", "mp", "ols", "nnomp")
 
@@ -28,8 +32,9 @@ class Request:
     weights: Array | None
     jobs: int
     dtype: Any
+    norms: Array
+    """Of the columns of D divided by 2^exponent, so that no square over- or underflows."""
     exponent: int
-    """Of the power of two by which D is divided, so that no square over- or underflows."""
 
     @property
     def few(self) -> bool:
@@ -50,11 +55,23 @@ class Request:
         gram = None if gram is None else matrix(gram, "gram")
         weights = None if weights is None else matrix(weights, "weights")
         kind = one_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, dtype)
-        peak = check_columns(D)
-        check_gram(gram, D, weights)
+        norms, exponent = check_columns(D)
+        check_gram(gram, norms, exponent, weights)
         check_weights(weights, Y)
         limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
-        request = cls(D.astype(kind, copy=False), Y, limits, tols, method, gram, weights, workers(n_jobs), kind, peak)
+        request = cls(
+            D.astype(kind, copy=False),
+            Y,
+            limits,
+            tols,
+            method,
+            gram,
+            weights,
+            workers(n_jobs),
+            kind,
+            norms.astype(kind, copy=False),
+            exponent,
+        )
         if gram is not None and not request.few and not np.isfinite(gram.sum()):
             raise ValueError(UNSOUND)
         return request
@@ -95,8 +112,12 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
     return kind
 
 
-def check_columns(D: Array) -> int:
-    """The exponent of the largest entry, or 0 where it is harmless."""
+def check_columns(D: Array) -> tuple[Array, int]:
+    """Norms of the columns of D divided by a power of two, so that no square over- or underflows; its exponent."""
+    with np.errstate(all="ignore"):
+        squares = column_squares(D)
+    if float(squares.min()) > SAFE[0] and float(squares.max()) < SAFE[1]:  # no NaN either
+        return np.sqrt(squares), 0
     peaks = np.maximum(D.max(axis=0), -D.min(axis=0))  # np.abs(D) would be a copy
     if not np.isfinite(peaks).all():
         j = int(np.flatnonzero(~np.isfinite(peaks))[0])
@@ -105,13 +126,13 @@ def check_columns(D: Array) -> int:
         j = int(np.flatnonzero(peaks == 0)[0])
         raise ValueError(f"column {j} of D is zero; drop it, since a zero atom has no direction.")
     exponent = math.frexp(float(peaks.max()))[1]
-    return 0 if abs(exponent) <= 16 else exponent
+    return np.sqrt(column_squares(np.ldexp(D, -exponent))), exponent
 
 
-def check_gram(gram: Array | None, D: Array, weights: Array | None) -> None:
+def check_gram(gram: Array | None, norms: Array, exponent: int, weights: Array | None) -> None:
     if gram is None:
         return
-    n = D.shape[1]
+    n = len(norms)
     if weights is not None:
         raise ValueError("gram was given with weights; leave it out, since weights give every signal its own.")
     if gram.shape != (n, n):
@@ -119,7 +140,7 @@ def check_gram(gram: Array | None, D: Array, weights: Array | None) -> None:
     diagonal = gram.diagonal()
     if not np.isfinite(diagonal).all():
         raise ValueError(UNSOUND)
-    if not np.allclose(diagonal, np.einsum("ij,ij->j", D, D), rtol=1e-3, atol=0.0):
+    if not np.allclose(diagonal, np.ldexp(np.square(norms), 2 * exponent), rtol=1e-3, atol=0.0):
         raise ValueError(
             "gram is not that of D: its diagonal differs from the squared norms of the columns; give D.T @ D."
         )
