@@ -250,7 +250,7 @@ class _Fit:
             if promised <= goal:
                 raise StopIteration
 
-        options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
+        options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 6, "ftol": 0.0, "gtol": 0.0}
         lbfgs: Any = scipy_minimize  # its stubs know no callback of this form
         w = w if self.tau is None else w / np.linalg.norm(w)
         w = lbfgs(evaluate, w, jac=True, method="L-BFGS-B", callback=look, options=options).x
