@@ -65,7 +65,8 @@ def promise(
 ) -> Promise:
     """The bounds that hold for a run with these parts, whose values and certified lower bound on f* are known."""
     t, eps0 = np.arange(len(values), dtype=np.float64), max(float(values[0]) - lower, 0.0)
-    delta = 1.0 if isinstance(oracle, Exact) else oracle.delta if isinstance(oracle, Approximate) else 0.0
+    exact = isinstance(oracle, Exact) and all(part.asked.exact for part in domain.parts)
+    delta = 1.0 if exact else oracle.delta if isinstance(oracle, Approximate) else 0.0
     bounds: list[Bound] = []
     if len(domain.parts) == 1 and delta > 0 and math.isfinite(eps0) and f.exact:
         run = _Run(f, domain.parts[0], update, delta, t, eps0, x0, mdw, rho)

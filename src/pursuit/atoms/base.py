@@ -62,6 +62,8 @@ class Atoms:
     """Whether -a is an atom whenever a is."""
     convex: bool = False
     """Whether every point of the hull counts as an atom, as in a ball."""
+    exact: bool = True
+    """Whether `lmo` finds the minimum, to rounding, and not only an atom near it."""
     size: int | None = None
     """Number of atoms, for sets that can list them (`scores`, `atom`)."""
     radius: float | None = None
@@ -177,7 +179,7 @@ class Scaled(Atoms):
             raise ValueError(f"the factor of an atom set is {c!r}; give a finite number other than zero.")
         self.base, self.c = base, float(c)
         self.shape, self.space, self.symmetric = base.shape, base.space, base.symmetric
-        self.convex, self.size = base.convex, base.size
+        self.convex, self.exact, self.size = base.convex, base.exact, base.size
         self.radius, self.diameter = times(abs(self.c), base.radius), times(abs(self.c), base.diameter)
         self.width = times(abs(self.c), base.width)
 
@@ -249,6 +251,7 @@ class Union(Atoms):
         self.parts = (first, second)
         self.shape, self.space = first.shape or second.shape, first.space or second.space
         self.symmetric = first.symmetric and second.symmetric
+        self.exact = first.exact and second.exact
         if first.size is not None and second.size is not None:
             self.size = first.size + second.size
 
@@ -324,7 +327,7 @@ class Symmetrised(Atoms):
     def __init__(self, base: Atoms) -> None:
         self.base = base
         self.shape, self.space, self.radius = base.shape, base.space, base.radius
-        self.diameter = times(2.0, base.radius)
+        self.diameter, self.exact = times(2.0, base.radius), base.exact
         self.size = None if base.size is None else 2 * base.size
 
     def lmo(self, g: Array) -> Atom:
@@ -392,6 +395,7 @@ class Mapped(Atoms):
         self._inner = Space.default((1,)) if shaped else Space.of(self.M[0, :])
         self._inner = replace(self._inner, shape=base.shape or (int(self.M.shape[1]),))
         self.symmetric, self.convex, self.size = base.symmetric, base.convex, base.size
+        self.exact = base.exact
 
     def _back(self, g: Array) -> Array:
         product = self.M.T @ g if self._operator is None else self.M.rmatvec(g)

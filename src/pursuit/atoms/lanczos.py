@@ -30,7 +30,10 @@ from scipy.linalg import eigh_tridiagonal
 from pursuit._arrays import Small
 
 STEPS = 300
-"""Steps after which the bound is taken as it stands."""
+"""Steps after which the bound is taken as it stands; fewer where that many vectors would take too much memory."""
+
+NUMBERS = 1 << 26
+"""What the vectors may take."""
 
 MIXED = 0.1
 """The random part of a warm start."""
@@ -76,14 +79,13 @@ def ends(
     chance = failure / 2 if both else failure
     bar = math.log(2.0 * n / math.pi) + 2.0 * math.log(size / (part * chance))
     krylov = _Krylov(apply, b / size)
-    first = min(n, STEPS, max(several + 2, 4))
+    limit = min(n, STEPS, max(NUMBERS // n, several + 1))
     while True:
-        krylov.extend(first if krylov.k == 0 else 4, STEPS)
+        krylov.extend(several + 1 if krylov.k == 0 else 4, limit)
         values, coordinates = eigh_tridiagonal(*krylov.tridiagonal)
         upper = _beyond(*krylov.recurrence, float(values[-1]), bar)
         lower = -_beyond(-krylov.recurrence[0], krylov.recurrence[1], -float(values[0]), bar) if both else -math.inf
-        done = krylov.exhausted or krylov.k >= min(n, STEPS)
-        if done or enough(float(values[0]), float(values[-1]), lower, upper):
+        if krylov.exhausted or krylov.k >= limit or enough(float(values[0]), float(values[-1]), lower, upper):
             break
     memory.products += krylov.k
     which = np.argsort(-np.abs(values) if both else -values, kind="stable")[:several]

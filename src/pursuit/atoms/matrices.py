@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -62,7 +62,7 @@ class Factored(Atoms):
         if not 0 <= failure < 1:
             raise ValueError(f"failure is {failure}; give a probability, or 0 for bounds that never fail.")
         self.view, self.failure = Whole(shape), float(failure)
-        self.shape = self.view.image_shape
+        self.shape, self.exact = self.view.image_shape, min(shape) <= SMALL or failure == 0
 
     def at(self, rows: Any, cols: Any) -> Self:
         """The same matrices, seen only at the entries (rows[e], cols[e]): vectors of R^N.
@@ -83,8 +83,8 @@ class Factored(Atoms):
 
         def answer(g: Array, several: int, level: float) -> Found:
             scale = float(Space.of(g).xp.max(abs(g)))
-            if scale == 0.0:
-                return [self.sample(np.random.default_rng(0))], 0.0
+            if scale == 0.0 or not math.isfinite(scale):
+                return [self.sample(np.random.default_rng(0))], 0.0 if scale == 0.0 else -math.inf
             atoms, lower = self.search(self.view.matrix(g / scale), several, level / scale, memory)
             return atoms, scale * lower
 
@@ -121,16 +121,10 @@ class Factored(Atoms):
         return f"{type(self).__name__}({inner}){seen}"
 
 
-def enough_for(level: float, size: Callable[[float], float] = float) -> Callable[[float, float, float, float], bool]:
-    """Whether bounds on the largest eigenvalue are narrow enough, for minima at -size(eigenvalue)."""
-
-    def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
-        if not math.isfinite(upper):
-            return False
-        found, possible = size(max(largest, 0.0)), size(max(upper, 0.0))
-        return possible - found <= max(NEAR * (level + possible), ROUNDED * possible)
-
-    return enough
+def sharp(found: float, possible: float, level: float) -> bool:
+    """Whether the minimum is known well enough: -found is attained, nothing lies below -possible."""
+    close = max(NEAR * (level + possible), ROUNDED * abs(possible))
+    return math.isfinite(possible) and possible - found <= close
 
 
 class RankOne(Factored):
@@ -204,10 +198,18 @@ def leading(M: Any, several: int, level: float, memory: Memory, failure: float) 
     n = M.shape[1]
     if n <= SMALL or failure == 0:
         values, V = eigh(_dense(M.T @ M), subset_by_index=(max(n - several, 0), n - 1))
-        sigma = math.sqrt(max(float(values[-1]), 0.0))
+        sigma = _root(float(values[-1]))
         return sigma, V[:, ::-1].copy(), sigma
-    found = ends(lambda v: M.T @ (M @ v), n, several, memory, failure, enough_for(level, math.sqrt))
-    return math.sqrt(max(float(found.values[0]), 0.0)), found.vectors, math.sqrt(max(found.upper, 0.0))
+
+    def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
+        return sharp(_root(largest), _root(upper), level)
+
+    found = ends(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
+    return _root(float(found.values[0])), found.vectors, _root(found.upper)
+
+
+def _root(x: float) -> float:
+    return math.sqrt(max(x, 0.0))
 
 
 class _Symmetric(Factored):
@@ -235,18 +237,15 @@ class _Symmetric(Factored):
             which = np.argsort(-np.abs(values) if both else values, kind="stable")[:several]
             lower = -float(np.abs(values).max()) if both else float(values[0])
             return values[which], vectors[:, which], lower
-        found = ends(
-            lambda v: -0.5 * (M @ v + M.T @ v), n, several, memory, self.failure, self._enough(level), both=both
-        )
-        return -found.values, found.vectors, -max(found.upper, -found.lower if both else -math.inf)
 
-    def _enough(self, level: float) -> Callable[[float, float, float, float], bool]:
+        def extreme(bottom: float, top: float) -> float:
+            return max(top, -bottom) if both else top
+
         def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
-            found = max(largest, -smallest) if self.both else largest
-            possible = max(upper, -lower) if self.both else upper
-            return possible - found <= max(NEAR * (level + possible), ROUNDED * abs(possible))
+            return sharp(extreme(smallest, largest), extreme(lower, upper), level)
 
-        return enough
+        found = ends(lambda v: -0.5 * (M @ v + M.T @ v), n, several, memory, self.failure, enough, both=both)
+        return -found.values, found.vectors, -extreme(found.lower, found.upper)
 
     def rebuild(self, a: Atom) -> Atom | None:
         twin = super().rebuild(a)

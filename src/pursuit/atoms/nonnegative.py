@@ -46,7 +46,7 @@ class NonnegativeRankOne(Factored):
             raise ValueError(f"starts is {starts!r}; give a number of random starts.")
         m, n = check_shape(shape)
         self._set((m, n), failure)
-        self.starts = starts
+        self.starts, self.exact = starts, False
         self.radius, self.diameter = 1.0, math.sqrt(2.0) if m * n > 1 else 0.0
         self.width = -1.0 / math.sqrt(m * n)
 

@@ -37,6 +37,8 @@ def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[
     singular vectors, and the refinement fits all factors. Tensors and atoms with parameters enter one at a time, and
     all move together.
     """
+    if not f.exact:
+        return default_update(f, domain, sparse), None  # estimates of the gradient move nothing
     refine = Factors()
     if any(refine.serves(part) for part in domain.parts):
         few = NormCorrective(several=1 if sparse else 8)

@@ -52,7 +52,8 @@ class Factors:
     steps : int
         At most so many steps of L-BFGS on the factors.
     accuracy : float
-        L-BFGS ends when what the factors still promise is this fraction of what the core promised at first.
+        L-BFGS ends when what the factors still promise is this fraction of what the core promised at first. Smaller
+        ones save oracle calls and cost steps: for a gap of 1e-7 it makes no difference, for 1e-3 they waste time.
 
     Examples
     --------
@@ -61,15 +62,15 @@ class Factors:
     >>> Y = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 20))
     >>> rows, cols = np.nonzero(rng.random((30, 20)) < 0.6)
     >>> f, ball = ps.LeastSquares(Y[rows, cols]), 60 * ps.RankOne((30, 20)).at(rows, cols)
-    >>> moved = ps.minimize(f, ps.conv(ball), ps.NormCorrective(several=8), refine=ps.refine.Factors())
-    >>> fixed = ps.minimize(f, ps.conv(ball), ps.NormCorrective(several=8))
-    >>> moved.oracle_calls < 10 < fixed.oracle_calls
+    >>> ps.minimize(f, ps.conv(ball), ps.NormCorrective(several=8), refine=ps.refine.Factors()).oracle_calls < 10
     True
+    >>> ps.minimize(f, ps.conv(ball), ps.NormCorrective(several=8), stop=ps.Stop(iterations=20)).status.name
+    'ITERATIONS'
     """
 
     core: int = 10
     steps: int = 200
-    accuracy: float = 1e-3
+    accuracy: float = 0.1
 
     def serves(self, part: Part) -> bool:
         """Whether the atoms of this domain are matrices that it can move."""
@@ -77,6 +78,8 @@ class Factors:
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
         """New weights, atoms and blocks, or None."""
+        if not f.exact:
+            return None  # L-BFGS has no use for estimates
         weights, atoms, blocks = active.weights.tolist(), list(active.atoms), active.blocks.tolist()
         x, moved = active.x, False
         with _controller().limit(limits=1, user_api="blas"):  # many short products: threads would only wait
@@ -250,10 +253,11 @@ class _Fit:
             if promised <= goal:
                 raise StopIteration
 
-        options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
+        options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 6, "ftol": 0.0, "gtol": 0.0}
         lbfgs: Any = scipy_minimize  # its stubs know no callback of this form
         w = w if self.tau is None else w / np.linalg.norm(w)
-        w = lbfgs(evaluate, w, jac=True, method="L-BFGS-B", callback=look, options=options).x
+        with np.errstate(over="ignore", invalid="ignore"):  # the line search may look far
+            w = lbfgs(evaluate, w, jac=True, method="L-BFGS-B", callback=look, options=options).x
         A, B = split.factors(w)
         c = 1.0 if self.tau is None else split.share * self.tau / float(w @ w)
         self._take(A, c * signs if self.square else np.full(A.shape[1], c), A if self.square else B)
