@@ -63,6 +63,7 @@ class Parametric(Atoms):
 
     STARTS = (3, 8)  # from how many local minima of the grid the oracle descends, at least and at most
     KEPT = 2**24  # numbers of grid atoms that are kept; a larger grid is computed anew in each call, in blocks
+    exact = False
     shape: tuple[int, ...]
 
     def __init__(

@@ -45,6 +45,7 @@ class RankOneTensor(Atoms):
     """
 
     symmetric = True
+    exact = False
     radius = 1.0
     diameter = 2.0
     shape: tuple[int, ...]
