@@ -139,5 +139,7 @@ def test_differences_stand_in_for_missing_derivatives(make):
 def test_bad_boxes_and_grids_are_named(options, says):
     with pytest.raises(ValueError, match=says):
         ps.Parametric(families.Gaussian(T, 0.1), **options)
+    with pytest.raises(ValueError, match="an atom of the family contains NaN"), np.errstate(all="ignore"):
+        ps.Parametric(lambda theta: T / (theta - theta.round()), [(0, 1.5)]).lmo(T)
     with pytest.raises(ValueError, match="width is 0"):
         families.Gaussian(T, 0)

@@ -41,8 +41,8 @@ class Parametric(Atoms):
         Gives the atom, an array of the shape of H; `pursuit.families` has some ready.
     bounds : (p, 2) array
         The box.
-    grid : int or p integers
-        Points per parameter, both ends included.
+    grid : int or p integers, optional
+        Points per parameter, both ends included; None: 64 for one parameter, 32 for two, 12 for three, else 6.
     grad : function of a (p,) array, optional
         The derivatives, (p, ...) of the shape of an atom; None: `family.grad` where there is one, else differences.
     lipschitz : float or p numbers, optional
@@ -63,6 +63,7 @@ class Parametric(Atoms):
 
     STARTS = (3, 8)  # from how many local minima of the grid the oracle descends, at least and at most
     KEPT = 2**24  # numbers of grid atoms that are kept; a larger grid is computed anew in each call, in blocks
+    exact = False
     shape: tuple[int, ...]
 
     def __init__(
@@ -70,7 +71,7 @@ class Parametric(Atoms):
         family: Callable[[Small], Any],
         bounds: Any,
         *,
-        grid: int | Sequence[int] = 64,
+        grid: int | Sequence[int] | None = None,
         grad: Callable[[Small], Any] | None = None,
         lipschitz: Any = None,
         symmetric: bool = False,
@@ -185,7 +186,7 @@ class Parametric(Atoms):
             yield from (self._rows(range(i, min(i + rows, total))) for i in range(0, total, rows))
 
     def _rows(self, places: range) -> Small:
-        return np.stack([self._row(self._point(i)) for i in places])
+        return np.asarray(real_array(np.stack([self._row(self._point(i)) for i in places]), "an atom of the family"))
 
     def _valleys(self, merit: Small) -> Indices:
         """The points of the grid that no neighbour along an axis undercuts, best first."""
@@ -262,6 +263,7 @@ def _box(bounds: Any) -> Small:
 
 
 def _counts(grid: Any, p: int) -> list[int]:
+    grid = {1: 64, 2: 32, 3: 12}.get(p, 6) if grid is None else grid
     counts = [grid] * p if isinstance(grid, int | np.integer) else list(grid)
     if len(counts) != p or not all(isinstance(n, int | np.integer) and n >= 2 for n in counts):
         raise ValueError(f"grid is {grid!r}; give the number of points, at least 2, or one per parameter ({p}).")

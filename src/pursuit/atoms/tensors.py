@@ -10,7 +10,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Pullback, Session
-from pursuit.atoms.cp import CP, Everywhere, Factors, Observed, TensorAtom, View, by_mode, labels, spectral_bound
+from pursuit.atoms.cp import CP, EPS, Everywhere, Factors, Observed, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
 
 
@@ -45,6 +45,7 @@ class RankOneTensor(Atoms):
     """
 
     symmetric = True
+    exact = False
     radius = 1.0
     diameter = 2.0
     shape: tuple[int, ...]
@@ -126,9 +127,13 @@ class RankOneTensor(Atoms):
         return self.best(g, 1)[0]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        return self.session()(g, several, 0.0)[0]
+        return self._session(EPS)(g, several, 0.0)[0]
 
     def session(self) -> Session:
+        return self._session(1e-8)
+
+    def _session(self, accuracy: float) -> Session:
+        """The answers of one run; the power method ends when a sweep gains no more than this fraction."""
         rng = np.random.default_rng(self.seed)
         last: list[Small] = [np.zeros((n, 0)) for n in self.dims]
 
@@ -139,9 +144,8 @@ class RankOneTensor(Atoms):
             G = G / scale
             bound, starts = self._bound(G)
             random = [rng.standard_normal((n, self.restarts)) for n in self.dims]
-            last = power_method(
-                self.view.gradient(G), [np.hstack(s) for s in zip(starts, last, random, strict=True)], several
-            )
+            together = [np.hstack(s) for s in zip(starts, last, random, strict=True)]
+            last = power_method(self.view.gradient(G), together, several, accuracy)
             atoms = [self._atom([U[:, i] for U in last], -1.0) for i in range(last[0].shape[1])]
             return atoms, -scale * bound
 
@@ -192,7 +196,7 @@ def _unit(V: Small) -> tuple[Small, Small]:
     return V, norms
 
 
-def power_method(gradient: Any, starts: list[Small], several: int) -> list[Small]:
+def power_method(gradient: Any, starts: list[Small], several: int, accuracy: float) -> list[Small]:
     """The `several` best local maximisers of <g, u_1 o ... o u_N> that all starts (columns) lead to, best first.
 
     All starts run together to a rough accuracy, then the best of them, without copies, to a fine one.
@@ -200,7 +204,7 @@ def power_method(gradient: Any, starts: list[Small], several: int) -> list[Small
     factors = [_unit(U)[0] for U in starts]
     factors, values = _climb(gradient, factors, 10, 1e-2)
     factors = _distinct(factors, values, several + 2, 1e-2)
-    factors, values = _climb(gradient, factors, 200, 1e-8)
+    factors, values = _climb(gradient, factors, 200, accuracy)
     return _distinct(factors, values, several, 1e-6)
 
 
