@@ -115,7 +115,7 @@ class Trace:
     """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds, as arrays.
 
     >>> import pursuit as ps
-    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)))
+    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
     >>> r.trace.value, r.trace.atoms
     (array([5. , 0.5, 0. ]), array([0, 1, 2]))
     """

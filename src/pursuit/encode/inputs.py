@@ -59,19 +59,8 @@ class Request:
         check_gram(gram, norms, exponent, weights)
         check_weights(weights, Y)
         limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
-        request = cls(
-            D.astype(kind, copy=False),
-            Y,
-            limits,
-            tols,
-            method,
-            gram,
-            weights,
-            workers(n_jobs),
-            kind,
-            norms.astype(kind, copy=False),
-            exponent,
-        )
+        D, norms = D.astype(kind, copy=False), norms.astype(kind, copy=False)
+        request = cls(D, Y, limits, tols, method, gram, weights, workers(n_jobs), kind, norms, exponent)
         if gram is not None and not request.few and not np.isfinite(gram.sum()):
             raise ValueError(UNSOUND)
         return request
