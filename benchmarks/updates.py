@@ -98,7 +98,7 @@ def main(accuracy: float) -> None:
         goal = ps.Stop(rgap=None, gap=None if span else gap, value=value, iterations=20_000, seconds=LIMIT)
         cells = [measure(f, domain, update, oracle, goal) for update, oracle in UPDATES.values()]
         print(f"{name:34}" + "".join(f"{cell:>18}" for cell in cells), flush=True)
-    print(f"\ncalls (processor seconds); *: stalled, or not there after {LIMIT:g} s; -: the update does not serve this domain")
+    print(f"\ncalls (processor seconds); *: stalled or out of time ({LIMIT:g} s); -: not for this domain")
 
 
 if __name__ == "__main__":
