@@ -376,4 +376,5 @@ def test_nothing_is_promised_of_answers_that_are_only_near(rng):
     assert sharp.promise().bounds
     assert not (2.0 * ps.NonnegativeRankOne((4, 4)) | ps.RankOne((4, 4))).exact
     assert not ps.RankOne((1000, 900)).exact
+    assert not ps.RankOneTensor((2, 3, 2)).exact
     assert ps.RankOne((1000, 900), failure=0).exact
