@@ -157,6 +157,15 @@ class ActiveSet:
             out[places] = frame.inner(metric, self.atoms[i])
         return out
 
+    def rows(self, metric: Metric, start: int) -> Small:
+        """<a, M b> for every atom a of S, a row for each atom b from place `start` on."""
+        frame = self._parts[0][0]
+        if len(self._parts) == 1 and isinstance(frame, DenseFrame):
+            return frame.rows_from(metric, start)
+        if not start:
+            return self.gram(metric, np.arange(len(self.atoms)))
+        return np.stack([self.inner(metric, i) for i in range(start, len(self.atoms))])
+
     def gram(self, metric: Metric, which: Indices) -> Small:
         """<a, M b> for all pairs of the atoms at these places."""
         if len(self._parts) == 1:

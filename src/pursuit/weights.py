@@ -143,16 +143,20 @@ class WeightProblem:
 
     def append(self, row: Small, nonneg: bool, block: int = 0) -> None:
         """One more weight; row holds its inner products with all the others and, last, with itself."""
-        if self.k == self._G.shape[0]:
+        self.extend(np.asarray(row)[None, :], [nonneg], [block])
+
+    def extend(self, rows: Small, nonneg: Any, block: Any) -> None:
+        """More weights; each row holds the inner products of one with all, the new ones last."""
+        k, self.k = self.k, rows.shape[1]
+        if self.k > self._G.shape[0]:
             grown = np.zeros((2 * self.k + 16, 2 * self.k + 16))
-            grown[: self.k, : self.k] = self._G
+            grown[:k, :k] = self._G[:k, :k]
             self._G = grown
-        self._G[self.k, : self.k + 1] = row
-        self._G[: self.k, self.k] = row[:-1]
-        self.k += 1
-        self.nonneg = np.append(self.nonneg, nonneg)
-        self.block = np.append(self.block, block)
-        self._scale = np.append(self._scale, self._norm(self.k - 1))
+        self._G[k : self.k, : self.k] = rows
+        self._G[:k, k : self.k] = rows[:, :k].T
+        self.nonneg = np.concatenate([self.nonneg, np.asarray(nonneg, dtype=bool)])
+        self.block = np.concatenate([self.block, np.asarray(block, dtype=np.intp)])
+        self._scale = np.concatenate([self._scale, [self._norm(i) for i in range(k, self.k)]])
         self._follow()
 
     def keep(self, mask: Mask) -> None:

@@ -190,6 +190,11 @@ class DenseFrame:
         """<a, M atom> for every atom a of the frame."""
         return self.analyze(metric(atom.dense(self.space)))
 
+    def rows_from(self, metric: Metric, start: int) -> Small:
+        """<a, M b> for every atom a, a row for each atom b from place `start` on: one product for all."""
+        xp = self.space.xp
+        return host(xp.matmul(metric.batch(self.rows[start:, :]), xp.permute_dims(self.rows, (1, 0))))
+
     def gram(self, metric: Metric, which: Indices) -> Small:
         """<a, M b> for all pairs of the atoms at these places."""
         xp = self.space.xp

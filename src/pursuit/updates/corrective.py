@@ -55,12 +55,11 @@ class _Small:
         known = len(self.members)
         if self.members != active.atoms[:known]:  # moved atoms, or a new start
             self.problem, self.members, known = self.domain.weight_problem(), [], 0
-        afresh = None if known else active.gram(self.metric, np.arange(len(active.atoms)))
-        for i in range(known, len(active.atoms)):
-            block = int(active.blocks[i])
-            inner = active.inner(self.metric, i) if afresh is None else afresh[i]
-            self.problem.append(inner[: i + 1], self.domain.parts[block].nonneg, block)
-            self.members.append(active.atoms[i])
+        if known < len(active.atoms):
+            blocks = active.blocks[known:]
+            nonneg = np.array([part.nonneg for part in self.domain.parts])[blocks]
+            self.problem.extend(active.rows(self.metric, known), nonneg, blocks)
+            self.members.extend(active.atoms[known:])
 
     def settle(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
         """The new weights and their point; if too many atoms rest, those that promise least are forgotten."""
