@@ -1,7 +1,9 @@
 """What came after the paper: cones, sums of domains, away and pairwise steps, lazy oracles, acceleration."""
 
+import importlib.util
 import math
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -409,3 +411,42 @@ def test_the_oracle_is_asked_in_one_place_of_the_loop():
 
     source = inspect.getsource(solve.iterate)
     assert source.count("ask(grad") == 1
+
+
+# ---------------------------------------------------------------------- how often the oracle is asked
+
+
+def published(name):
+    """The problem of this name in the benchmark."""
+    path = Path(__file__).parent.parent / "benchmarks" / "updates.py"
+    spec = importlib.util.spec_from_file_location("updates", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return next((f, domain) for each, f, domain in module.problems() if each == name)
+
+
+CALLS = {  # default; lazy blended pairwise: what prototypes needed, times 1.5 and 1.2
+    "simplex least squares 500 x 700": (4, 93),
+    "Birkhoff 30": (69, 417),
+    "K-sparse 1400, K = 5, interior": (19, 1497),
+    "K-sparse 1400, K = 40, on a face": (46, 322),
+    "L1 ball least squares 500 x 2000": (10, 249),
+    "L1 ball logistic 1000 x 5000": (10, 171),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_published_problems_need_few_oracle_calls(name):
+    f, domain = published(name)
+    best = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-9))
+    goal = ps.Stop(rgap=None, gap=1e-7 * (float(best.trace.value[0]) - best.lower))
+    default = ps.minimize(f, domain, stop=goal)
+    lazy = ps.minimize(f, domain, ps.BlendedPairwise(), oracle=ps.Lazy(), stop=goal)
+    assert default.status is lazy.status is ps.Status.GAP
+    assert default.oracle_calls <= CALLS[name][0]
+    assert lazy.oracle_calls <= CALLS[name][1]
+
+
+def test_a_span_is_filled_in_few_oracle_calls():
+    f, domain = published("span least squares 500 x 2000")
+    assert ps.minimize(f, domain, stop=ps.Stop(rgap=None, value=1e-7 * f.value(0 * f.y))).oracle_calls <= 12
