@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pursuit._arrays import Array, Indices, Small, Space
+from pursuit._threads import calm
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
 from pursuit.metrics import Metric
@@ -17,6 +19,19 @@ from pursuit.objectives import Objective
 from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search
 from pursuit.updates.base import Advance, Now
 from pursuit.weights import WeightProblem, projected_gradient
+
+SMALL = 1 << 23
+"""Numbers in the active atoms below which a correction is not worth more than one thread of BLAS."""
+
+
+def calmly(advance: Advance, space: Space) -> Advance:
+    """The same, on one thread of BLAS while the active atoms are small."""
+
+    def quiet(now: Now, active: ActiveSet) -> None:
+        with calm if space.numpy and space.size * len(active.atoms) < SMALL else nullcontext():
+            advance(now, active)
+
+    return quiet
 
 
 class Appetite:
@@ -123,7 +138,7 @@ class NormCorrective:
             weights = self.project(bound, small, active, now, now.value, correlations, tolerance)
             small.settle(active, weights, correlations)
 
-        return advance
+        return calmly(advance, space)
 
     def project(
         self,
@@ -198,8 +213,8 @@ class FullyCorrective:
             exact = NormCorrective(several=self.several, L=1.0, metric=f.hessian(space.zeros()))
             return exact.begin(f, domain, space)
         if type(f).hessian is Objective.hessian:
-            return self._repeat(f, domain, space)
-        return self._newton(f, domain, space)
+            return calmly(self._repeat(f, domain, space), space)
+        return calmly(self._newton(f, domain, space), space)
 
     def _goal(self, domain: Domain, now: Now) -> float:
         accuracy = self.accuracy or (0.1 if domain.bounded else 1e-12)

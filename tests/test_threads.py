@@ -1,0 +1,50 @@
+"""Threads of BLAS and of our own."""
+
+import threading
+
+import pytest
+from threadpoolctl import ThreadpoolController
+
+from pursuit._threads import at_most, calm, spread
+
+
+def blas():
+    return [lib.get_num_threads() for lib in ThreadpoolController().lib_controllers if lib.user_api == "blas"]
+
+
+@pytest.fixture
+def two():
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        yield blas()
+
+
+def test_blas_is_calm_inside_and_as_before_outside_even_after_an_error(two):
+    with pytest.raises(ZeroDivisionError), calm, calm:
+        assert set(blas()) == {1}
+        1 / 0
+    assert blas() == two
+
+
+def test_blas_is_as_before_once_the_last_thread_has_left(two):
+    inside, leave = threading.Barrier(2), threading.Event()
+
+    def stay():
+        with calm:
+            inside.wait()
+            leave.wait()
+
+    other = threading.Thread(target=stay)
+    other.start()
+    with calm:
+        inside.wait()
+    assert set(blas()) == {1}
+    leave.set()
+    other.join()
+    assert blas() == two
+
+
+def test_work_is_spread_over_no_more_threads_than_allowed():
+    seen = set()
+    with at_most(1):
+        spread(lambda start, stop: seen.add(threading.get_ident()), 100, 1)
+    assert seen == {threading.get_ident()}
