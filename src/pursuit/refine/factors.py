@@ -260,11 +260,11 @@ class _Fit:
 
         options = {"maxfun": 2 * ROUND, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
         lbfgs: Any = partial(scipy_minimize, evaluate, jac=True, method="L-BFGS-B", callback=look)
-        for left in range(steps, 0, -ROUND):
+        for remaining in range(steps, 0, -ROUND):
             w = w if self.tau is None else w / np.linalg.norm(w)
             units = self._units(split, w)
             with np.errstate(over="ignore"):  # trial steps may be far too long for an f that grows like exp
-                found = lbfgs(w / units, options=options | {"maxiter": min(left, ROUND)})
+                found = lbfgs(w / units, options=options | {"maxiter": min(remaining, ROUND)})
             w = units * found.x
             if promised <= goal or found.nit < ROUND:
                 break
