@@ -61,7 +61,7 @@ def main() -> dict[str, int]:
 
 def draw(radii: np.ndarray, path: list[ps.Result], calls: dict[str, list[ps.Result]]) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
-    sizes = np.array([[np.linalg.norm(r.coef[LABELS == v]) for v in range(VARIABLES)] for r in path])
+    sizes = np.array([[np.linalg.norm(r.coef[v == LABELS]) for v in range(VARIABLES)] for r in path])
     left.plot(radii, sizes[:, ACTIVE:], color="0.7", linewidth=1)
     left.plot(radii, sizes[:, :ACTIVE], linewidth=2)
     left.plot([], [], color="C0", linewidth=2, label="variables that matter")
