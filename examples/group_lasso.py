@@ -37,7 +37,7 @@ def fits(A: ps.Atoms, y: np.ndarray, radii: np.ndarray, **options) -> list[ps.Re
 
 def main() -> dict[str, int]:
     X, y, _ = problem()
-    half, radii = len(y) // 2, np.linspace(0.5, 12.0, 24)
+    half, radii = len(y) // 2, np.linspace(1.0, 12.0, 12)
     train = X[:half]
     groups = ps.Groups(LABELS).through(train)
     paths = {

@@ -50,9 +50,8 @@ def main() -> float:
     X_hat, hidden = results[best].coef.toarray(), label == 2
     right = float(np.mean(np.sign(X_hat) == signs, where=hidden))
     limit = float(np.mean(np.sign(X) == signs, where=hidden))
-    print(
-        f"radius {radii[best]:.0f} of rank {len(results[best].coef.s)}, relative gap {results[best].gap / results[best].value:.0e}"
-    )
+    gap = results[best].gap / results[best].value
+    print(f"chosen radius: {radii[best]:.0f}, rank {len(results[best].coef.s)}, certified relative gap {gap:.0e}")
     print(f"oracle calls of the {len(radii)} fits: {' '.join(str(r.oracle_calls) for r in results)}")
     print(f"hidden signs predicted: {right:.1%}; with the true matrix: {limit:.1%}")
     draw(X, X_hat, hidden, radii, curves, best)

@@ -52,10 +52,8 @@ def main() -> dict[str, float]:
     errors = {"SVD of rank 2": relative(plain, truth), "low rank plus sparse": relative(low, truth)}
     for name, error in errors.items():
         print(f"{name:24} error of the temperatures {error:7.2%}")
-    found = np.abs(sparse) > 1.0
-    print(
-        f"faults found: {(found & (faults != 0)).sum()} of {(faults != 0).sum()}, false alarms: {(found & (faults == 0)).sum()}"
-    )
+    found, faulty = np.abs(sparse) > 1.0, faults != 0
+    print(f"faults found: {(found & faulty).sum()} of {faulty.sum()}, false alarms: {(found & ~faulty).sum()}")
     print(f"{r.oracle_calls} oracle calls, certified gap {r.gap:.1e} at a value of {r.value:.3g}")
     draw({"recorded": Y, "SVD of rank 2": plain, "low rank": low, "sparse": sparse})
     return errors
