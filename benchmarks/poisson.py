@@ -134,7 +134,7 @@ def draw(runs: dict[str, dict[str, Fit]]) -> None:
         for name, (deviance, clock) in fits.items():
             few = "o" if len(deviance) < 10 else None
             ax.loglog(clock, np.maximum(deviance / best - 1.0, 1e-6), marker=few, markersize=4, label=name)
-        ax.set(title=f"{counts} counts", xlabel="seconds of processor time")
+        ax.set(title=counts, xlabel="seconds of processor time")
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("deviance above the best, relative")
     axes[0].legend(frameon=False, fontsize="small")
