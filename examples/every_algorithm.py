@@ -68,7 +68,8 @@ def draw(hull: dict[str, ps.Trace], span: dict[str, ps.Trace]) -> None:
     plot_traces(hull, ax=left)
     left.set(title="over the hull: certified gap", ylabel="f(x) - f* is at most this")
     plot_traces(span, column="value", ax=right)
-    right.set(title="over the span: value", ylabel="f(x)", ylim=(1e-14, None))
+    right.set(title="over the span: value", ylabel="f(x)", ylim=(1e-17, None))
+    right.legend(frameon=False, fontsize="small", loc="lower right")
     OUT.mkdir(exist_ok=True)
     path = OUT / "convergence.png"
     figure.savefig(path, dpi=150)

@@ -66,6 +66,7 @@ def draw(points: np.ndarray, result: ps.Result, sizes: list[int], errors: dict[s
         right.loglog(sizes, values, marker="o", label=name)
     right.set(title="worst-case integration error", xlabel="points", ylabel="distance in the kernel's space")
     right.set_xticks(sizes, [str(k) for k in sizes])
+    right.set_yticks([0.05, 0.1, 0.2], ["0.05", "0.1", "0.2"])
     right.minorticks_off()
     right.grid(alpha=0.3)
     right.legend(frameon=False)

@@ -216,3 +216,33 @@ def test_estimated_gradients_move_no_factors(rng):
     assert default_method(f, domain)[1] is None
     r = ps.minimize(f, domain, ps.Plain(ps.OpenLoop()), refine=Factors(), stop=ps.Stop(iterations=5))
     assert r.refused == 0
+
+
+def counts(shape, seed=0):
+    """Counts whose expected values range over many orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    m, n = shape
+    rates = rng.normal(-1.0, 2.0, (m, 1)) + rng.normal(0.0, 1.0, n) + rng.normal(size=(m, 2)) @ rng.normal(size=(2, n))
+    return rng.poisson(np.exp(rates.clip(max=7))).astype(float)
+
+
+def test_poisson_over_a_nuclear_ball_descends_from_zero_to_a_certified_gap():
+    """At an atom of a large ball exp(x) is astronomical, and nothing is certified from there."""
+    Y = counts((30, 20))
+    f = ps.Poisson(Y)
+    r = ps.minimize(f, ps.conv(100.0 * ps.RankOne(Y.shape)), stop=ps.Stop(rgap=1e-5, iterations=60))
+    assert r.status is ps.Status.GAP
+    assert r.trace.value[0] == pytest.approx(f.value(0 * Y))
+    assert (np.diff(r.trace.value) <= 0).all()
+
+
+def test_factors_in_units_of_their_curvature_come_further(monkeypatch):
+    Y = counts((60, 40))
+    f, domain, refine = ps.Poisson(Y), ps.lin(ps.RankOne(Y.shape)), ps.refine.Factors(steps=20)
+
+    def fit():
+        return ps.minimize(f, domain, ps.NormCorrective(), refine=refine, stop=ps.Stop(atoms=3)).value - f.infimum
+
+    ours = fit()
+    monkeypatch.setattr("pursuit.refine.factors._Fit._units", lambda self, split, w: np.ones_like(w))
+    assert ours < 0.8 * fit()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import count
-from threading import Lock
+from threading import current_thread, main_thread
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -74,32 +74,33 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
 
 
 class _Calm:
-    """Keeps BLAS to one thread while anybody is inside.
+    """Keeps BLAS to one thread inside.
 
     Threads that share a product of a few thousand numbers wait for each other longer than they work, on a busy machine
-    a hundred times as long. Entering and leaving costs microseconds.
+    a hundred times as long. Entering and leaving costs microseconds. The setting is that of the process, so only its
+    main thread changes it: two at a time could leave it changed.
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
+        self._inside = 0
         self._before: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._before = [(blas, blas.get_num_threads()) for blas in _libraries()]
-                for blas, threads in self._before:
-                    if threads != 1:
-                        blas.set_num_threads(1)
+        if current_thread() is not main_thread():
+            return
+        self._inside += 1
+        if self._inside == 1:
+            self._before = [(blas, threads) for blas in _libraries() if (threads := blas.get_num_threads()) != 1]
+            for blas, _ in self._before:
+                blas.set_num_threads(1)
 
     def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                for blas, threads in self._before:
-                    if threads != 1:
-                        blas.set_num_threads(threads)
+        if current_thread() is not main_thread():
+            return
+        self._inside -= 1
+        if self._inside == 0:
+            for blas, threads in self._before:
+                blas.set_num_threads(threads)
 
 
 @cache

@@ -270,8 +270,9 @@ def _space(f: Objective, domain: Domain, start: Any) -> Space:
 def _begin(
     f: Objective, domain: Domain, space: Space, start: Any, certificate: Certificate, several: int
 ) -> tuple[ActiveSet, int]:
-    """The first active set, and the oracle calls it took. Hulls begin at the best atom; the others that an update of
-    several atoms a call could use come along with weight zero."""
+    """The first active set, and the oracle calls it took. Hulls begin at the best atom, or at 0 where f is lower
+    there and nothing bounds its curvature; the others that an update of several atoms a call could use come along with
+    weight zero."""
     active = domain.active_set(space)
     if start is not None:
         active.replace(*_given(domain, space, start))
@@ -287,10 +288,20 @@ def _begin(
     for atoms in named:
         _fits(atoms[0], space)
     active.replace(np.ones(len(hulls)), [atoms[0] for atoms in named], hulls)
+    if f.L is None and f.value(active.x) > value:  # curvature has no bound, and the atom may be astronomically bad
+        _centre(domain, active, hulls, [atoms[0] for atoms in named])
     for b, atoms in zip(hulls, named, strict=True):
         for a in atoms[1:]:
             active.enter(a, b)
     return active, len(hulls)
+
+
+def _centre(domain: Domain, active: ActiveSet, hulls: list[int], firsts: list[Atom]) -> None:
+    """Begin at 0 = (z - z) / 2 instead, where every hull has the negatives of its atoms."""
+    pieces = [domain.parts[b].decompose(np.zeros(1), [z]) for b, z in zip(hulls, firsts, strict=True)]
+    weights, blocks = np.concatenate([w for w, _ in pieces]), np.repeat(hulls, [len(w) for w, _ in pieces])
+    if domain.admits(weights, blocks):
+        active.replace(weights, [a for _, atoms in pieces for a in atoms], blocks)
 
 
 def _given(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:

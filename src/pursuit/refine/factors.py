@@ -8,7 +8,7 @@ update S holds the current singular vectors and the new ones that the oracle nam
 2. L-BFGS on the factors of :math:`X = A B^\top`, with the constraint built in: every
    :math:`X = 2\tau A B^\top / (\|A\|^2 + \|B\|^2 + s^2)` lies in the nuclear-norm ball of radius :math:`\tau` (the
    slack s lets it lie inside), every :math:`X = \tau A A^\top / \|A\|^2` in the spectrahedron; over spans nothing
-   binds;
+   binds. Each coordinate has its own unit, by the curvature of f along it, as rare rows and large rates ask for;
 3. one projected-gradient step on the core again, which drops what has become superfluous.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,15 @@ from pursuit.atoms.factored import RankOneAtom, columns, unit
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.domains import Domain, Part
+from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 
 MATRICES = RankOne | SymmetricRankOne | Spectrahedron
+
+ROUND = 50
+"""Steps of L-BFGS after which the units of the factors are measured anew."""
+FLAT = 0.1
+"""Directions flatter than this fraction of the mean curvature count as this curved."""
 
 
 @cache
@@ -212,13 +218,14 @@ class _Fit:
         size, length = float(np.linalg.norm(Y)) or 1.0, float(np.linalg.norm(G)) or 1.0
         near = self._core(Y - 1e-3 * size / length * G)[1]
         L = float(np.linalg.norm(near - G)) / (1e-3 * size) or length / size
-        while True:
+        for _ in range(100):
             new = self._project(Y - G / L)
             d = new - Y
             bound = value + float(np.sum(G * d)) + 0.5 * L * float(np.sum(d * d))
-            if self._core(new)[0] <= bound + 1e-12 * abs(value) or L > 1e30:
+            if self._core(new)[0] <= bound + 1e-12 * abs(value):
                 return new
             L *= 2.0
+        return Y
 
     # ------------------------------------------------------------------ the factors
     def improve_factors(self, steps: int, goal: float, scale: float) -> None:
@@ -234,10 +241,11 @@ class _Fit:
             slack = 0.0 if self.sign else math.sqrt(split.share * max(inside, 1e-6 * self.tau))
             w = np.append(w, slack)
         first = float(self.f.value(self.point))
-        promised = math.inf
+        promised, units = math.inf, np.ones_like(w)
 
-        def evaluate(w: Small) -> tuple[float, Small]:
+        def evaluate(z: Small) -> tuple[float, Small]:
             nonlocal promised
+            w = units * z
             size = float(w @ w)
             c = 1.0 if self.tau is None else split.share * self.tau / size
             A, B = split.factors(w)
@@ -247,20 +255,43 @@ class _Fit:
             if self.tau is not None:
                 slope -= (2.0 * c / size * self.space.dot(grad, X)) * w
             promised = float(np.linalg.norm(slope)) * math.sqrt(size)
-            return (value - first) / scale, slope / scale
+            return (value - first) / scale, units * (slope / scale)
 
         def look(intermediate_result: Any) -> None:
             if promised <= goal:
                 raise StopIteration
 
-        options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 6, "ftol": 0.0, "gtol": 0.0}
-        lbfgs: Any = scipy_minimize  # its stubs know no callback of this form
-        w = w if self.tau is None else w / np.linalg.norm(w)
-        with np.errstate(over="ignore", invalid="ignore"):  # the line search may look far
-            w = lbfgs(evaluate, w, jac=True, method="L-BFGS-B", callback=look, options=options).x
+        options = {"maxfun": 2 * ROUND, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
+        lbfgs: Any = partial(scipy_minimize, evaluate, jac=True, method="L-BFGS-B", callback=look)
+        for remaining in range(steps, 0, -ROUND):
+            w = w if self.tau is None else w / np.linalg.norm(w)
+            units = self._units(split, w)
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # trial steps may be far too long for an f that grows like exp
+                found = lbfgs(w / units, options=options | {"maxiter": min(remaining, ROUND)})
+            w = units * found.x
+            if promised <= goal or found.nit < ROUND:
+                break
         A, B = split.factors(w)
         c = 1.0 if self.tau is None else split.share * self.tau / float(w @ w)
         self._take(A, c * signs if self.square else np.full(A.shape[1], c), A if self.square else B)
+
+    def _units(self, split: _Pair | _Square, w: Small) -> Small:
+        """A unit for each coordinate of the factors, in which f is about equally curved along all of them: the inverse
+        root of the Gauss-Newton diagonal, which for A is H (B * B) if f has the Hessian diag(H)."""
+        A, B = split.factors(w)
+        c = 1.0 if self.tau is None else split.share * self.tau / float(w @ w)
+        hessian = self.f.hessian(self.rest + c * self.view.image(self.space, A, B))
+        curvature, factors = np.zeros_like(w), slice(len(w) - (self.tau is not None))
+        if isinstance(hessian, Diagonal):
+            split.pull(self.view.matrix(hessian.h + self.space.zeros()), A * A, B * B, 1.0, curvature)
+        mean = float(curvature[factors].mean())
+        if not 0 < mean < math.inf:
+            return np.ones_like(w)
+        units = np.ones_like(w)
+        units[factors] = np.sqrt(mean / (curvature[factors] + FLAT * mean))
+        return units
 
     def result(self) -> tuple[Small, list[Atom]]:
         """X as weights and atoms of the domain."""
