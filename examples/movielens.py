@@ -1,4 +1,4 @@
-"""Matrix completion: how would a user rate a film that he has not rated?
+"""Matrix completion: how would a user rate a film that they have not rated?
 
 610 users have given 100,836 ratings to 9,724 films (MovieLens, `data/ml-latest-small`). 80 % of the ratings are for
 training, 10 % for validation, 10 % for the test. A rating is the mean, plus a bias of the user, plus a bias of the
@@ -15,7 +15,7 @@ The damping of the biases, the power and the radius are chosen on the validation
 """
 
 import time
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,7 +74,8 @@ def split(seed: int = 0) -> tuple[Ratings, Ratings, Ratings]:
     users, films, stars = np.loadtxt(DATA, delimiter=",", skiprows=1, usecols=(0, 1, 2), unpack=True)
     users, films = (np.unique(names, return_inverse=True)[1] for names in (users, films))
     part = np.random.default_rng(seed).permutation(len(stars)) * 10 // len(stars)
-    rank = np.argsort(np.argsort(-np.bincount(films[part < 8], minlength=films.max() + 1)))
+    often = np.bincount(films[part < 8], minlength=FILMS)
+    rank = np.argsort(np.argsort(-often, kind="stable"))
     ratings = Ratings(users, rank[films], stars)
     return ratings.part(part < 8), ratings.part(part == 8), ratings.part(part == 9)
 
@@ -115,19 +116,22 @@ def error(model: Biases | Model, ratings: Ratings) -> float:
     return float(np.sqrt(np.mean((predicted - ratings.stars) ** 2)))
 
 
-def choose(train: Ratings, validation: Ratings) -> tuple[Biases, dict[float, list[Model]], Model]:
-    """The best biases, all models upon them by power, and the best of those."""
-    known = min((biases(train, damping) for damping in DAMPINGS), key=lambda b: error(b, validation))
-    models = {power: complete(train, known, power, RADII) for power in POWERS}
-    return known, models, min((m for path in models.values() for m in path), key=lambda m: error(m, validation))
+def choose(train: Ratings, validation: Ratings) -> tuple[float, float, int, dict[float, list[Model]]]:
+    """What validation chooses: a damping, a power, and the index of a radius; and all models with that damping."""
+    damping = min(DAMPINGS, key=lambda d: error(biases(train, d), validation))
+    models = {power: complete(train, biases(train, damping), power, RADII) for power in POWERS}
+    power, i = min(product(POWERS, range(len(RADII))), key=lambda c: error(models[c[0]][c[1]], validation))
+    return damping, power, i, models
 
 
 def main() -> float:
     train, validation, test = split()
     began = time.perf_counter()
     with threadpool_limits(1):  # many short products: threads would only wait for each other
-        known, models, chosen = choose(train, validation)
+        _, power, i, models = choose(train, validation)
     seconds = time.perf_counter() - began
+    chosen = models[power][i]
+    known = chosen.biases
     print(f"{'error':22}{'validation':>12}{'test':>10}{'rank':>8}")
     print(f"{'biases alone':22}{error(known, validation):12.4f}{error(known, test):10.4f}{0:8}")
     for power, path in models.items():
@@ -155,7 +159,7 @@ def draw(known: Biases, models: dict[float, list[Model]], chosen: Model, parts: 
 
     counts = np.bincount(train.films, minlength=FILMS)[test.films]
     edges = [0, 1, 3, 10, 30, 100, 1000]
-    names = ["0", "1-2", "3-9", "10-29", "30-99", "100 or more"]
+    names = ["0", "1-2", "3-9", "10-29", "30-99", "100+"]
     for (name, model), colour in zip({"biases alone": known, "completed": chosen}.items(), ("0.6", "C1"), strict=True):
         errors = [error(model, test.part((counts >= a) & (counts < b))) for a, b in pairwise(edges)]
         right.plot(names, errors, marker="o", label=name, color=colour)
