@@ -212,6 +212,19 @@ def test_many_entries_take_the_compiled_way_to_the_same_numbers(rng, monkeypatch
     np.testing.assert_allclose(plain, (A @ B.T)[rows, cols], atol=1e-13)
 
 
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40)])
+def test_the_compiled_gram_matrix_finds_the_same_singular_pairs(shape, rng, monkeypatch):
+    rows, cols = observed(rng, *shape)
+    mixed = rng.permutation(len(rows))  # entries come in any order
+    A = ps.RankOne(shape).at(rows[mixed], cols[mixed])
+    monkeypatch.setattr(matrices, "MANY", 0)
+    for dtype in (np.float64, np.float32):
+        g = rng.standard_normal(len(rows)).astype(dtype)
+        M = sp.csr_array((g, (rows[mixed], cols[mixed])), shape=shape).toarray()
+        found = [a.dot(Space.of(g), g) for a in A.best(g, 4)]
+        np.testing.assert_allclose(found, -np.linalg.svd(M, compute_uv=False)[:4], rtol=1e-5)
+
+
 class Dense(ps.Atoms):
     """The same atoms as plain arrays."""
 

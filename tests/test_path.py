@@ -49,6 +49,21 @@ def test_a_held_out_score_chooses_the_best_row(rng):
     assert path.score[path.best] == path.score.min()
 
 
+def test_factors_move_along_a_path(rng):
+    Y = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 20))
+    rows, cols = np.nonzero(rng.random((30, 20)) < 0.6)
+    f, A = ps.LeastSquares(Y[rows, cols]), ps.RankOne((30, 20)).at(rows, cols)
+    how = {"update": ps.NormCorrective(several=4), "refine": ps.refine.Factors(), "stop": ps.Stop(rgap=1e-6)}
+    radii = [20.0, 30.0, 40.0]
+    path = ps.path(f, A, radii=radii, **how)
+    alone = [ps.minimize(f, ps.conv(r * A), **how) for r in radii]
+    np.testing.assert_allclose(path.value, [r.value for r in alone], rtol=1e-5)
+    assert path[-1].refine == ps.refine.Factors() and path[-1].oracle_calls < 10
+    sizes = ps.path(f, A, atoms=[1, 2, 3], refine=ps.refine.Factors())
+    fixed = ps.path(f, A, atoms=[1, 2, 3])
+    assert sizes.value[2] < 1e-4 * f.value(0 * f.y) < fixed.value[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -134,3 +134,13 @@ def row_products(A: Any, B: Any, rows: Any, cols: Any, out: Any) -> None:
         for k in range(A.shape[1]):
             total += A[i, k] * B[j, k]
         out[e] = total
+
+
+@compiled("void(i4[::1],i4[::1],f8[::1],f8[:,::1])")
+def lower_gram(pointers: Any, indices: Any, data: Any, G: Any) -> None:
+    """Adds M'M to the lower triangle of G, for a sparse matrix M by rows with increasing indices."""
+    for r in range(len(pointers) - 1):
+        for a in range(pointers[r], pointers[r + 1]):
+            i, x = indices[a], data[a]
+            for b in range(pointers[r], a + 1):
+                G[i, indices[b]] += x * data[b]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,7 @@ from pursuit._arrays import Small
 from pursuit.atoms.base import Atoms
 from pursuit.domains import conv, lin
 from pursuit.objectives import Objective
+from pursuit.refine import Refine
 from pursuit.result import Result, State, Stop
 from pursuit.solve import minimize
 from pursuit.updates import FullyCorrective, Update
@@ -58,6 +59,7 @@ def path(
     radii: Iterable[float] | None = None,
     atoms: Iterable[int] | None = None,
     update: Update | None = None,
+    refine: Refine | Sequence[Refine] | None = None,
     stop: Stop = Stop(),
     score: Callable[[Result], float] | None = None,
 ) -> Path:
@@ -73,6 +75,8 @@ def path(
         The sizes at which one greedy run over lin(A) is seen.
     update : Update, optional
         For radii the default of `minimize`; for sizes FullyCorrective(), which is OMP for least squares.
+    refine : refinement, or several, optional
+        That of `minimize`.
     stop : Stop, optional
         For each radius; for sizes, what may end the run early.
     score : callable of a Result, optional
@@ -93,11 +97,14 @@ def path(
     """
     if (radii is None) == (atoms is None):
         raise ValueError("path needs either radii=... or atoms=...; give exactly one of them.")
+    if update is None and atoms is not None:
+        update = FullyCorrective()
+    options = {"update": update, "refine": refine, "stop": stop}
     if radii is not None:
         levels = _increasing("radii", [float(r) for r in radii], 0.0)
-        return _table(levels, _by_radius(f, A, levels, update, stop), score)
+        return _table(levels, _by_radius(f, A, levels, options), score)
     sizes = _increasing("atoms", [float(k) for k in atoms or ()], 0.5)
-    results = _by_size(f, A, {int(k) for k in sizes}, update, stop)
+    results = _by_size(f, A, {int(k) for k in sizes}, options)
     return _table([math.nan] * len(results), results, score)
 
 
@@ -110,14 +117,14 @@ def _increasing(name: str, values: list[float], least: float) -> list[float]:
     return values
 
 
-def _by_radius(f: Objective, A: Atoms, radii: list[float], update: Update | None, stop: Stop) -> list[Result]:
+def _by_radius(f: Objective, A: Atoms, radii: list[float], options: dict[str, Any]) -> list[Result]:
     results: list[Result] = []
     for r in radii:
-        results.append(minimize(f, conv(r * A), update, stop=stop, start=results[-1] if results else None))
+        results.append(minimize(f, conv(r * A), start=results[-1] if results else None, **options))
     return results
 
 
-def _by_size(f: Objective, A: Atoms, sizes: set[int], update: Update | None, stop: Stop) -> list[Result]:
+def _by_size(f: Objective, A: Atoms, sizes: set[int], options: dict[str, Any]) -> list[Result]:
     """One greedy run; a result is cut out of it whenever the number of active atoms is asked for."""
     snapshots: list[tuple[State, Any, Any]] = []
 
@@ -127,7 +134,7 @@ def _by_size(f: Objective, A: Atoms, sizes: set[int], update: Update | None, sto
             snapshots.append((state, state.active.weights[support].copy(), [state.active.atoms[i] for i in support]))
         return len(state.active) >= max(sizes)
 
-    run = minimize(f, lin(A), FullyCorrective() if update is None else update, stop=stop, callback=watch)
+    run = minimize(f, lin(A), callback=watch, **options)
     return [
         replace(
             run,

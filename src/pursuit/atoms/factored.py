@@ -199,6 +199,8 @@ class RankOneAtom(Atom):
 
     def apart(self, space: Space, other: Atom) -> float:
         if isinstance(other, RankOneAtom) and other.u is self.u and other.v is self.v:
+            if other.coef == self.coef:
+                return 0.0
             return abs(other.coef - self.coef) / (abs(self.coef) or 1.0) * self.norm(space)
         return super().apart(space, other)
 

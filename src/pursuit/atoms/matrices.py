@@ -36,6 +36,9 @@ from pursuit.atoms.vectors import check_dimension
 SMALL = 640
 """Up to this size of the smaller side LAPACK answers, and exactly."""
 
+MANY = 1 << 14
+"""Observed entries from which on a compiled loop makes the Gram matrix."""
+
 NEAR = 0.5
 """A bound is sharp enough when it is off by this fraction of the distance to the level."""
 
@@ -193,11 +196,22 @@ def _dense(M: Any) -> Small:
     return np.asarray(M.toarray() if is_sparse(M) else M)
 
 
+def _gram(M: Any) -> Small:
+    """M'M as a dense matrix; for large sparse M only its lower triangle, which is all that `eigh` reads."""
+    if not is_sparse(M) or M.nnz < MANY:
+        return _dense(M.T @ M)
+    from pursuit import _kernels
+
+    by_rows, G = M.tocsr(), np.zeros((M.shape[1], M.shape[1]))
+    _kernels.lower_gram(by_rows.indptr, by_rows.indices, by_rows.data.astype(np.float64, copy=False), G)
+    return G
+
+
 def leading(M: Any, several: int, level: float, memory: Memory, failure: float) -> tuple[float, Small, float]:
     """The largest singular value of M (tall), right singular vectors as columns, and an upper bound on the value."""
     n = M.shape[1]
     if n <= SMALL or failure == 0:
-        values, V = eigh(_dense(M.T @ M), subset_by_index=(max(n - several, 0), n - 1))
+        values, V = eigh(_gram(M), subset_by_index=(max(n - several, 0), n - 1))
         sigma = _root(float(values[-1]))
         return sigma, V[:, ::-1].copy(), sigma
 
