@@ -1,4 +1,4 @@
-"""pursuit: smooth convex functions over the hull or span of a set of atoms, with a certificate.
+"""pursuit: smooth convex functions over the hull, cone or span of a set of atoms, with a certificate.
 
 Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)`. The modules, in the order data flows:
 
@@ -7,8 +7,8 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `objectives` | what to minimise |
 | `atoms` | over which atoms |
 | `active`, `weights` | the active set, and the small problems on it |
-| `domains` | `conv`, `lin` |
-| `oracles` | who names the next atom: exact, approximate |
+| `domains` | `conv`, `cone`, `lin`, and their sums |
+| `oracles` | who names the next atom: exact, approximate, lazy, screened |
 | `steps`, `updates` | how far, where to |
 | `refine` | moving the atoms themselves |
 | `certificates` | how good |
