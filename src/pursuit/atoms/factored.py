@@ -25,10 +25,10 @@ def is_sparse(M: Any) -> bool:
     return bool(sp.issparse(M))
 
 
-BLOCK = 1 << 13
-"""Entries that are looked at together."""
+BLOCK = 1 << 11
+"""Entries that are looked at together: their products should stay in the cache."""
 
-COMPILED = 1 << 19
+COMPILED = 1 << 17
 """Numbers to gather from which on a compiled loop pays."""
 
 
@@ -118,9 +118,9 @@ class Entries:
         if not isinstance(metric, Diagonal):
             return None
         h: Any = metric.h if isinstance(metric.h, float) else host(flat(metric.h))[:, None]
-        G = np.zeros((A.shape[1], A.shape[1]))
+        A, B, G = np.ascontiguousarray(A), np.ascontiguousarray(B), np.zeros((A.shape[1], A.shape[1]))
         for b in _blocks(len(self.rows)):
-            Z = A[self.rows[b]] * B[self.cols[b]]
+            Z = A.take(self.rows[b], axis=0) * B.take(self.cols[b], axis=0)
             G += Z.T @ ((h if isinstance(h, float) else h[b]) * Z)
         return G
 

@@ -36,7 +36,7 @@ from pursuit.atoms.vectors import check_dimension
 SMALL = 640
 """Up to this size of the smaller side LAPACK answers, and exactly."""
 
-MANY = 1 << 14
+MANY = 1 << 16
 """Observed entries from which on a compiled loop makes the Gram matrix."""
 
 NEAR = 0.5
