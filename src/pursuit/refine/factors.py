@@ -261,14 +261,12 @@ class _Fit:
             if promised <= goal:
                 raise StopIteration
 
-        options = {"maxfun": 2 * ROUND, "maxcor": 10, "ftol": 0.0, "gtol": 0.0}
+        options = {"maxfun": 2 * ROUND, "maxcor": 6, "ftol": 0.0, "gtol": 0.0}
         lbfgs: Any = partial(scipy_minimize, evaluate, jac=True, method="L-BFGS-B", callback=look)
         for remaining in range(steps, 0, -ROUND):
             w = w if self.tau is None else w / np.linalg.norm(w)
-            units = self._units(split, w)
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # trial steps may be far too long for an f that grows like exp
+            with np.errstate(over="ignore", invalid="ignore"):  # the line search may look far
+                units = self._units(split, w)
                 found = lbfgs(w / units, options=options | {"maxiter": min(remaining, ROUND)})
             w = units * found.x
             if promised <= goal or found.nit < ROUND:
