@@ -6,11 +6,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
 import pursuit as ps
+from pursuit.refine import default_method
 
 
 @dataclass
@@ -253,3 +254,59 @@ def test_same_input_and_seed_give_the_same_bits(rng):
         ]
         assert (runs[0].x == runs[1].x).all()
         assert (runs[0].trace.value == runs[1].trace.value).all()
+
+
+# ---------------------------------------------------------------------- every set, domain, update and oracle
+
+
+def sets(rng):
+    """One of each kind of set: those of vectors in R^6, and those of 3 x 3 matrices."""
+    return [
+        ps.Dictionary(rng.standard_normal((6, 9))), ps.Dictionary(rng.standard_normal((6, 9)), signed=True),
+        ps.SignedBasis(6), ps.Simplex(6), ps.Ball(6, 2), ps.Box(-np.ones(6), np.ones(6)), ps.KSparse(6, 2),
+        ps.Hypersimplex(6, 3), ps.Groups([0, 0, 1, 1, 1, 2]), ps.KSupport(6, 2),
+        ps.Groups([0, 0, 1, 1]).through(rng.standard_normal((6, 4))),
+        ps.RankOne((3, 4)).at([0, 0, 1, 1, 2, 2], [0, 1, 2, 3, 1, 0]),
+        ps.RankOneTensor((2, 2, 2)).at([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 0, 1]]),
+        ps.RankOne((3, 3)), ps.SymmetricRankOne(3), ps.Spectrahedron(3), ps.Orthogonal((3, 3)), ps.Permutations(3),
+        ps.NonnegativeRankOne((3, 3)),
+    ]  # fmt: skip
+
+
+UPDATES = [
+    None, ps.FullyCorrective(), ps.FullyCorrective(several=8), ps.NormCorrective(), ps.NormCorrective(several=8),
+    ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Away(), ps.Pairwise(), ps.BlendedPairwise(),
+    ps.BlendedPursuit(), ps.AcceleratedPursuit(),
+]  # fmt: skip
+ORACLES = [ps.Exact(), ps.Lazy(), ps.Approximate(0.5), ps.RandomAtom(), ps.Screened()]
+DOMAINS = [
+    ps.conv, ps.cone, ps.lin, lambda A: ps.conv(2.0 * A), lambda A: ps.conv(A) + ps.conv(0.5 * A),
+    lambda A: ps.conv(A) + ps.lin(A), lambda A: ps.cone(A) + ps.conv(A),
+]  # fmt: skip
+
+
+@settings(max_examples=250)
+@given(
+    seed=st.integers(0, 10**6),
+    which=st.integers(0, 18),
+    domain=st.sampled_from(DOMAINS),
+    update=st.sampled_from(UPDATES),
+    oracle=st.sampled_from(ORACLES),
+    refined=st.booleans(),
+)
+def test_the_certificate_holds_for_every_set_domain_update_and_oracle(seed, which, domain, update, oracle, refined):
+    rng = np.random.default_rng(seed)
+    A = sets(rng)[which]
+    f = ps.LeastSquares(2.0 * rng.standard_normal(A.shape))
+    best = ps.minimize(f, domain(A), stop=ps.Stop(rgap=1e-10, iterations=150))
+    refine = default_method(f, domain(A))[1] if refined else None
+    states = ps.iterate(f, domain(A), update, oracle=oracle, refine=refine)
+    try:
+        seen = list(islice(states, 12))
+    except (TypeError, ValueError):  # combinations that are refused
+        return
+    slack = 1e-9 * (1.0 + f.value(0 * f.y))
+    for s in seen:
+        assert s.lower <= best.value + slack
+        assert s.value >= best.lower - slack
+        assert s.gap >= s.value - best.value - slack

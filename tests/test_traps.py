@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
+from pursuit.atoms.lanczos import Memory, ends
 
 # ------------------------------------------------------------------ domains are not left
 
@@ -304,3 +305,82 @@ OBJECTIVES = [ps.LeastSquares([1.0, 2.0]), ps.Huber([1.0, 2.0], 0.5), ps.Poisson
 @pytest.mark.parametrize("f", OBJECTIVES, ids=lambda f: type(f).__name__)
 def test_every_objective_obeys_the_laws(f):
     ps.check_objective(f)
+
+
+# ---------------------------------------------------------------------- found by review
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("oracle", [ps.Lazy(), ps.Exact()])
+def test_lazy_oracles_of_a_sum_never_answer_with_atoms_of_the_other_summand(seed, oracle):
+    rng = np.random.default_rng(seed)
+    f = ps.LeastSquares(5 * rng.standard_normal(8))
+    domain = ps.conv(ps.Dictionary(rng.standard_normal((8, 5)))) + ps.conv(2 * ps.KSparse(8, 3))
+    best = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-9))
+    r = ps.minimize(f, domain, ps.FullyCorrective(), oracle=oracle)
+    assert best.lower * (1 - 1e-9) <= r.value
+    assert r.lower <= best.value * (1 + 1e-9)
+
+
+def test_approximate_balls_in_a_sum_are_refused():
+    domain = ps.conv(ps.Ball(4, 2)) + ps.conv(ps.Simplex(4))
+    with pytest.raises(TypeError, match="cannot list its atoms"):
+        ps.minimize(ps.LeastSquares(np.ones(4)), domain, ps.FullyCorrective(), oracle=ps.Approximate(0.5))
+
+
+def test_sets_that_say_their_oracle_is_not_exact_certify_nothing():
+    class Careless(ps.Dictionary):
+        exact = False
+
+    r = ps.minimize(ps.LeastSquares([1.0, 2.0]), ps.conv(Careless(np.eye(2))), stop=ps.Stop(iterations=100))
+    assert r.gap == r.value - 0.0  # all that is known is the infimum of f
+    assert r.iterations < 100  # it stalls, and says so
+
+
+def test_points_outside_a_listed_hull_do_not_come_in_as_atoms():
+    f, domain = ps.LeastSquares([0.3, 0.72]), ps.conv(ps.Dictionary(np.eye(2), signed=True))
+    outside = ps.Atom(np.array([0.3, 0.72]))
+    with pytest.raises(ValueError, match="not an atom"):
+        ps.minimize(f, domain, start=([1.0], [outside]))
+    r = ps.minimize(f, domain, ps.FullyCorrective(), refine=lambda f, domain, active: ([1.0], [outside]))
+    assert r.refused > 0
+    assert np.abs(r.x).sum() <= 1 + 1e-12
+
+
+def test_a_tiny_beta_does_not_prove_that_lanczos_has_seen_everything():
+    d = np.ones(650)
+    for seed in range(100):
+        for delta in (1e-12, 1e-11):
+            d[0] = 1.0 + delta
+            found = ends(lambda v: d * v, 650, 1, Memory(np.random.default_rng(seed)), 1e-6, lambda *bounds: False)
+            assert found.upper >= d[0] - 1e-14
+
+
+def test_multipliers_of_large_matrices_are_accurate(rng):
+    Y = rng.standard_normal((700, 3)) @ rng.standard_normal((3, 700))
+    r = ps.minimize(ps.LeastSquares(Y), ps.conv(0.5 * np.linalg.norm(Y, "nuc") * ps.RankOne((700, 700))))
+    level = float(np.linalg.norm(r.x - Y, 2)) * 0.5 * np.linalg.norm(Y, "nuc")
+    assert r.dual.multipliers[0] == pytest.approx(level, rel=1e-8)
+
+
+def test_forgotten_atoms_do_not_confuse_the_appetite(rng):
+    D, y = rng.standard_normal((60, 3000)), rng.standard_normal(60)
+    f = ps.Smooth(lambda x: float(((x - y) ** 4).sum()), lambda x: 4 * (x - y) ** 3)
+    ps.minimize(f, ps.conv(ps.Dictionary(D)), ps.FullyCorrective(several=150), stop=ps.Stop(iterations=6))
+
+
+@pytest.mark.parametrize("A", [ps.Groups([0, 0, 1, 1]), ps.KSupport(4, 2), ps.Simplex(4)])
+def test_a_gradient_of_nan_is_told_before_the_oracle_is_asked(A):
+    f = ps.Smooth(lambda x: 1.0, lambda x: np.where(np.abs(x).sum() > 0, np.nan, 1.0) * np.ones(4))
+    with pytest.raises(ValueError, match="NaN"):
+        ps.minimize(f, ps.conv(A))
+
+
+def test_columns_of_hopelessly_different_lengths_are_refused_by_encode():
+    with pytest.raises(ValueError, match="column 0 of D is too short"):
+        ps.encode(np.array([[1e-20, 0.0], [0.0, 1.0]], np.float32), np.ones((1, 2), np.float32), atoms=1)
+
+
+def test_refinements_are_values_not_classes():
+    with pytest.raises(TypeError, match="refine is"):
+        ps.minimize(ps.LeastSquares([1.0]), ps.conv(ps.Simplex(1)), refine=ps.refine.Slide)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pursuit.domains import Cone, Domain
 from pursuit.objectives import Objective
+from pursuit.refine import default_method
 from pursuit.steps import Backtracking
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (
@@ -15,7 +16,6 @@ from pursuit.updates import (
     BlendedPursuit,
     FullyCorrective,
     Pairwise,
-    default_update,
 )
 
 WORKS = {
@@ -94,7 +94,7 @@ def citation(f: Objective, domain: Domain, update: Any = None) -> str:
     >>> [line.split("{")[1].strip(",") for line in text.splitlines() if line.startswith("@")]
     ['locatello2017unified', 'lacostejulien2015global']
     """
-    update = default_update(f, domain) if update is None else update
+    update = default_method(f, domain)[0] if update is None else update
     keys = ["locatello2017unified"]
     if any(isinstance(part, Cone) for part in domain.parts):
         keys.append("locatello2017greedy")

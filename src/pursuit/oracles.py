@@ -152,7 +152,7 @@ class Approximate:
     Notes
     -----
     Sets that list their atoms are searched. Over the hull of a convex set (balls, boxes), the point x + delta (z - x)
-    is an atom of exactly this quality. Other sets raise TypeError.
+    is an atom of exactly this quality. Other sets, and such sets in a sum of domains, raise TypeError.
     """
 
     delta: float
@@ -167,7 +167,7 @@ class Approximate:
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
         asked, rng = part.asked, np.random.default_rng(self.seed)
-        if asked.size is None and not (asked.convex and isinstance(part, Hull)):
+        if asked.size is None and not (asked.convex and isinstance(part, Hull) and f is not None):
             raise TypeError(f"{asked!r} cannot list its atoms, so Approximate cannot choose among them; use Exact().")
 
         def degrade(grad: Array, active: ActiveSet) -> Atom:
@@ -223,7 +223,7 @@ class Lazy:
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             nonlocal phi
-            if len(active) and 0.0 < phi < math.inf:
+            if f is not None and len(active) and 0.0 < phi < math.inf:  # in a sum, S holds atoms of others too
                 q = active.analyze(grad)
                 best = int(np.abs(q).argmax() if part.signless else q.argmin())
                 dot = -abs(float(q[best])) if part.signless else float(q[best])

@@ -16,7 +16,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
-from pursuit.oracles import Exact
+from pursuit.oracles import Exact, admitted
 from pursuit.promises import Promise, promise
 
 
@@ -229,11 +229,12 @@ class Result:
         """What the gradient at x says about the constraints: multipliers, reduced costs, supporting atoms."""
         space = Space.of(self.x)
         grad = self.f.value_and_grad(self.x)[1]
-        answers = [Exact().begin(part, space)(grad, self.domain.active_set(space), 0.0) for part in self.domain.parts]
+        support = [admitted(space, part.asked.lmo(grad)) for part in self.domain.parts]
         correlations = np.array([a.dot(space, grad) for a in self.atoms])
-        multipliers = [-a.dot if part.compact else 0.0 for part, a in zip(self.domain.parts, answers, strict=True)]
+        dots = [a.dot(space, grad) for a in support]
+        multipliers = [-dot if part.compact else 0.0 for part, dot in zip(self.domain.parts, dots, strict=True)]
         levels = np.array(multipliers)[self.blocks]
-        return Dual(grad, tuple(multipliers), correlations + levels, [a.atoms[0] for a in answers])
+        return Dual(grad, tuple(multipliers), correlations + levels, support)
 
     def promise(self, *, mdw: Any = None, rho: Any = None) -> Promise:
         """What the theorems promise of this run: the strongest bound on f(x_t) - f*, a curve to lay beside the trace.

@@ -60,7 +60,7 @@ def iterate(
     if isinstance(oracle, type) or not hasattr(oracle, "begin") or hasattr(oracle, "descends"):
         raise TypeError(f"oracle is {oracle!r}; give an oracle such as Exact() or Lazy().")
     refinements = () if refine is None else tuple(refine) if isinstance(refine, Sequence) else (refine,)
-    if not all(map(callable, refinements)):
+    if not all(callable(each) and not isinstance(each, type) for each in refinements):
         raise TypeError(f"refine is {refine!r}; give a function of (f, domain, active), or several.")
     f = f.begin()
     alone = f if len(domain.parts) == 1 else None
@@ -77,15 +77,16 @@ def iterate(
         if t == 0 and tuple(grad.shape) != space.shape:
             raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")
         shares = active.shares(grad)
+        _check(value + sum(shares), t)
         answers = [ask(grad, active, gx) for ask, gx in zip(asks, shares, strict=True)]
         calls += sum(answer.calls for answer in answers)
         cached += sum(not answer.calls for answer in answers)
-        _check(value, answers, shares, t)
+        _check(sum(answer.dot for answer in answers), t)
         if t == 0:
             for answer in answers:
                 _fits(answer.atoms[0], space)
         certificate.see(value, grad, shares, answers, active)
-        stalled = patience.ends(value, certificate.gap, proved=domain.steepest(answers, shares) > -math.inf)
+        stalled = patience.ends(value, certificate.gap, asked=all(map(_looked, answers)))
         yield State(
             t, active.x, value, grad, answers, certificate.gap, certificate.lower,
             active, calls, cached, refused, certificate.stationary, stalled,
@@ -108,16 +109,17 @@ def minimize(
     callback: Callable[[State], Any] | None = None,
     progress: bool = False,
 ) -> Result:
-    """Minimise a smooth convex function over the hull or span of atoms.
+    """Minimise a smooth convex function over the hull, cone or span of atoms, or a sum of such.
 
     Parameters
     ----------
     f : Objective
-    domain : conv(A) or lin(A)
-    update : Plain, NormCorrective or FullyCorrective, optional
+    domain : conv(A), cone(A), lin(A), or a sum of them
+    update : Update, optional
+        Such as FullyCorrective() or Plain(ShortStep()).
         None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them, and
         with a refinement where the atoms can move; `result.update` and `result.refine` say which they were.
-    oracle : Exact or Approximate
+    oracle : Exact, Approximate, Lazy, Screened or RandomAtom
         Who answers; Exact() by default.
     refine : callable (f, domain, active) -> (weights, atoms) or None, or several of them, optional
         Line 7 of Algorithms 3 and 4: called after each update, may move atoms and weights; `pursuit.refine` has some.
@@ -225,14 +227,19 @@ def _probe(
         line_search(f, space, active.x, active.x, shares[0], math.inf)
 
 
+def _looked(answer: Answer) -> bool:
+    """Whether the set itself was asked for its best atom, not a memory or a lot."""
+    return answer.calls > 0 and (answer.lower is not None or answer.delta > 0)
+
+
 class _Patience:
     """Counts iterations in which a descending update improved neither the value nor the gap."""
 
     def __init__(self, descends: bool) -> None:
         self.descends, self.value, self.gap, self.idle = descends, math.inf, math.inf, 0
 
-    def ends(self, value: float, gap: float, proved: bool) -> bool:
-        better = value < self.value or gap < self.gap or not proved
+    def ends(self, value: float, gap: float, asked: bool) -> bool:
+        better = value < self.value or gap < self.gap or not asked
         self.value, self.gap = min(value, self.value), min(gap, self.gap)
         self.idle = 0 if better else self.idle + 1
         return self.descends and self.idle >= PATIENCE
@@ -360,8 +367,8 @@ def _fits(a: Atom, space: Space) -> None:
         raise ValueError(f"an atom has {problem}; atoms must be vectors of the space of f.")
 
 
-def _check(value: float, answers: list[Answer], shares: list[float], t: int) -> None:
-    if math.isnan(value + sum(shares) + sum(answer.dot for answer in answers)):
+def _check(total: float, t: int) -> None:
+    if math.isnan(total):
         raise ValueError(f"f or the oracle returned NaN at iteration {t}; check the objective and the atoms.")
 
 

@@ -86,7 +86,7 @@ class Atoms:
 
         def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
             atoms = self.best(g, several)
-            return atoms, as_atom(atoms[0]).dot(Space.of(g), g)
+            return atoms, as_atom(atoms[0]).dot(Space.of(g), g) if self.exact else -math.inf
 
         return answer
 

@@ -133,8 +133,9 @@ class _Krylov:
         for _ in range(2):  # once more takes away what rounding left
             y = y - self.basis.T @ (self.basis @ y)
         beta, scale = float(np.linalg.norm(y)), max(map(abs, self.alpha + self.beta))
-        self.exhausted = self.k == len(q) or beta <= 1e-14 * scale
-        self.beta.append(0.0 if self.exhausted else beta)
+        whole = self.k == len(q)  # only then is there nothing left; a tiny beta may hide what the start hardly saw
+        self.exhausted = whole or beta <= 1e-14 * scale
+        self.beta.append(0.0 if whole else max(beta, 1e-14 * scale))
         if not self.exhausted:
             self._vectors[self.k] = y / beta
 

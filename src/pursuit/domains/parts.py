@@ -89,6 +89,9 @@ class Hull(Part):
         gauge = self.asked.gauge(dense)
         if gauge is not None:
             return self._within(gauge, tolerance)
+        known = self.asked.contains(dense)
+        if known is not None:
+            return known
         support = as_atom(self.asked.lmo(-dense)).dot(space, dense)
         return space.dot(dense, dense) <= support + tolerance * a.norm(space) ** 2
 

@@ -55,7 +55,7 @@ class Request:
         gram = None if gram is None else matrix(gram, "gram")
         weights = None if weights is None else matrix(weights, "weights")
         kind = one_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, dtype)
-        norms, exponent = check_columns(D)
+        norms, exponent = check_columns(D, kind)
         check_gram(gram, norms, exponent, weights)
         check_weights(weights, Y)
         limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
@@ -101,7 +101,7 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
     return kind
 
 
-def check_columns(D: Array) -> tuple[Array, int]:
+def check_columns(D: Array, kind: Any) -> tuple[Array, int]:
     """Norms of the columns of D divided by a power of two, so that no square over- or underflows; its exponent."""
     with np.errstate(all="ignore"):
         squares = column_squares(D)
@@ -115,7 +115,12 @@ def check_columns(D: Array) -> tuple[Array, int]:
         j = int(np.flatnonzero(peaks == 0)[0])
         raise ValueError(f"column {j} of D is zero; drop it, since a zero atom has no direction.")
     exponent = math.frexp(float(peaks.max()))[1]
-    return np.sqrt(column_squares(np.ldexp(D, -exponent))), exponent
+    squares = column_squares(np.ldexp(D, -exponent))
+    limits = np.finfo(kind)
+    if not float(squares.min()) > float(limits.tiny) / float(limits.eps):
+        j = int(squares.argmin())
+        raise ValueError(f"column {j} of D is too short beside others for {kind}; bring the columns to similar norms.")
+    return np.sqrt(squares), exponent
 
 
 def check_gram(gram: Array | None, norms: Array, exponent: int, weights: Array | None) -> None:

@@ -61,6 +61,8 @@ class Merge:
         self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float = math.inf
     ) -> tuple[Any, ...] | None:
         places = active.support
+        if len(places) < 2:
+            return None
         blocks, w = active.blocks[places], active.weights[places]
         near, signs = self._pairs(domain, blocks, active.gram(Diagonal(), places))
         weights, atoms, owners, left = [], [], [], np.ones(len(places), dtype=bool)
@@ -131,6 +133,8 @@ class Prune:
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float) -> tuple[Any, ...] | None:
         places = active.support
+        if len(places) < 2:
+            return None
         grad = f.value_and_grad(active.x)[1]
         q, w = active.analyze(grad)[places], active.weights[places]
         G = active.gram(_metric(f, active), places)

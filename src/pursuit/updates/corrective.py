@@ -50,8 +50,10 @@ class Appetite:
         self._places = now.enter(active, self.most)
 
     def digest(self, active: ActiveSet) -> None:
-        used = sum(bool(active.weights[i]) for i in self._places)
-        self.most = active.wanted = min(self.several, 2 * used + 1)
+        if self._places:
+            used = sum(bool(active.weights[i]) for i in self._places)
+            self.most = active.wanted = min(self.several, 2 * used + 1)
+            self._places = []  # once forgotten atoms are gone, places mean others
 
 
 class _Small:
