@@ -37,8 +37,6 @@ MATRICES = RankOne | SymmetricRankOne | Spectrahedron
 
 ROUND = 50
 """Steps of L-BFGS after which the units of the factors are measured anew."""
-FLAT = 0.1
-"""Directions flatter than this fraction of the mean curvature count as this curved."""
 
 
 @cache
@@ -277,7 +275,7 @@ class _Fit:
 
     def _units(self, split: _Pair | _Square, w: Small) -> Small:
         """A unit for each coordinate of the factors, in which f is about equally curved along all of them: the inverse
-        root of the Gauss-Newton diagonal, which for A is H (B * B) if f has the Hessian diag(H)."""
+        root of the Gauss-Newton diagonal (for A: H (B * B), if f has the Hessian diag(H)) over its mean, plus one."""
         A, B = split.factors(w)
         c = 1.0 if self.tau is None else split.share * self.tau / float(w @ w)
         hessian = self.f.hessian(self.rest + c * self.view.image(self.space, A, B))
@@ -288,7 +286,7 @@ class _Fit:
         if not 0 < mean < math.inf:
             return np.ones_like(w)
         units = np.ones_like(w)
-        units[factors] = np.sqrt(mean / (curvature[factors] + FLAT * mean))
+        units[factors] = 1.0 / np.sqrt(1.0 + curvature[factors] / mean)
         return units
 
     def result(self) -> tuple[Small, list[Atom]]:
