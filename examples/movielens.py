@@ -105,7 +105,7 @@ def complete(train: Ratings, known: Biases, power: float, radii: list[float], se
         A,
         radii=np.linalg.norm(rest) * np.array(radii),
         update=ps.NormCorrective(several=several),
-        refine=ps.refine.Factors(steps=3),
+        refine=ps.refine.Factors(accuracy=0.3),
         stop=ps.Stop(iterations=1),
     )
     return [Model(known, scale, r) for r in path.results]
