@@ -5,7 +5,8 @@ training, 10 % for validation, 10 % for the test. A rating is the mean, plus a b
 film, plus an entry of a matrix of small nuclear norm: Frank-Wolfe over rank-one matrices seen at the rated entries.
 
 The radii grow, each warm-started from the last, and each takes one step: the oracle names four singular vectors, and
-`Factors` moves all factors together (line 7 of Algorithm 3). That is far from the optimum, and near enough to predict.
+`Factors` moves all factors together, a little (line 7 of Algorithm 3). That is far from the optimum, and near enough to
+predict.
 
 A user with many ratings is known better, a user with few needs more help from others. So row u of the matrix is
 `scale[u]` times a row of one of small norm, where scale is a power of the number of ratings; this is a weighted nuclear
