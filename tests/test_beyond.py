@@ -413,6 +413,33 @@ def test_the_oracle_is_asked_in_one_place_of_the_loop():
     assert source.count("ask(grad") == 1
 
 
+SPANS = [
+    ps.Plain(ps.LineSearch()), ps.NormCorrective(), ps.FullyCorrective(), ps.FullyCorrective(several=16),
+    ps.BlendedPursuit(), ps.AcceleratedPursuit(),
+]  # fmt: skip
+RETREATS = [ps.Away(), ps.Pairwise(), ps.BlendedPairwise()]
+SUMS = [ps.NormCorrective(), ps.NormCorrective(several=8), ps.FullyCorrective(), ps.FullyCorrective(several=8)]
+
+
+@pytest.mark.parametrize(
+    ("domain", "updates"),
+    [
+        (lambda D: ps.lin(ps.Dictionary(D)), SPANS),
+        (lambda D: ps.cone(ps.Dictionary(D)), [*SPANS[:4], *RETREATS]),
+        (lambda D: ps.conv(ps.Dictionary(D)), [*SPANS[1:4], *RETREATS]),
+        (lambda D: ps.conv(ps.Dictionary(D)) + ps.lin(ps.Dictionary(np.ones((20, 1)))), SUMS),
+    ],
+    ids=["span", "cone", "hull", "sum"],
+)
+@pytest.mark.parametrize("loss", ["squares", "huber"])
+def test_minima_are_equal_across_all_updates_of_a_domain(domain, updates, loss, rng):
+    D, y = rng.standard_normal((20, 8)), 3 * rng.standard_normal(20)
+    f = ps.LeastSquares(y) if loss == "squares" else ps.Huber(y, 1.0)
+    stop = ps.Stop(rgap=1e-9, iterations=4000)
+    values = [ps.minimize(f, domain(D), update, stop=stop).value for update in updates]
+    assert max(values) - min(values) <= 1e-7 * max(values)
+
+
 # ---------------------------------------------------------------------- how often the oracle is asked
 
 
