@@ -125,7 +125,7 @@ class Recorded(ps.Atoms):
     def lmo(self, g):
         return ps.RankOneTensor(SHAPE).lmo(g)
 
-    def session(self):
+    def session(self, seed=0):
         atoms = iter(self.atoms)
         return lambda g, several, level: ([ps.Atom(next(atoms).vector)], -np.inf)
 

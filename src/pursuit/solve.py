@@ -29,6 +29,9 @@ PATIENCE = 30
 """Iterations without a lower value or a smaller gap after which a descending update has stalled."""
 
 
+START = 1
+"""The seed of the session that names the first atom: bounds by chance need random numbers that it has not used."""
+
 PROBES = (0, 8, 16, 32)
 """Iterations at which a function that nobody knows to be bounded below is followed to infinity."""
 
@@ -291,7 +294,7 @@ def _begin(
     if math.isnan(value) or not math.isfinite(space.norm(grad)):
         raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
     certificate.notice(space.norm(grad))
-    named = [[admitted(space, a) for a in domain.parts[b].asked.session()(grad, several, 0.0)[0]] for b in hulls]
+    named = [[admitted(space, a) for a in domain.parts[b].asked.session(START)(grad, several, 0.0)[0]] for b in hulls]
     for atoms in named:
         _fits(atoms[0], space)
     active.replace(np.ones(len(hulls)), [atoms[0] for atoms in named], hulls)

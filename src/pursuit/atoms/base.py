@@ -81,8 +81,9 @@ class Atoms:
         """Up to `several` atoms with small <g, a>, the answer of `lmo` first."""
         return [self.lmo(g)]
 
-    def session(self) -> Session:
-        """A function that answers for one run, and may remember its answers to do so faster."""
+    def session(self, seed: int = 0) -> Session:
+        """A function that answers for one run, and may remember its answers to do so faster; sets whose answers take
+        random numbers draw them from this seed."""
 
         def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
             atoms = self.best(g, several)
@@ -192,8 +193,8 @@ class Scaled(Atoms):
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         return [as_atom(a).scaled(self.c) for a in self.base.best(self._sign(g), several)]
 
-    def session(self) -> Session:
-        base, factor = self.base.session(), abs(self.c)
+    def session(self, seed: int = 0) -> Session:
+        base, factor = self.base.session(seed), abs(self.c)
 
         def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
             atoms, lower = base(self._sign(g), several, level / factor)
@@ -273,8 +274,8 @@ class Union(Atoms):
         found = [self._named(i, a) for i, part in enumerate(self.parts) for a in part.best(g, several)]
         return sorted(found, key=lambda a: a.dot(space, g))[:several]
 
-    def session(self) -> Session:
-        asks = [part.session() for part in self.parts]
+    def session(self, seed: int = 0) -> Session:
+        asks = [part.session(seed) for part in self.parts]
 
         def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
             space, answers = Space.of(g), [ask(g, several, level) for ask in asks]
@@ -335,8 +336,8 @@ class Symmetrised(Atoms):
         plus, minus = as_atom(self.base.lmo(g)), as_atom(self.base.lmo(-g)).scaled(-1.0)
         return plus if plus.dot(space, g) <= minus.dot(space, g) else minus
 
-    def session(self) -> Session:
-        asks = self.base.session(), self.base.session()
+    def session(self, seed: int = 0) -> Session:
+        asks = self.base.session(seed), self.base.session(seed)
 
         def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
             space, (plus, below), (minus, above) = Space.of(g), asks[0](g, 1, level), asks[1](-g, 1, level)
@@ -419,8 +420,8 @@ class Mapped(Atoms):
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         return [self._image(a) for a in self.base.best(self._back(g), several)]
 
-    def session(self) -> Session:
-        base = self.base.session()
+    def session(self, seed: int = 0) -> Session:
+        base = self.base.session(seed)
 
         def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
             atoms, lower = base(self._back(g), several, level)

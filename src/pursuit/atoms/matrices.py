@@ -81,8 +81,8 @@ class Factored(Atoms):
         """Atoms with small <M, a>, the best first, and a lower bound on all; M has largest entry 1."""
         raise NotImplementedError
 
-    def session(self) -> Session:
-        memory = Memory()
+    def session(self, seed: int = 0) -> Session:
+        memory = Memory(np.random.default_rng(seed))
 
         def answer(g: Array, several: int, level: float) -> Found:
             scale = float(Space.of(g).xp.max(abs(g)))

@@ -150,7 +150,7 @@ class Parametric(Atoms):
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         return self.session()(g, several, 0.0)[0]
 
-    def session(self) -> Session:
+    def session(self, seed: int = 0) -> Session:
         return self._answer
 
     def _answer(self, g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:

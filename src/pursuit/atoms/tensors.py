@@ -129,7 +129,7 @@ class RankOneTensor(Atoms):
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         return self._session(EPS)(g, several, 0.0)[0]
 
-    def session(self) -> Session:
+    def session(self, seed: int = 0) -> Session:
         return self._session(1e-8)
 
     def _session(self, accuracy: float) -> Session:

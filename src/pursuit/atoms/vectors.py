@@ -168,17 +168,17 @@ class Dictionary(_Listed):
             return Atom(self.D.matvec(basis), j, sign)
         return Atom(self.D[..., j] if sign > 0 else -self.D[..., j], j, sign)
 
-    def session(self) -> Session:
+    def session(self, seed: int = 0) -> Session:
         """A large dense dictionary is asked plainly at first; in a run that goes on it is screened from the time on
         when its products have cost more than the 8-bit copy does: the same atoms with less reading."""
-        plain, spent = super().session(), 0.0
+        plain, spent = super().session(seed), 0.0
         dense = type(self) is Dictionary and isinstance(self.D, np.ndarray) and self.D.dtype in (np.float32, np.float64)
         size = self.D.size if dense else 0
 
         def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
             nonlocal plain, spent
             if spent >= COPY * size + (0 if "pursuit._kernels" in sys.modules else LOAD):
-                plain, spent = self.screened().session(), -math.inf
+                plain, spent = self.screened().session(seed), -math.inf
             spent += size
             return plain(g, several, level)
 
