@@ -62,13 +62,33 @@ MUTANTS = [
     ),
     Mutant("curvature step: rho for rho squared", "steps.py", "self.rho * self.rho", "self.rho", "test_equivalence.py"),
     # the certificates
-    Mutant("the gap of a hull forgets delta", "domains/parts.py", "(gx - gz) / delta", "(gx - gz)", "test_domains.py"),
     Mutant(
-        "the bound of a span forgets delta",
-        "domains/parts.py",
-        "self.rho * max(0.0, -gz) / delta",
-        "self.rho * max(0.0, -gz)",
+        "bounds forget the quality of an answer",
+        "domains/base.py",
+        "(answer.dot - self.origin(gx)) / answer.delta",
+        "(answer.dot - self.origin(gx))",
         "test_domains.py",
+    ),
+    Mutant(
+        "sets that are not exact certify",
+        "atoms/base.py",
+        ".dot(Space.of(g), g) if self.exact else -math.inf",
+        ".dot(Space.of(g), g)",
+        "test_traps.py",
+    ),
+    Mutant(
+        "lazy answers come from any summand",
+        "oracles.py",
+        "if f is not None and len(active) and",
+        "if len(active) and",
+        "test_traps.py",
+    ),
+    Mutant(
+        "a tiny beta counts as none",
+        "atoms/lanczos.py",
+        "0.0 if whole else max(beta, 1e-14 * scale)",
+        "0.0 if self.exhausted else beta",
+        "test_traps.py",
     ),
     Mutant(
         "the square of the width is lost",
@@ -97,7 +117,7 @@ MUTANTS = [
     Mutant(
         "a refinement that raises f is obeyed",
         "solve.py",
-        "if not f.value(trial.x) <= f.value(active.x):",
+        "if not f.value(trial.x) <= ceiling:",
         "if False:",
         "test_solve.py",
     ),
