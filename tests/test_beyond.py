@@ -452,7 +452,7 @@ def published(name):
     return next((f, domain) for each, f, domain in module.problems() if each == name)
 
 
-CALLS = {  # default; lazy blended pairwise: what prototypes needed, times 1.5 and 1.2
+CALLS = {  # default; lazy blended pairwise: the fewest known, times 1.5 and 1.2
     "simplex least squares 500 x 700": (4, 93),
     "Birkhoff 30": (69, 417),
     "K-sparse 1400, K = 5, interior": (19, 1497),
