@@ -384,3 +384,9 @@ def test_columns_of_hopelessly_different_lengths_are_refused_by_encode():
 def test_refinements_are_values_not_classes():
     with pytest.raises(TypeError, match="refine is"):
         ps.minimize(ps.LeastSquares([1.0]), ps.conv(ps.Simplex(1)), refine=ps.refine.Slide)
+
+
+def test_an_astronomical_first_gradient_is_no_measure_of_rounding():
+    f = ps.Poisson(np.arange(5.0))
+    r = ps.minimize(f, ps.conv(100 * ps.Simplex(5)), stop=ps.Stop(rgap=1e-6, iterations=500))
+    assert r.status is not ps.Status.STATIONARY or r.gap <= 1e-6 * abs(r.value)

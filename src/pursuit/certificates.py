@@ -25,10 +25,14 @@ class Certificate:
         self.gap = math.inf
         self.stationary = False
         self._scale = 0.0  # the size of gradients, in whose units rounding is measured
+        self._first = 0.0
 
     def notice(self, grad_norm: float) -> None:
-        """Take note of the size of a gradient."""
-        self._scale = max(self._scale, grad_norm)
+        """Take note of the size of a gradient. Where nothing bounds the curvature of f, a bad point may have an
+        astronomical one, which says nothing about rounding elsewhere: only the first, at 0 over hulls, and this count.
+        """
+        self._first = self._first or grad_norm
+        self._scale = max(self._first if self.f.L is None else self._scale, grad_norm)
 
     def see(
         self, value: float, grad: Array, shares: Sequence[float], answers: Sequence[Answer], active: ActiveSet
