@@ -35,6 +35,8 @@ from pursuit.objectives import Objective
 
 MATRICES = RankOne | SymmetricRankOne | Spectrahedron
 
+LARGE = 1 << 20
+"""Numbers in the factors from which L-BFGS remembers half as many steps: each takes two vectors of that length."""
 ROUND = 50
 """Steps of L-BFGS after which the units of the factors are measured anew."""
 
@@ -259,7 +261,7 @@ class _Fit:
             if promised <= goal:
                 raise StopIteration
 
-        options = {"maxfun": 2 * ROUND, "maxcor": 6, "ftol": 0.0, "gtol": 0.0}
+        options = {"maxfun": 2 * ROUND, "maxcor": 6 if len(w) < LARGE else 3, "ftol": 0.0, "gtol": 0.0}
         lbfgs: Any = partial(scipy_minimize, evaluate, jac=True, method="L-BFGS-B", callback=look)
         for remaining in range(steps, 0, -ROUND):
             w = w if self.tau is None else w / np.linalg.norm(w)
