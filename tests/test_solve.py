@@ -222,7 +222,10 @@ def test_a_refinement_that_raises_f_or_leaves_the_domain_is_refused_and_counted(
         "leaves the hull": ([2.0], [A.lmo(-y)]),
         "foreign atom": ([1.0], [ps.Atom(y * 3 / np.abs(y).sum())]),
     }
-    refine = lambda f, domain, active: proposals[bad]  # noqa: E731
+
+    def refine(f, domain, active):
+        return proposals[bad]
+
     plain = ps.minimize(ps.LeastSquares(y), ps.conv(A), stop=ps.Stop(iterations=5, rgap=None))
     r = ps.minimize(ps.LeastSquares(y), ps.conv(A), refine=refine, stop=ps.Stop(iterations=5, rgap=None))
     assert r.refused == r.iterations

@@ -19,7 +19,10 @@ def test_a_hull_without_the_origin_does_not_contain_smaller_multiples(A):
     small = 0.1 * A.lmo(np.ones(A.shape)).vector
     with pytest.raises(ValueError, match="start lies outside"):
         ps.minimize(ps.LeastSquares(small), ps.conv(A), start=small)
-    refine = lambda *_: ([1.0], [ps.Atom(small)])  # noqa: E731
+
+    def refine(*_):
+        return [1.0], [ps.Atom(small)]
+
     r = ps.minimize(ps.LeastSquares(small), ps.conv(A), refine=refine, stop=ps.Stop(iterations=3, rgap=None, gap=None))
     assert r.refused == r.iterations
 
@@ -38,7 +41,10 @@ def test_atoms_without_a_source_do_not_smuggle_points_into_a_span_or_cone(domain
     f = ps.LeastSquares(np.array(atom))
     with pytest.raises(ValueError, match="not an atom of the set"):
         ps.minimize(f, domain, start=([1.0], [np.array(atom)]))
-    refine = lambda *_: ([1.0], [np.array(atom)])  # noqa: E731
+
+    def refine(*_):
+        return [1.0], [np.array(atom)]
+
     assert ps.minimize(f, domain, refine=refine, stop=ps.Stop(iterations=2, rgap=None)).refused > 0
 
 
@@ -52,7 +58,10 @@ def test_a_result_of_a_sum_does_not_lose_a_summand_on_the_way():
 def test_a_refinement_with_broken_weights_is_refused_not_raised(rng):
     A = ps.SignedBasis(3)
     for weights in ([np.nan], [0.5, 0.5]):
-        refine = lambda f, d, active, w=weights: (w, [A.atom(0)])  # noqa: E731
+
+        def refine(f, d, active, w=weights):
+            return w, [A.atom(0)]
+
         r = ps.minimize(ps.LeastSquares(rng.standard_normal(3)), ps.conv(A), refine=refine, stop=ps.Stop(iterations=2))
         assert r.refused == r.iterations
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Space
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Atoms, Scaled, as_atom
+from pursuit.atoms.base import Atoms, Session, as_atom, unscaled
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import Dictionary
 from pursuit.correlations import Correlations
@@ -64,22 +64,24 @@ class Exact:
     ) -> Ask:
         if self.gram is not None:
             return _through_gram(np.asarray(self.gram), part, space, several, f)
-        session = part.asked.session()
+        return _asking(part.asked.session(), part, space, several)
 
-        def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            found, lower = session(grad, min(several, active.wanted), part.origin(gx))
-            atoms = [admitted(space, a) for a in found]
-            dot = atoms[0].dot(space, grad)
-            return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
 
-        return ask
+def _asking(session: Session, part: Part, space: Space, several: int) -> Ask:
+    """The answers of a session, with what it proves; no more atoms than the update has a use for."""
+
+    def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
+        found, lower = session(grad, min(several, active.wanted), part.origin(gx))
+        atoms = [admitted(space, a) for a in found]
+        dot = atoms[0].dot(space, grad)
+        return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
+
+    return ask
 
 
 def _dense(A: Atoms) -> tuple[Dictionary, float] | None:
     """A as a factor and a plain dictionary in memory, if that is what it is."""
-    factor = 1.0
-    while isinstance(A, Scaled):
-        factor, A = factor * A.c, A.base
+    A, factor = unscaled(A)
     plain = isinstance(A, Dictionary) and type(A) is Dictionary and isinstance(A.D, np.ndarray)
     return (A, factor) if isinstance(A, Dictionary) and plain and A.D.dtype in (np.float32, np.float64) else None
 
@@ -128,13 +130,7 @@ class Screened:
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        asked = part.asked.screened()
-
-        def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            atoms = list(asked.best(grad, several))
-            return Answer(atoms, atoms[0].dot(space, grad), 1.0)
-
-        return ask
+        return _asking(part.asked.screened().session(), part, space, several)
 
 
 @dataclass(frozen=True)

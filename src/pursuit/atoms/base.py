@@ -243,6 +243,14 @@ class Scaled(Atoms):
         return f"{self.c:g} * {self.base!r}"
 
 
+def unscaled(A: Atoms) -> tuple[Atoms, float]:
+    """A set without its factor, and the factor."""
+    c = 1.0
+    while isinstance(A, Scaled):
+        c, A = c * A.c, A.base
+    return A, c
+
+
 class Union(Atoms):
     """A | B: the atoms of both. Sources become (0, source) and (1, source)."""
 

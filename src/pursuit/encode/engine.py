@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 from tqdm.auto import tqdm
 
-from pursuit._threads import at_most
+from pursuit._threads import at_most, calm
 from pursuit.atoms.vectors import CACHED, Dictionary
 from pursuit.encode import careful, direct, fast
 from pursuit.encode.inputs import METHODS, Array, Request, check_rows
@@ -177,11 +176,6 @@ def rounding(D: Array) -> Any:
     return D.dtype.type(4 * float(np.finfo(D.dtype).eps) * D.shape[0] ** 0.5)
 
 
-@functools.cache
-def libraries() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 def begin(request: Request) -> tuple[Engine, int]:
     """The engine for a request, and the exponent that its dictionary was scaled by."""
     exponent = request.exponent
@@ -283,7 +277,7 @@ def run(request: Request, progress: bool) -> sp.csr_array:
     """The codes of all signals of a request."""
     total, n = len(request.Y), request.D.shape[1]
     bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
-    with bar, libraries().limit(limits=1, user_api="blas"), at_most(request.jobs):
+    with bar, calm, at_most(request.jobs):
         engine, exponent = begin(request)
         width = int(request.limits.max(initial=1))
         size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))

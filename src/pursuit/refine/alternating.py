@@ -9,7 +9,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, Space, host
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Scaled
+from pursuit.atoms.base import unscaled
 from pursuit.atoms.cp import Factors, View
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.tensors import RankOneTensor
@@ -129,9 +129,7 @@ class Alternating:
 
 
 def _tensors(part: Part) -> RankOneTensor | None:
-    A = part.atoms
-    while isinstance(A, Scaled):
-        A = A.base
+    A = unscaled(part.atoms)[0]
     return A if isinstance(A, RankOneTensor) else None
 
 

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize as scipy_minimize
-from threadpoolctl import ThreadpoolController
 
 from pursuit._arrays import Array, Small
+from pursuit._threads import calm
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Atoms, Scaled
+from pursuit.atoms.base import unscaled
 from pursuit.atoms.factored import RankOneAtom, columns, unit
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron, SymmetricRankOne
@@ -39,11 +39,6 @@ LARGE = 1 << 20
 """Numbers in the factors from which L-BFGS remembers half as many steps: each takes two vectors of that length."""
 ROUND = 50
 """Steps of L-BFGS after which the units of the factors are measured anew."""
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class Factors:
 
     def serves(self, part: Part) -> bool:
         """Whether the atoms of this domain are matrices that it can move."""
-        return isinstance(_unscaled(part.asked)[0], MATRICES)
+        return isinstance(unscaled(part.asked)[0], MATRICES)
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
         """New weights, atoms and blocks, or None."""
@@ -88,7 +83,7 @@ class Factors:
             return None  # L-BFGS has no use for estimates
         weights, atoms, blocks = active.weights.tolist(), list(active.atoms), active.blocks.tolist()
         x, moved = active.x, False
-        with _controller().limit(limits=1, user_api="blas"):  # many short products: threads would only wait
+        with calm:  # many short products: threads would only wait
             for b, part in enumerate(domain.parts):
                 mine = [i for i, block in enumerate(blocks) if block == b]
                 own = [(weights[i], atoms[i]) for i in mine]
@@ -115,16 +110,8 @@ class Factors:
         return fit.result()
 
 
-def _unscaled(A: Atoms) -> tuple[Atoms, float]:
-    """A set without its factor, and the factor."""
-    c = 1.0
-    while isinstance(A, Scaled):
-        c, A = c * A.c, A.base
-    return A, c
-
-
 def _movable(part: Part, atoms: list[Atom]) -> bool:
-    view = getattr(_unscaled(part.asked)[0], "view", None)
+    view = getattr(unscaled(part.asked)[0], "view", None)
     return all(isinstance(a, RankOneAtom) and a.view is view for a in atoms)
 
 
@@ -132,7 +119,7 @@ class _Fit:
     """x = rest + X for a matrix X = Q C P' of small core C, under the constraint of one domain."""
 
     def __init__(self, f: Objective, part: Part, active: ActiveSet, x: Array, own: list[tuple[float, Atom]]) -> None:
-        base, c = _unscaled(part.asked)
+        base, c = unscaled(part.asked)
         assert isinstance(base, MATRICES)
         self.f, self.part, self.space, self.view = f, part, active.space, base.view
         self.square = not isinstance(base, RankOne)
