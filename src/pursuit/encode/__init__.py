@@ -56,7 +56,7 @@ def encode(
     gram : array of shape (n_atoms, n_atoms), optional
         D.T @ D, if you have it.
     n_jobs : int, optional
-        Threads; None or -1: one per core.
+        Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them.
     dtype : numpy.float32 or numpy.float64, optional
         Of the computation and the codes. By default that of D and Y, which should then have the same.
     progress : bool

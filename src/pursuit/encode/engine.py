@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._threads import at_most, calm
+from pursuit._threads import at_most, calm, spread
 from pursuit.atoms.vectors import CACHED, Dictionary
 from pursuit.encode import careful, direct, fast
 from pursuit.encode.inputs import METHODS, Array, Request, check_rows
@@ -29,7 +28,7 @@ GRAM = 2**30
 """Bytes that the Gram matrix may take before the residuals are used instead."""
 ALONE = 8
 """Signals up to which each asks the screened dictionary: more of them share one product."""
-TILE = 2**21
+TILE = 2**22
 """Bytes of correlations in a tile, beyond those of 64 signals: enough for BLAS, few enough for the cache."""
 
 
@@ -83,8 +82,9 @@ class Shared:
 
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
         (d, n), kind = self.D.shape, self.D.dtype
-        room, noise = np.empty((size, n), np.float32 if self.quick else kind), rounding(self.D)
-        quick = fast.workspace(self.S.shape[1] - fast.MARGIN, width, kind) if self.quick else None
+        columns, noise = self.S.shape[1] - fast.MARGIN if self.quick else n, rounding(self.D)
+        room = fast.aligned((size, columns), np.float32 if self.quick else kind)
+        quick = fast.workspace(columns, width, kind) if self.quick else None
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
 
@@ -94,11 +94,11 @@ class Shared:
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
             if self.quick:
-                C = fast.correlations(tile.y, self.D32, here)
-                shared = self.G, self.S, self.A, self.norms, self.mu, self.rough
-                fast.pursue(*shared, tile.y, C, *rest, quick, *out)
+                fast.correlations(tile.y, self.D32, here[:, :n])
+                shared = self.S if kind == np.float32 else self.G, self.S, self.A, self.norms, self.mu, self.rough
+                fast.pursue(*shared, tile.y, here, *rest, quick, *out)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
-                here = np.empty(here.shape, kind) if len(left) else here
+                here = np.empty((len(here), n), kind) if len(left) else here
             if len(left):
                 here[left] = tile.y[left] @ self.D
             if self.method == MP:
@@ -187,7 +187,7 @@ def begin(request: Request) -> tuple[Engine, int]:
         return Direct(D, norms, request.method, long and request.method == "omp" and request.weights is None), exponent
     D = D if request.few else np.ascontiguousarray(D)
     if request.gram is None:
-        gram = gram_matrix(D, request.jobs)
+        gram = gram_matrix(D)
     else:
         gram = np.require(request.gram, D.dtype, ["C", "W"])
         gram = gram if exponent == 0 else np.ldexp(gram, -2 * exponent)
@@ -235,41 +235,30 @@ def pack(tile: Tile, codes: Codes, nonnegative: bool) -> tuple[Array, Array, Arr
     return codes.counts, atoms, np.maximum(x, 0) if nonnegative else x
 
 
-def share(items: list[Any], jobs: int, begin: Callable[[], Callable[[Any], None]]) -> None:
-    """Hand items to threads as they ask for them; each thread begins by making the function that it calls on its own.
+def share(count: int, begin: Callable[[], Callable[[int], None]]) -> None:
+    """Hand the numbers below `count` to threads as they ask for them; each makes the function that it calls itself."""
+    mine = threading.local()
 
-    BLAS keeps to one thread meanwhile, also before: its own would go on waiting busily, in the way of these.
-    """
-    lock, queue = threading.Lock(), iter(items)
+    def work(start: int, stop: int) -> None:
+        if not hasattr(mine, "handle"):
+            mine.handle = begin()
+        for number in range(start, stop):
+            mine.handle(number)
 
-    def work() -> None:
-        handle = begin()
-        while True:
-            with lock:
-                item = next(queue, None)
-            if item is None:
-                return
-            handle(item)
-
-    if min(jobs, len(items)) <= 1:
-        work()
-        return
-    with ThreadPoolExecutor(jobs) as pool:
-        for future in [pool.submit(work) for _ in range(jobs)]:
-            future.result()
+    spread(work, count, 1)
 
 
-def gram_matrix(D: Array, jobs: int) -> Array:
+def gram_matrix(D: Array) -> Array:
     """D^T D by blocks of rows on several threads: from the diagonal on, and copied to where it is the same."""
     n = D.shape[1]
     G = np.empty((n, n), D.dtype)
 
-    def multiply(lo: int) -> None:
-        rows, beyond = slice(lo, lo + 128), slice(lo + 128, None)
-        np.matmul(D.T[rows], D[:, lo:], out=G[rows, lo:])
+    def multiply(start: int, stop: int) -> None:
+        rows, beyond = slice(start, stop), slice(stop, None)
+        np.matmul(D.T[rows], D[:, start:], out=G[rows, start:])
         G[beyond, rows] = G[rows, beyond].T
 
-    share(list(range(0, n, 128)), jobs, lambda: multiply)
+    spread(multiply, n, 128)
     return G
 
 
@@ -281,7 +270,8 @@ def run(request: Request, progress: bool) -> sp.csr_array:
         engine, exponent = begin(request)
         width = int(request.limits.max(initial=1))
         size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))
-        size = max(1, min(size, -(-total // (4 * request.jobs))))  # some tiles a thread, so that none is idle for long
+        rounds = max(4, -(-total // (max(size, 1) * request.jobs)))
+        size = max(1, -(-total // (rounds * request.jobs)))  # as many tiles for each thread: none is idle for long
         parts: list[Any] = [None] * -(-total // size)
 
         def worker() -> Callable[[int], None]:
@@ -294,7 +284,7 @@ def run(request: Request, progress: bool) -> sp.csr_array:
 
             return code
 
-        share(list(range(len(parts))), request.jobs, worker)
+        share(len(parts), worker)
     return assemble(parts, (total, n), request.dtype)
 
 

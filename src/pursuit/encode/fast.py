@@ -1,8 +1,9 @@
 """Orthogonal matching pursuit over a shared Gram matrix, the fast way, which knows when it cannot be sure.
 
 The correlations after s atoms are c = D^T y - sum_i x_i G_i, with G_i the Gram rows of the active atoms: a turn reads s
-rows, and nothing of the size of D or of a signal. The weights x come from U = L^-1, where L L^T is the Gram matrix of
-the active atoms: an atom adds a row to U, by two products with a triangle. T is the transpose of U.
+rows, and nothing of the size of D or of a signal. P is the inverse of the Gram matrix of the active atoms. An atom j
+with Gram entries h enters by beta = (-P h, 1) and pivot = G_jj + h^T beta[:s]: P grows by beta beta^T / pivot, and the
+weights move by (c_j / pivot) beta.
 
 Selection reads float32 numbers, half the work and half the memory traffic, and is still that of float64. With
 u = 2^-24: D^T y is summed in float32, over parts of at most DEPTH entries of y; rounding the factors, the terms of a
@@ -23,7 +24,18 @@ from typing import Any
 import numpy as np
 
 from pursuit.encode.compiled import Array, helper, kernel, scalar
-from pursuit.encode.vector import BLOCK, PAIR, combine, largest, prefetch, spread
+from pursuit.encode.vector import (
+    BLOCK,
+    LANES,
+    PAIR,
+    TRUNCATED,
+    below,
+    enter,
+    largest,
+    prefetch,
+    prefetch_entries,
+    spread,
+)  # fmt: skip
 
 MARGIN = 16
 """Columns between the padded rows of the float32 copy, so that rows do not fall on the same lines of the cache."""
@@ -34,6 +46,8 @@ CLEAR = 0.01
 
 DEPTH = 256
 """Entries of a signal that are summed in float32 before the sum is added to those of others."""
+NEAR = 2**20
+"""Bytes of a Gram matrix of which no row is worth asking for ahead of its use."""
 TRIED = 64
 """Atoms that are told apart in full precision before a signal is given up."""
 
@@ -79,31 +93,14 @@ def doubt(D: Any, norms: Any) -> float:
 
 
 def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
-    """Rooms for one signal of `columns` padded columns: inverse Gram matrix, identity, vectors over active atoms."""
+    """Rooms for one signal of `columns` padded columns: inverse Gram matrix, vectors over active atoms."""
     item = np.dtype(dtype).itemsize
     pad = -(-width * item // PAIR) * PAIR // item
-    P, identity, vectors = aligned((width, pad), dtype), aligned((width, pad), dtype), aligned((4, pad), dtype)
-    np.fill_diagonal(identity, 1)
+    P, vectors = aligned((width, pad), dtype), aligned((3, pad), dtype)
     rows = P.ctypes.data + np.arange(width, dtype=np.int64) * pad * item
-    singles = (
-        aligned((columns,), np.float32),
-        aligned((columns,), np.float32),
-        aligned((pad,), np.float32),
-        np.zeros(2, np.float32),
-    )
-    return P, identity, vectors, rows, np.zeros(width, np.int64), np.zeros(width, np.int32), *singles
-
-
-@scalar
-def gather(G: Array, atoms: Array, x: Array, h: Array, c: float, j: int, s: int) -> tuple[float, bool]:
-    """h = Gram entries of atom j with the active ones; its correlation with the residual; whether it is a new one."""
-    fresh = True
-    for i in range(s):
-        g = G[atoms[i], j]
-        h[i] = g
-        c -= x[i] * g
-        fresh &= atoms[i] != j
-    return c, fresh
+    atoms = aligned((-(-width // LANES) * LANES,), np.int32)
+    singles = aligned((columns,), np.float32), aligned((pad,), np.float32)
+    return P, vectors, rows, np.zeros(width, np.int64), atoms, *singles
 
 
 @helper
@@ -137,6 +134,30 @@ def contest(
     return found
 
 
+@scalar
+def leader(
+    start: int, lines: int, weights: int, s: int, blocks: int, gram: int, row: int, item: int, atoms: int
+) -> tuple[Any, Any, Any]:
+    """What `largest` finds in all blocks, to and fro from turn to turn: the cache still has the last ones.
+
+    Where Gram rows lie far (`row` bytes apart), the entries of the atom that leads after three quarters of the columns,
+    and will mostly win, are asked for then.
+    """
+    j, lead, second, done = np.int64(-1), np.float32(-1), np.float32(-1), np.int64(0)
+    while done < blocks:
+        part = blocks - blocks // 4 if done == 0 else blocks - done
+        first, way = (done, 1) if s % 2 == 0 else (blocks - 1 - done, -1)
+        found, best, other = largest(start, lines, weights, s, first, way, part)
+        done += part
+        if best > lead:
+            j, lead, second = found, best, max(lead, other)
+            if row > 0:
+                prefetch_entries(gram + j * row, item, atoms, s)
+        else:
+            second = max(second, best)
+    return j, lead, second
+
+
 @kernel
 def pursue(
     G: Array, S: Array, A: Array, norms: Array, mu: float, rough: float, Y: Array, C: Array, squares: Array,
@@ -144,66 +165,57 @@ def pursue(
 ) -> None:  # fmt: skip
     """Codes of the signals Y with `correlations` C and squared norms `squares`, or GIVEN_UP as their count.
 
-    S is G in float32, padded, `mu` its `coherence`; the rows of A are the atoms; `rough` is their `doubt`. `tols` are
-    negative where there is none; `noise` is the rounding of a correlation relative to the norms of its factors.
-    Addresses are taken once: asking an array for its address counts references. What is called in one place only is
-    compiled into it: `contest` repeats a few lines, since a call with so many arrays costs as much as a turn.
+    S is G in float32, padded as C is, `mu` its `coherence`; the rows of A are the atoms; `rough` is their `doubt`.
+    `tols` are negative where there is none; `noise` is the rounding of a correlation relative to the norms of its
+    factors. Addresses are taken once: asking an array for its address counts references.
     """
-    P, identity, vectors, rows, lines, atoms, start, r, x32, top = work
-    x, h, beta, sizes = vectors[0], vectors[1], vectors[2], vectors[3]
-    n, item, like = len(norms), G.itemsize, G[0, 0]
+    _, vectors, rows, lines, atoms, r, x32 = work
+    x, beta, sizes = vectors[0], vectors[1], vectors[2]
+    item, like, most = G.itemsize, G[0, 0], np.int32(2**31 - 1)
     eps, unit = (2.0**-52, 2.0**-23) if item == 8 else (2.0**-23, 0.0)
-    base, stride, blocks = S.ctypes.data, 4 * S.shape[1], len(start) // BLOCK
-    at_start, at_lines, at_x32, at_top = start.ctypes.data, lines.ctypes.data, x32.ctypes.data, top.ctypes.data
-    at_rows, at_x, at_h, at_beta = rows.ctypes.data, x.ctypes.data, h.ctypes.data, beta.ctypes.data
-    units = identity.ctypes.data
-    for b in range(len(C)):
+    stride, row, blocks, pads = 4 * S.shape[1], item * G.shape[1], C.shape[1] // BLOCK, len(x) * item // PAIR
+    at_C, at_S, at_G, at_A, depth = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, item * A.shape[1]
+    at_rows, at_lines, at_atoms, far = rows.ctypes.data, lines.ctypes.data, atoms.ctypes.data, row * len(G) > NEAR
+    at_x, at_beta, at_sizes, at_x32 = x.ctypes.data, beta.ctypes.data, sizes.ctypes.data, x32.ctypes.data
+    for b in range(len(Y)):
         s, left, whole = np.int64(0), squares[b], math.sqrt(squares[b])
         mass, first, goal, slack = whole, whole, tols[b] * abs(tols[b]), 16 * eps * squares[b]
-        for j in range(n):
-            start[j] = C[b, j]
         for i in range(len(x)):
             x[i] = 0
-        for k in range(len(P)):
-            for i in range(len(x)):
-                P[k, i] = 0
+        for i in range(len(atoms)):
+            atoms[i] = most
         while s < limits[b] and squares[b] > 0:
             if left <= goal + (s + 4) * slack:
                 s = s if left < goal - (s + 4) * slack else GIVEN_UP
                 break
-            j = largest(at_start, at_lines, at_x32, s, blocks, at_top)
+            start = at_C + b * 4 * C.shape[1]
+            j, lead, second = leader(start, at_lines, at_x32, s, blocks, at_G, row if far else 0, item, at_atoms)
             if s == 0:
-                first = top[0] * (1 + 2.0**-19)
-            margin = 2.0**-20 * top[0] + rough * whole + unit * (s + 4) * (first + mu * (mass - whole))
-            if not top[0] - top[1] > margin:
+                first = lead * (1 + 2 * TRUNCATED)
+            margin = TRUNCATED * lead + rough * whole + unit * (s + 4) * (first + mu * (mass - whole))
+            if not lead - second > margin:
                 j = contest(G, S, A, Y, C, b, atoms, x, s, margin, r)
                 if j < 0:
                     s = GIVEN_UP
                     break
+            if far:
+                prefetch(at_A + j * depth, depth if item == 8 else 0)
+                prefetch(at_S + j * stride, stride if s + 1 < limits[b] else 0)
+            turns = ((s + 1) * item + PAIR - 1) // PAIR
+            lost, moved = enter(at_beta, at_rows, at_atoms, at_G + j * row, at_x, s, turns, like)
             c = like * 0 if item == 8 else C[b, j]
             for t in range(A.shape[1] if item == 8 else 0):
                 c += A[j, t] * Y[b, t]
-            c, fresh = gather(G, atoms, x, h, c, j, s)
-            prefetch(base + j * stride, stride // 64)
-            turns = ((s + 1) * item + PAIR - 1) // PAIR
-            combine(at_beta, units + s * len(x) * item, at_rows, at_h, s, turns, like)
-            pivot = G[j, j]
-            for i in range(s):
-                pivot += h[i] * beta[i]
-            if not (fresh and abs(c) > noise * mass * norms[j] and pivot > CLEAR * G[j, j]):
+            c, pivot = c - moved, G[j, j] + lost
+            if not (abs(c) > noise * mass * norms[j] and pivot > CLEAR * G[j, j]):
                 s = GIVEN_UP
                 break
-            step = c / pivot
-            spread(at_rows, at_beta, at_x, at_x32, s, turns, G.dtype.type(1 / pivot), G.dtype.type(step))
+            inverse, step = G.dtype.type(1 / pivot), G.dtype.type(c / pivot)
+            atoms[s], sizes[s], lines[s] = j, norms[j], at_S + j * stride
+            mass = whole + spread(at_rows, at_beta, at_x, at_x32, at_sizes, s, turns, pads, inverse, step)
             left -= c * step
-            atoms[s], sizes[s], lines[s] = j, norms[j], base + j * stride
-            mass = whole
-            for i in range(s + 1):
-                mass += abs(x[i]) * sizes[i]
             s += 1
         counts[b] = s
         for i in range(s):
-            place = 0
-            for k in range(s):
-                place += atoms[k] < atoms[i]
+            place = below(at_atoms, atoms[i], len(atoms) // LANES)
             out_atoms[b, place], out_x[b, place] = atoms[i], x[i]

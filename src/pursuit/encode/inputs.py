@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pursuit._arrays import column_squares
+from pursuit._threads import processors
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -186,9 +186,8 @@ def per_signal(a: Any, name: str, count: int) -> Array:
 
 
 def workers(n_jobs: Any) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None or n_jobs == -1:
-        return cores
+        return processors()
     if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
         raise ValueError(f"n_jobs is {n_jobs!r}; give the number of threads, or None for all cores.")
-    return int(n_jobs)
+    return min(int(n_jobs), processors())
