@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
+from pursuit import _kernels
 from pursuit._ranking import PAUSE, contenders, order
 from pursuit.atoms import screened, vectors
-from pursuit.atoms.screened import ScreenedDictionary, round_to_16_bits
+from pursuit.atoms.screened import ScreenedDictionary
+from pursuit.atoms.screening import round_to_16_bits
 
 
 def make(kind, d, n, rng):
@@ -151,7 +153,7 @@ def test_correlations_closer_than_the_rounding_of_the_plain_product_are_ordered_
     A = ps.Dictionary(D.astype(np.float32), signed=True)
     S = ScreenedDictionary(A)
     for _ in range(20):
-        S._trust.left = 0
+        S._screen.trust.left = 0
         agree(A, S, rng.standard_normal(700).astype(np.float32), 3)
 
 
@@ -161,7 +163,7 @@ def test_products_that_underflow_are_left_to_the_plain_product(exponent):
     A = ps.Dictionary(rng.standard_normal((7, 300)) * 10.0**exponent)
     S = ScreenedDictionary(A)
     for _ in range(10):
-        S._trust.left = 0
+        S._screen.trust.left = 0
         agree(A, S, rng.standard_normal(7) * 10.0**exponent)
 
 
@@ -182,8 +184,8 @@ def test_sums_use_the_full_32_bits_without_overflow():
     D = np.ones((d, n)) * (1.0 + np.arange(n) / 1e3)
     A, g = ps.Dictionary(D, signed=True), -np.ones(d)
     S = ScreenedDictionary(A)
-    p, norm, _ = round_to_16_bits(g, S._codes, np.float64)
-    total = int(S._codes.coarse[0].astype(np.int64) @ p.astype(np.int64))
+    p, norm, _ = round_to_16_bits(_kernels, g, S._screen.codes, np.float64)
+    total = int(S._screen.codes.coarse[0].astype(np.int64) @ p.astype(np.int64))
     assert 2**28 < abs(total) < 2**31
     assert norm >= np.linalg.norm(p.astype(float))
     agree(A, S, g, 3)
@@ -196,7 +198,7 @@ def test_zero_tiny_huge_and_infinite_gradients(signed):
     one = np.eye(30)[3]
     with np.errstate(all="ignore"):
         for g in (np.zeros(30), 1e-310 * one, 5e-324 * one, 1e305 * one, 1e-150 * one, -1e150 * one, np.inf * one):
-            S._trust.left = 0
+            S._screen.trust.left = 0
             agree(A, S, g, 3)
 
 
@@ -243,10 +245,10 @@ def test_it_switches_itself_off_where_it_cannot_help_and_on_again():
     for _ in range(200):
         agree(A, S, -np.eye(20)[0])
     assert S.tally.plain == S.tally.calls == 400
-    assert S._trust.pause == PAUSE
+    assert S._screen.trust.pause == PAUSE
     for _ in range(2 * PAUSE):
         agree(A, S, rng.standard_normal(20))
-    assert S._trust.pause == 0
+    assert S._screen.trust.pause == 0
 
 
 def test_the_span_asks_the_same_codes_and_the_callers_arrays_stay_as_they_are():
@@ -255,7 +257,7 @@ def test_the_span_asks_the_same_codes_and_the_callers_arrays_stay_as_they_are():
     before = D.copy(), g.copy()
     S = ScreenedDictionary(ps.Dictionary(D))
     both = S.symmetrised()
-    assert both._codes is S._codes
+    assert both._screen is S._screen
     assert both.symmetric and not S.symmetric and both.symmetrised() is both
     both.lmo(g)
     assert np.array_equal(D, before[0]) and np.array_equal(g, before[1])

@@ -8,6 +8,7 @@ bounds hold for any.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -35,15 +36,40 @@ def compiled(*signatures: str) -> Callable[[F], F]:
     return compile_
 
 
-@compiled("f8(i1[:,::1],i1[:,::1],i8[::1],i2[::1],f8[::1],f8[::1],f8[::1],f8,f8,b1,f8[::1],f8[::1])")
+@compiled("Tuple((i8,f8,f8))(f8[::1],f8,i2[::1])")
+def shorten(g: Any, room: float, p: Any) -> tuple[int, float, float]:
+    """p with g = 2^e (p + rest) and |p|^2 < room: e, |p|^2 and |rest|^2; the second is 0 where g is zero, infinite, NaN
+    or far out of range."""
+    largest, finite = 0.0, True
+    for i in range(len(g)):
+        size = abs(g[i])
+        finite &= size < np.inf
+        largest = max(largest, size)
+    if not (finite and 1e-270 < largest < 1e270):
+        return 0, 0.0, 0.0
+    exponent = math.frexp(largest)[1] - 14  # |g| / 2^e < 2^14
+    while True:
+        inverse, squared, left = 2.0**-exponent, 0.0, 0.0
+        for i in range(len(g)):
+            scaled = g[i] * inverse
+            rounded = np.rint(scaled)
+            p[i] = np.int16(rounded)
+            squared += rounded * rounded  # exact: integers below 2^53
+            left += (scaled - rounded) * (scaled - rounded)
+        if squared < room:
+            return exponent, squared, left
+        exponent += 1
+
+
+@compiled("f8(i1[:,::1],i1[:,::1],i8[::1],i8,i8,i2[::1],f8[::1],f8[::1],f8[::1],f8,f8,b1,f8[::1],f8[::1])")
 def enclose(
-    coarse: Any, fine: Any, which: Any, p: Any, error: Any, norm: Any, scale: Any,
+    coarse: Any, fine: Any, which: Any, start: int, stop: int, p: Any, error: Any, norm: Any, scale: Any,
     length: float, rest: float, signed: bool, lower: Any, upper: Any,
 ) -> float:  # fmt: skip
-    """Intervals for the merits of the named columns, from the first code or, if `fine` has rows, from both; the largest
-    lower end."""
+    """Intervals for the merits of the named columns (from `start` to `stop`), from the first code or, if `fine` has
+    rows, from both; the largest lower end."""
     m, twice, best = coarse.shape[1], len(fine) > 0, -np.inf
-    for k in range(len(which)):
+    for k in range(start, stop):
         j = which[k]
         q = coarse[j]
         total = np.int32(0)
@@ -62,6 +88,38 @@ def enclose(
         upper[k] = (merit + radius) * scale[j]
         best = max(best, lower[k])
     return best
+
+
+WINNER = "Tuple((i8,f8,i8))({0}[:,::1],f8[::1],f8,f8[::1],b1,f8,f8,i8)"
+
+
+@compiled(WINNER.format("f8"), WINNER.format("f4"))
+def winner(
+    rows: Any, upper: Any, bar: float, g: Any, signed: bool, gamma: float, tiny: float, many: int
+) -> tuple[int, float, int]:
+    """The row of largest merit among those whose upper end reaches the bar, -1 where rounding leaves a doubt; its
+    product with g; how many were tried (it ends with more than `many`)."""
+    found, value, tried, best, doubt, others = -1, 0.0, 0, -np.inf, 0.0, -np.inf
+    for j in range(len(upper)):
+        if upper[j] >= bar:
+            tried += 1
+            if tried > many:
+                break
+            a = rows[j]
+            total = absolute = 0.0
+            for i in range(len(g)):
+                product = a[i] * g[i]
+                total += product
+                absolute += abs(product)
+            merit = abs(total) if signed else -total
+            around = gamma * absolute + tiny
+            if merit > best:
+                others = max(others, best + doubt)
+                found, value, best, doubt = j, total, merit, around
+            else:
+                others = max(others, merit + around)
+    sure = best - doubt > others and not (signed and best <= doubt)
+    return found if sure else -1, value, tried
 
 
 QUANTISE = "void({0}[:,::1],f8[::1],i1[:,::1],f8[:,::1])"

@@ -2,86 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from types import ModuleType
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, flat
-from pursuit._ranking import Trust, contenders, order, rounding
-from pursuit._threads import spread
+from pursuit._arrays import Array, flat
 from pursuit.atoms.frames import Atom
+from pursuit.atoms.screening import Screen, Tally
 from pursuit.atoms.vectors import Dictionary
-
-Integers = np.ndarray[Any, np.dtype[np.integer[Any]]]
-
-TENTH = 10  # the plain product is as fast once more than n / TENTH columns must be recomputed
-
-
-@dataclass
-class Tally:
-    """What screening did: calls, those that ended in a plain product, and columns recomputed in the others."""
-
-    calls: int = 0
-    plain: int = 0
-    recomputed: int = 0
-
-
-class Codes:
-    """The dictionary in 8 bits: column j is scale_j (coarse_j + fine_j / 254) up to a rest of known norm.
-
-    Attributes
-    ----------
-    coarse : (n, width) int8, rows padded with zeros to a multiple of 64
-    scale : (n,)
-    error, norm : (n,)
-        Norms of what the first code leaves of a column, and of the column, in units of its scale; rounded up.
-    room : float
-        The squared norm that p may have so that no product with a row of a code leaves 32 bits.
-    sound : bool
-        Whether the scales leave room for the bounds.
-    span : the smallest scale, and the largest norm of a column.
-    """
-
-    def __init__(self, kernels: ModuleType, matrix: Array) -> None:
-        m, n = matrix.shape
-        self.scale = np.empty(n)
-        self.coarse, sums = self._code(kernels.quantise, matrix)
-        self.error, self.norm = self._up(sums[0], m), self._up(sums[1], m)
-        self.room = ((2.0**31 - 1.0) / 127.0) ** 2 / m
-        self.sound = bool(1e-280 < self.scale.min() <= self.scale.max() < 1e280)
-        self.span = self.scale.min(), (self.scale * self.norm).max()
-
-    def second(self, kernels: ModuleType, matrix: Array) -> tuple[Integers, Small]:
-        """The code of what the first leaves, and the norms of what both leave; made when first asked for."""
-        if not hasattr(self, "_second"):
-            fine, sums = self._code(kernels.refine, matrix)
-            self._second = fine, self._up(sums[0], len(matrix))
-        return self._second
-
-    def _code(self, kernel: Callable[..., None], matrix: Array) -> tuple[Integers, Small]:
-        m, n = matrix.shape
-        codes = np.zeros((n, -(-m // 64) * 64), dtype=np.int8)  # whole vectors: no loop has a remainder
-        sums = np.empty((2, n))
-
-        def work(start: int, stop: int) -> None:
-            part = np.empty((2, stop - start))
-            kernel(np.ascontiguousarray(matrix.T[start:stop]), self.scale[start:stop], codes[start:stop], part)
-            sums[:, start:stop] = part
-
-        spread(work, n, max(1, (1 << 18) // m))
-        return codes, sums
-
-    @staticmethod
-    def _up(squares: Small, m: int) -> Small:
-        eps = float(np.finfo(np.float64).eps)
-        return np.asarray(np.sqrt(squares) * (1.0 + (m + 8) * eps) + 512.0 * eps * math.sqrt(m))
-
-
-NO_CODES = np.empty((0, 64), dtype=np.int8)
 
 
 class ScreenedDictionary(Dictionary):
@@ -130,11 +58,6 @@ class ScreenedDictionary(Dictionary):
         byte per entry (the length of a column rounded up to 64), an eighth of a float64 D, and as much again once the
         second is needed.
 
-    Attributes
-    ----------
-    tally : Tally
-        Calls, plain products and recomputed columns so far.
-
     Examples
     --------
     >>> import pursuit as ps
@@ -154,118 +77,22 @@ class ScreenedDictionary(Dictionary):
         if matrix.dtype not in (np.float32, np.float64):
             raise TypeError(f"D has dtype {matrix.dtype}; screening serves float32 and float64.")
         self.__dict__.update(dictionary.__dict__)
-        from pursuit import _kernels  # compiles, or loads from the cache, on first use
+        self._screen = Screen(matrix)
 
-        self._kernels: ModuleType = _kernels
-        large = matrix.shape[0] >= 1 << 20  # sums of so many squares would have to be watched, too
-        self._codes = None if large else Codes(_kernels, matrix)
-        self._everyone = np.arange(self.n)
-        self._trust, self.tally = Trust(), Tally()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kernels"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        from pursuit import _kernels
-
-        self.__dict__.update(state, _kernels=_kernels)
+    @property
+    def tally(self) -> Tally:
+        """Calls, plain products and recomputed columns so far."""
+        return self._screen.tally
 
     def __repr__(self) -> str:
         return f"{super().__repr__()}.screened()"
-
-    # ------------------------------------------------------------------ the oracle
 
     def lmo(self, g: Array) -> Atom:
         return self.best(g, 1)[0]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        self.tally.calls += 1
-        found = None
-        codes = self._codes
-        fit = codes is not None and codes.sound and several * TENTH <= self.n and isinstance(g, np.ndarray)
-        if codes is not None and fit and self._trust.tries():
-            found = self._screen(codes, flat(g), several)
-            self._trust.learn(found is not None)
+        found = self._screen.best(flat(g), several, self.symmetric) if isinstance(g, np.ndarray) else None
         if found is None:
-            self.tally.plain += 1
             return [super().lmo(g)] if several == 1 else super().best(g, several)
-        return found
-
-    def _screen(self, codes: Codes, g: Array, several: int) -> Sequence[Atom] | None:
-        """The best atoms, or None where screening cannot prove which they are."""
-        dtype = np.result_type(self._matrix, g)
-        rounded = round_to_16_bits(g.astype(np.float64, copy=False), codes, dtype)
-        if rounded is None:
-            return None
-        p, norm, rest = rounded
-        rest += rounding(self._matrix.shape[0], dtype) * (norm + rest)
-        remaining = contenders(*self._enclose(codes, (NO_CODES, codes.error), self._everyone, p, norm, rest), several)
-        if len(remaining) * TENTH * TENTH > self.n + TENTH * TENTH * several:
-            second = codes.second(self._kernels, self._matrix)
-            finer = self._enclose(codes, second, remaining, p, norm, rest)
-            remaining = remaining[contenders(*finer, several)]
-        return None if len(remaining) * TENTH > self.n else self._recompute(remaining, g, dtype, several)
-
-    def _enclose(
-        self, codes: Codes, second: tuple[Integers, Small], which: Indices, p: Integers, norm: float, rest: float
-    ) -> tuple[Small, Small, float]:
-        """Lower and upper ends of intervals for the merits of these columns, and the largest lower end."""
-        lower, upper, bests = np.empty(len(which)), np.empty(len(which)), []
-        fine, error = second
-
-        def work(start: int, stop: int) -> None:
-            best = self._kernels.enclose(
-                codes.coarse, fine, which[start:stop], p, error, codes.norm, codes.scale,
-                norm, rest, self.symmetric, lower[start:stop], upper[start:stop],
-            )  # fmt: skip
-            bests.append(best)
-
-        spread(work, len(which), max(1, (1 << 22) // codes.coarse.shape[1]))
-        return lower, upper, max(bests)
-
-    def _recompute(self, which: Indices, g: Array, dtype: Any, several: int) -> Sequence[Atom] | None:
-        """The best of the remaining columns by full products, where their order is beyond doubt."""
-        rows, places = self._matrix.T, which
-        if not rows.flags.c_contiguous:
-            rows, places = np.ascontiguousarray(rows[which]), np.arange(len(which))
-        value, size = np.empty(len(which)), np.empty(len(which))
-        full = np.ascontiguousarray(g, dtype=np.float64)
-
-        def work(start: int, stop: int) -> None:
-            self._kernels.dots(rows, places[start:stop], full, value[start:stop], size[start:stop])
-
-        spread(work, len(which), max(1, (1 << 19) // len(full)))
-        merit = np.abs(value) if self.symmetric else -value
-        doubt = 2.0 * rounding(len(full), dtype) * size + len(full) * float(np.finfo(dtype).tiny)
-        winners = order(merit, doubt, several)
-        if winners is None or (self.symmetric and bool((merit <= doubt)[winners].any())):  # who, or of which sign?
-            return None
-        self.tally.recomputed += len(which)
-        return [self.column(int(which[i]), -1.0 if self.symmetric and value[i] > 0 else 1.0) for i in winners]
-
-
-# ---------------------------------------------------------------------- rounding
-
-
-def round_to_16_bits(g: Small, codes: Codes, dtype: Any) -> tuple[Integers, float, float] | None:
-    """p with g = t (p + rest), its norm and that of the rest, rounded up; None where g is zero or out of range."""
-    largest = float(np.abs(g).max())
-    if not 0.0 < largest < math.inf:
-        return None
-    exponent = math.frexp(largest)[1] - 14  # |g| / t < 2^14
-    while True:
-        scaled = np.ldexp(g, -exponent)
-        rounded = np.rint(scaled)
-        squared = float(rounded @ rounded)  # exact: integers below 2^53
-        if squared < codes.room:
-            break
-        exponent += 1
-    limits, t = np.finfo(dtype), math.ldexp(1.0, max(exponent, -1070))
-    unit, size = codes.span[0] * t, codes.span[1] * t * (math.sqrt(squared) + math.sqrt(len(g)))
-    if not (unit > 1e4 * len(g) * float(limits.tiny) and size < 1e-2 * float(limits.max)):
-        return None
-    p = np.zeros(codes.coarse.shape[1], dtype=np.int16)
-    p[: len(g)] = rounded
-    rest = scaled - rounded
-    slack = 1.0 + (len(g) + 8) * float(np.finfo(np.float64).eps)
-    return p, math.sqrt(squared) * slack, math.sqrt(float(rest @ rest)) * slack + 1e-12
+        signs = np.where(found[1] > 0, -1.0, 1.0) if self.symmetric else np.ones(len(found[0]))
+        return [self.column(int(j), float(sign)) for j, sign in zip(found[0], signs, strict=True)]

@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from tqdm.auto import tqdm
 
 from pursuit._threads import at_most, calm, spread
-from pursuit.atoms.vectors import CACHED, Dictionary
+from pursuit.atoms.screening import Screen
+from pursuit.atoms.vectors import CACHED
 from pursuit.encode import careful, direct, fast
 from pursuit.encode.inputs import METHODS, Array, Request, check_rows
 from pursuit.encode.small import MP, NNOMP, OLS, factors
@@ -118,7 +119,7 @@ class Direct:
 
     def __init__(self, D: Array, norms: Array, method: str, screened: bool) -> None:
         self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
-        self._screened = Dictionary(self.A.T, signed=True).screened() if screened else None
+        self._screen = Screen(self.A.T) if screened else None
 
     def bytes_per_signal(self, width: int) -> int:
         d, n = self.D.shape
@@ -150,24 +151,36 @@ class Direct:
 
         active = np.flatnonzero(tile.squares > 0)
         while len(active):
-            turn(products(active) if self._screened is None else self._best(R, active), active)
+            turn(products(active) if self._screen is None else self._best(self._screen, R, active), active)
             over = active[state[active, 2] == 1]
-            if self._screened is not None and len(over):  # by the best atom alone: all of them have the last word
+            if self._screen is not None and len(over):  # by the best atom alone: all of them have the last word
+                full = over[state[over, 0] == tile.limits[over]]
                 state[over, 2] = 0
-                turn(products(over), over)
+                turn(self._active(R, full, work[2]), full)
+                rest = np.setdiff1d(over, full)
+                turn(products(rest), rest)
             active = active[state[active, 2] == 0]
             if ols:
                 left[active] -= np.square(Q[active] @ self.D)
         direct.finish(work, codes.atoms, codes.x, codes.counts)
         return codes
 
-    def _best(self, R: Array, active: Array) -> Array:
-        """Correlations of the atoms that the screened dictionary names, zero elsewhere."""
-        assert self._screened is not None
+    def _best(self, screen: Screen, R: Array, active: Array) -> Array:
+        """Correlations of the best atom for each signal, zero elsewhere; all where it takes all of them to tell."""
         C = np.zeros((len(active), len(self.norms)), R.dtype)
         for row, p in enumerate(active):
-            j = self._screened.lmo(R[p]).source
-            C[row, j] = self.A[j] @ R[p]
+            found = screen.best(R[p], 1, signed=True)
+            if found is None:
+                C[row] = self.A @ R[p]
+            else:
+                C[row, found[0]] = found[1]
+        return C
+
+    def _active(self, R: Array, which: Array, atoms: Array) -> Array:
+        """Correlations of the active atoms, for signals that have as many as they may."""
+        C = np.zeros((len(which), len(self.norms)), R.dtype)
+        for row, p in enumerate(which):
+            C[row, atoms[p]] = self.A[atoms[p]] @ R[p]
         return C
 
 
