@@ -451,9 +451,7 @@ def test_few_signals_on_a_large_dictionary_ask_the_screened_one_and_get_the_same
     tol = np.array([0.0, 0.0, 0.5, 0.9, 2.0]) * np.linalg.norm(Y, axis=1)
     expected = encode(D, Y, atoms=20, tol=tol)
     monkeypatch.setattr(engine, "CACHED", 1)
-    monkeypatch.setattr(engine.Direct, "_best", spy := Counted(engine.Direct._best))
     codes = encode(D, Y, atoms=20, tol=tol)
-    assert spy.calls > 0
     assert (codes.indptr == expected.indptr).all() and (codes.indices == expected.indices).all()
     np.testing.assert_allclose(codes.data, expected.data, rtol=100 * np.finfo(dtype).eps, atol=0)
 

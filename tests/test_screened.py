@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pursuit as ps
 from pursuit import _kernels
 from pursuit._ranking import PAUSE, contenders, order
-from pursuit.atoms import screened, vectors
+from pursuit.atoms import screening, vectors
 from pursuit.atoms.screened import ScreenedDictionary
 from pursuit.atoms.screening import round_to_16_bits
 
@@ -126,8 +126,8 @@ def test_the_intervals_contain_the_computed_correlations(seed, signed, kind):
         return np.arange(len(lower))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(screened, "contenders", spy)
-        S.lmo(g)
+        patch.setattr(screening, "contenders", spy)
+        S.best(g, 2)
     assert len(intervals) == 2  # both codes
     unit = 2.0 ** round(np.log2(np.abs(merit).max() / np.abs((intervals[1][0] + intervals[1][1]) / 2).max()))
     for lower, upper in intervals:

@@ -15,6 +15,8 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
+from pursuit._threads import spread
+
 Array = Any
 """An array of H in the user's library; the array API has no common static type."""
 
@@ -154,4 +156,13 @@ def real_array(a: Any, name: str) -> Array:
 
 def column_squares(D: Array) -> Array:
     """Squared norms of the columns of a NumPy matrix, in one pass over it whatever its memory order."""
-    return np.vecdot(D.T, D.T) if D.flags.f_contiguous else np.einsum("ij,ij->j", D, D)
+    if not D.flags.f_contiguous:
+        return np.einsum("ij,ij->j", D, D)
+    squares = np.empty(D.shape[1], D.dtype)
+
+    def work(start: int, stop: int) -> None:
+        rows = D.T[start:stop]
+        np.vecdot(rows, rows, out=squares[start:stop])
+
+    spread(work, D.shape[1], max(1, (1 << 20) // len(D)))
+    return squares

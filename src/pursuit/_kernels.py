@@ -1,5 +1,4 @@
-"""Kernels of the 8-bit screening and of the entries of factored matrices: free functions of arrays, compiled when this
-module is first imported.
+"""Kernels of the 8-bit screening and of the entries of factored matrices: free functions of arrays.
 
 Everything lets go of the interpreter lock, so that threads can share the columns. Integer sums may wrap on the way (the
 final sums fit into 32 bits, the callers see to that), and the order of floating-point sums is the compiler's: the
@@ -9,34 +8,17 @@ bounds hold for any.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 
-F = TypeVar("F", bound=Callable[..., Any])
-FAST = {"reassoc", "contract"}
+from pursuit._compiled import kernel
+from pursuit._vector import products
+
 FINE = 254.0  # the second code divides the unit of the first by this; half a unit is then 127
 
 
-def compiled(*signatures: str) -> Callable[[F], F]:
-    """numba.njit with explicit signatures, cached on disk where that can be written to."""
-
-    def compiled_as(function: F, cache: bool) -> Any:
-        return numba.njit(list(signatures), cache=cache, nogil=True, error_model="numpy", fastmath=FAST)(function)
-
-    def compile_(function: F) -> F:
-        try:
-            kernel: F = compiled_as(function, cache=True)
-        except (RuntimeError, OSError):  # no place for a cache
-            kernel = compiled_as(function, cache=False)
-        return kernel
-
-    return compile_
-
-
-@compiled("Tuple((i8,f8,f8))(f8[::1],f8,i2[::1])")
+@kernel
 def shorten(g: Any, room: float, p: Any) -> tuple[int, float, float]:
     """p with g = 2^e (p + rest) and |p|^2 < room: e, |p|^2 and |rest|^2; the second is 0 where g is zero, infinite, NaN
     or far out of range."""
@@ -61,7 +43,7 @@ def shorten(g: Any, room: float, p: Any) -> tuple[int, float, float]:
         exponent += 1
 
 
-@compiled("f8(i1[:,::1],i1[:,::1],i8[::1],i8,i8,i2[::1],f8[::1],f8[::1],f8[::1],f8,f8,b1,f8[::1],f8[::1])")
+@kernel
 def enclose(
     coarse: Any, fine: Any, which: Any, start: int, stop: int, p: Any, error: Any, norm: Any, scale: Any,
     length: float, rest: float, signed: bool, lower: Any, upper: Any,
@@ -69,31 +51,25 @@ def enclose(
     """Intervals for the merits of the named columns (from `start` to `stop`), from the first code or, if `fine` has
     rows, from both; the largest lower end."""
     m, twice, best = coarse.shape[1], len(fine) > 0, -np.inf
-    for k in range(start, stop):
-        j = which[k]
-        q = coarse[j]
-        total = np.int32(0)
-        for i in range(m):
-            total = np.int32(total + np.int32(q[i]) * np.int32(p[i]))
-        merit = np.float64(total)
-        if twice:
-            r = fine[j]
-            total = np.int32(0)
-            for i in range(m):
-                total = np.int32(total + np.int32(r[i]) * np.int32(p[i]))
-            merit += total / FINE
-        merit = abs(merit) if signed else -merit
-        radius = error[j] * length + norm[j] * rest + 1e-3
-        lower[k] = (merit - radius) * scale[j]
-        upper[k] = (merit + radius) * scale[j]
-        best = max(best, lower[k])
+    first, second, at = coarse.ctypes.data, fine.ctypes.data, p.ctypes.data
+    for k in range(start, stop, 4):
+        last = stop - 1
+        rows = which[k], which[min(k + 1, last)], which[min(k + 2, last)], which[min(k + 3, last)]
+        q, r, s, t = rows[0] * m, rows[1] * m, rows[2] * m, rows[3] * m
+        found = products(first + q, first + r, first + s, first + t, at, m)
+        more = products(second + q, second + r, second + s, second + t, at, m) if twice else found
+        for i in range(min(4, stop - k)):
+            j = rows[i]
+            merit = found[i] + more[i] / FINE if twice else np.float64(found[i])
+            merit = abs(merit) if signed else -merit
+            radius = error[j] * length + norm[j] * rest + 1e-3
+            lower[k + i] = (merit - radius) * scale[j]
+            upper[k + i] = (merit + radius) * scale[j]
+            best = max(best, lower[k + i])
     return best
 
 
-WINNER = "Tuple((i8,f8,i8))({0}[:,::1],f8[::1],f8,f8[::1],b1,f8,f8,i8)"
-
-
-@compiled(WINNER.format("f8"), WINNER.format("f4"))
+@kernel
 def winner(
     rows: Any, upper: Any, bar: float, g: Any, signed: bool, gamma: float, tiny: float, many: int
 ) -> tuple[int, float, int]:
@@ -122,10 +98,7 @@ def winner(
     return found if sure else -1, value, tried
 
 
-QUANTISE = "void({0}[:,::1],f8[::1],i1[:,::1],f8[:,::1])"
-
-
-@compiled(QUANTISE.format("f8"), QUANTISE.format("f4"))
+@kernel
 def quantise(rows: Any, scale: Any, coarse: Any, sums: Any) -> None:
     """Each row a as scale (coarse + rest), scale = max|a| / 127; sums of squares of rest and a / scale."""
     n, m = rows.shape
@@ -148,7 +121,7 @@ def quantise(rows: Any, scale: Any, coarse: Any, sums: Any) -> None:
         sums[1, j] = z2
 
 
-@compiled(QUANTISE.format("f8"), QUANTISE.format("f4"))
+@kernel
 def refine(rows: Any, scale: Any, fine: Any, sums: Any) -> None:
     """What the first code leaves of each row as scale (fine / 254 + rest); sums of squares of rest."""
     n, m = rows.shape
@@ -166,10 +139,7 @@ def refine(rows: Any, scale: Any, fine: Any, sums: Any) -> None:
         sums[0, j] = e2
 
 
-DOTS = "void({0}[:,::1],i8[::1],f8[::1],f8[::1],f8[::1])"
-
-
-@compiled(DOTS.format("f8"), DOTS.format("f4"))
+@kernel
 def dots(rows: Any, which: Any, g: Any, value: Any, size: Any) -> None:
     """<a, g> and <|a|, |g|> in float64 for some of the rows a."""
     m = rows.shape[1]
@@ -184,7 +154,7 @@ def dots(rows: Any, which: Any, g: Any, value: Any, size: Any) -> None:
         size[k] = absolute
 
 
-@compiled("void(f8[:,::1],f8[:,::1],i4[::1],i4[::1],f8[::1])")
+@kernel
 def row_products(A: Any, B: Any, rows: Any, cols: Any, out: Any) -> None:
     """<A[rows[e]], B[cols[e]]> for every e."""
     for e in range(len(rows)):
@@ -194,7 +164,7 @@ def row_products(A: Any, B: Any, rows: Any, cols: Any, out: Any) -> None:
         out[e] = total
 
 
-@compiled("void(i4[::1],i4[::1],f8[::1],f8[:,::1])")
+@kernel
 def lower_gram(pointers: Any, indices: Any, data: Any, G: Any) -> None:
     """Adds M'M to the lower triangle of G, for a sparse matrix M by rows with increasing indices."""
     for r in range(len(pointers) - 1):

@@ -35,6 +35,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
+def _threads() -> ThreadPoolExecutor:
+    """One pool for the process: starting threads costs more than a small product."""
+    global _pool  # noqa: PLW0603
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
+    return _pool
+
+
 @contextmanager
 def at_most(threads: int) -> Iterator[None]:
     """Within this context, `spread` uses no more than so many threads."""
@@ -57,7 +65,6 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
     >>> sum(seen)
     10
     """
-    global _pool  # noqa: PLW0603  one pool for the process: starting threads costs more than a small product
     next_piece = count()
 
     def run() -> None:
@@ -65,12 +72,22 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
             work(start, min(start + grain, n))
 
     helpers = min(processors(), _most.get(), -(-n // grain)) - 1
-    if helpers > 0 and _pool is None:
-        _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
-    futures = [_pool.submit(run) for _ in range(helpers)] if _pool is not None else []
+    futures = [_threads().submit(run) for _ in range(helpers)]
     run()
     for future in futures:
         future.result()
+
+
+@contextmanager
+def helped(work: Callable[[], None], stop: Callable[[], None]) -> Iterator[None]:
+    """The other threads are at `work` meanwhile, which ends soon after `stop` is called."""
+    futures = [_threads().submit(work) for _ in range(min(processors(), _most.get()) - 1)]
+    try:
+        yield
+    finally:
+        stop()
+        for future in futures:
+            future.result()
 
 
 class _Calm:

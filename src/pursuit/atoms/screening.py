@@ -62,7 +62,8 @@ class Codes:
 
     def _code(self, kernel: Callable[..., None], matrix: Array) -> tuple[Integers, Small]:
         m, n = matrix.shape
-        codes = np.zeros((n, -(-m // 64) * 64), dtype=np.int8)  # whole vectors: no loop has a remainder
+        codes = np.empty((n, -(-m // 64) * 64), dtype=np.int8)  # whole vectors: no loop has a remainder
+        codes[:, m:] = 0
         sums = np.empty((2, n))
 
         def work(start: int, stop: int) -> None:
@@ -82,6 +83,14 @@ class Codes:
 NO_CODES = np.empty((0, 64), dtype=np.int8)
 
 
+def copy(matrix: Array) -> Codes | None:
+    """The code of a matrix, or None where the bounds do not hold: its scales, or sums of so many squares."""
+    from pursuit import _kernels
+
+    codes = Codes(_kernels, matrix) if matrix.shape[0] < 1 << 20 else None
+    return codes if codes is not None and codes.sound else None
+
+
 class Screen:
     """The best columns of a matrix, proved: `ScreenedDictionary` says how. Its tally tells what it cost.
 
@@ -93,8 +102,7 @@ class Screen:
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
         self._load()
-        large = matrix.shape[0] >= 1 << 20  # sums of so many squares would have to be watched, too
-        self.codes = None if large else Codes(self._kernels, matrix)
+        self.codes = copy(matrix)
         self._everyone = np.arange(matrix.shape[1])
         self.trust, self.tally = Trust(), Tally()
 
@@ -115,7 +123,7 @@ class Screen:
         products with g; None where it takes the plain product to tell."""
         self.tally.calls += 1
         found, codes, n = None, self.codes, self.matrix.shape[1]
-        if codes is not None and codes.sound and several * TENTH <= n and self.trust.tries():
+        if codes is not None and several * TENTH <= n and self.trust.tries():
             found = self._find(codes, g, several, signed)
             self.trust.learn(found is not None)
         self.tally.plain += found is None

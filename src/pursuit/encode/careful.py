@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.encode.compiled import Array, helper, kernel, scalar
+from pursuit._compiled import Array, helper, kernel, scalar
 from pursuit.encode.small import MP, OLS, border, choose, export, ranks, refit, solve
 
 TURNS = 10

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from pursuit._compiled import Array, helper, kernel, scalar
 from pursuit.encode.careful import TURNS, subtract, weight_of
-from pursuit.encode.compiled import Array, helper, kernel, scalar
 from pursuit.encode.small import MP, OLS, border, choose, export, ranks, refit, solve
 
 

@@ -16,10 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._threads import at_most, calm, spread
-from pursuit.atoms.screening import Screen
+from pursuit._threads import at_most, calm, helped, spread
+from pursuit.atoms import screening
 from pursuit.atoms.vectors import CACHED
-from pursuit.encode import careful, direct, fast
+from pursuit.encode import alone, careful, direct, fast
 from pursuit.encode.inputs import METHODS, Array, Request, check_rows
 from pursuit.encode.small import MP, NNOMP, OLS, factors
 
@@ -43,6 +43,11 @@ class Tile:
     limits: Array
     tols: Array
     exponents: Array
+
+    def some(self, which: Array) -> Tile:
+        w = None if self.w is None else self.w[which]
+        rest = self.squares, self.limits, self.tols, self.exponents
+        return Tile(self.y[which], w, *(a[which] for a in rest))
 
 
 @dataclass
@@ -114,12 +119,10 @@ class Shared:
 
 
 class Direct:
-    """Pursuits from the residuals, all signals of a tile in step: one matrix product a turn; or, for OMP of few signals
-    on a large dictionary, one question to the screened dictionary for each signal."""
+    """Pursuits from the residuals, all signals of a tile in step: one matrix product a turn."""
 
-    def __init__(self, D: Array, norms: Array, method: str, screened: bool) -> None:
+    def __init__(self, D: Array, norms: Array, method: str) -> None:
         self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
-        self._screen = Screen(self.A.T) if screened else None
 
     def bytes_per_signal(self, width: int) -> int:
         d, n = self.D.shape
@@ -140,48 +143,56 @@ class Direct:
         R, Q = tile.y.copy(), np.zeros_like(tile.y) if ols else np.empty((1, d), kind)
         state = work[4]
 
-        def products(which: Array) -> Array:
-            return np.asarray((R[which] * (W[which] if len(W) > 1 else W)) @ self.D)
-
-        def turn(C: Array, which: Array) -> None:
-            direct.advance(
-                self.A, tile.y, W, N, C, left[which] if ols else left, which, tile.limits, tile.tols, noise,
-                self.method, R, Q, E, work,
-            )  # fmt: skip
-
         active = np.flatnonzero(tile.squares > 0)
         while len(active):
-            turn(products(active) if self._screen is None else self._best(self._screen, R, active), active)
-            over = active[state[active, 2] == 1]
-            if self._screen is not None and len(over):  # by the best atom alone: all of them have the last word
-                full = over[state[over, 0] == tile.limits[over]]
-                state[over, 2] = 0
-                turn(self._active(R, full, work[2]), full)
-                rest = np.setdiff1d(over, full)
-                turn(products(rest), rest)
+            C = (R[active] * (W[active] if len(W) > 1 else W)) @ self.D
+            direct.advance(
+                self.A, tile.y, W, N, C, left[active] if ols else left, active, tile.limits, tile.tols, noise,
+                self.method, R, Q, E, work,
+            )  # fmt: skip
             active = active[state[active, 2] == 0]
             if ols:
                 left[active] -= np.square(Q[active] @ self.D)
         direct.finish(work, codes.atoms, codes.x, codes.counts)
         return codes
 
-    def _best(self, screen: Screen, R: Array, active: Array) -> Array:
-        """Correlations of the best atom for each signal, zero elsewhere; all where it takes all of them to tell."""
-        C = np.zeros((len(active), len(self.norms)), R.dtype)
-        for row, p in enumerate(active):
-            found = screen.best(R[p], 1, signed=True)
-            if found is None:
-                C[row] = self.A @ R[p]
-            else:
-                C[row, found[0]] = found[1]
-        return C
 
-    def _active(self, R: Array, which: Array, atoms: Array) -> Array:
-        """Correlations of the active atoms, for signals that have as many as they may."""
-        C = np.zeros((len(which), len(self.norms)), R.dtype)
-        for row, p in enumerate(which):
-            C[row, atoms[p]] = self.A[atoms[p]] @ R[p]
-        return C
+class Alone:
+    """OMP of few signals on a large dictionary, each from its residual and an 8-bit copy of the dictionary.
+
+    A single signal has all threads; several have one each.
+    """
+
+    def __init__(self, D: Array, norms: Array, codes: screening.Codes, single: bool) -> None:
+        self.D, self.A, self.norms = D, np.ascontiguousarray(D.T), norms.astype(np.float64)
+        self.codes, self.single = codes, single
+
+    def bytes_per_signal(self, width: int) -> int:
+        return 8 * (width * width + 8 * width + 8 * sum(self.D.shape))
+
+    def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
+        (m, n), codes = self.D.shape, self.codes
+        copy, shared, board = alone.copies(codes), alone.rooms(codes), alone.board()
+        work, noise = alone.workspace(m, n, width), float(rounding(self.D))
+        bounds = alone.bounds(codes, m)
+
+        def solve(tile: Tile) -> Codes:
+            out = Codes.empty(tile)
+            for p, y in enumerate(tile.y.astype(np.float64)):
+                ends = int(tile.limits[p]), float(tile.tols[p]), noise, bounds
+                rest = copy, shared, board, work, out.atoms[p], out.x[p]
+                out.counts[p] = alone.chase(self.A, self.norms, y, *ends, *rest)
+            left = out.counts == fast.GIVEN_UP
+            if left.any():
+                again = Direct(self.D, self.norms.astype(self.D.dtype), "omp").solve(tile.some(left))
+                out.atoms[left], out.x[left], out.counts[left] = again.atoms, again.x, again.counts
+            return out
+
+        def helped_solve(tile: Tile) -> Codes:
+            with helped(lambda: alone.assist(board, copy, shared), lambda: board[alone.OVER].fill(1)):
+                return solve(tile)
+
+        return helped_solve if self.single else solve
 
 
 def rounding(D: Array) -> Any:
@@ -197,7 +208,10 @@ def begin(request: Request) -> tuple[Engine, int]:
     dear = request.gram is None and (request.few or n * n * size > GRAM)
     if request.weights is not None or dear:
         long = len(request.Y) < ALONE and int(request.limits.max(initial=0)) >= 16 and D.size >= CACHED
-        return Direct(D, norms, request.method, long and request.method == "omp" and request.weights is None), exponent
+        codes = screening.copy(D) if long and request.method == "omp" and request.weights is None else None
+        if codes is not None:
+            return Alone(D, norms, codes, len(request.Y) == 1), exponent
+        return Direct(D, norms, request.method), exponent
     D = D if request.few else np.ascontiguousarray(D)
     if request.gram is None:
         gram = gram_matrix(D)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.encode.compiled import Array, helper, kernel, scalar
+from pursuit._compiled import Array, helper, kernel, scalar
 from pursuit.encode.vector import (
     BLOCK,
     LANES,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.encode.compiled import Array, helper, scalar
+from pursuit._compiled import Array, helper, scalar
 
 OMP, MP, OLS, NNOMP = range(4)
 

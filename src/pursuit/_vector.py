@@ -1,0 +1,178 @@
+"""Loops in LLVM's own vector types, for what it does not find by itself: how they are written, and one for products.
+
+Arguments of what is made of this are addresses and counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import binding, ir
+from numba.core import cgutils, types
+from numba.core.types.containers import UniTuple
+from numba.extending import intrinsic
+
+
+def _has(feature: str) -> bool:
+    """Whether the processor that numba compiles for has a feature."""
+    features = os.environ.get("NUMBA_CPU_FEATURES")
+    if features is not None:
+        return f"+{feature}" in features.split(",")
+    return not os.environ.get("NUMBA_CPU_NAME") and bool(binding.get_host_cpu_features().get(feature))
+
+
+BYTES = 64 if _has("avx512bw") else 32
+"""Of a vector."""
+SHORTS = BYTES // 2
+"""16-bit numbers in a vector."""
+PAIRS = _has("avx2") or _has("avx512bw")
+"""Whether there is an instruction that multiplies 16-bit numbers and adds neighbours."""
+WHOLE = 2 * SHORTS
+"""Numbers that a turn of `products` handles."""
+FLAGS = ("nnan", "nsz", "contract")  # not "reassoc": it breaks chains of fused operations
+I32, I64 = ir.IntType(32), ir.IntType(64)
+
+
+def every(kind: Any, number: int) -> Any:
+    return ir.Constant(kind, [number] * kind.count)
+
+
+def counting(kind: Any, start: int) -> Any:
+    return ir.Constant(kind, list(range(start, start + kind.count)))
+
+
+class Emit:
+    """The few instructions the loops are made of, over one IR builder."""
+
+    def __init__(self, builder: Any) -> None:
+        self.b = builder
+
+    def at(self, address: Any, offset: int) -> Any:
+        return self.b.add(address, ir.Constant(I64, offset))
+
+    def item(self, address: Any, i: Any, size: int) -> Any:
+        return self.b.add(address, self.b.mul(i, ir.Constant(I64, size)))
+
+    def splat(self, x: Any, kind: Any) -> Any:
+        undefined = ir.Constant(kind, ir.Undefined)
+        first = self.b.insert_element(undefined, x, ir.Constant(I32, 0))
+        return self.b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, kind.count), [0] * kind.count))
+
+    def load(self, address: Any, kind: Any, align: int) -> Any:
+        value = self.b.load(self.b.inttoptr(address, kind.as_pointer()))
+        value.align = align
+        return value
+
+    def store(self, value: Any, address: Any, align: int) -> None:
+        self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = align
+
+    def larger(self, x: Any, y: Any) -> Any:
+        return self.b.select(self.b.icmp_signed(">", x, y), x, y)
+
+    def smaller(self, x: Any, y: Any) -> Any:
+        return self.b.select(self.b.icmp_signed("<", x, y), x, y)
+
+    def merge(self, one: list[Any], two: list[Any]) -> list[Any]:
+        """(best, runner-up) of two such pairs, either of which may lack the runner-up."""
+        losers = [self.smaller(one[0], two[0]), *one[1:], *two[1:]]
+        while len(losers) > 1:
+            losers = [self.larger(losers[0], losers[1]), *losers[2:]]
+        return [self.larger(one[0], two[0]), losers[0]]
+
+    def halves(self, vector: Any) -> tuple[Any, Any]:
+        count = vector.type.count // 2
+        picks = [counting(ir.VectorType(I32, count), start) for start in (0, count)]
+        low, high = (self.b.shuffle_vector(vector, vector, pick) for pick in picks)
+        return low, high
+
+    def final(self, pair: list[Any]) -> list[Any]:
+        """The best and the runner-up of a vector of pairs."""
+        while pair[0].type.count > 1:
+            low, high = zip(*(self.halves(vector) for vector in pair), strict=True)
+            pair = self.merge(list(low), list(high))
+        return [self.b.extract_element(vector, ir.Constant(I32, 0)) for vector in pair]
+
+    def total(self, vector: Any) -> Any:
+        """The sum of the numbers of a vector."""
+        while vector.type.count > 1:
+            vector = self.b.fadd(*self.halves(vector), flags=FLAGS)
+        return self.b.extract_element(vector, ir.Constant(I32, 0))
+
+    def absolute(self, vector: Any) -> Any:
+        name = f"llvm.fabs.v{vector.type.count}{'f64' if vector.type.element == ir.DoubleType() else 'f32'}"
+        kind = ir.FunctionType(vector.type, [vector.type])
+        return self.b.call(cgutils.get_or_insert_function(self.b.module, kind, name), [vector])
+
+    def plus(self, x: Any, y: Any, z: Any) -> Any:
+        """x + y z."""
+        return self.b.fadd(x, self.b.fmul(y, z, flags=FLAGS), flags=FLAGS)
+
+    def minus(self, x: Any, y: Any, z: Any) -> Any:
+        """x - y z."""
+        return self.b.fsub(x, self.b.fmul(y, z, flags=FLAGS), flags=FLAGS)
+
+    def loop(self, count: Any, start: list[Any], turn: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+        """The values of `start` carried through `count` turns."""
+        b = self.b
+        entry = b.basic_block
+        head, body, done = (b.append_basic_block(name) for name in ("head", "body", "done"))
+        b.branch(head)
+        b.position_at_end(head)
+        i, carried = b.phi(I64), [b.phi(x.type) for x in start]
+        for phi, x in zip([i, *carried], [ir.Constant(I64, 0), *start], strict=True):
+            phi.add_incoming(x, entry)
+        b.cbranch(b.icmp_signed("<", i, count), body, done)
+        b.position_at_end(body)
+        after = turn(i, carried)
+        for phi, x in zip([i, *carried], [self.at(i, 1), *after], strict=True):
+            phi.add_incoming(x, b.basic_block)
+        b.branch(head)
+        b.position_at_end(done)
+        return carried
+
+
+def _multiply_add(emit: Emit, total: Any, x: Any, y: Any) -> Any:
+    """total + products of 16-bit integers, in 32 bits; where there is an instruction for it, with neighbours added."""
+    if not PAIRS:
+        return emit.b.add(total, emit.b.mul(emit.b.sext(x, total.type), emit.b.sext(y, total.type)))
+    name = "llvm.x86.avx512.pmaddw.d.512" if BYTES == 64 else "llvm.x86.avx2.pmadd.wd"
+    kind = ir.FunctionType(total.type, [x.type, y.type])
+    return emit.b.add(total, emit.b.call(cgutils.get_or_insert_function(emit.b.module, kind, name), [x, y]))
+
+
+def _emit_products(builder: Any, args: Any) -> list[Any]:
+    *rows, p, count = args
+    emit, chains = Emit(builder), WHOLE // SHORTS
+    bytes_, shorts = ir.VectorType(ir.IntType(8), SHORTS), ir.VectorType(ir.IntType(16), SHORTS)
+    totals = ir.VectorType(I32, SHORTS // 2 if PAIRS else SHORTS)
+
+    def turn(i: Any, sums: list[Any]) -> list[Any]:
+        at = builder.mul(i, ir.Constant(I64, WHOLE))
+        after = []
+        for k in range(chains):
+            place = emit.at(at, k * SHORTS)
+            y = emit.load(emit.item(p, place, 2), shorts, 2)
+            x = [builder.sext(emit.load(builder.add(row, place), bytes_, 1), shorts) for row in rows]
+            after += [_multiply_add(emit, total, each, y) for total, each in zip(sums[k::chains], x, strict=True)]
+        return [after[k * len(rows) + r] for r in range(len(rows)) for k in range(chains)]
+
+    none = [every(totals, 0)] * (chains * len(rows))
+    sums = emit.loop(builder.sdiv(count, ir.Constant(I64, WHOLE)), none, turn)
+    found = [functools.reduce(builder.add, sums[r * chains : (r + 1) * chains]) for r in range(len(rows))]
+    while found[0].type.count > 1:
+        found = [builder.add(*emit.halves(total)) for total in found]
+    return [builder.extract_element(total, ir.Constant(I32, 0)) for total in found]
+
+
+@intrinsic
+def products(context: Any, q: Any, r: Any, s: Any, t: Any, p: Any, count: Any) -> Any:
+    """sum_i q[i] p[i], and so for r, s and t, in 32 bits, which may wrap, for 16-bit p and 8-bit others; count is a
+    multiple of WHOLE."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.make_tuple(builder, signature.return_type, _emit_products(builder, args))
+
+    return UniTuple(types.int32, 4)(*[types.int64] * 6), generate
