@@ -31,7 +31,7 @@ def shorten(g: Any, room: float, p: Any) -> tuple[int, float, float]:
         return 0, 0.0, 0.0
     exponent = math.frexp(largest)[1] - 14  # |g| / 2^e < 2^14
     while True:
-        inverse, squared, left = 2.0**-exponent, 0.0, 0.0
+        inverse, squared, left = math.ldexp(1.0, -exponent), 0.0, 0.0
         for i in range(len(g)):
             scaled = g[i] * inverse
             rounded = np.rint(scaled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -74,8 +74,14 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
     helpers = min(processors(), _most.get(), -(-n // grain)) - 1
     futures = [_threads().submit(run) for _ in range(helpers)]
     run()
+    _join(futures)
+
+
+def _join(futures: list[Future[None]]) -> None:
+    """Wait for those that have begun; the others, whose threads are busy elsewhere, have nothing left to do."""
     for future in futures:
-        future.result()
+        if not future.cancel():
+            future.result()
 
 
 @contextmanager
@@ -86,8 +92,7 @@ def helped(work: Callable[[], None], stop: Callable[[], None]) -> Iterator[None]
         yield
     finally:
         stop()
-        for future in futures:
-            future.result()
+        _join(futures)
 
 
 class _Calm:

@@ -163,7 +163,12 @@ def chase(
     at_x, at_beta, at_sizes, at_h = x.ctypes.data, beta.ctypes.data, sizes.ctypes.data, h.ctypes.data
     at_rows, at_number, at_x32 = rows.ctypes.data, number.ctypes.data, x32.ctypes.data
     s, without, longest = np.int64(0), 0, 0
-    x[:], taken[:], r[:] = 0, False, y
+    for i in range(len(x)):
+        x[i] = 0
+    for j in range(n):
+        taken[j] = False
+    for t in range(len(y)):
+        r[t] = y[t]
     whole = math.sqrt(inner(r, r))
     mass = whole
     while s < limit and whole > 0 and not math.sqrt(inner(r, r)) <= tol:
@@ -174,7 +179,8 @@ def chase(
             without = longest
         if j < 0:  # the copy was of no use, or left no good atom: all of them have the last word
             upper = shared[3]
-            upper[:] = 0
+            for k in range(n):
+                upper[k] = 0
             j, c, _ = strongest(A, r, upper, 0.0, taken, norms, noise * mass, n)
             if j < 0:
                 break
@@ -193,6 +199,7 @@ def chase(
     for i in range(s):  # one step of iterative refinement: the correlations of active atoms should be zero
         z[i] = inner(A[atoms[i]], r)
     for i in range(s):
-        x[i] += inner(P[i, :s], z[:s])
+        for k in range(s):
+            x[i] += P[i, k] * z[k]
     export(atoms, x, s, out_atoms, out_x)
     return s

@@ -34,11 +34,11 @@ def inner(w: Array, u: Array, v: Array) -> float:
 
 
 @scalar
-def correct(F: Array, atoms: Array, c: Array, x: Array, s: int, room: Array) -> None:
-    """One step of iterative refinement: the true correlations of the active atoms should be zero."""
+def correct(F: Array, w: Array, A: Array, r: Array, atoms: Array, x: Array, s: int, room: Array) -> None:
+    """One step of iterative refinement: the correlations of the active atoms with the residual should be zero."""
     z, part, _, _ = room
     for i in range(s):
-        part[i] = c[atoms[i]]
+        part[i] = inner(w, A[atoms[i]], r)
     solve(F, part, z, s)
     for i in range(s):
         x[i] += z[i]
@@ -96,7 +96,7 @@ def advance(
                 s = refit(F, E, atoms, V, taken, s + 1, c[j], noise * mass, eps, room)
                 break
         if over and method != MP:
-            correct(F, atoms, c, V[0], s, room)
+            correct(F, w, A, r, atoms, V[0], s, room)
         subtract(y, A, V[0], atoms, s, r)
         if method == OLS and not over:
             for t in range(len(w)):

@@ -29,6 +29,8 @@ GRAM = 2**30
 """Bytes that the Gram matrix may take before the residuals are used instead."""
 ALONE = 8
 """Signals up to which each asks the screened dictionary: more of them share one product."""
+REFRESH = 32
+"""Turns after which OLS computes correlations anew that it kept up to date till then."""
 TILE = 2**22
 """Bytes of correlations in a tile, beyond those of 64 signals: enough for BLAS, few enough for the cache."""
 
@@ -143,16 +145,21 @@ class Direct:
         R, Q = tile.y.copy(), np.zeros_like(tile.y) if ols else np.empty((1, d), kind)
         state = work[4]
 
-        active = np.flatnonzero(tile.squares > 0)
+        C, turn, active = np.empty((0, n), kind), 0, np.flatnonzero(tile.squares > 0)
         while len(active):
-            C = (R[active] * (W[active] if len(W) > 1 else W)) @ self.D
+            if not ols or turn % REFRESH == 0:
+                C = product(R[active] * (W[active] if len(W) > 1 else W), self.D)
+            before = R[active] if ols else R
             direct.advance(
                 self.A, tile.y, W, N, C, left[active] if ols else left, active, tile.limits, tile.tols, noise,
                 self.method, R, Q, E, work,
             )  # fmt: skip
-            active = active[state[active, 2] == 0]
-            if ols:
-                left[active] -= np.square(Q[active] @ self.D)
+            stay = state[active, 2] == 0
+            active, turn = active[stay], turn + 1
+            if ols:  # what the last direction takes away from correlations and squared norms
+                T = product(Q[active], self.D)
+                C = C[stay] - np.einsum("ij,ij->i", Q[active], before[stay])[:, None] * T
+                left[active] -= np.square(T)
         direct.finish(work, codes.atoms, codes.x, codes.counts)
         return codes
 
@@ -193,6 +200,19 @@ class Alone:
                 return solve(tile)
 
         return helped_solve if self.single else solve
+
+
+def product(R: Array, D: Array) -> Array:
+    """R D, by blocks of columns on several threads where R has few rows, so that it is D that takes time to read."""
+    if len(R) >= ALONE:
+        return np.asarray(R @ D)
+    out = np.empty((len(R), D.shape[1]), D.dtype)
+
+    def work(start: int, stop: int) -> None:
+        np.matmul(R, D[:, start:stop], out=out[:, start:stop])
+
+    spread(work, D.shape[1], max(1, 2**20 // len(D)))
+    return out
 
 
 def rounding(D: Array) -> Any:
