@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from pursuit.encode import encode, engine, fast
+from pursuit.encode.inputs import Request
 
 METHODS = ["omp", "mp", "ols", "nnomp"]
 DTYPES = [np.float64, np.float32]
@@ -441,33 +442,69 @@ def test_a_dictionary_too_large_for_its_gram_matrix_is_used_without_it(monkeypat
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", ["random", "duplicates", "exact"])
-def test_few_signals_on_a_large_dictionary_ask_the_screened_one_and_get_the_same_codes(monkeypatch, kind, dtype):
-    D, Y, *_ = problem(8, 5, 60, 900, dtype)
+@pytest.mark.parametrize("signals", [1, 5])
+@pytest.mark.parametrize("kind", ["random", "duplicates", "exact", "coherent", "heavy"])
+def test_few_signals_on_a_large_dictionary_get_the_same_codes_through_its_copy(monkeypatch, kind, signals, dtype):
+    D, Y, rng = problem(8, signals, 60, 900, dtype)
     if kind == "duplicates":
         D[:, 1::2] = D[:, ::2]
     if kind == "exact":
-        Y = (D[:, :90:10] @ np.ones((9, 5), dtype)).T
-    tol = np.array([0.0, 0.0, 0.5, 0.9, 2.0]) * np.linalg.norm(Y, axis=1)
+        Y = (D[:, :90:10] @ np.ones((9, signals), dtype)).T
+    if kind == "coherent":  # a copy in 8 bits rules nobody out
+        D = (D[:, :1] + 1e-3 * D).astype(dtype)
+    if kind == "heavy":
+        D = (D * rng.standard_t(1, D.shape)).astype(dtype)
+    tol = np.array([0.0, 0.3, 0.5, 0.9, 2.0])[:signals] * np.linalg.norm(Y, axis=1)
+    assert isinstance(engine.begin(Request.of(D, Y, 20, tol, "omp", None, None, None, None))[0], engine.Direct)
     expected = encode(D, Y, atoms=20, tol=tol)
     monkeypatch.setattr(engine, "CACHED", 1)
+    seen = watch(monkeypatch, engine.alone, "chase")
     codes = encode(D, Y, atoms=20, tol=tol)
+    assert len(seen) == signals
     assert (codes.indptr == expected.indptr).all() and (codes.indices == expected.indices).all()
-    np.testing.assert_allclose(codes.data, expected.data, rtol=100 * np.finfo(dtype).eps, atol=0)
+    far = 100 if kind != "coherent" else 1e5
+    np.testing.assert_allclose(codes.data, expected.data, rtol=far * np.finfo(dtype).eps, atol=0)
 
 
-class Counted:
-    """A method that counts its calls."""
+def watch(monkeypatch, module, name):
+    """What a function returned, call by call."""
+    found, function = [], getattr(module, name)
 
-    def __init__(self, method):
-        self.method, self.calls = method, 0
+    def call(*args):
+        found.append(function(*args))
+        return found[-1]
 
-    def __get__(self, instance, owner):
-        def call(*args):
-            self.calls += 1
-            return self.method(instance, *args)
+    monkeypatch.setattr(module, name, call)
+    return found
 
-        return call
+
+def test_one_signal_with_a_nearly_dependent_atom_is_done_again_from_the_residual(monkeypatch):
+    monkeypatch.setattr(engine, "CACHED", 1)
+    D, Y, _ = problem(31, 1, 40, 400, np.float64, spread=0.0)
+    D[:2], D[:, :2] = 0, 0
+    D[0, :2], D[1, 1] = 1, 0.05
+    Y[0] = [1, 0.3, *(1e-4 * Y[0, 2:])]
+    seen = watch(monkeypatch, engine.alone, "chase")
+    assert agree(encode(D, Y, atoms=20), D, Y, [20], [-1.0], "omp") == 1
+    assert seen == [engine.fast.GIVEN_UP]
+
+
+@given(seed=st.integers(0, 10**6), d=st.integers(20, 70), n=st.integers(40, 400), threads=st.integers(1, 2))
+def test_a_signal_alone_has_the_plain_code(seed, d, n, threads):
+    D, Y, _ = problem(seed, 1, d, n, np.float64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "CACHED", 1)
+        assert isinstance(engine.begin(Request.of(D, Y, 16, None, "omp", None, None, None, None))[0], engine.Alone)
+        agree(encode(D, Y, atoms=16, n_jobs=threads), D, Y, [16], [-1.0], "omp")
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_a_signal_alone_of_any_scale(monkeypatch, scale):
+    monkeypatch.setattr(engine, "CACHED", 1)
+    D, Y, _ = problem(33, 1, 50, 300, np.float64)
+    codes, like = encode(D * scale, Y / scale, atoms=16), encode(D, Y, atoms=16)
+    assert (codes.indices == like.indices).all()
+    np.testing.assert_allclose(codes.data * scale * scale, like.data, rtol=1e-12)
 
 
 def test_dtype_says_what_is_computed():
@@ -501,6 +538,10 @@ from pursuit.encode import encode
 rng = np.random.default_rng(0)
 D, Y = rng.standard_normal((16, 100)), rng.standard_normal((300, 16))
 print(encode(D, Y, atoms=5).indices.sum())
+from pursuit.encode import engine
+engine.CACHED = 1
+D, Y = rng.standard_normal((50, 300)), rng.standard_normal((1, 50))
+print(encode(D, Y, atoms=20).indices)
 """
 
 

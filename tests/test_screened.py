@@ -327,3 +327,18 @@ def test_an_order_that_is_given_survives_every_error_within_the_doubt(seed, n, s
         for _ in range(10):
             moved = merit + doubt * rng.uniform(-1, 1, n)
             assert list(np.argsort(-moved, kind="stable")[:several]) == list(places)
+
+
+@given(seed=st.integers(0, 10**6), columns=st.integers(1, 9), wide=st.integers(1, 5), signed=st.booleans())
+def test_products_of_codes_are_those_of_whole_numbers(seed, columns, wide, signed):
+    rng = np.random.default_rng(seed)
+    q = rng.integers(-127, 128, (2, columns + 3, 64 * wide)).astype(np.int8)
+    p = rng.integers(-1000, 1001, 64 * wide).astype(np.int16)
+    which, ones, ends = rng.permutation(columns + 3)[:columns], np.ones(columns + 3), np.empty((2, columns))
+    one, both = q.astype(float) @ p
+    for fine, merit in ((q[1, :0], one), (q[1], one + both / _kernels.FINE)):
+        best = _kernels.enclose(q[0], fine, which, 0, columns, p, ones, ones, ones, 2.0, 1.0, signed, *ends)
+        middle = np.abs(merit) if signed else -merit
+        np.testing.assert_allclose(ends[0], (middle - 3.001)[which], rtol=1e-14)
+        np.testing.assert_allclose(ends[1], (middle + 3.001)[which], rtol=1e-14)
+        assert best == ends[0].max()

@@ -5,7 +5,7 @@ import threading
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from pursuit._threads import at_most, calm, spread
+from pursuit._threads import at_most, calm, helped, spread
 
 
 def blas():
@@ -53,3 +53,26 @@ def test_work_is_spread_over_no_more_threads_than_allowed():
     with at_most(1):
         spread(lambda start, stop: seen.add(threading.get_ident()), 100, 1)
     assert seen == {threading.get_ident()}
+
+
+def test_work_that_is_spread_may_spread_its_own():
+    done = []
+
+    def inner(start, stop):
+        done.extend(range(start, stop))
+
+    spread(lambda start, stop: [spread(inner, 50, 1) for _ in range(start, stop)], 20, 1)
+    assert sorted(done) == sorted(20 * list(range(50)))
+
+
+def test_helpers_stop_when_the_work_ends_even_by_an_error():
+    over = threading.Event()
+
+    def fail():
+        with helped(over.wait, over.set):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert over.is_set()
+    spread(lambda start, stop: None, 10, 1)  # the threads are free again
