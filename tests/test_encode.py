@@ -288,7 +288,7 @@ def test_correlations_in_single_precision_err_no_more_than_they_may(d):
     D = np.concatenate([rng.standard_normal((d, 20)), np.sign(Y.T), Y.T], axis=1)  # the last sum without cancelling
     norms = np.linalg.norm(D, axis=0)
     C = fast.correlations(Y, D.astype(np.float32), np.empty((50, D.shape[1]), np.float32))
-    assert (np.abs(C - Y @ D).max(axis=1) <= fast.doubt(D, norms) / 2 * np.linalg.norm(Y, axis=1)).all()
+    assert (np.abs(C - Y @ D).max(axis=1) <= fast.doubt(D, norms, whole=False) / 2 * np.linalg.norm(Y, axis=1)).all()
 
 
 def test_long_signals_with_close_contests_have_the_plain_codes_and_few_are_given_up(monkeypatch):
@@ -439,6 +439,28 @@ def test_a_dictionary_too_large_for_its_gram_matrix_is_used_without_it(monkeypat
     monkeypatch.setattr(engine, "WORKSPACE", 2**16)  # and tiles of few signals
     for method in METHODS:
         np.testing.assert_allclose(encode(D, Y, atoms=5, method=method).toarray(), codes[method], atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["random", "close", "exact"])
+def test_few_signals_with_a_given_gram_matrix_have_the_plain_codes(kind, dtype):
+    D, Y, rng = problem(41, 4, 50, 700, dtype)
+    if kind == "close":
+        D[:, 1::2] = D[:, ::2] + (1e-5 * rng.standard_normal((50, 350))).astype(dtype)
+    if kind == "exact":
+        Y = (D[:, :90:10] @ np.ones((9, 4), dtype)).T
+    codes = encode(D, Y, atoms=20, gram=D.T @ D)
+    assert agree(codes, D, Y, np.full(4, 20), np.full(4, -1.0), "omp", dtype=dtype) + 4 * (kind != "random") >= 4
+
+
+def test_few_signals_notice_a_wrong_gram_matrix_by_the_atoms_they_use():
+    D, Y, _ = problem(42, 1, 30, 300, np.float64)
+    with pytest.raises(ValueError, match="gram is not that of D"):
+        encode(D, Y, atoms=5, gram=1.1 * (D.T @ D))
+    G = D.T @ D
+    D[3, 17] = np.nan
+    with pytest.raises(ValueError, match="column 17 of D contains NaN"):
+        encode(D, Y, atoms=5, gram=G)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

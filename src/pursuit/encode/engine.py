@@ -20,7 +20,7 @@ from pursuit._threads import at_most, calm, helped, spread
 from pursuit.atoms import screening
 from pursuit.atoms.vectors import CACHED
 from pursuit.encode import alone, careful, direct, fast
-from pursuit.encode.inputs import METHODS, Array, Request, check_rows
+from pursuit.encode.inputs import METHODS, Array, Request, check_columns, check_rows
 from pursuit.encode.small import MP, NNOMP, OLS, factors
 
 WORKSPACE = 16 * 2**20
@@ -80,19 +80,32 @@ class Shared:
 
     def __init__(self, D: Array, norms: Array, gram: Array, method: str, few: bool) -> None:
         self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
-        self.G, self.few, self.quick = gram, few, method == "omp" and not few
+        self.G, self.few, self.quick = gram, few, method == "omp"
+        if self.quick and not few:
+            self.S, self.D32 = fast.single(gram), D.astype(np.float32, copy=False)
         if self.quick:
-            self.S, self.D32, self.rough = fast.single(gram), D.astype(np.float32, copy=False), fast.doubt(D, norms)
-            self.mu = fast.coherence(self.S, norms)
+            self.rough = fast.doubt(D, norms, whole=few)
+            self.mu = float(norms.max()) * (1 + 1e-6) if few else fast.coherence(self.S, norms)
 
     def bytes_per_signal(self, width: int) -> int:
         return self.D.itemsize * sum(self.D.shape) + (self.D.itemsize + 4) * width
 
+    def correlations(self, y: Array, out: Array) -> None:
+        """D'y in float32, from a float32 copy of D or, for few signals, from D itself."""
+        if not self.few:
+            fast.correlations(y, self.D32, out)
+            return
+        out[:] = product(y, self.D)
+        if not np.isfinite(out).all():
+            check_columns(self.D, self.D.dtype)
+
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
         (d, n), kind = self.D.shape, self.D.dtype
-        columns, noise = self.S.shape[1] - fast.MARGIN if self.quick else n, rounding(self.D)
+        columns, noise = fast.padded(n) if self.quick else n, rounding(self.D)
         room = fast.aligned((size, columns), np.float32 if self.quick else kind)
         quick = fast.workspace(columns, width, kind) if self.quick else None
+        S = fast.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
+        G = S if kind == np.float32 and not self.few else self.G
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
 
@@ -102,19 +115,19 @@ class Shared:
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
             if self.quick:
-                fast.correlations(tile.y, self.D32, here[:, :n])
-                shared = self.S if kind == np.float32 else self.G, self.S, self.A, self.norms, self.mu, self.rough
-                fast.pursue(*shared, tile.y, here, *rest, quick, *out)
+                self.correlations(tile.y, here[:, :n])
+                fast.pursue(G, S, self.A, self.norms, self.mu, self.rough, tile.y, here, *rest, quick, *out)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
                 here = np.empty((len(here), n), kind) if len(left) else here
             if len(left):
-                here[left] = tile.y[left] @ self.D
+                here[left] = product(tile.y[left], self.D)
             if self.method == MP:
                 careful.match(self.G, self.A, self.norms, tile.y, here, *rest, slow(), *out)
             elif len(left):
                 careful.walk(self.G, self.A, self.norms, tile.y, here, *rest, self.method, left, E, slow(), *out)
-            if self.few:
-                check_rows(self.G, codes.atoms, codes.counts)
+            if self.few:  # NaN and infinity do not get past `fast`
+                used = np.unique(codes.atoms[np.arange(codes.atoms.shape[1]) < codes.counts[:, None]])
+                check_rows(self.D, self.G, used, self.quick and not len(left))
             return codes
 
         return solve

@@ -60,10 +60,15 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
     return raw[skip : skip + size].view(dtype).reshape(shape)
 
 
+def padded(n: int) -> int:
+    """Columns of rows that `largest` reads."""
+    return -(-n // BLOCK) * BLOCK
+
+
 def single(G: Any) -> Any:
     """The Gram matrix in float32, its rows padded with zeros for `largest`."""
     n = len(G)
-    S = aligned((n, -(-n // BLOCK) * BLOCK + MARGIN), np.float32)
+    S = aligned((n, padded(n) + MARGIN), np.float32)
     S[:, :n] = G
     return S
 
@@ -86,10 +91,14 @@ def correlations(y: Any, D: Any, out: Any) -> Any:
     return out
 
 
-def doubt(D: Any, norms: Any) -> float:
-    """2 e / ||y||: how far `correlations` may move the lead of an atom. Where all is float32, they are what counts."""
+def doubt(D: Any, norms: Any, whole: bool) -> float:
+    """2 e / ||y||: how far `correlations` (or, `whole`, rounding a float64 product) may move the lead of an atom.
+
+    Where all is float32, they are what counts.
+    """
     d = len(D)
-    return 2.0**-23 * (min(d, DEPTH) + d / DEPTH + 4) * float(norms.max()) if D.itemsize == 8 else 0.0
+    terms = 1 if whole else min(d, DEPTH) + d / DEPTH + 4
+    return 2.0**-23 * terms * (1 + 1e-6) * float(norms.max()) if D.itemsize == 8 else 0.0
 
 
 def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
@@ -105,8 +114,8 @@ def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
 
 @helper
 def contest(
-    G: Array, S: Array, A: Array, Y: Array, C: Array, b: int, atoms: Array, x: Array, s: int, margin: float, r: Array,
-) -> int:  # fmt: skip
+    G: Array, A: Array, Y: Array, C: Array, b: int, atoms: Array, x: Array, s: int, margin: float, r: Array
+) -> int:
     """The best atom, told in full precision from those within `margin` of the best in float32; -1 if they are many."""
     n = len(A)
     for k in range(n):
@@ -114,7 +123,7 @@ def contest(
     for i in range(s):
         j, w = atoms[i], np.float32(x[i])
         for k in range(n):
-            r[k] -= w * S[j, k]
+            r[k] -= w * np.float32(G[j, k])
     best = abs(r[0])
     for k in range(n):
         best = max(best, abs(r[k]))
@@ -165,7 +174,8 @@ def pursue(
 ) -> None:  # fmt: skip
     """Codes of the signals Y with `correlations` C and squared norms `squares`, or GIVEN_UP as their count.
 
-    S is G in float32, padded as C is, `mu` its `coherence`; the rows of A are the atoms; `rough` is their `doubt`.
+    S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter), `mu` its
+    `coherence` (or more); the rows of A are the atoms; `rough` is their `doubt`.
     `tols` are negative where there is none; `noise` is the rounding of a correlation relative to the norms of its
     factors. Addresses are taken once: asking an array for its address counts references.
     """
@@ -175,7 +185,8 @@ def pursue(
     eps, unit = (2.0**-52, 2.0**-23) if item == 8 else (2.0**-23, 0.0)
     stride, row, blocks, pads = 4 * S.shape[1], item * G.shape[1], C.shape[1] // BLOCK, len(x) * item // PAIR
     at_C, at_S, at_G, at_A, depth = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, item * A.shape[1]
-    at_rows, at_lines, at_atoms, far = rows.ctypes.data, lines.ctypes.data, atoms.ctypes.data, row * len(G) > NEAR
+    at_rows, at_lines, at_atoms = rows.ctypes.data, lines.ctypes.data, atoms.ctypes.data
+    far, made = row * len(G) > NEAR, len(S) < len(G)
     at_x, at_beta, at_sizes, at_x32 = x.ctypes.data, beta.ctypes.data, sizes.ctypes.data, x32.ctypes.data
     for b in range(len(Y)):
         s, left, whole = np.int64(0), squares[b], math.sqrt(squares[b])
@@ -194,24 +205,27 @@ def pursue(
                 first = lead * (1 + 2 * TRUNCATED)
             margin = TRUNCATED * lead + rough * whole + unit * (s + 4) * (first + mu * (mass - whole))
             if not lead - second > margin:
-                j = contest(G, S, A, Y, C, b, atoms, x, s, margin, r)
+                j = contest(G, A, Y, C, b, atoms, x, s, margin, r)
                 if j < 0:
                     s = GIVEN_UP
                     break
             if far:
                 prefetch(at_A + j * depth, depth if item == 8 else 0)
-                prefetch(at_S + j * stride, stride if s + 1 < limits[b] else 0)
+                prefetch(at_S + j * stride, stride if s + 1 < limits[b] and not made else 0)
             turns = ((s + 1) * item + PAIR - 1) // PAIR
             lost, moved = enter(at_beta, at_rows, at_atoms, at_G + j * row, at_x, s, turns, like)
             c = like * 0 if item == 8 else C[b, j]
             for t in range(A.shape[1] if item == 8 else 0):
                 c += A[j, t] * Y[b, t]
-            c, pivot = c - moved, G[j, j] + lost
-            if not (abs(c) > noise * mass * norms[j] and pivot > CLEAR * G[j, j]):
+            c, pivot, total = c - moved, G[j, j] + lost, like * 0
+            for t in range(len(norms) if made else 0):
+                S[s, t] = G[j, t]
+                total += G[j, t]
+            if not (abs(c) > noise * mass * norms[j] and pivot > CLEAR * G[j, j] and abs(total) < np.inf):
                 s = GIVEN_UP
                 break
             inverse, step = G.dtype.type(1 / pivot), G.dtype.type(c / pivot)
-            atoms[s], sizes[s], lines[s] = j, norms[j], at_S + j * stride
+            atoms[s], sizes[s], lines[s] = j, norms[j], at_S + (s if made else j) * stride
             mass = whole + spread(at_rows, at_beta, at_x, at_x32, at_sizes, s, turns, pads, inverse, step)
             left -= c * step
             s += 1

@@ -55,10 +55,14 @@ class Request:
         gram = None if gram is None else matrix(gram, "gram")
         weights = None if weights is None else matrix(weights, "weights")
         kind = one_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, dtype)
-        norms, exponent = check_columns(D, kind)
-        check_gram(gram, norms, exponent, weights)
-        check_weights(weights, Y)
         limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
+        squares = diagonal(gram, D.shape[1], weights)
+        if squares is not None and 2 * int(limits.sum()) < D.shape[1] and safe(squares):
+            norms, exponent = np.sqrt(squares), 0  # not worth a pass over D: the atoms that are used are checked later
+        else:
+            norms, exponent = check_columns(D, kind)
+            check_gram(squares, norms, exponent)
+        check_weights(weights, Y)
         D, norms = D.astype(kind, copy=False), norms.astype(kind, copy=False)
         request = cls(D, Y, limits, tols, method, gram, weights, workers(n_jobs), kind, norms, exponent)
         if gram is not None and not request.few and not np.isfinite(gram.sum()):
@@ -101,11 +105,16 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
     return kind
 
 
+def safe(squares: Array) -> bool:
+    """Whether squared norms are in the range that needs no scaling (and none is NaN)."""
+    return float(squares.min()) > SAFE[0] and float(squares.max()) < SAFE[1]
+
+
 def check_columns(D: Array, kind: Any) -> tuple[Array, int]:
     """Norms of the columns of D divided by a power of two, so that no square over- or underflows; its exponent."""
     with np.errstate(all="ignore"):
         squares = column_squares(D)
-    if float(squares.min()) > SAFE[0] and float(squares.max()) < SAFE[1]:  # no NaN either
+    if safe(squares):
         return np.sqrt(squares), 0
     peaks = np.maximum(D.max(axis=0), -D.min(axis=0))  # np.abs(D) would be a copy
     if not np.isfinite(peaks).all():
@@ -123,28 +132,32 @@ def check_columns(D: Array, kind: Any) -> tuple[Array, int]:
     return np.sqrt(squares), exponent
 
 
-def check_gram(gram: Array | None, norms: Array, exponent: int, weights: Array | None) -> None:
+def diagonal(gram: Array | None, n: int, weights: Array | None) -> Array | None:
+    """Squared norms of the columns by a Gram matrix that may be one."""
     if gram is None:
-        return
-    n = len(norms)
+        return None
     if weights is not None:
         raise ValueError("gram was given with weights; leave it out, since weights give every signal its own.")
     if gram.shape != (n, n):
         raise ValueError(f"gram has shape {gram.shape}; give D.T @ D, of shape {(n, n)}.")
-    diagonal = gram.diagonal()
-    if not np.isfinite(diagonal).all():
+    squares: Array = gram.diagonal()
+    if not np.isfinite(squares).all():
         raise ValueError(UNSOUND)
-    if not np.allclose(diagonal, np.ldexp(np.square(norms), 2 * exponent), rtol=1e-3, atol=0.0):
+    return squares
+
+
+def check_gram(squares: Array | None, norms: Array, exponent: int) -> None:
+    if squares is not None and not np.allclose(squares, np.ldexp(np.square(norms), 2 * exponent), rtol=1e-3, atol=0.0):
         raise ValueError(
             "gram is not that of D: its diagonal differs from the squared norms of the columns; give D.T @ D."
         )
 
 
-def check_rows(gram: Array, atoms: Array, counts: Array) -> None:
-    """Where `gram` was not looked at as a whole: the rows of the atoms that were taken are sound."""
-    used = np.unique(atoms[np.arange(atoms.shape[1]) < counts[:, None]])
-    if not all(np.isfinite(gram[j].sum()) for j in used):
+def check_rows(D: Array, gram: Array, used: Array, sound: bool) -> None:
+    """Where `gram` was not looked at as a whole: the rows of the atoms that were taken are `sound`, and those of D."""
+    if not sound and not all(np.isfinite(gram[j].sum()) for j in used):
         raise ValueError(UNSOUND)
+    check_gram(gram[used, used], np.linalg.norm(D[:, used], axis=0), 0)
 
 
 def check_weights(weights: Array | None, Y: Array) -> None:
