@@ -6,13 +6,22 @@ from collections.abc import Callable
 
 import numpy as np
 from common import Case, Contender, Row, peer
-from encode import CASES as SIZES
-from encode import PART, case, sklearn_omp
+from threadpoolctl import threadpool_limits
 
 from pursuit.encode import encode
 
 OURS, OLS = "pursuit encode", "pursuit encode, ols"
+SIZES = {"b": (20_000, 64, 256, 10), "c": (5_000, 256, 1024, 20)}
+PART = 50
 NOTES = [f"scikit-learn codes one signal in {PART}, on one BLAS thread; its time is multiplied by {PART}"]
+
+
+def sklearn_omp(D: np.ndarray, Y: np.ndarray, k: int, G: np.ndarray) -> np.ndarray:
+    from sklearn.linear_model import orthogonal_mp_gram
+
+    with threadpool_limits(1):
+        codes: np.ndarray = orthogonal_mp_gram(G, D.T @ Y[::PART].T, n_nonzero_coefs=k, copy_Xy=False).T
+    return codes
 
 
 def work(signals: int, d: int, n: int, k: int) -> Callable[[Row], tuple[float, str, str]]:
@@ -44,8 +53,11 @@ def contenders(D: np.ndarray, Y: np.ndarray, k: int, threads: int) -> list[Conte
 
 
 def random(key: str, threads: int) -> Case:
-    D, Y, k = case(key)
-    signals, d, n, _ = SIZES[key]
+    signals, d, n, k = SIZES[key]
+    rng = np.random.default_rng(0)
+    D = rng.standard_normal((d, n))
+    D /= np.linalg.norm(D, axis=0)
+    Y = rng.standard_normal((signals, d))
     title = f"{key}: {signals:,} signals, {d} x {n}, {k} atoms each"
     return Case(key, title, contenders(D, Y, k, threads), work(signals, d, n, k), NOTES)
 

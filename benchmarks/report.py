@@ -125,6 +125,12 @@ means that the work counted, that of the plain way, was not done: the same answe
 
 {slopes(run)}
 
+## What compiling costs
+
+Seconds of the first call on a machine, and of the first call of a later process, loading of numba included.
+
+{compiled(run)}
+
 ## The machine
 
 | | |
@@ -133,8 +139,8 @@ means that the work counted, that of the plain way, was not done: the same answe
 
 ## Other scripts
 
-`encode.py` (many signals in more detail), `oracles.py` (a hundred hard instances against the plain way; whole runs with
-the screened oracle), `updates.py` (which update when), `overhead.py` (what the loop costs), `geometry.py` (widths).
+`oracles.py` (a hundred hard instances against the plain way; whole runs with the screened oracle), `updates.py` (which
+update when), `overhead.py` (what the loop costs), `geometry.py` (widths).
 """
 
 
@@ -183,6 +189,12 @@ def slopes(run: dict[str, Any]) -> str:
             "",
             f"Peak memory of `encode`, {span(found['signals'])} signals, less two copies of the codes: {less} MiB.",
         ]
+    return "\n".join(lines)
+
+
+def compiled(run: dict[str, Any]) -> str:
+    lines = ["| what | dtype | first call ever | of a later process |", "|---|---|---|---|"]
+    lines += [f"| {what} | {kind} | {ever:.1f} | {later:.2f} |" for what, kind, ever, later in run["compiling"]]
     return "\n".join(lines)
 
 

@@ -29,6 +29,7 @@ def worker(threads: int, path: Path, keys: list[str]) -> None:
     import one_signal
     import small_problems
     from common import measure
+    from compiling import compiling
     from growth import growth, memory
     from limits import facts, limits
 
@@ -52,13 +53,13 @@ def worker(threads: int, path: Path, keys: list[str]) -> None:
         gc.collect()
         print(f"  {threads} thread{'s' * (threads > 1)}, {key}: {time.perf_counter() - began:.0f} s", flush=True)
     if threads == 1 and not keys:
-        found |= {"growth": growth(), "memory": memory()}
+        found |= {"growth": growth(), "memory": memory(), "compiling": compiling()}
     path.write_text(json.dumps(found))
 
 
 def gather(counts: list[int], keys: list[str]) -> dict[str, Any]:
     """One process per number of threads; what they found, together."""
-    run: dict[str, Any] = {"threads": counts, "rows": [], "limits": {}, "growth": {}, "memory": {}}
+    run: dict[str, Any] = {"threads": counts, "rows": [], "limits": {}, "growth": {}, "memory": {}, "compiling": []}
     for threads in counts:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "found.json"
@@ -67,7 +68,7 @@ def gather(counts: list[int], keys: list[str]) -> dict[str, Any]:
             found = json.loads(path.read_text())
         run["rows"] += found.pop("rows")
         run["limits"][str(threads)] = found.pop("limits")
-        run = found | run | {name: found[name] for name in ("growth", "memory") if name in found}
+        run = found | run | {name: found[name] for name in ("growth", "memory", "compiling") if name in found}
     return run
 
 
