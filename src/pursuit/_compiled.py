@@ -30,6 +30,11 @@ def helper(function: Callable[..., Any]) -> Any:
     return numba.njit(**_INNER, fastmath=_ANY_ORDER)(function)
 
 
+def part(function: Callable[..., Any]) -> Any:
+    """`function` written out in its caller, in whose way it is compiled: half the time for what is called once."""
+    return numba.njit(**_INNER, inline="always")(function)
+
+
 @functools.cache
 def digest() -> str:
     """A name for the state of all kernels: numba itself notices only changes of the file an entry point is in."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, helper, kernel, scalar
+from pursuit._compiled import Array, helper, kernel, part
 from pursuit.encode.small import MP, OLS, border, choose, export, ranks, refit, solve
 
 TURNS = 10
@@ -50,7 +50,7 @@ def dot(u: Array, v: Array, count: int) -> float:
     return total
 
 
-@scalar
+@part
 def weight_of(V: Array, s: int) -> float:
     """sum_i |x_i| ||a_i||."""
     total = 0.0
@@ -59,7 +59,7 @@ def weight_of(V: Array, s: int) -> float:
     return total
 
 
-@scalar
+@part
 def polish(F: Array, y: Array, A: Array, atoms: Array, x: Array, s: int, r: Array, room: Array) -> None:
     """Two steps of iterative refinement: coherent atoms lose digits in their Gram matrix, not in their residual."""
     z, part, _, _ = room
@@ -72,7 +72,7 @@ def polish(F: Array, y: Array, A: Array, atoms: Array, x: Array, s: int, r: Arra
             x[i] += z[i]
 
 
-@scalar
+@part
 def reached(
     left: float, tol: float, slack: float, y: Array, A: Array, atoms: Array, x: Array, s: int, r: Array
 ) -> bool:
@@ -83,7 +83,7 @@ def reached(
     return math.sqrt(dot(r, r, len(r))) <= tol
 
 
-@helper
+@part
 def turn_away(t: Array, a: float, c: Array, v: Array) -> None:
     """Correlations and squared norms after a direction q with <q, r> = a and <q, a_j> = -t_j is projected out."""
     for k in range(len(t)):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, helper, kernel, scalar
+from pursuit._compiled import Array, helper, kernel, part
 from pursuit.encode.careful import TURNS, subtract, weight_of
 from pursuit.encode.small import MP, OLS, border, choose, export, ranks, refit, solve
 
@@ -33,7 +33,7 @@ def inner(w: Array, u: Array, v: Array) -> float:
     return total
 
 
-@scalar
+@part
 def correct(F: Array, w: Array, A: Array, r: Array, atoms: Array, x: Array, s: int, room: Array) -> None:
     """One step of iterative refinement: the correlations of the active atoms with the residual should be zero."""
     z, part, _, _ = room
@@ -44,7 +44,7 @@ def correct(F: Array, w: Array, A: Array, r: Array, atoms: Array, x: Array, s: i
         x[i] += z[i]
 
 
-@scalar
+@part
 def step(w: Array, A: Array, atoms: Array, V: Array, c: Array, norms: Array, j: int, s: int, limit: int) -> int:
     """A step of matching pursuit along atom j; the number of atoms then, or -1 if that is too many."""
     place = 0

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, helper, kernel, scalar
+from pursuit._compiled import Array, kernel, part
 from pursuit.encode.vector import (
     BLOCK,
     LANES,
@@ -112,7 +112,7 @@ def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
     return P, vectors, rows, np.zeros(width, np.int64), atoms, *singles
 
 
-@helper
+@part
 def contest(
     G: Array, A: Array, Y: Array, C: Array, b: int, atoms: Array, x: Array, s: int, margin: float, r: Array
 ) -> int:
@@ -143,7 +143,7 @@ def contest(
     return found
 
 
-@scalar
+@part
 def leader(
     start: int, lines: int, weights: int, s: int, blocks: int, gram: int, row: int, item: int, atoms: int
 ) -> tuple[Any, Any, Any]:

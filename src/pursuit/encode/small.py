@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, helper, scalar
+from pursuit._compiled import Array, part, scalar
 
 OMP, MP, OLS, NNOMP = range(4)
 
 
-@scalar
+@part
 def border(F: Array, s: int, eps: float) -> float:
     """Row s of L and U from row s of H; the squared pivot relative to H[s, s], or 0 where the atom is dependent.
 
@@ -49,7 +49,7 @@ def border(F: Array, s: int, eps: float) -> float:
     return pivot / diagonal
 
 
-@scalar
+@part
 def solve(F: Array, b: Array, x: Array, s: int) -> None:
     """x = H^-1 b for the first s atoms, by two substitutions."""
     for i in range(s):
@@ -171,7 +171,7 @@ def compress(F: Array, E: Array, atoms: Array, V: Array, taken: Array, s: int, k
         atoms[i] = order[i]
 
 
-@scalar
+@part
 def refit(
     F: Array, E: Array, atoms: Array, V: Array, taken: Array, s: int, c: float, floor: float, eps: float, room: Array
 ) -> int:  # fmt: skip
@@ -198,7 +198,7 @@ def refit(
     return kept
 
 
-@helper
+@part
 def rank(c: Array, v: Array, norms: Array, taken: Array, method: int, floor: float, least: float, keys: Array) -> None:
     """What the methods compare, or -1 where an atom is not free or its correlation is rounding, floor * norms_j.
 
@@ -215,7 +215,7 @@ def rank(c: Array, v: Array, norms: Array, taken: Array, method: int, floor: flo
         keys[j] = key if good else -1
 
 
-@helper
+@part
 def choose(c: Array, v: Array, norms: Array, taken: Array, method: int, floor: float, least: float, keys: Array) -> int:
     """The atom that the method takes next, -1 if none is left; ties go to the lowest index.
 
@@ -244,7 +244,7 @@ def factors(width: int, dtype: Any) -> Array:
     return np.zeros((3, width, width), dtype)
 
 
-@scalar
+@part
 def export(atoms: Array, x: Array, s: int, out_atoms: Array, out_x: Array) -> None:
     """The code of one signal, its atoms in increasing order."""
     for i in range(s):
