@@ -229,7 +229,7 @@ def choose(c: Array, v: Array, norms: Array, taken: Array, method: int, floor: f
         best = max(best, bits[j])
     found = len(bits)
     for j in range(len(bits)):
-        found = min(found, j if bits[j] == best else found)
+        found = min(found, j if bits[j] == best else len(bits))
     return found if best > 0 else -1
 
 
