@@ -184,7 +184,7 @@ def test_sums_use_the_full_32_bits_without_overflow():
     D = np.ones((d, n)) * (1.0 + np.arange(n) / 1e3)
     A, g = ps.Dictionary(D, signed=True), -np.ones(d)
     S = ScreenedDictionary(A)
-    p, norm, _ = round_to_16_bits(_kernels, g, S._screen.codes, np.float64)
+    p, norm, _ = round_to_16_bits(g, S._screen.codes, np.float64)
     total = int(S._screen.codes.coarse[0].astype(np.int64) @ p.astype(np.int64))
     assert 2**28 < abs(total) < 2**31
     assert norm >= np.linalg.norm(p.astype(float))

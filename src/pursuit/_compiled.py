@@ -17,7 +17,7 @@ Array = Any
 
 _ENTRY: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INNER = _ENTRY | {"no_cpython_wrapper": True}
-_ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}
+_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 def scalar(function: Callable[..., Any]) -> Any:
@@ -39,7 +39,8 @@ def part(function: Callable[..., Any]) -> Any:
 def digest() -> str:
     """A name for the state of all kernels: numba itself notices only changes of the file an entry point is in."""
     here = Path(__file__).parent
-    sources = [here / "_compiled.py", here / "_vector.py", here / "_kernels.py", *sorted(here.glob("encode/*.py"))]
+    names = "_compiled.py", "_vector.py", "_kernels.py", "atoms/screening.py"
+    sources = [*(here / name for name in names), *sorted(here.glob("encode/*.py"))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 

@@ -1,8 +1,8 @@
 """Kernels of the 8-bit screening and of the entries of factored matrices: free functions of arrays.
 
 Everything lets go of the interpreter lock, so that threads can share the columns. Integer sums may wrap on the way (the
-final sums fit into 32 bits, the callers see to that), and the order of floating-point sums is the compiler's: the
-bounds hold for any.
+final sums fit into 32 bits, the callers see to that). The order of floating-point sums is the compiler's, and where it
+fuses a product with a sum: the bounds hold for any, and nothing relies on two kernels rounding alike.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import kernel
+from pursuit._compiled import helper, kernel
 from pursuit._vector import products
 
 FINE = 254.0  # the second code divides the unit of the first by this; half a unit is then 127
@@ -69,6 +69,17 @@ def enclose(
     return best
 
 
+@helper
+def measure(a: Any, g: Any) -> tuple[float, float]:
+    """<a, g> and <|a|, |g|> in float64."""
+    total = absolute = 0.0
+    for i in range(len(g)):
+        product = a[i] * g[i]
+        total += product
+        absolute += abs(product)
+    return total, absolute
+
+
 @kernel
 def winner(
     rows: Any, upper: Any, bar: float, g: Any, signed: bool, gamma: float, tiny: float, many: int
@@ -81,12 +92,7 @@ def winner(
             tried += 1
             if tried > many:
                 break
-            a = rows[j]
-            total = absolute = 0.0
-            for i in range(len(g)):
-                product = a[i] * g[i]
-                total += product
-                absolute += abs(product)
+            total, absolute = measure(rows[j], g)
             merit = abs(total) if signed else -total
             around = gamma * absolute + tiny
             if merit > best:
@@ -122,7 +128,7 @@ def quantise(rows: Any, scale: Any, coarse: Any, sums: Any) -> None:
 
 
 @kernel
-def refine(rows: Any, scale: Any, fine: Any, sums: Any) -> None:
+def refine(rows: Any, scale: Any, coarse: Any, fine: Any, sums: Any) -> None:
     """What the first code leaves of each row as scale (fine / 254 + rest); sums of squares of rest."""
     n, m = rows.shape
     for j in range(n):
@@ -131,7 +137,7 @@ def refine(rows: Any, scale: Any, fine: Any, sums: Any) -> None:
         e2 = 0.0
         for i in range(m):
             z = a[i] * inverse
-            rest = z - np.rint(z)
+            rest = z - coarse[j, i]  # not rint(z), which may be rounded another way here than there
             r = np.rint(FINE * rest)
             left = rest - r * (1.0 / FINE)
             fine[j, i] = np.int8(r)
@@ -142,16 +148,8 @@ def refine(rows: Any, scale: Any, fine: Any, sums: Any) -> None:
 @kernel
 def dots(rows: Any, which: Any, g: Any, value: Any, size: Any) -> None:
     """<a, g> and <|a|, |g|> in float64 for some of the rows a."""
-    m = rows.shape[1]
     for k in range(len(which)):
-        a = rows[which[k]]
-        total = absolute = 0.0
-        for i in range(m):
-            product = a[i] * g[i]
-            total += product
-            absolute += abs(product)
-        value[k] = total
-        size[k] = absolute
+        value[k], size[k] = measure(rows[which[k]], g)
 
 
 @kernel

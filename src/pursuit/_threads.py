@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import count
-from threading import current_thread, main_thread
+from threading import Lock, current_thread, main_thread
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 _pool: ThreadPoolExecutor | None = None
+_lock = Lock()
 _most: ContextVar[int] = ContextVar("most", default=1 << 30)
 
 
@@ -27,20 +28,38 @@ def processors() -> int:
 
 
 def _forget() -> None:
-    global _pool  # noqa: PLW0603  threads do not survive a fork: a child starts its own
-    _pool = None
+    global _pool, _lock
+    _pool, _lock = None, Lock()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def _threads() -> ThreadPoolExecutor:
-    """One pool for the process: starting threads costs more than a small product."""
+def _begin(work: Callable[[], None], helpers: int) -> list[Future[None]]:
+    """`work` in so many threads of the pool, in the context of the caller; in fewer where no more can be started.
+
+    One pool for the process: starting threads costs more than a small product.
+    """
     global _pool  # noqa: PLW0603
-    if _pool is None:
-        _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
-    return _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
+    futures: list[Future[None]] = []
+    while len(futures) < helpers:
+        try:
+            futures.append(_pool.submit(copy_context().run, work))
+        except RuntimeError:  # can't start new thread: helpers are welcome, not needed
+            break
+    return futures
+
+
+def _end(futures: list[Future[None]]) -> None:
+    """Wait for those that have begun; the others, whose threads are busy elsewhere, have nothing left to do."""
+    begun = [future for future in futures if not future.cancel()]
+    wait(begun)
+    for future in begun:
+        future.result()
 
 
 @contextmanager
@@ -65,34 +84,37 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
     >>> sum(seen)
     10
     """
-    next_piece = count()
+    next_piece, allowed = count(), min(processors(), _most.get())
+    helpers = min(allowed, -(-n // grain)) - 1
+    stopped = False
 
     def run() -> None:
-        while (start := grain * next(next_piece)) < n:
-            work(start, min(start + grain, n))
+        nonlocal stopped
+        with at_most(max(1, allowed // (helpers + 1))):  # for what the pieces spread themselves
+            try:
+                while not stopped and (start := grain * next(next_piece)) < n:
+                    work(start, min(start + grain, n))
+            except BaseException:
+                stopped = True
+                raise
 
-    helpers = min(processors(), _most.get(), -(-n // grain)) - 1
-    futures = [_threads().submit(run) for _ in range(helpers)]
-    run()
-    _join(futures)
-
-
-def _join(futures: list[Future[None]]) -> None:
-    """Wait for those that have begun; the others, whose threads are busy elsewhere, have nothing left to do."""
-    for future in futures:
-        if not future.cancel():
-            future.result()
+    futures = _begin(run, helpers)
+    try:
+        run()
+    finally:
+        _end(futures)
 
 
 @contextmanager
 def helped(work: Callable[[], None], stop: Callable[[], None]) -> Iterator[None]:
     """The other threads are at `work` meanwhile, which ends soon after `stop` is called."""
-    futures = [_threads().submit(work) for _ in range(min(processors(), _most.get()) - 1)]
+    futures: list[Future[None]] = []
     try:
+        futures = _begin(work, min(processors(), _most.get()) - 1)
         yield
     finally:
         stop()
-        _join(futures)
+        _end(futures)
 
 
 class _Calm:

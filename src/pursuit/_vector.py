@@ -6,22 +6,20 @@ Arguments of what is made of this are addresses and counts.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import binding, ir
-from numba.core import cgutils, types
+from llvmlite import ir
+from numba.core import cgutils, config, types
+from numba.core.codegen import get_host_cpu_features
 from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 
 def _has(feature: str) -> bool:
     """Whether the processor that numba compiles for has a feature."""
-    features = os.environ.get("NUMBA_CPU_FEATURES")
-    if features is not None:
-        return f"+{feature}" in features.split(",")
-    return not os.environ.get("NUMBA_CPU_NAME") and bool(binding.get_host_cpu_features().get(feature))
+    features = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
+    return f"+{feature}" in features.split(",")
 
 
 BYTES = 64 if _has("avx512bw") else 32
@@ -76,7 +74,7 @@ class Emit:
         return self.b.select(self.b.icmp_signed("<", x, y), x, y)
 
     def merge(self, one: list[Any], two: list[Any]) -> list[Any]:
-        """(best, runner-up) of two such pairs, either of which may lack the runner-up."""
+        """(best, runner-up) of two such pairs, or of two that have no runner-up."""
         losers = [self.smaller(one[0], two[0]), *one[1:], *two[1:]]
         while len(losers) > 1:
             losers = [self.larger(losers[0], losers[1]), *losers[2:]]
@@ -169,8 +167,10 @@ def _emit_products(builder: Any, args: Any) -> list[Any]:
 
 @intrinsic
 def products(context: Any, q: Any, r: Any, s: Any, t: Any, p: Any, count: Any) -> Any:
-    """sum_i q[i] p[i], and so for r, s and t, in 32 bits, which may wrap, for 16-bit p and 8-bit others; count is a
-    multiple of WHOLE."""
+    """sum_i q[i] p[i], and so for r, s and t, in 32 bits, where sums may wrap on the way; p has 16 bits, the others 8.
+
+    count is a multiple of WHOLE.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.make_tuple(builder, signature.return_type, _emit_products(builder, args))

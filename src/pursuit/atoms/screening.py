@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from pursuit import _kernels
 from pursuit._arrays import Array, Indices, Small
 from pursuit._ranking import Trust, contenders, order, rounding
 from pursuit._threads import spread
@@ -44,31 +44,32 @@ class Codes:
     span : the smallest scale, and the largest norm of a column.
     """
 
-    def __init__(self, kernels: ModuleType, matrix: Array) -> None:
+    def __init__(self, matrix: Array) -> None:
         m, n = matrix.shape
         self.scale = np.empty(n)
-        self.coarse, sums = self._code(kernels.quantise, matrix)
+        self.coarse, sums = self._code(_kernels.quantise, matrix, self.scale)
         self.error, self.norm = self._up(sums[0], m), self._up(sums[1], m)
         self.room = ((2.0**31 - 1.0) / 127.0) ** 2 / m
         self.sound = bool(1e-280 < self.scale.min() <= self.scale.max() < 1e280)
         self.span = self.scale.min(), (self.scale * self.norm).max()
 
-    def second(self, kernels: ModuleType, matrix: Array) -> tuple[Integers, Small]:
+    def second(self, matrix: Array) -> tuple[Integers, Small]:
         """The code of what the first leaves, and the norms of what both leave; made when first asked for."""
         if not hasattr(self, "_second"):
-            fine, sums = self._code(kernels.refine, matrix)
+            fine, sums = self._code(_kernels.refine, matrix, self.scale, self.coarse)
             self._second = fine, self._up(sums[0], len(matrix))
         return self._second
 
-    def _code(self, kernel: Callable[..., None], matrix: Array) -> tuple[Integers, Small]:
+    @staticmethod
+    def _code(kernel: Callable[..., None], matrix: Array, *known: Small | Integers) -> tuple[Integers, Small]:
         m, n = matrix.shape
         codes = np.empty((n, -(-m // 64) * 64), dtype=np.int8)  # whole vectors: no loop has a remainder
         codes[:, m:] = 0
         sums = np.empty((2, n))
 
         def work(start: int, stop: int) -> None:
-            part = np.empty((2, stop - start))
-            kernel(np.ascontiguousarray(matrix.T[start:stop]), self.scale[start:stop], codes[start:stop], part)
+            part, rows = np.empty((2, stop - start)), np.ascontiguousarray(matrix.T[start:stop])
+            kernel(rows, *(a[start:stop] for a in known), codes[start:stop], part)
             sums[:, start:stop] = part
 
         spread(work, n, max(1, (1 << 18) // m))
@@ -85,9 +86,7 @@ NO_CODES = np.empty((0, 64), dtype=np.int8)
 
 def copy(matrix: Array) -> Codes | None:
     """The code of a matrix, or None where the bounds do not hold: its scales, or sums of so many squares."""
-    from pursuit import _kernels
-
-    codes = Codes(_kernels, matrix) if matrix.shape[0] < 1 << 20 else None
+    codes = Codes(matrix) if matrix.shape[0] < 1 << 20 else None
     return codes if codes is not None and codes.sound else None
 
 
@@ -101,22 +100,9 @@ class Screen:
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
-        self._load()
         self.codes = copy(matrix)
         self._everyone = np.arange(matrix.shape[1])
         self.trust, self.tally = Trust(), Tally()
-
-    def _load(self) -> None:
-        from pursuit import _kernels  # compiles, or loads from the cache, on first use
-
-        self._kernels: ModuleType = _kernels
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kernels"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._load()
 
     def best(self, g: Array, several: int, signed: bool) -> tuple[Indices, Small] | None:
         """The columns with the `several` largest |<a, g>| (or smallest <a, g>, if not `signed`), best first, and their
@@ -132,7 +118,7 @@ class Screen:
     def _find(self, codes: Codes, g: Array, several: int, signed: bool) -> tuple[Indices, Small] | None:
         dtype, n = np.result_type(self.matrix, g), self.matrix.shape[1]
         full = np.ascontiguousarray(g, dtype=np.float64)
-        rounded = round_to_16_bits(self._kernels, full, codes, dtype)
+        rounded = round_to_16_bits(full, codes, dtype)
         if rounded is None:
             return None
         p, norm, rest = rounded
@@ -141,13 +127,13 @@ class Screen:
         many = n // (TENTH * TENTH) + several  # beyond that, the second code is worth a look
         if several == 1 and self.matrix.T.flags.c_contiguous:
             doubt = 2.0 * rounding(len(g), dtype), len(g) * float(np.finfo(dtype).tiny)
-            j, value, tried = self._kernels.winner(self.matrix.T, *ends[1:], full, signed, *doubt, many)
+            j, value, tried = _kernels.winner(self.matrix.T, *ends[1:], full, signed, *doubt, many)
             if tried <= many:
                 self.tally.recomputed += tried if j >= 0 else 0
                 return (np.array([j]), np.array([value])) if j >= 0 else None
         remaining = contenders(*ends, several)
         if len(remaining) > many:
-            second = codes.second(self._kernels, self.matrix)
+            second = codes.second(self.matrix)
             finer = self._enclose(codes, second, remaining, p, norm, rest, signed)
             remaining = remaining[contenders(*finer, several)]
         return None if len(remaining) * TENTH > n else self._recompute(remaining, full, dtype, several, signed)
@@ -161,7 +147,7 @@ class Screen:
         fine, error = second
 
         def work(start: int, stop: int) -> None:
-            best = self._kernels.enclose(
+            best = _kernels.enclose(
                 codes.coarse, fine, which, start, stop, p, error, codes.norm, codes.scale, norm, rest, signed,
                 lower, upper,
             )  # fmt: skip
@@ -181,7 +167,7 @@ class Screen:
         value, size = np.empty(len(which)), np.empty(len(which))
 
         def work(start: int, stop: int) -> None:
-            self._kernels.dots(rows, places[start:stop], g, value[start:stop], size[start:stop])
+            _kernels.dots(rows, places[start:stop], g, value[start:stop], size[start:stop])
 
         spread(work, len(which), max(1, (1 << 19) // len(g)))
         merit = np.abs(value) if signed else -value
@@ -193,10 +179,10 @@ class Screen:
         return which[winners], value[winners]
 
 
-def round_to_16_bits(kernels: ModuleType, g: Small, codes: Codes, dtype: Any) -> tuple[Integers, float, float] | None:
+def round_to_16_bits(g: Small, codes: Codes, dtype: Any) -> tuple[Integers, float, float] | None:
     """p with g = t (p + rest), its norm and that of the rest, rounded up; None where g is zero or out of range."""
     p = np.zeros(codes.coarse.shape[1], dtype=np.int16)
-    exponent, squared, left = kernels.shorten(g, codes.room, p)
+    exponent, squared, left = _kernels.shorten(g, codes.room, p)
     limits, t = np.finfo(dtype), math.ldexp(1.0, exponent)
     unit, size = codes.span[0] * t, codes.span[1] * t * (math.sqrt(squared) + math.sqrt(len(g)))
     if not (squared > 0.0 and unit > 1e4 * len(g) * float(limits.tiny) and size < 1e-2 * float(limits.max)):
