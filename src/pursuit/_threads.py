@@ -85,7 +85,7 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
     10
     """
     next_piece, allowed = count(), min(processors(), _most.get())
-    helpers = min(allowed, -(-n // grain)) - 1
+    helpers = max(0, min(allowed, -(-n // grain)) - 1)
     stopped = False
 
     def run() -> None:

@@ -76,7 +76,7 @@ def encode(
     weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest code allowed (or
     what one signal needs, if that is more): it does not grow with the number of signals.
 
-    The first call of a process loads numba; the first ever compiles for a second or two and keeps the result on disk.
+    The first call of a process loads numba; the first ever compiles for some seconds and keeps the result on disk.
 
     Examples
     --------
@@ -92,7 +92,9 @@ def encode(
     >>> encode(D, Y, tol=1e-9).nnz  # the third signal takes the longest atom first, and so two of them
     4
     """
+    from pursuit._threads import at_most
     from pursuit.encode.engine import run
-    from pursuit.encode.inputs import Request
+    from pursuit.encode.inputs import Request, workers
 
-    return run(Request.of(D, Y, atoms, tol, method, gram, n_jobs, dtype, weights), progress)
+    with at_most(workers(n_jobs)):
+        return run(Request.of(D, Y, atoms, tol, method, gram, n_jobs, dtype, weights), progress)

@@ -1,12 +1,12 @@
 """Orthogonal matching pursuit of one signal on a large dictionary: all turns in one kernel, the dictionary in 8 bits.
 
-A turn asks which atom correlates best with the residual r. `Screen` and `ScreenedDictionary` say how an 8-bit copy
-proves that it is one of a few, which are then told apart by products in full precision; where the copy leaves too many
-(more than a tenth), the next turns (1, 3, 7, ... 63 as long as this goes on) go without it. The atom enters as in
-`fast`, with Gram entries computed as they are needed. All arithmetic is in float64.
+A turn asks which atom correlates best with the residual r. `ScreenedDictionary` says how an 8-bit copy proves that it
+is one of a few, which are then told apart by products in full precision; where the copy leaves too many (more than a
+tenth), the next turns (1, 3, 7, ... 63 as long as this goes on) compute all products. The atom enters as in `fast`,
+with Gram entries computed as they are needed. All arithmetic is in float64.
 
-Reading the copy is most of the work, and shared: the columns are divided into PIECES, and threads in `assist` take
-those that are open. They wait busily, as a turn takes less than waking them up would.
+Reading the copy, or the dictionary, is most of the work, and shared: the columns are divided into PIECES, and threads
+in `assist` take those that are open. They wait busily, as a turn takes less than waking them up would.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, helper, kernel, scalar
+from pursuit._compiled import Array, helper, kernel, part, scalar
 from pursuit._kernels import enclose, shorten
 from pursuit._ranking import rounding
 from pursuit.atoms.screening import NO_CODES, TENTH, Codes
 from pursuit.encode.atomic import claim, increase, pause, publish, read
 from pursuit.encode.careful import subtract
-from pursuit.encode.fast import CLEAR, GIVEN_UP, aligned
+from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST, aligned, inverse, lost
 from pursuit.encode.small import export
 from pursuit.encode.vector import PAIR, enter, spread
 
@@ -54,47 +54,19 @@ def bounds(codes: Codes, m: int) -> tuple[float, float, int, int]:
     return rounding(m, np.float64), codes.room, math.ceil(least), math.floor(most)
 
 
-def rooms(codes: Codes) -> tuple[Any, ...]:
-    """Rooms that threads share in a turn: residual in 16 bits, measures of it, ends of intervals, best of pieces."""
+def rooms(codes: Codes, m: int) -> tuple[Any, ...]:
+    """What threads share in a turn: the residual, the same in 16 bits, measures of it (its length and rest, and whether
+    the copy is read), ends of intervals (or products), the best of pieces."""
     n, width = codes.coarse.shape
-    return np.zeros(width, np.int16), np.zeros(2), np.empty(n), np.empty(n), np.empty(PIECES)
+    return np.zeros(m), np.zeros(width, np.int16), np.zeros(3), np.empty(n), np.empty(n), np.empty(PIECES)
 
 
-def workspace(m: int, n: int, width: int) -> tuple[Any, ...]:
-    """Rooms for one signal: inverse Gram matrix, vectors over active atoms, which atoms are taken, the residual."""
-    pad = -(-width * 8 // PAIR) * PAIR // 8
-    P, vectors = aligned((width, pad), np.float64), aligned((5, pad), np.float64)
-    rows = P.ctypes.data + np.arange(width, dtype=np.int64) * pad * 8
-    number, atoms = np.arange(width, dtype=np.int32), np.zeros(width, np.int32)
-    return P, vectors, rows, number, atoms, aligned((pad,), np.float32), np.zeros(n, bool), np.zeros(m)
-
-
-@scalar
-def take(at: int, copy: Array, shared: Array) -> None:
-    """Intervals for the columns of pieces, as long as there are open ones."""
-    coarse, none, everyone, error, norm, scale = copy
-    p, measures, lower, upper, bests = shared
-    n = len(scale)
-    while True:
-        piece = read(at + 64 * CLAIMED)
-        if piece >= read(at + 64 * OPEN):
-            return
-        if claim(at + 64 * CLAIMED, piece):
-            k = piece % PIECES
-            bests[k] = enclose(
-                coarse, none, everyone, k * n // PIECES, (k + 1) * n // PIECES, p, error, norm, scale,
-                measures[0], measures[1], True, lower, upper,
-            )  # fmt: skip
-            increase(at + 64 * FINISHED)
-
-
-@kernel
-def assist(board: Array, copy: Array, shared: Array) -> None:
-    """Take pieces until all is over."""
-    at = board.ctypes.data
-    while read(at + 64 * OVER) == 0:
-        take(at, copy, shared)
-        pause()
+def workspace(n: int, width: int) -> tuple[Any, ...]:
+    """Rooms for one signal: inverse Gram matrix, vectors over active atoms (one in float32, which `spread` writes and
+    nobody reads), which atoms are taken."""
+    P, rows = inverse(width, np.float64)
+    vectors, number = aligned((5, P.shape[1]), np.float64), np.arange(width, dtype=np.int32)
+    return P, vectors, rows, number, np.zeros(width, np.int32), aligned((P.shape[1],), np.float32), np.zeros(n, bool)
 
 
 @helper
@@ -105,47 +77,99 @@ def inner(u: Array, v: Array) -> float:
     return total
 
 
-@helper
-def strongest(
-    A: Array, r: Array, upper: Array, bar: float, taken: Array, norms: Array, floor: float, most: int
-) -> tuple[int, float, int]:
-    """The free atom of largest |<a, r>| > floor ||a|| among those whose upper end reaches the bar, -1 if there is none;
-    that product; how many were tried (it ends with more than `most`)."""
-    found, value, tried = -1, 0.0, 0
-    for j in range(len(upper)):
-        if upper[j] >= bar:
-            tried += 1
-            if tried > most:
-                break
-            c = inner(A[j], r)
-            if abs(c) > abs(value) and abs(c) > floor * norms[j] and not taken[j]:
-                found, value = j, c
-    return found, value, tried
+@scalar
+def take(at: int, A: Array, copy: Array, shared: Array) -> None:
+    """Intervals, or products, for the columns of pieces, as long as there are open ones."""
+    coarse, none, everyone, error, norm, scale = copy
+    r, p, measures, lower, upper, bests = shared
+    n = len(scale)
+    while True:
+        piece = read(at + 64 * CLAIMED)
+        if piece >= read(at + 64 * OPEN):
+            return
+        if claim(at + 64 * CLAIMED, piece):
+            k = piece % PIECES
+            start, stop = k * n // PIECES, (k + 1) * n // PIECES
+            if measures[2] > 0:
+                bests[k] = enclose(
+                    coarse, none, everyone, start, stop, p, error, norm, scale, measures[0], measures[1], True,
+                    lower, upper,
+                )  # fmt: skip
+            else:
+                for j in range(start, stop):
+                    lower[j] = inner(A[j], r)
+            increase(at + 64 * FINISHED)
+
+
+@kernel
+def assist(board: Array, A: Array, copy: Array, shared: Array) -> None:
+    """Take pieces until all is over."""
+    at = board.ctypes.data
+    while read(at + 64 * OVER) == 0:
+        take(at, A, copy, shared)
+        pause()
 
 
 @scalar
-def sift(
-    A: Array, norms: Array, r: Array, taken: Array, floor: float, bounds: Array, copy: Array, shared: Array, at: int
-) -> tuple[int, float, bool]:
-    """What `strongest` finds among the atoms that the copy leaves; whether these were not too many."""
-    p, measures, _, upper, bests = shared
-    gamma, room, least, most = bounds
-    exponent, squared, left = shorten(r, room, p)
-    if not (squared > 0 and least <= exponent <= most):
-        return -1, 0.0, False
-    slack, many = 1 + (len(r) + 8) * 2.0**-52, len(norms) // TENTH
-    length, rest = math.sqrt(squared) * slack, math.sqrt(left) * slack + 1e-12
-    measures[0], measures[1] = length, rest + gamma * (length + rest)
+def together(at: int, A: Array, copy: Array, shared: Array) -> None:
+    """All pieces of a turn."""
     goal = read(at + 64 * OPEN) + PIECES
     publish(at + 64 * OPEN, goal)
-    take(at, copy, shared)
+    take(at, A, copy, shared)
     while read(at + 64 * FINISHED) < goal:
         pause()
+
+
+@part
+def sift(A: Array, norms: Array, taken: Array, floor: float, bounds: Array, copy: Array, shared: Array, at: int) -> Any:
+    """The free atom of largest |<a, r>| > floor ||a|| among those that the copy leaves, -1 if there is none; that
+    product; whether the copy was of use, as it left not too many."""
+    r, p, measures, _, upper, bests = shared
+    gamma, room, least, most = bounds
+    found, value, tried, many = -1, 0.0, 0, len(norms) // TENTH
+    exponent, squared, left = shorten(r, room, p)
+    if not (squared > 0 and least <= exponent <= most):
+        return found, value, False
+    slack = 1 + (len(r) + 8) * 2.0**-52
+    length, rest = math.sqrt(squared) * slack, math.sqrt(left) * slack + 1e-12
+    measures[0], measures[1], measures[2] = length, rest + gamma * (length + rest), 1
+    together(at, A, copy, shared)
     bar = bests[0]
     for k in range(PIECES):
         bar = max(bar, bests[k])
-    j, c, tried = strongest(A, r, upper, bar, taken, norms, floor, many)
-    return j if tried <= many else -1, c, tried <= many
+    for j in range(len(upper)):
+        if upper[j] >= bar:
+            tried += 1
+            if tried > many:
+                return -1, 0.0, False
+            c = inner(A[j], r)
+            if abs(c) > abs(value) and abs(c) > floor * norms[j] and not taken[j]:
+                found, value = j, c
+    return found, value, True
+
+
+@part
+def search(A: Array, norms: Array, taken: Array, floor: float, copy: Array, shared: Array, at: int) -> Any:
+    """As `sift`, among all atoms."""
+    _, _, measures, products, _, _ = shared
+    found, value = -1, 0.0
+    measures[2] = 0
+    together(at, A, copy, shared)
+    for j in range(len(products)):
+        c = products[j]
+        if abs(c) > abs(value) and abs(c) > floor * norms[j] and not taken[j]:
+            found, value = j, c
+    return found, value
+
+
+@part
+def refined(A: Array, P: Array, r: Array, atoms: Array, x: Array, z: Array, s: int) -> None:
+    """One step of iterative refinement: the correlations of active atoms should be zero."""
+    for i in range(s):
+        z[i] = inner(A[atoms[i]], r)
+    for i in range(s):
+        for k in range(s):
+            x[i] += P[i, k] * z[k]
 
 
 @kernel
@@ -153,13 +177,13 @@ def chase(
     A: Array, norms: Array, y: Array, limit: int, tol: float, noise: float, bounds: Array, copy: Array, shared: Array,
     board: Array, work: Array, out_atoms: Array, out_x: Array,
 ) -> Any:  # fmt: skip
-    """The code of one signal y, the number of its atoms, or GIVEN_UP where one is nearly dependent.
+    """The code of one signal y, the number of its atoms, or GIVEN_UP where they are nearly dependent.
 
     The rows of A are the atoms; `bounds` are those of the copy; `noise` and `tol` as in `fast`.
     """
-    P, vectors, rows, number, atoms, x32, taken, r = work
+    P, vectors, rows, number, atoms, x32, taken = work
     x, beta, sizes, h, z = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
-    n, pads, at = len(norms), len(x) * 8 // PAIR, board.ctypes.data
+    r, n, pads, at = shared[0], len(norms), len(x) * 8 // PAIR, board.ctypes.data
     at_x, at_beta, at_sizes, at_h = x.ctypes.data, beta.ctypes.data, sizes.ctypes.data, h.ctypes.data
     at_rows, at_number, at_x32 = rows.ctypes.data, number.ctypes.data, x32.ctypes.data
     s, without, longest = np.int64(0), 0, 0
@@ -174,32 +198,27 @@ def chase(
     while s < limit and whole > 0 and not math.sqrt(inner(r, r)) <= tol:
         j, c, without = -1, 0.0, without - 1
         if without < 0:
-            j, c, useful = sift(A, norms, r, taken, noise * mass, bounds, copy, shared, at)
+            j, c, useful = sift(A, norms, taken, noise * mass, bounds, copy, shared, at)
             longest = 0 if useful else min(2 * longest + 1, LONGEST)
             without = longest
         if j < 0:  # the copy was of no use, or left no good atom: all of them have the last word
-            upper = shared[3]
-            for k in range(n):
-                upper[k] = 0
-            j, c, _ = strongest(A, r, upper, 0.0, taken, norms, noise * mass, n)
+            j, c = search(A, norms, taken, noise * mass, copy, shared, at)
             if j < 0:
                 break
         for i in range(s):
             h[i] = inner(A[atoms[i]], A[j])
         turns = ((s + 1) * 8 + PAIR - 1) // PAIR
-        lost, _ = enter(at_beta, at_rows, at_number, at_h, at_x, s, turns, 0.0)
+        less, _ = enter(at_beta, at_rows, at_number, at_h, at_x, s, turns, 0.0)
         square = inner(A[j], A[j])
-        pivot = square + lost
+        pivot = square + less
         if not pivot > CLEAR * square:
             return GIVEN_UP
         atoms[s], sizes[s], taken[j] = j, norms[j], True
         mass = whole + spread(at_rows, at_beta, at_x, at_x32, at_sizes, s, turns, pads, 1 / pivot, c / pivot)
         s += 1
         subtract(y, A, x, atoms, s, r)
-    for i in range(s):  # one step of iterative refinement: the correlations of active atoms should be zero
-        z[i] = inner(A[atoms[i]], r)
-    for i in range(s):
-        for k in range(s):
-            x[i] += P[i, k] * z[k]
+    if lost(P, sizes, s) > LOST[0]:
+        return GIVEN_UP
+    refined(A, P, r, atoms, x, z, s)
     export(atoms, x, s, out_atoms, out_x)
     return s

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._threads import at_most, calm, helped, spread
+from pursuit._threads import calm, helped, spread
 from pursuit.atoms import screening
 from pursuit.atoms.vectors import CACHED
 from pursuit.encode import alone, careful, direct, fast
@@ -136,12 +136,13 @@ class Shared:
 class Direct:
     """Pursuits from the residuals, all signals of a tile in step: one matrix product a turn."""
 
-    def __init__(self, D: Array, norms: Array, method: str) -> None:
-        self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
+    def __init__(self, D: Array, A: Array, norms: Array, method: str, weighted: bool) -> None:
+        self.D, self.A, self.norms, self.method = D, A, norms, METHODS.index(method)
+        self.squared = np.square(D) if weighted else None
 
     def bytes_per_signal(self, width: int) -> int:
         d, n = self.D.shape
-        return self.D.itemsize * (5 * n + 6 * d + 3 * width * width + 6 * width) + n
+        return self.D.itemsize * (7 * n + 6 * d + 3 * width * width + 6 * width) + n
 
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
         return self.solve
@@ -153,11 +154,10 @@ class Direct:
         work = direct.workspace(count, n, width, kind, self.method != MP)
         E = factors(width, kind) if self.method == NNOMP else None
         W = np.ones((1, d), kind) if tile.w is None else tile.w
-        N = self.norms[None] if tile.w is None else np.sqrt(W @ np.square(self.D))
+        N = self.norms[None] if self.squared is None else np.sqrt(W @ self.squared)
         left = np.repeat(np.square(N), count // len(N), axis=0) if ols else np.empty((1, 0), kind)
         R, Q = tile.y.copy(), np.zeros_like(tile.y) if ols else np.empty((1, d), kind)
         state = work[4]
-
         C, turn, active = np.empty((0, n), kind), 0, np.flatnonzero(tile.squares > 0)
         while len(active):
             if not ols or turn % REFRESH == 0:
@@ -169,7 +169,7 @@ class Direct:
             )  # fmt: skip
             stay = state[active, 2] == 0
             active, turn = active[stay], turn + 1
-            if ols:  # what the last direction takes away from correlations and squared norms
+            if ols and len(active):  # what the last direction takes away from correlations and squared norms
                 T = product(Q[active], self.D)
                 C = C[stay] - np.einsum("ij,ij->i", Q[active], before[stay])[:, None] * T
                 left[active] -= np.square(T)
@@ -180,36 +180,35 @@ class Direct:
 class Alone:
     """OMP of few signals on a large dictionary, each from its residual and an 8-bit copy of the dictionary.
 
-    A single signal has all threads; several have one each.
+    A single signal has all threads; several have one each. Those given up are left to the `Direct` way.
     """
 
-    def __init__(self, D: Array, norms: Array, codes: screening.Codes, single: bool) -> None:
-        self.D, self.A, self.norms = D, np.ascontiguousarray(D.T), norms.astype(np.float64)
-        self.codes, self.single = codes, single
+    def __init__(self, direct: Direct, codes: screening.Codes, single: bool) -> None:
+        self.direct, self.codes, self.single = direct, codes, single
+        self.A, self.norms = direct.A, direct.norms.astype(np.float64)
 
     def bytes_per_signal(self, width: int) -> int:
-        return 8 * (width * width + 8 * width + 8 * sum(self.D.shape))
+        return 8 * (width * width + 8 * width + 8 * sum(self.A.shape))
 
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
-        (m, n), codes = self.D.shape, self.codes
-        copy, shared, board = alone.copies(codes), alone.rooms(codes), alone.board()
-        work, noise = alone.workspace(m, n, width), float(rounding(self.D))
-        bounds = alone.bounds(codes, m)
+        (n, m), codes = self.A.shape, self.codes
+        copy, shared, board = alone.copies(codes), alone.rooms(codes, m), alone.board()
+        work, noise, bounds = alone.workspace(n, width), float(rounding(self.direct.D)), alone.bounds(codes, m)
 
         def solve(tile: Tile) -> Codes:
             out = Codes.empty(tile)
             for p, y in enumerate(tile.y.astype(np.float64)):
-                ends = int(tile.limits[p]), float(tile.tols[p]), noise, bounds
-                rest = copy, shared, board, work, out.atoms[p], out.x[p]
-                out.counts[p] = alone.chase(self.A, self.norms, y, *ends, *rest)
-            left = out.counts == fast.GIVEN_UP
-            if left.any():
-                again = Direct(self.D, self.norms.astype(self.D.dtype), "omp").solve(tile.some(left))
-                out.atoms[left], out.x[left], out.counts[left] = again.atoms, again.x, again.counts
+                ends, rest = (int(tile.limits[p]), float(tile.tols[p])), (board, work, out.atoms[p], out.x[p])
+                out.counts[p] = alone.chase(self.A, self.norms, y, *ends, noise, bounds, copy, shared, *rest)
+            left = np.flatnonzero(out.counts == fast.GIVEN_UP)
+            if len(left):
+                again = self.direct.solve(tile.some(left))
+                wide = again.atoms.shape[1]
+                out.atoms[left, :wide], out.x[left, :wide], out.counts[left] = again.atoms, again.x, again.counts
             return out
 
         def helped_solve(tile: Tile) -> Codes:
-            with helped(lambda: alone.assist(board, copy, shared), lambda: board[alone.OVER].fill(1)):
+            with helped(lambda: alone.assist(board, self.A, copy, shared), lambda: board[alone.OVER].fill(1)):
                 return solve(tile)
 
         return helped_solve if self.single else solve
@@ -241,10 +240,9 @@ def begin(request: Request) -> tuple[Engine, int]:
     dear = request.gram is None and (request.few or n * n * size > GRAM)
     if request.weights is not None or dear:
         long = len(request.Y) < ALONE and int(request.limits.max(initial=0)) >= 16 and D.size >= CACHED
-        codes = screening.copy(D) if long and request.method == "omp" and request.weights is None else None
-        if codes is not None:
-            return Alone(D, norms, codes, len(request.Y) == 1), exponent
-        return Direct(D, norms, request.method), exponent
+        direct = Direct(D, np.ascontiguousarray(D.T), norms, request.method, request.weights is not None)
+        codes = screening.copy(direct.A.T) if long and request.method == "omp" and direct.squared is None else None
+        return direct if codes is None else Alone(direct, codes, len(request.Y) == 1), exponent
     D = D if request.few else np.ascontiguousarray(D)
     if request.gram is None:
         gram = gram_matrix(D)
@@ -326,12 +324,13 @@ def run(request: Request, progress: bool) -> sp.csr_array:
     """The codes of all signals of a request."""
     total, n = len(request.Y), request.D.shape[1]
     bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
-    with bar, calm, at_most(request.jobs):
+    with bar, calm:
         engine, exponent = begin(request)
         width = int(request.limits.max(initial=1))
         size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))
-        rounds = max(4, -(-total // (max(size, 1) * request.jobs)))
-        size = max(1, -(-total // (rounds * request.jobs)))  # as many tiles for each thread: none is idle for long
+        portion = -(-total // request.jobs)  # some tiles, as many for each thread: none is idle for long
+        rounds = max(-(-portion // max(size, 1)), min(4, portion // 64), 1)
+        size = max(1, -(-portion // rounds))
         parts: list[Any] = [None] * -(-total // size)
 
         def worker() -> Callable[[int], None]:

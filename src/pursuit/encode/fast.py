@@ -35,15 +35,16 @@ from pursuit.encode.vector import (
     prefetch,
     prefetch_entries,
     spread,
-)  # fmt: skip
+)
 
 MARGIN = 16
 """Columns between the padded rows of the float32 copy, so that rows do not fall on the same lines of the cache."""
 GIVEN_UP = np.int64(-1)
 CLEAR = 0.01
-"""A squared pivot beyond this part of its diagonal entry leaves no digits to care about."""
-
-
+"""A squared pivot beyond this part of its diagonal entry loses few digits by itself."""
+LOST = 1e4, 300.0
+"""How much the inverse Gram matrix of atoms of norm 1 may have on its diagonal (float64, float32): many pivots, each of
+them clear, can lose more digits than one."""
 DEPTH = 256
 """Entries of a signal that are summed in float32 before the sum is added to those of others."""
 NEAR = 2**20
@@ -101,15 +102,29 @@ def doubt(D: Any, norms: Any, whole: bool) -> float:
     return 2.0**-23 * terms * (1 + 1e-6) * float(norms.max()) if D.itemsize == 8 else 0.0
 
 
+def inverse(width: int, dtype: Any) -> tuple[Any, Any]:
+    """Room for an inverse Gram matrix, its rows padded for `enter` and `spread`; the addresses of the rows."""
+    item = np.dtype(dtype).itemsize
+    P = aligned((width, -(-width * item // PAIR) * PAIR // item), dtype)
+    return P, P.ctypes.data + np.arange(width, dtype=np.int64) * P.strides[0]
+
+
 def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
     """Rooms for one signal of `columns` padded columns: inverse Gram matrix, vectors over active atoms."""
-    item = np.dtype(dtype).itemsize
-    pad = -(-width * item // PAIR) * PAIR // item
-    P, vectors = aligned((width, pad), dtype), aligned((3, pad), dtype)
-    rows = P.ctypes.data + np.arange(width, dtype=np.int64) * pad * item
-    atoms = aligned((-(-width // LANES) * LANES,), np.int32)
+    P, rows = inverse(width, dtype)
+    pad = P.shape[1]
+    atoms, lines = aligned((-(-width // LANES) * LANES,), np.int32), np.zeros(width, np.int64)
     singles = aligned((columns,), np.float32), aligned((pad,), np.float32)
-    return P, vectors, rows, np.zeros(width, np.int64), atoms, *singles
+    return P, aligned((3, pad), dtype), rows, lines, atoms, *singles
+
+
+@part
+def lost(P: Array, sizes: Array, s: int) -> float:
+    """The largest diagonal entry of the inverse Gram matrix of the first s atoms, were they of norm 1."""
+    most = 0.0
+    for i in range(s):
+        most = max(most, P[i, i] * sizes[i] * sizes[i])
+    return most
 
 
 @part
@@ -179,10 +194,10 @@ def pursue(
     `tols` are negative where there is none; `noise` is the rounding of a correlation relative to the norms of its
     factors. Addresses are taken once: asking an array for its address counts references.
     """
-    _, vectors, rows, lines, atoms, r, x32 = work
+    P, vectors, rows, lines, atoms, r, x32 = work
     x, beta, sizes = vectors[0], vectors[1], vectors[2]
     item, like, most = G.itemsize, G[0, 0], np.int32(2**31 - 1)
-    eps, unit = (2.0**-52, 2.0**-23) if item == 8 else (2.0**-23, 0.0)
+    eps, unit, most_lost = (2.0**-52, 2.0**-23, LOST[0]) if item == 8 else (2.0**-23, 0.0, LOST[1])
     stride, row, blocks, pads = 4 * S.shape[1], item * G.shape[1], C.shape[1] // BLOCK, len(x) * item // PAIR
     at_C, at_S, at_G, at_A, depth = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, item * A.shape[1]
     at_rows, at_lines, at_atoms = rows.ctypes.data, lines.ctypes.data, atoms.ctypes.data
@@ -213,11 +228,11 @@ def pursue(
                 prefetch(at_A + j * depth, depth if item == 8 else 0)
                 prefetch(at_S + j * stride, stride if s + 1 < limits[b] and not made else 0)
             turns = ((s + 1) * item + PAIR - 1) // PAIR
-            lost, moved = enter(at_beta, at_rows, at_atoms, at_G + j * row, at_x, s, turns, like)
+            less, moved = enter(at_beta, at_rows, at_atoms, at_G + j * row, at_x, s, turns, like)
             c = like * 0 if item == 8 else C[b, j]
             for t in range(A.shape[1] if item == 8 else 0):
                 c += A[j, t] * Y[b, t]
-            c, pivot, total = c - moved, G[j, j] + lost, like * 0
+            c, pivot, total = c - moved, G[j, j] + less, like * 0
             for t in range(len(norms) if made else 0):
                 S[s, t] = G[j, t]
                 total += G[j, t]
@@ -229,7 +244,7 @@ def pursue(
             mass = whole + spread(at_rows, at_beta, at_x, at_x32, at_sizes, s, turns, pads, inverse, step)
             left -= c * step
             s += 1
-        counts[b] = s
+        counts[b] = s = s if lost(P, sizes, s) <= most_lost else GIVEN_UP
         for i in range(s):
             place = below(at_atoms, atoms[i], len(atoms) // LANES)
             out_atoms[b, place], out_x[b, place] = atoms[i], x[i]
