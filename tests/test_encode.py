@@ -511,6 +511,36 @@ def test_one_signal_with_a_nearly_dependent_atom_is_done_again_from_the_residual
     assert seen == [engine.fast.GIVEN_UP]
 
 
+def test_a_signal_that_is_done_again_may_have_a_smaller_limit_than_its_neighbours(monkeypatch):
+    monkeypatch.setattr(engine, "CACHED", 1)
+    D, Y, _ = problem(31, 7, 40, 900, np.float64, spread=0.0)
+    D[:2], D[:, :2] = 0, 0
+    D[0, :2], D[1, 1] = 1, 0.05
+    Y[1] = [1, 0.3, *(1e-4 * Y[1, 2:])]
+    limits = [20, 16, 20, 16, 20, 20, 20]
+    seen = watch(monkeypatch, engine.alone, "chase")
+    assert agree(encode(D, Y, atoms=limits, n_jobs=1), D, Y, limits, np.full(7, -1.0), "omp") == 7
+    assert engine.fast.GIVEN_UP in seen
+
+
+@pytest.mark.parametrize("way", ["alone", "gram"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_clear_pivots_that_lose_digits_together_are_noticed(monkeypatch, way, dtype):
+    k = 60 if dtype == np.float64 else 20  # Kahan's matrix: every pivot is clear, the condition grows like a power
+    i, s = np.arange(k), 0.011 ** (0.5 / (k - 1))
+    R = s ** i[:, None] * (np.triu(np.full((k, k), -np.sqrt(1 - s * s)), 1) + np.eye(k)) * 0.7**i
+    noise = 1e-12 * np.random.default_rng(0).standard_normal((k, 300))
+    D, y = np.hstack([R, noise * 0.7**k]).astype(dtype), np.ones((1, k), dtype)
+    monkeypatch.setattr(engine, "CACHED", 1)
+    codes = encode(D, y, atoms=k - 4, **({"gram": D.T @ D} if way == "gram" else {}))
+    S, x = codes.indices, codes.data.astype(float)
+    r = y[0] - D[:, S].astype(float) @ x
+    best = np.linalg.lstsq(D[:, S].astype(float), y[0].astype(float), rcond=None)[0]
+    least = np.linalg.norm(y[0] - D[:, S].astype(float) @ best)
+    assert len(S) >= k // 2
+    assert np.linalg.norm(r) <= least * (1 + 1e5 * np.finfo(dtype).eps)
+
+
 @given(seed=st.integers(0, 10**6), d=st.integers(20, 70), n=st.integers(40, 400), threads=st.integers(1, 2))
 def test_a_signal_alone_has_the_plain_code(seed, d, n, threads):
     D, Y, _ = problem(seed, 1, d, n, np.float64)
@@ -578,6 +608,7 @@ def test_it_runs_where_nothing_can_be_kept_on_disk_and_on_narrow_vectors(tmp_pat
     assert run(nowhere) == here
     narrow = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma", "NUMBA_CACHE_DIR": str(tmp_path)}
     assert run(SAME, **narrow) == here
+    assert run(SAME, NUMBA_ENABLE_AVX="0", NUMBA_CACHE_DIR=str(tmp_path / "plain")) == here
 
 
 # ------------------------------------------------------------------------------------ bad input

@@ -342,3 +342,26 @@ def test_products_of_codes_are_those_of_whole_numbers(seed, columns, wide, signe
         np.testing.assert_allclose(ends[0], (middle - 3.001)[which], rtol=1e-14)
         np.testing.assert_allclose(ends[1], (middle + 3.001)[which], rtol=1e-14)
         assert best == ends[0].max()
+
+
+@given(seed=st.integers(0, 10**6), dtype=st.sampled_from([np.float64, np.float32]))
+def test_both_codes_give_a_column_back_also_where_an_entry_is_half_way_between_two(seed, dtype):
+    x = np.random.default_rng(seed).uniform(0.1, 10, 50).astype(dtype)
+    codes = screening.Codes(np.array([2 * x, x]))  # x is 63.5 units of 2 x / 127
+    fine, error = codes.second(np.array([2 * x, x]))
+    back = codes.scale[:, None] * (codes.coarse + fine / _kernels.FINE)[:, :2]
+    far = np.linalg.norm(back - np.array([2 * x, x]).T, axis=1)
+    assert (far <= codes.scale * error * (1 + 1e-9)).all()
+    assert error.max() < 1 / 254
+
+
+def test_whole_numbers_are_screened_as_the_plain_product_does():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        base = rng.integers(-2, 3, (60, 1))
+        base[0] = 2
+        D = np.where(rng.random((60, 300)) < 0.03, rng.integers(-2, 3, (60, 300)), base) * rng.uniform(
+            0.999, 1.001, 300
+        )
+        A = ps.Dictionary(D)
+        agree(A, ScreenedDictionary(A), -base[:, 0] * rng.uniform(0.5, 1, 60), 1)

@@ -2,9 +2,11 @@
 
 import threading
 
+import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
+from pursuit import _threads
 from pursuit._threads import at_most, calm, helped, spread
 
 
@@ -76,3 +78,49 @@ def test_helpers_stop_when_the_work_ends_even_by_an_error():
         fail()
     assert over.is_set()
     spread(lambda start, stop: None, 10, 1)  # the threads are free again
+
+
+def test_nobody_goes_on_after_an_error_and_it_comes_out():
+    seen = []
+
+    def work(start, stop):
+        seen.append(start)
+        if start == 3:
+            raise ZeroDivisionError
+        gate.wait(0.05)
+
+    gate = threading.Event()
+    with pytest.raises(ZeroDivisionError):
+        spread(work, 1000, 1)
+    count = len(seen)
+    gate.wait(0.1)
+    assert len(seen) == count < 1000
+
+
+def test_threads_have_the_callers_context_and_share_what_is_allowed():
+    states, allowed, both = [], [], threading.Barrier(2)
+
+    def work(start, stop):
+        both.wait(5)
+        states.append(np.geterr()["over"])
+        allowed.append(_threads._most.get())
+
+    with np.errstate(over="ignore"), at_most(2), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_threads, "processors", lambda: 2)
+        spread(work, 2, 1)
+    assert states == ["ignore", "ignore"]
+    assert allowed == [1, 1]
+
+
+def test_where_no_thread_can_be_started_the_work_is_done_all_the_same(monkeypatch):
+    class Full:
+        def submit(self, *work):
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_threads, "_pool", Full())
+    monkeypatch.setattr(_threads, "processors", lambda: 4)
+    done, over = [], threading.Event()
+    spread(lambda start, stop: done.append(start), 10, 1)
+    with helped(over.wait, over.set):
+        pass
+    assert sorted(done) == list(range(10)) and over.is_set()

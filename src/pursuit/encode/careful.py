@@ -14,6 +14,8 @@ import numpy as np
 from pursuit._compiled import Array, helper, kernel, part
 from pursuit.encode.small import MP, OLS, border, choose, export, ranks, refit, solve
 
+UNCLEAR = 100.0
+"""Beyond this `lost`, weights are corrected by their residual."""
 TURNS = 10
 """Matching pursuit takes at most so many steps for each atom that it may use."""
 
@@ -60,6 +62,18 @@ def weight_of(V: Array, s: int) -> float:
 
 
 @part
+def lost(F: Array, V: Array, s: int) -> float:
+    """The largest diagonal entry of the inverse Gram matrix of the active atoms, were they of norm 1."""
+    most = 0.0
+    for i in range(s):
+        total = 0.0
+        for k in range(i, s):
+            total += F[2, k, i] * F[2, k, i]
+        most = max(most, total * V[2, i] * V[2, i])
+    return most
+
+
+@part
 def polish(F: Array, y: Array, A: Array, atoms: Array, x: Array, s: int, r: Array, room: Array) -> None:
     """Two steps of iterative refinement: coherent atoms lose digits in their Gram matrix, not in their residual."""
     z, part, _, _ = room
@@ -101,7 +115,7 @@ def walk(
     n, eps, c, v, x, b = len(norms), 2.0**-52 if G.itemsize == 8 else 2.0**-23, over[0], over[1], V[0], V[1]
     for number in range(len(which)):
         p = which[number]
-        s, ill, whole, y = np.int64(0), False, math.sqrt(squares[p]), Y[p]
+        s, whole, y = np.int64(0), math.sqrt(squares[p]), Y[p]
         for j in range(n):
             taken[j], v[j] = False, norms[j] * norms[j]
         for _ in range(4 * limits[p] + n + 16):
@@ -118,16 +132,14 @@ def walk(
                 F[0, s, i] = F[0, i, s] = G[atoms[i], j]
             F[0, s, s] = G[j, j]
             taken[j] = True
-            pivot = border(F, s, eps)
-            if pivot == 0:
+            if not border(F, s, eps):
                 continue
-            ill |= pivot < 0.01
             atoms[s], b[s], V[2, s] = j, C[p, j], norms[j]
             s = refit(F, E, atoms, V, taken, s + 1, c[j], noise * mass, eps, room)
             if method == OLS:
                 subtract(over[3], G, F[2, s - 1], atoms, s, over[2])
                 turn_away(over[2], dot(F[2, s - 1], b, s), c, v)
-        if ill:
+        if lost(F, V, s) > UNCLEAR:
             polish(F, y, A, atoms, x, s, r, room)
         export(atoms, x, s, out_atoms[p], out_x[p])
         counts[p] = s

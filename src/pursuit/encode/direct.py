@@ -91,7 +91,7 @@ def advance(
                 F[0, s, i] = F[0, i, s] = inner(w, A[atoms[i]], A[j])
             F[0, s, s] = inner(w, A[j], A[j])
             taken[j] = True
-            if border(F, s, eps) > 0:
+            if border(F, s, eps):
                 atoms[s], V[1, s], V[2, s] = j, inner(w, A[j], y), norms[j]
                 s = refit(F, E, atoms, V, taken, s + 1, c[j], noise * mass, eps, room)
                 break

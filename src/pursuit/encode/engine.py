@@ -324,7 +324,7 @@ def run(request: Request, progress: bool) -> sp.csr_array:
     """The codes of all signals of a request."""
     total, n = len(request.Y), request.D.shape[1]
     bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
-    with bar, calm:
+    with bar, calm, np.errstate(all="ignore"):  # BLAS raises flags for numbers that it reads and does not use
         engine, exponent = begin(request)
         width = int(request.limits.max(initial=1))
         size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))

@@ -204,6 +204,7 @@ def pursue(
     far, made = row * len(G) > NEAR, len(S) < len(G)
     at_x, at_beta, at_sizes, at_x32 = x.ctypes.data, beta.ctypes.data, sizes.ctypes.data, x32.ctypes.data
     for b in range(len(Y)):
+        prefetch(at_C + (b + 1) * 4 * C.shape[1], 4 * C.shape[1])
         s, left, whole = np.int64(0), squares[b], math.sqrt(squares[b])
         mass, first, goal, slack = whole, whole, tols[b] * abs(tols[b]), 16 * eps * squares[b]
         for i in range(len(x)):

@@ -18,8 +18,8 @@ OMP, MP, OLS, NNOMP = range(4)
 
 
 @part
-def border(F: Array, s: int, eps: float) -> float:
-    """Row s of L and U from row s of H; the squared pivot relative to H[s, s], or 0 where the atom is dependent.
+def border(F: Array, s: int, eps: float) -> bool:
+    """Row s of L and U from row s of H; whether the atom is independent of the others.
 
     The pivot is ||a - sum_k beta_k a_k||^2 at the best beta, from a Gram matrix whose entries are rounded: it is known
     to within a few eps (||a|| + sum_k |beta_k| ||a_k||)^2, and an atom with no more left than that is dependent.
@@ -41,12 +41,12 @@ def border(F: Array, s: int, eps: float) -> float:
         F[2, s, k] = -beta
         mass += abs(beta) * math.sqrt(F[0, k, k])
     if not pivot > 4 * (s + 2) * eps * mass * mass:
-        return 0.0
+        return False
     F[1, s, s] = math.sqrt(pivot)
     F[2, s, s] = 1 / F[1, s, s]
     for k in range(s):
         F[2, s, k] *= F[2, s, s]
-    return pivot / diagonal
+    return True
 
 
 @part
@@ -95,7 +95,7 @@ def rebuild(F: Array, E: Array, x: Array, order: Array, inside: Array, s: int, c
         p = order[s]
         for i in range(s + 1):
             E[0, s, i] = E[0, i, s] = F[0, p, order[i]]
-        if border(E, s, eps) > 0:
+        if border(E, s, eps):
             s += 1
             continue
         inside[p], x[p] = False, 0
