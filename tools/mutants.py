@@ -128,6 +128,33 @@ MUTANTS = [
         "scores[allowed].argmin()",
         "test_laws.py",
     ),
+    # the kernels
+    Mutant(
+        "selection in float32 is believed",
+        "encode/fast.py",
+        "if not lead - second > margin:",
+        "if False:",
+        "test_encode.py",
+    ),
+    Mutant(
+        "digits lost over many pivots go unnoticed",
+        "encode/fast.py",
+        "s if lost(P, sizes, s) <= most_lost else GIVEN_UP",
+        "s",
+        "test_encode.py",
+    ),
+    Mutant("the same for a signal alone", "encode/alone.py", "> LOST[0]", "> np.inf", "test_encode.py"),
+    Mutant(
+        "OLS keeps old correlations", "encode/engine.py", "C = C[stay] - np", "C = C[stay] - 0 * np", "test_encode.py"
+    ),
+    Mutant("intervals too narrow", "_kernels.py", "radius = error[j]", "radius = 0.5 * error[j]", "test_screened.py"),
+    Mutant(
+        "an error stops nobody",
+        "_threads.py",
+        "                stopped = True",
+        "                pass",
+        "test_threads.py",
+    ),
 ]
 
 

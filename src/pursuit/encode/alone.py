@@ -61,12 +61,12 @@ def rooms(codes: Codes, m: int) -> tuple[Any, ...]:
     return np.zeros(m), np.zeros(width, np.int16), np.zeros(3), np.empty(n), np.empty(n), np.empty(PIECES)
 
 
-def workspace(n: int, width: int) -> tuple[Any, ...]:
+def workspace(width: int) -> tuple[Any, ...]:
     """Rooms for one signal: inverse Gram matrix, vectors over active atoms (one in float32, which `spread` writes and
-    nobody reads), which atoms are taken."""
+    nobody reads)."""
     P, rows = inverse(width, np.float64)
     vectors, number = aligned((5, P.shape[1]), np.float64), np.arange(width, dtype=np.int32)
-    return P, vectors, rows, number, np.zeros(width, np.int32), aligned((P.shape[1],), np.float32), np.zeros(n, bool)
+    return P, vectors, rows, number, np.zeros(width, np.int32), aligned((P.shape[1],), np.float32)
 
 
 @helper
@@ -121,8 +121,8 @@ def together(at: int, A: Array, copy: Array, shared: Array) -> None:
 
 
 @part
-def sift(A: Array, norms: Array, taken: Array, floor: float, bounds: Array, copy: Array, shared: Array, at: int) -> Any:
-    """The free atom of largest |<a, r>| > floor ||a|| among those that the copy leaves, -1 if there is none; that
+def sift(A: Array, norms: Array, floor: float, bounds: Array, copy: Array, shared: Array, at: int) -> Any:
+    """The atom of largest |<a, r>| > floor ||a|| among those that the copy leaves, -1 if there is none; that
     product; whether the copy was of use, as it left not too many."""
     r, p, measures, _, upper, bests = shared
     gamma, room, least, most = bounds
@@ -143,13 +143,13 @@ def sift(A: Array, norms: Array, taken: Array, floor: float, bounds: Array, copy
             if tried > many:
                 return -1, 0.0, False
             c = inner(A[j], r)
-            if abs(c) > abs(value) and abs(c) > floor * norms[j] and not taken[j]:
+            if abs(c) > abs(value) and abs(c) > floor * norms[j]:
                 found, value = j, c
     return found, value, True
 
 
 @part
-def search(A: Array, norms: Array, taken: Array, floor: float, copy: Array, shared: Array, at: int) -> Any:
+def search(A: Array, norms: Array, floor: float, copy: Array, shared: Array, at: int) -> Any:
     """As `sift`, among all atoms."""
     _, _, measures, products, _, _ = shared
     found, value = -1, 0.0
@@ -157,7 +157,7 @@ def search(A: Array, norms: Array, taken: Array, floor: float, copy: Array, shar
     together(at, A, copy, shared)
     for j in range(len(products)):
         c = products[j]
-        if abs(c) > abs(value) and abs(c) > floor * norms[j] and not taken[j]:
+        if abs(c) > abs(value) and abs(c) > floor * norms[j]:
             found, value = j, c
     return found, value
 
@@ -177,20 +177,19 @@ def chase(
     A: Array, norms: Array, y: Array, limit: int, tol: float, noise: float, bounds: Array, copy: Array, shared: Array,
     board: Array, work: Array, out_atoms: Array, out_x: Array,
 ) -> Any:  # fmt: skip
-    """The code of one signal y, the number of its atoms, or GIVEN_UP where they are nearly dependent.
+    """The code of one signal y, the number of its atoms, or GIVEN_UP where they are nearly dependent (or one and the
+    same, as an active atom has no correlation beyond rounding).
 
     The rows of A are the atoms; `bounds` are those of the copy; `noise` and `tol` as in `fast`.
     """
-    P, vectors, rows, number, atoms, x32, taken = work
+    P, vectors, rows, number, atoms, x32 = work
     x, beta, sizes, h, z = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
-    r, n, pads, at = shared[0], len(norms), len(x) * 8 // PAIR, board.ctypes.data
+    r, pads, at = shared[0], len(x) * 8 // PAIR, board.ctypes.data
     at_x, at_beta, at_sizes, at_h = x.ctypes.data, beta.ctypes.data, sizes.ctypes.data, h.ctypes.data
     at_rows, at_number, at_x32 = rows.ctypes.data, number.ctypes.data, x32.ctypes.data
     s, without, longest = np.int64(0), 0, 0
     for i in range(len(x)):
         x[i] = 0
-    for j in range(n):
-        taken[j] = False
     for t in range(len(y)):
         r[t] = y[t]
     whole = math.sqrt(inner(r, r))
@@ -198,11 +197,11 @@ def chase(
     while s < limit and whole > 0 and not math.sqrt(inner(r, r)) <= tol:
         j, c, without = -1, 0.0, without - 1
         if without < 0:
-            j, c, useful = sift(A, norms, taken, noise * mass, bounds, copy, shared, at)
+            j, c, useful = sift(A, norms, noise * mass, bounds, copy, shared, at)
             longest = 0 if useful else min(2 * longest + 1, LONGEST)
             without = longest
         if j < 0:  # the copy was of no use, or left no good atom: all of them have the last word
-            j, c = search(A, norms, taken, noise * mass, copy, shared, at)
+            j, c = search(A, norms, noise * mass, copy, shared, at)
             if j < 0:
                 break
         for i in range(s):
@@ -213,7 +212,7 @@ def chase(
         pivot = square + less
         if not pivot > CLEAR * square:
             return GIVEN_UP
-        atoms[s], sizes[s], taken[j] = j, norms[j], True
+        atoms[s], sizes[s] = j, norms[j]
         mass = whole + spread(at_rows, at_beta, at_x, at_x32, at_sizes, s, turns, pads, 1 / pivot, c / pivot)
         s += 1
         subtract(y, A, x, atoms, s, r)

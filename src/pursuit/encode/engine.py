@@ -191,9 +191,9 @@ class Alone:
         return 8 * (width * width + 8 * width + 8 * sum(self.A.shape))
 
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
-        (n, m), codes = self.A.shape, self.codes
+        m, codes = self.A.shape[1], self.codes
         copy, shared, board = alone.copies(codes), alone.rooms(codes, m), alone.board()
-        work, noise, bounds = alone.workspace(n, width), float(rounding(self.direct.D)), alone.bounds(codes, m)
+        work, noise, bounds = alone.workspace(width), float(rounding(self.direct.D)), alone.bounds(codes, m)
 
         def solve(tile: Tile) -> Codes:
             out = Codes.empty(tile)
