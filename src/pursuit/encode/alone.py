@@ -5,8 +5,11 @@ is one of a few, which are then told apart by products in full precision; where 
 tenth), the next turns (1, 3, 7, ... 63 as long as this goes on) compute all products. The atom enters as in `fast`,
 with Gram entries computed as they are needed. All arithmetic is in float64.
 
-Reading the copy, or the dictionary, is most of the work, and shared: the columns are divided into PIECES, and threads
-in `assist` take those that are open. They wait busily, as a turn takes less than waking them up would.
+Reading the copy, or the dictionary, is most of the work, and shared: the columns are divided into PIECES, and helpers
+in `assist` take those that are open. They wait busily, as a turn takes less than waking them up would. On a busy
+machine a helper may be stopped at any time: it writes into rooms of its own, and who has waited for it in vain does its
+piece again; where that happens often, the helpers are sent home. What a late helper makes of numbers that have changed
+meanwhile is never looked at.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from pursuit._compiled import Array, helper, kernel, part, scalar
 from pursuit._kernels import enclose, shorten
 from pursuit._ranking import rounding
 from pursuit.atoms.screening import NO_CODES, TENTH, Codes
-from pursuit.encode.atomic import claim, increase, pause, publish, read
+from pursuit.encode.atomic import claim, give_way, increase, pause, publish, read
 from pursuit.encode.careful import subtract
 from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST, aligned, inverse, lost
 from pursuit.encode.small import export
@@ -30,13 +33,22 @@ PIECES = 8
 """Parts of the columns that threads take in a turn."""
 LONGEST = 63
 """Turns, at most, that go without the copy after it was of no use."""
-OPEN, CLAIMED, FINISHED, OVER = range(4)
-"""What the words of a board count or say: pieces that may be taken, were taken, are finished; that all is done."""
+BUSY = 500
+"""Pauses, of some 20 ns, before who waits gives way to others."""
+PATIENCE = 600
+"""Times that one looks for the work of a helper, the last ones giving way, before it was in vain."""
+SELDOM = 2
+"""Turns in which that may happen, and one more in 16."""
+OPEN, CLAIMED, OVER, HELPERS, DONE = range(5)
+"""Words of a board: tickets of pieces that may be taken, that were taken; whether all is over; how many helpers there
+are; and from DONE on, for each piece, its last ticket times CROWD, plus the number of the helper who did it."""
+CROWD = 1024
+"""More than there are helpers."""
 
 
 def board() -> Any:
-    """Four words, each on a cache line of its own."""
-    return aligned((4, 8), np.int64)
+    """The words, each on a cache line of its own."""
+    return aligned((DONE + PIECES, 8), np.int64)
 
 
 def copies(codes: Codes) -> tuple[Any, ...]:
@@ -55,10 +67,15 @@ def bounds(codes: Codes, m: int) -> tuple[float, float, int, int]:
 
 
 def rooms(codes: Codes, m: int) -> tuple[Any, ...]:
-    """What threads share in a turn: the residual, the same in 16 bits, measures of it (its length and rest, and whether
-    the copy is read), ends of intervals (or products), the best of pieces."""
-    n, width = codes.coarse.shape
-    return np.zeros(m), np.zeros(width, np.int16), np.zeros(3), np.empty(n), np.empty(n), np.empty(PIECES)
+    """What helpers read in a turn: the residual, the same in 16 bits, measures of it (its length and rest, and whether
+    the copy is read)."""
+    return np.zeros(m), np.zeros(codes.coarse.shape[1], np.int16), np.zeros(3)
+
+
+def findings(codes: Codes, count: int) -> tuple[Any, ...]:
+    """What is found in a turn, by the caller (number 0) and `count` - 1 helpers: ends of intervals (or products), and
+    the best lower end of each piece."""
+    return np.empty((count, len(codes.scale))), np.empty((count, len(codes.scale))), np.empty((count, PIECES))
 
 
 def workspace(width: int) -> tuple[Any, ...]:
@@ -78,88 +95,122 @@ def inner(u: Array, v: Array) -> float:
 
 
 @scalar
-def take(at: int, A: Array, copy: Array, shared: Array) -> None:
-    """Intervals, or products, for the columns of pieces, as long as there are open ones."""
+def evaluate(k: int, who: int, A: Array, copy: Array, shared: Array, found: Array) -> None:
+    """Intervals, or products, for the columns of piece k."""
     coarse, none, everyone, error, norm, scale = copy
-    r, p, measures, lower, upper, bests = shared
-    n = len(scale)
-    while True:
-        piece = read(at + 64 * CLAIMED)
-        if piece >= read(at + 64 * OPEN):
-            return
-        if claim(at + 64 * CLAIMED, piece):
-            k = piece % PIECES
-            start, stop = k * n // PIECES, (k + 1) * n // PIECES
-            if measures[2] > 0:
-                bests[k] = enclose(
-                    coarse, none, everyone, start, stop, p, error, norm, scale, measures[0], measures[1], True,
-                    lower, upper,
-                )  # fmt: skip
-            else:
-                for j in range(start, stop):
-                    lower[j] = inner(A[j], r)
-            increase(at + 64 * FINISHED)
+    r, p, measures = shared
+    lower, upper, bests = found[0][who], found[1][who], found[2]
+    start, stop = k * len(scale) // PIECES, (k + 1) * len(scale) // PIECES
+    if measures[2] > 0:
+        bests[who, k] = enclose(
+            coarse, none, everyone, start, stop, p, error, norm, scale, measures[0], measures[1], True, lower, upper
+        )
+    else:
+        for j in range(start, stop):
+            lower[j] = inner(A[j], r)
 
 
 @kernel
-def assist(board: Array, A: Array, copy: Array, shared: Array) -> None:
-    """Take pieces until all is over."""
+def assist(board: Array, A: Array, copy: Array, shared: Array, found: Array) -> None:
+    """Do pieces until all is over."""
     at = board.ctypes.data
+    who, idle = increase(at + 64 * HELPERS) + 1, 0
     while read(at + 64 * OVER) == 0:
-        take(at, A, copy, shared)
-        pause()
+        ticket = read(at + 64 * CLAIMED)
+        if ticket < read(at + 64 * OPEN) and claim(at + 64 * CLAIMED, ticket):
+            evaluate(ticket % PIECES, who, A, copy, shared, found)
+            publish(at + 64 * (DONE + ticket % PIECES), ticket * CROWD + who)
+            idle = 0
+        else:
+            idle += 1
+            if idle > BUSY:
+                give_way()
+            else:
+                pause()
 
 
 @scalar
-def together(at: int, A: Array, copy: Array, shared: Array) -> None:
-    """All pieces of a turn."""
-    goal = read(at + 64 * OPEN) + PIECES
-    publish(at + 64 * OPEN, goal)
-    take(at, A, copy, shared)
-    while read(at + 64 * FINISHED) < goal:
-        pause()
+def fetched(k: int, ticket: int, at: int, found: Array) -> bool:
+    """Whether the helper who took piece k has done it; what it found is then where all is."""
+    place, waited = at + 64 * (DONE + k), 0
+    word = read(place)
+    while word // CROWD != ticket:
+        if waited > BUSY:
+            give_way()
+        else:
+            pause()
+        waited += 1
+        if waited > PATIENCE:
+            return False
+        word = read(place)
+    who, n = word % CROWD, found[0].shape[1]
+    for j in range(k * n // PIECES, (k + 1) * n // PIECES):
+        found[0][0, j], found[1][0, j] = found[0][who, j], found[1][who, j]
+    found[2][0, k] = found[2][who, k]
+    return True
+
+
+@scalar
+def together(at: int, helped: bool, A: Array, copy: Array, shared: Array, found: Array) -> bool:
+    """All pieces of a turn; whether nobody was waited for in vain."""
+    if not helped:
+        for k in range(PIECES):
+            evaluate(k, 0, A, copy, shared, found)
+        return True
+    first, mine, well = read(at + 64 * OPEN), 0, True
+    publish(at + 64 * OPEN, first + PIECES)
+    while True:
+        ticket = read(at + 64 * CLAIMED)
+        if ticket == first + PIECES:
+            break
+        if claim(at + 64 * CLAIMED, ticket):
+            evaluate(ticket % PIECES, 0, A, copy, shared, found)
+            mine |= 1 << ticket % PIECES
+    for k in range(PIECES):
+        if not mine >> k & 1 and not fetched(k, first + k, at, found):
+            evaluate(k, 0, A, copy, shared, found)
+            well = False
+    return well
 
 
 @part
-def sift(A: Array, norms: Array, floor: float, bounds: Array, copy: Array, shared: Array, at: int) -> Any:
-    """The atom of largest |<a, r>| > floor ||a|| among those that the copy leaves, -1 if there is none; that
-    product; whether the copy was of use, as it left not too many."""
-    r, p, measures, _, upper, bests = shared
+def prepared(r: Array, p: Array, measures: Array, bounds: Array) -> bool:
+    """The residual in 16 bits; whether the bounds hold for it."""
     gamma, room, least, most = bounds
-    found, value, tried, many = -1, 0.0, 0, len(norms) // TENTH
     exponent, squared, left = shorten(r, room, p)
-    if not (squared > 0 and least <= exponent <= most):
-        return found, value, False
     slack = 1 + (len(r) + 8) * 2.0**-52
     length, rest = math.sqrt(squared) * slack, math.sqrt(left) * slack + 1e-12
-    measures[0], measures[1], measures[2] = length, rest + gamma * (length + rest), 1
-    together(at, A, copy, shared)
-    bar = bests[0]
+    measures[0], measures[1] = length, rest + gamma * (length + rest)
+    return squared > 0 and least <= exponent <= most
+
+
+@part
+def sift(A: Array, norms: Array, r: Array, floor: float, found: Array) -> Any:
+    """The atom of largest |<a, r>| > floor ||a|| among those that the copy leaves, -1 if there is none; that product;
+    whether they were not too many."""
+    upper, bar, tried, best, value = found[1][0], found[2][0, 0], 0, -1, 0.0
     for k in range(PIECES):
-        bar = max(bar, bests[k])
+        bar = max(bar, found[2][0, k])
     for j in range(len(upper)):
         if upper[j] >= bar:
             tried += 1
-            if tried > many:
+            if tried > len(upper) // TENTH:
                 return -1, 0.0, False
             c = inner(A[j], r)
             if abs(c) > abs(value) and abs(c) > floor * norms[j]:
-                found, value = j, c
-    return found, value, True
+                best, value = j, c
+    return best, value, True
 
 
 @part
-def search(A: Array, norms: Array, floor: float, copy: Array, shared: Array, at: int) -> Any:
-    """As `sift`, among all atoms."""
-    _, _, measures, products, _, _ = shared
-    found, value = -1, 0.0
-    measures[2] = 0
-    together(at, A, copy, shared)
+def search(norms: Array, floor: float, products: Array) -> Any:
+    """As `sift`, among all atoms, whose products are there."""
+    best, value = -1, 0.0
     for j in range(len(products)):
         c = products[j]
         if abs(c) > abs(value) and abs(c) > floor * norms[j]:
-            found, value = j, c
-    return found, value
+            best, value = j, c
+    return best, value
 
 
 @part
@@ -175,7 +226,7 @@ def refined(A: Array, P: Array, r: Array, atoms: Array, x: Array, z: Array, s: i
 @kernel
 def chase(
     A: Array, norms: Array, y: Array, limit: int, tol: float, noise: float, bounds: Array, copy: Array, shared: Array,
-    board: Array, work: Array, out_atoms: Array, out_x: Array,
+    found: Array, board: Array, work: Array, out_atoms: Array, out_x: Array,
 ) -> Any:  # fmt: skip
     """The code of one signal y, the number of its atoms, or GIVEN_UP where they are nearly dependent (or one and the
     same, as an active atom has no correlation beyond rounding).
@@ -184,10 +235,11 @@ def chase(
     """
     P, vectors, rows, number, atoms, x32 = work
     x, beta, sizes, h, z = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
-    r, pads, at = shared[0], len(x) * 8 // PAIR, board.ctypes.data
+    r, p, measures = shared
+    pads, at, team = len(x) * 8 // PAIR, board.ctypes.data, len(found[0]) > 1
     at_x, at_beta, at_sizes, at_h = x.ctypes.data, beta.ctypes.data, sizes.ctypes.data, h.ctypes.data
     at_rows, at_number, at_x32 = rows.ctypes.data, number.ctypes.data, x32.ctypes.data
-    s, without, longest = np.int64(0), 0, 0
+    s, without, longest, vain = np.int64(0), 0, 0, 0
     for i in range(len(x)):
         x[i] = 0
     for t in range(len(y)):
@@ -196,14 +248,22 @@ def chase(
     mass = whole
     while s < limit and whole > 0 and not math.sqrt(inner(r, r)) <= tol:
         j, c, without = -1, 0.0, without - 1
-        if without < 0:
-            j, c, useful = sift(A, norms, noise * mass, bounds, copy, shared, at)
-            longest = 0 if useful else min(2 * longest + 1, LONGEST)
-            without = longest
-        if j < 0:  # the copy was of no use, or left no good atom: all of them have the last word
-            j, c = search(A, norms, noise * mass, copy, shared, at)
-            if j < 0:
-                break
+        for way in range(2):
+            measures[2] = way == 0 and without < 0 and prepared(r, p, measures, bounds)
+            if j >= 0 or (way == 0 and measures[2] == 0):
+                continue
+            vain += not together(at, team, A, copy, shared, found)
+            if team and vain > SELDOM + s // 16:
+                team = False
+                publish(at + 64 * OVER, 1)
+            if way == 0:
+                j, c, useful = sift(A, norms, r, noise * mass, found)
+                longest = 0 if useful else min(2 * longest + 1, LONGEST)
+                without = longest
+            else:  # the copy was of no use, or left no good atom: all of them have the last word
+                j, c = search(norms, noise * mass, found[0][0])
+        if j < 0:
+            break
         for i in range(s):
             h[i] = inner(A[atoms[i]], A[j])
         turns = ((s + 1) * 8 + PAIR - 1) // PAIR

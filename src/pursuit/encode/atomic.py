@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from llvmlite import binding, ir
@@ -39,13 +40,12 @@ def publish(context: Any, address: Any, value: Any) -> Any:
 
 @intrinsic
 def increase(context: Any, address: Any) -> Any:
-    """One more, after everything written before."""
+    """The word, which is then one more."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.atomic_rmw("add", _pointer(builder, args[0]), ir.Constant(_I64, 1), "acq_rel")
-        return context.get_dummy_value()
+        return builder.atomic_rmw("add", _pointer(builder, args[0]), ir.Constant(_I64, 1), "acq_rel")
 
-    return types.void(_WORD), generate
+    return _WORD(_WORD), generate
 
 
 @intrinsic
@@ -68,6 +68,19 @@ def pause(context: Any) -> Any:
         if binding.get_process_triple().startswith("x86_64"):
             kind = ir.FunctionType(ir.VoidType(), [])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def give_way(context: Any) -> Any:
+    """Whoever waits for this core may have it for a while."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if sys.platform != "win32":
+            kind = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
         return context.get_dummy_value()
 
     return types.void(), generate

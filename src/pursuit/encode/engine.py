@@ -183,8 +183,8 @@ class Alone:
     A single signal has all threads; several have one each. Those given up are left to the `Direct` way.
     """
 
-    def __init__(self, direct: Direct, codes: screening.Codes, single: bool) -> None:
-        self.direct, self.codes, self.single = direct, codes, single
+    def __init__(self, direct: Direct, codes: screening.Codes, threads: int) -> None:
+        self.direct, self.codes, self.threads = direct, codes, threads
         self.A, self.norms = direct.A, direct.norms.astype(np.float64)
 
     def bytes_per_signal(self, width: int) -> int:
@@ -193,13 +193,14 @@ class Alone:
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
         m, codes = self.A.shape[1], self.codes
         copy, shared, board = alone.copies(codes), alone.rooms(codes, m), alone.board()
+        found = alone.findings(codes, self.threads)
         work, noise, bounds = alone.workspace(width), float(rounding(self.direct.D)), alone.bounds(codes, m)
 
         def solve(tile: Tile) -> Codes:
             out = Codes.empty(tile)
             for p, y in enumerate(tile.y.astype(np.float64)):
                 ends, rest = (int(tile.limits[p]), float(tile.tols[p])), (board, work, out.atoms[p], out.x[p])
-                out.counts[p] = alone.chase(self.A, self.norms, y, *ends, noise, bounds, copy, shared, *rest)
+                out.counts[p] = alone.chase(self.A, self.norms, y, *ends, noise, bounds, copy, shared, found, *rest)
             left = np.flatnonzero(out.counts == fast.GIVEN_UP)
             if len(left):
                 again = self.direct.solve(tile.some(left))
@@ -208,10 +209,10 @@ class Alone:
             return out
 
         def helped_solve(tile: Tile) -> Codes:
-            with helped(lambda: alone.assist(board, self.A, copy, shared), lambda: board[alone.OVER].fill(1)):
+            with helped(lambda: alone.assist(board, self.A, copy, shared, found), lambda: board[alone.OVER].fill(1)):
                 return solve(tile)
 
-        return helped_solve if self.single else solve
+        return helped_solve if self.threads > 1 else solve
 
 
 def product(R: Array, D: Array) -> Array:
@@ -242,7 +243,7 @@ def begin(request: Request) -> tuple[Engine, int]:
         long = len(request.Y) < ALONE and int(request.limits.max(initial=0)) >= 16 and D.size >= CACHED
         direct = Direct(D, np.ascontiguousarray(D.T), norms, request.method, request.weights is not None)
         codes = screening.copy(direct.A.T) if long and request.method == "omp" and direct.squared is None else None
-        return direct if codes is None else Alone(direct, codes, len(request.Y) == 1), exponent
+        return direct if codes is None else Alone(direct, codes, request.jobs if len(request.Y) == 1 else 1), exponent
     D = D if request.few else np.ascontiguousarray(D)
     if request.gram is None:
         gram = gram_matrix(D)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.types.containers import Tuple
 from numba.extending import intrinsic
 
@@ -208,15 +208,6 @@ def below(context: Any, atoms: Any, atom: Any, turns: Any) -> Any:
     return types.int64(types.int64, types.int64, types.int64), generate
 
 
-def _ask(emit: Emit, address: Any) -> None:
-    """A prefetch of the cache line of an address."""
-    pointer = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [pointer, I32, I32, I32])
-    function = cgutils.get_or_insert_function(emit.b.module, kind, "llvm.prefetch.p0")
-    hints = [ir.Constant(I32, hint) for hint in (0, 2, 1)]  # to read, into the second cache, data
-    emit.b.call(function, [emit.b.inttoptr(address, pointer), *hints])
-
-
 @intrinsic
 def prefetch(context: Any, address: Any, size: Any) -> Any:
     """Ask for `size` bytes from an address on, and go on."""
@@ -225,7 +216,7 @@ def prefetch(context: Any, address: Any, size: Any) -> Any:
         emit = Emit(builder)
 
         def line(i: Any, nothing: list[Any]) -> list[Any]:
-            _ask(emit, emit.item(args[0], i, 64))
+            emit.ask(emit.item(args[0], i, 64))
             return []
 
         emit.loop(builder.lshr(emit.at(args[1], 63), ir.Constant(I64, 6)), [], line)
@@ -244,7 +235,7 @@ def prefetch_entries(context: Any, row: Any, size: Any, atoms: Any, count: Any) 
 
         def entry(k: Any, nothing: list[Any]) -> list[Any]:
             atom = builder.sext(emit.load(emit.item(atoms, k, 4), I32, 4), I64)
-            _ask(emit, builder.add(row, builder.mul(atom, size)))
+            emit.ask(builder.add(row, builder.mul(atom, size)))
             return []
 
         emit.loop(count, [], entry)
