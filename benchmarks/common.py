@@ -20,8 +20,8 @@ BUDGET = 2.5
 """Seconds after which a contender rests, once it has had two turns."""
 
 
-PAUSE = 0.03
-"""Seconds between two turns: threads of the one before (OpenMP's) wait busily for a while, in the way of the next."""
+PAUSE = 0.1
+"""Seconds between two turns: threads of the one before (of OpenMP, of BLAS) wait busily for a while, in the way."""
 
 
 class NotThereError(Exception):

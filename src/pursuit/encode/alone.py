@@ -29,14 +29,15 @@ from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST, aligned, inverse, lost
 from pursuit.encode.small import export
 from pursuit.encode.vector import PAIR, enter, spread
 
-PIECES = 8
+PIECES = 16
 """Parts of the columns that threads take in a turn."""
 LONGEST = 63
 """Turns, at most, that go without the copy after it was of no use."""
 BUSY = 500
 """Pauses, of some 20 ns, before who waits gives way to others."""
-PATIENCE = 600
-"""Times that one looks for the work of a helper, the last ones giving way, before it was in vain."""
+SLOW = 2500
+"""Bytes that a helper reads, however slow it is, in the time that giving way takes: with more than that, it was waited
+for in vain."""
 SELDOM = 2
 """Turns in which that may happen, and one more in 16."""
 OPEN, CLAIMED, OVER, HELPERS, DONE = range(5)
@@ -130,7 +131,7 @@ def assist(board: Array, A: Array, copy: Array, shared: Array, found: Array) -> 
 
 
 @scalar
-def fetched(k: int, ticket: int, at: int, found: Array) -> bool:
+def fetched(k: int, ticket: int, patience: int, at: int, found: Array) -> bool:
     """Whether the helper who took piece k has done it; what it found is then where all is."""
     place, waited = at + 64 * (DONE + k), 0
     word = read(place)
@@ -140,7 +141,7 @@ def fetched(k: int, ticket: int, at: int, found: Array) -> bool:
         else:
             pause()
         waited += 1
-        if waited > PATIENCE:
+        if waited > patience:
             return False
         word = read(place)
     who, n = word % CROWD, found[0].shape[1]
@@ -158,6 +159,8 @@ def together(at: int, helped: bool, A: Array, copy: Array, shared: Array, found:
             evaluate(k, 0, A, copy, shared, found)
         return True
     first, mine, well = read(at + 64 * OPEN), 0, True
+    size = A.size * A.itemsize if shared[2][2] == 0 else A.size
+    patience = BUSY + 100 + size // (PIECES * SLOW)
     publish(at + 64 * OPEN, first + PIECES)
     while True:
         ticket = read(at + 64 * CLAIMED)
@@ -167,7 +170,7 @@ def together(at: int, helped: bool, A: Array, copy: Array, shared: Array, found:
             evaluate(ticket % PIECES, 0, A, copy, shared, found)
             mine |= 1 << ticket % PIECES
     for k in range(PIECES):
-        if not mine >> k & 1 and not fetched(k, first + k, at, found):
+        if not mine >> k & 1 and not fetched(k, first + k, patience, at, found):
             evaluate(k, 0, A, copy, shared, found)
             well = False
     return well
