@@ -29,7 +29,7 @@ GRAM = 2**30
 """Bytes that the Gram matrix may take before the residuals are used instead."""
 ALONE = 8
 """Signals up to which each asks the screened dictionary: more of them share one product."""
-REFRESH = 32
+REFRESH = 64
 """Turns after which OLS computes correlations anew that it kept up to date till then."""
 TILE = 2**22
 """Bytes of correlations in a tile, beyond those of 64 signals: enough for BLAS, few enough for the cache."""
@@ -169,7 +169,8 @@ class Direct:
             )  # fmt: skip
             stay = state[active, 2] == 0
             active, turn = active[stay], turn + 1
-            if ols and len(active):  # what the last direction takes away from correlations and squared norms
+            if ols and (state[active, 0] < tile.limits[active]).any():
+                # what the last direction takes away from correlations and squared norms
                 T = product(Q[active], self.D)
                 C = C[stay] - np.einsum("ij,ij->i", Q[active], before[stay])[:, None] * T
                 left[active] -= np.square(T)
