@@ -500,12 +500,18 @@ def watch(monkeypatch, module, name):
     return found
 
 
-def test_one_signal_with_a_nearly_dependent_atom_is_done_again_from_the_residual(monkeypatch):
-    monkeypatch.setattr(engine, "CACHED", 1)
-    D, Y, _ = problem(31, 1, 40, 400, np.float64, spread=0.0)
+def nearly_dependent(signals, n, which):
+    """A problem in which the signal numbered `which` takes two atoms that are nearly parallel."""
+    D, Y, _ = problem(31, signals, 40, n, np.float64, spread=0.0)
     D[:2], D[:, :2] = 0, 0
     D[0, :2], D[1, 1] = 1, 0.05
-    Y[0] = [1, 0.3, *(1e-4 * Y[0, 2:])]
+    Y[which] = [1, 0.3, *(1e-4 * Y[which, 2:])]
+    return D, Y
+
+
+def test_one_signal_with_a_nearly_dependent_atom_is_done_again_from_the_residual(monkeypatch):
+    monkeypatch.setattr(engine, "CACHED", 1)
+    D, Y = nearly_dependent(1, 400, 0)
     seen = watch(monkeypatch, engine.alone, "chase")
     assert agree(encode(D, Y, atoms=20), D, Y, [20], [-1.0], "omp") == 1
     assert seen == [engine.fast.GIVEN_UP]
@@ -513,10 +519,7 @@ def test_one_signal_with_a_nearly_dependent_atom_is_done_again_from_the_residual
 
 def test_a_signal_that_is_done_again_may_have_a_smaller_limit_than_its_neighbours(monkeypatch):
     monkeypatch.setattr(engine, "CACHED", 1)
-    D, Y, _ = problem(31, 7, 40, 900, np.float64, spread=0.0)
-    D[:2], D[:, :2] = 0, 0
-    D[0, :2], D[1, 1] = 1, 0.05
-    Y[1] = [1, 0.3, *(1e-4 * Y[1, 2:])]
+    D, Y = nearly_dependent(7, 900, 1)
     limits = [20, 16, 20, 16, 20, 20, 20]
     seen = watch(monkeypatch, engine.alone, "chase")
     assert agree(encode(D, Y, atoms=limits, n_jobs=1), D, Y, limits, np.full(7, -1.0), "omp") == 7

@@ -39,7 +39,7 @@ def part(function: Callable[..., Any]) -> Any:
 def digest() -> str:
     """A name for the state of all kernels: numba itself notices only changes of the file an entry point is in."""
     here = Path(__file__).parent
-    names = "_compiled.py", "_vector.py", "_kernels.py", "atoms/screening.py"
+    names = "_compiled.py", "_vector.py", "_kernels.py", "_ranking.py", "atoms/screening.py"
     sources = [*(here / name for name in names), *sorted(here.glob("encode/*.py"))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 

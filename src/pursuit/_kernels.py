@@ -20,8 +20,8 @@ FINE = 254.0  # the second code divides the unit of the first by this; half a un
 
 @kernel
 def shorten(g: Any, room: float, p: Any) -> tuple[int, float, float]:
-    """p with g = 2^e (p + rest) and |p|^2 < room: e, |p|^2 and |rest|^2; the second is 0 where g is zero, infinite, NaN
-    or far out of range."""
+    """p with g = 2^e (p + rest) and |p|^2 < room: e, |p| and |rest|, rounded up; the second is 0 where g is zero,
+    infinite, NaN or far out of range."""
     largest, finite = 0.0, True
     for i in range(len(g)):
         size = abs(g[i])
@@ -39,7 +39,8 @@ def shorten(g: Any, room: float, p: Any) -> tuple[int, float, float]:
             squared += rounded * rounded  # exact: integers below 2^53
             left += (scaled - rounded) * (scaled - rounded)
         if squared < room:
-            return exponent, squared, left
+            slack = 1.0 + (len(g) + 8) * 2.0**-52
+            return exponent, math.sqrt(squared) * slack, math.sqrt(left) * slack + 1e-12
         exponent += 1
 
 

@@ -28,7 +28,7 @@ def processors() -> int:
 
 
 def _forget() -> None:
-    global _pool, _lock
+    global _pool, _lock  # threads do not survive a fork: a child starts its own
     _pool, _lock = None, Lock()
 
 
@@ -41,7 +41,7 @@ def _begin(work: Callable[[], None], helpers: int) -> list[Future[None]]:
 
     One pool for the process: starting threads costs more than a small product.
     """
-    global _pool  # noqa: PLW0603
+    global _pool  # noqa: PLW0603  made when first needed: most programs never are
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")

@@ -182,10 +182,9 @@ class Screen:
 def round_to_16_bits(g: Small, codes: Codes, dtype: Any) -> tuple[Integers, float, float] | None:
     """p with g = t (p + rest), its norm and that of the rest, rounded up; None where g is zero or out of range."""
     p = np.zeros(codes.coarse.shape[1], dtype=np.int16)
-    exponent, squared, left = _kernels.shorten(g, codes.room, p)
+    exponent, length, rest = _kernels.shorten(g, codes.room, p)
     limits, t = np.finfo(dtype), math.ldexp(1.0, exponent)
-    unit, size = codes.span[0] * t, codes.span[1] * t * (math.sqrt(squared) + math.sqrt(len(g)))
-    if not (squared > 0.0 and unit > 1e4 * len(g) * float(limits.tiny) and size < 1e-2 * float(limits.max)):
+    unit, size = codes.span[0] * t, codes.span[1] * t * (length + math.sqrt(len(g)))
+    if not (length > 0.0 and unit > 1e4 * len(g) * float(limits.tiny) and size < 1e-2 * float(limits.max)):
         return None
-    slack = 1.0 + (len(g) + 8) * float(np.finfo(np.float64).eps)
-    return p, math.sqrt(squared) * slack, math.sqrt(left) * slack + 1e-12
+    return p, length, rest

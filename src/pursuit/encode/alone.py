@@ -21,7 +21,7 @@ import numpy as np
 
 from pursuit._compiled import Array, helper, kernel, part, scalar
 from pursuit._kernels import enclose, shorten
-from pursuit._ranking import rounding
+from pursuit._ranking import PAUSE, rounding
 from pursuit.atoms.screening import NO_CODES, TENTH, Codes
 from pursuit.encode.atomic import claim, give_way, increase, pause, publish, read
 from pursuit.encode.careful import subtract
@@ -31,8 +31,6 @@ from pursuit.encode.vector import PAIR, enter, spread
 
 PIECES = 16
 """Parts of the columns that threads take in a turn."""
-LONGEST = 63
-"""Turns, at most, that go without the copy after it was of no use."""
 BUSY = 500
 """Pauses, of some 20 ns, before who waits gives way to others."""
 SLOW = 2500
@@ -180,11 +178,9 @@ def together(at: int, helped: bool, A: Array, copy: Array, shared: Array, found:
 def prepared(r: Array, p: Array, measures: Array, bounds: Array) -> bool:
     """The residual in 16 bits; whether the bounds hold for it."""
     gamma, room, least, most = bounds
-    exponent, squared, left = shorten(r, room, p)
-    slack = 1 + (len(r) + 8) * 2.0**-52
-    length, rest = math.sqrt(squared) * slack, math.sqrt(left) * slack + 1e-12
+    exponent, length, rest = shorten(r, room, p)
     measures[0], measures[1] = length, rest + gamma * (length + rest)
-    return squared > 0 and least <= exponent <= most
+    return length > 0 and least <= exponent <= most
 
 
 @part
@@ -261,7 +257,7 @@ def chase(
                 publish(at + 64 * OVER, 1)
             if way == 0:
                 j, c, useful = sift(A, norms, r, noise * mass, found)
-                longest = 0 if useful else min(2 * longest + 1, LONGEST)
+                longest = 0 if useful else min(2 * longest + 1, PAUSE)
                 without = longest
             else:  # the copy was of no use, or left no good atom: all of them have the last word
                 j, c = search(norms, noise * mass, found[0][0])

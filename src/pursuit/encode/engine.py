@@ -28,7 +28,7 @@ WORKSPACE = 16 * 2**20
 GRAM = 2**30
 """Bytes that the Gram matrix may take before the residuals are used instead."""
 ALONE = 8
-"""Signals up to which each asks the screened dictionary: more of them share one product."""
+"""So many signals share one product; fewer go alone, or have the product on all threads."""
 REFRESH = 64
 """Turns after which OLS computes correlations anew that it kept up to date till then."""
 TILE = 2**22
@@ -264,18 +264,17 @@ def prepare(request: Request, lo: int, hi: int, exponent: int) -> Tile:
         w = np.ldexp(w, -2 * even[:, None]).astype(request.dtype)
         tols = np.ldexp(tols, -even)
     y = np.require(y, request.dtype, ["C", "W"])
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    squares = squared(y, w)
+    exponents = np.zeros(hi - lo, np.intc)
+    if not (squares.min() > 2.0**-80 and squares.max() < 2.0**80):  # NaN too
+        peaks = np.abs(y).max(axis=1)
+        if not np.isfinite(peaks).all():
+            row = lo + int(np.flatnonzero(~np.isfinite(peaks))[0])
+            raise ValueError(f"row {row} of Y contains NaN or infinity; give such entries weight 0 or impute them.")
+        exponents = np.frexp(peaks)[1]
+        y = np.ldexp(y, -exponents[:, None])
         squares = squared(y, w)
-        exponents = np.zeros(hi - lo, np.intc)
-        if not (squares.min() > 2.0**-80 and squares.max() < 2.0**80):  # NaN too
-            peaks = np.abs(y).max(axis=1)
-            if not np.isfinite(peaks).all():
-                row = lo + int(np.flatnonzero(~np.isfinite(peaks))[0])
-                raise ValueError(f"row {row} of Y contains NaN or infinity; give such entries weight 0 or impute them.")
-            exponents = np.frexp(peaks)[1]
-            y = np.ldexp(y, -exponents[:, None])
-            squares = squared(y, w)
-        tols = np.ldexp(tols, -exponents).astype(request.dtype)
+    tols = np.ldexp(tols, -exponents).astype(request.dtype)
     return Tile(y, w, squares, request.limits[lo:hi], tols, exponents - exponent)
 
 
@@ -326,8 +325,9 @@ def run(request: Request, progress: bool) -> sp.csr_array:
     """The codes of all signals of a request."""
     total, n = len(request.Y), request.D.shape[1]
     bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
-    with bar, calm, np.errstate(all="ignore"):  # BLAS raises flags for numbers that it reads and does not use
-        engine, exponent = begin(request)
+    with bar, calm:
+        with np.errstate(all="ignore"):  # BLAS raises flags for numbers that it reads and does not use
+            engine, exponent = begin(request)
         width = int(request.limits.max(initial=1))
         size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))
         portion = -(-total // request.jobs)  # some tiles, as many for each thread: none is idle for long
@@ -339,8 +339,10 @@ def run(request: Request, progress: bool) -> sp.csr_array:
             solve = engine.worker(size, width)
 
             def code(number: int) -> None:
-                tile = prepare(request, number * size, min((number + 1) * size, total), exponent)
-                parts[number] = pack(tile, solve(tile), request.method == "nnomp")
+                with np.errstate(all="ignore"):  # and squares out of range are found and scaled away
+                    tile = prepare(request, number * size, min((number + 1) * size, total), exponent)
+                    codes = solve(tile)
+                parts[number] = pack(tile, codes, request.method == "nnomp")
                 bar.update(len(tile.y))
 
             return code

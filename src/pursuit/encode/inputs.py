@@ -38,8 +38,8 @@ class Request:
 
     @property
     def few(self) -> bool:
-        """Whether so few atoms are to be found that nothing as large as the Gram matrix should be touched."""
-        return 2 * int(self.limits.sum()) < self.D.shape[1]
+        """What `few` says of this request."""
+        return few(self.limits, self.D.shape[1])
 
     @classmethod
     def of(
@@ -57,7 +57,7 @@ class Request:
         kind = one_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, dtype)
         limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
         squares = diagonal(gram, D.shape[1], weights)
-        if squares is not None and 2 * int(limits.sum()) < D.shape[1] and safe(squares):
+        if squares is not None and few(limits, D.shape[1]) and safe(squares):
             norms, exponent = np.sqrt(squares), 0  # not worth a pass over D: the atoms that are used are checked later
         else:
             norms, exponent = check_columns(D, kind)
@@ -103,6 +103,11 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
     if kind not in (np.float32, np.float64):
         raise TypeError(f"D has dtype {kind}; convert to float32 or float64, or give dtype.")
     return kind
+
+
+def few(limits: Array, n: int) -> bool:
+    """Whether so few atoms are to be found that nothing as large as the Gram matrix should be touched."""
+    return 2 * int(limits.sum()) < n
 
 
 def safe(squares: Array) -> bool:
