@@ -108,7 +108,14 @@ class Emit:
         return self.b.extract_element(vector, ir.Constant(I32, 0))
 
     def absolute(self, vector: Any) -> Any:
-        name = f"llvm.fabs.v{vector.type.count}{'f64' if vector.type.element == ir.DoubleType() else 'f32'}"
+        return self._each("fabs", vector)
+
+    def root(self, vector: Any) -> Any:
+        return self._each("sqrt", vector)
+
+    def _each(self, name: str, vector: Any) -> Any:
+        """A function of LLVM's on each number of a vector."""
+        name = f"llvm.{name}.v{vector.type.count}{'f64' if vector.type.element == ir.DoubleType() else 'f32'}"
         kind = ir.FunctionType(vector.type, [vector.type])
         return self.b.call(cgutils.get_or_insert_function(self.b.module, kind, name), [vector])
 

@@ -25,9 +25,8 @@ from pursuit._ranking import PAUSE, rounding
 from pursuit.atoms.screening import NO_CODES, TENTH, Codes
 from pursuit.encode.atomic import claim, give_way, increase, pause, publish, read
 from pursuit.encode.careful import subtract
-from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST, aligned, inverse, lost
+from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST, aligned
 from pursuit.encode.small import export
-from pursuit.encode.vector import PAIR, enter, spread
 
 PIECES = 16
 """Parts of the columns that threads take in a turn."""
@@ -78,11 +77,8 @@ def findings(codes: Codes, count: int) -> tuple[Any, ...]:
 
 
 def workspace(width: int) -> tuple[Any, ...]:
-    """Rooms for one signal: inverse Gram matrix, vectors over active atoms (one in float32, which `spread` writes and
-    nobody reads)."""
-    P, rows = inverse(width, np.float64)
-    vectors, number = aligned((5, P.shape[1]), np.float64), np.arange(width, dtype=np.int32)
-    return P, vectors, rows, number, np.zeros(width, np.int32), aligned((P.shape[1],), np.float32)
+    """Rooms for one signal: the matrix T, vectors over active atoms, the atoms."""
+    return np.zeros((width, width)), np.zeros((5, width)), np.zeros(width, np.int32)
 
 
 @helper
@@ -212,14 +208,18 @@ def search(norms: Array, floor: float, products: Array) -> Any:
     return best, value
 
 
-@part
-def refined(A: Array, P: Array, r: Array, atoms: Array, x: Array, z: Array, s: int) -> None:
-    """One step of iterative refinement: the correlations of active atoms should be zero."""
+@helper
+def projected(T: Array, s: int, v: Array, out: Array) -> float:
+    """out += T^T T v, for the first s atoms; ||T v||^2."""
+    square = 0.0
     for i in range(s):
-        z[i] = inner(A[atoms[i]], r)
-    for i in range(s):
-        for k in range(s):
-            x[i] += P[i, k] * z[k]
+        u = 0.0
+        for k in range(i + 1):
+            u += T[i, k] * v[k]
+        for k in range(i + 1):
+            out[k] += T[i, k] * u
+        square += u * u
+    return square
 
 
 @kernel
@@ -232,15 +232,11 @@ def chase(
 
     The rows of A are the atoms; `bounds` are those of the copy; `noise` and `tol` as in `fast`.
     """
-    P, vectors, rows, number, atoms, x32 = work
-    x, beta, sizes, h, z = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    T, vectors, atoms = work
+    x, beta, sizes, sums, h = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     r, p, measures = shared
-    pads, at, team = len(x) * 8 // PAIR, board.ctypes.data, len(found[0]) > 1
-    at_x, at_beta, at_sizes, at_h = x.ctypes.data, beta.ctypes.data, sizes.ctypes.data, h.ctypes.data
-    at_rows, at_number, at_x32 = rows.ctypes.data, number.ctypes.data, x32.ctypes.data
+    at, team = board.ctypes.data, len(found[0]) > 1
     s, without, longest, vain = np.int64(0), 0, 0, 0
-    for i in range(len(x)):
-        x[i] = 0
     for t in range(len(y)):
         r[t] = y[t]
     whole = math.sqrt(inner(r, r))
@@ -263,20 +259,25 @@ def chase(
                 j, c = search(norms, noise * mass, found[0][0])
         if j < 0:
             break
-        for i in range(s):
-            h[i] = inner(A[atoms[i]], A[j])
-        turns = ((s + 1) * 8 + PAIR - 1) // PAIR
-        less, _ = enter(at_beta, at_rows, at_number, at_h, at_x, s, turns, 0.0)
         square = inner(A[j], A[j])
-        pivot = square + less
+        for i in range(s):
+            h[i], beta[i] = inner(A[atoms[i]], A[j]), 0
+        pivot = square - projected(T, s, h, beta)
         if not pivot > CLEAR * square:
             return GIVEN_UP
-        atoms[s], sizes[s] = j, norms[j]
-        mass = whole + spread(at_rows, at_beta, at_x, at_x32, at_sizes, s, turns, pads, 1 / pivot, c / pivot)
+        atoms[s], sizes[s], x[s], sums[s], beta[s], mass = j, norms[j], 0, 0, -1, whole
+        root, step = 1 / math.sqrt(pivot), c / pivot
         s += 1
+        for i in range(s):
+            T[s - 1, i] = -root * beta[i]
+            x[i] -= step * beta[i]
+            sums[i] += T[s - 1, i] * T[s - 1, i]
+            mass += abs(x[i]) * sizes[i]
         subtract(y, A, x, atoms, s, r)
-    if lost(P, sizes, s) > LOST[0]:
-        return GIVEN_UP
-    refined(A, P, r, atoms, x, z, s)
+    for i in range(s):
+        h[i] = inner(A[atoms[i]], r)  # of an active atom, it should be zero
+        if sums[i] * sizes[i] * sizes[i] > LOST[0]:
+            return GIVEN_UP
+    projected(T, s, h, x)
     export(atoms, x, s, out_atoms, out_x)
     return s

@@ -10,7 +10,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.core.types.containers import Tuple
 from numba.extending import intrinsic
 
 from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, counting, every
@@ -19,8 +18,8 @@ LANES = BYTES // 4
 VECTORS = 8
 BLOCK = LANES * VECTORS
 """float32 columns that one turn of `largest` handles: the rows it reads are padded to a multiple of this."""
-PAIR = 2 * BYTES
-"""Bytes that one turn of `enter` and `spread` handles: the rows they read are padded to a multiple of this."""
+WAVE = 8
+"""Signals that are pursued in step: what is a number for one of them is a vector for a wave."""
 TRUNCATED = BLOCK * 2.0**-23
 """How much smaller than it is `largest` may find a magnitude, relative to it."""
 
@@ -28,17 +27,20 @@ _F32 = ir.FloatType()
 _VECTOR, _INTEGERS = ir.VectorType(_F32, LANES), ir.VectorType(I32, LANES)
 
 
-def _emit_largest(builder: Any, args: Any) -> list[Any]:
-    start, rows, weights, count, first, step, blocks = args
-    emit, b = Emit(builder), builder
+def _emit_columns(emit: Emit, start: Any, rows: Any, weights: Any, count: Any, blocks: Any) -> list[Any]:
+    """Over the columns of start - sum_k weights[k] rows[k], in each place of a vector: the largest magnitude, the
+    runner-up, and the block of the first, all as integers.
 
-    def block(turn: Any, before: list[Any]) -> list[Any]:
-        i = b.add(first, b.mul(step, turn))
+    Magnitudes compare as integers do; the last bits of each give way to its place in its block.
+    """
+    b = emit.b
+
+    def block(i: Any, before: list[Any]) -> list[Any]:
         offset = b.mul(i, ir.Constant(I64, 4 * BLOCK))
 
         def row(k: Any, sums: list[Any]) -> list[Any]:
-            base = b.add(emit.load(emit.item(rows, k, 8), I64, 8), offset)
-            w = emit.splat(emit.load(emit.item(weights, k, 4), _F32, 4), _VECTOR)
+            base = b.add(emit.load(emit.item(rows, k, 8 * WAVE), I64, 8), offset)
+            w = emit.splat(emit.load(emit.item(weights, k, 4 * WAVE), _F32, 4), _VECTOR)
             return [emit.minus(x, w, emit.load(emit.at(base, BYTES * q), _VECTOR, 4)) for q, x in enumerate(sums)]
 
         base = b.add(start, offset)
@@ -51,190 +53,203 @@ def _emit_largest(builder: Any, args: Any) -> list[Any]:
         where = b.select(later, emit.splat(b.trunc(i, I32), _INTEGERS), before[2])
         return [*emit.merge(before[:2], field[0]), where]
 
-    none = every(_INTEGERS, -1)
-    best, second, where = emit.loop(blocks, [none, none, every(_INTEGERS, 0)], block)
-    keys = emit.final([best, second])
-    place = b.and_(keys[0], ir.Constant(I32, BLOCK - 1))
-    number = b.extract_element(where, b.and_(place, ir.Constant(I32, LANES - 1)))
-    column = b.sext(b.add(b.mul(number, ir.Constant(I32, BLOCK)), place), I64)
-    return [column, *(b.bitcast(b.and_(key, ir.Constant(I32, -BLOCK)), _F32) for key in keys)]
+    none = every(_INTEGERS, 0)
+    return emit.loop(blocks, [none, none, none], block)
 
 
 @intrinsic
-def largest(context: Any, start: Any, rows: Any, weights: Any, count: Any, first: Any, step: Any, blocks: Any) -> Any:
-    """The column of start - sum_k weights[k] rows[k], all float32, with the largest magnitude; that; the runner-up's.
+def largest(
+    context: Any, starts: Any, step: Any, rows: Any, weights: Any, going: Any, count: Any, blocks: Any, room: Any
+) -> Any:  # fmt: skip
+    """For the signals of a wave that are `going`, the column of start - sum_k weights[k] rows[k], all float32, with the
+    largest magnitude, and that of the runner-up.
 
-    `rows` holds the addresses of the rows. It looks at `blocks` blocks of columns, those numbered first, first + step
-    and so on. Magnitudes compare as integers do, and the last bits of each give way to its place in the block: both are
-    too small by up to TRUNCATED of themselves, and where they are closer than that, the column is not to be trusted.
+    The starts are `step` bytes apart; `rows` holds the addresses of the rows. Into `room` go, for each signal, a vector
+    of blocks of columns, and after those, the place of the best column in its block, the last bits of which say where
+    in the vector the block is; the magnitude; the runner-up's. Both are too small by up to TRUNCATED of themselves, and
+    where they are closer than that, the column is not to be trusted.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return context.make_tuple(builder, signature.return_type, _emit_largest(builder, args))
-
-    return Tuple([types.int64, types.float32, types.float32])(*[types.int64] * 7), generate
-
-
-def _floats(like: Any) -> tuple[Any, Any, int]:
-    """The vector type of a numba scalar type, that of integers as long, and the bytes of one number."""
-    element, size = (ir.DoubleType(), 8) if like == types.float64 else (_F32, 4)
-    return ir.VectorType(element, BYTES // size), ir.VectorType(ir.IntType(8 * size), BYTES // size), size
-
-
-@intrinsic
-def enter(context: Any, beta: Any, rows: Any, atoms: Any, gram: Any, x: Any, count: Any, turns: Any, like: Any) -> Any:
-    """beta = e - sum_k h[k] rows[k], with h[k] = gram[atoms[k]] for k < count, and e the unit vector number `count`.
-
-    Returns sum_k h[k] beta[k] and sum_k h[k] x[k]. Vectors go over `turns` pairs, in the floating type of `like`.
-    """
-    kind, whole, size = _floats(like)
-    pair = [(BYTES * q, counting(whole, kind.count * q)) for q in range(2)]
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        beta, rows, atoms, gram, x, count, turns, _ = args
+        starts, step, rows, weights, going, count, blocks, room = args
         emit, b = Emit(builder), builder
-        zero, one = (ir.Constant(kind, [number] * kind.count) for number in (0.0, 1.0))
+        keys = emit.at(room, BYTES * WAVE)
 
-        def turn(i: Any, sums: list[Any]) -> list[Any]:
-            offset = b.mul(i, ir.Constant(I64, PAIR))
-            begin = b.mul(i, ir.Constant(I64, 2 * kind.count))
+        def signal(p: Any, nothing: list[Any]) -> list[Any]:
+            zero = ir.Constant(I64, 0)
+            busy = b.icmp_signed("!=", emit.load(emit.item(going, p, 8), I64, 8), zero)
+            start = b.add(starts, b.mul(step, p))
+            lines, factors = emit.item(rows, p, 8), emit.item(weights, p, 4)
+            best, second, where = _emit_columns(emit, start, lines, factors, count, b.select(busy, blocks, zero))
+            emit.store(where, emit.item(room, p, BYTES), BYTES)
+            best, second = emit.final([best, second])
+            low, high = ir.Constant(I32, BLOCK - 1), ir.Constant(I32, -BLOCK)
+            for q, value in enumerate((b.and_(best, low), b.and_(best, high), b.and_(second, high))):
+                emit.store(value, emit.item(emit.at(keys, 4 * WAVE * q), p, 4), 4)
+            return []
 
-            def here(k: Any) -> list[Any]:
-                """Where, in the pair, the numbers of place k are."""
-                place = b.sub(k, begin)
-                place = emit.splat(place if size == 8 else b.trunc(place, I32), whole)
-                return [b.icmp_signed("==", place, places) for _, places in pair]
+        emit.loop(ir.Constant(I64, WAVE), [], signal)
+        return context.get_dummy_value()
 
-            def row(k: Any, carried: list[Any]) -> list[Any]:
-                atom = b.sext(emit.load(emit.item(atoms, k, 4), I32, 4), I64)
-                h = emit.splat(emit.load(emit.item(gram, atom, size), kind.element, size), kind)
-                base = b.add(emit.load(emit.item(rows, k, 8), I64, 8), offset)
-                parts = [emit.load(emit.at(base, at), kind, size) for at, _ in pair]
-                new = [emit.minus(v, h, part) for v, part in zip(carried[:2], parts, strict=True)]
-                return [*new, *(b.select(mine, h, v) for mine, v in zip(here(k), carried[2:], strict=True))]
+    return types.void(*[types.int64] * 8), generate
 
-            start = [b.select(mine, one, zero) for mine in here(count)]
-            found = emit.loop(count, [*start, zero, zero], row)
-            for (at, _), value, h in zip(pair, found[:2], found[2:], strict=True):
-                place = emit.at(offset, at)
-                emit.store(value, b.add(beta, place), size)
-                known = emit.load(b.add(x, place), kind, size)
-                sums = [emit.plus(sums[0], h, value), emit.plus(sums[1], h, known)]
-            return sums
 
-        sums = emit.loop(turns, [zero, zero], turn)
-        return context.make_tuple(builder, signature.return_type, [emit.total(each) for each in sums])
+def _lanes(like: Any) -> tuple[Any, int]:
+    """The vector type of a numba scalar type, one number for each signal of a wave, and the bytes of one number."""
+    element, size = (ir.DoubleType(), 8) if like == types.float64 else (_F32, 4)
+    return ir.VectorType(element, WAVE), size
 
-    return Tuple([like, like])(*[types.int64] * 7, like), generate
+
+@intrinsic
+def dots(context: Any, left: Any, right: Any, length: Any, out: Any) -> Any:
+    """Inner products of float64 vectors, one for each signal of a wave; left and right hold their addresses."""
+    kind = ir.VectorType(ir.DoubleType(), BYTES // 8)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        left, right, length, out = args
+        emit, b, lanes = Emit(builder), builder, ir.Constant(I64, kind.count)
+        whole, rest = b.sdiv(length, lanes), b.srem(length, lanes)
+
+        def signal(p: Any, nothing: list[Any]) -> list[Any]:
+            rows = [emit.load(emit.item(side, p, 8), I64, 8) for side in (left, right)]
+            ends = [emit.item(row, b.mul(whole, lanes), 8) for row in rows]
+
+            def turn(i: Any, sums: list[Any]) -> list[Any]:
+                return [emit.plus(sums[0], *(emit.load(emit.item(row, i, BYTES), kind, 8) for row in rows))]
+
+            def last(i: Any, sums: list[Any]) -> list[Any]:
+                return [emit.plus(sums[0], *(emit.load(emit.item(end, i, 8), kind.element, 8) for end in ends))]
+
+            (total,) = emit.loop(whole, [ir.Constant(kind, [0.0] * kind.count)], turn)
+            (total,) = emit.loop(rest, [emit.total(total)], last)
+            emit.store(total, emit.item(out, p, 8), 8)
+            return []
+
+        emit.loop(ir.Constant(I64, WAVE), [], signal)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 4), generate
+
+
+@intrinsic
+def enter(
+    context: Any, T: Any, rows: Any, atoms: Any, h: Any, x: Any, beta: Any, numbers: Any, clear: Any, count: Any,
+    like: Any,
+) -> Any:  # fmt: skip
+    """An atom enters each signal of a wave, beside the `count` that are there.
+
+    h_i = row[atoms_i] for i <= count, from the addresses `rows` of Gram rows. With u = T h[:count], its direction is
+    beta = (-T^T u, 1) and its pivot h_count - ||u||^2. T is lower triangular, one row after the other.
+
+    `numbers` are, for each signal, the atom's product with it, how large a correlation c must be, and, written here,
+    1 / sqrt(pivot), c / pivot and c^2 / pivot: 0 where |c| is not larger, or the pivot not `clear` of zero.
+    """
+    kind, size = _lanes(like)
+    width = WAVE * size
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        T, rows, atoms, h, x, beta, numbers, clear, count, _ = args
+        emit, b = Emit(builder), builder
+        bases = [emit.load(emit.at(rows, 8 * lane), I64, 8) for lane in range(WAVE)]
+
+        def vector(address: Any, i: Any) -> Any:
+            return emit.load(emit.item(address, i, width), kind, width)
+
+        def gather(i: Any) -> Any:
+            value = ir.Constant(kind, ir.Undefined)
+            for lane, base in enumerate(bases):
+                atom = b.sext(emit.load(emit.at(emit.item(atoms, i, 4 * WAVE), 4 * lane), I32, 4), I64)
+                entry = emit.load(emit.item(base, atom, size), kind.element, size)
+                value = b.insert_element(value, entry, ir.Constant(I32, lane))
+            return value
+
+        def row(i: Any, carried: list[Any]) -> list[Any]:
+            pivot, c, at = carried
+            mine, last = gather(i), vector(at, i)
+            emit.store(mine, emit.item(h, i, width), width)
+            start = b.fmul(last, mine, flags=FLAGS)
+            (u,) = emit.loop(i, [start], lambda k, sums: [emit.plus(sums[0], vector(at, k), vector(h, k))])
+
+            def less(k: Any, nothing: list[Any]) -> list[Any]:
+                emit.store(emit.minus(vector(beta, k), vector(at, k), u), emit.item(beta, k, width), width)
+                return []
+
+            emit.loop(i, [], less)
+            emit.store(b.fneg(b.fmul(last, u, flags=FLAGS)), emit.item(beta, i, width), width)
+            return [emit.minus(pivot, u, u), emit.minus(c, mine, vector(x, i)), emit.item(at, emit.at(i, 1), width)]
+
+        zero, one = (ir.Constant(kind, [number] * WAVE) for number in (0.0, 1.0))
+        square = gather(count)
+        c, least = (emit.load(emit.at(numbers, width * q), kind, width) for q in range(2))
+        pivot, c, _ = emit.loop(count, [square, c, T], row)
+        emit.store(one, emit.item(beta, count, width), width)
+        good = b.fcmp_ordered(">", pivot, b.fmul(emit.splat(clear, kind), square))
+        good = b.and_(good, b.fcmp_ordered(">", emit.absolute(c), least))
+        root = b.fdiv(one, emit.root(pivot))
+        step = b.fmul(b.fmul(c, root), root)
+        for q, value in enumerate((root, step, b.fmul(c, step))):
+            emit.store(b.select(good, value, zero), emit.at(numbers, width * (2 + q)), width)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 7, like, types.int64, like), generate
 
 
 @intrinsic
 def spread(
-    context: Any, rows: Any, b: Any, x: Any, x32: Any, sizes: Any, count: Any, turns: Any, turns_of_last: Any,
-    inverse: Any, step: Any,
+    context: Any, row: Any, beta: Any, moves: Any, x: Any, x32: Any, sums: Any, sizes: Any, atoms: Any, places: Any,
+    mass: Any, count: Any, like: Any,
 ) -> Any:  # fmt: skip
-    """rows[k] += inverse b[k] b for k < count, rows[count] = inverse b, x += step b, x32 = x in float32.
+    """For each signal of a wave, row = root beta, x += step beta, with `moves` the vectors root and step, which are 0
+    for a signal that is done; x in float32; sums_k += row_k^2; mass = sum_k |x_k| sizes_k.
 
-    Returns sum_k |x[k]| sizes[k]. The last row is filled up with zeros for `turns_of_last` pairs of vectors. Vectors
-    are stored as they will be loaded: one that is loaded across numbers just stored apart has to wait for them.
+    `places` are those of the atoms in increasing order; the last of count + 1 atoms finds its own.
     """
-    kind, _, size = _floats(inverse)
-    narrow = ir.VectorType(_F32, kind.count)
+    kind, size = _lanes(like)
+    width, short, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows, b, x, x32, sizes, count, turns, turns_of_last, inverse, step = args
-        emit, many = Emit(builder), builder.fmul
-        zero = ir.Constant(kind, [0.0] * kind.count)
-        last = emit.load(emit.item(rows, count, 8), I64, 8)
-        scale, move = emit.splat(inverse, kind), emit.splat(step, kind)
+        row, beta, moves, x, x32, sums, sizes, atoms, places, mass, count, _ = args
+        emit, b = Emit(builder), builder
+        zero, none = ir.Constant(kind, [0.0] * WAVE), every(whole, 0)
+        root, step = (emit.load(emit.at(moves, width * q), kind, width) for q in range(2))
+        new = emit.load(emit.item(atoms, count, 4 * WAVE), whole, 4 * WAVE)
+        entered = b.fcmp_unordered("!=", root, zero)
 
-        def places(i: Any) -> list[Any]:
-            offset = builder.mul(i, ir.Constant(I64, PAIR))
-            return [builder.add(offset, ir.Constant(I64, BYTES * q)) for q in range(2)]
+        def turn(k: Any, carried: list[Any]) -> list[Any]:
+            at = b.mul(k, ir.Constant(I64, width))
+            address = {name: b.add(base, at) for name, base in zip("rbxsn", (row, beta, x, sums, sizes), strict=True)}
+            direction, weight, total, norm = (emit.load(address[name], kind, width) for name in "bxsn")
+            part, weight = b.fmul(root, direction, flags=FLAGS), emit.plus(weight, step, direction)
+            emit.store(part, address["r"], width)
+            emit.store(weight, address["x"], width)
+            emit.store(emit.plus(total, part, part), address["s"], width)
+            if size == 8:
+                emit.store(b.fptrunc(weight, short), emit.item(x32, k, 4 * WAVE), 4 * WAVE)
+            other = emit.load(emit.item(atoms, k, 4 * WAVE), whole, 4 * WAVE)
+            place = emit.item(places, k, 4 * WAVE)
+            later = b.zext(b.and_(entered, b.icmp_signed(">", other, new)), whole)
+            emit.store(b.add(emit.load(place, whole, 4 * WAVE), later), place, 4 * WAVE)
+            before = b.zext(b.icmp_signed("<", other, new), whole)
+            return [emit.plus(carried[0], emit.absolute(weight), norm), b.add(carried[1], before)]
 
-        def turn(i: Any, mass: list[Any]) -> list[Any]:
-            pair = places(i)
-            part = [emit.load(builder.add(b, place), kind, size) for place in pair]
-            scaled = [many(scale, value, flags=FLAGS) for value in part]
-
-            def row(k: Any, nothing: list[Any]) -> list[Any]:
-                base = emit.load(emit.item(rows, k, 8), I64, 8)
-                weight = emit.splat(emit.load(emit.item(b, k, size), kind.element, size), kind)
-                for place, value in zip(pair, scaled, strict=True):
-                    at = builder.add(base, place)
-                    emit.store(emit.plus(emit.load(at, kind, size), weight, value), at, size)
-                return []
-
-            for place, value, new in zip(pair, part, scaled, strict=True):
-                emit.store(new, builder.add(last, place), size)
-                at = builder.add(x, place)
-                total = emit.plus(emit.load(at, kind, size), move, value)
-                emit.store(total, at, size)
-                short = total if size == 4 else builder.fptrunc(total, narrow)
-                emit.store(short, builder.add(x32, builder.udiv(place, ir.Constant(I64, size // 4))), 4)
-                norms = emit.load(builder.add(sizes, place), kind, size)
-                mass = [emit.plus(mass[0], emit.absolute(total), norms)]
-            emit.loop(count, [], row)
-            return mass
-
-        def clear(i: Any, nothing: list[Any]) -> list[Any]:
-            for place in places(builder.add(turns, i)):
-                emit.store(zero, builder.add(last, place), size)
-            return []
-
-        (mass,) = emit.loop(turns, [zero], turn)
-        emit.loop(builder.sub(turns_of_last, turns), [], clear)
-        return emit.total(mass)
-
-    return inverse(*[types.int64] * 8, inverse, inverse), generate
-
-
-@intrinsic
-def below(context: Any, atoms: Any, atom: Any, turns: Any) -> Any:
-    """How many of the int32 numbers in `turns` vectors are smaller than `atom`."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        atoms, atom, turns = args
-        emit, bits = Emit(builder), ir.IntType(LANES)
-        limit = emit.splat(builder.trunc(atom, I32), _INTEGERS)
-
-        def turn(i: Any, found: list[Any]) -> list[Any]:
-            smaller = builder.icmp_signed("<", emit.load(emit.item(atoms, i, BYTES), _INTEGERS, 4), limit)
-            count = builder.ctpop(builder.bitcast(smaller, bits))
-            return [builder.add(found[0], builder.zext(count, I64))]
-
-        return emit.loop(turns, [ir.Constant(I64, 0)], turn)[0]
-
-    return types.int64(types.int64, types.int64, types.int64), generate
-
-
-@intrinsic
-def prefetch(context: Any, address: Any, size: Any) -> Any:
-    """Ask for `size` bytes from an address on, and go on."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(builder)
-
-        def line(i: Any, nothing: list[Any]) -> list[Any]:
-            emit.ask(emit.item(args[0], i, 64))
-            return []
-
-        emit.loop(builder.lshr(emit.at(args[1], 63), ir.Constant(I64, 6)), [], line)
+        total, place = emit.loop(emit.at(count, 1), [zero, none], turn)
+        emit.store(total, mass, width)
+        emit.store(place, emit.item(places, count, 4 * WAVE), 4 * WAVE)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), generate
+    return types.void(*[types.int64] * 11, like), generate
 
 
 @intrinsic
 def prefetch_entries(context: Any, row: Any, size: Any, atoms: Any, count: Any) -> Any:
-    """Ask for the numbers of `size` bytes in a row that atoms[k] names, k < count, and go on."""
+    """Ask for the numbers of `size` bytes in a row that the atoms of one signal of a wave name, and go on."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row, size, atoms, count = args
         emit = Emit(builder)
 
         def entry(k: Any, nothing: list[Any]) -> list[Any]:
-            atom = builder.sext(emit.load(emit.item(atoms, k, 4), I32, 4), I64)
+            atom = builder.sext(emit.load(emit.item(atoms, k, 4 * WAVE), I32, 4), I64)
             emit.ask(builder.add(row, builder.mul(atom, size)))
             return []
 
