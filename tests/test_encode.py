@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from pursuit.encode import encode, engine, fast
+from pursuit.encode import encode, engine, fast, vector
 from pursuit.encode.inputs import Request
 
 METHODS = ["omp", "mp", "ols", "nnomp"]
@@ -291,6 +291,30 @@ def test_correlations_in_single_precision_err_no_more_than_they_may(d):
     assert (np.abs(C - Y @ D).max(axis=1) <= fast.doubt(D, norms, whole=False) / 2 * np.linalg.norm(Y, axis=1)).all()
 
 
+@pytest.mark.parametrize("coherence", [0.0, 0.5])
+def test_what_ols_knows_in_single_precision_errs_no_more_than_it_may(coherence):
+    d, n, k, rng = 60, 200, 20, np.random.default_rng(4)
+    D = (1 - coherence) * rng.standard_normal((d, n)) + coherence * rng.standard_normal((d, 1))
+    D, Y, columns = D * np.exp(0.3 * rng.standard_normal(n)), rng.standard_normal((vector.WAVE, d)), fast.padded(n)
+    G, norms = D.T @ D, np.linalg.norm(D, axis=0)
+    C, S = fast.aligned((len(Y), columns), np.float32), fast.single(G)
+    fast.correlations(Y, D.astype(np.float32), C[:, :n])
+    known, work = fast.lefts(G, columns, norms.max() * (1 + 1e-6)), fast.workspace(columns, k, np.float64)
+    ends = (Y * Y).sum(axis=1), np.full(len(Y), k), np.full(len(Y), -1.0), 1e-15
+    codes = np.empty((len(Y), k), np.int32), np.empty((len(Y), k)), np.zeros(len(Y), np.int64)
+    bounds = fast.coherence(S, norms), fast.doubt(D, norms, whole=False)
+    fast.pursue(G, S, np.ascontiguousarray(D.T), norms, *bounds, Y, C, *known, *ends, work, *codes)
+    left, numbers = known[0], known[1]
+    for p, y in enumerate(Y):
+        assert codes[2][p] == k
+        before = work[1][fast.ATOMS, : k - 1, p]  # what was computed last is from before the last atom
+        Q, free = np.linalg.qr(D[:, before])[0], np.setdiff1d(np.arange(n), work[1][fast.ATOMS, :, p])
+        rest = D - Q @ (Q.T @ D)
+        assert (np.abs(C[p, :n] - rest.T @ y)[free] <= numbers[fast.MORE, p]).all()
+        assert (np.abs(left[p, :n] - (rest * rest).sum(axis=0))[free] <= numbers[fast.LESS, p]).all()
+        assert numbers[fast.MORE, p] < 1e-2 * np.abs(rest.T @ y).max() and np.isinf(left[p, before]).all()
+
+
 def test_long_signals_with_close_contests_have_the_plain_codes_and_few_are_given_up(monkeypatch):
     rng = np.random.default_rng(24)
     A, Y = rng.standard_normal((700, 40)), rng.standard_normal((300, 700))
@@ -517,7 +541,7 @@ def nearly_dependent(signals, n, which):
     """A problem in which the signal numbered `which` takes two atoms that are nearly parallel."""
     D, Y, _ = problem(31, signals, 40, n, np.float64, spread=0.0)
     D[:2], D[:, :2] = 0, 0
-    D[0, :2], D[1, 1] = 1, 0.05
+    D[0, :2], D[1, 1] = 1, 0.02
     Y[which] = [1, 0.3, *(1e-4 * Y[which, 2:])]
     return D, Y
 
@@ -539,7 +563,10 @@ def test_a_signal_that_is_done_again_may_have_a_smaller_limit_than_its_neighbour
     assert engine.fast.GIVEN_UP in seen
 
 
-@pytest.mark.parametrize(("way", "dtype", "k", "lost"), [("alone", np.float64, 40, 1e6), ("gram", np.float32, 16, 1e5)])
+@pytest.mark.parametrize(
+    ("way", "dtype", "k", "lost"),
+    [("alone", np.float64, 40, 1e6), ("gram", np.float64, 40, 1e6), ("gram", np.float32, 16, 1e5)],
+)
 def test_clear_pivots_that_lose_digits_together_are_noticed(monkeypatch, way, dtype, k, lost):
     monkeypatch.setattr(engine, "CACHED", 1)
     i, s = np.arange(k), 0.011 ** (0.5 / (k - 1))  # Kahan's matrix: no pivot is small, the condition is enormous

@@ -132,8 +132,22 @@ MUTANTS = [
     Mutant(
         "selection in float32 is believed",
         "encode/fast.py",
-        "if not lead - leads[1, p] > needed:",
+        "if not first - second > margin:",
         "if False:",
+        "test_encode.py",
+    ),
+    Mutant(
+        "the same for OLS",
+        "encode/fast.py",
+        "if not gains(C[b, j], v[p, j], more, less, second):",
+        "if False:",
+        "test_encode.py",
+    ),
+    Mutant(
+        "OLS believes its squared norms",
+        "encode/fast.py",
+        "+= (2 * longest + entry) * entry + part * longest",
+        "+= 0",
         "test_encode.py",
     ),
     Mutant(
@@ -153,7 +167,7 @@ MUTANTS = [
     Mutant(
         "digits lost over many pivots go unnoticed",
         "encode/fast.py",
-        "counts[b] if most <= most_lost else GIVEN_UP",
+        "counts[b] if most <= lost else GIVEN_UP",
         "counts[b]",
         "test_encode.py",
     ),

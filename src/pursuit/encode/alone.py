@@ -263,7 +263,7 @@ def chase(
         for i in range(s):
             h[i], beta[i] = inner(A[atoms[i]], A[j]), 0
         pivot = square - projected(T, s, h, beta)
-        if not pivot > CLEAR * square:
+        if not pivot > CLEAR[0] * square:
             return GIVEN_UP
         atoms[s], sizes[s], x[s], sums[s], beta[s], mass = j, norms[j], 0, 0, -1, whole
         root, step = 1 / math.sqrt(pivot), c / pivot

@@ -80,7 +80,7 @@ class Shared:
 
     def __init__(self, D: Array, norms: Array, gram: Array, method: str, few: bool) -> None:
         self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
-        self.G, self.few, self.quick = gram, few, method == "omp"
+        self.G, self.few, self.quick = gram, few, method in ("omp", "ols")
         if self.quick and not few:
             self.S, self.D32 = fast.single(gram), D.astype(np.float32, copy=False)
         if self.quick:
@@ -106,6 +106,7 @@ class Shared:
         quick = fast.workspace(columns, width, kind) if self.quick else None
         S = fast.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
         G = S if kind == np.float32 and not self.few else self.G
+        ols = fast.lefts(self.G, columns, float(self.norms.max()) * (1 + 1e-6)) if self.method == OLS else (None,) * 4
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
 
@@ -116,7 +117,7 @@ class Shared:
             left = np.arange(len(tile.y))
             if self.quick:
                 self.correlations(tile.y, here[:, :n])
-                fast.pursue(G, S, self.A, self.norms, self.mu, self.rough, tile.y, here, *rest, quick, *out)
+                fast.pursue(G, S, self.A, self.norms, self.mu, self.rough, tile.y, here, *ols, *rest, quick, *out)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
                 here = np.empty((len(here), n), kind) if len(left) else here
             if len(left):

@@ -3,7 +3,9 @@
 The correlations after s atoms are c = D^T y - sum_i x_i G_i, with G_i the Gram rows of the active atoms: a turn reads s
 rows, and nothing of the size of D or of a signal. T is lower triangular, T^T T the inverse of the Gram matrix of the
 active atoms. An atom j with Gram entries h enters by u = T h, beta = (-T^T u, 1) and pivot = G_jj - ||u||^2: the next
-row of T is beta / sqrt(pivot), and the weights move by (c_j / pivot) beta.
+row of T is beta / sqrt(pivot), and the weights move by (c_j / pivot) beta. Orthogonal least squares takes the atom of
+the largest c_j^2 / v_j, with v_j the squared norm of what the active atoms leave of atom j: as one enters, t, the sum
+of their Gram rows weighted by the new row of T, gives c - t c_j / sqrt(pivot) and v - t^2.
 
 Signals go in waves, all of a wave in step: what follows the search for an atom is a chain of short sums, in which a
 processor mostly waits, and which costs about as much for the vectors of a wave as for the numbers of one signal.
@@ -15,7 +17,13 @@ The correlation of an atom j that is not active is a sum of s + 1 terms, and no 
 M = max_j |<y, a_j>| + sum_i |x_i| max_j |G_ij|. Rounding Gram entries, weights, their products and the partial sums
 moves it by at most u (3 sum_i |x_i G_ij| + s M) <= u (s + 3) M more: a best atom that leads by 2 e + 2 u (s + 4) M is
 the best. Where the lead is smaller, the atoms that could be best are told apart by correlations in float64; that of the
-one that enters is computed so in any case. Whatever is still not clear (too many such atoms, a nearly dependent one, a
+one that enters is computed so in any case.
+
+For OLS, t errs by at most u (s + 4) max_i (|G_ij| / ||a_i||) sum_i |T_si| ||a_i||, as above; c and v by what adds up of
+that, times the step and 2 ||a_j||, and of the rounding of every sum: `more` and `less`. An atom whose
+(|c| - more)^2 / (v + less) is larger than (|c| + more)^2 / (v - less) of all others is the best.
+
+Whatever is still not clear (too many such atoms, a nearly dependent one, a
 residual at the brink of `tol`) gives the signal up: `careful` does it again from the start.
 """
 
@@ -27,13 +35,26 @@ from typing import Any
 import numpy as np
 
 from pursuit._compiled import Array, kernel, part
-from pursuit.encode.vector import BLOCK, LANES, TRUNCATED, WAVE, dots, enter, largest, prefetch_entries, spread
+from pursuit.encode.vector import (
+    BLOCK,
+    LANES,
+    TRUNCATED,
+    WAVE,
+    dots,
+    enter,
+    largest,
+    largest_gain,
+    prefetch_entries,
+    spread,
+)
 
 MARGIN = 16
 """Columns between the padded rows of the float32 copy, so that rows do not fall on the same lines of the cache."""
 GIVEN_UP = np.int64(-1)
-CLEAR = 0.01
-"""A squared pivot beyond this part of its diagonal entry loses few digits by itself."""
+ROUGHLY = 1e-5
+"""More than the rounding of a few operations in float32, relative to what they make."""
+CLEAR = 1e-3, 1 / 300
+"""A squared pivot beyond this part of its diagonal entry loses few digits by itself (float64, float32)."""
 LOST = 1e4, 300.0
 """How much the inverse Gram matrix of atoms of norm 1 may have on its diagonal (float64, float32): many pivots, each of
 them clear, can lose more digits than one."""
@@ -47,11 +68,13 @@ X, SIZES, SUMS = range(3)
 """Vectors over active atoms: weights, norms, the diagonal of T^T T (and directions and Gram entries after them)."""
 ATOMS, RANKS = range(2)
 """And of integers: the atoms, their places in increasing order."""
-PRODUCT, LEAST, ROOT, STEP, LOSS, MASS = range(6)
-"""Numbers of the atom that enters: see `enter`; and the sum of weights times norms."""
-LEFT, SLACK, GOAL, LENGTH, FIRST, WEIGHT = range(6)
-"""Numbers of a signal: its squared residual, rounding of that, and where to stop; its norm; its largest correlation;
-the sum of weights times norms."""
+PRODUCT, LEAST, ROOT, STEP, LOSS, MASS, SPAN = range(7)
+"""Numbers of the atom that enters: see `enter`; and `spread`: sums of norms times weights, and times the row of T."""
+LEFT, GOAL, LENGTH, FIRST, WEIGHT = range(5)
+"""Numbers of a signal: its squared residual, and where to stop; its norm; its largest correlation; the sum of weights
+times norms."""
+MOVE, MORE, LESS = range(3)
+"""And in float32, for OLS: see `largest_gain`."""
 CHOSEN, GOING, SIGNAL, ROW, COLUMN = range(5)
 """The atom that enters, whether the signal is not done; addresses of the signal, of Gram row and column of the atom."""
 
@@ -109,22 +132,30 @@ def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
     """Rooms for a wave, with one number of each signal side by side: vectors over active atoms, of floats, of indices
     and of addresses; single numbers, as floats, in float64, and as integers; correlations of one signal, of `columns`
     padded columns; what `largest` finds. Last, what only vector code reads, and the addresses of all that it reads."""
-    vectors, x32 = aligned((5, width, WAVE), dtype), aligned((width, WAVE), np.float32)
+    vectors, singles = aligned((5, width, WAVE), dtype), aligned((2, width, WAVE), np.float32)
     indices, lines = aligned((2, width, WAVE), np.int32), aligned((width, WAVE), np.int64)
     floats, doubles, whole = (
-        aligned((size, WAVE), kind) for size, kind in ((6, dtype), (6, np.float64), (5, np.int64))
+        aligned((size, WAVE), kind) for size, kind in ((7, dtype), (5, np.float64), (5, np.int64))
     )
     T, field = aligned((width * (width + 1) // 2, WAVE), dtype), aligned((3 * WAVE, LANES), np.int32)
     best = field[WAVE:].reshape(-1, WAVE)
-    x32 = x32 if vectors.itemsize == 8 else vectors[X]
-    read = T, *vectors, x32, *indices, lines, floats, floats[ROOT], floats[MASS], *whole[GOING:], field
+    read = T, *vectors, *singles, *indices, lines, floats, floats[ROOT], floats[MASS], *whole[GOING:], field
     rooms = vectors, indices, lines, floats, doubles, whole, aligned((columns,), np.float32)
-    return *rooms, (field, best, best[1:].view(np.float32)), (T, x32), tuple(room.ctypes.data for room in read)
+    return *rooms, (field, best, best[1:].view(np.float32)), (T, singles), tuple(room.ctypes.data for room in read)
+
+
+def lefts(G: Any, columns: int, longest: float) -> tuple[Any, ...]:
+    """What OLS needs besides, for a wave: room for the squared norms of what is left of the atoms, and for the numbers
+    of each signal; the largest norm; the squared norms of the atoms (infinite where there is none)."""
+    squares = aligned((columns,), np.float32)
+    squares[:] = np.inf
+    squares[: len(G)] = G.diagonal()
+    return aligned((WAVE, columns), np.float32), aligned((3, WAVE), np.float32), longest, squares
 
 
 @part
 def begin(
-    start: int, wave: int, squares: Array, tols: Array, eps: float, at: int, depth: int, vectors: Array, doubles: Array,
+    start: int, wave: int, squares: Array, tols: Array, at: int, depth: int, vectors: Array, doubles: Array,
     whole: Array,
 ) -> None:  # fmt: skip
     """A wave from signal `start` on."""
@@ -135,22 +166,20 @@ def begin(
         b = min(start + p, len(squares) - 1)
         length = math.sqrt(squares[b])
         whole[CHOSEN, p], whole[GOING, p], whole[SIGNAL, p] = 0, p < wave and start + p < len(squares), at + b * depth
-        doubles[LEFT, p], doubles[SLACK, p], doubles[GOAL, p] = (
-            squares[b],
-            16 * eps * squares[b],
-            tols[b] * abs(tols[b]),
-        )
+        doubles[LEFT, p], doubles[GOAL, p] = squares[b], tols[b] * tols[b] if tols[b] >= 0 else -np.inf
         doubles[LENGTH, p], doubles[FIRST, p], doubles[WEIGHT, p] = length, length, 0
 
 
 @part
 def busy(
-    start: int, wave: int, s: int, squares: Array, limits: Array, doubles: Array, whole: Array, counts: Array
-) -> int:
+    start: int, wave: int, s: int, eps: float, squares: Array, limits: Array, doubles: Array, whole: Array,
+    counts: Array,
+) -> int:  # fmt: skip
     """How many signals are still going; those that are done have a count now."""
     total = 0
     for p in range(wave):
-        b, near = min(start + p, len(squares) - 1), (s + 4) * doubles[SLACK, p]
+        b, mass = min(start + p, len(squares) - 1), doubles[LENGTH, p] + doubles[WEIGHT, p]
+        near = 16 * (s + 4) * eps * mass * mass
         left, goal, done = doubles[LEFT, p], doubles[GOAL, p], s == limits[b] or squares[b] == 0
         if whole[GOING, p] and (done or left <= goal + near):
             counts[b], whole[GOING, p] = s if done or left < goal - near else GIVEN_UP, 0
@@ -191,17 +220,76 @@ def contest(
 
 
 @part
-def margin(s: int, p: int, lead: float, mu: float, rough: float, unit: float, doubles: Array) -> float:
-    """By how much an atom must lead to be the best."""
-    if s == 0:
-        doubles[FIRST, p] = lead * (1 + 2 * TRUNCATED)
-    most = doubles[FIRST, p] + mu * doubles[WEIGHT, p]
-    return TRUNCATED * lead + rough * doubles[LENGTH, p] + unit * (s + 4) * most
+def contest_of_gains(
+    G: Array, T: Array, A: Array, Y: Array, norms: Array, c32: Array, v32: Array, more: float, less: float, b: int,
+    atoms: Array, x: Array, p: int, s: int, floor: float, eps: float,
+) -> int:  # fmt: skip
+    """As `contest`, for c^2 / v, of which c32 and v32 are known up to `more` and `less`; atoms that are dependent on
+    the active ones are marked by an infinite v32."""
+    low, found, tried, most = 0.0, -1, TRIED, 0.0
+    for k in range(len(A)):
+        size = abs(c32[k]) - more
+        low = max(low, size * size / (v32[k] + less) if size > 0 else 0.0)
+    for k in range(len(A)):
+        size, rest = abs(c32[k]) + more, v32[k] - less
+        if v32[k] < np.inf and not size * size * (1 + ROUGHLY) < low * rest:
+            tried -= 1
+            if tried < 0:
+                return -1
+            c, v = 0 * x[0, p], G[k, k]
+            for t in range(A.shape[1]):
+                c += A[k, t] * Y[b, t]
+            for i in range(s):
+                u = 0 * c
+                for m in range(i + 1):
+                    u += T[i * (i + 1) // 2 + m, p] * G[atoms[m, p], k]
+                c, v = c - x[i, p] * G[atoms[i, p], k], v - u * u
+            if not v > 16 * (s + 4) * eps * G[k, k]:
+                v32[k] = np.inf
+            elif abs(c) > floor * norms[k] and c * c > most * v:
+                found, most = k, c * c / v
+    return found
+
+
+@part
+def gains(c: float, v: float, more: float, less: float, second: float) -> bool:
+    """Whether an atom of correlation c gains more than any other, for which `second` is a bound."""
+    size = abs(c) - more
+    return size > 0 and size * size * (1 - ROUGHLY) > second * (1 + 2 * TRUNCATED + ROUGHLY) * (v + less)
+
+
+@part
+def blur(s: int, mu: float, unit: float, longest: float, floats: Array, doubles: Array, numbers: Array) -> None:
+    """How far rounding moves what `largest_gain` computes next."""
+    part = unit * longest
+    for p in range(WAVE):
+        root = floats[ROOT, p]
+        move, entry = floats[STEP, p] / root if root > 0 else root, unit * (s + 4) * mu * floats[SPAN, p]
+        numbers[MOVE, p] = move
+        numbers[MORE, p] += abs(move) * (entry + part) + part * doubles[LENGTH, p]
+        numbers[LESS, p] += (2 * longest + entry) * entry + part * longest
+
+
+@part
+def blur_at_first(rough: float, unit: float, longest: float, doubles: Array, numbers: Array) -> None:
+    """How far rounding moves correlations and squared norms to begin with."""
+    for p in range(WAVE):
+        numbers[MOVE, p], numbers[MORE, p], numbers[LESS, p] = 0, rough * doubles[LENGTH, p], unit * longest * longest
+
+
+@part
+def fetch(G: Array, S: Array, j: int, s: int) -> bool:
+    """Row j of G to row s of S; whether all of it is finite."""
+    total = 0 * G[j, 0]
+    for t in range(G.shape[1]):
+        S[s, t] = G[j, t]
+        total += G[j, t]
+    return abs(total) < np.inf
 
 
 @part
 def write(
-    start: int, wave: int, most_lost: float, vectors: Array, indices: Array, out_atoms: Array, out_x: Array,
+    start: int, wave: int, lost: float, vectors: Array, indices: Array, out_atoms: Array, out_x: Array,
     counts: Array,
 ) -> None:  # fmt: skip
     """The codes of a wave, unless digits were lost: vectors[SUMS] is the diagonal of the inverse Gram matrix."""
@@ -209,71 +297,93 @@ def write(
         p, most = b - start, 0.0
         for i in range(counts[b]):
             most = max(most, vectors[SUMS, i, p] * vectors[SIZES, i, p] * vectors[SIZES, i, p])
-        counts[b] = counts[b] if most <= most_lost else GIVEN_UP
+        counts[b] = counts[b] if most <= lost else GIVEN_UP
         for i in range(counts[b]):
             place = indices[RANKS, i, p]
             out_atoms[b, place], out_x[b, place] = indices[ATOMS, i, p], vectors[X, i, p]
 
 
 @kernel
-def pursue(
-    G: Array, S: Array, A: Array, norms: Array, mu: float, rough: float, Y: Array, C: Array, squares: Array,
-    limits: Array, tols: Array, noise: float, work: Array, out_atoms: Array, out_x: Array, counts: Array,
+def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
+    G: Array, S: Array, A: Array, norms: Array, mu: float, rough: float, Y: Array, C: Array, v: Array, numbers: Array,
+    longest: float, of_norms: Array, squares: Array, limits: Array, tols: Array, noise: float, work: Array,
+    out_atoms: Array, out_x: Array, counts: Array,
 ) -> None:  # fmt: skip
     """Codes of the signals Y with `correlations` C and squared norms `squares`, or GIVEN_UP as their count.
 
     S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter, one signal after
-    the other), `mu` its `coherence` (or more); the rows of A are the atoms; `rough` is their `doubt`.
+    the other), `mu` its `coherence` (or more); the rows of A are the atoms; `rough` is their `doubt`. The
+    four after C are `lefts`, for OLS, or None for OMP (for which numba compiles nothing of OLS then).
     `tols` are negative where there is none; `noise` is the rounding of a correlation relative to the norms of its
-    factors. Addresses are taken once: asking an array for its address counts references.
+    factors. Addresses are taken once: asking an array for its address counts references, too.
     """
-    vectors, indices, lines, floats, doubles, whole, r, (field, best, leads), _, places = work
-    at_T, at_x, at_sizes, at_sums, at_beta, at_h, at_x32, at_atoms, at_ranks = places[:9]
-    at_lines, at_floats, at_roots, at_mass, at_going, at_signals, at_rows, at_columns, at_field = places[9:]
+    vectors, indices, lines, floats, doubles, whole, r, (field, best, found), (T, _), places = work
+    x, atoms = vectors[X], indices[ATOMS]
+    at_T, at_x, at_sizes, at_sums, at_beta, at_h, at_x32, at_row32, at_atoms, at_ranks = places[:10]
+    at_lines, at_floats, at_roots, at_mass, at_going, at_signals, at_rows, at_columns, at_field = places[10:]
     at_C, at_S, at_G, at_A, at_Y = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, Y.ctypes.data
-    item, like, clear = G.itemsize, G[0, 0], G.dtype.type(CLEAR)
-    eps, unit, most_lost = (2.0**-52, 2.0**-23, LOST[0]) if item == 8 else (2.0**-23, 0.0, LOST[1])
+    item, like, blocks = G.itemsize, G[0, 0], C.shape[1] // BLOCK
+    eps, unit, short = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
+    clear, lost = G.dtype.type(CLEAR[short]), LOST[short]
     stride, row, depth, step = 4 * S.shape[1], item * G.shape[1], item * A.shape[1], 4 * C.shape[1]
     far, made = row * len(G) > NEAR, len(S) < len(G)
     wave = 1 if made else WAVE
     for start in range(0, len(Y), wave):
-        begin(start, wave, squares, tols, eps, at_Y, depth, vectors, doubles, whole)
-        s = np.int64(0)
-        while busy(start, wave, s, squares, limits, doubles, whole, counts) > 0:
-            largest(at_C + start * step, step, at_lines, at_x32, at_going, s, C.shape[1] // BLOCK, at_field)
+        begin(start, wave, squares, tols, at_Y, depth, vectors, doubles, whole)
+        if v is not None:
+            blur_at_first(rough, unit, longest, doubles, numbers)
+            at_v, at_norms, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
+        s, new = np.int64(0), at_T
+        while busy(start, wave, s, eps, squares, limits, doubles, whole, counts) > 0:
+            at = at_C + start * step
+            if v is None:
+                largest(at, step, at_lines, at_x32 if item == 8 else at_x, at_going, s, blocks, at_field)
+            else:
+                last = at_row32 if item == 8 else new
+                largest_gain(at, step, at_lines, last, at_going, s, blocks, at_field, at_norms, at_v, at_numbers)
             for p in range(WAVE):
-                b, j, going = start + p, whole[CHOSEN, p], whole[GOING, p]
+                j, going, mass = whole[CHOSEN, p], whole[GOING, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
                 if going:
-                    place, lead = best[0, p], leads[0, p]
-                    needed = margin(s, p, lead, mu, rough, unit, doubles)
+                    b, place, first, second = start + p, best[0, p], found[0, p], found[1, p]
                     j = np.int64(field[p, place & (LANES - 1)] * BLOCK + place)
-                    if not lead - leads[1, p] > needed:
-                        j = contest(G, S, A, Y, C, b, indices[ATOMS], vectors[X], p, s, needed, r)
+                    if v is None:
+                        doubles[FIRST, p] = first * (1 + 2 * TRUNCATED) if s == 0 else doubles[FIRST, p]
+                        margin = TRUNCATED * first + rough * doubles[LENGTH, p]
+                        margin += unit * (s + 4) * (doubles[FIRST, p] + mu * doubles[WEIGHT, p])
+                        if not first - second > margin:
+                            j = contest(G, S, A, Y, C, b, atoms, x, p, s, margin, r)
+                    else:
+                        more, less = numbers[MORE, p], numbers[LESS, p]
+                        if not gains(C[b, j], v[p, j], more, less, second):
+                            j = contest_of_gains(
+                                G, T, A, Y, norms, C[b], v[p], more, less, b, atoms, x, p, s, noise * mass, eps
+                            )  # fmt: skip
+                        if j >= 0:
+                            v[p, j] = np.inf
                     if j < 0:
                         counts[b], whole[GOING, p], going, j = GIVEN_UP, 0, 0, 0
                 if far and going:
                     prefetch_entries(at_G + j * row, item, at_atoms + 4 * p, s)
                 if item == 4 and going:
-                    floats[PRODUCT, p] = C[b, j]
+                    floats[PRODUCT, p] = C[start + p, j]
                 indices[ATOMS, s, p], indices[RANKS, s, p], vectors[SIZES, s, p] = j, 0, norms[j]
                 lines[s, p] = at_S + (s if made else j) * stride
                 whole[CHOSEN, p], whole[ROW, p], whole[COLUMN, p] = j, at_G + j * row, at_A + j * depth
-                mass = doubles[LENGTH, p] + doubles[WEIGHT, p]
                 floats[LEAST, p] = noise * mass * norms[j] if going else np.inf
-            if made:
-                total, j = like * 0, whole[CHOSEN, 0]
-                for t in range(len(norms)):
-                    S[s, t] = G[j, t]
-                    total += G[j, t]
-                floats[LEAST, 0] = floats[LEAST, 0] if abs(total) < np.inf else np.inf
-            if item == 8:
-                dots(at_columns, at_signals, A.shape[1], at_floats)
+            if made and not fetch(G, S, whole[CHOSEN, 0], s):
+                floats[LEAST, 0] = np.inf
+            if item == 8 or v is not None:
+                dots(at_columns, at_signals, A.shape[1], at_floats, like)
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)
             new = at_T + s * (s + 1) // 2 * WAVE * item
-            spread(new, at_beta, at_roots, at_x, at_x32, at_sums, at_sizes, at_atoms, at_ranks, at_mass, s, like)
+            spread(
+                new, at_beta, at_roots, at_x, at_x32, at_row32, at_sums, at_sizes, at_atoms, at_ranks, at_mass, s, like
+            )
             for p in range(wave):
                 doubles[LEFT, p], doubles[WEIGHT, p] = doubles[LEFT, p] - floats[LOSS, p], floats[MASS, p]
                 if whole[GOING, p] and floats[ROOT, p] == 0:
                     counts[start + p], whole[GOING, p] = GIVEN_UP, 0
+            if v is not None:
+                blur(s, mu, unit, longest, floats, doubles, numbers)
             s += 1
-        write(start, wave, most_lost, vectors, indices, out_atoms, out_x, counts)
+        write(start, wave, lost, vectors, indices, out_atoms, out_x, counts)

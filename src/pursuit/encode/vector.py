@@ -6,6 +6,7 @@ types: accumulators in registers, one pass over the rows, nothing stored on the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -27,34 +28,52 @@ _F32 = ir.FloatType()
 _VECTOR, _INTEGERS = ir.VectorType(_F32, LANES), ir.VectorType(I32, LANES)
 
 
-def _emit_columns(emit: Emit, start: Any, rows: Any, weights: Any, count: Any, blocks: Any) -> list[Any]:
-    """Over the columns of start - sum_k weights[k] rows[k], in each place of a vector: the largest magnitude, the
-    runner-up, and the block of the first, all as integers.
+def _at(emit: Emit, base: Any, offset: Any) -> list[Any]:
+    """The addresses of the vectors of a block."""
+    return [emit.at(emit.b.add(base, offset), BYTES * q) for q in range(VECTORS)]
 
-    Magnitudes compare as integers do; the last bits of each give way to its place in its block.
+
+def _sums(emit: Emit, start: list[Any], rows: Any, weights: Any, count: Any, offset: Any) -> list[Any]:
+    """start - sum_k weights[k] rows[k] in a block; addresses of rows and weights are those of one signal of a wave."""
+
+    def row(k: Any, sums: list[Any]) -> list[Any]:
+        base = emit.load(emit.item(rows, k, 8 * WAVE), I64, 8)
+        w = emit.splat(emit.load(emit.item(weights, k, 4 * WAVE), _F32, 4), _VECTOR)
+        parts = [emit.load(place, _VECTOR, 4) for place in _at(emit, base, offset)]
+        return [emit.minus(x, w, part) for x, part in zip(sums, parts, strict=True)]
+
+    return emit.loop(count, start, row)
+
+
+def _find(builder: Any, going: Any, blocks: Any, room: Any, values: Callable[[Emit, Any, Any], list[Any]]) -> None:
+    """Write to `room` where the magnitudes of values(emit, signal, offset of a block) are largest, as `largest` says.
+
+    They compare as integers do; the last bits of each give way to its place in its block.
     """
-    b = emit.b
+    emit, b = Emit(builder), builder
+    zero, none = ir.Constant(I64, 0), every(_INTEGERS, 0)
+    low, high = ir.Constant(I32, BLOCK - 1), ir.Constant(I32, -BLOCK)
 
-    def block(i: Any, before: list[Any]) -> list[Any]:
-        offset = b.mul(i, ir.Constant(I64, 4 * BLOCK))
+    def signal(p: Any, nothing: list[Any]) -> list[Any]:
+        def block(i: Any, before: list[Any]) -> list[Any]:
+            found = values(emit, p, b.mul(i, ir.Constant(I64, 4 * BLOCK)))
+            bits = [b.and_(b.bitcast(x, _INTEGERS), every(_INTEGERS, 0x80000000 - BLOCK)) for x in found]
+            field = [[b.or_(x, counting(_INTEGERS, LANES * q))] for q, x in enumerate(bits)]
+            while len(field) > 1:
+                field = [emit.merge(field[q], field[q + 1]) for q in range(0, len(field), 2)]
+            later = b.icmp_signed(">", field[0][0], before[0])
+            where = b.select(later, emit.splat(b.trunc(i, I32), _INTEGERS), before[2])
+            return [*emit.merge(before[:2], field[0]), where]
 
-        def row(k: Any, sums: list[Any]) -> list[Any]:
-            base = b.add(emit.load(emit.item(rows, k, 8 * WAVE), I64, 8), offset)
-            w = emit.splat(emit.load(emit.item(weights, k, 4 * WAVE), _F32, 4), _VECTOR)
-            return [emit.minus(x, w, emit.load(emit.at(base, BYTES * q), _VECTOR, 4)) for q, x in enumerate(sums)]
+        busy = b.icmp_signed("!=", emit.load(emit.item(going, p, 8), I64, 8), zero)
+        *pair, where = emit.loop(b.select(busy, blocks, zero), [none, none, none], block)
+        emit.store(where, emit.item(room, p, BYTES), BYTES)
+        best, second = emit.final(pair)
+        for q, value in enumerate((b.and_(best, low), b.and_(best, high), b.and_(second, high))):
+            emit.store(value, emit.item(emit.at(room, BYTES * WAVE + 4 * WAVE * q), p, 4), 4)
+        return []
 
-        base = b.add(start, offset)
-        sums = emit.loop(count, [emit.load(emit.at(base, BYTES * q), _VECTOR, 4) for q in range(VECTORS)], row)
-        bits = [b.and_(b.bitcast(x, _INTEGERS), every(_INTEGERS, 0x80000000 - BLOCK)) for x in sums]
-        field = [[b.or_(x, counting(_INTEGERS, LANES * q))] for q, x in enumerate(bits)]
-        while len(field) > 1:
-            field = [emit.merge(field[q], field[q + 1]) for q in range(0, len(field), 2)]
-        later = b.icmp_signed(">", field[0][0], before[0])
-        where = b.select(later, emit.splat(b.trunc(i, I32), _INTEGERS), before[2])
-        return [*emit.merge(before[:2], field[0]), where]
-
-    none = every(_INTEGERS, 0)
-    return emit.loop(blocks, [none, none, none], block)
+    emit.loop(ir.Constant(I64, WAVE), [], signal)
 
 
 @intrinsic
@@ -72,26 +91,60 @@ def largest(
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         starts, step, rows, weights, going, count, blocks, room = args
-        emit, b = Emit(builder), builder
-        keys = emit.at(room, BYTES * WAVE)
 
-        def signal(p: Any, nothing: list[Any]) -> list[Any]:
-            zero = ir.Constant(I64, 0)
-            busy = b.icmp_signed("!=", emit.load(emit.item(going, p, 8), I64, 8), zero)
-            start = b.add(starts, b.mul(step, p))
-            lines, factors = emit.item(rows, p, 8), emit.item(weights, p, 4)
-            best, second, where = _emit_columns(emit, start, lines, factors, count, b.select(busy, blocks, zero))
-            emit.store(where, emit.item(room, p, BYTES), BYTES)
-            best, second = emit.final([best, second])
-            low, high = ir.Constant(I32, BLOCK - 1), ir.Constant(I32, -BLOCK)
-            for q, value in enumerate((b.and_(best, low), b.and_(best, high), b.and_(second, high))):
-                emit.store(value, emit.item(emit.at(keys, 4 * WAVE * q), p, 4), 4)
-            return []
+        def values(emit: Emit, p: Any, offset: Any) -> list[Any]:
+            places = _at(emit, builder.add(starts, builder.mul(step, p)), offset)
+            start = [emit.load(place, _VECTOR, 4) for place in places]
+            return _sums(emit, start, emit.item(rows, p, 8), emit.item(weights, p, 4), count, offset)
 
-        emit.loop(ir.Constant(I64, WAVE), [], signal)
+        _find(builder, going, blocks, room, values)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 8), generate
+
+
+@intrinsic
+def largest_gain(
+    context: Any, starts: Any, step: Any, rows: Any, weights: Any, going: Any, count: Any, blocks: Any, room: Any,
+    norms: Any, lefts: Any, numbers: Any,
+) -> Any:  # fmt: skip
+    """As `largest`, for (|c| + more)^2 / (v - less), with c and v what starts and lefts become as a direction leaves.
+
+    With t = sum_k weights[k] rows[k], c is start - move t, and v is left - t^2; the first lefts are the `norms`.
+    `numbers` are move, more and less of all signals. Where v is not larger than `less`, the value is infinite.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        starts, step, rows, weights, going, count, blocks, room, norms, lefts, numbers = args
+        b = builder
+        fresh = b.icmp_signed("==", count, ir.Constant(I64, 0))
+        zero = ir.Constant(_VECTOR, [0.0] * LANES)
+
+        def values(emit: Emit, p: Any, offset: Any) -> list[Any]:
+            shift = b.mul(step, p)
+            of_c, of_v = (_at(emit, b.add(base, shift), offset) for base in (starts, lefts))
+            before = _at(emit, b.select(fresh, norms, b.add(lefts, shift)), offset)
+            places = [emit.item(emit.at(numbers, 4 * WAVE * q), p, 4) for q in range(3)]
+            move, more, less = (emit.splat(emit.load(place, _F32, 4), _VECTOR) for place in places)
+            found = []
+            for q, t in enumerate(
+                _sums(emit, [zero] * VECTORS, emit.item(rows, p, 8), emit.item(weights, p, 4), count, offset)
+            ):
+                c = emit.plus(emit.load(of_c[q], _VECTOR, 4), move, t)  # t has the sign of a difference here
+                v = emit.minus(emit.load(before[q], _VECTOR, 4), t, t)
+                emit.store(c, of_c[q], 4)
+                emit.store(v, of_v[q], 4)
+                size, rest = b.fadd(emit.absolute(c), more), b.fsub(v, less)
+                gain = b.fdiv(b.fmul(size, size), rest)
+                found.append(
+                    b.select(b.fcmp_ordered(">", rest, zero), gain, ir.Constant(_VECTOR, [float("inf")] * LANES))
+                )
+            return found
+
+        _find(builder, going, blocks, room, values)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 11), generate
 
 
 def _lanes(like: Any) -> tuple[Any, int]:
@@ -101,34 +154,35 @@ def _lanes(like: Any) -> tuple[Any, int]:
 
 
 @intrinsic
-def dots(context: Any, left: Any, right: Any, length: Any, out: Any) -> Any:
-    """Inner products of float64 vectors, one for each signal of a wave; left and right hold their addresses."""
-    kind = ir.VectorType(ir.DoubleType(), BYTES // 8)
+def dots(context: Any, left: Any, right: Any, length: Any, out: Any, like: Any) -> Any:
+    """Inner products of vectors, one for each signal of a wave; left and right hold their addresses."""
+    size = _lanes(like)[1]
+    kind = ir.VectorType(_lanes(like)[0].element, BYTES // size)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        left, right, length, out = args
+        left, right, length, out, _ = args
         emit, b, lanes = Emit(builder), builder, ir.Constant(I64, kind.count)
         whole, rest = b.sdiv(length, lanes), b.srem(length, lanes)
 
         def signal(p: Any, nothing: list[Any]) -> list[Any]:
             rows = [emit.load(emit.item(side, p, 8), I64, 8) for side in (left, right)]
-            ends = [emit.item(row, b.mul(whole, lanes), 8) for row in rows]
+            ends = [emit.item(row, b.mul(whole, lanes), size) for row in rows]
 
             def turn(i: Any, sums: list[Any]) -> list[Any]:
-                return [emit.plus(sums[0], *(emit.load(emit.item(row, i, BYTES), kind, 8) for row in rows))]
+                return [emit.plus(sums[0], *(emit.load(emit.item(row, i, BYTES), kind, size) for row in rows))]
 
             def last(i: Any, sums: list[Any]) -> list[Any]:
-                return [emit.plus(sums[0], *(emit.load(emit.item(end, i, 8), kind.element, 8) for end in ends))]
+                return [emit.plus(sums[0], *(emit.load(emit.item(end, i, size), kind.element, size) for end in ends))]
 
             (total,) = emit.loop(whole, [ir.Constant(kind, [0.0] * kind.count)], turn)
             (total,) = emit.loop(rest, [emit.total(total)], last)
-            emit.store(total, emit.item(out, p, 8), 8)
+            emit.store(total, emit.item(out, p, size), size)
             return []
 
         emit.loop(ir.Constant(I64, WAVE), [], signal)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 4), generate
+    return types.void(*[types.int64] * 4, like), generate
 
 
 @intrinsic
@@ -196,11 +250,11 @@ def enter(
 
 @intrinsic
 def spread(
-    context: Any, row: Any, beta: Any, moves: Any, x: Any, x32: Any, sums: Any, sizes: Any, atoms: Any, places: Any,
-    mass: Any, count: Any, like: Any,
+    context: Any, row: Any, beta: Any, moves: Any, x: Any, x32: Any, row32: Any, sums: Any, sizes: Any, atoms: Any,
+    places: Any, masses: Any, count: Any, like: Any,
 ) -> Any:  # fmt: skip
     """For each signal of a wave, row = root beta, x += step beta, with `moves` the vectors root and step, which are 0
-    for a signal that is done; x in float32; sums_k += row_k^2; mass = sum_k |x_k| sizes_k.
+    for a signal that is done; both in float32 too; sums_k += row_k^2; masses = sum_k |x_k| sizes_k, and so for the row.
 
     `places` are those of the atoms in increasing order; the last of count + 1 atoms finds its own.
     """
@@ -208,7 +262,7 @@ def spread(
     width, short, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        row, beta, moves, x, x32, sums, sizes, atoms, places, mass, count, _ = args
+        row, beta, moves, x, x32, row32, sums, sizes, atoms, places, masses, count, _ = args
         emit, b = Emit(builder), builder
         zero, none = ir.Constant(kind, [0.0] * WAVE), every(whole, 0)
         root, step = (emit.load(emit.at(moves, width * q), kind, width) for q in range(2))
@@ -223,21 +277,23 @@ def spread(
             emit.store(part, address["r"], width)
             emit.store(weight, address["x"], width)
             emit.store(emit.plus(total, part, part), address["s"], width)
-            if size == 8:
-                emit.store(b.fptrunc(weight, short), emit.item(x32, k, 4 * WAVE), 4 * WAVE)
+            for value, room in ((weight, x32), (part, row32)) if size == 8 else ():
+                emit.store(b.fptrunc(value, short), emit.item(room, k, 4 * WAVE), 4 * WAVE)
             other = emit.load(emit.item(atoms, k, 4 * WAVE), whole, 4 * WAVE)
             place = emit.item(places, k, 4 * WAVE)
             later = b.zext(b.and_(entered, b.icmp_signed(">", other, new)), whole)
             emit.store(b.add(emit.load(place, whole, 4 * WAVE), later), place, 4 * WAVE)
             before = b.zext(b.icmp_signed("<", other, new), whole)
-            return [emit.plus(carried[0], emit.absolute(weight), norm), b.add(carried[1], before)]
+            more = [emit.plus(carried[q], emit.absolute(value), norm) for q, value in enumerate((weight, part))]
+            return [*more, b.add(carried[2], before)]
 
-        total, place = emit.loop(emit.at(count, 1), [zero, none], turn)
-        emit.store(total, mass, width)
+        *totals, place = emit.loop(emit.at(count, 1), [zero, zero, none], turn)
+        for q, total in enumerate(totals):
+            emit.store(total, emit.at(masses, width * q), width)
         emit.store(place, emit.item(places, count, 4 * WAVE), 4 * WAVE)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 11, like), generate
+    return types.void(*[types.int64] * 12, like), generate
 
 
 @intrinsic
