@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from pursuit.encode import encode, engine, fast, vector
+from pursuit.encode import encode, engine, fast, rooms, vector
 from pursuit.encode.inputs import Request
 
 METHODS = ["omp", "mp", "ols", "nnomp"]
@@ -295,11 +295,11 @@ def test_correlations_in_single_precision_err_no_more_than_they_may(d):
 def test_what_ols_knows_in_single_precision_errs_no_more_than_it_may(coherence):
     d, n, k, rng = 60, 200, 20, np.random.default_rng(4)
     D = (1 - coherence) * rng.standard_normal((d, n)) + coherence * rng.standard_normal((d, 1))
-    D, Y, columns = D * np.exp(0.3 * rng.standard_normal(n)), rng.standard_normal((vector.WAVE, d)), fast.padded(n)
+    D, Y, columns = D * np.exp(0.3 * rng.standard_normal(n)), rng.standard_normal((vector.WAVE, d)), rooms.padded(n)
     G, norms = D.T @ D, np.linalg.norm(D, axis=0)
-    C, S = fast.aligned((len(Y), columns), np.float32), fast.single(G)
+    C, S = rooms.aligned((len(Y), columns), np.float32), fast.single(G)
     fast.correlations(Y, D.astype(np.float32), C[:, :n])
-    known, work = fast.lefts(G, columns, norms.max() * (1 + 1e-6)), fast.workspace(columns, k, np.float64)
+    known, work = rooms.lefts(G, columns, norms.max() * (1 + 1e-6)), rooms.workspace(columns, k, np.float64)
     ends = (Y * Y).sum(axis=1), np.full(len(Y), k), np.full(len(Y), -1.0), 1e-15
     codes = np.empty((len(Y), k), np.int32), np.empty((len(Y), k)), np.zeros(len(Y), np.int64)
     bounds = fast.coherence(S, norms), fast.doubt(D, norms, whole=False)
@@ -307,12 +307,12 @@ def test_what_ols_knows_in_single_precision_errs_no_more_than_it_may(coherence):
     left, numbers = known[0], known[1]
     for p, y in enumerate(Y):
         assert codes[2][p] == k
-        before = work[1][fast.ATOMS, : k - 1, p]  # what was computed last is from before the last atom
-        Q, free = np.linalg.qr(D[:, before])[0], np.setdiff1d(np.arange(n), work[1][fast.ATOMS, :, p])
+        before = work[1][rooms.ATOMS, : k - 1, p]  # what was computed last is from before the last atom
+        Q, free = np.linalg.qr(D[:, before])[0], np.setdiff1d(np.arange(n), work[1][rooms.ATOMS, :, p])
         rest = D - Q @ (Q.T @ D)
-        assert (np.abs(C[p, :n] - rest.T @ y)[free] <= numbers[fast.MORE, p]).all()
-        assert (np.abs(left[p, :n] - (rest * rest).sum(axis=0))[free] <= numbers[fast.LESS, p]).all()
-        assert numbers[fast.MORE, p] < 1e-2 * np.abs(rest.T @ y).max() and np.isinf(left[p, before]).all()
+        assert (np.abs(C[p, :n] - rest.T @ y)[free] <= numbers[rooms.MORE, p]).all()
+        assert (np.abs(left[p, :n] - (rest * rest).sum(axis=0))[free] <= numbers[rooms.LESS, p]).all()
+        assert numbers[rooms.MORE, p] < 1e-2 * np.abs(rest.T @ y).max() and np.isinf(left[p, before]).all()
 
 
 def test_long_signals_with_close_contests_have_the_plain_codes_and_few_are_given_up(monkeypatch):

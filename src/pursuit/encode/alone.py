@@ -25,7 +25,8 @@ from pursuit._ranking import PAUSE, rounding
 from pursuit.atoms.screening import NO_CODES, TENTH, Codes
 from pursuit.encode.atomic import claim, give_way, increase, pause, publish, read
 from pursuit.encode.careful import subtract
-from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST, aligned
+from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST
+from pursuit.encode.rooms import aligned
 from pursuit.encode.small import export
 
 PIECES = 16

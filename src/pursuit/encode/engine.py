@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from pursuit._threads import calm, helped, spread
 from pursuit.atoms import screening
 from pursuit.atoms.vectors import CACHED
-from pursuit.encode import alone, careful, direct, fast
+from pursuit.encode import alone, careful, direct, fast, rooms
 from pursuit.encode.inputs import METHODS, Array, Request, check_columns, check_rows
 from pursuit.encode.small import MP, NNOMP, OLS, factors
 
@@ -101,12 +101,12 @@ class Shared:
 
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
         (d, n), kind = self.D.shape, self.D.dtype
-        columns, noise = fast.padded(n) if self.quick else n, rounding(self.D)
-        room = fast.aligned((size, columns), np.float32 if self.quick else kind)
-        quick = fast.workspace(columns, width, kind) if self.quick else None
-        S = fast.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
+        columns, noise = rooms.padded(n) if self.quick else n, rounding(self.D)
+        room = rooms.aligned((size, columns), np.float32 if self.quick else kind)
+        quick = rooms.workspace(columns, width, kind) if self.quick else None
+        S = rooms.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
         G = S if kind == np.float32 and not self.few else self.G
-        ols = fast.lefts(self.G, columns, float(self.norms.max()) * (1 + 1e-6)) if self.method == OLS else (None,) * 4
+        ols = rooms.lefts(self.G, columns, float(self.norms.max()) * (1 + 1e-6)) if self.method == OLS else (None,) * 4
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
 

@@ -35,6 +35,35 @@ from typing import Any
 import numpy as np
 
 from pursuit._compiled import Array, kernel, part
+from pursuit.encode.rooms import (
+    ATOMS,
+    CHOSEN,
+    COLUMN,
+    FIRST,
+    GOAL,
+    GOING,
+    LEAST,
+    LEFT,
+    LENGTH,
+    LESS,
+    LOSS,
+    MASS,
+    MORE,
+    MOVE,
+    PRODUCT,
+    RANKS,
+    ROOT,
+    ROW,
+    SIGNAL,
+    SIZES,
+    SPAN,
+    STEP,
+    SUMS,
+    WEIGHT,
+    X,
+    aligned,
+    padded,
+)
 from pursuit.encode.vector import (
     BLOCK,
     LANES,
@@ -64,32 +93,6 @@ NEAR = 2**20
 """Bytes of a Gram matrix of which no row is worth asking for ahead of its use."""
 TRIED = 64
 """Atoms that are told apart in full precision before a signal is given up."""
-X, SIZES, SUMS = range(3)
-"""Vectors over active atoms: weights, norms, the diagonal of T^T T (and directions and Gram entries after them)."""
-ATOMS, RANKS = range(2)
-"""And of integers: the atoms, their places in increasing order."""
-PRODUCT, LEAST, ROOT, STEP, LOSS, MASS, SPAN = range(7)
-"""Numbers of the atom that enters: see `enter`; and `spread`: sums of norms times weights, and times the row of T."""
-LEFT, GOAL, LENGTH, FIRST, WEIGHT = range(5)
-"""Numbers of a signal: its squared residual, and where to stop; its norm; its largest correlation; the sum of weights
-times norms."""
-MOVE, MORE, LESS = range(3)
-"""And in float32, for OLS: see `largest_gain`."""
-CHOSEN, GOING, SIGNAL, ROW, COLUMN = range(5)
-"""The atom that enters, whether the signal is not done; addresses of the signal, of Gram row and column of the atom."""
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros from a boundary of cache lines on: vectors that straddle two lines cost twice."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64, np.uint8)
-    skip = -raw.ctypes.data % 64
-    return raw[skip : skip + size].view(dtype).reshape(shape)
-
-
-def padded(n: int) -> int:
-    """Columns of rows that `largest` reads."""
-    return -(-n // BLOCK) * BLOCK
 
 
 def single(G: Any) -> Any:
@@ -126,31 +129,6 @@ def doubt(D: Any, norms: Any, whole: bool) -> float:
     d = len(D)
     terms = 1 if whole else min(d, DEPTH) + d / DEPTH + 4
     return 2.0**-23 * terms * (1 + 1e-6) * float(norms.max()) if D.itemsize == 8 else 0.0
-
-
-def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
-    """Rooms for a wave, with one number of each signal side by side: vectors over active atoms, of floats, of indices
-    and of addresses; single numbers, as floats, in float64, and as integers; correlations of one signal, of `columns`
-    padded columns; what `largest` finds. Last, what only vector code reads, and the addresses of all that it reads."""
-    vectors, singles = aligned((5, width, WAVE), dtype), aligned((2, width, WAVE), np.float32)
-    indices, lines = aligned((2, width, WAVE), np.int32), aligned((width, WAVE), np.int64)
-    floats, doubles, whole = (
-        aligned((size, WAVE), kind) for size, kind in ((7, dtype), (5, np.float64), (5, np.int64))
-    )
-    T, field = aligned((width * (width + 1) // 2, WAVE), dtype), aligned((3 * WAVE, LANES), np.int32)
-    best = field[WAVE:].reshape(-1, WAVE)
-    read = T, *vectors, *singles, *indices, lines, floats, floats[ROOT], floats[MASS], *whole[GOING:], field
-    rooms = vectors, indices, lines, floats, doubles, whole, aligned((columns,), np.float32)
-    return *rooms, (field, best, best[1:].view(np.float32)), (T, singles), tuple(room.ctypes.data for room in read)
-
-
-def lefts(G: Any, columns: int, longest: float) -> tuple[Any, ...]:
-    """What OLS needs besides, for a wave: room for the squared norms of what is left of the atoms, and for the numbers
-    of each signal; the largest norm; the squared norms of the atoms (infinite where there is none)."""
-    squares = aligned((columns,), np.float32)
-    squares[:] = np.inf
-    squares[: len(G)] = G.diagonal()
-    return aligned((WAVE, columns), np.float32), aligned((3, WAVE), np.float32), longest, squares
 
 
 @part
@@ -229,10 +207,10 @@ def contest_of_gains(
     low, found, tried, most = 0.0, -1, TRIED, 0.0
     for k in range(len(A)):
         size = abs(c32[k]) - more
-        low = max(low, size * size / (v32[k] + less) if size > 0 else 0.0)
+        low = max(low, size * (size / (v32[k] + less)) if size > 0 else 0.0)
     for k in range(len(A)):
         size, rest = abs(c32[k]) + more, v32[k] - less
-        if v32[k] < np.inf and not size * size * (1 + ROUGHLY) < low * rest:
+        if v32[k] < np.inf and not (rest > 0 and size * (size / rest) * (1 + ROUGHLY) < low):
             tried -= 1
             if tried < 0:
                 return -1
@@ -246,8 +224,8 @@ def contest_of_gains(
                 c, v = c - x[i, p] * G[atoms[i, p], k], v - u * u
             if not v > 16 * (s + 4) * eps * G[k, k]:
                 v32[k] = np.inf
-            elif abs(c) > floor * norms[k] and c * c > most * v:
-                found, most = k, c * c / v
+            elif abs(c) > floor * norms[k] and c * (c / v) > most:
+                found, most = k, c * (c / v)
     return found
 
 
@@ -255,7 +233,7 @@ def contest_of_gains(
 def gains(c: float, v: float, more: float, less: float, second: float) -> bool:
     """Whether an atom of correlation c gains more than any other, for which `second` is a bound."""
     size = abs(c) - more
-    return size > 0 and size * size * (1 - ROUGHLY) > second * (1 + 2 * TRUNCATED + ROUGHLY) * (v + less)
+    return size > 0 and size * (size / (v + less)) * (1 - ROUGHLY) > second * (1 + 2 * TRUNCATED + ROUGHLY)
 
 
 @part

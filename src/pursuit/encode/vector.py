@@ -135,7 +135,7 @@ def largest_gain(
                 emit.store(c, of_c[q], 4)
                 emit.store(v, of_v[q], 4)
                 size, rest = b.fadd(emit.absolute(c), more), b.fsub(v, less)
-                gain = b.fdiv(b.fmul(size, size), rest)
+                gain = b.fmul(size, b.fdiv(size, rest))  # a square could be out of range
                 found.append(
                     b.select(b.fcmp_ordered(">", rest, zero), gain, ir.Constant(_VECTOR, [float("inf")] * LANES))
                 )
