@@ -15,7 +15,7 @@ GOALS = [
     ("call", "pursuit, Exact()", "pursuit, screened", 3.5), ("heavy", "pursuit, Exact()", "pursuit, screened", 1.2),
     ("b", SKLEARN, ENCODE, 200.0), ("b", SPAMS, ENCODE, 5.0), ("b", ENCODE, "pursuit encode, float32", 1.5),
     ("c", SKLEARN, ENCODE, 80.0), ("c", SPAMS, ENCODE, 4.5), ("c", ENCODE, "pursuit encode, float32", 1.5),
-    ("b", SKLEARN, "pursuit encode, Gram given", 100.0), ("b", SPAMS, OLS, 1.0), ("c", SPAMS, OLS, 1.0),
+    ("b", SKLEARN, "pursuit encode, Gram given", 100.0), ("b", SPAMS, OLS, 3.0), ("c", SPAMS, OLS, 3.0),
     ("l1", SKLEARN, OURS, 1.0), ("l1", SKLEARN, "pursuit, certified", 1 / 3),
     ("logistic", "celer", OURS, 1 / 1.5),
 ]  # fmt: skip

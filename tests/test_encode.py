@@ -195,6 +195,27 @@ def test_ties_go_to_the_lowest_index(method, way):
     assert codes.nnz == 8
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_of_atoms_that_occur_twice_the_first_is_taken(method, dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        B, Y = (rng.integers(-9, 10, shape).astype(dtype) for shape in ((12, 15), (40, 12)))
+        B = B[:, B.any(axis=0)]
+        assert encode(np.hstack([B, B]), Y, atoms=3, method=method).indices.max() < B.shape[1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ols_does_not_depend_on_the_norms_of_atoms(monkeypatch, dtype):
+    D, Y, rng = problem(3, 300, 30, 80, dtype, spread=0.0)
+    powers = rng.integers(-12, 13, 80)
+    gave_up = watch(monkeypatch, engine.careful, "walk")
+    one, other = encode(D, Y, atoms=6, method="ols"), encode(np.ldexp(D, powers), Y, atoms=6, method="ols")
+    np.testing.assert_array_equal(one.indices, other.indices)
+    np.testing.assert_allclose(one.data, np.ldexp(other.data, powers[other.indices]), rtol=100 * np.finfo(dtype).eps)
+    assert not gave_up
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", ["omp", "ols", "nnomp"])
 @pytest.mark.parametrize("way", ["gram", "weights"])
@@ -298,13 +319,15 @@ def test_what_ols_knows_in_single_precision_errs_no_more_than_it_may(coherence):
     D, Y, columns = D * np.exp(0.3 * rng.standard_normal(n)), rng.standard_normal((vector.WAVE, d)), rooms.padded(n)
     G, norms = D.T @ D, np.linalg.norm(D, axis=0)
     C, S = rooms.aligned((len(Y), columns), np.float32), fast.single(G)
-    fast.correlations(Y, D.astype(np.float32), C[:, :n])
     known, work = rooms.lefts(G, columns, norms.max() * (1 + 1e-6)), rooms.workspace(columns, k, np.float64)
-    ends = (Y * Y).sum(axis=1), np.full(len(Y), k), np.full(len(Y), -1.0), 1e-15
     codes = np.empty((len(Y), k), np.int32), np.empty((len(Y), k)), np.zeros(len(Y), np.int64)
-    bounds = fast.coherence(S, norms), fast.doubt(D, norms, whole=False)
-    fast.pursue(G, S, np.ascontiguousarray(D.T), norms, *bounds, Y, C, *known, *ends, work, *codes)
-    left, numbers = known[0], known[1]
+    bounds, A = (fast.coherence(S, norms), fast.doubt(D, norms, whole=False)), np.ascontiguousarray(D.T)
+    for atoms in (k - 1, k):  # the numbers are those that the next turn would use
+        numbers = known[1].copy()
+        fast.correlations(Y, D.astype(np.float32), C[:, :n])
+        ends = (Y * Y).sum(axis=1), np.full(len(Y), atoms), np.full(len(Y), -1.0), 1e-15
+        fast.pursue(G, S, A, norms, *bounds, Y, C, *known, *ends, work, *codes)
+    left = known[0]
     for p, y in enumerate(Y):
         assert codes[2][p] == k
         before = work[1][rooms.ATOMS, : k - 1, p]  # what was computed last is from before the last atom

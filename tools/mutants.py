@@ -139,7 +139,7 @@ MUTANTS = [
     Mutant(
         "the same for OLS",
         "encode/fast.py",
-        "if not gains(C[b, j], v[p, j], more, less, second):",
+        "if not gain(C[b, j], v[p, j], -more, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):",
         "if False:",
         "test_encode.py",
     ),

@@ -76,11 +76,15 @@ class Engine(Protocol):
 
 
 class Shared:
-    """Pursuits that share the Gram matrix of the dictionary; `few` do not, and read only the rows of their atoms."""
+    """Pursuits that share the Gram matrix of the dictionary; `few` do not, and read only the rows of their atoms.
 
-    def __init__(self, D: Array, norms: Array, gram: Array, method: str, few: bool) -> None:
+    Each atom may have been divided by a power of two of its own.
+    """
+
+    def __init__(self, D: Array, norms: Array, gram: Array, method: str, few: bool, exponents: Array) -> None:
         self.D, self.A, self.norms, self.method = D, np.ascontiguousarray(D.T), norms, METHODS.index(method)
-        self.G, self.few, self.quick = gram, few, method in ("omp", "ols")
+        self.exponents = exponents
+        self.G, self.few, self.quick = gram, few, method == "omp" or (method == "ols" and not few)
         if self.quick and not few:
             self.S, self.D32 = fast.single(gram), D.astype(np.float32, copy=False)
         if self.quick:
@@ -109,17 +113,22 @@ class Shared:
         ols = rooms.lefts(self.G, columns, float(self.norms.max()) * (1 + 1e-6)) if self.method == OLS else (None,) * 4
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
+        pause = waiting = 0  # where most signals are given up, the next 1, 3, 7, ... tiles are not tried
 
         def solve(tile: Tile) -> Codes:
+            nonlocal pause, waiting
             codes = Codes.empty(tile)
             here, out = room[: len(tile.y)], (codes.atoms, codes.x, codes.counts)
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
-            if self.quick:
+            if self.quick and waiting == 0:
                 self.correlations(tile.y, here[:, :n])
                 fast.pursue(G, S, self.A, self.norms, self.mu, self.rough, tile.y, here, *ols, *rest, quick, *out)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
-                here = np.empty((len(here), n), kind) if len(left) else here
+                pause = 2 * pause + 1 if 2 * len(left) > len(tile.y) else 0
+            waiting = pause if waiting == 0 else waiting - 1
+            if self.quick and len(left):
+                here = np.empty((len(here), n), kind)
             if len(left):
                 here[left] = product(tile.y[left], self.D)
             if self.method == MP:
@@ -129,6 +138,9 @@ class Shared:
             if self.few:  # NaN and infinity do not get past `fast`
                 used = np.unique(codes.atoms[np.arange(codes.atoms.shape[1]) < codes.counts[:, None]])
                 check_rows(self.D, self.G, used, self.quick and not len(left))
+            if self.exponents.any():
+                used = np.arange(codes.x.shape[1]) < codes.counts[:, None]
+                codes.x[used] = np.ldexp(codes.x[used], -self.exponents[codes.atoms[used]])
             return codes
 
         return solve
@@ -246,13 +258,17 @@ def begin(request: Request) -> tuple[Engine, int]:
         direct = Direct(D, np.ascontiguousarray(D.T), norms, request.method, request.weights is not None)
         codes = screening.copy(direct.A.T) if long and request.method == "omp" and direct.squared is None else None
         return direct if codes is None else Alone(direct, codes, request.jobs if len(request.Y) == 1 else 1), exponent
-    D = D if request.few else np.ascontiguousarray(D)
+    D, own = D if request.few else np.ascontiguousarray(D), np.zeros(n, np.intc)
+    if request.method == "ols" and not request.few:  # for which the norms of atoms do not matter, but for rounding
+        own = np.rint(np.log2(norms)).astype(np.intc)
+    if own.any():
+        D, norms = np.ldexp(D, -own), np.ldexp(norms, -own)
     if request.gram is None:
         gram = gram_matrix(D)
     else:
-        gram = np.require(request.gram, D.dtype, ["C", "W"])
-        gram = gram if exponent == 0 else np.ldexp(gram, -2 * exponent)
-    return Shared(D, norms, gram, request.method, request.few), exponent
+        gram, scale = np.require(request.gram, D.dtype, ["C", "W"]), exponent + own
+        gram = np.ldexp(gram, -scale - scale[:, None]) if scale.any() else gram
+    return Shared(D, norms, gram, request.method, request.few, own), exponent
 
 
 def prepare(request: Request, lo: int, hi: int, exponent: int) -> Tile:

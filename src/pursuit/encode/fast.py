@@ -1,4 +1,4 @@
-"""Orthogonal matching pursuit over a shared Gram matrix, the fast way, which knows when it cannot be sure.
+"""Orthogonal matching pursuit, and least squares, over a shared Gram matrix: fast, and aware of what is not sure.
 
 The correlations after s atoms are c = D^T y - sum_i x_i G_i, with G_i the Gram rows of the active atoms: a turn reads s
 rows, and nothing of the size of D or of a signal. T is lower triangular, T^T T the inverse of the Gram matrix of the
@@ -23,8 +23,8 @@ For OLS, t errs by at most u (s + 4) max_i (|G_ij| / ||a_i||) sum_i |T_si| ||a_i
 that, times the step and 2 ||a_j||, and of the rounding of every sum: `more` and `less`. An atom whose
 (|c| - more)^2 / (v + less) is larger than (|c| + more)^2 / (v - less) of all others is the best.
 
-Whatever is still not clear (too many such atoms, a nearly dependent one, a
-residual at the brink of `tol`) gives the signal up: `careful` does it again from the start.
+Whatever is still not clear (too many such atoms, a nearly dependent one) gives the signal up: `careful` does it again
+from the start. At the brink of `tol`, the residual itself decides.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from pursuit.encode.rooms import (
     SPAN,
     STEP,
     SUMS,
+    TOLD,
     WEIGHT,
     X,
     aligned,
@@ -91,6 +92,8 @@ DEPTH = 256
 """Entries of a signal that are summed in float32 before the sum is added to those of others."""
 NEAR = 2**20
 """Bytes of a Gram matrix of which no row is worth asking for ahead of its use."""
+OFTEN = 2
+"""Turns in which atoms are told apart in full precision for OLS, which takes as long as the careful way does."""
 TRIED = 64
 """Atoms that are told apart in full precision before a signal is given up."""
 
@@ -149,23 +152,6 @@ def begin(
 
 
 @part
-def busy(
-    start: int, wave: int, s: int, eps: float, squares: Array, limits: Array, doubles: Array, whole: Array,
-    counts: Array,
-) -> int:  # fmt: skip
-    """How many signals are still going; those that are done have a count now."""
-    total = 0
-    for p in range(wave):
-        b, mass = min(start + p, len(squares) - 1), doubles[LENGTH, p] + doubles[WEIGHT, p]
-        near = 16 * (s + 4) * eps * mass * mass
-        left, goal, done = doubles[LEFT, p], doubles[GOAL, p], s == limits[b] or squares[b] == 0
-        if whole[GOING, p] and (done or left <= goal + near):
-            counts[b], whole[GOING, p] = s if done or left < goal - near else GIVEN_UP, 0
-        total += whole[GOING, p]
-    return total
-
-
-@part
 def contest(
     G: Array, S: Array, A: Array, Y: Array, C: Array, b: int, atoms: Array, x: Array, p: int, s: int, margin: float,
     r: Array,
@@ -198,22 +184,42 @@ def contest(
 
 
 @part
+def gain(c: float, v: float, more: float, less: float) -> float:
+    """(|c| + more)^2 / (v - less) in float64, where no square is out of range."""
+    size, rest = abs(np.float64(c)) + more, np.float64(v) - less
+    return max(size, 0.0) ** 2 / rest if rest > 0 else np.inf
+
+
+@part
+def contends(c: float, v: float, more: float, less: float, low: float) -> Any:
+    """Whether the gain of an atom may be as large as `low`."""
+    size = abs(np.float64(c)) + more
+    return (v < np.inf) & (size * size * (1 + ROUGHLY) >= low * (np.float64(v) - less))
+
+
+@part
 def contest_of_gains(
-    G: Array, T: Array, A: Array, Y: Array, norms: Array, c32: Array, v32: Array, more: float, less: float, b: int,
-    atoms: Array, x: Array, p: int, s: int, floor: float, eps: float,
+    j: int, G: Array, T: Array, A: Array, Y: Array, norms: Array, c32: Array, v32: Array, more: float, less: float,
+    b: int, atoms: Array, x: Array, p: int, s: int, floor: float, eps: float, r: Array,
 ) -> int:  # fmt: skip
-    """As `contest`, for c^2 / v, of which c32 and v32 are known up to `more` and `less`; atoms that are dependent on
-    the active ones are marked by an infinite v32."""
-    low, found, tried, most = 0.0, -1, TRIED, 0.0
+    """As `contest`, for c^2 / v, of which c32 and v32 are known up to `more` and `less`; j seems to be the best. Atoms
+    that are dependent on the active ones are marked by an infinite v32."""
+    low, found, tried, most, least = 0.0, -1, 0, 0.0, 16 * (s + 4) * eps
+    if v32[j] > less + least * G[j, j]:
+        low = gain(c32[j], v32[j], -more, -less)
+    else:
+        for k in range(len(A) if less == 0 else 0):
+            v32[k] = v32[k] if v32[k] > least * G[k, k] else np.inf
+        for k in range(len(A)):  # without branches, so that it becomes vector code
+            size = max(abs(c32[k]) - more, np.float32(0))
+            r[k] = size * (size / (v32[k] + less)) if v32[k] > less else np.float32(0)
+        for k in range(len(A)):
+            low = max(low, r[k])
+        low *= 1 - ROUGHLY
     for k in range(len(A)):
-        size = abs(c32[k]) - more
-        low = max(low, size * (size / (v32[k] + less)) if size > 0 else 0.0)
-    for k in range(len(A)):
-        size, rest = abs(c32[k]) + more, v32[k] - less
-        if v32[k] < np.inf and not (rest > 0 and size * (size / rest) * (1 + ROUGHLY) < low):
-            tried -= 1
-            if tried < 0:
-                return -1
+        tried += contends(c32[k], v32[k], more, less, low)
+    for k in range(len(A) if tried <= TRIED else 0):
+        if contends(c32[k], v32[k], more, less, low):
             c, v = 0 * x[0, p], G[k, k]
             for t in range(A.shape[1]):
                 c += A[k, t] * Y[b, t]
@@ -222,18 +228,23 @@ def contest_of_gains(
                 for m in range(i + 1):
                     u += T[i * (i + 1) // 2 + m, p] * G[atoms[m, p], k]
                 c, v = c - x[i, p] * G[atoms[i, p], k], v - u * u
-            if not v > 16 * (s + 4) * eps * G[k, k]:
+            if not v > least * G[k, k]:
                 v32[k] = np.inf
-            elif abs(c) > floor * norms[k] and c * (c / v) > most:
-                found, most = k, c * (c / v)
+            elif abs(c) > floor * norms[k] and gain(c, v, 0.0, 0.0) > most:
+                found, most = k, gain(c, v, 0.0, 0.0)
     return found
 
 
 @part
-def gains(c: float, v: float, more: float, less: float, second: float) -> bool:
-    """Whether an atom of correlation c gains more than any other, for which `second` is a bound."""
-    size = abs(c) - more
-    return size > 0 and size * (size / (v + less)) * (1 - ROUGHLY) > second * (1 + 2 * TRUNCATED + ROUGHLY)
+def distance(y: Array, A: Array, atoms: Array, x: Array, p: int, s: int) -> float:
+    """||y - sum_i x_i a_i||."""
+    total = 0 * y[0]
+    for t in range(len(y)):
+        rest = y[t]
+        for i in range(s):
+            rest -= x[i, p] * A[atoms[i, p], t]
+        total += rest * rest
+    return math.sqrt(total)
 
 
 @part
@@ -252,7 +263,8 @@ def blur(s: int, mu: float, unit: float, longest: float, floats: Array, doubles:
 def blur_at_first(rough: float, unit: float, longest: float, doubles: Array, numbers: Array) -> None:
     """How far rounding moves correlations and squared norms to begin with."""
     for p in range(WAVE):
-        numbers[MOVE, p], numbers[MORE, p], numbers[LESS, p] = 0, rough * doubles[LENGTH, p], unit * longest * longest
+        numbers[MOVE, p], numbers[TOLD, p] = 0, 0
+        numbers[MORE, p], numbers[LESS, p] = rough * doubles[LENGTH, p], unit * longest * longest
 
 
 @part
@@ -305,20 +317,30 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     clear, lost = G.dtype.type(CLEAR[short]), LOST[short]
     stride, row, depth, step = 4 * S.shape[1], item * G.shape[1], item * A.shape[1], 4 * C.shape[1]
     far, made = row * len(G) > NEAR, len(S) < len(G)
-    wave = 1 if made else WAVE
+    wave, last = 1 if made else WAVE, len(Y) - 1
     for start in range(0, len(Y), wave):
         begin(start, wave, squares, tols, at_Y, depth, vectors, doubles, whole)
         if v is not None:
             blur_at_first(rough, unit, longest, doubles, numbers)
             at_v, at_norms, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
         s, new = np.int64(0), at_T
-        while busy(start, wave, s, eps, squares, limits, doubles, whole, counts) > 0:
-            at = at_C + start * step
+        while True:
+            busy, at = 0, at_C + start * step
+            for p in range(wave):
+                b, left, mass = min(start + p, last), doubles[LEFT, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
+                near, done = 16 * (s + 4) * eps * mass * mass, s == limits[b] or squares[b] == 0
+                if whole[GOING, p] and not done and left <= doubles[GOAL, p] + near:
+                    done = left < doubles[GOAL, p] - near or distance(Y[b], A, atoms, x, p, s) <= tols[b]
+                if whole[GOING, p] and done:
+                    counts[b], whole[GOING, p] = s, 0
+                busy += whole[GOING, p]
+            if busy == 0:
+                break
             if v is None:
                 largest(at, step, at_lines, at_x32 if item == 8 else at_x, at_going, s, blocks, at_field)
             else:
-                last = at_row32 if item == 8 else new
-                largest_gain(at, step, at_lines, last, at_going, s, blocks, at_field, at_norms, at_v, at_numbers)
+                row32 = at_row32 if item == 8 else new
+                largest_gain(at, step, at_lines, row32, at_going, s, blocks, at_field, at_norms, at_v, at_numbers)
             for p in range(WAVE):
                 j, going, mass = whole[CHOSEN, p], whole[GOING, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
                 if going:
@@ -332,9 +354,10 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                             j = contest(G, S, A, Y, C, b, atoms, x, p, s, margin, r)
                     else:
                         more, less = numbers[MORE, p], numbers[LESS, p]
-                        if not gains(C[b, j], v[p, j], more, less, second):
-                            j = contest_of_gains(
-                                G, T, A, Y, norms, C[b], v[p], more, less, b, atoms, x, p, s, noise * mass, eps
+                        if not gain(C[b, j], v[p, j], -more, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
+                            numbers[TOLD, p] += 1
+                            j = -1 if numbers[TOLD, p] > OFTEN else contest_of_gains(
+                                j, G, T, A, Y, norms, C[b], v[p], more, less, b, atoms, x, p, s, noise * mass, eps, r,
                             )  # fmt: skip
                         if j >= 0:
                             v[p, j] = np.inf
@@ -342,7 +365,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                         counts[b], whole[GOING, p], going, j = GIVEN_UP, 0, 0, 0
                 if far and going:
                     prefetch_entries(at_G + j * row, item, at_atoms + 4 * p, s)
-                if item == 4 and going:
+                if item == 4 and v is None and going:
                     floats[PRODUCT, p] = C[start + p, j]
                 indices[ATOMS, s, p], indices[RANKS, s, p], vectors[SIZES, s, p] = j, 0, norms[j]
                 lines[s, p] = at_S + (s if made else j) * stride

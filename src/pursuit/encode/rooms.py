@@ -22,8 +22,8 @@ PRODUCT, LEAST, ROOT, STEP, LOSS, MASS, SPAN = range(7)
 LEFT, GOAL, LENGTH, FIRST, WEIGHT = range(5)
 """Numbers of a signal: its squared residual, and where to stop; its norm; its largest correlation; the sum of weights
 times norms."""
-MOVE, MORE, LESS = range(3)
-"""And in float32, for OLS: see `largest_gain`."""
+MOVE, MORE, LESS, TOLD = range(4)
+"""And in float32, for OLS: see `largest_gain`; and in how many turns atoms had to be told apart."""
 CHOSEN, GOING, SIGNAL, ROW, COLUMN = range(5)
 """The atom that enters, whether the signal is not done; addresses of the signal, of Gram row and column of the atom."""
 
@@ -63,4 +63,4 @@ def lefts(G: Any, columns: int, longest: float) -> tuple[Any, ...]:
     squares = aligned((columns,), np.float32)
     squares[:] = np.inf
     squares[: len(G)] = G.diagonal()
-    return aligned((WAVE, columns), np.float32), aligned((3, WAVE), np.float32), longest, squares
+    return aligned((WAVE, columns), np.float32), aligned((4, WAVE), np.float32), longest, squares

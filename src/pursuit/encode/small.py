@@ -1,7 +1,7 @@
 """The small problem of one signal, min_x 1/2 x^T H x - b^T x on its active atoms, kept solved as atoms come and go.
 
 H = L L^T grows by one row an atom, and U = L^-1 with it. F holds H, L and U of one signal. These are the careful ways,
-of the kernels that are asked where the fast one gave up, and of all methods but OMP. Rooms to work in come from the
+of the kernels that are asked where the fast one gave up, and where there is no fast one. Rooms to work in come from the
 caller: every NumPy function that a kernel calls is one more to compile.
 """
 

@@ -22,7 +22,7 @@ BLOCK = LANES * VECTORS
 WAVE = 8
 """Signals that are pursued in step: what is a number for one of them is a vector for a wave."""
 TRUNCATED = BLOCK * 2.0**-23
-"""How much smaller than it is `largest` may find a magnitude, relative to it."""
+"""How much smaller than they are `largest` and `largest_gain` may find magnitudes, relative to them."""
 
 _F32 = ir.FloatType()
 _VECTOR, _INTEGERS = ir.VectorType(_F32, LANES), ir.VectorType(I32, LANES)
