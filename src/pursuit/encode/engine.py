@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
+from pursuit._ranking import Trust
 from pursuit._threads import calm, helped, spread
 from pursuit.atoms import screening
 from pursuit.atoms.vectors import CACHED
@@ -65,6 +66,11 @@ class Codes:
         shape = len(tile.y), int(tile.limits.max(initial=1))
         return cls(np.empty(shape, np.int32), np.empty(shape, tile.y.dtype), np.zeros(len(tile.y), np.int64))
 
+    @property
+    def used(self) -> Array:
+        """Which entries count."""
+        return np.arange(self.x.shape[1]) < self.counts[:, None]
+
 
 class Engine(Protocol):
     """A way to pursue the signals of a tile."""
@@ -110,23 +116,22 @@ class Shared:
         quick = rooms.workspace(columns, width, kind) if self.quick else None
         S = rooms.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
         G = S if kind == np.float32 and not self.few else self.G
-        ols = rooms.lefts(self.G, columns, float(self.norms.max()) * (1 + 1e-6)) if self.method == OLS else (None,) * 4
+        waves_of_ols = self.quick and self.method == OLS
+        ols = rooms.lefts(self.G, columns, float(self.norms.max()) * (1 + 1e-6)) if waves_of_ols else (None,) * 4
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
-        pause = waiting = 0  # where most signals are given up, the next 1, 3, 7, ... tiles are not tried
+        trust = Trust()  # where most signals are given up, the next tiles are not tried
 
         def solve(tile: Tile) -> Codes:
-            nonlocal pause, waiting
             codes = Codes.empty(tile)
             here, out = room[: len(tile.y)], (codes.atoms, codes.x, codes.counts)
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
-            if self.quick and waiting == 0:
+            if self.quick and trust.tries():
                 self.correlations(tile.y, here[:, :n])
                 fast.pursue(G, S, self.A, self.norms, self.mu, self.rough, tile.y, here, *ols, *rest, quick, *out)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
-                pause = 2 * pause + 1 if 2 * len(left) > len(tile.y) else 0
-            waiting = pause if waiting == 0 else waiting - 1
+                trust.learn(2 * len(left) <= len(tile.y))
             if self.quick and len(left):
                 here = np.empty((len(here), n), kind)
             if len(left):
@@ -136,10 +141,9 @@ class Shared:
             elif len(left):
                 careful.walk(self.G, self.A, self.norms, tile.y, here, *rest, self.method, left, E, slow(), *out)
             if self.few:  # NaN and infinity do not get past `fast`
-                used = np.unique(codes.atoms[np.arange(codes.atoms.shape[1]) < codes.counts[:, None]])
-                check_rows(self.D, self.G, used, self.quick and not len(left))
+                check_rows(self.D, self.G, np.unique(codes.atoms[codes.used]), self.quick and not len(left))
             if self.exponents.any():
-                used = np.arange(codes.x.shape[1]) < codes.counts[:, None]
+                used = codes.used
                 codes.x[used] = np.ldexp(codes.x[used], -self.exponents[codes.atoms[used]])
             return codes
 
@@ -302,10 +306,9 @@ def squared(y: Array, w: Array | None) -> Array:
 
 def pack(tile: Tile, codes: Codes, nonnegative: bool) -> tuple[Array, Array, Array]:
     """Counts, atoms and weights in one row after the other, scaled back."""
-    atoms, x, width = codes.atoms.ravel(), codes.x.ravel(), codes.x.shape[1]
+    atoms, x = codes.atoms.ravel(), codes.x.ravel()
     if codes.counts.sum() < len(x):
-        used = (np.arange(width) < codes.counts[:, None]).ravel()
-        atoms, x = atoms[used], x[used]
+        atoms, x = codes.atoms[codes.used], codes.x[codes.used]
     if tile.exponents.any():
         x = np.ldexp(x, np.repeat(tile.exponents, codes.counts))
     return codes.counts, atoms, np.maximum(x, 0) if nonnegative else x
