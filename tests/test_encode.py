@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from pursuit.encode import encode, engine, fast, rooms, vector
+from pursuit.encode import encode, engine, fast, rooms, search, vector
 from pursuit.encode.inputs import Request
 
 METHODS = ["omp", "mp", "ols", "nnomp"]
@@ -312,30 +312,110 @@ def test_correlations_in_single_precision_err_no_more_than_they_may(d):
     assert (np.abs(C - Y @ D).max(axis=1) <= fast.doubt(D, norms, whole=False) / 2 * np.linalg.norm(Y, axis=1)).all()
 
 
+def one_wave(D, Y, limits, ols=False):
+    """What the fast kernel leaves behind of one wave of signals: the codes and all that it worked in."""
+    (d, n), k, columns, kind = D.shape, max(limits), rooms.padded(D.shape[1]), D.dtype
+    G, norms = D.T @ D, np.linalg.norm(D, axis=0)
+    C, S, longest = rooms.aligned((len(Y), columns), np.float32), fast.single(G), float(norms.max()) * (1 + 1e-6)
+    shorts, known = (None, rooms.lefts(G, columns)) if ols else (fast.short(S, norms, longest), (None,) * 3)
+    bounds, work = (
+        (fast.coherence(S, norms), longest, fast.doubt(D, norms, whole=False)),
+        rooms.workspace(columns, k, kind),
+    )
+    codes = np.empty((len(Y), k), np.int32), np.empty((len(Y), k), kind), np.zeros(len(Y), np.int64)
+    noise, numbers = kind.type(4 * np.finfo(kind).eps * d**0.5), None
+    for limit in limits:  # the numbers are those that the next turn would use
+        numbers = known[1].copy() if ols else None
+        fast.correlations(Y, D.astype(np.float32), C[:, :n])
+        ends = (Y * Y).sum(axis=1), np.full(len(Y), limit), np.full(len(Y), -np.inf, kind), noise
+        matrices = G if kind == np.float64 else S, S, shorts, np.ascontiguousarray(D.T), norms
+        fast.pursue(*matrices, *bounds, Y, C, *known, *ends, work, *codes)
+    assert (codes[2] == k).all()
+    return work, C, shorts, known[0], numbers
+
+
+def drawn_together(coherence, d, n, kind=np.float64):
+    """Atoms of various norms that share a direction, and a wave of signals."""
+    rng = np.random.default_rng(4)
+    D = (1 - coherence) * rng.standard_normal((d, n)) + coherence * rng.standard_normal((d, 1))
+    D, Y = D * np.exp(0.3 * rng.standard_normal(n)), rng.standard_normal((vector.WAVE, d))
+    return D.astype(kind), Y.astype(kind)
+
+
 @pytest.mark.parametrize("coherence", [0.0, 0.5])
 def test_what_ols_knows_in_single_precision_errs_no_more_than_it_may(coherence):
-    d, n, k, rng = 60, 200, 20, np.random.default_rng(4)
-    D = (1 - coherence) * rng.standard_normal((d, n)) + coherence * rng.standard_normal((d, 1))
-    D, Y, columns = D * np.exp(0.3 * rng.standard_normal(n)), rng.standard_normal((vector.WAVE, d)), rooms.padded(n)
-    G, norms = D.T @ D, np.linalg.norm(D, axis=0)
-    C, S = rooms.aligned((len(Y), columns), np.float32), fast.single(G)
-    known, work = rooms.lefts(G, columns, norms.max() * (1 + 1e-6)), rooms.workspace(columns, k, np.float64)
-    codes = np.empty((len(Y), k), np.int32), np.empty((len(Y), k)), np.zeros(len(Y), np.int64)
-    bounds, A = (fast.coherence(S, norms), fast.doubt(D, norms, whole=False)), np.ascontiguousarray(D.T)
-    for atoms in (k - 1, k):  # the numbers are those that the next turn would use
-        numbers = known[1].copy()
-        fast.correlations(Y, D.astype(np.float32), C[:, :n])
-        ends = (Y * Y).sum(axis=1), np.full(len(Y), atoms), np.full(len(Y), -1.0), 1e-15
-        fast.pursue(G, S, A, norms, *bounds, Y, C, *known, *ends, work, *codes)
-    left = known[0]
+    n, k = 200, 20
+    D, Y = drawn_together(coherence, 60, n)
+    work, C, _, left, numbers = one_wave(D, Y, (k - 1, k), ols=True)
     for p, y in enumerate(Y):
-        assert codes[2][p] == k
         before = work[1][rooms.ATOMS, : k - 1, p]  # what was computed last is from before the last atom
         Q, free = np.linalg.qr(D[:, before])[0], np.setdiff1d(np.arange(n), work[1][rooms.ATOMS, :, p])
         rest = D - Q @ (Q.T @ D)
         assert (np.abs(C[p, :n] - rest.T @ y)[free] <= numbers[rooms.MORE, p]).all()
         assert (np.abs(left[p, :n] - (rest * rest).sum(axis=0))[free] <= numbers[rooms.LESS, p]).all()
         assert numbers[rooms.MORE, p] < 1e-2 * np.abs(rest.T @ y).max() and np.isinf(left[p, before]).all()
+
+
+in_16_bits = pytest.mark.skipif(not engine.PAIRS, reason="needs an instruction that this processor does not have")
+
+
+def errors_in_16_bits(D, Y, k):
+    """For a wave of signals with k atoms each: errors of the correlations, what they may be, and the largest sums."""
+    work, _, shorts, _, _ = one_wave(D, Y, (k,))
+    n, G = D.shape[1], D.astype(np.float64).T @ D
+    fours = shorts.view(np.int64).reshape(n, -1, search.LANES // 4, 2).swapaxes(2, 3)
+    rows = np.ascontiguousarray(fours).view(np.int16).reshape(n, -1)[:, :n].astype(np.int64)
+    pairs, (scales, blurs) = work[8][2], work[8][3]
+    weights = pairs.view(np.int16).reshape(*pairs.shape, 2).swapaxes(1, 2).reshape(-1, vector.WAVE)[:k].astype(np.int64)
+    errors, masses, sums = np.empty((3, len(Y)))
+    for p in range(len(Y)):
+        atoms, x, q = work[1][rooms.ATOMS, :k, p], work[0][rooms.X, :k, p], weights[:, p]
+        errors[p] = np.abs(scales[p] * (q @ rows[atoms]) - x @ G[atoms]).max()
+        masses[p] = np.abs(x) @ np.sqrt(G.diagonal()[atoms]) * np.sqrt(G.diagonal().max())
+        sums[p] = (np.abs(q) @ np.abs(rows[atoms])).max()
+    return errors, blurs / 2, masses / vector.SHORT, sums
+
+
+@in_16_bits
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("coherence", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("k", [1, 2, 3, 10, 31])
+def test_correlations_in_16_bits_err_no_more_than_they_may_and_stay_in_range(kind, coherence, k):
+    errors, allowed, steps, sums = errors_in_16_bits(*drawn_together(coherence, 60, 150, kind), k)
+    assert (errors <= allowed).all() and (sums < 2**31).all()
+    assert (allowed < (2 + k / 4) * steps).all()  # and these are useful
+
+
+@in_16_bits
+def test_correlations_in_16_bits_may_err_as_much_as_they_do_where_all_rounding_adds_up():
+    step, half = (1 + 1e-6) / vector.SHORT, 0.49  # entries of both rows and one weight are rounded down
+    length, overlap = (30_000 + half) * step, half * step
+    D = np.linalg.cholesky([[1, overlap], [overlap, length**2]]).T
+    Y = np.tile(D @ [1, (20_000 + half) / vector.SHORT / length], (vector.WAVE, 1))
+    errors, allowed, _, _ = errors_in_16_bits(D, Y, 2)
+    assert (errors <= allowed).all() and (errors > 0.9 * allowed).all()
+
+
+@in_16_bits
+def test_16_bits_suffice_for_most_searches_and_are_left_where_they_do_not():
+    rng = np.random.default_rng(8)
+    D = rng.standard_normal((64, 256))
+    D /= np.linalg.norm(D, axis=0)
+    missed = [one_wave(D, rng.standard_normal((8, 64)), (10,))[0][5][rooms.MISSED] for _ in range(20)]
+    assert np.sum(missed) < 0.03 * 20 * 8 * 9
+    almost = D[:, rng.permutation(256)[:48].reshape(8, 6)].sum(axis=2).T + 1e-4 * rng.standard_normal((8, 64))
+    assert (one_wave(D, almost, (10,))[0][5][rooms.MISSED] == search.MISSES).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shorter"),
+    [(np.float64, 10.0**-e) for e in range(2, 13)] + [(np.float32, 10.0**-e) for e in range(2, 5)],
+)
+def test_a_slightly_shorter_copy_of_an_atom_is_never_chosen(kind, shorter):
+    rng = np.random.default_rng(12)
+    D, Y = rng.standard_normal((30, 80)).astype(kind), rng.standard_normal((200, 30)).astype(kind)
+    codes = encode(np.concatenate([(1 - kind(shorter)) * D, D], axis=1), Y, atoms=8)
+    assert (codes.indices >= 80).all() and (np.diff(codes.indptr) == 8).all()
 
 
 def test_long_signals_with_close_contests_have_the_plain_codes_and_few_are_given_up(monkeypatch):
@@ -422,6 +502,7 @@ def test_a_given_gram_matrix_changes_nothing_and_nothing_is_written_to():
 def test_one_signal_reads_only_the_rows_of_a_given_gram_matrix_that_it_needs():
     D, Y, _ = problem(25, 1, 30, 1500, np.float64)
     G, alone = D.T @ D, encode(D, Y, atoms=4)
+    encode(D, Y, atoms=4, gram=G)  # compiled
     tracemalloc.start()
     codes = encode(D, Y, atoms=4, gram=G)
     peak = tracemalloc.get_traced_memory()[1]

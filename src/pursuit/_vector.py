@@ -81,6 +81,12 @@ class Emit:
     def smaller(self, x: Any, y: Any) -> Any:
         return self.b.select(self.b.icmp_signed("<", x, y), x, y)
 
+    def least(self, x: Any, y: Any) -> Any:
+        return self.b.select(self.b.fcmp_ordered("<", x, y), x, y)
+
+    def most(self, x: Any, y: Any) -> Any:
+        return self.b.select(self.b.fcmp_ordered(">", x, y), x, y)
+
     def merge(self, one: list[Any], two: list[Any]) -> list[Any]:
         """(best, runner-up) of two such pairs, or of two that have no runner-up."""
         losers = [self.smaller(one[0], two[0]), *one[1:], *two[1:]]
@@ -112,6 +118,10 @@ class Emit:
 
     def root(self, vector: Any) -> Any:
         return self._each("sqrt", vector)
+
+    def nearest(self, vector: Any) -> Any:
+        """Numbers rounded to integers."""
+        return self._each("rint", vector)
 
     def _each(self, name: str, vector: Any) -> Any:
         """A function of LLVM's on each number of a vector."""
@@ -147,7 +157,7 @@ class Emit:
         return carried
 
 
-def _multiply_add(emit: Emit, total: Any, x: Any, y: Any) -> Any:
+def multiply_add(emit: Emit, total: Any, x: Any, y: Any) -> Any:
     """total + products of 16-bit integers, in 32 bits; where there is an instruction for it, with neighbours added."""
     if not PAIRS:
         return emit.b.add(total, emit.b.mul(emit.b.sext(x, total.type), emit.b.sext(y, total.type)))
@@ -172,7 +182,7 @@ def _emit_products(builder: Any, args: Any) -> list[Any]:
             place = emit.at(at, k * SHORTS)
             y = emit.load(emit.item(p, place, 2), shorts, 2)
             x = [builder.sext(emit.load(builder.add(row, place), bytes_, 1), shorts) for row in rows]
-            after += [_multiply_add(emit, total, each, y) for total, each in zip(sums[k::chains], x, strict=True)]
+            after += [multiply_add(emit, total, each, y) for total, each in zip(sums[k::chains], x, strict=True)]
         return [after[k * len(rows) + r] for r in range(len(rows)) for k in range(chains)]
 
     none = [every(totals, 0)] * (chains * len(rows))

@@ -72,9 +72,9 @@ def encode(
     Notes
     -----
     Signals go through in tiles. Besides D, Y, the codes and two copies each of D and of the codes, memory is bounded by
-    the Gram matrix (``n_atoms**2`` numbers and a float32 copy, at most 1 GiB; beyond that, for few signals, and with
-    weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest code allowed (or
-    what one signal needs, if that is more): it does not grow with the number of signals.
+    the Gram matrix (``n_atoms**2`` numbers, and copies in 4 and 2 bytes, at most 1 GiB; beyond that, for few signals,
+    and with weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest code
+    allowed (or what one signal needs, if that is more): it does not grow with the number of signals.
 
     The first call of a process loads numba; the first ever compiles for some seconds and keeps the result on disk.
 

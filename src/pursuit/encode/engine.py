@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from pursuit._ranking import Trust
 from pursuit._threads import calm, helped, spread
+from pursuit._vector import PAIRS
 from pursuit.atoms import screening
 from pursuit.atoms.vectors import CACHED
 from pursuit.encode import alone, careful, direct, fast, rooms
@@ -95,7 +96,10 @@ class Shared:
             self.S, self.D32 = fast.single(gram), D.astype(np.float32, copy=False)
         if self.quick:
             self.rough = fast.doubt(D, norms, whole=few)
-            self.mu = float(norms.max()) * (1 + 1e-6) if few else fast.coherence(self.S, norms)
+            self.longest = float(norms.max()) * (1 + 1e-6)
+            self.mu = self.longest if few else fast.coherence(self.S, norms)
+            in_short = PAIRS and method == "omp" and not few
+            self.shorts = fast.short(self.S, norms, self.longest) if in_short else None
 
     def bytes_per_signal(self, width: int) -> int:
         return self.D.itemsize * sum(self.D.shape) + (self.D.itemsize + 4) * width
@@ -117,7 +121,7 @@ class Shared:
         S = rooms.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
         G = S if kind == np.float32 and not self.few else self.G
         waves_of_ols = self.quick and self.method == OLS
-        ols = rooms.lefts(self.G, columns, float(self.norms.max()) * (1 + 1e-6)) if waves_of_ols else (None,) * 4
+        ols = rooms.lefts(self.G, columns) if waves_of_ols else (None,) * 3
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
         trust = Trust()  # where most signals are given up, the next tiles are not tried
@@ -129,7 +133,8 @@ class Shared:
             left = np.arange(len(tile.y))
             if self.quick and trust.tries():
                 self.correlations(tile.y, here[:, :n])
-                fast.pursue(G, S, self.A, self.norms, self.mu, self.rough, tile.y, here, *ols, *rest, quick, *out)
+                bounds = self.mu, self.longest, self.rough
+                fast.pursue(G, S, self.shorts, self.A, self.norms, *bounds, tile.y, here, *ols, *rest, quick, *out)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
                 trust.learn(2 * len(left) <= len(tile.y))
             if self.quick and len(left):
@@ -255,7 +260,7 @@ def begin(request: Request) -> tuple[Engine, int]:
     """The engine for a request, and the exponent that its dictionary was scaled by."""
     exponent = request.exponent
     D, norms = request.D if exponent == 0 else np.ldexp(request.D, -exponent), request.norms
-    n, size = D.shape[1], D.itemsize + 4
+    n, size = D.shape[1], D.itemsize + 6  # with copies in float32 and in 16 bits
     dear = request.gram is None and (request.few or n * n * size > GRAM)
     if request.weights is not None or dear:
         long = len(request.Y) < ALONE and int(request.limits.max(initial=0)) >= 16 and D.size >= CACHED

@@ -10,9 +10,22 @@ of their Gram rows weighted by the new row of T, gives c - t c_j / sqrt(pivot) a
 Signals go in waves, all of a wave in step: what follows the search for an atom is a chain of short sums, in which a
 processor mostly waits, and which costs about as much for the vectors of a wave as for the numbers of one signal.
 
-Selection reads float32 numbers, half the work and half the memory traffic, and is still that of float64. With
-u = 2^-24: D^T y is summed in float32, over parts of at most DEPTH entries of y; rounding the factors, the terms of a
-part and the sum of the parts moves a product by at most e = u (DEPTH + d / DEPTH + 3) ||a_j|| ||y||, to first order.
+Selection reads float32 numbers, half of the memory traffic, or 16-bit numbers, a quarter, and is still that of float64:
+either can tell where it is not sure, and then the next one is asked.
+
+In 16 bits, rows are r_ij = G_ij / (||a_i|| step), rounded, with step = max_j ||a_j|| / SHORT, so that |r_ij| <= SHORT;
+weights are q_i = t x_i ||a_i||, rounded; and sum_i x_i G_ij is (step / t) sum_i q_i r_ij, in which only the division
+rounds. It errs by at most half a step for every x_i ||a_i||, and by (step / t) sum_i |e_i| |r_ij|, with e_i what
+rounding changes in q_i: with `tall` the largest |r_ij| of different atoms, twice that is at most
+
+    blur = step sum_i |x_i| ||a_i|| + (step / t) (2 tall sum_i |e_i| + SHORT - tall),
+
+where the last two terms are for an active atom j, which meets its own SHORT. `shorten` takes t as large as 32 bits
+allow: |sum_i q_i r_ij| <= tall sum_i |q_i| + (SHORT - tall) max_i |q_i|. A best atom that leads by more than the blur
+and what follows is the best; and it is not an active one, whose correlation is 0.
+
+In float32, with u = 2^-24, D^T y is summed over parts of at most DEPTH entries of y; rounding the factors, the terms of
+a part and the sum of the parts moves a product by at most e = u (DEPTH + d / DEPTH + 3) ||a_j|| ||y||, to first order.
 The correlation of an atom j that is not active is a sum of s + 1 terms, and no partial sum is larger than
 M = max_j |<y, a_j>| + sum_i |x_i| max_j |G_ij|. Rounding Gram entries, weights, their products and the partial sums
 moves it by at most u (3 sum_i |x_i G_ij| + s M) <= u (s + 3) M more: a best atom that leads by 2 e + 2 u (s + 4) M is
@@ -40,7 +53,6 @@ from pursuit.encode.rooms import (
     CHOSEN,
     COLUMN,
     FIRST,
-    GOAL,
     GOING,
     LEAST,
     LEFT,
@@ -58,28 +70,19 @@ from pursuit.encode.rooms import (
     SIZES,
     SPAN,
     STEP,
-    SUMS,
     TOLD,
     WEIGHT,
+    WORST,
     X,
     aligned,
     padded,
 )
-from pursuit.encode.vector import (
-    BLOCK,
-    LANES,
-    TRUNCATED,
-    WAVE,
-    dots,
-    enter,
-    largest,
-    largest_gain,
-    prefetch_entries,
-    spread,
-)
+from pursuit.encode.search import BLOCK, LANES, TRUNCATED, largest, largest_gain, largest_in_short, magnitudes
+from pursuit.encode.vector import SHORT, WAVE, dots, enter, prefetch_entries, shorten, spread
 
-MARGIN = 16
-"""Columns between the padded rows of the float32 copy, so that rows do not fall on the same lines of the cache."""
+MARGIN = 32
+"""Columns between the padded rows of copies of the Gram matrix, so that rows do not fall on the same lines of the cache
+(of which there are some in a row of 16-bit numbers, too)."""
 GIVEN_UP = np.int64(-1)
 ROUGHLY = 1e-5
 """More than the rounding of a few operations in float32, relative to what they make."""
@@ -104,6 +107,20 @@ def single(G: Any) -> Any:
     S = aligned((n, padded(n) + MARGIN), np.float32)
     S[:, :n] = G
     return S
+
+
+def short(S: Any, norms: Any, longest: float) -> Any:
+    """The rows of S in 16 bits, G_ij / (||a_i|| longest) as a part of SHORT, for `largest_in_short`.
+
+    In every group of columns that fills two vectors, fours from the one and from the other half take turns: where two
+    rows are unpacked together, columns come out in their order.
+    """
+    scale = (SHORT / (norms * longest)).astype(np.float32)
+    whole = np.rint(S * scale[:, None]).astype(np.int16)
+    fours = whole.view(np.int64).reshape(len(S), -1, 2, LANES // 4)
+    shorts = aligned(whole.shape, np.int16)
+    shorts.view(np.int64).reshape(len(S), -1, LANES // 4, 2)[:] = fours.swapaxes(2, 3)
+    return shorts
 
 
 def coherence(S: Any, norms: Any) -> float:
@@ -135,41 +152,26 @@ def doubt(D: Any, norms: Any, whole: bool) -> float:
 
 
 @part
-def begin(
-    start: int, wave: int, squares: Array, tols: Array, at: int, depth: int, vectors: Array, doubles: Array,
-    whole: Array,
-) -> None:  # fmt: skip
+def begin(start: int, wave: int, squares: Array, at: int, depth: int, doubles: Array, whole: Array) -> None:
     """A wave from signal `start` on."""
-    for i in range(vectors.shape[1]):
-        for p in range(WAVE):
-            vectors[X, i, p] = vectors[SUMS, i, p] = 0
     for p in range(WAVE):
         b = min(start + p, len(squares) - 1)
-        length = math.sqrt(squares[b])
-        whole[CHOSEN, p], whole[GOING, p], whole[SIGNAL, p] = 0, p < wave and start + p < len(squares), at + b * depth
-        doubles[LEFT, p], doubles[GOAL, p] = squares[b], tols[b] * tols[b] if tols[b] >= 0 else -np.inf
-        doubles[LENGTH, p], doubles[FIRST, p], doubles[WEIGHT, p] = length, length, 0
+        whole[GOING, p], whole[SIGNAL, p] = p < wave and start + p < len(squares), at + b * depth
+        doubles[LEFT, p], doubles[LENGTH, p], doubles[WEIGHT, p] = squares[b], math.sqrt(squares[b]), 0
 
 
 @part
 def contest(
-    G: Array, S: Array, A: Array, Y: Array, C: Array, b: int, atoms: Array, x: Array, p: int, s: int, margin: float,
-    r: Array,
+    G: Array, A: Array, Y: Array, b: int, atoms: Array, x: Array, p: int, s: int, margin: float, r: Array
 ) -> int:  # fmt: skip
-    """The best atom, told in full precision from those within `margin` of the best in float32; -1 if they are many."""
-    n = len(A)
-    for k in range(n):
-        r[k] = C[b, k]
-    for i in range(s):
-        row, w = atoms[i, p] if len(S) == n else i, np.float32(x[i, p])
-        for k in range(n):
-            r[k] -= w * S[row, k]
-    best = abs(r[0])
-    for k in range(n):
-        best = max(best, abs(r[k]))
+    """The best atom, told in full precision from those whose magnitudes in float32, r, are within `margin` of the best;
+    -1 if they are many."""
+    best = r[0]
+    for k in range(len(A)):
+        best = max(best, r[k])
     found, tried, most = -1, TRIED if best > margin else 0, 0.0
-    for k in range(n):
-        if abs(r[k]) >= best - margin:
+    for k in range(len(A)):
+        if r[k] >= best - margin:
             tried -= 1
             if tried < 0:
                 return -1
@@ -279,38 +281,35 @@ def fetch(G: Array, S: Array, j: int, s: int) -> bool:
 
 @part
 def write(
-    start: int, wave: int, lost: float, vectors: Array, indices: Array, out_atoms: Array, out_x: Array,
-    counts: Array,
+    start: int, wave: int, x: Array, atoms: Array, ranks: Array, out_atoms: Array, out_x: Array, counts: Array
 ) -> None:  # fmt: skip
-    """The codes of a wave, unless digits were lost: vectors[SUMS] is the diagonal of the inverse Gram matrix."""
+    """The codes of a wave."""
     for b in range(start, min(start + wave, len(counts))):
-        p, most = b - start, 0.0
         for i in range(counts[b]):
-            most = max(most, vectors[SUMS, i, p] * vectors[SIZES, i, p] * vectors[SIZES, i, p])
-        counts[b] = counts[b] if most <= lost else GIVEN_UP
-        for i in range(counts[b]):
-            place = indices[RANKS, i, p]
-            out_atoms[b, place], out_x[b, place] = indices[ATOMS, i, p], vectors[X, i, p]
+            place = ranks[i, b - start]
+            out_atoms[b, place], out_x[b, place] = atoms[i, b - start], x[i, b - start]
 
 
 @kernel
 def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
-    G: Array, S: Array, A: Array, norms: Array, mu: float, rough: float, Y: Array, C: Array, v: Array, numbers: Array,
-    longest: float, of_norms: Array, squares: Array, limits: Array, tols: Array, noise: float, work: Array,
-    out_atoms: Array, out_x: Array, counts: Array,
+    G: Array, S: Array, shorts: Array, A: Array, norms: Array, mu: float, longest: float, rough: float, Y: Array,
+    C: Array, v: Array, numbers: Array, of_norms: Array, squares: Array, limits: Array, tols: Array, noise: float,
+    work: Array, out_atoms: Array, out_x: Array, counts: Array,
 ) -> None:  # fmt: skip
     """Codes of the signals Y with `correlations` C and squared norms `squares`, or GIVEN_UP as their count.
 
     S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter, one signal after
-    the other), `mu` its `coherence` (or more); the rows of A are the atoms; `rough` is their `doubt`. The
-    four after C are `lefts`, for OLS, or None for OMP (for which numba compiles nothing of OLS then).
-    `tols` are negative where there is none; `noise` is the rounding of a correlation relative to the norms of its
+    the other), `shorts` the same in 16 bits (or None), `mu` its `coherence` (or more); the rows of A are the atoms;
+    `longest` is their largest norm, `rough` their `doubt`. The three after C are `lefts`, for OLS, or None for OMP (for
+    which numba compiles nothing of OLS then).
+    `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to the norms of its
     factors. Addresses are taken once: asking an array for its address counts references, too.
     """
-    vectors, indices, lines, floats, doubles, whole, r, (field, best, found), (T, _), places = work
+    vectors, indices, lines, floats, doubles, whole, r, (field, best, found), (T, _, _, _), places = work
     x, atoms = vectors[X], indices[ATOMS]
     at_T, at_x, at_sizes, at_sums, at_beta, at_h, at_x32, at_row32, at_atoms, at_ranks = places[:10]
-    at_lines, at_floats, at_roots, at_mass, at_going, at_signals, at_rows, at_columns, at_field = places[10:]
+    at_lines, at_floats, at_roots, at_mass, at_going, at_signals, at_rows, at_columns, at_misses = places[10:19]
+    at_field, at_r, at_pairs, at_shortened = places[19:]
     at_C, at_S, at_G, at_A, at_Y = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, Y.ctypes.data
     item, like, blocks = G.itemsize, G[0, 0], C.shape[1] // BLOCK
     eps, unit, short = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
@@ -318,8 +317,10 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     stride, row, depth, step = 4 * S.shape[1], item * G.shape[1], item * A.shape[1], 4 * C.shape[1]
     far, made = row * len(G) > NEAR, len(S) < len(G)
     wave, last = 1 if made else WAVE, len(Y) - 1
+    if shorts is not None:
+        shift, grain, tall = shorts.ctypes.data - at_S // 2, longest / SHORT, min(SHORT * mu / longest + 1, SHORT)
     for start in range(0, len(Y), wave):
-        begin(start, wave, squares, tols, at_Y, depth, vectors, doubles, whole)
+        begin(start, wave, squares, at_Y, depth, doubles, whole)
         if v is not None:
             blur_at_first(rough, unit, longest, doubles, numbers)
             at_v, at_norms, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
@@ -328,16 +329,22 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
             busy, at = 0, at_C + start * step
             for p in range(wave):
                 b, left, mass = min(start + p, last), doubles[LEFT, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
-                near, done = 16 * (s + 4) * eps * mass * mass, s == limits[b] or squares[b] == 0
-                if whole[GOING, p] and not done and left <= doubles[GOAL, p] + near:
-                    done = left < doubles[GOAL, p] - near or distance(Y[b], A, atoms, x, p, s) <= tols[b]
+                goal, near = tols[b] * abs(tols[b]), 16 * (s + 4) * eps * mass * mass
+                done = s == limits[b] or squares[b] == 0
+                if whole[GOING, p] and not done and left <= goal + near:
+                    done = left < goal - near or distance(Y[b], A, atoms, x, p, s) <= tols[b]
                 if whole[GOING, p] and done:
                     counts[b], whole[GOING, p] = s, 0
                 busy += whole[GOING, p]
             if busy == 0:
                 break
-            if v is None:
-                largest(at, step, at_lines, at_x32 if item == 8 else at_x, at_going, s, blocks, at_field)
+            at_w = at_x32 if item == 8 else at_x
+            if shorts is not None:
+                largest_in_short(
+                    at, step, at_lines, at_w, at_going, s, blocks, at_field, shift, at_pairs, at_shortened, at_misses
+                )
+            elif v is None:
+                largest(at, step, at_lines, at_w, at_going, s, blocks, at_field)
             else:
                 row32 = at_row32 if item == 8 else new
                 largest_gain(at, step, at_lines, row32, at_going, s, blocks, at_field, at_norms, at_v, at_numbers)
@@ -351,7 +358,8 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                         margin = TRUNCATED * first + rough * doubles[LENGTH, p]
                         margin += unit * (s + 4) * (doubles[FIRST, p] + mu * doubles[WEIGHT, p])
                         if not first - second > margin:
-                            j = contest(G, S, A, Y, C, b, atoms, x, p, s, margin, r)
+                            magnitudes(at + p * step, at_lines + 8 * p, at_w + 4 * p, s, blocks, at_r)
+                            j = contest(G, A, Y, b, atoms, x, p, s, margin, r)
                     else:
                         more, less = numbers[MORE, p], numbers[LESS, p]
                         if not gain(C[b, j], v[p, j], -more, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
@@ -371,7 +379,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 lines[s, p] = at_S + (s if made else j) * stride
                 whole[CHOSEN, p], whole[ROW, p], whole[COLUMN, p] = j, at_G + j * row, at_A + j * depth
                 floats[LEAST, p] = noise * mass * norms[j] if going else np.inf
-            if made and not fetch(G, S, whole[CHOSEN, 0], s):
+            if shorts is None and made and not fetch(G, S, whole[CHOSEN, 0], s):
                 floats[LEAST, 0] = np.inf
             if item == 8 or v is not None:
                 dots(at_columns, at_signals, A.shape[1], at_floats, like)
@@ -380,11 +388,13 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
             spread(
                 new, at_beta, at_roots, at_x, at_x32, at_row32, at_sums, at_sizes, at_atoms, at_ranks, at_mass, s, like
             )
+            if shorts is not None:
+                shorten(at_x, at_sizes, at_mass, s + 1, grain, tall, at_pairs, at_shortened, like)
             for p in range(wave):
                 doubles[LEFT, p], doubles[WEIGHT, p] = doubles[LEFT, p] - floats[LOSS, p], floats[MASS, p]
-                if whole[GOING, p] and floats[ROOT, p] == 0:
+                if whole[GOING, p] and (floats[ROOT, p] == 0 or not floats[WORST, p] <= lost):
                     counts[start + p], whole[GOING, p] = GIVEN_UP, 0
             if v is not None:
                 blur(s, mu, unit, longest, floats, doubles, numbers)
             s += 1
-        write(start, wave, lost, vectors, indices, out_atoms, out_x, counts)
+        write(start, wave, x, atoms, indices[RANKS], out_atoms, out_x, counts)

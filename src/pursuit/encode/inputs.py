@@ -179,7 +179,7 @@ def stopping(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], count: i
     if atoms is None and tol is None:
         raise ValueError("atoms and tol are both None; give the number of atoms, or the norm of the residual to reach.")
     most = shape[1] if method == "mp" else min(shape)  # more independent atoms than that there are not
-    limits, tols = np.full(count, most), np.full(count, -1.0)
+    limits, tols = np.full(count, most), np.full(count, -np.inf)
     if atoms is not None:
         asked = per_signal(atoms, "atoms", count)
         if asked.dtype.kind not in "iu":

@@ -11,21 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.encode.vector import BLOCK, LANES, WAVE
+from pursuit.encode.search import BLOCK, LANES
+from pursuit.encode.vector import WAVE
 
 X, SIZES, SUMS = range(3)
 """Vectors over active atoms: weights, norms, the diagonal of T^T T (and directions and Gram entries after them)."""
 ATOMS, RANKS = range(2)
 """And of integers: the atoms, their places in increasing order."""
-PRODUCT, LEAST, ROOT, STEP, LOSS, MASS, SPAN = range(7)
-"""Numbers of the atom that enters: see `enter`; and `spread`: sums of norms times weights, and times the row of T."""
-LEFT, GOAL, LENGTH, FIRST, WEIGHT = range(5)
-"""Numbers of a signal: its squared residual, and where to stop; its norm; its largest correlation; the sum of weights
-times norms."""
+PRODUCT, LEAST, ROOT, STEP, LOSS, MASS, SPAN, WORST = range(8)
+"""Numbers of the atom that enters: see `enter`; and `spread`: sums of norms times weights, and times the row of T; the
+largest entry on the diagonal of T^T T, for atoms of norm 1."""
+LEFT, LENGTH, FIRST, WEIGHT = range(4)
+"""Numbers of a signal: its squared residual; its norm; its largest correlation; the sum of weights times norms."""
 MOVE, MORE, LESS, TOLD = range(4)
 """And in float32, for OLS: see `largest_gain`; and in how many turns atoms had to be told apart."""
-CHOSEN, GOING, SIGNAL, ROW, COLUMN = range(5)
-"""The atom that enters, whether the signal is not done; addresses of the signal, of Gram row and column of the atom."""
+CHOSEN, GOING, SIGNAL, ROW, COLUMN, MISSED = range(6)
+"""The atom that enters, whether the signal is not done; addresses of the signal, of Gram row and column of the atom;
+searches in 16 bits that came to nothing."""
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -45,22 +47,44 @@ def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
     """Rooms for a wave, with one number of each signal side by side: vectors over active atoms, of floats, of indices
     and of addresses; single numbers, as floats, in float64, and as integers; correlations of one signal, of `columns`
     padded columns; what `largest` finds. Last, what only vector code reads, and the addresses of all that it reads."""
+    width += width % 2  # pairs
     vectors, singles = aligned((5, width, WAVE), dtype), aligned((2, width, WAVE), np.float32)
     indices, lines = aligned((2, width, WAVE), np.int32), aligned((width, WAVE), np.int64)
     floats, doubles, whole = (
-        aligned((size, WAVE), kind) for size, kind in ((7, dtype), (5, np.float64), (5, np.int64))
+        aligned((size, WAVE), kind) for size, kind in ((8, dtype), (4, np.float64), (6, np.int64))
     )
     T, field = aligned((width * (width + 1) // 2, WAVE), dtype), aligned((3 * WAVE, LANES), np.int32)
+    pairs, shortened = aligned((width // 2, WAVE), np.int32), aligned((2, WAVE), np.float32)
     best = field[WAVE:].reshape(-1, WAVE)
-    read = T, *vectors, *singles, *indices, lines, floats, floats[ROOT], floats[MASS], *whole[GOING:], field
-    rooms = vectors, indices, lines, floats, doubles, whole, aligned((columns,), np.float32)
-    return *rooms, (field, best, best[1:].view(np.float32)), (T, singles), tuple(room.ctypes.data for room in read)
+    r = aligned((columns,), np.float32)
+    read = (
+        T,
+        *vectors,
+        *singles,
+        *indices,
+        lines,
+        floats,
+        floats[ROOT],
+        floats[MASS],
+        *whole[GOING:],
+        field,
+        r,
+        pairs,
+        shortened,
+    )
+    rooms = vectors, indices, lines, floats, doubles, whole, r
+    return (
+        *rooms,
+        (field, best, best[1:].view(np.float32)),
+        (T, singles, pairs, shortened),
+        tuple(room.ctypes.data for room in read),
+    )
 
 
-def lefts(G: Any, columns: int, longest: float) -> tuple[Any, ...]:
+def lefts(G: Any, columns: int) -> tuple[Any, ...]:
     """What OLS needs besides, for a wave: room for the squared norms of what is left of the atoms, and for the numbers
-    of each signal; the largest norm; the squared norms of the atoms (infinite where there is none)."""
+    of each signal; the squared norms of the atoms (infinite where there is none)."""
     squares = aligned((columns,), np.float32)
     squares[:] = np.inf
     squares[: len(G)] = G.diagonal()
-    return aligned((WAVE, columns), np.float32), aligned((4, WAVE), np.float32), longest, squares
+    return aligned((WAVE, columns), np.float32), aligned((4, WAVE), np.float32), squares

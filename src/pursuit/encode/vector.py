@@ -1,150 +1,26 @@
-"""The inner loops of a pursuit as vector code: sums of rows, and the column where such a sum is largest.
+"""The arithmetic of a wave of signals as vector code: what is a number for one of them is a vector for the wave.
 
-LLVM vectorises neither an argmax nor accumulators that outlive a loop, so these functions are written in its vector
-types: accumulators in registers, one pass over the rows, nothing stored on the way. Arguments are addresses and counts.
+Arguments are addresses and counts; `like` tells the type of the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, counting, every
+from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, every
 
-LANES = BYTES // 4
-VECTORS = 8
-BLOCK = LANES * VECTORS
-"""float32 columns that one turn of `largest` handles: the rows it reads are padded to a multiple of this."""
 WAVE = 8
-"""Signals that are pursued in step: what is a number for one of them is a vector for a wave."""
-TRUNCATED = BLOCK * 2.0**-23
-"""How much smaller than they are `largest` and `largest_gain` may find magnitudes, relative to them."""
+"""Signals that are pursued in step."""
+SHORT = 2**15 - 1
+"""The largest 16-bit integer."""
+TINY = 1e-30
+"""Takes the place of smaller numbers that something is divided by."""
 
 _F32 = ir.FloatType()
-_VECTOR, _INTEGERS = ir.VectorType(_F32, LANES), ir.VectorType(I32, LANES)
-
-
-def _at(emit: Emit, base: Any, offset: Any) -> list[Any]:
-    """The addresses of the vectors of a block."""
-    return [emit.at(emit.b.add(base, offset), BYTES * q) for q in range(VECTORS)]
-
-
-def _sums(emit: Emit, start: list[Any], rows: Any, weights: Any, count: Any, offset: Any) -> list[Any]:
-    """start - sum_k weights[k] rows[k] in a block; addresses of rows and weights are those of one signal of a wave."""
-
-    def row(k: Any, sums: list[Any]) -> list[Any]:
-        base = emit.load(emit.item(rows, k, 8 * WAVE), I64, 8)
-        w = emit.splat(emit.load(emit.item(weights, k, 4 * WAVE), _F32, 4), _VECTOR)
-        parts = [emit.load(place, _VECTOR, 4) for place in _at(emit, base, offset)]
-        return [emit.minus(x, w, part) for x, part in zip(sums, parts, strict=True)]
-
-    return emit.loop(count, start, row)
-
-
-def _find(builder: Any, going: Any, blocks: Any, room: Any, values: Callable[[Emit, Any, Any], list[Any]]) -> None:
-    """Write to `room` where the magnitudes of values(emit, signal, offset of a block) are largest, as `largest` says.
-
-    They compare as integers do; the last bits of each give way to its place in its block.
-    """
-    emit, b = Emit(builder), builder
-    zero, none = ir.Constant(I64, 0), every(_INTEGERS, 0)
-    low, high = ir.Constant(I32, BLOCK - 1), ir.Constant(I32, -BLOCK)
-
-    def signal(p: Any, nothing: list[Any]) -> list[Any]:
-        def block(i: Any, before: list[Any]) -> list[Any]:
-            found = values(emit, p, b.mul(i, ir.Constant(I64, 4 * BLOCK)))
-            bits = [b.and_(b.bitcast(x, _INTEGERS), every(_INTEGERS, 0x80000000 - BLOCK)) for x in found]
-            field = [[b.or_(x, counting(_INTEGERS, LANES * q))] for q, x in enumerate(bits)]
-            while len(field) > 1:
-                field = [emit.merge(field[q], field[q + 1]) for q in range(0, len(field), 2)]
-            later = b.icmp_signed(">", field[0][0], before[0])
-            where = b.select(later, emit.splat(b.trunc(i, I32), _INTEGERS), before[2])
-            return [*emit.merge(before[:2], field[0]), where]
-
-        busy = b.icmp_signed("!=", emit.load(emit.item(going, p, 8), I64, 8), zero)
-        *pair, where = emit.loop(b.select(busy, blocks, zero), [none, none, none], block)
-        emit.store(where, emit.item(room, p, BYTES), BYTES)
-        best, second = emit.final(pair)
-        for q, value in enumerate((b.and_(best, low), b.and_(best, high), b.and_(second, high))):
-            emit.store(value, emit.item(emit.at(room, BYTES * WAVE + 4 * WAVE * q), p, 4), 4)
-        return []
-
-    emit.loop(ir.Constant(I64, WAVE), [], signal)
-
-
-@intrinsic
-def largest(
-    context: Any, starts: Any, step: Any, rows: Any, weights: Any, going: Any, count: Any, blocks: Any, room: Any
-) -> Any:  # fmt: skip
-    """For the signals of a wave that are `going`, the column of start - sum_k weights[k] rows[k], all float32, with the
-    largest magnitude, and that of the runner-up.
-
-    The starts are `step` bytes apart; `rows` holds the addresses of the rows. Into `room` go, for each signal, a vector
-    of blocks of columns, and after those, the place of the best column in its block, the last bits of which say where
-    in the vector the block is; the magnitude; the runner-up's. Both are too small by up to TRUNCATED of themselves, and
-    where they are closer than that, the column is not to be trusted.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        starts, step, rows, weights, going, count, blocks, room = args
-
-        def values(emit: Emit, p: Any, offset: Any) -> list[Any]:
-            places = _at(emit, builder.add(starts, builder.mul(step, p)), offset)
-            start = [emit.load(place, _VECTOR, 4) for place in places]
-            return _sums(emit, start, emit.item(rows, p, 8), emit.item(weights, p, 4), count, offset)
-
-        _find(builder, going, blocks, room, values)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 8), generate
-
-
-@intrinsic
-def largest_gain(
-    context: Any, starts: Any, step: Any, rows: Any, weights: Any, going: Any, count: Any, blocks: Any, room: Any,
-    norms: Any, lefts: Any, numbers: Any,
-) -> Any:  # fmt: skip
-    """As `largest`, for (|c| + more)^2 / (v - less), with c and v what starts and lefts become as a direction leaves.
-
-    With t = sum_k weights[k] rows[k], c is start - move t, and v is left - t^2; the first lefts are the `norms`.
-    `numbers` are move, more and less of all signals. Where v is not larger than `less`, the value is infinite.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        starts, step, rows, weights, going, count, blocks, room, norms, lefts, numbers = args
-        b = builder
-        fresh = b.icmp_signed("==", count, ir.Constant(I64, 0))
-        zero = ir.Constant(_VECTOR, [0.0] * LANES)
-
-        def values(emit: Emit, p: Any, offset: Any) -> list[Any]:
-            shift = b.mul(step, p)
-            of_c, of_v = (_at(emit, b.add(base, shift), offset) for base in (starts, lefts))
-            before = _at(emit, b.select(fresh, norms, b.add(lefts, shift)), offset)
-            places = [emit.item(emit.at(numbers, 4 * WAVE * q), p, 4) for q in range(3)]
-            move, more, less = (emit.splat(emit.load(place, _F32, 4), _VECTOR) for place in places)
-            found = []
-            for q, t in enumerate(
-                _sums(emit, [zero] * VECTORS, emit.item(rows, p, 8), emit.item(weights, p, 4), count, offset)
-            ):
-                c = emit.plus(emit.load(of_c[q], _VECTOR, 4), move, t)  # t has the sign of a difference here
-                v = emit.minus(emit.load(before[q], _VECTOR, 4), t, t)
-                emit.store(c, of_c[q], 4)
-                emit.store(v, of_v[q], 4)
-                size, rest = b.fadd(emit.absolute(c), more), b.fsub(v, less)
-                gain = b.fmul(size, b.fdiv(size, rest))  # a square could be out of range
-                found.append(
-                    b.select(b.fcmp_ordered(">", rest, zero), gain, ir.Constant(_VECTOR, [float("inf")] * LANES))
-                )
-            return found
-
-        _find(builder, going, blocks, room, values)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 11), generate
 
 
 def _lanes(like: Any) -> tuple[Any, int]:
@@ -254,9 +130,10 @@ def spread(
     places: Any, masses: Any, count: Any, like: Any,
 ) -> Any:  # fmt: skip
     """For each signal of a wave, row = root beta, x += step beta, with `moves` the vectors root and step, which are 0
-    for a signal that is done; both in float32 too; sums_k += row_k^2; masses = sum_k |x_k| sizes_k, and so for the row.
+    for a signal that is done; both in float32 too; sums_k += row_k^2. Of the last of count + 1 atoms, x and sums begin
+    with 0, and it finds its own among the `places` of the atoms in increasing order.
 
-    `places` are those of the atoms in increasing order; the last of count + 1 atoms finds its own.
+    masses are sum_k |x_k| sizes_k, and so for the row; after those, max_k sums_k sizes_k^2.
     """
     kind, size = _lanes(like)
     width, short, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
@@ -273,10 +150,12 @@ def spread(
             at = b.mul(k, ir.Constant(I64, width))
             address = {name: b.add(base, at) for name, base in zip("rbxsn", (row, beta, x, sums, sizes), strict=True)}
             direction, weight, total, norm = (emit.load(address[name], kind, width) for name in "bxsn")
+            first = b.icmp_signed("==", k, count)
+            weight, total = (b.select(first, zero, value) for value in (weight, total))
             part, weight = b.fmul(root, direction, flags=FLAGS), emit.plus(weight, step, direction)
-            emit.store(part, address["r"], width)
-            emit.store(weight, address["x"], width)
-            emit.store(emit.plus(total, part, part), address["s"], width)
+            total = emit.plus(total, part, part)
+            for value, name in ((part, "r"), (weight, "x"), (total, "s")):
+                emit.store(value, address[name], width)
             for value, room in ((weight, x32), (part, row32)) if size == 8 else ():
                 emit.store(b.fptrunc(value, short), emit.item(room, k, 4 * WAVE), 4 * WAVE)
             other = emit.load(emit.item(atoms, k, 4 * WAVE), whole, 4 * WAVE)
@@ -285,15 +164,72 @@ def spread(
             emit.store(b.add(emit.load(place, whole, 4 * WAVE), later), place, 4 * WAVE)
             before = b.zext(b.icmp_signed("<", other, new), whole)
             more = [emit.plus(carried[q], emit.absolute(value), norm) for q, value in enumerate((weight, part))]
-            return [*more, b.add(carried[2], before)]
+            worst = emit.most(carried[2], b.fmul(total, b.fmul(norm, norm)))
+            return [*more, worst, b.add(carried[3], before)]
 
-        *totals, place = emit.loop(emit.at(count, 1), [zero, zero, none], turn)
-        for q, total in enumerate(totals):
+        *found, place = emit.loop(emit.at(count, 1), [zero, zero, zero, none], turn)
+        for q, total in enumerate(found):
             emit.store(total, emit.at(masses, width * q), width)
         emit.store(place, emit.item(places, count, 4 * WAVE), 4 * WAVE)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 12, like), generate
+
+
+@intrinsic
+def shorten(
+    context: Any, x: Any, sizes: Any, masses: Any, count: Any, step: Any, tall: Any, pairs: Any, numbers: Any, like: Any
+) -> Any:  # fmt: skip
+    """For each signal of a wave, the weights x_k sizes_k as 16-bit integers t x_k sizes_k, rounded.
+
+    t is the largest number with which neither these are out of range, nor sums of their products with 16-bit rows whose
+    entries are at most SHORT, and at most `tall` but for one; `masses` are sum_k |x_k| sizes_k. Two integers, of k and
+    k + 1, are one number of `pairs`; into `numbers` go step / t and the blur (see `fast`), both in float32.
+    """
+    kind, size = _lanes(like)
+    width, single, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, sizes, masses, count, step, tall, pairs, numbers, _ = args
+        emit, b = Emit(builder), builder
+        step, tall = emit.splat(step, kind), emit.splat(tall, kind)
+
+        def number(value: float) -> Any:
+            return ir.Constant(kind, [value] * WAVE)
+
+        def weight(k: Any) -> Any:
+            return b.fmul(*(emit.load(emit.item(base, k, width), kind, width) for base in (x, sizes)))
+
+        def higher(k: Any, peak: list[Any]) -> list[Any]:
+            return [emit.most(emit.absolute(weight(k)), peak[0])]
+
+        (peak,) = emit.loop(count, [number(TINY)], higher)
+        mass, above = emit.most(emit.load(masses, kind, width), number(TINY)), b.fsub(number(SHORT), tall)
+        room = b.fsub(number(2 * SHORT + 1), emit.splat(b.sitofp(count, kind.element), kind))  # all may be rounded up
+        most = emit.plus(b.fmul(tall, mass), above, peak)
+        t = emit.least(b.fdiv(b.fmul(number(SHORT), room), most), b.fdiv(number(SHORT), peak))
+
+        def pair(i: Any, off: list[Any]) -> list[Any]:
+            k = b.mul(i, ir.Constant(I64, 2))
+            two = b.icmp_signed("<", emit.at(k, 1), count)
+            exact = [b.fmul(t, weight(k)), b.select(two, b.fmul(t, weight(emit.at(k, 1))), number(0.0))]
+            near = [emit.nearest(value) for value in exact]
+            low, high = (b.fptosi(value, whole) for value in near)
+            both = b.or_(b.and_(low, every(whole, 0xFFFF)), b.shl(high, every(whole, 16)))
+            emit.store(both, emit.item(pairs, i, 4 * WAVE), 4 * WAVE)
+            changes = [emit.absolute(b.fsub(*values)) for values in zip(near, exact, strict=True)]
+            return [b.fadd(off[0], b.fadd(*changes))]
+
+        (off,) = emit.loop(b.ashr(emit.at(count, 1), ir.Constant(I64, 1)), [number(0.0)], pair)
+        scale = b.fdiv(step, t)
+        blur = emit.plus(b.fmul(step, mass), scale, emit.plus(above, b.fmul(number(2.0), off), tall))
+        blur = b.fmul(blur, number(1 + 1 / 32))  # rows and products were rounded in float32 before they were shortened
+        for q, value in enumerate((scale, blur)):
+            short = value if size == 4 else b.fptrunc(value, single)
+            emit.store(short, emit.at(numbers, 4 * WAVE * q), 4 * WAVE)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 4, like, like, types.int64, types.int64, like), generate
 
 
 @intrinsic
