@@ -175,7 +175,7 @@ MUTANTS = [
     Mutant(
         "OLS believes its squared norms",
         "encode/fast.py",
-        "+= (2 * longest + entry) * entry + part * longest",
+        "+= (2 * longest + entry) * entry + tick * longest",
         "+= 0",
         "test_encode.py",
     ),

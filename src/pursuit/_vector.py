@@ -107,11 +107,39 @@ class Emit:
             pair = self.merge(list(low), list(high))
         return [self.b.extract_element(vector, ir.Constant(I32, 0)) for vector in pair]
 
-    def total(self, vector: Any) -> Any:
-        """The sum of the numbers of a vector."""
-        while vector.type.count > 1:
-            vector = self.b.fadd(*self.halves(vector), flags=FLAGS)
-        return self.b.extract_element(vector, ir.Constant(I32, 0))
+    def totals(self, vectors: list[Any]) -> Any:
+        """The sums of the numbers of each of several vectors, of which there are a power of two, in one vector (or one
+        number).
+
+        Groups of numbers of one vector, side by side with those of others, are halved and added.
+        """
+        width = vectors[0].type.count
+        while width > 1:
+            count = vectors[0].type.count
+            width //= 2
+            two = len(vectors) > 1
+            firsts = [start + k for start in range(0, (1 + two) * count, 2 * width) for k in range(width)]
+            picks = [ir.Constant(ir.VectorType(I32, len(firsts)), [k + shift for k in firsts]) for shift in (0, width)]
+            pairs = zip(vectors[0::2], vectors[1::2], strict=True) if two else [(vectors[0], vectors[0])]
+            vectors = [
+                self.b.fadd(*(self.b.shuffle_vector(x, y, pick) for pick in picks), flags=FLAGS) for x, y in pairs
+            ]
+        whole = self.joined(vectors)
+        return whole if whole.type.count > 1 else self.b.extract_element(whole, ir.Constant(I32, 0))
+
+    def joined(self, vectors: list[Any]) -> Any:
+        """One vector of the numbers of several, of which there are a power of two."""
+        while len(vectors) > 1:
+            pick = counting(ir.VectorType(I32, 2 * vectors[0].type.count), 0)
+            vectors = [self.b.shuffle_vector(x, y, pick) for x, y in zip(vectors[0::2], vectors[1::2], strict=True)]
+        return vectors[0]
+
+    def gather(self, places: list[Any], kind: Any, align: int) -> Any:
+        """A vector of the numbers at some addresses."""
+        value = ir.Constant(kind, ir.Undefined)
+        for lane, place in enumerate(places):
+            value = self.b.insert_element(value, self.load(place, kind.element, align), ir.Constant(I32, lane))
+        return value
 
     def absolute(self, vector: Any) -> Any:
         return self._each("fabs", vector)

@@ -116,7 +116,8 @@ class Shared:
     def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
         (d, n), kind = self.D.shape, self.D.dtype
         columns, noise = rooms.padded(n) if self.quick else n, rounding(self.D)
-        room = rooms.aligned((size, columns), np.float32 if self.quick else kind)
+        room = rooms.aligned((size, columns), np.float32 if self.quick else kind, np.empty)
+        room[:, n:] = 0  # as in the padded rows
         quick = rooms.workspace(columns, width, kind) if self.quick else None
         S = rooms.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
         G = S if kind == np.float32 and not self.few else self.G

@@ -77,8 +77,8 @@ from pursuit.encode.rooms import (
     aligned,
     padded,
 )
-from pursuit.encode.search import BLOCK, LANES, TRUNCATED, largest, largest_gain, largest_in_short, magnitudes
-from pursuit.encode.vector import SHORT, WAVE, dots, enter, prefetch_entries, shorten, spread
+from pursuit.encode.search import BLOCK, LANES, TRUNCATED, gains, largest, largest_gain, largest_in_short, magnitudes
+from pursuit.encode.vector import SHORT, WAVE, dots, enter, prefetch_entries, remainder, shorten, spread
 
 MARGIN = 32
 """Columns between the padded rows of copies of the Gram matrix, so that rows do not fall on the same lines of the cache
@@ -152,15 +152,6 @@ def doubt(D: Any, norms: Any, whole: bool) -> float:
 
 
 @part
-def begin(start: int, wave: int, squares: Array, at: int, depth: int, doubles: Array, whole: Array) -> None:
-    """A wave from signal `start` on."""
-    for p in range(WAVE):
-        b = min(start + p, len(squares) - 1)
-        whole[GOING, p], whole[SIGNAL, p] = p < wave and start + p < len(squares), at + b * depth
-        doubles[LEFT, p], doubles[LENGTH, p], doubles[WEIGHT, p] = squares[b], math.sqrt(squares[b]), 0
-
-
-@part
 def contest(
     G: Array, A: Array, Y: Array, b: int, atoms: Array, x: Array, p: int, s: int, margin: float, r: Array
 ) -> int:  # fmt: skip
@@ -193,35 +184,17 @@ def gain(c: float, v: float, more: float, less: float) -> float:
 
 
 @part
-def contends(c: float, v: float, more: float, less: float, low: float) -> Any:
-    """Whether the gain of an atom may be as large as `low`."""
-    size = abs(np.float64(c)) + more
-    return (v < np.inf) & (size * size * (1 + ROUGHLY) >= low * (np.float64(v) - less))
-
-
-@part
 def contest_of_gains(
-    j: int, G: Array, T: Array, A: Array, Y: Array, norms: Array, c32: Array, v32: Array, more: float, less: float,
-    b: int, atoms: Array, x: Array, p: int, s: int, floor: float, eps: float, r: Array,
+    low: float, G: Array, T: Array, A: Array, Y: Array, norms: Array, v32: Array, b: int, atoms: Array, x: Array,
+    p: int, s: int, floor: float, least: float, r: Array,
 ) -> int:  # fmt: skip
-    """As `contest`, for c^2 / v, of which c32 and v32 are known up to `more` and `less`; j seems to be the best. Atoms
-    that are dependent on the active ones are marked by an infinite v32."""
-    low, found, tried, most, least = 0.0, -1, 0, 0.0, 16 * (s + 4) * eps
-    if v32[j] > less + least * G[j, j]:
-        low = gain(c32[j], v32[j], -more, -less)
-    else:
-        for k in range(len(A) if less == 0 else 0):
-            v32[k] = v32[k] if v32[k] > least * G[k, k] else np.inf
-        for k in range(len(A)):  # without branches, so that it becomes vector code
-            size = max(abs(c32[k]) - more, np.float32(0))
-            r[k] = size * (size / (v32[k] + less)) if v32[k] > less else np.float32(0)
-        for k in range(len(A)):
-            low = max(low, r[k])
-        low *= 1 - ROUGHLY
+    """As `contest`, for c^2 / v, of which r may be as large, and `low` is one that is as large in any case. Atoms that
+    are dependent on the active ones are marked by an infinite v32."""
+    found, tried, most = -1, 0, 0.0
     for k in range(len(A)):
-        tried += contends(c32[k], v32[k], more, less, low)
+        tried += r[k] >= low
     for k in range(len(A) if tried <= TRIED else 0):
-        if contends(c32[k], v32[k], more, less, low):
+        if r[k] >= low and v32[k] < np.inf:
             c, v = 0 * x[0, p], G[k, k]
             for t in range(A.shape[1]):
                 c += A[k, t] * Y[b, t]
@@ -230,43 +203,12 @@ def contest_of_gains(
                 for m in range(i + 1):
                     u += T[i * (i + 1) // 2 + m, p] * G[atoms[m, p], k]
                 c, v = c - x[i, p] * G[atoms[i, p], k], v - u * u
+            value = gain(c, v, 0.0, 0.0)
             if not v > least * G[k, k]:
                 v32[k] = np.inf
-            elif abs(c) > floor * norms[k] and gain(c, v, 0.0, 0.0) > most:
-                found, most = k, gain(c, v, 0.0, 0.0)
+            elif abs(c) > floor * norms[k] and value > most:
+                found, most = k, value
     return found
-
-
-@part
-def distance(y: Array, A: Array, atoms: Array, x: Array, p: int, s: int) -> float:
-    """||y - sum_i x_i a_i||."""
-    total = 0 * y[0]
-    for t in range(len(y)):
-        rest = y[t]
-        for i in range(s):
-            rest -= x[i, p] * A[atoms[i, p], t]
-        total += rest * rest
-    return math.sqrt(total)
-
-
-@part
-def blur(s: int, mu: float, unit: float, longest: float, floats: Array, doubles: Array, numbers: Array) -> None:
-    """How far rounding moves what `largest_gain` computes next."""
-    part = unit * longest
-    for p in range(WAVE):
-        root = floats[ROOT, p]
-        move, entry = floats[STEP, p] / root if root > 0 else root, unit * (s + 4) * mu * floats[SPAN, p]
-        numbers[MOVE, p] = move
-        numbers[MORE, p] += abs(move) * (entry + part) + part * doubles[LENGTH, p]
-        numbers[LESS, p] += (2 * longest + entry) * entry + part * longest
-
-
-@part
-def blur_at_first(rough: float, unit: float, longest: float, doubles: Array, numbers: Array) -> None:
-    """How far rounding moves correlations and squared norms to begin with."""
-    for p in range(WAVE):
-        numbers[MOVE, p], numbers[TOLD, p] = 0, 0
-        numbers[MORE, p], numbers[LESS, p] = rough * doubles[LENGTH, p], unit * longest * longest
 
 
 @part
@@ -316,14 +258,20 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     clear, lost = G.dtype.type(CLEAR[short]), LOST[short]
     stride, row, depth, step = 4 * S.shape[1], item * G.shape[1], item * A.shape[1], 4 * C.shape[1]
     far, made = row * len(G) > NEAR, len(S) < len(G)
-    wave, last = 1 if made else WAVE, len(Y) - 1
+    wave, last, d = 1 if made else WAVE, len(Y) - 1, A.shape[1]
+    if v is not None:
+        at_v, at_norms, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
     if shorts is not None:
         shift, grain, tall = shorts.ctypes.data - at_S // 2, longest / SHORT, min(SHORT * mu / longest + 1, SHORT)
     for start in range(0, len(Y), wave):
-        begin(start, wave, squares, at_Y, depth, doubles, whole)
-        if v is not None:
-            blur_at_first(rough, unit, longest, doubles, numbers)
-            at_v, at_norms, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
+        for p in range(WAVE):
+            b = min(start + p, last)
+            length = math.sqrt(squares[b])
+            whole[GOING, p], whole[SIGNAL, p] = p < wave and start + p <= last, at_Y + b * depth
+            doubles[LEFT, p], doubles[LENGTH, p], doubles[WEIGHT, p] = squares[b], length, 0
+            if v is not None:  # how far rounding moves correlations and squared norms to begin with
+                numbers[MOVE, p], numbers[TOLD, p] = 0, 0
+                numbers[MORE, p], numbers[LESS, p] = rough * length, unit * longest * longest
         s, new = np.int64(0), at_T
         while True:
             busy, at = 0, at_C + start * step
@@ -332,7 +280,8 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 goal, near = tols[b] * abs(tols[b]), 16 * (s + 4) * eps * mass * mass
                 done = s == limits[b] or squares[b] == 0
                 if whole[GOING, p] and not done and left <= goal + near:
-                    done = left < goal - near or distance(Y[b], A, atoms, x, p, s) <= tols[b]
+                    rest = remainder(at_Y + b * depth, at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                    done = left < goal - near or math.sqrt(rest) <= tols[b]
                 if whole[GOING, p] and done:
                     counts[b], whole[GOING, p] = s, 0
                 busy += whole[GOING, p]
@@ -364,13 +313,20 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                         more, less = numbers[MORE, p], numbers[LESS, p]
                         if not gain(C[b, j], v[p, j], -more, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
                             numbers[TOLD, p] += 1
+                            least = 16 * (s + 4) * eps
+                            low = gains(
+                                at + p * step, at_v + p * step, at_norms, at_numbers, p, least if less == 0 else -np.inf,
+                                blocks, at_r,
+                            )  # fmt: skip
                             j = -1 if numbers[TOLD, p] > OFTEN else contest_of_gains(
-                                j, G, T, A, Y, norms, C[b], v[p], more, less, b, atoms, x, p, s, noise * mass, eps, r,
+                                low * (1 - ROUGHLY), G, T, A, Y, norms, v[p], b, atoms, x, p, s, noise * mass, least, r,
                             )  # fmt: skip
                         if j >= 0:
                             v[p, j] = np.inf
                     if j < 0:
-                        counts[b], whole[GOING, p], going, j = GIVEN_UP, 0, 0, 0
+                        rest = remainder(at_Y + b * depth, at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                        spent = math.sqrt(rest) <= noise * mass  # and so is no correlation more than rounding
+                        counts[b], whole[GOING, p], going, j = s if spent else GIVEN_UP, 0, 0, 0
                 if far and going:
                     prefetch_entries(at_G + j * row, item, at_atoms + 4 * p, s)
                 if item == 4 and v is None and going:
@@ -382,7 +338,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
             if shorts is None and made and not fetch(G, S, whole[CHOSEN, 0], s):
                 floats[LEAST, 0] = np.inf
             if item == 8 or v is not None:
-                dots(at_columns, at_signals, A.shape[1], at_floats, like)
+                dots(at_columns, at_signals, d, at_floats, like)
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)
             new = at_T + s * (s + 1) // 2 * WAVE * item
             spread(
@@ -392,9 +348,13 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 shorten(at_x, at_sizes, at_mass, s + 1, grain, tall, at_pairs, at_shortened, like)
             for p in range(wave):
                 doubles[LEFT, p], doubles[WEIGHT, p] = doubles[LEFT, p] - floats[LOSS, p], floats[MASS, p]
+                if v is not None:  # how far it moves what `largest_gain` computes next
+                    root, tick, entry = floats[ROOT, p], unit * longest, unit * (s + 4) * mu * floats[SPAN, p]
+                    move = floats[STEP, p] / root if root > 0 else root
+                    numbers[MOVE, p] = move
+                    numbers[MORE, p] += abs(move) * (entry + tick) + tick * doubles[LENGTH, p]
+                    numbers[LESS, p] += (2 * longest + entry) * entry + tick * longest
                 if whole[GOING, p] and (floats[ROOT, p] == 0 or not floats[WORST, p] <= lost):
                     counts[start + p], whole[GOING, p] = GIVEN_UP, 0
-            if v is not None:
-                blur(s, mu, unit, longest, floats, doubles, numbers)
             s += 1
         write(start, wave, x, atoms, indices[RANKS], out_atoms, out_x, counts)

@@ -30,10 +30,10 @@ CHOSEN, GOING, SIGNAL, ROW, COLUMN, MISSED = range(6)
 searches in 16 bits that came to nothing."""
 
 
-def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros from a boundary of cache lines on: vectors that straddle two lines cost twice."""
+def aligned(shape: tuple[int, ...], dtype: Any, make: Any = np.zeros) -> Any:
+    """Zeros (or whatever `make` makes) from a boundary of cache lines on: vectors that straddle two lines cost twice."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64, np.uint8)
+    raw = make(size + 64, np.uint8)
     skip = -raw.ctypes.data % 64
     return raw[skip : skip + size].view(dtype).reshape(shape)
 

@@ -226,6 +226,19 @@ def largest_in_short(
     return types.void(*[types.int64] * 12), generate
 
 
+def _numbers(emit: Emit, numbers: Any, p: Any) -> list[Any]:
+    """Move, more and less of one signal."""
+    places = [emit.item(emit.at(numbers, 4 * WAVE * q), p, 4) for q in range(3)]
+    return [emit.splat(emit.load(place, _F32, 4), _VECTOR) for place in places]
+
+
+def _gain(emit: Emit, size: Any, rest: Any) -> Any:
+    """size^2 / rest, infinite where the rest is not positive."""
+    b, infinite = emit.b, ir.Constant(_VECTOR, [float("inf")] * LANES)
+    gain = b.fmul(size, b.fdiv(size, rest))  # a square could be out of range
+    return b.select(b.fcmp_ordered(">", rest, ir.Constant(_VECTOR, [0.0] * LANES)), gain, infinite)
+
+
 @intrinsic
 def largest_gain(
     context: Any, starts: Any, step: Any, rows: Any, weights: Any, going: Any, count: Any, blocks: Any, room: Any,
@@ -247,8 +260,7 @@ def largest_gain(
             shift = b.mul(step, p)
             of_c, of_v = (_at(emit, b.add(base, shift), offset) for base in (starts, lefts))
             before = _at(emit, b.select(fresh, norms, b.add(lefts, shift)), offset)
-            places = [emit.item(emit.at(numbers, 4 * WAVE * q), p, 4) for q in range(3)]
-            move, more, less = (emit.splat(emit.load(place, _F32, 4), _VECTOR) for place in places)
+            move, more, less = _numbers(emit, numbers, p)
             found = []
             for q, t in enumerate(
                 _sums(emit, [zero] * VECTORS, emit.item(rows, p, 8), emit.item(weights, p, 4), count, offset)
@@ -257,14 +269,46 @@ def largest_gain(
                 v = emit.minus(emit.load(before[q], _VECTOR, 4), t, t)
                 emit.store(c, of_c[q], 4)
                 emit.store(v, of_v[q], 4)
-                size, rest = b.fadd(emit.absolute(c), more), b.fsub(v, less)
-                gain = b.fmul(size, b.fdiv(size, rest))  # a square could be out of range
-                found.append(
-                    b.select(b.fcmp_ordered(">", rest, zero), gain, ir.Constant(_VECTOR, [float("inf")] * LANES))
-                )
+                found.append(_gain(emit, b.fadd(emit.absolute(c), more), b.fsub(v, less)))
             return found
 
         _find(emit, going, blocks, room, lambda p, blocks: _search(emit, p, blocks, values))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 11), generate
+
+
+@intrinsic
+def gains(
+    context: Any, correlations: Any, lefts: Any, norms: Any, numbers: Any, p: Any, least: Any, blocks: Any, out: Any
+) -> Any:  # fmt: skip
+    """For signal p of a wave, the largest (|c| - more)^2 / (v + less) of atoms with v > less; into `out` go all
+    (|c| + more)^2 / (v - less), as of `largest_gain`. A v not larger than `least` of the norm becomes infinite before.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        correlations, lefts, norms, numbers, p, least, blocks, out = args
+        emit, b = Emit(builder), builder
+        zero, infinite = (ir.Constant(_VECTOR, [number] * LANES) for number in (0.0, float("inf")))
+        _, more, less = _numbers(emit, numbers, p)
+        least = emit.splat(least, _VECTOR)
+
+        def block(i: Any, most: list[Any]) -> list[Any]:
+            offset = b.mul(i, ir.Constant(I64, 4 * BLOCK))
+            rooms = [_at(emit, base, offset) for base in (correlations, lefts, norms, out)]
+            for of_c, of_v, of_norm, place in zip(*rooms, strict=True):
+                c, v, norm = (emit.load(address, _VECTOR, 4) for address in (of_c, of_v, of_norm))
+                v = b.select(b.fcmp_ordered(">", v, b.fmul(least, norm)), v, infinite)
+                emit.store(v, of_v, 4)
+                size = emit.absolute(c)
+                emit.store(_gain(emit, b.fadd(size, more), b.fsub(v, less)), place, 4)
+                sure = _gain(emit, emit.most(b.fsub(size, more), zero), b.fadd(v, less))
+                most = [emit.most(b.select(b.fcmp_ordered(">", v, less), sure, zero), most[0])]
+            return most
+
+        (most,) = emit.loop(blocks, [zero], block)
+        while most.type.count > 1:
+            most = emit.most(*emit.halves(most))
+        return b.extract_element(most, ir.Constant(I32, 0))
+
+    return types.float32(*[types.int64] * 5, types.float32, types.int64, types.int64), generate

@@ -32,33 +32,71 @@ def _lanes(like: Any) -> tuple[Any, int]:
 @intrinsic
 def dots(context: Any, left: Any, right: Any, length: Any, out: Any, like: Any) -> Any:
     """Inner products of vectors, one for each signal of a wave; left and right hold their addresses."""
-    size = _lanes(like)[1]
-    kind = ir.VectorType(_lanes(like)[0].element, BYTES // size)
+    wave, size = _lanes(like)
+    kind = ir.VectorType(wave.element, BYTES // size)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         left, right, length, out, _ = args
         emit, b, lanes = Emit(builder), builder, ir.Constant(I64, kind.count)
-        whole, rest = b.sdiv(length, lanes), b.srem(length, lanes)
+        whole = b.sdiv(length, lanes)
+        rows = [[emit.load(emit.at(side, 8 * p), I64, 8) for side in (left, right)] for p in range(WAVE)]
 
-        def signal(p: Any, nothing: list[Any]) -> list[Any]:
-            rows = [emit.load(emit.item(side, p, 8), I64, 8) for side in (left, right)]
-            ends = [emit.item(row, b.mul(whole, lanes), size) for row in rows]
+        def turn(
+            i: Any, sums: list[Any]
+        ) -> list[Any]:  # all of a wave together: more of what comes from afar is asked for at once
+            at = b.mul(i, ir.Constant(I64, BYTES))
+            return [
+                emit.plus(total, *(emit.load(b.add(row, at), kind, size) for row in pair))
+                for total, pair in zip(sums, rows, strict=True)
+            ]
 
-            def turn(i: Any, sums: list[Any]) -> list[Any]:
-                return [emit.plus(sums[0], *(emit.load(emit.item(row, i, BYTES), kind, size) for row in rows))]
+        def last(i: Any, sums: list[Any]) -> list[Any]:
+            at = b.mul(b.add(b.mul(whole, lanes), i), ir.Constant(I64, size))
+            both = [emit.gather([b.add(pair[side], at) for pair in rows], wave, size) for side in range(2)]
+            return [emit.plus(sums[0], *both)]
 
-            def last(i: Any, sums: list[Any]) -> list[Any]:
-                return [emit.plus(sums[0], *(emit.load(emit.item(end, i, size), kind.element, size) for end in ends))]
-
-            (total,) = emit.loop(whole, [ir.Constant(kind, [0.0] * kind.count)], turn)
-            (total,) = emit.loop(rest, [emit.total(total)], last)
-            emit.store(total, emit.item(out, p, size), size)
-            return []
-
-        emit.loop(ir.Constant(I64, WAVE), [], signal)
+        sums = emit.loop(whole, [ir.Constant(kind, [0.0] * kind.count)] * WAVE, turn)
+        (total,) = emit.loop(b.srem(length, lanes), [emit.totals(sums)], last)
+        emit.store(total, out, WAVE * size)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 4, like), generate
+
+
+@intrinsic
+def remainder(
+    context: Any, y: Any, A: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, like: Any
+) -> Any:  # fmt: skip
+    """||y - sum_i x_i a_i||^2 for one signal of a wave; the atoms are rows of A, which are `depth` bytes apart."""
+    number, size = _lanes(like)[0].element, _lanes(like)[1]
+    vector = ir.VectorType(number, BYTES // size)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        y, A, depth, atoms, x, count, length, _ = args
+        emit, b, lanes = Emit(builder), builder, ir.Constant(I64, vector.count)
+        whole = b.sdiv(length, lanes)
+
+        def squared(at: Any, kind: Any, total: Any) -> Any:
+            def less(i: Any, rest: list[Any]) -> list[Any]:
+                atom = b.sext(emit.load(emit.item(atoms, i, 4 * WAVE), I32, 4), I64)
+                weight = emit.load(emit.item(x, i, WAVE * size), number, size)
+                entry = emit.load(b.add(b.add(A, b.mul(atom, depth)), at), kind, size)
+                return [emit.minus(rest[0], weight if kind is number else emit.splat(weight, kind), entry)]
+
+            (rest,) = emit.loop(count, [emit.load(b.add(y, at), kind, size)], less)
+            return emit.plus(total, rest, rest)
+
+        def block(i: Any, total: list[Any]) -> list[Any]:
+            return [squared(b.mul(i, ir.Constant(I64, BYTES)), vector, total[0])]
+
+        def entry(i: Any, total: list[Any]) -> list[Any]:
+            return [squared(b.mul(b.add(b.mul(whole, lanes), i), ir.Constant(I64, size)), number, total[0])]
+
+        (total,) = emit.loop(whole, [ir.Constant(vector, [0.0] * vector.count)], block)
+        (total,) = emit.loop(b.srem(length, lanes), [emit.totals([total])], entry)
+        return total
+
+    return like(*[types.int64] * 7, like), generate
 
 
 @intrinsic
@@ -86,12 +124,9 @@ def enter(
             return emit.load(emit.item(address, i, width), kind, width)
 
         def gather(i: Any) -> Any:
-            value = ir.Constant(kind, ir.Undefined)
-            for lane, base in enumerate(bases):
-                atom = b.sext(emit.load(emit.at(emit.item(atoms, i, 4 * WAVE), 4 * lane), I32, 4), I64)
-                entry = emit.load(emit.item(base, atom, size), kind.element, size)
-                value = b.insert_element(value, entry, ir.Constant(I32, lane))
-            return value
+            names = [emit.load(emit.at(emit.item(atoms, i, 4 * WAVE), 4 * lane), I32, 4) for lane in range(WAVE)]
+            places = [emit.item(base, b.sext(atom, I64), size) for base, atom in zip(bases, names, strict=True)]
+            return emit.gather(places, kind, size)
 
         def row(i: Any, carried: list[Any]) -> list[Any]:
             pivot, c, at = carried
