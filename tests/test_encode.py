@@ -407,6 +407,20 @@ def test_16_bits_suffice_for_most_searches_and_are_left_where_they_do_not():
     assert (one_wave(D, almost, (10,))[0][5][rooms.MISSED] == search.MISSES).all()
 
 
+@pytest.mark.parametrize("method", ["omp", "ols"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_signals_that_are_combinations_of_fewer_atoms_are_not_done_twice(method, dtype, monkeypatch):
+    D, _, rng = problem(31, 0, 40, 60, dtype, spread=0.2)
+    weights = np.zeros((300, 60), dtype)
+    for row in weights:
+        row[rng.permutation(60)[:3]] = rng.choice([-1, 1], 3) * rng.uniform(1, 2, 3)
+    monkeypatch.setattr(engine.careful, "walk", lambda *_: pytest.fail("the careful way was taken"))
+    codes = encode(D, weights @ D.T, atoms=12, method=method)
+    assert np.mean(np.diff(codes.indptr) == 3) > 0.3  # the others have a wrong atom among them, and some more
+    rest = np.linalg.norm(weights @ D.T - codes @ D.T, axis=1)
+    assert (rest <= 100 * np.finfo(dtype).eps * np.linalg.norm(weights @ D.T, axis=1)).all()
+
+
 @pytest.mark.parametrize(
     ("kind", "shorter"),
     [(np.float64, 10.0**-e) for e in range(2, 13)] + [(np.float32, 10.0**-e) for e in range(2, 5)],

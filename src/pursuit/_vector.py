@@ -108,8 +108,7 @@ class Emit:
         return [self.b.extract_element(vector, ir.Constant(I32, 0)) for vector in pair]
 
     def totals(self, vectors: list[Any]) -> Any:
-        """The sums of the numbers of each of several vectors, of which there are a power of two, in one vector (or one
-        number).
+        """The sums of the numbers of each of several vectors, of which there are a power of two, in one vector.
 
         Groups of numbers of one vector, side by side with those of others, are halved and added.
         """
@@ -124,8 +123,7 @@ class Emit:
             vectors = [
                 self.b.fadd(*(self.b.shuffle_vector(x, y, pick) for pick in picks), flags=FLAGS) for x, y in pairs
             ]
-        whole = self.joined(vectors)
-        return whole if whole.type.count > 1 else self.b.extract_element(whole, ir.Constant(I32, 0))
+        return self.joined(vectors)
 
     def joined(self, vectors: list[Any]) -> Any:
         """One vector of the numbers of several, of which there are a power of two."""

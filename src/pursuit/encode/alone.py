@@ -149,9 +149,10 @@ def fetched(k: int, ticket: int, patience: int, at: int, found: Array) -> bool:
 @scalar
 def together(at: int, helped: bool, A: Array, copy: Array, shared: Array, found: Array) -> bool:
     """All pieces of a turn; whether nobody was waited for in vain."""
+    caller = np.int64(0)  # not the literal 0, for which `evaluate` would be compiled apart
     if not helped:
         for k in range(PIECES):
-            evaluate(k, 0, A, copy, shared, found)
+            evaluate(k, caller, A, copy, shared, found)
         return True
     first, mine, well = read(at + 64 * OPEN), 0, True
     size = A.size * A.itemsize if shared[2][2] == 0 else A.size
@@ -162,11 +163,11 @@ def together(at: int, helped: bool, A: Array, copy: Array, shared: Array, found:
         if ticket == first + PIECES:
             break
         if claim(at + 64 * CLAIMED, ticket):
-            evaluate(ticket % PIECES, 0, A, copy, shared, found)
+            evaluate(ticket % PIECES, caller, A, copy, shared, found)
             mine |= 1 << ticket % PIECES
     for k in range(PIECES):
         if not mine >> k & 1 and not fetched(k, first + k, patience, at, found):
-            evaluate(k, 0, A, copy, shared, found)
+            evaluate(k, caller, A, copy, shared, found)
             well = False
     return well
 

@@ -78,7 +78,7 @@ from pursuit.encode.rooms import (
     padded,
 )
 from pursuit.encode.search import BLOCK, LANES, TRUNCATED, gains, largest, largest_gain, largest_in_short, magnitudes
-from pursuit.encode.vector import SHORT, WAVE, dots, enter, prefetch_entries, remainder, shorten, spread
+from pursuit.encode.vector import SHORT, WAVE, dot, dots, enter, prefetch_entries, remainder, shorten, spread
 
 MARGIN = 32
 """Columns between the padded rows of copies of the Gram matrix, so that rows do not fall on the same lines of the cache
@@ -153,22 +153,20 @@ def doubt(D: Any, norms: Any, whole: bool) -> float:
 
 @part
 def contest(
-    G: Array, A: Array, Y: Array, b: int, atoms: Array, x: Array, p: int, s: int, margin: float, r: Array
+    G: Array, at_A: int, d: int, at_y: int, atoms: Array, x: Array, p: int, s: int, margin: float, r: Array
 ) -> int:  # fmt: skip
     """The best atom, told in full precision from those whose magnitudes in float32, r, are within `margin` of the best;
-    -1 if they are many."""
+    -1 if they are many. The atoms, of d entries, are one after the other from address `at_A` on."""
     best = r[0]
-    for k in range(len(A)):
+    for k in range(len(G)):
         best = max(best, r[k])
     found, tried, most = -1, TRIED if best > margin else 0, 0.0
-    for k in range(len(A)):
+    for k in range(len(G)):
         if r[k] >= best - margin:
             tried -= 1
             if tried < 0:
                 return -1
-            c = 0 * x[0, p]
-            for t in range(A.shape[1]):
-                c += A[k, t] * Y[b, t]
+            c = dot(at_A + k * d * G.itemsize, at_y, d, x[0, p])
             for i in range(s):
                 c -= x[i, p] * G[atoms[i, p], k]
             if abs(c) > most:
@@ -185,19 +183,17 @@ def gain(c: float, v: float, more: float, less: float) -> float:
 
 @part
 def contest_of_gains(
-    low: float, G: Array, T: Array, A: Array, Y: Array, norms: Array, v32: Array, b: int, atoms: Array, x: Array,
+    low: float, G: Array, T: Array, at_A: int, d: int, at_y: int, norms: Array, v32: Array, atoms: Array, x: Array,
     p: int, s: int, floor: float, least: float, r: Array,
 ) -> int:  # fmt: skip
     """As `contest`, for c^2 / v, of which r may be as large, and `low` is one that is as large in any case. Atoms that
     are dependent on the active ones are marked by an infinite v32."""
     found, tried, most = -1, 0, 0.0
-    for k in range(len(A)):
+    for k in range(len(G)):
         tried += r[k] >= low
-    for k in range(len(A) if tried <= TRIED else 0):
+    for k in range(len(G) if tried <= TRIED else 0):
         if r[k] >= low and v32[k] < np.inf:
-            c, v = 0 * x[0, p], G[k, k]
-            for t in range(A.shape[1]):
-                c += A[k, t] * Y[b, t]
+            c, v = dot(at_A + k * d * G.itemsize, at_y, d, x[0, p]), G[k, k]
             for i in range(s):
                 u = 0 * c
                 for m in range(i + 1):
@@ -280,7 +276,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 goal, near = tols[b] * abs(tols[b]), 16 * (s + 4) * eps * mass * mass
                 done = s == limits[b] or squares[b] == 0
                 if whole[GOING, p] and not done and left <= goal + near:
-                    rest = remainder(at_Y + b * depth, at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                    rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
                     done = left < goal - near or math.sqrt(rest) <= tols[b]
                 if whole[GOING, p] and done:
                     counts[b], whole[GOING, p] = s, 0
@@ -308,25 +304,22 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                         margin += unit * (s + 4) * (doubles[FIRST, p] + mu * doubles[WEIGHT, p])
                         if not first - second > margin:
                             magnitudes(at + p * step, at_lines + 8 * p, at_w + 4 * p, s, blocks, at_r)
-                            j = contest(G, A, Y, b, atoms, x, p, s, margin, r)
+                            j = contest(G, at_A, d, whole[SIGNAL, p], atoms, x, p, s, margin, r)
                     else:
                         more, less = numbers[MORE, p], numbers[LESS, p]
                         if not gain(C[b, j], v[p, j], -more, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
                             numbers[TOLD, p] += 1
                             least = 16 * (s + 4) * eps
-                            low = gains(
-                                at + p * step, at_v + p * step, at_norms, at_numbers, p, least if less == 0 else -np.inf,
-                                blocks, at_r,
-                            )  # fmt: skip
+                            dead = least if less == 0 else -np.inf  # where the rest of an atom is known up to `less`
+                            low = gains(at + p * step, at_v + p * step, at_norms, at_numbers, p, dead, blocks, at_r)
                             j = -1 if numbers[TOLD, p] > OFTEN else contest_of_gains(
-                                low * (1 - ROUGHLY), G, T, A, Y, norms, v[p], b, atoms, x, p, s, noise * mass, least, r,
+                                low * (1 - ROUGHLY), G, T, at_A, d, whole[SIGNAL, p], norms, v[p], atoms, x, p, s,
+                                noise * mass, least, r,
                             )  # fmt: skip
                         if j >= 0:
                             v[p, j] = np.inf
                     if j < 0:
-                        rest = remainder(at_Y + b * depth, at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
-                        spent = math.sqrt(rest) <= noise * mass  # and so is no correlation more than rounding
-                        counts[b], whole[GOING, p], going, j = s if spent else GIVEN_UP, 0, 0, 0
+                        going, j = 0, 0
                 if far and going:
                     prefetch_entries(at_G + j * row, item, at_atoms + 4 * p, s)
                 if item == 4 and v is None and going:
@@ -355,6 +348,8 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                     numbers[MORE, p] += abs(move) * (entry + tick) + tick * doubles[LENGTH, p]
                     numbers[LESS, p] += (2 * longest + entry) * entry + tick * longest
                 if whole[GOING, p] and (floats[ROOT, p] == 0 or not floats[WORST, p] <= lost):
-                    counts[start + p], whole[GOING, p] = GIVEN_UP, 0
+                    rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                    spent = math.sqrt(rest) <= noise * (doubles[LENGTH, p] + doubles[WEIGHT, p])  # all is rounding
+                    counts[start + p], whole[GOING, p] = s if floats[ROOT, p] == 0 and spent else GIVEN_UP, 0
             s += 1
         write(start, wave, x, atoms, indices[RANKS], out_atoms, out_x, counts)

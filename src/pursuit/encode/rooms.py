@@ -31,7 +31,7 @@ searches in 16 bits that came to nothing."""
 
 
 def aligned(shape: tuple[int, ...], dtype: Any, make: Any = np.zeros) -> Any:
-    """Zeros (or whatever `make` makes) from a boundary of cache lines on: vectors that straddle two lines cost twice."""
+    """Zeros (or what else is made) from a boundary of cache lines on: vectors that straddle two lines cost twice."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = make(size + 64, np.uint8)
     skip = -raw.ctypes.data % 64

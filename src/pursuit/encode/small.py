@@ -64,7 +64,7 @@ def solve(F: Array, b: Array, x: Array, s: int) -> None:
             x[k] -= F[1, i, k] * value
 
 
-@scalar
+@part
 def ratio(x: Array, z: Array, order: Array, s: int) -> float:
     """How far from x towards z all weights stay non-negative; 2 where z is positive."""
     lowest = 2.0
@@ -75,7 +75,7 @@ def ratio(x: Array, z: Array, order: Array, s: int) -> float:
     return lowest
 
 
-@scalar
+@part
 def steepest(F: Array, b: Array, x: Array, sizes: Array, inside: Array, m: int, floor: float) -> int:
     """The member outside whose weight most wants to grow, beyond rounding, or -1."""
     best, found = 0.0, -1
@@ -105,7 +105,7 @@ def rebuild(F: Array, E: Array, x: Array, order: Array, inside: Array, s: int, c
     return s
 
 
-@scalar
+@part
 def retreat(x: Array, z: Array, order: Array, inside: Array, s: int, step: float, eps: float) -> tuple[int, int]:
     """Go from x towards z until weights vanish; their atoms leave. The first place that changed, and how many stay."""
     first, kept = s, 0
@@ -152,7 +152,7 @@ def nonnegative(
     return rebuild(F, E, x, order, inside, s, count, eps)
 
 
-@scalar
+@part
 def compress(F: Array, E: Array, atoms: Array, V: Array, taken: Array, s: int, kept: int, room: Array) -> None:
     """Only the members that `nonnegative` left, in its order, with their factors; the others are free again."""
     _, part, order, inside = room

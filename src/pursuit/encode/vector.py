@@ -29,38 +29,54 @@ def _lanes(like: Any) -> tuple[Any, int]:
     return ir.VectorType(element, WAVE), size
 
 
+def _inner(emit: Emit, rows: list[list[Any]], length: Any, number: Any, size: int) -> Any:
+    """Inner products of pairs of vectors, from their addresses; all in step, so that more is asked for at once of what
+    comes from afar."""
+    b, kind, wave = emit.b, ir.VectorType(number, BYTES // size), ir.VectorType(number, len(rows))
+    lanes = ir.Constant(I64, kind.count)
+    whole = b.sdiv(length, lanes)
+
+    def turn(i: Any, sums: list[Any]) -> list[Any]:
+        at = b.mul(i, ir.Constant(I64, BYTES))
+        factors = [[emit.load(b.add(row, at), kind, size) for row in pair] for pair in rows]
+        return [emit.plus(total, *pair) for total, pair in zip(sums, factors, strict=True)]
+
+    def last(i: Any, sums: list[Any]) -> list[Any]:
+        at = b.mul(b.add(b.mul(whole, lanes), i), ir.Constant(I64, size))
+        sides = [[b.add(pair[side], at) for pair in rows] for side in range(2)]
+        return [emit.plus(sums[0], *(emit.gather(side, wave, size) for side in sides))]
+
+    sums = emit.loop(whole, [ir.Constant(kind, [0.0] * kind.count)] * len(rows), turn)
+    (total,) = emit.loop(b.srem(length, lanes), [emit.totals(sums)], last)
+    return total
+
+
 @intrinsic
 def dots(context: Any, left: Any, right: Any, length: Any, out: Any, like: Any) -> Any:
     """Inner products of vectors, one for each signal of a wave; left and right hold their addresses."""
     wave, size = _lanes(like)
-    kind = ir.VectorType(wave.element, BYTES // size)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         left, right, length, out, _ = args
-        emit, b, lanes = Emit(builder), builder, ir.Constant(I64, kind.count)
-        whole = b.sdiv(length, lanes)
+        emit = Emit(builder)
         rows = [[emit.load(emit.at(side, 8 * p), I64, 8) for side in (left, right)] for p in range(WAVE)]
-
-        def turn(
-            i: Any, sums: list[Any]
-        ) -> list[Any]:  # all of a wave together: more of what comes from afar is asked for at once
-            at = b.mul(i, ir.Constant(I64, BYTES))
-            return [
-                emit.plus(total, *(emit.load(b.add(row, at), kind, size) for row in pair))
-                for total, pair in zip(sums, rows, strict=True)
-            ]
-
-        def last(i: Any, sums: list[Any]) -> list[Any]:
-            at = b.mul(b.add(b.mul(whole, lanes), i), ir.Constant(I64, size))
-            both = [emit.gather([b.add(pair[side], at) for pair in rows], wave, size) for side in range(2)]
-            return [emit.plus(sums[0], *both)]
-
-        sums = emit.loop(whole, [ir.Constant(kind, [0.0] * kind.count)] * WAVE, turn)
-        (total,) = emit.loop(b.srem(length, lanes), [emit.totals(sums)], last)
-        emit.store(total, out, WAVE * size)
+        emit.store(_inner(emit, rows, length, wave.element, size), out, WAVE * size)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 4, like), generate
+
+
+@intrinsic
+def dot(context: Any, left: Any, right: Any, length: Any, like: Any) -> Any:
+    """The inner product of two vectors."""
+    wave, size = _lanes(like)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        emit = Emit(builder)
+        total = _inner(emit, [list(args[:2])], args[2], wave.element, size)
+        return builder.extract_element(total, ir.Constant(I32, 0))
+
+    return like(*[types.int64] * 3, like), generate
 
 
 @intrinsic
@@ -93,7 +109,9 @@ def remainder(
             return [squared(b.mul(b.add(b.mul(whole, lanes), i), ir.Constant(I64, size)), number, total[0])]
 
         (total,) = emit.loop(whole, [ir.Constant(vector, [0.0] * vector.count)], block)
-        (total,) = emit.loop(b.srem(length, lanes), [emit.totals([total])], entry)
+        (total,) = emit.loop(
+            b.srem(length, lanes), [b.extract_element(emit.totals([total]), ir.Constant(I32, 0))], entry
+        )
         return total
 
     return like(*[types.int64] * 7, like), generate
