@@ -9,7 +9,8 @@ import tempfile
 
 CALLS = {
     "many signals, omp": "encode(D, Y, atoms=10)",
-    "many signals, omp, dependent ones among them": "encode(D, np.repeat(D[:, :1].T, 500, axis=0), atoms=10)",
+    "many signals, omp, combinations of fewer atoms": "encode(D, np.repeat(D[:, :1].T, 500, axis=0), atoms=10)",
+    "many signals, omp, nearly dependent atoms": "encode(D[:, :1] + 0.01 * D, Y, atoms=10)",
     "many signals, ols": "encode(D, Y, atoms=10, method='ols')",
     "many signals, mp": "encode(D, Y, atoms=10, method='mp')",
     "many signals, nnomp": "encode(D, Y, atoms=10, method='nnomp')",

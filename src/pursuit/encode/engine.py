@@ -34,7 +34,7 @@ ALONE = 8
 REFRESH = 64
 """Turns after which OLS computes correlations anew that it kept up to date till then."""
 TILE = 2**22
-"""Bytes of correlations in a tile, beyond those of 64 signals: enough for BLAS, few enough for the cache."""
+"""Bytes of correlations in a tile, beyond those of 512 signals: enough for BLAS, few enough for the cache."""
 
 
 @dataclass
@@ -56,16 +56,24 @@ class Tile:
 
 @dataclass
 class Codes:
-    """Atoms and weights of a tile, one row per signal, of which the first `counts` entries count."""
+    """Atoms and weights, one row per signal, of which the first `counts` entries count."""
 
     atoms: Array
     x: Array
     counts: Array
 
     @classmethod
-    def empty(cls, tile: Tile) -> Codes:
-        shape = len(tile.y), int(tile.limits.max(initial=1))
-        return cls(np.empty(shape, np.int32), np.empty(shape, tile.y.dtype), np.zeros(len(tile.y), np.int64))
+    def empty(cls, limits: Array, dtype: Any) -> Codes:
+        shape = len(limits), int(limits.max(initial=1))
+        return cls(np.empty(shape, np.int32), np.empty(shape, dtype), np.zeros(len(limits), np.int64))
+
+    def rows(self, lo: int, hi: int) -> Codes:
+        return Codes(self.atoms[lo:hi], self.x[lo:hi], self.counts[lo:hi])
+
+    @property
+    def full(self) -> bool:
+        """Whether all entries count."""
+        return int(self.counts.sum()) == self.x.size
 
     @property
     def used(self) -> Array:
@@ -78,7 +86,7 @@ class Engine(Protocol):
 
     def bytes_per_signal(self, width: int) -> int: ...
 
-    def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
+    def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
         """A function for one thread, with rooms of its own for tiles of `size` signals and codes of `width` atoms."""
 
 
@@ -113,7 +121,7 @@ class Shared:
         if not np.isfinite(out).all():
             check_columns(self.D, self.D.dtype)
 
-    def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
+    def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
         (d, n), kind = self.D.shape, self.D.dtype
         columns, noise = rooms.padded(n) if self.quick else n, rounding(self.D)
         room = rooms.aligned((size, columns), np.float32 if self.quick else kind, np.empty)
@@ -127,8 +135,7 @@ class Shared:
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
         trust = Trust()  # where most signals are given up, the next tiles are not tried
 
-        def solve(tile: Tile) -> Codes:
-            codes = Codes.empty(tile)
+        def solve(tile: Tile, codes: Codes) -> None:
             here, out = room[: len(tile.y)], (codes.atoms, codes.x, codes.counts)
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
@@ -151,7 +158,6 @@ class Shared:
             if self.exponents.any():
                 used = codes.used
                 codes.x[used] = np.ldexp(codes.x[used], -self.exponents[codes.atoms[used]])
-            return codes
 
         return solve
 
@@ -167,11 +173,11 @@ class Direct:
         d, n = self.D.shape
         return self.D.itemsize * (7 * n + 6 * d + 3 * width * width + 6 * width) + n
 
-    def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
+    def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
         return self.solve
 
-    def solve(self, tile: Tile) -> Codes:
-        codes, (count, d), n, kind = Codes.empty(tile), tile.y.shape, len(self.norms), self.D.dtype
+    def solve(self, tile: Tile, codes: Codes) -> None:
+        (count, d), n, kind = tile.y.shape, len(self.norms), self.D.dtype
         ols, noise = self.method == OLS, rounding(self.D)
         width = codes.x.shape[1]
         work = direct.workspace(count, n, width, kind, self.method != MP)
@@ -198,7 +204,6 @@ class Direct:
                 C = C[stay] - np.einsum("ij,ij->i", Q[active], before[stay])[:, None] * T
                 left[active] -= np.square(T)
         direct.finish(work, codes.atoms, codes.x, codes.counts)
-        return codes
 
 
 class Alone:
@@ -214,27 +219,26 @@ class Alone:
     def bytes_per_signal(self, width: int) -> int:
         return 8 * (width * width + 8 * width + 8 * sum(self.A.shape))
 
-    def worker(self, size: int, width: int) -> Callable[[Tile], Codes]:
+    def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
         m, codes = self.A.shape[1], self.codes
         copy, shared, board = alone.copies(codes), alone.rooms(codes, m), alone.board()
         found = alone.findings(codes, self.threads)
         work, noise, bounds = alone.workspace(width), float(rounding(self.direct.D)), alone.bounds(codes, m)
 
-        def solve(tile: Tile) -> Codes:
-            out = Codes.empty(tile)
+        def solve(tile: Tile, out: Codes) -> None:
             for p, y in enumerate(tile.y.astype(np.float64)):
                 ends, rest = (int(tile.limits[p]), float(tile.tols[p])), (board, work, out.atoms[p], out.x[p])
                 out.counts[p] = alone.chase(self.A, self.norms, y, *ends, noise, bounds, copy, shared, found, *rest)
             left = np.flatnonzero(out.counts == fast.GIVEN_UP)
             if len(left):
-                again = self.direct.solve(tile.some(left))
+                again = Codes.empty(tile.limits[left], out.x.dtype)
+                self.direct.solve(tile.some(left), again)
                 wide = again.atoms.shape[1]
                 out.atoms[left, :wide], out.x[left, :wide], out.counts[left] = again.atoms, again.x, again.counts
-            return out
 
-        def helped_solve(tile: Tile) -> Codes:
+        def helped_solve(tile: Tile, out: Codes) -> None:
             with helped(lambda: alone.assist(board, self.A, copy, shared, found), lambda: board[alone.OVER].fill(1)):
-                return solve(tile)
+                solve(tile, out)
 
         return helped_solve if self.threads > 1 else solve
 
@@ -312,12 +316,11 @@ def squared(y: Array, w: Array | None) -> Array:
 
 def pack(tile: Tile, codes: Codes, nonnegative: bool) -> tuple[Array, Array, Array]:
     """Counts, atoms and weights in one row after the other, scaled back."""
-    atoms, x = codes.atoms.ravel(), codes.x.ravel()
-    if codes.counts.sum() < len(x):
-        atoms, x = codes.atoms[codes.used], codes.x[codes.used]
+    which = slice(None) if codes.full else codes.used
+    atoms, x = codes.atoms[which].ravel(), codes.x[which].ravel()
     if tile.exponents.any():
-        x = np.ldexp(x, np.repeat(tile.exponents, codes.counts))
-    return codes.counts, atoms, np.maximum(x, 0) if nonnegative else x
+        np.ldexp(x, np.repeat(tile.exponents, codes.counts), out=x)
+    return codes.counts, atoms, np.maximum(x, 0, out=x) if nonnegative else x
 
 
 def share(count: int, begin: Callable[[], Callable[[int], None]]) -> None:
@@ -355,25 +358,31 @@ def run(request: Request, progress: bool) -> sp.csr_array:
         with np.errstate(all="ignore"):  # BLAS raises flags for numbers that it reads and does not use
             engine, exponent = begin(request)
         width = int(request.limits.max(initial=1))
-        size = min(TILE // request.dtype.itemsize // n + 64, WORKSPACE // engine.bytes_per_signal(width))
+        size = min(TILE // request.dtype.itemsize // n + 512, WORKSPACE // engine.bytes_per_signal(width))
         portion = -(-total // request.jobs)  # some tiles, as many for each thread: none is idle for long
         rounds = max(-(-portion // max(size, 1)), min(4, portion // 64), 1)
         size = max(1, -(-portion // rounds))
         parts: list[Any] = [None] * -(-total // size)
+        even = int(request.limits.min(initial=width)) == width and not np.isfinite(request.tols).any()
+        whole = Codes.empty(request.limits, request.dtype) if even else None  # codes that will have one length
 
         def worker() -> Callable[[int], None]:
             solve = engine.worker(size, width)
 
             def code(number: int) -> None:
+                lo, hi = number * size, min((number + 1) * size, total)
                 with np.errstate(all="ignore"):  # and squares out of range are found and scaled away
-                    tile = prepare(request, number * size, min((number + 1) * size, total), exponent)
-                    codes = solve(tile)
+                    tile = prepare(request, lo, hi, exponent)
+                    codes = Codes.empty(tile.limits, request.dtype) if whole is None else whole.rows(lo, hi)
+                    solve(tile, codes)
                 parts[number] = pack(tile, codes, request.method == "nnomp")
                 bar.update(len(tile.y))
 
             return code
 
         share(len(parts), worker)
+    if whole is not None and whole.full:
+        parts = [(whole.counts, whole.atoms.ravel(), whole.x.ravel())]
     return assemble(parts, (total, n), request.dtype)
 
 
@@ -381,8 +390,8 @@ def assemble(parts: list[Any], shape: tuple[int, int], dtype: Any) -> sp.csr_arr
     counts, atoms, x = zip(*parts, strict=True) if parts else ((), (), ())
     ends = np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64)
     kind = np.int32 if ends[-1] < 2**31 else np.int64
-    data = np.concatenate([np.empty(0, dtype), *x])
-    indices = np.concatenate([np.empty(0, np.int32), *atoms]).astype(kind, copy=False)
-    codes = sp.csr_array((data, indices, ends.astype(kind)), shape=shape)
+    data = x[0] if len(x) == 1 else np.concatenate([np.empty(0, dtype), *x])
+    indices = atoms[0] if len(x) == 1 else np.concatenate([np.empty(0, np.int32), *atoms])
+    codes = sp.csr_array((data, indices.astype(kind, copy=False), ends.astype(kind)), shape=shape)
     codes.has_sorted_indices = True
     return codes

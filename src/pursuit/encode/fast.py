@@ -250,8 +250,8 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     at_field, at_r, at_pairs, at_shortened = places[19:]
     at_C, at_S, at_G, at_A, at_Y = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, Y.ctypes.data
     item, like, blocks = G.itemsize, G[0, 0], C.shape[1] // BLOCK
-    eps, unit, short = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
-    clear, lost = G.dtype.type(CLEAR[short]), LOST[short]
+    eps, unit, kind = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
+    clear, lost = G.dtype.type(CLEAR[kind]), LOST[kind]
     stride, row, depth, step = 4 * S.shape[1], item * G.shape[1], item * A.shape[1], 4 * C.shape[1]
     far, made = row * len(G) > NEAR, len(S) < len(G)
     wave, last, d = 1 if made else WAVE, len(Y) - 1, A.shape[1]
