@@ -212,7 +212,10 @@ def largest_in_short(
             place = emit.item(misses, p, 8)
             missed = b.select(fresh, zero, emit.load(place, I64, 8))
             tried = b.and_(b.not_(fresh), b.icmp_signed("<", missed, ir.Constant(I64, MISSES)))
-            where, best, second = _search(emit, p, b.select(tried, blocks, zero), short)
+            nothing = [every(_INTEGERS, 0), ir.Constant(I32, 0), ir.Constant(_F32, 0.0)]
+            where, best, second = emit.loop(
+                b.zext(tried, I64), nothing, lambda _, found: _search(emit, p, blocks, short)
+            )
             blur = emit.load(emit.item(emit.at(numbers, 4 * WAVE), p, 4), _F32, 4)
             second = b.fadd(second, blur)
             sure = b.fcmp_ordered(">", b.fmul(_size(emit, best), ir.Constant(_F32, 1 - TRUNCATED)), second)
