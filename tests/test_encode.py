@@ -316,12 +316,10 @@ def one_wave(D, Y, limits, ols=False):
     """What the fast kernel leaves behind of one wave of signals: the codes and all that it worked in."""
     (d, n), k, columns, kind = D.shape, max(limits), rooms.padded(D.shape[1]), D.dtype
     G, norms = D.T @ D, np.linalg.norm(D, axis=0)
-    C, S, longest = rooms.aligned((len(Y), columns), np.float32), fast.single(G), float(norms.max()) * (1 + 1e-6)
+    C, S = rooms.aligned((len(Y), columns), np.float32), fast.single(G)
+    mu, longest = fast.bounds(S, norms)
     shorts, known = (None, rooms.lefts(G, columns)) if ols else (fast.short(S, norms, longest), (None,) * 3)
-    bounds, work = (
-        (fast.coherence(S, norms), longest, fast.doubt(D, norms, whole=False)),
-        rooms.workspace(columns, k, kind),
-    )
+    bounds, work = (mu, longest, fast.doubt(D, norms, whole=False)), rooms.workspace(columns, k, kind)
     codes = np.empty((len(Y), k), np.int32), np.empty((len(Y), k), kind), np.zeros(len(Y), np.int64)
     noise, numbers = kind.type(4 * np.finfo(kind).eps * d**0.5), None
     for limit in limits:  # the numbers are those that the next turn would use
@@ -393,7 +391,7 @@ def test_correlations_in_16_bits_may_err_as_much_as_they_do_where_all_rounding_a
     D = np.linalg.cholesky([[1, overlap], [overlap, length**2]]).T
     Y = np.tile(D @ [1, (20_000 + half) / vector.SHORT / length], (vector.WAVE, 1))
     errors, allowed, _, _ = errors_in_16_bits(D, Y, 2)
-    assert (errors <= allowed).all() and (errors > 0.9 * allowed).all()
+    assert (errors <= allowed).all() and (errors > 0.85 * allowed).all()
 
 
 @in_16_bits
@@ -419,6 +417,24 @@ def test_signals_that_are_combinations_of_fewer_atoms_are_not_done_twice(method,
     assert np.mean(np.diff(codes.indptr) == 3) > 0.3  # the others have a wrong atom among them, and some more
     rest = np.linalg.norm(weights @ D.T - codes @ D.T, axis=1)
     assert (rest <= 100 * np.finfo(dtype).eps * np.linalg.norm(weights @ D.T, axis=1)).all()
+
+
+@pytest.mark.parametrize("ridge", [0.0, 2e-5, 1e-4, 9e-4])
+def test_a_gram_matrix_that_is_one_to_a_few_digits_costs_no_time(ridge, monkeypatch):
+    D, Y, _ = problem(32, 200, 40, 150, np.float64, spread=0.0)
+    D /= np.linalg.norm(D, axis=0)
+    monkeypatch.setattr(engine.careful, "walk", lambda *_: pytest.fail("the careful way was taken"))
+    codes = encode(D, Y, atoms=10, gram=D.T @ D + ridge * np.eye(150))
+    assert (np.diff(codes.indptr) == 10).all()
+
+
+def test_the_copy_in_16_bits_takes_no_more_memory_than_it_is():
+    S, norms = fast.single(np.eye(2000)), np.ones(2000)
+    tracemalloc.start()
+    shorts = fast.short(S, norms, 1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.8 * shorts.nbytes
 
 
 @pytest.mark.parametrize(

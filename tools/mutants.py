@@ -146,7 +146,7 @@ MUTANTS = [
     Mutant(
         "rows in 16 bits are believed",
         "encode/vector.py",
-        "emit.plus(b.fmul(step, mass), scale,",
+        "emit.plus(b.fmul(grain, mass), scale,",
         "emit.plus(number(0.0), scale,",
         "test_encode.py",
     ),
@@ -189,8 +189,22 @@ MUTANTS = [
     Mutant(
         "the rest of a signal is left out of products",
         "encode/vector.py",
-        "emit.loop(rest,",
-        "emit.loop(ir.Constant(I64, 0),",
+        "emit.loop(b.srem(length, lanes), [emit.totals(sums)]",
+        "emit.loop(ir.Constant(I64, 0), [emit.totals(sums)]",
+        "test_encode.py",
+    ),
+    Mutant(
+        "a signal that is stuck counts as done",
+        "encode/fast.py",
+        "floats[ROOT, p] == 0 and spent else",
+        "floats[ROOT, p] == 0 else",
+        "test_encode.py",
+    ),
+    Mutant(
+        "and one that is done as stuck",
+        "encode/fast.py",
+        "math.sqrt(rest) <= noise *",
+        "math.sqrt(rest) <= 0 *",
         "test_encode.py",
     ),
     Mutant(

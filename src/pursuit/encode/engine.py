@@ -104,8 +104,7 @@ class Shared:
             self.S, self.D32 = fast.single(gram), D.astype(np.float32, copy=False)
         if self.quick:
             self.rough = fast.doubt(D, norms, whole=few)
-            self.longest = float(norms.max()) * (1 + 1e-6)
-            self.mu = self.longest if few else fast.coherence(self.S, norms)
+            self.mu, self.longest = (float(norms.max()) * (1 + 1e-6),) * 2 if few else fast.bounds(self.S, norms)
             in_short = PAIRS and method == "omp" and not few
             self.shorts = fast.short(self.S, norms, self.longest) if in_short else None
 
@@ -265,7 +264,7 @@ def begin(request: Request) -> tuple[Engine, int]:
     """The engine for a request, and the exponent that its dictionary was scaled by."""
     exponent = request.exponent
     D, norms = request.D if exponent == 0 else np.ldexp(request.D, -exponent), request.norms
-    n, size = D.shape[1], D.itemsize + 6  # with copies in float32 and in 16 bits
+    n, size = D.shape[1], D.itemsize + {"omp": 6, "ols": 4}.get(request.method, 0)  # copies: in float32, in 16 bits
     dear = request.gram is None and (request.few or n * n * size > GRAM)
     if request.weights is not None or dear:
         long = len(request.Y) < ALONE and int(request.limits.max(initial=0)) >= 16 and D.size >= CACHED

@@ -13,16 +13,17 @@ processor mostly waits, and which costs about as much for the vectors of a wave 
 Selection reads float32 numbers, half of the memory traffic, or 16-bit numbers, a quarter, and is still that of float64:
 either can tell where it is not sure, and then the next one is asked.
 
-In 16 bits, rows are r_ij = G_ij / (||a_i|| step), rounded, with step = max_j ||a_j|| / SHORT, so that |r_ij| <= SHORT;
-weights are q_i = t x_i ||a_i||, rounded; and sum_i x_i G_ij is (step / t) sum_i q_i r_ij, in which only the division
-rounds. It errs by at most half a step for every x_i ||a_i||, and by (step / t) sum_i |e_i| |r_ij|, with e_i what
-rounding changes in q_i: with `tall` the largest |r_ij| of different atoms, twice that is at most
+In 16 bits, rows are r_ij = G_ij / (||a_i|| grain), rounded, with the grain so large that all |r_ij| <= SHORT; weights
+are q_i = t x_i ||a_i||, rounded; and sum_i x_i G_ij is (grain / t) sum_i q_i r_ij, where the sum is exact. It errs by
+at most half a grain for every x_i ||a_i||, and by (grain / t) sum_i |e_i| |r_ij|, with e_i what rounding changes in
+q_i: with `tall` the largest |r_ij| of different atoms, twice that is at most
 
-    blur = step sum_i |x_i| ||a_i|| + (step / t) (2 tall sum_i |e_i| + SHORT - tall),
+    blur = grain sum_i |x_i| ||a_i|| + (grain / t) (2 tall sum_i |e_i| + SHORT - tall),
 
-where the last two terms are for an active atom j, which meets its own SHORT. `shorten` takes t as large as 32 bits
-allow: |sum_i q_i r_ij| <= tall sum_i |q_i| + (SHORT - tall) max_i |q_i|. A best atom that leads by more than the blur
-and what follows is the best; and it is not an active one, whose correlation is 0.
+where the last two terms are for an active atom j, which meets its own SHORT. (A sixteenth more makes up for at most ten
+roundings in float32 on the way, each of at most 2^-24 SHORT grains.) `shorten` takes t as large as 32 bits allow:
+|sum_i q_i r_ij| <= tall sum_i |q_i| + (SHORT - tall) max_i |q_i|. A best atom that leads by more than the blur and what
+follows is the best; and it is not an active one, whose correlation is 0.
 
 In float32, with u = 2^-24, D^T y is summed over parts of at most DEPTH entries of y; rounding the factors, the terms of
 a part and the sum of the parts moves a product by at most e = u (DEPTH + d / DEPTH + 3) ||a_j|| ||y||, to first order.
@@ -115,21 +116,24 @@ def short(S: Any, norms: Any, longest: float) -> Any:
     In every group of columns that fills two vectors, fours from the one and from the other half take turns: where two
     rows are unpacked together, columns come out in their order.
     """
-    scale = (SHORT / (norms * longest)).astype(np.float32)
-    whole = np.rint(S * scale[:, None]).astype(np.int16)
-    fours = whole.view(np.int64).reshape(len(S), -1, 2, LANES // 4)
-    shorts = aligned(whole.shape, np.int16)
-    shorts.view(np.int64).reshape(len(S), -1, LANES // 4, 2)[:] = fours.swapaxes(2, 3)
+    scale, shorts = (SHORT / (norms * longest)).astype(np.float32)[:, None], aligned(S.shape, np.int16)
+    for lo in range(0, len(S), 256):  # not all at once, for which there may be no room
+        some = slice(lo, lo + 256)
+        fours = np.rint(S[some] * scale[some]).astype(np.int16).view(np.int64)
+        place = shorts[some].view(np.int64).reshape(len(fours), -1, LANES // 4, 2)
+        place[:] = fours.reshape(len(fours), -1, 2, LANES // 4).swapaxes(2, 3)
     return shorts
 
 
-def coherence(S: Any, norms: Any) -> float:
-    """max |G_ij| / ||a_i|| over different atoms i and j, rounded up."""
+def bounds(S: Any, norms: Any) -> tuple[float, float]:
+    """The largest |G_ij| / ||a_i|| over different atoms i and j, and over all (at least the largest norm: a Gram matrix
+    may be one to a few digits only), rounded up."""
     n, diagonal = len(S), S.diagonal().copy()
     np.fill_diagonal(S[:, :n], 0)
     largest = np.maximum(S.max(axis=1), -S.min(axis=1))
     np.fill_diagonal(S[:, :n], diagonal)
-    return float((largest / norms).max()) * (1 + 1e-6)
+    mu = float((largest / norms).max())
+    return mu * (1 + 1e-6), max(mu, float((diagonal / norms).max()), float(norms.max())) * (1 + 1e-6)
 
 
 def correlations(y: Any, D: Any, out: Any) -> Any:
@@ -237,8 +241,8 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     """Codes of the signals Y with `correlations` C and squared norms `squares`, or GIVEN_UP as their count.
 
     S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter, one signal after
-    the other), `shorts` the same in 16 bits (or None), `mu` its `coherence` (or more); the rows of A are the atoms;
-    `longest` is their largest norm, `rough` their `doubt`. The three after C are `lefts`, for OLS, or None for OMP (for
+    the other), `shorts` the same in 16 bits (or None), `mu` and `longest` its `bounds` (or more); the rows of A are the
+    atoms; `rough` is their `doubt`. The three after C are `lefts`, for OLS, or None for OMP (for
     which numba compiles nothing of OLS then).
     `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to the norms of its
     factors. Addresses are taken once: asking an array for its address counts references, too.

@@ -26,8 +26,8 @@ LEFT, LENGTH, FIRST, WEIGHT = range(4)
 MOVE, MORE, LESS, TOLD = range(4)
 """And in float32, for OLS: see `largest_gain`; and in how many turns atoms had to be told apart."""
 CHOSEN, GOING, SIGNAL, ROW, COLUMN, MISSED = range(6)
-"""The atom that enters, whether the signal is not done; addresses of the signal, of Gram row and column of the atom;
-searches in 16 bits that came to nothing."""
+"""The atom that enters (some atom, for a signal that is done: 0 at first), whether the signal is not done; addresses of
+the signal, of Gram row and column of the atom; searches in 16 bits that came to nothing."""
 
 
 def aligned(shape: tuple[int, ...], dtype: Any, make: Any = np.zeros) -> Any:
@@ -46,7 +46,7 @@ def padded(n: int) -> int:
 def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
     """Rooms for a wave, with one number of each signal side by side: vectors over active atoms, of floats, of indices
     and of addresses; single numbers, as floats, in float64, and as integers; correlations of one signal, of `columns`
-    padded columns; what `largest` finds. Last, what only vector code reads, and the addresses of all that it reads."""
+    padded columns; what `largest` finds; T, and what only vector code reads; the addresses of all that it reads."""
     width += width % 2  # pairs
     vectors, singles = aligned((5, width, WAVE), dtype), aligned((2, width, WAVE), np.float32)
     indices, lines = aligned((2, width, WAVE), np.int32), aligned((width, WAVE), np.int64)

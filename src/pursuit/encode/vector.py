@@ -231,21 +231,22 @@ def spread(
 
 @intrinsic
 def shorten(
-    context: Any, x: Any, sizes: Any, masses: Any, count: Any, step: Any, tall: Any, pairs: Any, numbers: Any, like: Any
+    context: Any, x: Any, sizes: Any, masses: Any, count: Any, grain: Any, tall: Any, pairs: Any, numbers: Any,
+    like: Any,
 ) -> Any:  # fmt: skip
     """For each signal of a wave, the weights x_k sizes_k as 16-bit integers t x_k sizes_k, rounded.
 
     t is the largest number with which neither these are out of range, nor sums of their products with 16-bit rows whose
     entries are at most SHORT, and at most `tall` but for one; `masses` are sum_k |x_k| sizes_k. Two integers, of k and
-    k + 1, are one number of `pairs`; into `numbers` go step / t and the blur (see `fast`), both in float32.
+    k + 1, are one number of `pairs`; into `numbers` go grain / t and the blur (see `fast`), both in float32.
     """
     kind, size = _lanes(like)
     width, single, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, sizes, masses, count, step, tall, pairs, numbers, _ = args
+        x, sizes, masses, count, grain, tall, pairs, numbers, _ = args
         emit, b = Emit(builder), builder
-        step, tall = emit.splat(step, kind), emit.splat(tall, kind)
+        grain, tall = emit.splat(grain, kind), emit.splat(tall, kind)
 
         def number(value: float) -> Any:
             return ir.Constant(kind, [value] * WAVE)
@@ -274,9 +275,9 @@ def shorten(
             return [b.fadd(off[0], b.fadd(*changes))]
 
         (off,) = emit.loop(b.ashr(emit.at(count, 1), ir.Constant(I64, 1)), [number(0.0)], pair)
-        scale = b.fdiv(step, t)
-        blur = emit.plus(b.fmul(step, mass), scale, emit.plus(above, b.fmul(number(2.0), off), tall))
-        blur = b.fmul(blur, number(1 + 1 / 32))  # rows and products were rounded in float32 before they were shortened
+        scale = b.fdiv(grain, t)
+        blur = emit.plus(b.fmul(grain, mass), scale, emit.plus(above, b.fmul(number(2.0), off), tall))
+        blur = b.fmul(blur, number(1 + 1 / 16))
         for q, value in enumerate((scale, blur)):
             short = value if size == 4 else b.fptrunc(value, single)
             emit.store(short, emit.at(numbers, 4 * WAVE * q), 4 * WAVE)
