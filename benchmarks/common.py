@@ -23,8 +23,8 @@ BUDGET = 2.5
 PAUSE = 0.1
 """Seconds between two turns: threads of the one before (of OpenMP, of BLAS) wait busily for a while, in the way."""
 SHORT = 0.3
-"""Seconds below which a turn begins with a call that is not counted: threads that were asleep may all wake up on one
-processor, and be there together for milliseconds."""
+"""Seconds below which a turn begins with calls that are not counted, for as long as the pause was: a processor that was
+idle, and threads that were asleep, perhaps all on one processor, take that long to be what they were."""
 
 
 class NotThereError(Exception):
@@ -100,7 +100,8 @@ def interleaved(
         for name, call in calls.items():
             if turn < 2 or sum(times[name]) < budget:
                 time.sleep(PAUSE)
-                if times[name] and times[name][-1] < SHORT:
+                awake = time.perf_counter() + PAUSE
+                while times[name] and times[name][-1] < SHORT and time.perf_counter() < awake:
                     call()
                 began = CLOCK()
                 call()
