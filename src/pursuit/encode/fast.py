@@ -242,10 +242,9 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
 
     S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter, one signal after
     the other), `shorts` the same in 16 bits (or None), `mu` and `longest` its `bounds` (or more); the rows of A are the
-    atoms; `rough` is their `doubt`. The three after C are `lefts`, for OLS, or None for OMP (for
-    which numba compiles nothing of OLS then).
-    `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to the norms of its
-    factors. Addresses are taken once: asking an array for its address counts references, too.
+    atoms; `rough` is their `doubt`. The three after C are `lefts`, for OLS, or None for OMP: numba compiles nothing of
+    what is None. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to
+    the norms of its factors. Addresses are taken once: asking an array for its address counts references, too.
     """
     vectors, indices, lines, floats, doubles, whole, r, (field, best, found), (T, _, _, _), places = work
     x, atoms = vectors[X], indices[ATOMS]
@@ -313,13 +312,15 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                         more, less = numbers[MORE, p], numbers[LESS, p]
                         if not gain(C[b, j], v[p, j], -more, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
                             numbers[TOLD, p] += 1
-                            least = 16 * (s + 4) * eps
-                            dead = least if less == 0 else -np.inf  # where the rest of an atom is known up to `less`
-                            low = gains(at + p * step, at_v + p * step, at_norms, at_numbers, p, dead, blocks, at_r)
-                            j = -1 if numbers[TOLD, p] > OFTEN else contest_of_gains(
-                                low * (1 - ROUGHLY), G, T, at_A, d, whole[SIGNAL, p], norms, v[p], atoms, x, p, s,
-                                noise * mass, least, r,
-                            )  # fmt: skip
+                            j = -1
+                            if numbers[TOLD, p] <= OFTEN:
+                                least = 16 * (s + 4) * eps
+                                dead = least if less == 0 else -np.inf  # the rest of an atom is known up to `less`
+                                low = gains(at + p * step, at_v + p * step, at_norms, at_numbers, p, dead, blocks, at_r)
+                                j = contest_of_gains(
+                                    low * (1 - ROUGHLY), G, T, at_A, d, whole[SIGNAL, p], norms, v[p], atoms, x, p, s,
+                                    noise * mass, least, r,
+                                )  # fmt: skip
                         if j >= 0:
                             v[p, j] = np.inf
                     if j < 0:
@@ -332,7 +333,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 lines[s, p] = at_S + (s if made else j) * stride
                 whole[CHOSEN, p], whole[ROW, p], whole[COLUMN, p] = j, at_G + j * row, at_A + j * depth
                 floats[LEAST, p] = noise * mass * norms[j] if going else np.inf
-            if shorts is None and made and not fetch(G, S, whole[CHOSEN, 0], s):
+            if shorts is None and made and not fetch(G, S, whole[CHOSEN, 0], s):  # with `shorts`, none are made
                 floats[LEAST, 0] = np.inf
             if item == 8 or v is not None:
                 dots(at_columns, at_signals, d, at_floats, like)
