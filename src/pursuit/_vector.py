@@ -108,9 +108,13 @@ class Emit:
         return [self.b.extract_element(vector, ir.Constant(I32, 0)) for vector in pair]
 
     def totals(self, vectors: list[Any]) -> Any:
-        """The sums of the numbers of each of several vectors, of which there are a power of two, in one vector.
+        """The sums of the numbers of each of several vectors, of which there are a power of two, in one vector."""
+        return self.folded(vectors, lambda x, y: self.b.fadd(x, y, flags=FLAGS))
 
-        Groups of numbers of one vector, side by side with those of others, are halved and added.
+    def folded(self, vectors: list[Any], operation: Callable[[Any, Any], Any]) -> Any:
+        """What an operation makes of the numbers of each of several vectors, as `totals`.
+
+        Groups of numbers of one vector, side by side with those of others, are halved and put together.
         """
         width = vectors[0].type.count
         while width > 1:
@@ -120,9 +124,7 @@ class Emit:
             firsts = [start + k for start in range(0, (1 + two) * count, 2 * width) for k in range(width)]
             picks = [ir.Constant(ir.VectorType(I32, len(firsts)), [k + shift for k in firsts]) for shift in (0, width)]
             pairs = zip(vectors[0::2], vectors[1::2], strict=True) if two else [(vectors[0], vectors[0])]
-            vectors = [
-                self.b.fadd(*(self.b.shuffle_vector(x, y, pick) for pick in picks), flags=FLAGS) for x, y in pairs
-            ]
+            vectors = [operation(*(self.b.shuffle_vector(x, y, pick) for pick in picks)) for x, y in pairs]
         return self.joined(vectors)
 
     def joined(self, vectors: list[Any]) -> Any:
@@ -149,11 +151,24 @@ class Emit:
         """Numbers rounded to integers."""
         return self._each("rint", vector)
 
-    def _each(self, name: str, vector: Any) -> Any:
-        """A function of LLVM's on each number of a vector."""
-        name = f"llvm.{name}.v{vector.type.count}{'f64' if vector.type.element == ir.DoubleType() else 'f32'}"
-        kind = ir.FunctionType(vector.type, [vector.type])
-        return self.b.call(cgutils.get_or_insert_function(self.b.module, kind, name), [vector])
+    def magnitude(self, vector: Any) -> Any:
+        """The absolute values of 16-bit integers."""
+        flag = ir.IntType(1)
+        kind = ir.FunctionType(vector.type, [vector.type, flag])
+        function = cgutils.get_or_insert_function(self.b.module, kind, f"llvm.abs.v{vector.type.count}i16")
+        return self.b.call(function, [vector, ir.Constant(flag, 0)])
+
+    def lowest(self, bits: Any) -> Any:
+        """The place of the lowest bit."""
+        return self.b.cttz(bits, ir.Constant(ir.IntType(1), 0))
+
+    def _each(self, name: str, x: Any) -> Any:
+        """A function of LLVM's on a number, or each number of a vector."""
+        vector = isinstance(x.type, ir.VectorType)
+        number, count = (x.type.element, f"v{x.type.count}") if vector else (x.type, "")
+        name = f"llvm.{name}.{count}{'f64' if number == ir.DoubleType() else 'f32'}"
+        kind = ir.FunctionType(x.type, [x.type])
+        return self.b.call(cgutils.get_or_insert_function(self.b.module, kind, name), [x])
 
     def plus(self, x: Any, y: Any, z: Any) -> Any:
         """x + y z."""
@@ -190,6 +205,13 @@ def multiply_add(emit: Emit, total: Any, x: Any, y: Any) -> Any:
     name = "llvm.x86.avx512.pmaddw.d.512" if BYTES == 64 else "llvm.x86.avx2.pmadd.wd"
     kind = ir.FunctionType(total.type, [x.type, y.type])
     return emit.b.add(total, emit.b.call(cgutils.get_or_insert_function(emit.b.module, kind, name), [x, y]))
+
+
+def high_product(emit: Emit, x: Any, y: Any) -> Any:
+    """x y / 2^15 of 16-bit integers, rounded; needs PAIRS."""
+    name = "llvm.x86.avx512.pmul.hr.sw.512" if BYTES == 64 else "llvm.x86.avx2.pmul.hr.sw"
+    kind = ir.FunctionType(x.type, [x.type, y.type])
+    return emit.b.call(cgutils.get_or_insert_function(emit.b.module, kind, name), [x, y])
 
 
 def _emit_products(builder: Any, args: Any) -> list[Any]:

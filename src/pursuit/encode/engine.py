@@ -21,7 +21,7 @@ from pursuit._threads import calm, helped, spread
 from pursuit._vector import PAIRS
 from pursuit.atoms import screening
 from pursuit.atoms.vectors import CACHED
-from pursuit.encode import alone, careful, direct, fast, rooms
+from pursuit.encode import alone, careful, direct, fast, rooms, short
 from pursuit.encode.inputs import METHODS, Array, Request, check_columns, check_rows
 from pursuit.encode.small import MP, NNOMP, OLS, factors
 
@@ -70,6 +70,11 @@ class Codes:
     def rows(self, lo: int, hi: int) -> Codes:
         return Codes(self.atoms[lo:hi], self.x[lo:hi], self.counts[lo:hi])
 
+    def put(self, which: Array, codes: Codes) -> None:
+        """Some rows, with codes that may be shorter."""
+        width = codes.atoms.shape[1]
+        self.atoms[which, :width], self.x[which, :width], self.counts[which] = codes.atoms, codes.x, codes.counts
+
     @property
     def full(self) -> bool:
         """Whether all entries count."""
@@ -105,8 +110,8 @@ class Shared:
         if self.quick:
             self.rough = fast.doubt(D, norms, whole=few)
             self.mu, self.longest = (float(norms.max()) * (1 + 1e-6),) * 2 if few else fast.bounds(self.S, norms)
-            in_short = PAIRS and method == "omp" and not few
-            self.shorts = fast.short(self.S, norms, self.longest) if in_short else None
+        in_short = PAIRS and method == "omp" and not few
+        self.kit = short.kit(self.S, D, norms, self.longest) if in_short else None
 
     def bytes_per_signal(self, width: int) -> int:
         return self.D.itemsize * sum(self.D.shape) + (self.D.itemsize + 4) * width
@@ -130,18 +135,32 @@ class Shared:
         G = S if kind == np.float32 and not self.few else self.G
         waves_of_ols = self.quick and self.method == OLS
         ols = rooms.lefts(self.G, columns) if waves_of_ols else (None,) * 3
+        shorts = None if self.kit is None else (*self.kit, *short.workspace(d, columns, width))
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
         trust = Trust()  # where most signals are given up, the next tiles are not tried
+
+        def chase(tile: Tile, codes: Codes, here: Array) -> None:
+            """The fast way, in 16 bits where `here` has no room for correlations."""
+            self.correlations(tile.y[: len(here)], here[:, :n])
+            rest = *ols, tile.squares, tile.limits, tile.tols, noise, quick, codes.atoms, codes.x, codes.counts
+            bounds = self.mu, self.longest, self.rough
+            fast.pursue(G, S, shorts, self.A, self.norms, *bounds, tile.y, here, *rest)
 
         def solve(tile: Tile, codes: Codes) -> None:
             here, out = room[: len(tile.y)], (codes.atoms, codes.x, codes.counts)
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
             if self.quick and trust.tries():
-                self.correlations(tile.y, here[:, :n])
-                bounds = self.mu, self.longest, self.rough
-                fast.pursue(G, S, self.shorts, self.A, self.norms, *bounds, tile.y, here, *ols, *rest, quick, *out)
+                if shorts is not None:
+                    chase(tile, codes, room[:0])
+                    left = np.flatnonzero(codes.counts == fast.UNSURE)
+                if len(left) == len(tile.y):
+                    chase(tile, codes, here)
+                elif len(left):
+                    again = Codes.empty(tile.limits[left], kind)
+                    chase(tile.some(left), again, here[: len(left)])
+                    codes.put(left, again)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
                 trust.learn(2 * len(left) <= len(tile.y))
             if self.quick and len(left):
@@ -232,8 +251,7 @@ class Alone:
             if len(left):
                 again = Codes.empty(tile.limits[left], out.x.dtype)
                 self.direct.solve(tile.some(left), again)
-                wide = again.atoms.shape[1]
-                out.atoms[left, :wide], out.x[left, :wide], out.counts[left] = again.atoms, again.x, again.counts
+                out.put(left, again)
 
         def helped_solve(tile: Tile, out: Codes) -> None:
             with helped(lambda: alone.assist(board, self.A, copy, shared, found), lambda: board[alone.OVER].fill(1)):

@@ -53,7 +53,7 @@ from pursuit.encode.rooms import (
     ATOMS,
     CHOSEN,
     COLUMN,
-    FIRST,
+    FOUND,
     GOING,
     LEAST,
     LEFT,
@@ -63,6 +63,7 @@ from pursuit.encode.rooms import (
     MASS,
     MORE,
     MOVE,
+    PEAK,
     PRODUCT,
     RANKS,
     ROOT,
@@ -78,13 +79,14 @@ from pursuit.encode.rooms import (
     aligned,
     padded,
 )
-from pursuit.encode.search import BLOCK, LANES, TRUNCATED, gains, largest, largest_gain, largest_in_short, magnitudes
-from pursuit.encode.vector import SHORT, WAVE, dot, dots, enter, prefetch_entries, remainder, shorten, spread
+from pursuit.encode.search import BLOCK, TRUNCATED, gains, largest, largest_gain, magnitudes
+from pursuit.encode.short import GROUP, SCALE, SHORT, largest_in_short, project, quantise, shorten
+from pursuit.encode.vector import WAVE, dot, dots, enter, prefetch_entries, remainder, spread
 
 MARGIN = 32
 """Columns between the padded rows of copies of the Gram matrix, so that rows do not fall on the same lines of the cache
 (of which there are some in a row of 16-bit numbers, too)."""
-GIVEN_UP = np.int64(-1)
+GIVEN_UP, UNSURE = np.int64(-1), np.int64(-2)
 ROUGHLY = 1e-5
 """More than the rounding of a few operations in float32, relative to what they make."""
 CLEAR = 1e-3, 1 / 300
@@ -98,7 +100,7 @@ NEAR = 2**20
 """Bytes of a Gram matrix of which no row is worth asking for ahead of its use."""
 OFTEN = 2
 """Turns in which atoms are told apart in full precision for OLS, which takes as long as the careful way does."""
-TRIED = 64
+CLOSE = 64
 """Atoms that are told apart in full precision before a signal is given up."""
 
 
@@ -108,21 +110,6 @@ def single(G: Any) -> Any:
     S = aligned((n, padded(n) + MARGIN), np.float32)
     S[:, :n] = G
     return S
-
-
-def short(S: Any, norms: Any, longest: float) -> Any:
-    """The rows of S in 16 bits, G_ij / (||a_i|| longest) as a part of SHORT, for `largest_in_short`.
-
-    In every group of columns that fills two vectors, fours from the one and from the other half take turns: where two
-    rows are unpacked together, columns come out in their order.
-    """
-    scale, shorts = (SHORT / (norms * longest)).astype(np.float32)[:, None], aligned(S.shape, np.int16)
-    for lo in range(0, len(S), 256):  # not all at once, for which there may be no room
-        some = slice(lo, lo + 256)
-        fours = np.rint(S[some] * scale[some]).astype(np.int16).view(np.int64)
-        place = shorts[some].view(np.int64).reshape(len(fours), -1, LANES // 4, 2)
-        place[:] = fours.reshape(len(fours), -1, 2, LANES // 4).swapaxes(2, 3)
-    return shorts
 
 
 def bounds(S: Any, norms: Any) -> tuple[float, float]:
@@ -164,7 +151,7 @@ def contest(
     best = r[0]
     for k in range(len(G)):
         best = max(best, r[k])
-    found, tried, most = -1, TRIED if best > margin else 0, 0.0
+    found, tried, most = -1, CLOSE if best > margin else 0, 0.0
     for k in range(len(G)):
         if r[k] >= best - margin:
             tried -= 1
@@ -195,7 +182,7 @@ def contest_of_gains(
     found, tried, most = -1, 0, 0.0
     for k in range(len(G)):
         tried += r[k] >= low
-    for k in range(len(G) if tried <= TRIED else 0):
+    for k in range(len(G) if tried <= CLOSE else 0):
         if r[k] >= low and v32[k] < np.inf:
             c, v = dot(at_A + k * d * G.itemsize, at_y, d, x[0, p]), G[k, k]
             for i in range(s):
@@ -235,22 +222,23 @@ def write(
 @kernel
 def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
     G: Array, S: Array, shorts: Array, A: Array, norms: Array, mu: float, longest: float, rough: float, Y: Array,
-    C: Array, v: Array, numbers: Array, of_norms: Array, squares: Array, limits: Array, tols: Array, noise: float,
-    work: Array, out_atoms: Array, out_x: Array, counts: Array,
+    C: Array, v: Array, numbers: Array, of_norms: Array, squares: Array, limits: Array, tols: Array,
+    noise: float, work: Array, out_atoms: Array, out_x: Array, counts: Array,
 ) -> None:  # fmt: skip
     """Codes of the signals Y with `correlations` C and squared norms `squares`, or GIVEN_UP as their count.
 
     S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter, one signal after
-    the other), `shorts` the same in 16 bits (or None), `mu` and `longest` its `bounds` (or more); the rows of A are the
-    atoms; `rough` is their `doubt`. The three after C are `lefts`, for OLS, or None for OMP: numba compiles nothing of
-    what is None. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to
+    the other), `mu` and `longest` its `bounds` (or more); the rows of A are the atoms; `rough` is their `doubt`. With
+    `shorts`, the kit and a workspace of `short` (or None), and no rows in C, signals are searched in 16 bits, and the
+    count is UNSURE where these are not enough. The three after C are `lefts`, for OLS, or None for OMP: numba compiles
+    nothing of what is None. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to
     the norms of its factors. Addresses are taken once: asking an array for its address counts references, too.
     """
-    vectors, indices, lines, floats, doubles, whole, r, (field, best, found), (T, _, _, _), places = work
+    vectors, indices, lines, floats, doubles, whole, r, (best, found), T, _, places = work
     x, atoms = vectors[X], indices[ATOMS]
     at_T, at_x, at_sizes, at_sums, at_beta, at_h, at_x32, at_row32, at_atoms, at_ranks = places[:10]
-    at_lines, at_floats, at_roots, at_mass, at_going, at_signals, at_rows, at_columns, at_misses = places[10:19]
-    at_field, at_r, at_pairs, at_shortened = places[19:]
+    at_lines, at_floats, at_roots, at_mass, at_going, at_signals, at_rows, at_columns, at_found = places[10:19]
+    at_field, at_r = places[19:]
     at_C, at_S, at_G, at_A, at_Y = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, Y.ctypes.data
     item, like, blocks = G.itemsize, G[0, 0], C.shape[1] // BLOCK
     eps, unit, kind = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
@@ -260,14 +248,34 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     wave, last, d = 1 if made else WAVE, len(Y) - 1, A.shape[1]
     if v is not None:
         at_v, at_norms, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
+    brief = len(C) == 0
     if shorts is not None:
-        shift, grain, tall = shorts.ctypes.data - at_S // 2, longest / SHORT, min(SHORT * mu / longest + 1, SHORT)
+        rows, columns, off, factors, room, places = shorts
+        at_factors, at_y, at_products, at_weights, at_16, at_tops, at_leads = places
+        shift, tall = rows.ctypes.data - at_S // 2, min(SHORT * mu / longest + 1, SHORT)
+        at_D, width = columns.ctypes.data, 2 * room[0].shape[1]
+        exact = at_A, at_G, at_signals, at_atoms, at_x, depth, row, d
+    unsure = 0
     for start in range(0, len(Y), wave):
+        if 2 * unsure > start + GROUP:  # nor will the others be
+            for b in range(start, len(Y)):
+                counts[b] = UNSURE
+            break
+        if shorts is not None:
+            if brief and start % GROUP == 0:
+                for p in range(GROUP):
+                    b = min(start + p, last)
+                    length = math.sqrt(squares[b])
+                    scale, change = quantise(at_Y + b * depth, d, length, at_y + p * width, like)
+                    factor = SCALE * scale / (65536 * longest)
+                    factors[0, p], factors[1, p] = factor, factor * (off * length + (longest + off) * change)
+                project(at_D, len(norms), blocks, at_y, width, len(columns), GROUP // WAVE, at_products)
         for p in range(WAVE):
             b = min(start + p, last)
             length = math.sqrt(squares[b])
             whole[GOING, p], whole[SIGNAL, p] = p < wave and start + p <= last, at_Y + b * depth
             doubles[LEFT, p], doubles[LENGTH, p], doubles[WEIGHT, p] = squares[b], length, 0
+            floats[MASS, p], floats[PEAK, p] = 0, 0
             if v is not None:  # how far rounding moves correlations and squared norms to begin with
                 numbers[MOVE, p], numbers[TOLD, p] = 0, 0
                 numbers[MORE, p], numbers[LESS, p] = rough * length, unit * longest * longest
@@ -288,23 +296,33 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 break
             at_w = at_x32 if item == 8 else at_x
             if shorts is not None:
-                largest_in_short(
-                    at, step, at_lines, at_w, at_going, s, blocks, at_field, shift, at_pairs, at_shortened, at_misses
-                )
-            elif v is None:
-                largest(at, step, at_lines, at_w, at_going, s, blocks, at_field)
+                if brief:
+                    here = start % GROUP
+                    at_factor, at_grit = at_factors + 8 * here, at_factors + 8 * (GROUP + here)
+                    shorten(at_x, at_sizes, at_factor, at_grit, at_mass, s, longest, tall, at_weights, at_leads, like)
+                    largest_in_short(
+                        at_products + here * (step // 2), at_lines, shift, at_weights, at_leads, at_going, s, blocks,
+                        at_16, at_tops, exact, at_found, like,
+                    )  # fmt: skip
+            if v is None:
+                if not brief:
+                    largest(at, step, at_lines, at_w, at_going, s, blocks, at_field)
             else:
                 row32 = at_row32 if item == 8 else new
                 largest_gain(at, step, at_lines, row32, at_going, s, blocks, at_field, at_norms, at_v, at_numbers)
             for p in range(WAVE):
                 j, going, mass = whole[CHOSEN, p], whole[GOING, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
                 if going:
-                    b, place, first, second = start + p, best[0, p], found[0, p], found[1, p]
-                    j = np.int64(field[p, place & (LANES - 1)] * BLOCK + place)
-                    if v is None:
-                        doubles[FIRST, p] = first * (1 + 2 * TRUNCATED) if s == 0 else doubles[FIRST, p]
+                    b, j, first, second = start + p, np.int64(best[p]), found[0, p], found[1, p]
+                    if brief:
+                        j = whole[FOUND, p]
+                        if j < 0:
+                            rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                            counts[b], whole[GOING, p] = s if math.sqrt(rest) <= noise * mass else UNSURE, 0
+                            unsure += counts[b] < 0
+                    elif v is None:
                         margin = TRUNCATED * first + rough * doubles[LENGTH, p]
-                        margin += unit * (s + 4) * (doubles[FIRST, p] + mu * doubles[WEIGHT, p])
+                        margin += unit * (s + 4) * (longest * doubles[LENGTH, p] + mu * doubles[WEIGHT, p])
                         if not first - second > margin:
                             magnitudes(at + p * step, at_lines + 8 * p, at_w + 4 * p, s, blocks, at_r)
                             j = contest(G, at_A, d, whole[SIGNAL, p], atoms, x, p, s, margin, r)
@@ -327,7 +345,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                         going, j = 0, 0
                 if far and going:
                     prefetch_entries(at_G + j * row, item, at_atoms + 4 * p, s)
-                if item == 4 and v is None and going:
+                if item == 4 and v is None and going and not brief:
                     floats[PRODUCT, p] = C[start + p, j]
                 indices[ATOMS, s, p], indices[RANKS, s, p], vectors[SIZES, s, p] = j, 0, norms[j]
                 lines[s, p] = at_S + (s if made else j) * stride
@@ -335,15 +353,13 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 floats[LEAST, p] = noise * mass * norms[j] if going else np.inf
             if shorts is None and made and not fetch(G, S, whole[CHOSEN, 0], s):  # with `shorts`, none are made
                 floats[LEAST, 0] = np.inf
-            if item == 8 or v is not None:
+            if item == 8 or v is not None or brief:
                 dots(at_columns, at_signals, d, at_floats, like)
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)
             new = at_T + s * (s + 1) // 2 * WAVE * item
             spread(
                 new, at_beta, at_roots, at_x, at_x32, at_row32, at_sums, at_sizes, at_atoms, at_ranks, at_mass, s, like
             )
-            if shorts is not None:
-                shorten(at_x, at_sizes, at_mass, s + 1, grain, tall, at_pairs, at_shortened, like)
             for p in range(wave):
                 doubles[LEFT, p], doubles[WEIGHT, p] = doubles[LEFT, p] - floats[LOSS, p], floats[MASS, p]
                 if v is not None:  # how far it moves what `largest_gain` computes next

@@ -18,16 +18,16 @@ X, SIZES, SUMS = range(3)
 """Vectors over active atoms: weights, norms, the diagonal of T^T T (and directions and Gram entries after them)."""
 ATOMS, RANKS = range(2)
 """And of integers: the atoms, their places in increasing order."""
-PRODUCT, LEAST, ROOT, STEP, LOSS, MASS, SPAN, WORST = range(8)
+PRODUCT, LEAST, ROOT, STEP, LOSS, MASS, SPAN, WORST, PEAK = range(9)
 """Numbers of the atom that enters: see `enter`; and `spread`: sums of norms times weights, and times the row of T; the
-largest entry on the diagonal of T^T T, for atoms of norm 1."""
-LEFT, LENGTH, FIRST, WEIGHT = range(4)
-"""Numbers of a signal: its squared residual; its norm; its largest correlation; the sum of weights times norms."""
+largest entry on the diagonal of T^T T, for atoms of norm 1; the largest weight times norm."""
+LEFT, LENGTH, WEIGHT = range(3)
+"""Numbers of a signal: its squared residual; its norm; the sum of weights times norms."""
 MOVE, MORE, LESS, TOLD = range(4)
 """And in float32, for OLS: see `largest_gain`; and in how many turns atoms had to be told apart."""
-CHOSEN, GOING, SIGNAL, ROW, COLUMN, MISSED = range(6)
+CHOSEN, GOING, SIGNAL, ROW, COLUMN, FOUND = range(6)
 """The atom that enters (some atom, for a signal that is done: 0 at first), whether the signal is not done; addresses of
-the signal, of Gram row and column of the atom; searches in 16 bits that came to nothing."""
+the signal, of Gram row and column of the atom; what a search in 16 bits finds."""
 
 
 def aligned(shape: tuple[int, ...], dtype: Any, make: Any = np.zeros) -> Any:
@@ -47,15 +47,13 @@ def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
     """Rooms for a wave, with one number of each signal side by side: vectors over active atoms, of floats, of indices
     and of addresses; single numbers, as floats, in float64, and as integers; correlations of one signal, of `columns`
     padded columns; what `largest` finds; T, and what only vector code reads; the addresses of all that it reads."""
-    width += width % 2  # pairs
     vectors, singles = aligned((5, width, WAVE), dtype), aligned((2, width, WAVE), np.float32)
     indices, lines = aligned((2, width, WAVE), np.int32), aligned((width, WAVE), np.int64)
     floats, doubles, whole = (
-        aligned((size, WAVE), kind) for size, kind in ((8, dtype), (4, np.float64), (6, np.int64))
+        aligned((size, WAVE), kind) for size, kind in ((9, dtype), (3, np.float64), (6, np.int64))
     )
-    T, field = aligned((width * (width + 1) // 2, WAVE), dtype), aligned((3 * WAVE, LANES), np.int32)
-    pairs, shortened = aligned((width // 2, WAVE), np.int32), aligned((2, WAVE), np.float32)
-    best = field[WAVE:].reshape(-1, WAVE)
+    T, field = aligned((width * (width + 1) // 2, WAVE), dtype), aligned((LANES + 3 * WAVE,), np.int32)
+    best = field[LANES:].reshape(-1, WAVE)
     r = aligned((columns,), np.float32)
     read = (
         T,
@@ -69,14 +67,13 @@ def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
         *whole[GOING:],
         field,
         r,
-        pairs,
-        shortened,
     )
     rooms = vectors, indices, lines, floats, doubles, whole, r
     return (
         *rooms,
-        (field, best, best[1:].view(np.float32)),
-        (T, singles, pairs, shortened),
+        (best[0], best[1:].view(np.float32)),
+        T,
+        (field, singles),
         tuple(room.ctypes.data for room in read),
     )
 

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pursuit._vector import BYTES, I32, I64, Emit, counting, every, multiply_add
+from pursuit._vector import BYTES, I32, I64, Emit, counting, every
 from pursuit.encode.vector import WAVE
 
 LANES = BYTES // 4
@@ -22,8 +22,6 @@ BLOCK = LANES * VECTORS
 """float32 columns that one turn of `largest` handles: the rows it reads are padded to a multiple of this."""
 TRUNCATED = BLOCK * 2.0**-23
 """How much smaller than they are `largest` and `largest_gain` may find magnitudes, relative to them."""
-MISSES = 2
-"""Searches of a signal in 16 bits that may come to nothing before there are no more: its residual has become small."""
 
 _F32 = ir.FloatType()
 _VECTOR, _INTEGERS = ir.VectorType(_F32, LANES), ir.VectorType(I32, LANES)
@@ -55,8 +53,8 @@ def _size(emit: Emit, bits: Any) -> Any:
     return emit.b.bitcast(emit.b.and_(bits, ir.Constant(I32, -BLOCK)), _F32)
 
 
-def _search(emit: Emit, p: Any, blocks: Any, values: Values) -> list[Any]:
-    """A vector of blocks, the best of the magnitudes of `values` with its place, and the next one.
+def _search(emit: Emit, p: Any, blocks: Any, values: Values, room: Any) -> list[Any]:
+    """The column with the largest magnitude of `values`, that, and the next one; `room` is for a vector.
 
     Magnitudes compare as integers do; the last bits of each give way to its place in its block.
     """
@@ -74,19 +72,20 @@ def _search(emit: Emit, p: Any, blocks: Any, values: Values) -> list[Any]:
 
     *pair, where = emit.loop(blocks, [none, none, none], block)
     best, second = emit.final(pair)
-    return [where, best, _size(emit, second)]
+    emit.store(where, room, BYTES)
+    lane, place = (b.and_(best, ir.Constant(I32, count - 1)) for count in (LANES, BLOCK))
+    column = b.mul(emit.load(emit.item(room, b.zext(lane, I64), 4), I32, 4), ir.Constant(I32, BLOCK))
+    return [b.add(column, place), *(_size(emit, bits) for bits in (best, second))]
 
 
-def _find(emit: Emit, going: Any, blocks: Any, room: Any, search: Callable[[Any, Any], list[Any]]) -> None:
-    """Write to `room`, as `largest` says, what search(signal, blocks) finds, as of `_search`."""
+def _find(emit: Emit, going: Any, blocks: Any, room: Any, values: Values) -> None:
+    """Write to `room`, as `largest` says, what `_search` finds."""
     b, zero = emit.b, ir.Constant(I64, 0)
 
     def signal(p: Any, nothing: list[Any]) -> list[Any]:
         busy = b.icmp_signed("!=", emit.load(emit.item(going, p, 8), I64, 8), zero)
-        where, best, second = search(p, b.select(busy, blocks, zero))
-        emit.store(where, emit.item(room, p, BYTES), BYTES)
-        for q, value in enumerate((b.and_(best, ir.Constant(I32, BLOCK - 1)), _size(emit, best), second)):
-            emit.store(value, emit.item(emit.at(room, BYTES * WAVE + 4 * WAVE * q), p, 4), 4)
+        for q, value in enumerate(_search(emit, p, b.select(busy, blocks, zero), values, room)):
+            emit.store(value, emit.item(emit.at(room, BYTES + 4 * WAVE * q), p, 4), 4)
         return []
 
     emit.loop(ir.Constant(I64, WAVE), [], signal)
@@ -110,17 +109,15 @@ def largest(
     """For the signals of a wave that are `going`, the column of start - sum_k weights[k] rows[k], all float32, with the
     largest magnitude, and that of the runner-up.
 
-    The starts are `step` bytes apart; `rows` holds the addresses of the rows. Into `room` go, for each signal, a vector
-    of blocks of columns, and after those, the place of the best column in its block, the last bits of which say where
-    in the vector the block is; the magnitude; the runner-up's. Both are too small by up to TRUNCATED of themselves, and
-    where they are closer than that, the column is not to be trusted.
+    The starts are `step` bytes apart; `rows` holds the addresses of the rows. Into `room` go, after a vector that is
+    nobody's, the columns of all signals, the magnitudes, the runners-up's. Both are too small by up to TRUNCATED of
+    themselves, and where they are closer than that, the column is not to be trusted.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         starts, step, rows, weights, going, count, blocks, room = args
         emit = Emit(builder)
-        values = _differences(emit, starts, step, rows, weights, count)
-        _find(emit, going, blocks, room, lambda p, blocks: _search(emit, p, blocks, values))
+        _find(emit, going, blocks, room, _differences(emit, starts, step, rows, weights, count))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 8), generate
@@ -145,88 +142,6 @@ def magnitudes(context: Any, start: Any, rows: Any, weights: Any, count: Any, bl
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 6), generate
-
-
-def _unpacked(emit: Emit, x: Any, y: Any, high: int) -> Any:
-    """Numbers of x and y in turn, from the lower or the higher half of every 128 bits: one instruction."""
-    picks = [g + 4 * high + i + side * 2 * LANES for g in range(0, 2 * LANES, 8) for i in range(4) for side in range(2)]
-    return emit.b.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, 2 * LANES), picks))
-
-
-def _short_differences(
-    emit: Emit, starts: Any, step: Any, rows: Any, shift: Any, pairs: Any, scales: Any, count: Any
-) -> Values:
-    """As `_differences`, from the 16-bit rows and the `pairs` of weights of `shorten`.
-
-    The address of such a row is half of that of the float32 row, plus `shift`.
-    """
-    b, kind = emit.b, ir.VectorType(ir.IntType(16), 2 * LANES)
-    one, two = (ir.Constant(I64, number) for number in (1, 2))
-
-    def values(p: Any, offset: Any) -> list[Any]:
-        lines, mine = emit.item(rows, p, 8), emit.item(pairs, p, 4)
-        half = b.add(b.ashr(offset, one), shift)
-
-        def pair(i: Any, sums: list[Any]) -> list[Any]:
-            k = b.mul(i, two)
-            first, other = (emit.load(emit.item(lines, emit.at(k, q), 8 * WAVE), I64, 8) for q in range(2))
-            other = b.select(b.icmp_signed("<", emit.at(k, 1), count), other, first)  # its weight is 0
-            w = b.bitcast(emit.splat(emit.load(emit.item(mine, i, 4 * WAVE), I32, 4), _INTEGERS), kind)
-            bases = [b.add(b.ashr(row, one), half) for row in (first, other)]
-            after = []
-            for q in range(VECTORS // 2):
-                x, y = (emit.load(emit.at(base, BYTES * q), kind, 2) for base in bases)
-                after += [multiply_add(emit, sums[2 * q + high], _unpacked(emit, x, y, high), w) for high in range(2)]
-            return after
-
-        sums = emit.loop(b.ashr(emit.at(count, 1), one), [every(_INTEGERS, 0)] * VECTORS, pair)
-        scale = emit.splat(emit.load(emit.item(scales, p, 4), _F32, 4), _VECTOR)
-        places = _at(emit, b.add(starts, b.mul(step, p)), offset)
-        return [
-            emit.minus(emit.load(place, _VECTOR, 4), scale, b.sitofp(total, _VECTOR))
-            for place, total in zip(places, sums, strict=True)
-        ]
-
-    return values
-
-
-@intrinsic
-def largest_in_short(
-    context: Any, starts: Any, step: Any, rows: Any, weights: Any, going: Any, count: Any, blocks: Any, room: Any,
-    shift: Any, pairs: Any, numbers: Any, misses: Any,
-) -> Any:  # fmt: skip
-    """As `largest`, from 16-bit rows where these suffice: where the best leads by more than the blur of the signal,
-    which is then added to the runner-up's magnitude. `numbers` are scale and blur of all signals, as of `shorten`.
-
-    A signal that needed more than 16 bits MISSES times is not searched in short any more.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        starts, step, rows, weights, going, count, blocks, room, shift, pairs, numbers, misses = args
-        emit, b, zero = Emit(builder), builder, ir.Constant(I64, 0)
-        fresh = b.icmp_signed("==", count, zero)
-        exact = _differences(emit, starts, step, rows, weights, count)
-        short = _short_differences(emit, starts, step, rows, shift, pairs, numbers, count)
-
-        def search(p: Any, blocks: Any) -> list[Any]:
-            place = emit.item(misses, p, 8)
-            missed = b.select(fresh, zero, emit.load(place, I64, 8))
-            tried = b.and_(b.not_(fresh), b.icmp_signed("<", missed, ir.Constant(I64, MISSES)))
-            nothing = [every(_INTEGERS, 0), ir.Constant(I32, 0), ir.Constant(_F32, 0.0)]
-            where, best, second = emit.loop(
-                b.zext(tried, I64), nothing, lambda _, found: _search(emit, p, blocks, short)
-            )
-            blur = emit.load(emit.item(emit.at(numbers, 4 * WAVE), p, 4), _F32, 4)
-            second = b.fadd(second, blur)
-            sure = b.fcmp_ordered(">", b.fmul(_size(emit, best), ir.Constant(_F32, 1 - TRUNCATED)), second)
-            again = b.zext(b.not_(b.and_(tried, sure)), I64)
-            emit.store(b.add(missed, b.select(tried, again, zero)), place, 8)
-            return emit.loop(again, [where, best, second], lambda _, found: _search(emit, p, blocks, exact))
-
-        _find(emit, going, blocks, room, search)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 12), generate
 
 
 def _numbers(emit: Emit, numbers: Any, p: Any) -> list[Any]:
@@ -275,7 +190,7 @@ def largest_gain(
                 found.append(_gain(emit, b.fadd(emit.absolute(c), more), b.fsub(v, less)))
             return found
 
-        _find(emit, going, blocks, room, lambda p, blocks: _search(emit, p, blocks, values))
+        _find(emit, going, blocks, room, values)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 11), generate

@@ -15,21 +15,17 @@ from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, every
 
 WAVE = 8
 """Signals that are pursued in step."""
-SHORT = 2**15 - 1
-"""The largest 16-bit integer."""
-TINY = 1e-30
-"""Takes the place of smaller numbers that something is divided by."""
 
 _F32 = ir.FloatType()
 
 
-def _lanes(like: Any) -> tuple[Any, int]:
+def lanes_of(like: Any) -> tuple[Any, int]:
     """The vector type of a numba scalar type, one number for each signal of a wave, and the bytes of one number."""
     element, size = (ir.DoubleType(), 8) if like == types.float64 else (_F32, 4)
     return ir.VectorType(element, WAVE), size
 
 
-def _inner(emit: Emit, rows: list[list[Any]], length: Any, number: Any, size: int) -> Any:
+def inner(emit: Emit, rows: list[list[Any]], length: Any, number: Any, size: int) -> Any:
     """Inner products of pairs of vectors, from their addresses; all in step, so that more is asked for at once of what
     comes from afar."""
     b, kind, wave = emit.b, ir.VectorType(number, BYTES // size), ir.VectorType(number, len(rows))
@@ -54,13 +50,13 @@ def _inner(emit: Emit, rows: list[list[Any]], length: Any, number: Any, size: in
 @intrinsic
 def dots(context: Any, left: Any, right: Any, length: Any, out: Any, like: Any) -> Any:
     """Inner products of vectors, one for each signal of a wave; left and right hold their addresses."""
-    wave, size = _lanes(like)
+    wave, size = lanes_of(like)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         left, right, length, out, _ = args
         emit = Emit(builder)
         rows = [[emit.load(emit.at(side, 8 * p), I64, 8) for side in (left, right)] for p in range(WAVE)]
-        emit.store(_inner(emit, rows, length, wave.element, size), out, WAVE * size)
+        emit.store(inner(emit, rows, length, wave.element, size), out, WAVE * size)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 4, like), generate
@@ -69,11 +65,11 @@ def dots(context: Any, left: Any, right: Any, length: Any, out: Any, like: Any) 
 @intrinsic
 def dot(context: Any, left: Any, right: Any, length: Any, like: Any) -> Any:
     """The inner product of two vectors."""
-    wave, size = _lanes(like)
+    wave, size = lanes_of(like)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = Emit(builder)
-        total = _inner(emit, [list(args[:2])], args[2], wave.element, size)
+        total = inner(emit, [list(args[:2])], args[2], wave.element, size)
         return builder.extract_element(total, ir.Constant(I32, 0))
 
     return like(*[types.int64] * 3, like), generate
@@ -84,7 +80,7 @@ def remainder(
     context: Any, y: Any, A: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, like: Any
 ) -> Any:  # fmt: skip
     """||y - sum_i x_i a_i||^2 for one signal of a wave; the atoms are rows of A, which are `depth` bytes apart."""
-    number, size = _lanes(like)[0].element, _lanes(like)[1]
+    number, size = lanes_of(like)[0].element, lanes_of(like)[1]
     vector = ir.VectorType(number, BYTES // size)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -130,7 +126,7 @@ def enter(
     `numbers` are, for each signal, the atom's product with it, how large a correlation c must be, and, written here,
     1 / sqrt(pivot), c / pivot and c^2 / pivot: 0 where |c| is not larger, or the pivot not `clear` of zero.
     """
-    kind, size = _lanes(like)
+    kind, size = lanes_of(like)
     width = WAVE * size
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -186,9 +182,9 @@ def spread(
     for a signal that is done; both in float32 too; sums_k += row_k^2. Of the last of count + 1 atoms, x and sums begin
     with 0, and it finds its own among the `places` of the atoms in increasing order.
 
-    masses are sum_k |x_k| sizes_k, and so for the row; after those, max_k sums_k sizes_k^2.
+    masses are sum_k |x_k| sizes_k, and so for the row; after those, max_k sums_k sizes_k^2 and max_k |x_k| sizes_k.
     """
-    kind, size = _lanes(like)
+    kind, size = lanes_of(like)
     width, short, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -216,74 +212,18 @@ def spread(
             later = b.zext(b.and_(entered, b.icmp_signed(">", other, new)), whole)
             emit.store(b.add(emit.load(place, whole, 4 * WAVE), later), place, 4 * WAVE)
             before = b.zext(b.icmp_signed("<", other, new), whole)
-            more = [emit.plus(carried[q], emit.absolute(value), norm) for q, value in enumerate((weight, part))]
+            heavy, long = (b.fmul(emit.absolute(value), norm) for value in (weight, part))
+            more = [b.fadd(carried[q], value, flags=FLAGS) for q, value in enumerate((heavy, long))]
             worst = emit.most(carried[2], b.fmul(total, b.fmul(norm, norm)))
-            return [*more, worst, b.add(carried[3], before)]
+            return [*more, worst, emit.most(carried[3], heavy), b.add(carried[4], before)]
 
-        *found, place = emit.loop(emit.at(count, 1), [zero, zero, zero, none], turn)
+        *found, place = emit.loop(emit.at(count, 1), [zero, zero, zero, zero, none], turn)
         for q, total in enumerate(found):
             emit.store(total, emit.at(masses, width * q), width)
         emit.store(place, emit.item(places, count, 4 * WAVE), 4 * WAVE)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 12, like), generate
-
-
-@intrinsic
-def shorten(
-    context: Any, x: Any, sizes: Any, masses: Any, count: Any, grain: Any, tall: Any, pairs: Any, numbers: Any,
-    like: Any,
-) -> Any:  # fmt: skip
-    """For each signal of a wave, the weights x_k sizes_k as 16-bit integers t x_k sizes_k, rounded.
-
-    t is the largest number with which neither these are out of range, nor sums of their products with 16-bit rows whose
-    entries are at most SHORT, and at most `tall` but for one; `masses` are sum_k |x_k| sizes_k. Two integers, of k and
-    k + 1, are one number of `pairs`; into `numbers` go grain / t and the blur (see `fast`), both in float32.
-    """
-    kind, size = _lanes(like)
-    width, single, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, sizes, masses, count, grain, tall, pairs, numbers, _ = args
-        emit, b = Emit(builder), builder
-        grain, tall = emit.splat(grain, kind), emit.splat(tall, kind)
-
-        def number(value: float) -> Any:
-            return ir.Constant(kind, [value] * WAVE)
-
-        def weight(k: Any) -> Any:
-            return b.fmul(*(emit.load(emit.item(base, k, width), kind, width) for base in (x, sizes)))
-
-        def higher(k: Any, peak: list[Any]) -> list[Any]:
-            return [emit.most(emit.absolute(weight(k)), peak[0])]
-
-        (peak,) = emit.loop(count, [number(TINY)], higher)
-        mass, above = emit.most(emit.load(masses, kind, width), number(TINY)), b.fsub(number(SHORT), tall)
-        room = b.fsub(number(2 * SHORT + 1), emit.splat(b.sitofp(count, kind.element), kind))  # all may be rounded up
-        most = emit.plus(b.fmul(tall, mass), above, peak)
-        t = emit.least(b.fdiv(b.fmul(number(SHORT), room), most), b.fdiv(number(SHORT), peak))
-
-        def pair(i: Any, off: list[Any]) -> list[Any]:
-            k = b.mul(i, ir.Constant(I64, 2))
-            two = b.icmp_signed("<", emit.at(k, 1), count)
-            exact = [b.fmul(t, weight(k)), b.select(two, b.fmul(t, weight(emit.at(k, 1))), number(0.0))]
-            near = [emit.nearest(value) for value in exact]
-            low, high = (b.fptosi(value, whole) for value in near)
-            both = b.or_(b.and_(low, every(whole, 0xFFFF)), b.shl(high, every(whole, 16)))
-            emit.store(both, emit.item(pairs, i, 4 * WAVE), 4 * WAVE)
-            changes = [emit.absolute(b.fsub(*values)) for values in zip(near, exact, strict=True)]
-            return [b.fadd(off[0], b.fadd(*changes))]
-
-        (off,) = emit.loop(b.ashr(emit.at(count, 1), ir.Constant(I64, 1)), [number(0.0)], pair)
-        scale = b.fdiv(grain, t)
-        blur = emit.plus(b.fmul(grain, mass), scale, emit.plus(above, b.fmul(number(2.0), off), tall))
-        blur = b.fmul(blur, number(1 + 1 / 16))
-        for q, value in enumerate((scale, blur)):
-            short = value if size == 4 else b.fptrunc(value, single)
-            emit.store(short, emit.at(numbers, 4 * WAVE * q), 4 * WAVE)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 4, like, like, types.int64, types.int64, like), generate
 
 
 @intrinsic
