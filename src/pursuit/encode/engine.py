@@ -140,9 +140,11 @@ class Shared:
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
         trust = Trust()  # where most signals are given up, the next tiles are not tried
 
-        def chase(tile: Tile, codes: Codes, here: Array) -> None:
-            """The fast way, in 16 bits where `here` has no room for correlations."""
-            self.correlations(tile.y[: len(here)], here[:, :n])
+        def chase(tile: Tile, codes: Codes, shorts: Any) -> None:
+            """The fast way, in 16 bits or in float32."""
+            here = room[: len(tile.y)]
+            if shorts is None:
+                self.correlations(tile.y, here[:, :n])
             rest = *ols, tile.squares, tile.limits, tile.tols, noise, quick, codes.atoms, codes.x, codes.counts
             bounds = self.mu, self.longest, self.rough
             fast.pursue(G, S, shorts, self.A, self.norms, *bounds, tile.y, here, *rest)
@@ -152,14 +154,11 @@ class Shared:
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
             if self.quick and trust.tries():
-                if shorts is not None:
-                    chase(tile, codes, room[:0])
-                    left = np.flatnonzero(codes.counts == fast.UNSURE)
-                if len(left) == len(tile.y):
-                    chase(tile, codes, here)
-                elif len(left):
+                chase(tile, codes, shorts)
+                left = np.flatnonzero(codes.counts == fast.UNSURE)
+                if len(left):
                     again = Codes.empty(tile.limits[left], kind)
-                    chase(tile.some(left), again, here[: len(left)])
+                    chase(tile.some(left), again, None)
                     codes.put(left, again)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
                 trust.learn(2 * len(left) <= len(tile.y))

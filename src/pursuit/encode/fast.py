@@ -229,9 +229,9 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
 
     S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter, one signal after
     the other), `mu` and `longest` its `bounds` (or more); the rows of A are the atoms; `rough` is their `doubt`. With
-    `shorts`, the kit and a workspace of `short` (or None), and no rows in C, signals are searched in 16 bits, and the
-    count is UNSURE where these are not enough. The three after C are `lefts`, for OLS, or None for OMP: numba compiles
-    nothing of what is None. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to
+    `shorts`, the kit and a workspace of `short`, signals are searched in 16 bits, not in C, and the count is UNSURE
+    where these are not enough. The three after C are `lefts`, for OLS. What has no use is None, of which numba compiles
+    nothing. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to
     the norms of its factors. Addresses are taken once: asking an array for its address counts references, too.
     """
     vectors, indices, lines, floats, doubles, whole, r, (best, found), T, _, places = work
@@ -248,7 +248,6 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     wave, last, d = 1 if made else WAVE, len(Y) - 1, A.shape[1]
     if v is not None:
         at_v, at_norms, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
-    brief = len(C) == 0
     if shorts is not None:
         rows, columns, off, factors, room, places = shorts
         at_factors, at_y, at_products, at_weights, at_16, at_tops, at_leads = places
@@ -261,15 +260,15 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
             for b in range(start, len(Y)):
                 counts[b] = UNSURE
             break
-        if shorts is not None:
-            if brief and start % GROUP == 0:
-                for p in range(GROUP):
-                    b = min(start + p, last)
-                    length = math.sqrt(squares[b])
-                    scale, change = quantise(at_Y + b * depth, d, length, at_y + p * width, like)
-                    factor = SCALE * scale / (65536 * longest)
-                    factors[0, p], factors[1, p] = factor, factor * (off * length + (longest + off) * change)
-                project(at_D, len(norms), blocks, at_y, width, len(columns), GROUP // WAVE, at_products)
+        here = start % GROUP
+        if shorts is not None and here == 0:
+            for p in range(GROUP):
+                b = min(start + p, last)
+                length = math.sqrt(squares[b])
+                scale, change = quantise(at_Y + b * depth, d, length, at_y + p * width, like)
+                factor = SCALE * scale / (65536 * longest)
+                factors[0, p], factors[1, p] = factor, factor * (off * length + (longest + off) * change)
+            project(at_D, len(norms), blocks, at_y, width, len(columns), GROUP // WAVE, at_products)
         for p in range(WAVE):
             b = min(start + p, last)
             length = math.sqrt(squares[b])
@@ -296,17 +295,14 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 break
             at_w = at_x32 if item == 8 else at_x
             if shorts is not None:
-                if brief:
-                    here = start % GROUP
-                    at_factor, at_grit = at_factors + 8 * here, at_factors + 8 * (GROUP + here)
-                    shorten(at_x, at_sizes, at_factor, at_grit, at_mass, s, longest, tall, at_weights, at_leads, like)
-                    largest_in_short(
-                        at_products + here * (step // 2), at_lines, shift, at_weights, at_leads, at_going, s, blocks,
-                        at_16, at_tops, exact, at_found, like,
-                    )  # fmt: skip
-            if v is None:
-                if not brief:
-                    largest(at, step, at_lines, at_w, at_going, s, blocks, at_field)
+                at_factor, at_grit = at_factors + 8 * here, at_factors + 8 * (GROUP + here)
+                shorten(at_x, at_sizes, at_factor, at_grit, at_mass, s, longest, tall, at_weights, at_leads, like)
+                largest_in_short(
+                    at_products + here * (step // 2), at_lines, shift, at_weights, at_leads, at_going, s, blocks, at_16,
+                    at_tops, exact, at_found, like,
+                )  # fmt: skip
+            elif v is None:
+                largest(at, step, at_lines, at_w, at_going, s, blocks, at_field)
             else:
                 row32 = at_row32 if item == 8 else new
                 largest_gain(at, step, at_lines, row32, at_going, s, blocks, at_field, at_norms, at_v, at_numbers)
@@ -314,7 +310,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 j, going, mass = whole[CHOSEN, p], whole[GOING, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
                 if going:
                     b, j, first, second = start + p, np.int64(best[p]), found[0, p], found[1, p]
-                    if brief:
+                    if shorts is not None:
                         j = whole[FOUND, p]
                         if j < 0:
                             rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
@@ -345,7 +341,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                         going, j = 0, 0
                 if far and going:
                     prefetch_entries(at_G + j * row, item, at_atoms + 4 * p, s)
-                if item == 4 and v is None and going and not brief:
+                if shorts is None and item == 4 and v is None and going:
                     floats[PRODUCT, p] = C[start + p, j]
                 indices[ATOMS, s, p], indices[RANKS, s, p], vectors[SIZES, s, p] = j, 0, norms[j]
                 lines[s, p] = at_S + (s if made else j) * stride
@@ -353,7 +349,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 floats[LEAST, p] = noise * mass * norms[j] if going else np.inf
             if shorts is None and made and not fetch(G, S, whole[CHOSEN, 0], s):  # with `shorts`, none are made
                 floats[LEAST, 0] = np.inf
-            if item == 8 or v is not None or brief:
+            if item == 8 or v is not None or shorts is not None:
                 dots(at_columns, at_signals, d, at_floats, like)
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)
             new = at_T + s * (s + 1) // 2 * WAVE * item

@@ -44,7 +44,7 @@ SCALE, MOST = 32_700.0, 65_000.0
 """The norm of the longest atom in integers, and the largest of a signal: their product is less than 2^31."""
 GROUP = 4 * WAVE
 """Signals whose correlations are computed together: a part of the dictionary is read once for them."""
-FEW = 8
+FEW = 16
 """Atoms that 16 bits do not tell apart and full precision does, one by one; more of them are left to float32."""
 _I16, _F64 = ir.IntType(16), ir.DoubleType()
 _INTEGERS, _SHORTS = ir.VectorType(I32, LANES), ir.VectorType(_I16, 2 * LANES)
