@@ -52,24 +52,18 @@ from pursuit._compiled import Array, kernel, part
 from pursuit.encode.rooms import (
     ATOMS,
     CHOSEN,
-    COLUMN,
-    FOUND,
     GOING,
     LEAST,
     LEFT,
     LENGTH,
     LESS,
-    LOSS,
     MASS,
     MORE,
     MOVE,
     PEAK,
     PRODUCT,
-    RANKS,
     ROOT,
-    ROW,
     SIGNAL,
-    SIZES,
     SPAN,
     STEP,
     TOLD,
@@ -80,8 +74,8 @@ from pursuit.encode.rooms import (
     padded,
 )
 from pursuit.encode.search import BLOCK, TRUNCATED, gains, largest, largest_gain, magnitudes
-from pursuit.encode.short import GROUP, SCALE, SHORT, largest_in_short, project, quantise, shorten
-from pursuit.encode.vector import WAVE, dot, dots, enter, prefetch_entries, remainder, spread
+from pursuit.encode.short import GROUP, SHORT, largest_in_short, project, quantise, shorten
+from pursuit.encode.vector import WAVE, dot, dots, enter, prefetch_entries, remainder, seat, spread, write
 
 MARGIN = 32
 """Columns between the padded rows of copies of the Gram matrix, so that rows do not fall on the same lines of the cache
@@ -208,17 +202,6 @@ def fetch(G: Array, S: Array, j: int, s: int) -> bool:
     return abs(total) < np.inf
 
 
-@part
-def write(
-    start: int, wave: int, x: Array, atoms: Array, ranks: Array, out_atoms: Array, out_x: Array, counts: Array
-) -> None:  # fmt: skip
-    """The codes of a wave."""
-    for b in range(start, min(start + wave, len(counts))):
-        for i in range(counts[b]):
-            place = ranks[i, b - start]
-            out_atoms[b, place], out_x[b, place] = atoms[i, b - start], x[i, b - start]
-
-
 @kernel
 def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
     G: Array, S: Array, shorts: Array, A: Array, norms: Array, mu: float, longest: float, rough: float, Y: Array,
@@ -237,8 +220,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     vectors, indices, lines, floats, doubles, whole, r, (best, found), T, _, places = work
     x, atoms = vectors[X], indices[ATOMS]
     at_T, at_x, at_sizes, at_sums, at_beta, at_h, at_x32, at_row32, at_atoms, at_ranks = places[:10]
-    at_lines, at_floats, at_roots, at_mass, at_going, at_signals, at_rows, at_columns, at_found = places[10:19]
-    at_field, at_r = places[19:]
+    at_lines, at_floats, at_chosen, at_going, at_signals, at_rows, at_columns, at_doubles, at_field, at_r = places[10:]
     at_C, at_S, at_G, at_A, at_Y = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, Y.ctypes.data
     item, like, blocks = G.itemsize, G[0, 0], C.shape[1] // BLOCK
     eps, unit, kind = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
@@ -246,13 +228,17 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
     stride, row, depth, step = 4 * S.shape[1], item * G.shape[1], item * A.shape[1], 4 * C.shape[1]
     far, made = row * len(G) > NEAR, len(S) < len(G)
     wave, last, d = 1 if made else WAVE, len(Y) - 1, A.shape[1]
+    slot = WAVE * item  # bytes of a vector
+    at_least, at_roots, at_mass = at_floats + LEAST * slot, at_floats + ROOT * slot, at_floats + MASS * slot
+    at_norms, at_squares, at_counts = norms.ctypes.data, squares.ctypes.data, counts.ctypes.data
+    at_out_atoms, at_out_x, columns = out_atoms.ctypes.data, out_x.ctypes.data, out_x.shape[1]
     if v is not None:
-        at_v, at_norms, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
+        at_v, at_whole, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
     if shorts is not None:
-        rows, columns, off, factors, room, places = shorts
+        rows, pairs, off, _, room, places = shorts
         at_factors, at_y, at_products, at_weights, at_16, at_tops, at_leads = places
         shift, tall = rows.ctypes.data - at_S // 2, min(SHORT * mu / longest + 1, SHORT)
-        at_D, width = columns.ctypes.data, 2 * room[0].shape[1]
+        at_D, width = pairs.ctypes.data, 2 * room[0].shape[1]
         exact = at_A, at_G, at_signals, at_atoms, at_x, depth, row, d
     unsure = 0
     for start in range(0, len(Y), wave):
@@ -262,13 +248,11 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
             break
         here = start % GROUP
         if shorts is not None and here == 0:
-            for p in range(GROUP):
-                b = min(start + p, last)
-                length = math.sqrt(squares[b])
-                scale, change = quantise(at_Y + b * depth, d, length, at_y + p * width, like)
-                factor = SCALE * scale / (65536 * longest)
-                factors[0, p], factors[1, p] = factor, factor * (off * length + (longest + off) * change)
-            project(at_D, len(norms), blocks, at_y, width, len(columns), GROUP // WAVE, at_products)
+            quantise(
+                at_Y + start * depth, depth, d, at_squares + start * item, last - start, longest, off, at_y, width,
+                at_factors, like,
+            )  # fmt: skip
+            project(at_D, len(norms), blocks, at_y, width, len(pairs), GROUP // WAVE, at_products)
         for p in range(WAVE):
             b = min(start + p, last)
             length = math.sqrt(squares[b])
@@ -299,29 +283,30 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 shorten(at_x, at_sizes, at_factor, at_grit, at_mass, s, longest, tall, at_weights, at_leads, like)
                 largest_in_short(
                     at_products + here * (step // 2), at_lines, shift, at_weights, at_leads, at_going, s, blocks, at_16,
-                    at_tops, exact, at_found, like,
+                    at_tops, exact, at_chosen, like,
                 )  # fmt: skip
             elif v is None:
                 largest(at, step, at_lines, at_w, at_going, s, blocks, at_field)
             else:
                 row32 = at_row32 if item == 8 else new
-                largest_gain(at, step, at_lines, row32, at_going, s, blocks, at_field, at_norms, at_v, at_numbers)
+                largest_gain(at, step, at_lines, row32, at_going, s, blocks, at_field, at_whole, at_v, at_numbers)
             for p in range(WAVE):
-                j, going, mass = whole[CHOSEN, p], whole[GOING, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
-                if going:
-                    b, j, first, second = start + p, np.int64(best[p]), found[0, p], found[1, p]
-                    if shorts is not None:
-                        j = whole[FOUND, p]
-                        if j < 0:
-                            rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
-                            counts[b], whole[GOING, p] = s if math.sqrt(rest) <= noise * mass else UNSURE, 0
-                            unsure += counts[b] < 0
-                    elif v is None:
+                b, mass = start + p, doubles[LENGTH, p] + doubles[WEIGHT, p]
+                if shorts is not None:
+                    if whole[GOING, p] and whole[CHOSEN, p] < 0:
+                        rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                        counts[b], whole[GOING, p] = s if math.sqrt(rest) <= noise * mass else UNSURE, 0
+                        unsure += counts[b] < 0
+                elif whole[GOING, p]:
+                    j, first, second = np.int64(best[p]), found[0, p], found[1, p]
+                    if v is None:
                         margin = TRUNCATED * first + rough * doubles[LENGTH, p]
                         margin += unit * (s + 4) * (longest * doubles[LENGTH, p] + mu * doubles[WEIGHT, p])
                         if not first - second > margin:
                             magnitudes(at + p * step, at_lines + 8 * p, at_w + 4 * p, s, blocks, at_r)
                             j = contest(G, at_A, d, whole[SIGNAL, p], atoms, x, p, s, margin, r)
+                        if j >= 0 and item == 4:
+                            floats[PRODUCT, p] = C[b, j]
                     else:
                         more, less = numbers[MORE, p], numbers[LESS, p]
                         if not gain(C[b, j], v[p, j], -more, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
@@ -330,43 +315,48 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                             if numbers[TOLD, p] <= OFTEN:
                                 least = 16 * (s + 4) * eps
                                 dead = least if less == 0 else -np.inf  # the rest of an atom is known up to `less`
-                                low = gains(at + p * step, at_v + p * step, at_norms, at_numbers, p, dead, blocks, at_r)
+                                low = gains(at + p * step, at_v + p * step, at_whole, at_numbers, p, dead, blocks, at_r)
                                 j = contest_of_gains(
                                     low * (1 - ROUGHLY), G, T, at_A, d, whole[SIGNAL, p], norms, v[p], atoms, x, p, s,
                                     noise * mass, least, r,
                                 )  # fmt: skip
                         if j >= 0:
                             v[p, j] = np.inf
-                    if j < 0:
-                        going, j = 0, 0
-                if far and going:
-                    prefetch_entries(at_G + j * row, item, at_atoms + 4 * p, s)
-                if shorts is None and item == 4 and v is None and going:
-                    floats[PRODUCT, p] = C[start + p, j]
-                indices[ATOMS, s, p], indices[RANKS, s, p], vectors[SIZES, s, p] = j, 0, norms[j]
-                lines[s, p] = at_S + (s if made else j) * stride
-                whole[CHOSEN, p], whole[ROW, p], whole[COLUMN, p] = j, at_G + j * row, at_A + j * depth
-                floats[LEAST, p] = noise * mass * norms[j] if going else np.inf
+                    whole[CHOSEN, p] = j
+                else:
+                    whole[CHOSEN, p] = -1
+                if far and whole[CHOSEN, p] >= 0:
+                    prefetch_entries(at_G + whole[CHOSEN, p] * row, item, at_atoms + 4 * p, s)
+            tables = at_S + (s * stride if made else 0), 0 if made else stride, at_G, row, at_A, depth
+            seats = (
+                at_atoms + 4 * s * WAVE, at_ranks + 4 * s * WAVE, at_sizes + s * slot, at_lines + 8 * s * WAVE,
+                at_rows, at_columns, at_least,
+            )  # fmt: skip
+            seat(at_chosen, at_norms, at_doubles + 8 * WAVE, noise, tables, seats, like)
             if shorts is None and made and not fetch(G, S, whole[CHOSEN, 0], s):  # with `shorts`, none are made
                 floats[LEAST, 0] = np.inf
             if item == 8 or v is not None or shorts is not None:
                 dots(at_columns, at_signals, d, at_floats, like)
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)
             new = at_T + s * (s + 1) // 2 * WAVE * item
-            spread(
-                new, at_beta, at_roots, at_x, at_x32, at_row32, at_sums, at_sizes, at_atoms, at_ranks, at_mass, s, like
-            )
-            for p in range(wave):
-                doubles[LEFT, p], doubles[WEIGHT, p] = doubles[LEFT, p] - floats[LOSS, p], floats[MASS, p]
-                if v is not None:  # how far it moves what `largest_gain` computes next
+            trouble = spread(
+                new, at_beta, at_roots, at_x, at_x32, at_row32, at_sums, at_sizes, at_atoms, at_ranks, at_mass,
+                at_doubles, s, lost, like,
+            )  # fmt: skip
+            if v is not None:  # how far it moves what `largest_gain` computes next
+                for p in range(wave):
                     root, tick, entry = floats[ROOT, p], unit * longest, unit * (s + 4) * mu * floats[SPAN, p]
                     move = floats[STEP, p] / root if root > 0 else root
                     numbers[MOVE, p] = move
                     numbers[MORE, p] += abs(move) * (entry + tick) + tick * doubles[LENGTH, p]
                     numbers[LESS, p] += (2 * longest + entry) * entry + tick * longest
+            for p in range(wave if trouble else 0):
                 if whole[GOING, p] and (floats[ROOT, p] == 0 or not floats[WORST, p] <= lost):
                     rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
                     spent = math.sqrt(rest) <= noise * (doubles[LENGTH, p] + doubles[WEIGHT, p])  # all is rounding
                     counts[start + p], whole[GOING, p] = s if floats[ROOT, p] == 0 and spent else GIVEN_UP, 0
             s += 1
-        write(start, wave, x, atoms, indices[RANKS], out_atoms, out_x, counts)
+        write(
+            at_x, at_atoms, at_ranks, at_counts + 8 * start, min(wave, len(Y) - start), columns,
+            at_out_atoms + 4 * start * columns, at_out_x + item * start * columns, like,
+        )  # fmt: skip

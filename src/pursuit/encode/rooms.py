@@ -25,9 +25,9 @@ LEFT, LENGTH, WEIGHT = range(3)
 """Numbers of a signal: its squared residual; its norm; the sum of weights times norms."""
 MOVE, MORE, LESS, TOLD = range(4)
 """And in float32, for OLS: see `largest_gain`; and in how many turns atoms had to be told apart."""
-CHOSEN, GOING, SIGNAL, ROW, COLUMN, FOUND = range(6)
-"""The atom that enters (some atom, for a signal that is done: 0 at first), whether the signal is not done; addresses of
-the signal, of Gram row and column of the atom; what a search in 16 bits finds."""
+CHOSEN, GOING, SIGNAL, ROW, COLUMN = range(5)
+"""The atom that enters (for a signal that is done: some atom), whether the signal is not done; addresses of the signal,
+of Gram row and column of the atom."""
 
 
 def aligned(shape: tuple[int, ...], dtype: Any, make: Any = np.zeros) -> Any:
@@ -50,7 +50,7 @@ def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
     vectors, singles = aligned((5, width, WAVE), dtype), aligned((2, width, WAVE), np.float32)
     indices, lines = aligned((2, width, WAVE), np.int32), aligned((width, WAVE), np.int64)
     floats, doubles, whole = (
-        aligned((size, WAVE), kind) for size, kind in ((9, dtype), (3, np.float64), (6, np.int64))
+        aligned((size, WAVE), kind) for size, kind in ((9, dtype), (3, np.float64), (5, np.int64))
     )
     T, field = aligned((width * (width + 1) // 2, WAVE), dtype), aligned((LANES + 3 * WAVE,), np.int32)
     best = field[LANES:].reshape(-1, WAVE)
@@ -62,9 +62,8 @@ def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
         *indices,
         lines,
         floats,
-        floats[ROOT],
-        floats[MASS],
-        *whole[GOING:],
+        *whole,
+        doubles,
         field,
         r,
     )

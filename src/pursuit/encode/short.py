@@ -40,6 +40,8 @@ from pursuit.encode.vector import WAVE, inner, lanes_of
 
 SHORT = 2**15 - 1
 """The largest 16-bit integer."""
+TINY = 1e-30
+"""Takes the place of smaller numbers that something is divided by."""
 SCALE, MOST = 32_700.0, 65_000.0
 """The norm of the longest atom in integers, and the largest of a signal: their product is less than 2^31."""
 GROUP = 4 * WAVE
@@ -88,13 +90,17 @@ def workspace(d: int, n: int, width: int) -> tuple[Any, ...]:
 
 
 @intrinsic
-def quantise(context: Any, y: Any, d: Any, length: Any, out: Any, like: Any) -> Any:
-    """The signal y of d entries and norm `length` as integers; their scale t, and the norm of what rounding changes."""
+def quantise(
+    context: Any, y: Any, depth: Any, d: Any, squares: Any, last: Any, longest: Any, off: Any, out: Any, width: Any,
+    numbers: Any, like: Any,
+) -> Any:  # fmt: skip
+    """GROUP signals, `depth` bytes apart, of d entries and norms of which `squares` are there, as integers, into rows of
+    `width` bytes; after number `last`, it is this again. 1 / unit and grit go to `numbers`."""
     wave, size = lanes_of(like)
     kind = ir.VectorType(wave.element, BYTES // size)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        y, d, length, out, _ = args
+        signals, depth, d, squares, last, longest, off, outs, width, numbers, _ = args
         emit, b, count = Emit(builder), builder, kind.count
         zero, places = ir.Constant(kind, [0.0] * count), ir.VectorType(I64, count)
         turns = b.sdiv(emit.at(d, count - 1), ir.Constant(I64, count))
@@ -105,40 +111,53 @@ def quantise(context: Any, y: Any, d: Any, length: Any, out: Any, like: Any) -> 
             b.module, ir.FunctionType(kind, [pointer, I32, flags, kind]), name
         )
 
-        def entries(i: Any) -> Any:
+        def entries(y: Any, i: Any) -> Any:
             start = b.mul(i, ir.Constant(I64, count))
             inside = b.icmp_signed("<", b.add(emit.splat(start, places), counting(places, 0)), emit.splat(d, places))
             address = b.inttoptr(emit.item(y, i, BYTES), pointer)
             return b.call(masked, [address, ir.Constant(I32, size), inside, zero])
 
-        (peak,) = emit.loop(turns, [zero], lambda i, most: [emit.most(emit.absolute(entries(i)), most[0])])
-        while peak.type.count > 1:
-            peak = emit.most(*emit.halves(peak))
-        peak = b.extract_element(peak, ir.Constant(I32, 0))
-        peak = peak if size == 8 else b.fpext(peak, _F64)
-        tiny = ir.Constant(_F64, 1e-30)
-        scale = emit.least(
-            b.fdiv(ir.Constant(_F64, MOST), emit.most(length, tiny)),
-            b.fdiv(ir.Constant(_F64, SCALE), emit.most(peak, tiny)),
-        )
-        short = scale if size == 8 else b.fptrunc(scale, wave.element)
-        scales = emit.splat(short, kind)
+        def double(value: Any) -> Any:
+            return value if size == 8 else b.fpext(value, _F64)
 
-        def turn(i: Any, off: list[Any]) -> list[Any]:
-            exact = b.fmul(entries(i), scales)
-            near = emit.nearest(exact)
-            whole = b.trunc(b.fptosi(near, ir.VectorType(I32, count)), ir.VectorType(_I16, count))
-            emit.store(whole, emit.item(out, i, 2 * count), 2)
-            change = b.fsub(exact, near)
-            return [emit.plus(off[0], change, change)]
+        def signal(p: Any, nothing: list[Any]) -> list[Any]:
+            number = b.select(b.icmp_signed("<", p, last), p, last)
+            y, out = b.add(signals, b.mul(depth, number)), b.add(outs, b.mul(width, p))
+            length = emit.root(double(emit.load(emit.item(squares, number, size), wave.element, size)))
+            (peak,) = emit.loop(turns, [zero], lambda i, most: [emit.most(emit.absolute(entries(y, i)), most[0])])
+            while peak.type.count > 1:
+                peak = emit.most(*emit.halves(peak))
+            peak = double(b.extract_element(peak, ir.Constant(I32, 0)))
+            most = [
+                b.fdiv(ir.Constant(_F64, value), emit.most(size_, ir.Constant(_F64, TINY)))
+                for value, size_ in ((MOST, length), (SCALE, peak))
+            ]
+            t = emit.least(*most)
+            t = t if size == 8 else b.fptrunc(t, wave.element)
+            several = emit.splat(t, kind)
 
-        (off,) = emit.loop(turns, [zero], turn)
-        off = b.extract_element(emit.totals([off]), ir.Constant(I32, 0))
-        used, off = (value if size == 8 else b.fpext(value, _F64) for value in (short, off))
-        off = b.fdiv(emit.root(off), used)
-        return context.make_tuple(b, signature.return_type, [used, off])
+            def turn(i: Any, off: list[Any]) -> list[Any]:
+                exact = b.fmul(entries(y, i), several)
+                near = emit.nearest(exact)
+                whole = b.trunc(b.fptosi(near, ir.VectorType(I32, count)), ir.VectorType(_I16, count))
+                emit.store(whole, emit.item(out, i, 2 * count), 2)
+                change = b.fsub(exact, near)
+                return [emit.plus(off[0], change, change)]
 
-    return UniTuple(types.float64, 2)(types.int64, types.int64, types.float64, types.int64, like), generate
+            (rest,) = emit.loop(turns, [zero], turn)
+            rest = emit.root(double(b.extract_element(emit.totals([rest]), ir.Constant(I32, 0))))
+            factor = b.fmul(double(t), b.fdiv(ir.Constant(_F64, SCALE / 2**16), longest))
+            change = b.fmul(b.fadd(longest, off), b.fdiv(rest, double(t)))
+            place = emit.item(numbers, p, 8)
+            emit.store(factor, place, 8)
+            emit.store(b.fmul(factor, emit.plus(change, off, length)), emit.at(place, 8 * GROUP), 8)
+            return []
+
+        emit.loop(ir.Constant(I64, GROUP), [], signal)
+        return context.get_dummy_value()
+
+    doubles = [types.float64] * 2
+    return types.void(*[types.int64] * 5, *doubles, *[types.int64] * 3, like), generate
 
 
 @intrinsic
@@ -311,7 +330,7 @@ def _best_above(emit: Emit, sizes: Any, low: Any, chunks: Any, correlation: Any,
 @intrinsic
 def largest_in_short(
     context: Any, starts: Any, rows: Any, shift: Any, weights: Any, leads: Any, going: Any, count: Any, blocks: Any,
-    sizes: Any, tops: Any, exact: Any, results: Any, like: Any,
+    sizes: Any, tops: Any, exact: Any, chosen: Any, like: Any,
 ) -> Any:  # fmt: skip
     """For the signals of a wave that are `going`, the atom of the largest correlation: FEW that are closer to it than
     the signal's lead are told apart in full precision; where there are more, minus 1.
@@ -323,7 +342,7 @@ def largest_in_short(
     kind, size = lanes_of(like)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        starts, rows, shift, weights, leads, going, count, blocks, sizes, tops, exact, results, _ = args
+        starts, rows, shift, weights, leads, going, count, blocks, sizes, tops, exact, chosen, _ = args
         emit, b, zero = Emit(builder), builder, ir.Constant(I64, 0)
         A, G, signals, atoms, x, depth, line, d = cgutils.unpack_tuple(builder, exact)
         wave, row = ir.VectorType(I32, WAVE), b.mul(blocks, ir.Constant(I64, 2 * BLOCK))
@@ -368,7 +387,7 @@ def largest_in_short(
                 return [_best_above(emit, mine, low, chunks, correlation, kind.element)]
 
             (column,) = emit.loop(b.zext(b.and_(few, b.not_(sure)), I64), [column], told)
-            emit.store(b.select(few, column, ir.Constant(I64, -1)), emit.item(results, p, 8), 8)
+            emit.store(b.select(few, column, ir.Constant(I64, -1)), emit.item(chosen, p, 8), 8)
             return []
 
         emit.loop(ir.Constant(I64, WAVE), [], signal)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
+from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, every
@@ -114,6 +115,45 @@ def remainder(
 
 
 @intrinsic
+def seat(context: Any, chosen: Any, norms: Any, lengths: Any, noise: Any, tables: Any, seats: Any, like: Any) -> Any:
+    """For each signal of a wave, the new atom that is `chosen` (where there is none, 0, and no correlation suffices).
+
+    `lengths` are the norm of the signal and the sum of weights times norms, one after the other. `tables` are pairs of
+    an address and the bytes from one atom to the next: rows in float32, the Gram matrix, the atoms. Into the `seats` go
+    the atom, its place in increasing order, 0 for now, its norm, three addresses, and how large a correlation must be.
+    """
+    kind, size = lanes_of(like)
+    width, whole = WAVE * size, ir.VectorType(I64, WAVE)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        chosen, norms, lengths, noise, tables, seats, _ = args
+        emit, b = Emit(builder), builder
+        tables, (names, places, sizes, *addresses, least) = (cgutils.unpack_tuple(b, each) for each in (tables, seats))
+        atom, none = emit.load(chosen, whole, 8 * WAVE), every(whole, 0)
+        there = b.icmp_signed(">=", atom, none)
+        atom = b.select(there, atom, none)
+        emit.store(atom, chosen, 8 * WAVE)
+        emit.store(b.trunc(atom, ir.VectorType(I32, WAVE)), names, 4 * WAVE)
+        emit.store(every(ir.VectorType(I32, WAVE), 0), places, 4 * WAVE)
+        for base, step, out in zip(tables[0::2], tables[1::2], addresses, strict=True):
+            emit.store(b.add(emit.splat(base, whole), b.mul(atom, emit.splat(step, whole))), out, 8 * WAVE)
+        lanes = [b.extract_element(atom, ir.Constant(I32, lane)) for lane in range(WAVE)]
+        norm = emit.gather([emit.item(norms, lane, size) for lane in lanes], kind, size)
+        emit.store(norm, sizes, width)
+        doubles = ir.VectorType(ir.DoubleType(), WAVE)
+        mass = b.fadd(*(emit.load(emit.at(lengths, 8 * WAVE * q), doubles, 8 * WAVE) for q in range(2)))
+        mass = mass if size == 8 else b.fptrunc(mass, kind)
+        enough = b.fmul(b.fmul(emit.splat(noise, kind), mass), norm)
+        emit.store(b.select(there, enough, ir.Constant(kind, [float("inf")] * WAVE)), least, width)
+        return context.get_dummy_value()
+
+    signature = types.void(
+        *[types.int64] * 3, like, UniTuple(types.int64, 6), UniTuple(types.int64, 7), like
+    )
+    return signature, generate
+
+
+@intrinsic
 def enter(
     context: Any, T: Any, rows: Any, atoms: Any, h: Any, x: Any, beta: Any, numbers: Any, clear: Any, count: Any,
     like: Any,
@@ -176,19 +216,21 @@ def enter(
 @intrinsic
 def spread(
     context: Any, row: Any, beta: Any, moves: Any, x: Any, x32: Any, row32: Any, sums: Any, sizes: Any, atoms: Any,
-    places: Any, masses: Any, count: Any, like: Any,
+    places: Any, masses: Any, lefts: Any, count: Any, lost: Any, like: Any,
 ) -> Any:  # fmt: skip
     """For each signal of a wave, row = root beta, x += step beta, with `moves` the vectors root and step, which are 0
     for a signal that is done; both in float32 too; sums_k += row_k^2. Of the last of count + 1 atoms, x and sums begin
     with 0, and it finds its own among the `places` of the atoms in increasing order.
 
-    masses are sum_k |x_k| sizes_k, and so for the row; after those, max_k sums_k sizes_k^2 and max_k |x_k| sizes_k.
+    masses are sum_k |x_k| sizes_k, and so for the row; after those, max_k sums_k sizes_k^2 and max_k |x_k| sizes_k. Of
+    `lefts`, the first, squared residuals, decrease, and the third become the first of those. Whether there is a signal
+    with root 0, or the third of those larger than `lost`, is returned.
     """
     kind, size = lanes_of(like)
     width, short, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        row, beta, moves, x, x32, row32, sums, sizes, atoms, places, masses, count, _ = args
+        row, beta, moves, x, x32, row32, sums, sizes, atoms, places, masses, lefts, count, lost, _ = args
         emit, b = Emit(builder), builder
         zero, none = ir.Constant(kind, [0.0] * WAVE), every(whole, 0)
         root, step = (emit.load(emit.at(moves, width * q), kind, width) for q in range(2))
@@ -221,9 +263,50 @@ def spread(
         for q, total in enumerate(found):
             emit.store(total, emit.at(masses, width * q), width)
         emit.store(place, emit.item(places, count, 4 * WAVE), 4 * WAVE)
+        doubles, bytes_ = ir.VectorType(ir.DoubleType(), WAVE), 8 * WAVE
+        loss, mass = (
+            value if size == 8 else b.fpext(value, doubles)
+            for value in (emit.load(emit.at(moves, 2 * width), kind, width), found[0])
+        )
+        emit.store(b.fsub(emit.load(lefts, doubles, bytes_), loss), lefts, bytes_)
+        emit.store(mass, emit.at(lefts, 2 * bytes_), bytes_)
+        well = b.and_(entered, b.fcmp_ordered("<=", found[2], emit.splat(lost, kind)))
+        all_ = ir.Constant(ir.IntType(WAVE), -1)
+        return b.zext(b.icmp_unsigned("!=", b.bitcast(well, all_.type), all_), I64)
+
+    return types.int64(*[types.int64] * 13, like, like), generate
+
+
+@intrinsic
+def write(
+    context: Any, x: Any, atoms: Any, places: Any, counts: Any, signals: Any, width: Any, out_atoms: Any, out_x: Any,
+    like: Any,
+) -> Any:  # fmt: skip
+    """The codes of some signals of a wave, of `counts` atoms (none, where that is negative) in increasing order, into
+    rows of `width` entries."""
+    number, size = lanes_of(like)[0].element, lanes_of(like)[1]
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x, atoms, places, counts, signals, width, out_atoms, out_x, _ = args
+        emit, b = Emit(builder), builder
+
+        def signal(p: Any, nothing: list[Any]) -> list[Any]:
+            row = b.mul(width, p)
+
+            def entry(i: Any, nothing: list[Any]) -> list[Any]:
+                k = b.add(b.mul(i, ir.Constant(I64, WAVE)), p)
+                place = b.add(row, b.sext(emit.load(emit.item(places, k, 4), I32, 4), I64))
+                emit.store(emit.load(emit.item(atoms, k, 4), I32, 4), emit.item(out_atoms, place, 4), 4)
+                emit.store(emit.load(emit.item(x, k, size), number, size), emit.item(out_x, place, size), size)
+                return []
+
+            emit.loop(emit.load(emit.item(counts, p, 8), I64, 8), [], entry)
+            return []
+
+        emit.loop(signals, [], signal)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 12, like), generate
+    return types.void(*[types.int64] * 8, like), generate
 
 
 @intrinsic
