@@ -318,8 +318,8 @@ def one_wave(D, Y, limits, ols=False):
     G, norms = D.T @ D, np.linalg.norm(D, axis=0)
     C, S = rooms.aligned((len(Y), columns), np.float32), fast.single(G)
     mu, longest = fast.bounds(S, norms)
-    shorts = None if ols else (*short.kit(S, D, norms, longest), *short.workspace(d, columns, k))
-    known = rooms.lefts(G, columns) if ols else (None,) * 3
+    kit, known = (None, rooms.lefts(G, columns)) if ols else (short.Kit.of(S, D, norms, longest), None)
+    rooms_of_16 = None if ols else short.workspace(kit, d, columns, k)
     bounds, work = (mu, longest, fast.doubt(D, norms, whole=False)), rooms.workspace(columns, k, kind)
     codes = np.empty((len(Y), k), np.int32), np.empty((len(Y), k), kind), np.zeros(len(Y), np.int64)
     noise, numbers = kind.type(4 * np.finfo(kind).eps * d**0.5), None
@@ -327,9 +327,11 @@ def one_wave(D, Y, limits, ols=False):
         numbers = known[1].copy() if ols else None
         fast.correlations(Y, D.astype(np.float32), C[:, :n])
         ends = (Y * Y).sum(axis=1), np.full(len(Y), limit), np.full(len(Y), -np.inf, kind), noise
-        matrices = G if kind == np.float64 else S, S, shorts, np.ascontiguousarray(D.T), norms
-        fast.pursue(*matrices, *bounds, Y, C if ols else C[:0], *known, *ends, work, *codes)
-    return work, C, shorts, known[0], numbers, codes[2]
+        matrices = G if kind == np.float64 else S, S, kit, np.ascontiguousarray(D.T), norms
+        fast.pursue(*matrices, bounds, Y, C, known, *ends, work, rooms_of_16, *codes)
+    if ols:
+        return work[1], C, known[0], numbers, codes[2]
+    return work[1], kit, rooms_of_16[0], codes[2]
 
 
 def drawn_together(coherence, d, n, kind=np.float64):
@@ -344,11 +346,11 @@ def drawn_together(coherence, d, n, kind=np.float64):
 def test_what_ols_knows_in_single_precision_errs_no_more_than_it_may(coherence):
     n, k = 200, 20
     D, Y = drawn_together(coherence, 60, n)
-    work, C, _, left, numbers, counts = one_wave(D, Y, (k - 1, k), ols=True)
+    work, C, left, numbers, counts = one_wave(D, Y, (k - 1, k), ols=True)
     assert (counts == k).all()
     for p, y in enumerate(Y):
-        before = work[1][rooms.ATOMS, : k - 1, p]  # what was computed last is from before the last atom
-        Q, free = np.linalg.qr(D[:, before])[0], np.setdiff1d(np.arange(n), work[1][rooms.ATOMS, :, p])
+        before = work[1][: k - 1, p]  # what was computed last is from before the last atom
+        Q, free = np.linalg.qr(D[:, before])[0], np.setdiff1d(np.arange(n), work[1][:, p])
         rest = D - Q @ (Q.T @ D)
         assert (np.abs(C[p, :n] - rest.T @ y)[free] <= numbers[rooms.MORE, p]).all()
         assert (np.abs(left[p, :n] - (rest * rest).sum(axis=0))[free] <= numbers[rooms.LESS, p]).all()
@@ -360,14 +362,14 @@ in_16_bits = pytest.mark.skipif(not engine.PAIRS, reason="needs an instruction t
 
 def errors_in_16_bits(D, Y, k):
     """For a wave of signals, in units: errors of the last correlations, after k atoms, and what they may be."""
-    work, _, (_, _, _, factors, rooms_of_16, _), _, _, counts = one_wave(D, Y, (k + 1,))
+    work, _, (factors, _, _, _, sizes, _, leads), counts = one_wave(D, Y, (k + 1,))
     D, Y, errors = D.astype(np.float64), Y.astype(np.float64), np.zeros(len(Y))
     for p in np.flatnonzero(counts == k + 1):
-        active = D[:, work[1][rooms.ATOMS, :k, p]]
+        active = D[:, work[1][:k, p]]
         exact = np.abs((Y[p] - active @ np.linalg.lstsq(active, Y[p], rcond=None)[0]) @ D) * factors[0, p]
-        errors[p] = np.abs(rooms_of_16[3][p, : D.shape[1]] - exact).max()
+        errors[p] = np.abs(sizes[p, : D.shape[1]] - exact).max()
     assert (errors > 0).sum() >= len(Y) // 2
-    return errors, rooms_of_16[5] / 2
+    return errors, leads / 2
 
 
 @in_16_bits
@@ -400,14 +402,14 @@ def test_products_in_16_bits_are_those_of_the_integers(d, n, kind):
     rng = np.random.default_rng(d)
     D, Y = rng.standard_normal((d, n)).astype(kind), rng.standard_normal((vector.WAVE, d)).astype(kind)
     Y[0], Y[1, 1:] = D[:, np.argmax(np.linalg.norm(D, axis=0))], 0  # nothing is larger; a single peak
-    _, _, (_, columns, off, factors, (y, products, *_), _), _, _, _ = one_wave(D, Y, (1,))
-    atoms = columns.transpose(0, 2, 1).reshape(-1, columns.shape[1])[:d, :n].astype(np.int64)
+    _, kit, (factors, y, products, *_), _ = one_wave(D, Y, (1,))
+    atoms = kit.atoms.transpose(0, 2, 1).reshape(-1, kit.atoms.shape[1])[:d, :n].astype(np.int64)
     sums = y[: vector.WAVE, :d].astype(np.int64) @ atoms
     assert (products[: vector.WAVE, :n] == (sums + 2**15) >> 16).all() and (np.abs(sums) < 2**31 - 2**15).all()
     assert not y[:, d:].any() and not products[:, n:].any()
     longest = np.linalg.norm(D.astype(np.float64), axis=0).max()
     rounded = atoms * (longest * (1 + 1e-6) / short.SCALE)
-    assert np.linalg.norm(rounded - D, axis=0).max() <= off * (1 + 1e-3) + 3e-6 * longest
+    assert np.linalg.norm(rounded - D, axis=0).max() <= kit.off * (1 + 1e-3) + 3e-6 * longest
     exact = Y.astype(np.float64) @ D * factors[0, : vector.WAVE, None]
     assert (np.abs(products[: vector.WAVE, :n] - exact).T <= factors[1, : vector.WAVE] + 0.51).all()
 
@@ -432,7 +434,7 @@ def test_signals_for_which_16_bits_do_not_suffice_have_the_plain_codes_among_oth
     almost = rng.random(400) < share
     Y[almost] = (D[:, :4] @ rng.uniform(1, 2, (4, 400))).T[almost] + 1e-7 * Y[almost]
     calls, pursue = [], fast.pursue
-    monkeypatch.setattr(fast, "pursue", lambda *a: calls.append(len(a[9])) or pursue(*a))
+    monkeypatch.setattr(fast, "pursue", lambda *a: calls.append(len(a[6]) if a[2] is None else 0) or pursue(*a))
     limits = rng.integers(3, 9, 400)
     assert agree(encode(D, Y, atoms=limits, n_jobs=1), D, Y, limits, np.full(400, -1.0), "omp") > 350
     assert 0 in calls and (sum(calls) > 0) == (share > 0)

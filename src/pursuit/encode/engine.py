@@ -111,7 +111,7 @@ class Shared:
             self.rough = fast.doubt(D, norms, whole=few)
             self.mu, self.longest = (float(norms.max()) * (1 + 1e-6),) * 2 if few else fast.bounds(self.S, norms)
         in_short = PAIRS and method == "omp" and not few
-        self.kit = short.kit(self.S, D, norms, self.longest) if in_short else None
+        self.kit = short.Kit.of(self.S, D, norms, self.longest) if in_short else None
 
     def bytes_per_signal(self, width: int) -> int:
         return self.D.itemsize * sum(self.D.shape) + (self.D.itemsize + 4) * width
@@ -134,27 +134,27 @@ class Shared:
         S = rooms.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
         G = S if kind == np.float32 and not self.few else self.G
         waves_of_ols = self.quick and self.method == OLS
-        ols = rooms.lefts(self.G, columns) if waves_of_ols else (None,) * 3
-        shorts = None if self.kit is None else (*self.kit, *short.workspace(d, columns, width))
+        ols = rooms.lefts(self.G, columns) if waves_of_ols else None
+        in_short = None if self.kit is None else short.workspace(self.kit, d, columns, width)
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
         trust = Trust()  # where most signals are given up, the next tiles are not tried
 
-        def chase(tile: Tile, codes: Codes, shorts: Any) -> None:
+        def chase(tile: Tile, codes: Codes, kit: short.Kit | None) -> None:
             """The fast way, in 16 bits or in float32."""
             here = room[: len(tile.y)]
-            if shorts is None:
+            if kit is None:
                 self.correlations(tile.y, here[:, :n])
-            rest = *ols, tile.squares, tile.limits, tile.tols, noise, quick, codes.atoms, codes.x, codes.counts
-            bounds = self.mu, self.longest, self.rough
-            fast.pursue(G, S, shorts, self.A, self.norms, *bounds, tile.y, here, *rest)
+            bounds, ends = (self.mu, self.longest, self.rough), (tile.squares, tile.limits, tile.tols, noise)
+            out = quick, in_short, codes.atoms, codes.x, codes.counts
+            fast.pursue(G, S, kit, self.A, self.norms, bounds, tile.y, here, ols, *ends, *out)
 
         def solve(tile: Tile, codes: Codes) -> None:
             here, out = room[: len(tile.y)], (codes.atoms, codes.x, codes.counts)
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
             if self.quick and trust.tries():
-                chase(tile, codes, shorts)
+                chase(tile, codes, self.kit)
                 left = np.flatnonzero(codes.counts == fast.UNSURE)
                 if len(left):
                     again = Codes.empty(tile.limits[left], kind)

@@ -50,7 +50,6 @@ import numpy as np
 
 from pursuit._compiled import Array, kernel, part
 from pursuit.encode.rooms import (
-    ATOMS,
     CHOSEN,
     GOING,
     LEAST,
@@ -69,12 +68,12 @@ from pursuit.encode.rooms import (
     TOLD,
     WEIGHT,
     WORST,
-    X,
+    addresses,
     aligned,
     padded,
 )
 from pursuit.encode.search import BLOCK, TRUNCATED, gains, largest, largest_gain, magnitudes
-from pursuit.encode.short import GROUP, SHORT, largest_in_short, project, quantise, shorten
+from pursuit.encode.short import GROUP, Kit, SHORT, largest_in_short, project, quantise, shorten
 from pursuit.encode.vector import WAVE, dot, dots, enter, prefetch_entries, remainder, seat, spread, write
 
 MARGIN = 32
@@ -202,69 +201,79 @@ def fetch(G: Array, S: Array, j: int, s: int) -> bool:
     return abs(total) < np.inf
 
 
-@kernel
-def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
-    G: Array, S: Array, shorts: Array, A: Array, norms: Array, mu: float, longest: float, rough: float, Y: Array,
-    C: Array, v: Array, numbers: Array, of_norms: Array, squares: Array, limits: Array, tols: Array,
-    noise: float, work: Array, out_atoms: Array, out_x: Array, counts: Array,
+def pursue(
+    G: Array, S: Array, kit: Kit | None, A: Array, norms: Array, bounds: tuple[float, float, float], Y: Array,
+    C: Array, ols: Any, squares: Array, limits: Array, tols: Array, noise: float, work: Any, rooms_of_16: Any,
+    out_atoms: Array, out_x: Array, counts: Array,
 ) -> None:  # fmt: skip
     """Codes of the signals Y with `correlations` C and squared norms `squares`, or GIVEN_UP as their count.
 
     S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter, one signal after
-    the other), `mu` and `longest` its `bounds` (or more); the rows of A are the atoms; `rough` is their `doubt`. With
-    `shorts`, the kit and a workspace of `short`, signals are searched in 16 bits, not in C, and the count is UNSURE
-    where these are not enough. The three after C are `lefts`, for OLS. What has no use is None, of which numba compiles
-    nothing. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation relative to
-    the norms of its factors. Addresses are taken once: asking an array for its address counts references, too.
+    the other), `bounds` are its `bounds` (or more) and the `doubt` of the atoms, which are the rows of A. With a kit,
+    and rooms, signals are searched in 16 bits, not in C, and the count is UNSURE where these are not enough. `ols` are
+    `lefts`, or None for OMP. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation
+    relative to the norms of its factors.
     """
-    vectors, indices, lines, floats, doubles, whole, r, (best, found), T, _, places = work
-    x, atoms = vectors[X], indices[ATOMS]
+    ours, more, places = work
+    at = addresses(C, S, G, A, Y, norms, squares, counts, out_atoms, out_x)
+    sizes = len(Y), *A.shape[::-1], C.shape[1], S.shape[1], G.shape[1], out_x.shape[1], len(S) < len(G)
+    more = None if kit else (G, S, C, norms, *more)
+    shorts, off = (rooms_of_16[1], kit.off) if kit else (None, 0.0)
+    waves(at, sizes, G.dtype.type(0), *bounds, noise, shorts, off, more, ols, squares, limits, tols, ours, places, counts)
+
+
+@kernel
+def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
+    at: Array, sizes: Array, like: float, mu: float, longest: float, rough: float, noise: float, shorts: Array,
+    off: float, more: Array, ols: Array, squares: Array, limits: Array, tols: Array, ours: Array, places: Array,
+    counts: Array,
+) -> None:  # fmt: skip
+    """As `pursue`, with addresses instead of arrays, which take long to compile, and None for what has no use: numba
+    compiles nothing of that."""
+    at_C, at_S, at_G, at_A, at_Y, at_norms, at_squares, at_counts, at_out_atoms, at_out_x = at
+    signals, d, n, padded_columns, stride, row, columns, made = sizes
+    floats, doubles, whole = ours
     at_T, at_x, at_sizes, at_sums, at_beta, at_h, at_x32, at_row32, at_atoms, at_ranks = places[:10]
     at_lines, at_floats, at_chosen, at_going, at_signals, at_rows, at_columns, at_doubles, at_field, at_r = places[10:]
-    at_C, at_S, at_G, at_A, at_Y = C.ctypes.data, S.ctypes.data, G.ctypes.data, A.ctypes.data, Y.ctypes.data
-    item, like, blocks = G.itemsize, G[0, 0], C.shape[1] // BLOCK
+    item, blocks = floats.itemsize, padded_columns // BLOCK
     eps, unit, kind = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
-    clear, lost = G.dtype.type(CLEAR[kind]), LOST[kind]
-    stride, row, depth, step = 4 * S.shape[1], item * G.shape[1], item * A.shape[1], 4 * C.shape[1]
-    far, made = row * len(G) > NEAR, len(S) < len(G)
-    wave, last, d = 1 if made else WAVE, len(Y) - 1, A.shape[1]
+    clear, lost = CLEAR[kind], LOST[kind]
+    stride, row, depth, step = 4 * stride, item * row, item * d, 4 * padded_columns
+    far, wave, last = row * n > NEAR, 1 if made else WAVE, signals - 1
     slot = WAVE * item  # bytes of a vector
     at_least, at_roots, at_mass = at_floats + LEAST * slot, at_floats + ROOT * slot, at_floats + MASS * slot
-    at_norms, at_squares, at_counts = norms.ctypes.data, squares.ctypes.data, counts.ctypes.data
-    at_out_atoms, at_out_x, columns = out_atoms.ctypes.data, out_x.ctypes.data, out_x.shape[1]
-    if v is not None:
-        at_v, at_whole, at_numbers = v.ctypes.data, of_norms.ctypes.data, numbers.ctypes.data
     if shorts is not None:
-        rows, pairs, off, _, room, places = shorts
-        at_factors, at_y, at_products, at_weights, at_16, at_tops, at_leads = places
-        shift, tall = rows.ctypes.data - at_S // 2, min(SHORT * mu / longest + 1, SHORT)
-        at_D, width = pairs.ctypes.data, 2 * room[0].shape[1]
+        at_factors, at_y, at_products, at_weights, at_16, at_tops, at_leads, at_short, at_D, width, pairs = shorts
+        shift, tall = at_short - at_S // 2, min(SHORT * mu / longest + 1, SHORT)
         exact = at_A, at_G, at_signals, at_atoms, at_x, depth, row, d
+    if more is not None:
+        G, S, C, norms, x, atoms, r, best, found, T = more
+    if ols is not None:
+        v, numbers, (at_v, at_numbers, at_whole) = ols
     unsure = 0
-    for start in range(0, len(Y), wave):
+    for start in range(0, signals, wave):
         if 2 * unsure > start + GROUP:  # nor will the others be
-            for b in range(start, len(Y)):
+            for b in range(start, signals):
                 counts[b] = UNSURE
             break
-        here = start % GROUP
-        if shorts is not None and here == 0:
+        if shorts is not None and start % GROUP == 0:
             quantise(
                 at_Y + start * depth, depth, d, at_squares + start * item, last - start, longest, off, at_y, width,
                 at_factors, like,
             )  # fmt: skip
-            project(at_D, len(norms), blocks, at_y, width, len(pairs), GROUP // WAVE, at_products)
+            project(at_D, n, blocks, at_y, width, pairs, GROUP // WAVE, at_products)
         for p in range(WAVE):
             b = min(start + p, last)
             length = math.sqrt(squares[b])
             whole[GOING, p], whole[SIGNAL, p] = p < wave and start + p <= last, at_Y + b * depth
             doubles[LEFT, p], doubles[LENGTH, p], doubles[WEIGHT, p] = squares[b], length, 0
             floats[MASS, p], floats[PEAK, p] = 0, 0
-            if v is not None:  # how far rounding moves correlations and squared norms to begin with
+            if ols is not None:  # how far rounding moves correlations and squared norms to begin with
                 numbers[MOVE, p], numbers[TOLD, p] = 0, 0
                 numbers[MORE, p], numbers[LESS, p] = rough * length, unit * longest * longest
         s, new = np.int64(0), at_T
         while True:
-            busy, at = 0, at_C + start * step
+            busy, here = 0, at_C + start * step
             for p in range(wave):
                 b, left, mass = min(start + p, last), doubles[LEFT, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
                 goal, near = tols[b] * abs(tols[b]), 16 * (s + 4) * eps * mass * mass
@@ -277,55 +286,56 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 busy += whole[GOING, p]
             if busy == 0:
                 break
-            at_w = at_x32 if item == 8 else at_x
             if shorts is not None:
-                at_factor, at_grit = at_factors + 8 * here, at_factors + 8 * (GROUP + here)
-                shorten(at_x, at_sizes, at_factor, at_grit, at_mass, s, longest, tall, at_weights, at_leads, like)
+                at_factor, at_mine = at_factors + 8 * (start % GROUP), at_products + start % GROUP * (step // 2)
+                shorten(at_x, at_sizes, at_factor, at_mass, s, longest, tall, at_weights, at_leads, like)
                 largest_in_short(
-                    at_products + here * (step // 2), at_lines, shift, at_weights, at_leads, at_going, s, blocks, at_16,
+                    at_mine, at_lines, shift, at_weights, at_leads, at_going, s, blocks, at_16,
                     at_tops, exact, at_chosen, like,
                 )  # fmt: skip
-            elif v is None:
-                largest(at, step, at_lines, at_w, at_going, s, blocks, at_field)
-            else:
-                row32 = at_row32 if item == 8 else new
-                largest_gain(at, step, at_lines, row32, at_going, s, blocks, at_field, at_whole, at_v, at_numbers)
-            for p in range(WAVE):
-                b, mass = start + p, doubles[LENGTH, p] + doubles[WEIGHT, p]
-                if shorts is not None:
+                for p in range(WAVE):
                     if whole[GOING, p] and whole[CHOSEN, p] < 0:
+                        b, mass = start + p, doubles[LENGTH, p] + doubles[WEIGHT, p]
                         rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
                         counts[b], whole[GOING, p] = s if math.sqrt(rest) <= noise * mass else UNSURE, 0
                         unsure += counts[b] < 0
-                elif whole[GOING, p]:
-                    j, first, second = np.int64(best[p]), found[0, p], found[1, p]
-                    if v is None:
-                        margin = TRUNCATED * first + rough * doubles[LENGTH, p]
-                        margin += unit * (s + 4) * (longest * doubles[LENGTH, p] + mu * doubles[WEIGHT, p])
+            if more is not None:
+                at_w = at_x32 if item == 8 else at_x
+                if ols is None:
+                    largest(here, step, at_lines, at_w, at_going, s, blocks, at_field)
+                else:
+                    row32 = at_row32 if item == 8 else new
+                    largest_gain(here, step, at_lines, row32, at_going, s, blocks, at_field, at_whole, at_v, at_numbers)
+                for p in range(WAVE):
+                    b, j, first, second = start + p, np.int64(best[p]), found[0, p], found[1, p]
+                    length, weight = doubles[LENGTH, p], doubles[WEIGHT, p]
+                    if whole[GOING, p] and ols is None:
+                        margin = TRUNCATED * first + rough * length
+                        margin += unit * (s + 4) * (longest * length + mu * weight)
                         if not first - second > margin:
-                            magnitudes(at + p * step, at_lines + 8 * p, at_w + 4 * p, s, blocks, at_r)
+                            magnitudes(here + p * step, at_lines + 8 * p, at_w + 4 * p, s, blocks, at_r)
                             j = contest(G, at_A, d, whole[SIGNAL, p], atoms, x, p, s, margin, r)
                         if j >= 0 and item == 4:
                             floats[PRODUCT, p] = C[b, j]
-                    else:
-                        more, less = numbers[MORE, p], numbers[LESS, p]
-                        if not gain(C[b, j], v[p, j], -more, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
+                    if whole[GOING, p] and ols is not None:
+                        spare, less = numbers[MORE, p], numbers[LESS, p]
+                        if not gain(C[b, j], v[p, j], -spare, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
                             numbers[TOLD, p] += 1
                             j = -1
                             if numbers[TOLD, p] <= OFTEN:
                                 least = 16 * (s + 4) * eps
                                 dead = least if less == 0 else -np.inf  # the rest of an atom is known up to `less`
-                                low = gains(at + p * step, at_v + p * step, at_whole, at_numbers, p, dead, blocks, at_r)
+                                ends = here + p * step, at_v + p * step
+                                low = gains(ends[0], ends[1], at_whole, at_numbers, p, dead, blocks, at_r)
                                 j = contest_of_gains(
                                     low * (1 - ROUGHLY), G, T, at_A, d, whole[SIGNAL, p], norms, v[p], atoms, x, p, s,
-                                    noise * mass, least, r,
+                                    noise * (length + weight), least, r,
                                 )  # fmt: skip
                         if j >= 0:
                             v[p, j] = np.inf
-                    whole[CHOSEN, p] = j
-                else:
-                    whole[CHOSEN, p] = -1
-                if far and whole[CHOSEN, p] >= 0:
+                    whole[CHOSEN, p] = j if whole[GOING, p] else -1
+            for p in range(WAVE if far else 0):
+                if whole[CHOSEN, p] >= 0:
                     prefetch_entries(at_G + whole[CHOSEN, p] * row, item, at_atoms + 4 * p, s)
             tables = at_S + (s * stride if made else 0), 0 if made else stride, at_G, row, at_A, depth
             seats = (
@@ -333,9 +343,10 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 at_rows, at_columns, at_least,
             )  # fmt: skip
             seat(at_chosen, at_norms, at_doubles + 8 * WAVE, noise, tables, seats, like)
-            if shorts is None and made and not fetch(G, S, whole[CHOSEN, 0], s):  # with `shorts`, none are made
-                floats[LEAST, 0] = np.inf
-            if item == 8 or v is not None or shorts is not None:
+            if more is not None:
+                if made and not fetch(G, S, whole[CHOSEN, 0], s):
+                    floats[LEAST, 0] = np.inf
+            if item == 8 or ols is not None or more is None:
                 dots(at_columns, at_signals, d, at_floats, like)
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)
             new = at_T + s * (s + 1) // 2 * WAVE * item
@@ -343,7 +354,7 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                 new, at_beta, at_roots, at_x, at_x32, at_row32, at_sums, at_sizes, at_atoms, at_ranks, at_mass,
                 at_doubles, s, lost, like,
             )  # fmt: skip
-            if v is not None:  # how far it moves what `largest_gain` computes next
+            if ols is not None:  # how far it moves what `largest_gain` computes next
                 for p in range(wave):
                     root, tick, entry = floats[ROOT, p], unit * longest, unit * (s + 4) * mu * floats[SPAN, p]
                     move = floats[STEP, p] / root if root > 0 else root
@@ -357,6 +368,6 @@ def pursue(  # noqa: PLR0915  only what is seldom is a part: arrays that are han
                     counts[start + p], whole[GOING, p] = s if floats[ROOT, p] == 0 and spent else GIVEN_UP, 0
             s += 1
         write(
-            at_x, at_atoms, at_ranks, at_counts + 8 * start, min(wave, len(Y) - start), columns,
+            at_x, at_atoms, at_ranks, at_counts + 8 * start, min(wave, signals - start), columns,
             at_out_atoms + 4 * start * columns, at_out_x + item * start * columns, like,
         )  # fmt: skip

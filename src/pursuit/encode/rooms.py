@@ -38,49 +38,53 @@ def aligned(shape: tuple[int, ...], dtype: Any, make: Any = np.zeros) -> Any:
     return raw[skip : skip + size].view(dtype).reshape(shape)
 
 
+def several(*kinds: tuple[tuple[int, ...], Any]) -> list[Any]:
+    """Such arrays of zeros, of shapes and dtypes, in one room: who holds one of them holds all."""
+    sizes = [-(-math.prod(shape) * np.dtype(dtype).itemsize // 64) * 64 for shape, dtype in kinds]
+    raw = aligned((sum(sizes),), np.uint8)
+    ends = np.cumsum(sizes)
+    return [
+        raw[end - size : end - size + math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+        for (shape, dtype), size, end in zip(kinds, sizes, ends, strict=True)
+    ]
+
+
+def addresses(*arrays: Any) -> tuple[int, ...]:
+    return tuple(array.ctypes.data for array in arrays)
+
+
 def padded(n: int) -> int:
     """Columns of rows that `largest` reads."""
     return -(-n // BLOCK) * BLOCK
 
 
 def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
-    """Rooms for a wave, with one number of each signal side by side: vectors over active atoms, of floats, of indices
-    and of addresses; single numbers, as floats, in float64, and as integers; correlations of one signal, of `columns`
-    padded columns; what `largest` finds; T, and what only vector code reads; the addresses of all that it reads."""
-    vectors, singles = aligned((5, width, WAVE), dtype), aligned((2, width, WAVE), np.float32)
-    indices, lines = aligned((2, width, WAVE), np.int32), aligned((width, WAVE), np.int64)
-    floats, doubles, whole = (
-        aligned((size, WAVE), kind) for size, kind in ((9, dtype), (3, np.float64), (5, np.int64))
-    )
-    T, field = aligned((width * (width + 1) // 2, WAVE), dtype), aligned((LANES + 3 * WAVE,), np.int32)
+    """Rooms for a wave, with one number of each signal side by side, in three parts.
+
+    What all kernels name: single numbers, as floats, in float64, and as integers. What a search in float32 and what
+    follows it name besides: weights and atoms, correlations of one signal, of `columns` padded columns, what `largest`
+    finds, and T. The addresses of all that vector code reads: T; vectors over active atoms, of floats (five), float32
+    (two), indices (two), and addresses; the single numbers; what `largest` finds; correlations.
+    """
+    triangle = width * (width + 1) // 2
+    T, vectors, singles, indices, lines, floats, doubles, whole, field, r = several(
+        ((triangle, WAVE), dtype), ((5, width, WAVE), dtype), ((2, width, WAVE), np.float32),
+        ((2, width, WAVE), np.int32), ((width, WAVE), np.int64), ((9, WAVE), dtype), ((3, WAVE), np.float64),
+        ((5, WAVE), np.int64), ((LANES + 3 * WAVE,), np.int32), ((columns,), np.float32),
+    )  # fmt: skip
     best = field[LANES:].reshape(-1, WAVE)
-    r = aligned((columns,), np.float32)
-    read = (
-        T,
-        *vectors,
-        *singles,
-        *indices,
-        lines,
-        floats,
-        *whole,
-        doubles,
-        field,
-        r,
-    )
-    rooms = vectors, indices, lines, floats, doubles, whole, r
+    more = vectors[X], indices[ATOMS], r, best[0], best[1:].view(np.float32), T
     return (
-        *rooms,
-        (best[0], best[1:].view(np.float32)),
-        T,
-        (field, singles),
-        tuple(room.ctypes.data for room in read),
+        (floats, doubles, whole),
+        more,
+        addresses(T, *vectors, *singles, *indices, lines, floats, *whole, doubles, field, r),
     )
 
 
 def lefts(G: Any, columns: int) -> tuple[Any, ...]:
     """What OLS needs besides, for a wave: room for the squared norms of what is left of the atoms, and for the numbers
-    of each signal; the squared norms of the atoms (infinite where there is none)."""
-    squares = aligned((columns,), np.float32)
+    of each signal; the addresses of both, and of the squared norms of the atoms (infinite where there is none)."""
+    left, numbers, squares = several(((WAVE, columns), np.float32), ((4, WAVE), np.float32), ((columns,), np.float32))
     squares[:] = np.inf
     squares[: len(G)] = G.diagonal()
-    return aligned((WAVE, columns), np.float32), aligned((4, WAVE), np.float32), squares
+    return left, numbers, addresses(left, numbers, squares)

@@ -25,6 +25,7 @@ a unit, make up for the roundings in float32, of at most 2^-24 of SHORT units ea
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 from pursuit._vector import BYTES, I32, I64, Emit, counting, every, high_product, multiply_add
-from pursuit.encode.rooms import aligned, padded
+from pursuit.encode.rooms import addresses, aligned, padded, several
 from pursuit.encode.search import BLOCK, LANES, VECTORS
 from pursuit.encode.vector import WAVE, inner, lanes_of
 
@@ -74,19 +75,27 @@ def columns(D: Any, longest: float) -> tuple[Any, float]:
     return out, float(np.sqrt(worst.max())) / scale * (1 + 1e-6)
 
 
-def kit(S: Any, D: Any, norms: Any, longest: float) -> tuple[Any, ...]:
-    """What all threads read: Gram rows and atoms as integers, the norm of what that changes in an atom."""
-    return rows(S, norms, longest), *columns(D, longest)
+@dataclass
+class Kit:
+    """What all threads read: Gram rows and atoms as integers, the largest norm of what that changes in an atom."""
+
+    rows: Any
+    atoms: Any
+    off: float
+
+    @classmethod
+    def of(cls, S: Any, D: Any, norms: Any, longest: float) -> Kit:
+        return cls(rows(S, norms, longest), *columns(D, longest))
 
 
-def workspace(d: int, n: int, width: int) -> tuple[Any, ...]:
-    """Rooms of one thread, for n padded columns and codes of `width` atoms: 1 / unit and grit of the signals of a group;
-    the others, which only vector code reads; and their addresses."""
-    factors = aligned((2, GROUP), np.float64)
+def workspace(kit: Kit, d: int, n: int, width: int) -> tuple[Any, tuple[int, ...]]:
+    """Rooms of one thread, for n padded columns and codes of `width` atoms: 1 / unit and grit of a group of signals,
+    these as integers, their products, weights, magnitudes, vectors of the largest, and leads; and what the kernel asks
+    for: the addresses of all these, how long an integer signal is, addresses of the kit, and pairs of entries."""
     entries = -(-d // (2 * LANES)) * 2 * LANES
-    sizes = (GROUP, entries), (GROUP, n), (width, WAVE), (WAVE, n), (WAVE, 2 * LANES)
-    others = *(aligned(size, np.int16) for size in sizes), aligned((WAVE,), np.int32)
-    return factors, others, tuple(room.ctypes.data for room in (factors, *others))
+    shapes = (GROUP, entries), (GROUP, n), (width, WAVE), (WAVE, n), (WAVE, 2 * LANES)
+    found = several(((2, GROUP), np.float64), *((shape, np.int16) for shape in shapes), ((WAVE,), np.int32))
+    return found, (*addresses(*found, kit.rows, kit.atoms), 2 * entries, len(kit.atoms))
 
 
 @intrinsic
@@ -210,16 +219,16 @@ def project(context: Any, D: Any, n: Any, blocks: Any, y: Any, width: Any, depth
 
 @intrinsic
 def shorten(
-    context: Any, x: Any, sizes: Any, factors: Any, grits: Any, masses: Any, count: Any, longest: Any, tall: Any,
-    out: Any, leads: Any, like: Any,
+    context: Any, x: Any, sizes: Any, factors: Any, masses: Any, count: Any, longest: Any, tall: Any, out: Any,
+    leads: Any, like: Any,
 ) -> Any:  # fmt: skip
-    """For each signal of a wave, the weights x_k sizes_k as integers, from 1 / unit and grit; and by how many units the
+    """For each signal of a wave, the weights x_k sizes_k as integers, from `factors`, 1 / unit and, a GROUP later, grit; and by how many units the
     best atom must lead to be the best: by more than there are where weights are out of range."""
     kind, size = lanes_of(like)
     width, whole, shorts = WAVE * size, ir.VectorType(I32, WAVE), ir.VectorType(_I16, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, sizes, factors, grits, masses, count, longest, tall, out, leads, _ = args
+        x, sizes, factors, masses, count, longest, tall, out, leads, _ = args
         emit, b = Emit(builder), builder
 
         def number(value: float) -> Any:
@@ -244,13 +253,13 @@ def shorten(
         blur = emit.plus(emit.plus(b.fsub(number(SHORT), tall), t, mass), b.fmul(number(2.0), off), tall)
         several = emit.splat(b.sitofp(emit.at(count, 2), kind.element), kind)  # one more than it may not lead by
         lead = emit.plus(b.fadd(several, number(1 / 16)), blur, number(2.0**-15 * (1 + 1 / 16)))
-        lead = emit.plus(lead, number(2.0), double(grits))
+        lead = emit.plus(lead, number(2.0), double(emit.at(factors, 8 * GROUP)))
         fits = b.fcmp_ordered("<=", b.fmul(t, peak), number(SHORT))
         lead = b.select(fits, emit.least(lead, number(2 * SHORT)), number(2 * SHORT))
         emit.store(b.fptosi(lead, whole), leads, 4 * WAVE)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 6, like, like, types.int64, types.int64, like), generate
+    return types.void(*[types.int64] * 5, like, like, types.int64, types.int64, like), generate
 
 
 def _at_half(emit: Emit, base: Any, i: Any) -> list[Any]:
