@@ -71,7 +71,7 @@ def encode(
 
     Notes
     -----
-    Signals go through in tiles. Besides D, Y, the codes and two copies each of D and of the codes, memory is bounded by
+    Signals go through in tiles. Besides D, Y, the codes, two copies of the codes and three of D, memory is bounded by
     the Gram matrix (``n_atoms**2`` numbers, and copies in 4 and 2 bytes, at most 1 GiB; beyond that, for few signals,
     and with weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest code
     allowed (or what one signal needs, if that is more): it does not grow with the number of signals.

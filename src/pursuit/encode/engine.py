@@ -106,15 +106,19 @@ class Shared:
         self.exponents = exponents
         self.G, self.few, self.quick = gram, few, method == "omp" or (method == "ols" and not few)
         if self.quick and not few:
-            self.S, self.D32 = fast.single(gram), D.astype(np.float32, copy=False)
+            self.S = fast.single(gram)
         if self.quick:
             self.rough = fast.doubt(D, norms, whole=few)
             self.mu, self.longest = (float(norms.max()) * (1 + 1e-6),) * 2 if few else fast.bounds(self.S, norms)
-        in_short = PAIRS and method == "omp" and not few
+        in_short = PAIRS and method == "omp" and not few and len(D) <= short.DEEP
         self.kit = short.Kit.of(self.S, D, norms, self.longest) if in_short else None
 
     def bytes_per_signal(self, width: int) -> int:
         return self.D.itemsize * sum(self.D.shape) + (self.D.itemsize + 4) * width
+
+    @functools.cached_property
+    def D32(self) -> Array:
+        return self.D.astype(np.float32, copy=False)
 
     def correlations(self, y: Array, out: Array) -> None:
         """D'y in float32, from a float32 copy of D or, for few signals, from D itself."""
@@ -128,8 +132,6 @@ class Shared:
     def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
         (d, n), kind = self.D.shape, self.D.dtype
         columns, noise = rooms.padded(n) if self.quick else n, rounding(self.D)
-        room = rooms.aligned((size, columns), np.float32 if self.quick else kind, np.empty)
-        room[:, n:] = 0  # as in the padded rows
         quick = rooms.workspace(columns, width, kind) if self.quick else None
         S = rooms.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
         G = S if kind == np.float32 and not self.few else self.G
@@ -140,17 +142,24 @@ class Shared:
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
         trust = Trust()  # where most signals are given up, the next tiles are not tried
 
+        @functools.cache
+        def room() -> Array:
+            """For correlations; in 16 bits, there is none."""
+            made = rooms.aligned((size, columns), np.float32 if self.quick else kind, np.empty)
+            made[:, n:] = 0  # as in the padded rows
+            return made
+
         def chase(tile: Tile, codes: Codes, kit: short.Kit | None) -> None:
             """The fast way, in 16 bits or in float32."""
-            here = room[: len(tile.y)]
-            if kit is None:
+            here = None if kit else room()[: len(tile.y)]
+            if here is not None:
                 self.correlations(tile.y, here[:, :n])
             bounds, ends = (self.mu, self.longest, self.rough), (tile.squares, tile.limits, tile.tols, noise)
             out = quick, in_short, codes.atoms, codes.x, codes.counts
             fast.pursue(G, S, kit, self.A, self.norms, bounds, tile.y, here, ols, *ends, *out)
 
         def solve(tile: Tile, codes: Codes) -> None:
-            here, out = room[: len(tile.y)], (codes.atoms, codes.x, codes.counts)
+            out = codes.atoms, codes.x, codes.counts
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
             if self.quick and trust.tries():
@@ -162,9 +171,8 @@ class Shared:
                     codes.put(left, again)
                 left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
                 trust.learn(2 * len(left) <= len(tile.y))
-            if self.quick and len(left):
-                here = np.empty((len(here), n), kind)
             if len(left):
+                here = np.empty((len(tile.y), n), kind) if self.quick else room()[: len(tile.y)]
                 here[left] = product(tile.y[left], self.D)
             if self.method == MP:
                 careful.match(self.G, self.A, self.norms, tile.y, here, *rest, slow(), *out)

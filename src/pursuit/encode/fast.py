@@ -10,25 +10,13 @@ of their Gram rows weighted by the new row of T, gives c - t c_j / sqrt(pivot) a
 Signals go in waves, all of a wave in step: what follows the search for an atom is a chain of short sums, in which a
 processor mostly waits, and which costs about as much for the vectors of a wave as for the numbers of one signal.
 
-Selection reads float32 numbers, half of the memory traffic, or 16-bit numbers, a quarter, and is still that of float64:
-either can tell where it is not sure, and then the next one is asked.
-
-In 16 bits, rows are r_ij = G_ij / (||a_i|| grain), rounded, with the grain so large that all |r_ij| <= SHORT; weights
-are q_i = t x_i ||a_i||, rounded; and sum_i x_i G_ij is (grain / t) sum_i q_i r_ij, where the sum is exact. It errs by
-at most half a grain for every x_i ||a_i||, and by (grain / t) sum_i |e_i| |r_ij|, with e_i what rounding changes in
-q_i: with `tall` the largest |r_ij| of different atoms, twice that is at most
-
-    blur = grain sum_i |x_i| ||a_i|| + (grain / t) (2 tall sum_i |e_i| + SHORT - tall),
-
-where the last two terms are for an active atom j, which meets its own SHORT. (A sixteenth more makes up for at most ten
-roundings in float32 on the way, each of at most 2^-24 SHORT grains.) `shorten` takes t as large as 32 bits allow:
-|sum_i q_i r_ij| <= tall sum_i |q_i| + (SHORT - tall) max_i |q_i|. A best atom that leads by more than the blur and what
-follows is the best; and it is not an active one, whose correlation is 0.
+Selection reads 16-bit integers (OMP of many signals on a processor that has the instructions: `short` says how), or
+float32 numbers, and is still that of float64: either can tell where it is not sure, and then something finer is asked.
 
 In float32, with u = 2^-24, D^T y is summed over parts of at most DEPTH entries of y; rounding the factors, the terms of
 a part and the sum of the parts moves a product by at most e = u (DEPTH + d / DEPTH + 3) ||a_j|| ||y||, to first order.
 The correlation of an atom j that is not active is a sum of s + 1 terms, and no partial sum is larger than
-M = max_j |<y, a_j>| + sum_i |x_i| max_j |G_ij|. Rounding Gram entries, weights, their products and the partial sums
+M = max_j ||a_j|| ||y|| + sum_i |x_i| max_j |G_ij|. Rounding Gram entries, weights, their products and the partial sums
 moves it by at most u (3 sum_i |x_i G_ij| + s M) <= u (s + 3) M more: a best atom that leads by 2 e + 2 u (s + 4) M is
 the best. Where the lead is smaller, the atoms that could be best are told apart by correlations in float64; that of the
 one that enters is computed so in any case.
@@ -73,7 +61,8 @@ from pursuit.encode.rooms import (
     padded,
 )
 from pursuit.encode.search import BLOCK, TRUNCATED, gains, largest, largest_gain, magnitudes
-from pursuit.encode.short import GROUP, Kit, SHORT, largest_in_short, project, quantise, shorten
+from pursuit.encode.short import GROUP, SHORT, Kit, project, quantise
+from pursuit.encode.sift import largest_in_short, shorten
 from pursuit.encode.vector import WAVE, dot, dots, enter, prefetch_entries, remainder, seat, spread, write
 
 MARGIN = 32
@@ -203,23 +192,25 @@ def fetch(G: Array, S: Array, j: int, s: int) -> bool:
 
 def pursue(
     G: Array, S: Array, kit: Kit | None, A: Array, norms: Array, bounds: tuple[float, float, float], Y: Array,
-    C: Array, ols: Any, squares: Array, limits: Array, tols: Array, noise: float, work: Any, rooms_of_16: Any,
+    C: Array | None, ols: Any, squares: Array, limits: Array, tols: Array, noise: float, work: Any, rooms_of_16: Any,
     out_atoms: Array, out_x: Array, counts: Array,
 ) -> None:  # fmt: skip
     """Codes of the signals Y with `correlations` C and squared norms `squares`, or GIVEN_UP as their count.
 
     S is G in float32, padded as C is (or room for the rows of the active atoms, filled as they enter, one signal after
     the other), `bounds` are its `bounds` (or more) and the `doubt` of the atoms, which are the rows of A. With a kit,
-    and rooms, signals are searched in 16 bits, not in C, and the count is UNSURE where these are not enough. `ols` are
+    and rooms, signals are searched in 16 bits, without C, and the count is UNSURE where these are not enough. `ols` are
     `lefts`, or None for OMP. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation
     relative to the norms of its factors.
     """
     ours, more, places = work
-    at = addresses(C, S, G, A, Y, norms, squares, counts, out_atoms, out_x)
-    sizes = len(Y), *A.shape[::-1], C.shape[1], S.shape[1], G.shape[1], out_x.shape[1], len(S) < len(G)
+    at = addresses(Y if C is None else C, S, G, A, Y, norms, squares, counts, out_atoms, out_x)
+    sizes = len(Y), *A.shape[::-1], padded(len(A)), S.shape[1], G.shape[1], out_x.shape[1], len(S) < len(G)
     more = None if kit else (G, S, C, norms, *more)
     shorts, off = (rooms_of_16[1], kit.off) if kit else (None, 0.0)
-    waves(at, sizes, G.dtype.type(0), *bounds, noise, shorts, off, more, ols, squares, limits, tols, ours, places, counts)
+    waves(
+        at, sizes, G.dtype.type(0), *bounds, noise, shorts, off, more, ols, squares, limits, tols, ours, places, counts
+    )
 
 
 @kernel
@@ -290,8 +281,8 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
                 at_factor, at_mine = at_factors + 8 * (start % GROUP), at_products + start % GROUP * (step // 2)
                 shorten(at_x, at_sizes, at_factor, at_mass, s, longest, tall, at_weights, at_leads, like)
                 largest_in_short(
-                    at_mine, at_lines, shift, at_weights, at_leads, at_going, s, blocks, at_16,
-                    at_tops, exact, at_chosen, like,
+                    at_mine, at_lines, shift, at_weights, at_leads, at_going, s, blocks, at_16, at_tops, exact,
+                    at_chosen, like,
                 )  # fmt: skip
                 for p in range(WAVE):
                     if whole[GOING, p] and whole[CHOSEN, p] < 0:
@@ -321,7 +312,7 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
                         spare, less = numbers[MORE, p], numbers[LESS, p]
                         if not gain(C[b, j], v[p, j], -spare, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
                             numbers[TOLD, p] += 1
-                            j = -1
+                            j = np.int64(-1)
                             if numbers[TOLD, p] <= OFTEN:
                                 least = 16 * (s + 4) * eps
                                 dead = least if less == 0 else -np.inf  # the rest of an atom is known up to `less`
@@ -343,9 +334,8 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
                 at_rows, at_columns, at_least,
             )  # fmt: skip
             seat(at_chosen, at_norms, at_doubles + 8 * WAVE, noise, tables, seats, like)
-            if more is not None:
-                if made and not fetch(G, S, whole[CHOSEN, 0], s):
-                    floats[LEAST, 0] = np.inf
+            if more is not None and made and not fetch(G, S, whole[CHOSEN, 0], s):
+                floats[LEAST, 0] = np.inf
             if item == 8 or ols is not None or more is None:
                 dots(at_columns, at_signals, d, at_floats, like)
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)

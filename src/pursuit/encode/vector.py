@@ -147,9 +147,7 @@ def seat(context: Any, chosen: Any, norms: Any, lengths: Any, noise: Any, tables
         emit.store(b.select(there, enough, ir.Constant(kind, [float("inf")] * WAVE)), least, width)
         return context.get_dummy_value()
 
-    signature = types.void(
-        *[types.int64] * 3, like, UniTuple(types.int64, 6), UniTuple(types.int64, 7), like
-    )
+    signature = types.void(*[types.int64] * 3, like, UniTuple(types.int64, 6), UniTuple(types.int64, 7), like)
     return signature, generate
 
 
