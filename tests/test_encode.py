@@ -384,6 +384,26 @@ def test_correlations_in_16_bits_err_no_more_than_they_may(kind, coherence, k):
 
 
 @in_16_bits
+@pytest.mark.parametrize("k", [0, 1, 10])
+def test_the_best_atom_in_16_bits_must_lead_by_what_the_bound_says(k):
+    D, Y = drawn_together(0.3, 60, 150)
+    (x, atoms, *_), kit, (factors, _, _, weights, _, _, leads), _ = one_wave(D, Y, (k + 1,))
+    norms = np.linalg.norm(D, axis=0)
+    mu, longest = fast.bounds(fast.single(D.T @ D), norms)
+    tall = short.SHORT * mu / longest + 1
+    for p, y in enumerate(Y):
+        active = D[:, atoms[:k, p]]
+        exact = np.linalg.lstsq(active, y, rcond=None)[0] * norms[atoms[:k, p]] * factors[0, p] * longest
+        q = weights[:k, p].astype(np.int64)
+        assert (np.abs(q - exact * 2**15 / short.SHORT) < 0.501).all()
+        rounding = 2 * tall * np.abs(q - exact * 2**15 / short.SHORT).sum()
+        terms = np.abs(exact).sum() * 2**15 / short.SHORT + rounding + short.SHORT - tall
+        bound = 2 * factors[1, p] + k + 1 + 17 / 16 * terms / 2**15 + 1 / 16
+        assert leads[p] == np.floor(bound) + 1
+        assert factors[1, p] / factors[0, p] > kit.off * np.linalg.norm(y)
+
+
+@in_16_bits
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_correlations_in_16_bits_may_err_by_little_more_than_they_do(k):
     rng, reached = np.random.default_rng(13), []
@@ -448,7 +468,10 @@ def test_signals_that_are_combinations_of_fewer_atoms_are_not_done_twice(method,
     for row in weights:
         row[rng.permutation(60)[:3]] = rng.choice([-1, 1], 3) * rng.uniform(1, 2, 3)
     monkeypatch.setattr(engine.careful, "walk", lambda *_: pytest.fail("the careful way was taken"))
+    kits, pursue = [], fast.pursue
+    monkeypatch.setattr(fast, "pursue", lambda *a: kits.append(a[2]) or pursue(*a))
     codes = encode(D, weights @ D.T, atoms=12, method=method)
+    assert len(set(map(type, kits))) == 1  # in 16 bits or in float32
     assert np.mean(np.diff(codes.indptr) == 3) > 0.3  # the others have a wrong atom among them, and some more
     rest = np.linalg.norm(weights @ D.T - codes @ D.T, axis=1)
     assert (rest <= 100 * np.finfo(dtype).eps * np.linalg.norm(weights @ D.T, axis=1)).all()

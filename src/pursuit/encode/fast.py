@@ -208,16 +208,16 @@ def pursue(
     sizes = len(Y), *A.shape[::-1], padded(len(A)), S.shape[1], G.shape[1], out_x.shape[1], len(S) < len(G)
     more = None if kit else (G, S, C, norms, *more)
     shorts, off = (rooms_of_16[1], kit.off) if kit else (None, 0.0)
-    waves(
-        at, sizes, G.dtype.type(0), *bounds, noise, shorts, off, more, ols, squares, limits, tols, ours, places, counts
-    )
+    omp = None if kit or ols else True  # in float32
+    numbers = G.dtype.type(0), *bounds, noise
+    waves(at, sizes, *numbers, shorts, off, more, omp, ols, squares, limits, tols, ours, places, counts)
 
 
 @kernel
 def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
     at: Array, sizes: Array, like: float, mu: float, longest: float, rough: float, noise: float, shorts: Array,
-    off: float, more: Array, ols: Array, squares: Array, limits: Array, tols: Array, ours: Array, places: Array,
-    counts: Array,
+    off: float, more: Array, omp: Array, ols: Array, squares: Array, limits: Array, tols: Array, ours: Array,
+    places: Array, counts: Array,
 ) -> None:  # fmt: skip
     """As `pursue`, with addresses instead of arrays, which take long to compile, and None for what has no use: numba
     compiles nothing of that."""
@@ -292,15 +292,15 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
                         unsure += counts[b] < 0
             if more is not None:
                 at_w = at_x32 if item == 8 else at_x
-                if ols is None:
+                if omp is not None:
                     largest(here, step, at_lines, at_w, at_going, s, blocks, at_field)
-                else:
+                if ols is not None:
                     row32 = at_row32 if item == 8 else new
                     largest_gain(here, step, at_lines, row32, at_going, s, blocks, at_field, at_whole, at_v, at_numbers)
                 for p in range(WAVE):
                     b, j, first, second = start + p, np.int64(best[p]), found[0, p], found[1, p]
                     length, weight = doubles[LENGTH, p], doubles[WEIGHT, p]
-                    if whole[GOING, p] and ols is None:
+                    if omp is not None and whole[GOING, p]:
                         margin = TRUNCATED * first + rough * length
                         margin += unit * (s + 4) * (longest * length + mu * weight)
                         if not first - second > margin:
@@ -308,7 +308,7 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
                             j = contest(G, at_A, d, whole[SIGNAL, p], atoms, x, p, s, margin, r)
                         if j >= 0 and item == 4:
                             floats[PRODUCT, p] = C[b, j]
-                    if whole[GOING, p] and ols is not None:
+                    if ols is not None and whole[GOING, p]:
                         spare, less = numbers[MORE, p], numbers[LESS, p]
                         if not gain(C[b, j], v[p, j], -spare, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
                             numbers[TOLD, p] += 1
