@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from pursuit.encode import encode, engine, fast, rooms, short, vector
+from pursuit.encode import encode, engine, fast, rooms, short, sift, vector
 from pursuit.encode.inputs import Request
 
 METHODS = ["omp", "mp", "ols", "nnomp"]
@@ -387,7 +387,7 @@ def test_correlations_in_16_bits_err_no_more_than_they_may(kind, coherence, k):
 @pytest.mark.parametrize("k", [0, 1, 10])
 def test_the_best_atom_in_16_bits_must_lead_by_what_the_bound_says(k):
     D, Y = drawn_together(0.3, 60, 150)
-    (x, atoms, *_), kit, (factors, _, _, weights, _, _, leads), _ = one_wave(D, Y, (k + 1,))
+    (_, atoms, *_), kit, (factors, _, _, weights, _, _, leads), _ = one_wave(D, Y, (k + 1,))
     norms = np.linalg.norm(D, axis=0)
     mu, longest = fast.bounds(fast.single(D.T @ D), norms)
     tall = short.SHORT * mu / longest + 1
@@ -444,6 +444,18 @@ def test_16_bits_suffice_for_most_signals_and_are_left_where_they_do_not():
     assert (one_wave(D, almost, (10,))[-1] == fast.UNSURE).all()
     D = np.eye(60)[:, [0, 1, 2]] + np.eye(60)[:, [1, 0, 3]] * [0.9, 0.9, 0]  # weights 6 and -5 make a short signal
     assert (one_wave(D, np.tile(D @ [6, -5, 0.05], (8, 1)), (3,))[-1] == fast.UNSURE).all()
+
+
+@in_16_bits
+def test_the_largest_integers_are_in_range_for_signals_of_all_lengths_that_are_tried():
+    most = short.DEEP**0.5 / 2  # what rounding adds to a norm
+    largest = (short.SCALE + most) * (short.MOST + most)
+    assert largest < 2**31 - 2**15 and largest / 2**16 + sift.WIDE / 2 < 2**15 - 100
+    d, kits = short.DEEP, []
+    for extra in range(2):
+        D = np.eye(d + extra)[:, :9]
+        kits.append(engine.Shared(D, np.ones(9), np.eye(9), "omp", False, np.zeros(9, np.intc)).kit)
+    assert kits[0] is not None and kits[1] is None
 
 
 @in_16_bits

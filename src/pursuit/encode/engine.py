@@ -140,7 +140,7 @@ class Shared:
         in_short = None if self.kit is None else short.workspace(self.kit, d, columns, width)
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
-        trust = Trust()  # where most signals are given up, the next tiles are not tried
+        trust, enough = Trust(), Trust()  # a way that was of no use for most signals is not tried for the next tiles
 
         @functools.cache
         def room() -> Array:
@@ -163,8 +163,9 @@ class Shared:
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
             if self.quick and trust.tries():
-                chase(tile, codes, self.kit)
+                chase(tile, codes, self.kit if enough.tries() else None)
                 left = np.flatnonzero(codes.counts == fast.UNSURE)
+                enough.learn(2 * len(left) <= len(tile.y))
                 if len(left):
                     again = Codes.empty(tile.limits[left], kind)
                     chase(tile.some(left), again, None)

@@ -7,7 +7,8 @@ With `longest` at least the largest norm of an atom:
   units of 2^16 longest / (SCALE t).
 - Gram rows are r_ij = round(SHORT G_ij / (||a_i|| longest)), weights are q_i = round((2^15 / SHORT) longest ||a_i|| x_i
   / unit), and what k active atoms take away is sum_i q_i r_ij / 2^15 units, every term rounded. Sums wrap; but as no
-  correlation is larger than ||y|| longest, which is 99 % of 2^15 units at most, what they come to is right.
+  correlation is larger than ||y|| longest, which is 99 % of 2^15 units at most, and no error than WIDE / 2 (else the
+  signal is not searched), what they come to is right.
 
 In units, a correlation errs by at most
 
@@ -45,8 +46,9 @@ TINY = 1e-30
 """Takes the place of smaller numbers that something is divided by."""
 SCALE, MOST = 32_700.0, 65_000.0
 """The norm of the longest atom in integers, and the largest of a signal: their product is less than 2^31."""
-DEEP = 2**16
-"""The most entries of a signal, with which that is so after rounding, too."""
+DEEP = 512
+"""The most entries of a signal: grit grows, and correlations decrease, with the root of it, and soon too many atoms are
+close. (Up to 2**16 entries, rounding would not change what was just said.)"""
 GROUP = 4 * WAVE
 """Signals whose correlations are computed together: a part of the dictionary is read once for them."""
 _I16, _F64 = ir.IntType(16), ir.DoubleType()

@@ -16,7 +16,8 @@ from pursuit.encode.vector import WAVE, inner, lanes_of
 
 FEW = 16
 """Atoms that 16 bits do not tell apart and full precision does, one by one; more of them are left to float32."""
-
+WIDE = 400
+"""The most units by which an atom is asked to lead: with errors of half of that, correlations are still in range."""
 _I16, _F64 = ir.IntType(16), ir.DoubleType()
 _SHORTS = ir.VectorType(_I16, 2 * LANES)
 
@@ -27,7 +28,8 @@ def shorten(
     leads: Any, like: Any,
 ) -> Any:  # fmt: skip
     """For each signal of a wave, the weights x_k sizes_k as integers, and by how many units the best atom must lead to
-    be the best: by more than there are, where weights are out of range. `factors` are 1 / unit and, a GROUP on, grit.
+    be the best: by more than there are, where weights, or correlations and their errors, could be out of range.
+    `factors` are 1 / unit and, a GROUP on, grit.
     """
     kind, size = lanes_of(like)
     width, whole, shorts = WAVE * size, ir.VectorType(I32, WAVE), ir.VectorType(_I16, WAVE)
@@ -60,7 +62,8 @@ def shorten(
         lead = emit.plus(b.fadd(several, number(1 / 16)), blur, number(2.0**-15 * (1 + 1 / 16)))
         lead = emit.plus(lead, number(2.0), double(emit.at(factors, 8 * GROUP)))
         fits = b.fcmp_ordered("<=", b.fmul(t, peak), number(SHORT))
-        lead = b.select(fits, emit.least(lead, number(2 * SHORT)), number(2 * SHORT))
+        fits = b.and_(fits, b.fcmp_ordered("<=", lead, number(WIDE)))
+        lead = b.select(fits, lead, number(2 * SHORT))
         emit.store(b.fptosi(lead, whole), leads, 4 * WAVE)
         return context.get_dummy_value()
 
@@ -188,12 +191,12 @@ def largest_in_short(
             def correlation(j: Any) -> Any:
                 y = emit.load(emit.item(signals, p, 8), I64, 8)
                 total = inner(emit, [[b.add(A, b.mul(j, depth)), y]], d, kind.element, size)
-                at = b.add(G, b.mul(j, ir.Constant(I64, size)))
+                at = b.add(G, b.mul(j, line))  # of the best, all that is read here is read again when it enters
 
                 def less(k: Any, c: list[Any]) -> list[Any]:
                     atom = b.sext(emit.load(emit.item(emit.item(atoms, p, 4), k, 4 * WAVE), I32, 4), I64)
                     weight = emit.load(emit.item(emit.item(x, p, size), k, size * WAVE), kind.element, size)
-                    return [emit.minus(c[0], weight, emit.load(b.add(at, b.mul(atom, line)), kind.element, size))]
+                    return [emit.minus(c[0], weight, emit.load(emit.item(at, atom, size), kind.element, size))]
 
                 return emit.loop(count, [b.extract_element(total, ir.Constant(I32, 0))], less)[0]
 
