@@ -447,6 +447,19 @@ def test_16_bits_suffice_for_most_signals_and_are_left_where_they_do_not():
 
 
 @in_16_bits
+def test_16_bits_that_do_not_suffice_are_tried_for_ever_fewer_tiles(monkeypatch):
+    rng = np.random.default_rng(14)
+    D = rng.standard_normal((64, 256))
+    D /= np.linalg.norm(D, axis=0)
+    Y = rng.uniform(1, 2, (640, 6)) @ D[:, :6].T
+    kits, pursue = [], fast.pursue
+    monkeypatch.setattr(fast, "pursue", lambda *a: kits.append(a[2] is not None) or pursue(*a))
+    monkeypatch.setattr(engine, "WORKSPACE", 64 * (8 * (64 + 256) + 12 * 10))  # ten tiles of 64 signals
+    encode(D, Y + 1e-4 * rng.standard_normal((640, 64)), atoms=10, n_jobs=1)
+    assert sum(kits) == 3 and len(kits) == 13  # the first tile, the third, the seventh
+
+
+@in_16_bits
 def test_the_largest_integers_are_in_range_for_signals_of_all_lengths_that_are_tried():
     most = short.DEEP**0.5 / 2  # what rounding adds to a norm
     largest = (short.SCALE + most) * (short.MOST + most)

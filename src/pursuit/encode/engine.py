@@ -135,8 +135,7 @@ class Shared:
         quick = rooms.workspace(columns, width, kind) if self.quick else None
         S = rooms.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
         G = S if kind == np.float32 and not self.few else self.G
-        waves_of_ols = self.quick and self.method == OLS
-        ols = rooms.lefts(self.G, columns) if waves_of_ols else None
+        ols = rooms.lefts(self.G, columns) if self.quick and self.method == OLS else None
         in_short = None if self.kit is None else short.workspace(self.kit, d, columns, width)
         E = factors(width, kind) if self.method == NNOMP else None
         slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
@@ -163,9 +162,11 @@ class Shared:
             rest = tile.squares, tile.limits, tile.tols, noise
             left = np.arange(len(tile.y))
             if self.quick and trust.tries():
-                chase(tile, codes, self.kit if enough.tries() else None)
+                kit = self.kit if enough.tries() else None
+                chase(tile, codes, kit)
                 left = np.flatnonzero(codes.counts == fast.UNSURE)
-                enough.learn(2 * len(left) <= len(tile.y))
+                if kit:
+                    enough.learn(2 * len(left) <= len(tile.y))
                 if len(left):
                     again = Codes.empty(tile.limits[left], kind)
                     chase(tile.some(left), again, None)

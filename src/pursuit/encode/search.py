@@ -225,8 +225,6 @@ def gains(
             return most
 
         (most,) = emit.loop(blocks, [zero], block)
-        while most.type.count > 1:
-            most = emit.most(*emit.halves(most))
-        return b.extract_element(most, ir.Constant(I32, 0))
+        return b.extract_element(emit.folded([most], emit.most), ir.Constant(I32, 0))
 
     return types.float32(*[types.int64] * 5, types.float32, types.int64, types.int64), generate

@@ -136,9 +136,7 @@ def quantise(
             y, out = b.add(signals, b.mul(depth, number)), b.add(outs, b.mul(width, p))
             length = emit.root(double(emit.load(emit.item(squares, number, size), wave.element, size)))
             (peak,) = emit.loop(turns, [zero], lambda i, most: [emit.most(emit.absolute(entries(y, i)), most[0])])
-            while peak.type.count > 1:
-                peak = emit.most(*emit.halves(peak))
-            peak = double(b.extract_element(peak, ir.Constant(I32, 0)))
+            peak = double(b.extract_element(emit.folded([peak], emit.most), ir.Constant(I32, 0)))
             most = [
                 b.fdiv(ir.Constant(_F64, value), emit.most(size_, ir.Constant(_F64, TINY)))
                 for value, size_ in ((MOST, length), (SCALE, peak))
@@ -180,7 +178,6 @@ def project(context: Any, D: Any, n: Any, blocks: Any, y: Any, width: Any, depth
         D, n, blocks, y, width, depth, waves, out = args
         emit, b = Emit(builder), builder
         line, row = (b.mul(blocks, ir.Constant(I64, size * BLOCK)) for size in (4, 2))
-        both = ir.VectorType(_I16, 2 * LANES)
 
         def group(g: Any, nothing: list[Any]) -> list[Any]:
             base = emit.item(D, g, _ACROSS * BYTES)
@@ -191,10 +188,10 @@ def project(context: Any, D: Any, n: Any, blocks: Any, y: Any, width: Any, depth
 
                 def pair(i: Any, sums: list[Any]) -> list[Any]:
                     at = b.add(base, b.mul(line, i))
-                    atoms = [emit.load(emit.at(at, BYTES * q), both, 4) for q in range(_ACROSS)]
+                    atoms = [emit.load(emit.at(at, BYTES * q), _SHORTS, 4) for q in range(_ACROSS)]
                     after = []
                     for p, signal in enumerate(signals):
-                        entry = b.bitcast(emit.splat(emit.load(emit.item(signal, i, 4), I32, 4), _INTEGERS), both)
+                        entry = b.bitcast(emit.splat(emit.load(emit.item(signal, i, 4), I32, 4), _INTEGERS), _SHORTS)
                         mine = sums[_ACROSS * p : _ACROSS * (p + 1)]
                         after += [
                             multiply_add(emit, total, atom, entry) for total, atom in zip(mine, atoms, strict=True)

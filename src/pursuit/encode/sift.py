@@ -134,8 +134,7 @@ def _best_above(emit: Emit, sizes: Any, low: Any, chunks: Any, correlation: Any,
         def column(_: Any, carried: list[Any]) -> list[Any]:
             bits, best, most = carried
             j = b.add(b.mul(i, sixty_four), emit.lowest(bits))
-            c = correlation(j)
-            size = b.select(b.fcmp_ordered("<", c, zero), b.fneg(c), c)
+            size = emit.absolute(correlation(j))
             leads = b.fcmp_ordered(">", size, most)
             return [b.and_(bits, emit.at(bits, -1)), b.select(leads, j, best), b.select(leads, size, most)]
 
