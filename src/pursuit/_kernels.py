@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import helper, kernel
-from pursuit._vector import products
+from pursuit._compiled import helper, kernel, part
+from pursuit._vector import numbers, products
 
 FINE = 254.0  # the second code divides the unit of the first by this; half a unit is then 127
 
@@ -44,21 +44,21 @@ def shorten(g: Any, room: float, p: Any) -> tuple[int, float, float]:
         exponent += 1
 
 
-@kernel
-def enclose(
-    coarse: Any, fine: Any, which: Any, start: int, stop: int, p: Any, error: Any, norm: Any, scale: Any,
-    length: float, rest: float, signed: bool, lower: Any, upper: Any,
+@part
+def intervals(
+    coarse: int, fine: int, twice: bool, at_which: int, start: int, stop: int, at_p: int, m: int, at_error: int,
+    at_norm: int, at_scale: int, length: float, rest: float, signed: bool, at_lower: int, at_upper: int,
 ) -> float:  # fmt: skip
-    """Intervals for the merits of the named columns (from `start` to `stop`), from the first code or, if `fine` has
-    rows, from both; the largest lower end."""
-    m, twice, best = coarse.shape[1], len(fine) > 0, -np.inf
-    first, second, at = coarse.ctypes.data, fine.ctypes.data, p.ctypes.data
+    """As `enclose`, with addresses instead of arrays, for codes of m entries."""
+    which, best = numbers(at_which, m), -np.inf
+    error, norm, scale = numbers(at_error, length), numbers(at_norm, length), numbers(at_scale, length)
+    lower, upper = numbers(at_lower, length), numbers(at_upper, length)
     for k in range(start, stop, 4):
         last = stop - 1
         rows = which[k], which[min(k + 1, last)], which[min(k + 2, last)], which[min(k + 3, last)]
         q, r, s, t = rows[0] * m, rows[1] * m, rows[2] * m, rows[3] * m
-        found = products(first + q, first + r, first + s, first + t, at, m)
-        more = products(second + q, second + r, second + s, second + t, at, m) if twice else found
+        found = products(coarse + q, coarse + r, coarse + s, coarse + t, at_p, m)
+        more = products(fine + q, fine + r, fine + s, fine + t, at_p, m) if twice else found
         for i in range(min(4, stop - k)):
             j = rows[i]
             merit = found[i] + more[i] / FINE if twice else np.float64(found[i])
@@ -68,6 +68,21 @@ def enclose(
             upper[k + i] = (merit + radius) * scale[j]
             best = max(best, lower[k + i])
     return best
+
+
+@kernel
+def enclose(
+    coarse: Any, fine: Any, which: Any, start: int, stop: int, p: Any, error: Any, norm: Any, scale: Any,
+    length: float, rest: float, signed: bool, lower: Any, upper: Any,
+) -> float:  # fmt: skip
+    """Intervals for the merits of the named columns (from `start` to `stop`), from the first code or, if `fine` has
+    rows, from both; the largest lower end."""
+    codes, ends = (coarse.ctypes.data, fine.ctypes.data), (lower.ctypes.data, upper.ctypes.data)
+    facts = error.ctypes.data, norm.ctypes.data, scale.ctypes.data
+    return intervals(
+        codes[0], codes[1], len(fine) > 0, which.ctypes.data, start, stop, p.ctypes.data, coarse.shape[1], facts[0],
+        facts[1], facts[2], length, rest, signed, ends[0], ends[1],
+    )  # fmt: skip
 
 
 @helper

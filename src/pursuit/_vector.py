@@ -193,9 +193,18 @@ class Emit:
         after = turn(i, carried)
         for phi, x in zip([i, *carried], [self.at(i, 1), *after], strict=True):
             phi.add_incoming(x, b.basic_block)
-        b.branch(head)
+        self._settled(b.branch(head))
         b.position_at_end(done)
         return carried
+
+    def _settled(self, branch: Any) -> None:
+        """The loop that ends here stays as it is: LLVM would take its time to unroll it, and it would not be faster."""
+        module = self.b.module
+        says = ir.MetaDataString(module, "llvm.loop.unroll.disable"), ir.MetaDataString(module, "llvm.loop.vectorize.enable")
+        advice = [module.add_metadata([says[0]]), module.add_metadata([says[1], ir.Constant(ir.IntType(1), 0)])]
+        name = ir.values.MDValue(module, [], str(len(module.metadata)))  # a loop is named by a node that holds itself
+        name.operands = (name, *advice)
+        branch.set_metadata("llvm.loop", name)
 
 
 def multiply_add(emit: Emit, total: Any, x: Any, y: Any) -> Any:
@@ -212,6 +221,16 @@ def high_product(emit: Emit, x: Any, y: Any) -> Any:
     name = "llvm.x86.avx512.pmul.hr.sw.512" if BYTES == 64 else "llvm.x86.avx2.pmul.hr.sw"
     kind = ir.FunctionType(x.type, [x.type, y.type])
     return emit.b.call(cgutils.get_or_insert_function(emit.b.module, kind, name), [x, y])
+
+
+@intrinsic
+def numbers(context: Any, address: Any, like: Any) -> Any:
+    """The numbers from an address on, by their index: what an array is, in a tenth of the time to compile."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.unliteral(like))(types.int64, like), generate
 
 
 def _emit_products(builder: Any, args: Any) -> list[Any]:

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, helper, kernel, part, scalar
-from pursuit._kernels import enclose, shorten
+from pursuit._compiled import Array, kernel, part
+from pursuit._kernels import intervals, shorten
 from pursuit._ranking import PAUSE, rounding
-from pursuit.atoms.screening import NO_CODES, TENTH, Codes
+from pursuit._vector import numbers
+from pursuit.atoms.screening import TENTH, Codes
 from pursuit.encode.atomic import claim, give_way, increase, pause, publish, read
-from pursuit.encode.careful import subtract
 from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST
-from pursuit.encode.rooms import aligned
-from pursuit.encode.small import export
+from pursuit.encode.lines import best, copy, export, mixed_dot, mixed_subtract, project
+from pursuit.encode.rooms import addresses, aligned, several
 
 PIECES = 16
 """Parts of the columns that threads take in a turn."""
@@ -45,16 +45,6 @@ CROWD = 1024
 """More than there are helpers."""
 
 
-def board() -> Any:
-    """The words, each on a cache line of its own."""
-    return aligned((DONE + PIECES, 8), np.int64)
-
-
-def copies(codes: Codes) -> tuple[Any, ...]:
-    """What the kernels read of the 8-bit copy."""
-    n = len(codes.scale)
-    return codes.coarse, NO_CODES, np.arange(n), codes.error, codes.norm, codes.scale
-
 
 def bounds(codes: Codes, m: int) -> tuple[float, float, int, int]:
     """Rounding of a product, room for squares, and the exponents of residuals with which no product over- or
@@ -65,57 +55,68 @@ def bounds(codes: Codes, m: int) -> tuple[float, float, int, int]:
     return rounding(m, np.float64), codes.room, math.ceil(least), math.floor(most)
 
 
-def rooms(codes: Codes, m: int) -> tuple[Any, ...]:
-    """What helpers read in a turn: the residual, the same in 16 bits, measures of it (its length and rest, and whether
-    the copy is read)."""
-    return np.zeros(m), np.zeros(codes.coarse.shape[1], np.int16), np.zeros(3)
+class Team:
+    """A dictionary, whose atoms are the rows of A, its copy in 8 bits, and the rooms of those who pursue a signal on it:
+    the caller, number 0, and `count` - 1 helpers. Kernels are told their addresses."""
+
+    def __init__(self, A: Array, norms: Array, codes: Codes, count: int, width: int) -> None:
+        n, d = A.shape
+        self.bounds, self.board = bounds(codes, d), aligned((DONE + PIECES, 8), np.int64)  # a cache line for each word
+        # what is read in a turn: the residual, the same in 16 bits, and measures of it (length, rest, whether the copy
+        # is read); what is found: ends of intervals (or products), and the best lower end of each piece
+        self.r, self.p, measures, lower, upper, bests = several(
+            ((d,), np.float64), ((codes.coarse.shape[1],), np.int16), ((3,), np.float64), ((count, n), np.float64),
+            ((count, n), np.float64), ((count, PIECES), np.float64),
+        )  # fmt: skip
+        T, vectors, atoms = several(((width, width), np.float64), ((5, width), np.float64), ((width,), np.int32))
+        self.held = A, norms, codes, np.arange(n), atoms
+        self.like, self.sizes = A.dtype.type(0), (d, n, self.p.size, A.itemsize)
+        self.copies = addresses(A, codes.coarse, self.held[3], codes.error, codes.norm, codes.scale)
+        self.shared = addresses(self.r, self.p, measures, lower, upper, bests)
+        self.rooms = width, count, *addresses(norms, T, vectors, atoms)
 
 
-def findings(codes: Codes, count: int) -> tuple[Any, ...]:
-    """What is found in a turn, by the caller (number 0) and `count` - 1 helpers: ends of intervals (or products), and
-    the best lower end of each piece."""
-    return np.empty((count, len(codes.scale))), np.empty((count, len(codes.scale))), np.empty((count, PIECES))
+def assist(team: Team) -> None:
+    """Do pieces until all is over."""
+    help_out(team.board.ctypes.data, team.sizes, team.like, team.copies, team.shared)
 
 
-def workspace(width: int) -> tuple[Any, ...]:
-    """Rooms for one signal: the matrix T, vectors over active atoms, the atoms."""
-    return np.zeros((width, width)), np.zeros((5, width)), np.zeros(width, np.int32)
+def chase(team: Team, y: Array, limit: int, tol: float, noise: float, out_atoms: Array, out_x: Array) -> int:
+    """The code of one signal y, in float64; the number of its atoms, or GIVEN_UP where they are nearly dependent (or
+    one and the same, as an active atom has no correlation beyond rounding); `noise` and `tol` as in `fast`."""
+    ends = limit, tol, noise, *team.bounds
+    pair = team.r, team.p
+    at = team.board.ctypes.data, *addresses(y, out_atoms, out_x)
+    return int(turns(at, team.sizes, team.like, team.copies, team.shared, team.rooms, ends, *pair, out_x.dtype.type(0)))
 
 
-@helper
-def inner(u: Array, v: Array) -> float:
-    total = 0.0
-    for i in range(len(u)):
-        total += np.float64(u[i]) * np.float64(v[i])
-    return total
-
-
-@scalar
-def evaluate(k: int, who: int, A: Array, copy: Array, shared: Array, found: Array) -> None:
+@part
+def evaluate(k: int, who: int, sizes: Array, like: float, copies: Array, shared: Array) -> None:
     """Intervals, or products, for the columns of piece k."""
-    coarse, none, everyone, error, norm, scale = copy
-    r, p, measures = shared
-    lower, upper, bests = found[0][who], found[1][who], found[2]
-    start, stop = k * len(scale) // PIECES, (k + 1) * len(scale) // PIECES
+    d, n, m, size = sizes
+    at_A, coarse, everyone, error, norm, scale = copies
+    at_r, at_p, at_measures, at_lower, at_upper, at_bests = shared
+    measures, lower = numbers(at_measures, 0.0), at_lower + 8 * who * n
+    start, stop = k * n // PIECES, (k + 1) * n // PIECES
     if measures[2] > 0:
-        bests[who, k] = enclose(
-            coarse, none, everyone, start, stop, p, error, norm, scale, measures[0], measures[1], True, lower, upper
-        )
+        numbers(at_bests, 0.0)[who * PIECES + k] = intervals(
+            coarse, coarse, False, everyone, start, stop, at_p, m, error, norm, scale, measures[0], measures[1], True,
+            lower, at_upper + 8 * who * n,
+        )  # fmt: skip
     else:
         for j in range(start, stop):
-            lower[j] = inner(A[j], r)
+            numbers(lower, 0.0)[j] = mixed_dot(at_A + j * d * size, at_r, d, like, 0.0)
 
 
 @kernel
-def assist(board: Array, A: Array, copy: Array, shared: Array, found: Array) -> None:
-    """Do pieces until all is over."""
-    at = board.ctypes.data
-    who, idle = increase(at + 64 * HELPERS) + 1, 0
-    while read(at + 64 * OVER) == 0:
-        ticket = read(at + 64 * CLAIMED)
-        if ticket < read(at + 64 * OPEN) and claim(at + 64 * CLAIMED, ticket):
-            evaluate(ticket % PIECES, who, A, copy, shared, found)
-            publish(at + 64 * (DONE + ticket % PIECES), ticket * CROWD + who)
+def help_out(board: int, sizes: Array, like: float, copies: Array, shared: Array) -> None:
+    """As `assist`, with addresses."""
+    who, idle = increase(board + 64 * HELPERS) + 1, 0
+    while read(board + 64 * OVER) == 0:
+        ticket = read(board + 64 * CLAIMED)
+        if ticket < read(board + 64 * OPEN) and claim(board + 64 * CLAIMED, ticket):
+            evaluate(ticket % PIECES, who, sizes, like, copies, shared)
+            publish(board + 64 * (DONE + ticket % PIECES), ticket * CROWD + who)
             idle = 0
         else:
             idle += 1
@@ -125,161 +126,136 @@ def assist(board: Array, A: Array, copy: Array, shared: Array, found: Array) -> 
                 pause()
 
 
-@scalar
-def fetched(k: int, ticket: int, patience: int, at: int, found: Array) -> bool:
+@part
+def fetched(k: int, n: int, ticket: int, patience: int, board: int, shared: Array) -> bool:
     """Whether the helper who took piece k has done it; what it found is then where all is."""
-    place, waited = at + 64 * (DONE + k), 0
+    place, waited = board + 64 * (DONE + k), 0
     word = read(place)
-    while word // CROWD != ticket:
+    while word // CROWD != ticket and waited <= patience:
         if waited > BUSY:
             give_way()
         else:
             pause()
         waited += 1
-        if waited > patience:
-            return False
         word = read(place)
-    who, n = word % CROWD, found[0].shape[1]
-    for j in range(k * n // PIECES, (k + 1) * n // PIECES):
-        found[0][0, j], found[1][0, j] = found[0][who, j], found[1][who, j]
-    found[2][0, k] = found[2][who, k]
+    if word // CROWD != ticket:
+        return False
+    who, start, stop, bests = word % CROWD, k * n // PIECES, (k + 1) * n // PIECES, numbers(shared[5], 0.0)
+    copy(shared[3] + 8 * (who * n + start), shared[3] + 8 * start, stop - start, 0.0)
+    copy(shared[4] + 8 * (who * n + start), shared[4] + 8 * start, stop - start, 0.0)
+    bests[k] = bests[who * PIECES + k]
     return True
 
 
-@scalar
-def together(at: int, helped: bool, A: Array, copy: Array, shared: Array, found: Array) -> bool:
+@part
+def together(board: int, helped: bool, sizes: Array, like: float, copies: Array, shared: Array) -> bool:
     """All pieces of a turn; whether nobody was waited for in vain."""
-    caller = np.int64(0)  # not the literal 0, for which `evaluate` would be compiled apart
-    if not helped:
-        for k in range(PIECES):
-            evaluate(k, caller, A, copy, shared, found)
-        return True
-    first, mine, well = read(at + 64 * OPEN), 0, True
-    size = A.size * A.itemsize if shared[2][2] == 0 else A.size
-    patience = BUSY + 100 + size // (PIECES * SLOW)
-    publish(at + 64 * OPEN, first + PIECES)
+    d, n, m, size = sizes
+    first, well, done, next_piece = np.int64(0), True, 0, 0
+    patience = BUSY + 100 + n * (m if numbers(shared[2], 0.0)[2] > 0 else d * size) // (PIECES * SLOW)
+    if helped:
+        first = read(board + 64 * OPEN)
+        publish(board + 64 * OPEN, first + PIECES)
     while True:
-        ticket = read(at + 64 * CLAIMED)
-        if ticket == first + PIECES:
-            break
-        if claim(at + 64 * CLAIMED, ticket):
-            evaluate(ticket % PIECES, caller, A, copy, shared, found)
-            mine |= 1 << ticket % PIECES
-    for k in range(PIECES):
-        if not mine >> k & 1 and not fetched(k, first + k, patience, at, found):
-            evaluate(k, caller, A, copy, shared, found)
-            well = False
+        ticket = read(board + 64 * CLAIMED) if helped else first + PIECES
+        k = ticket % PIECES
+        if ticket == first + PIECES:  # all are taken
+            k = next_piece
+            next_piece += 1
+            if k == PIECES:
+                break
+            if done >> k & 1 or (helped and fetched(k, n, first + k, patience, board, shared)):
+                continue
+            well &= not helped
+        elif not claim(board + 64 * CLAIMED, ticket):
+            continue
+        evaluate(k, 0, sizes, like, copies, shared)
+        done |= 1 << k
     return well
 
 
 @part
-def prepared(r: Array, p: Array, measures: Array, bounds: Array) -> bool:
-    """The residual in 16 bits; whether the bounds hold for it."""
-    gamma, room, least, most = bounds
-    exponent, length, rest = shorten(r, room, p)
-    measures[0], measures[1] = length, rest + gamma * (length + rest)
-    return length > 0 and least <= exponent <= most
-
-
-@part
-def sift(A: Array, norms: Array, r: Array, floor: float, found: Array) -> Any:
+def sift(sizes: Array, like: float, at_A: int, norms: Any, floor: float, shared: Array) -> Any:
     """The atom of largest |<a, r>| > floor ||a|| among those that the copy leaves, -1 if there is none; that product;
     whether they were not too many."""
-    upper, bar, tried, best, value = found[1][0], found[2][0, 0], 0, -1, 0.0
+    d, n, _, size = sizes
+    upper, bests, tried, found, value = numbers(shared[4], 0.0), numbers(shared[5], 0.0), 0, -1, 0.0
+    bar = bests[0]
     for k in range(PIECES):
-        bar = max(bar, found[2][0, k])
-    for j in range(len(upper)):
+        bar = max(bar, bests[k])
+    for j in range(n):
         if upper[j] >= bar:
             tried += 1
-            if tried > len(upper) // TENTH:
+            if tried > n // TENTH:
                 return -1, 0.0, False
-            c = inner(A[j], r)
+            c = mixed_dot(at_A + j * d * size, shared[0], d, like, 0.0)
             if abs(c) > abs(value) and abs(c) > floor * norms[j]:
-                best, value = j, c
-    return best, value, True
-
-
-@part
-def search(norms: Array, floor: float, products: Array) -> Any:
-    """As `sift`, among all atoms, whose products are there."""
-    best, value = -1, 0.0
-    for j in range(len(products)):
-        c = products[j]
-        if abs(c) > abs(value) and abs(c) > floor * norms[j]:
-            best, value = j, c
-    return best, value
-
-
-@helper
-def projected(T: Array, s: int, v: Array, out: Array) -> float:
-    """out += T^T T v, for the first s atoms; ||T v||^2."""
-    square = 0.0
-    for i in range(s):
-        u = 0.0
-        for k in range(i + 1):
-            u += T[i, k] * v[k]
-        for k in range(i + 1):
-            out[k] += T[i, k] * u
-        square += u * u
-    return square
+                found, value = j, c
+    return found, value, True
 
 
 @kernel
-def chase(
-    A: Array, norms: Array, y: Array, limit: int, tol: float, noise: float, bounds: Array, copy: Array, shared: Array,
-    found: Array, board: Array, work: Array, out_atoms: Array, out_x: Array,
+def turns(
+    at: Array, sizes: Array, like: float, copies: Array, shared: Array, rooms: Array, ends: Array, r: Array, p: Array,
+    out: float,
 ) -> Any:  # fmt: skip
-    """The code of one signal y, the number of its atoms, or GIVEN_UP where they are nearly dependent (or one and the
-    same, as an active atom has no correlation beyond rounding).
-
-    The rows of A are the atoms; `bounds` are those of the copy; `noise` and `tol` as in `fast`.
-    """
-    T, vectors, atoms = work
-    x, beta, sizes, sums, h = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
-    r, p, measures = shared
-    at, team = board.ctypes.data, len(found[0]) > 1
+    """As `chase`, with addresses."""
+    (board, at_y, at_out_atoms, at_out_x), (d, n, _, size), at_A = at, sizes, copies[0]
+    width, count, at_norms, T, at_x, at_atoms = rooms
+    limit, tol, noise, gamma, room, least, most = ends
+    long, depth, team = d * size, 8 * width, count > 1
+    at_beta, at_sizes, at_sums, at_h = at_x + depth, at_x + 2 * depth, at_x + 3 * depth, at_x + 4 * depth
+    x, beta, own, sums, h = (
+        numbers(at_x, 0.0), numbers(at_beta, 0.0), numbers(at_sizes, 0.0), numbers(at_sums, 0.0), numbers(at_h, 0.0),
+    )  # fmt: skip
+    atoms, norms, measures = numbers(at_atoms, np.int32(0)), numbers(at_norms, 0.0), numbers(shared[2], 0.0)
     s, without, longest, vain = np.int64(0), 0, 0, 0
-    for t in range(len(y)):
-        r[t] = y[t]
-    whole = math.sqrt(inner(r, r))
+    square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, shared[0], like, 0.0)
+    whole = math.sqrt(square)
     mass = whole
-    while s < limit and whole > 0 and not math.sqrt(inner(r, r)) <= tol:
+    while s < limit and whole > 0 and not math.sqrt(square) <= tol:
         j, c, without = -1, 0.0, without - 1
         for way in range(2):
-            measures[2] = way == 0 and without < 0 and prepared(r, p, measures, bounds)
+            measures[2] = 0
+            if way == 0 and without < 0:
+                exponent, length, rest = shorten(r, room, p)
+                measures[0], measures[1] = length, rest + gamma * (length + rest)
+                measures[2] = length > 0 and least <= exponent <= most
             if j >= 0 or (way == 0 and measures[2] == 0):
                 continue
-            vain += not together(at, team, A, copy, shared, found)
+            vain += not together(board, team, sizes, like, copies, shared)
             if team and vain > SELDOM + s // 16:
                 team = False
-                publish(at + 64 * OVER, 1)
+                publish(board + 64 * OVER, 1)
             if way == 0:
-                j, c, useful = sift(A, norms, r, noise * mass, found)
+                j, c, useful = sift(sizes, like, at_A, norms, noise * mass, shared)
                 longest = 0 if useful else min(2 * longest + 1, PAUSE)
                 without = longest
             else:  # the copy was of no use, or left no good atom: all of them have the last word
-                j, c = search(norms, noise * mass, found[0][0])
+                j = best(shared[3], None, at_norms, n, False, noise * mass, 0.0, 0.0)
+                c = numbers(shared[3], 0.0)[max(j, 0)]
         if j < 0:
             break
-        square = inner(A[j], A[j])
+        a = at_A + j * long
+        diagonal = mixed_dot(a, a, d, like, like)
         for i in range(s):
-            h[i], beta[i] = inner(A[atoms[i]], A[j]), 0
-        pivot = square - projected(T, s, h, beta)
-        if not pivot > CLEAR[0] * square:
+            h[i], beta[i] = mixed_dot(at_A + atoms[i] * long, a, d, like, like), 0
+        pivot = diagonal - project(T, depth, at_h, at_beta, s, 0.0)
+        if not pivot > CLEAR[0] * diagonal:
             return GIVEN_UP
-        atoms[s], sizes[s], x[s], sums[s], beta[s], mass = j, norms[j], 0, 0, -1, whole
-        root, step = 1 / math.sqrt(pivot), c / pivot
+        atoms[s], own[s], x[s], sums[s], beta[s], mass = j, norms[j], 0, 0, -1, whole
+        root, step, new = 1 / math.sqrt(pivot), c / pivot, numbers(T + s * depth, 0.0)
         s += 1
         for i in range(s):
-            T[s - 1, i] = -root * beta[i]
+            new[i] = -root * beta[i]
             x[i] -= step * beta[i]
-            sums[i] += T[s - 1, i] * T[s - 1, i]
-            mass += abs(x[i]) * sizes[i]
-        subtract(y, A, x, atoms, s, r)
+            sums[i] += new[i] * new[i]
+            mass += abs(x[i]) * own[i]
+        square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, shared[0], like, 0.0)
     for i in range(s):
-        h[i] = inner(A[atoms[i]], r)  # of an active atom, it should be zero
-        if sums[i] * sizes[i] * sizes[i] > LOST[0]:
+        h[i] = mixed_dot(at_A + atoms[i] * long, shared[0], d, like, 0.0)  # of an active atom, it should be zero
+        if sums[i] * own[i] * own[i] > LOST[0]:
             return GIVEN_UP
-    projected(T, s, h, x)
-    export(atoms, x, s, out_atoms, out_x)
+    project(T, depth, at_h, at_x, s, 0.0)
+    export(at_atoms, at_x, s, at_out_atoms, at_out_x, 0.0, out)
     return s

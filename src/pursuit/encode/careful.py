@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, helper, kernel, part
-from pursuit.encode.small import MP, OLS, border, choose, export, ranks, refit, solve
+from pursuit._compiled import Array, kernel, part
+from pursuit._vector import numbers
+from pursuit.encode.lines import add, best, border, copy, dot, export, gather, solve, subtract, weigh
+from pursuit.encode.rooms import addresses, several
+from pursuit.encode.small import MP, NNOMP, OLS, factors, refit
 
 UNCLEAR = 100.0
 """Beyond this `lost`, weights are corrected by their residual."""
@@ -20,160 +23,151 @@ TURNS = 10
 """Matching pursuit takes at most so many steps for each atom that it may use."""
 
 
-def workspace(d: int, n: int, width: int, dtype: Any) -> tuple[Any, ...]:
-    """Rooms for one signal: factors, vectors over atoms, a residual, vectors over active atoms."""
-    F, V = np.zeros((3, width, width), dtype), np.zeros((3, width), dtype)
-    room = np.zeros(width, dtype), np.zeros(width, dtype), np.zeros(width, np.int64), np.zeros(width, bool)
-    over_atoms = np.zeros((4, n), dtype), np.zeros(n, bool), np.full(n, -1)
-    return F, V, np.zeros(width, np.int32), *over_atoms, ranks(n, dtype), np.zeros(d, dtype), room
+class Rooms:
+    """For one signal: factors, vectors over active atoms (three, and one), active atoms, vectors over atoms (two), a
+    residual; and what one method needs. The kernels are told their addresses."""
 
-
-@helper
-def subtract(start: Array, rows: Array, x: Array, atoms: Array, s: int, out: Array) -> None:
-    """out = start - sum_i x_i rows[atoms_i]."""
-    for k in range(len(out)):
-        out[k] = start[k]
-    for i in range(0, s - 3, 4):  # four rows at a time, for a quarter of the stores
-        a, b, c, d = atoms[i], atoms[i + 1], atoms[i + 2], atoms[i + 3]
-        p, q, u, v = x[i], x[i + 1], x[i + 2], x[i + 3]
-        for k in range(len(out)):
-            out[k] -= p * rows[a, k] + q * rows[b, k] + u * rows[c, k] + v * rows[d, k]
-    for i in range(s - s % 4, s):
-        j, w = atoms[i], x[i]
-        for k in range(len(out)):
-            out[k] -= w * rows[j, k]
-
-
-@helper
-def dot(u: Array, v: Array, count: int) -> float:
-    total = 0 * u[0]
-    for i in range(count):
-        total += u[i] * v[i]
-    return total
+    def __init__(self, d: int, n: int, width: int, dtype: Any, method: int) -> None:
+        active, over_atoms = ((width,), dtype), ((n,), dtype)
+        self.held = several(
+            ((3, width, width), dtype), ((3, width), dtype), active, ((width,), np.int32), over_atoms, over_atoms,
+            ((d,), dtype),
+        )  # fmt: skip
+        special: Any = {MP: lambda: several(((n,), np.int64)), OLS: lambda: several(*[over_atoms] * 3)}
+        self.special = special.get(method, lambda: [])() if method != NNOMP else factors(width, dtype)
+        self.width, self.at = width, addresses(*self.held)
+        self.place, self.ols, self.nonnegative = (
+            addresses(*self.special) if method == each else None for each in (MP, OLS, NNOMP)
+        )
 
 
 @part
-def weight_of(V: Array, s: int) -> float:
-    """sum_i |x_i| ||a_i||."""
-    total = 0.0
-    for i in range(s):
-        total += abs(V[0, i]) * V[2, i]
-    return total
-
-
-@part
-def lost(F: Array, V: Array, s: int) -> float:
+def lost(U: int, depth: int, sizes: Any, s: int, like: float) -> float:
     """The largest diagonal entry of the inverse Gram matrix of the active atoms, were they of norm 1."""
     most = 0.0
     for i in range(s):
         total = 0.0
         for k in range(i, s):
-            total += F[2, k, i] * F[2, k, i]
-        most = max(most, total * V[2, i] * V[2, i])
+            entry = numbers(U + k * depth, like)[i]
+            total += entry * entry
+        most = max(most, total * sizes[i] * sizes[i])
     return most
 
 
-@part
-def polish(F: Array, y: Array, A: Array, atoms: Array, x: Array, s: int, r: Array, room: Array) -> None:
-    """Two steps of iterative refinement: coherent atoms lose digits in their Gram matrix, not in their residual."""
-    z, part, _, _ = room
-    for _ in range(2):
-        subtract(y, A, x, atoms, s, r)
-        for i in range(s):
-            part[i] = dot(A[atoms[i]], r, len(r))
-        solve(F, part, z, s)
-        for i in range(s):
-            x[i] += z[i]
-
-
-@part
-def reached(
-    left: float, tol: float, slack: float, y: Array, A: Array, atoms: Array, x: Array, s: int, r: Array
-) -> bool:
-    """Whether the residual's norm is at most tol; `left`, the square from the weights, decides where it is sure to."""
-    if tol < 0 or left > tol * tol + slack:
-        return False
-    subtract(y, A, x, atoms, s, r)
-    return math.sqrt(dot(r, r, len(r))) <= tol
-
-
-@part
-def turn_away(t: Array, a: float, c: Array, v: Array) -> None:
-    """Correlations and squared norms after a direction q with <q, r> = a and <q, a_j> = -t_j is projected out."""
-    for k in range(len(t)):
-        c[k] += a * t[k]
-        v[k] -= t[k] * t[k]
+def walk(
+    G: Array, A: Array, norms: Array, Y: Array, C: Array, squares: Array, limits: Array, tols: Array, noise: float,
+    which: Array, rooms: Rooms, out_atoms: Array, out_x: Array, counts: Array,
+) -> None:  # fmt: skip
+    """OMP, OLS or NNOMP, as the rooms say, for the signals numbered `which`; the rows of A are the atoms."""
+    at = addresses(G, A, norms, Y, C, squares, limits, tols, which, out_atoms, out_x, counts)
+    sizes = len(which), *A.shape[::-1], out_x.shape[1], rooms.width, A.itemsize
+    steps(at, sizes, G.dtype.type(0), noise, rooms.at, rooms.ols, rooms.nonnegative)
 
 
 @kernel
-def walk(
-    G: Array, A: Array, norms: Array, Y: Array, C: Array, squares: Array, limits: Array, tols: Array, noise: float,
-    method: int, which: Array, E: Array, work: Array, out_atoms: Array, out_x: Array, counts: Array,
-) -> None:  # fmt: skip
-    """OMP, OLS or NNOMP for the signals numbered `which`; the rows of A are the atoms, E is as in `refit`."""
-    F, V, atoms, over, taken, _, keys, r, room = work
-    n, eps, c, v, x, b = len(norms), 2.0**-52 if G.itemsize == 8 else 2.0**-23, over[0], over[1], V[0], V[1]
-    for number in range(len(which)):
+def steps(at: Array, sizes: Array, like: float, noise: float, rooms: Array, ols: Array, positive: Array) -> None:
+    """As `walk`, with addresses instead of arrays, and None for what has no use: numba compiles nothing of that."""
+    at_G, at_A, at_norms, at_Y, at_C, at_squares, at_limits, at_tols, at_which, at_out_atoms, at_out_x, at_counts = at
+    signals, d, n, columns, width, size = sizes
+    F, V, at_z, at_atoms, at_c, at_free, at_r = rooms
+    squares, tols, norms = numbers(at_squares, like), numbers(at_tols, like), numbers(at_norms, like)
+    limits, which, counts = numbers(at_limits, n), numbers(at_which, n), numbers(at_counts, n)
+    depth, row, long = width * size, n * size, d * size
+    b, norm, atoms = numbers(V + depth, like), numbers(V + 2 * depth, like), numbers(at_atoms, np.int32(0))
+    c, free = numbers(at_c, like), numbers(at_free, like)
+    eps = 2.0**-52 if size == 8 else 2.0**-23
+    at_v = None
+    if ols is not None:
+        at_t, at_v, at_zeros = ols
+        t, v = numbers(at_t, like), numbers(at_v, like)
+    for number in range(signals):
         p = which[number]
-        s, whole, y = np.int64(0), math.sqrt(squares[p]), Y[p]
-        for j in range(n):
-            taken[j], v[j] = False, norms[j] * norms[j]
+        y, start = at_Y + p * long, at_C + p * row
+        s, whole = np.int64(0), math.sqrt(squares[p])
+        copy(at_norms, at_free, n, like)
+        if ols is not None:
+            for j in range(n):
+                v[j] = norms[j] * norms[j]
         for _ in range(4 * limits[p] + n + 16):
-            mass = whole + weight_of(V, s)
+            mass = whole + weigh(V, V + 2 * depth, s, like)
             slack = 16 * (s + 4) * eps * mass * mass
-            if s == limits[p] or reached(squares[p] - dot(x, b, s), tols[p], slack, y, A, atoms, x, s, r):
+            if s == limits[p]:
                 break
-            if method != OLS or s == 0:
-                subtract(C[p], G, x, atoms, s, c)
-            j = choose(c, v, norms, taken, method, noise * mass, 16 * (s + 4) * eps, keys)
+            near = tols[p] >= 0 and squares[p] - dot(V, V + depth, s, like) <= tols[p] * tols[p] + slack
+            if near and math.sqrt(subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)) <= tols[p]:
+                break
+            if ols is None or s == 0:
+                subtract(start, at_G, row, at_atoms, V, s, n, at_c, like)
+            j = best(at_c, at_v, at_free, n, positive is not None, noise * mass, 16 * (s + 4) * eps, like)
             if j < 0:
                 break
-            for i in range(s):
-                F[0, s, i] = F[0, i, s] = G[atoms[i], j]
-            F[0, s, s] = G[j, j]
-            taken[j] = True
-            if not border(F, s, eps):
+            free[j] = np.inf
+            gather(at_G + j * row, at_atoms, s, F + s * depth, like)
+            numbers(F + s * depth, like)[s] = numbers(at_G + j * row, like)[j]
+            if not border(F, depth, s, like):
                 continue
-            atoms[s], b[s], V[2, s] = j, C[p, j], norms[j]
-            s = refit(F, E, atoms, V, taken, s + 1, c[j], noise * mass, eps, room)
-            if method == OLS:
-                subtract(over[3], G, F[2, s - 1], atoms, s, over[2])
-                turn_away(over[2], dot(F[2, s - 1], b, s), c, v)
-        if lost(F, V, s) > UNCLEAR:
-            polish(F, y, A, atoms, x, s, r, room)
-        export(atoms, x, s, out_atoms[p], out_x[p])
+            atoms[s], b[s], norm[s] = j, numbers(start, like)[j], norms[j]
+            s = refit(F, V, atoms, free, width, depth, s + 1, c[j], noise * mass, eps, positive, like)
+            if ols is not None:  # the last direction q is projected out: <q, a_j> = -t_j
+                new = F + (2 * width + s - 1) * depth
+                subtract(at_zeros, at_G, row, at_atoms, new, s, n, at_t, like)
+                a = dot(new, V + depth, s, like)
+                for k in range(n):
+                    c[k] += a * t[k]
+                    v[k] -= t[k] * t[k]
+        if lost(F + 2 * width * depth, depth, norm, s, like) > UNCLEAR:
+            z = numbers(at_z, like)
+            for _ in range(2):  # iterative refinement: atoms lose digits in their Gram matrix, not in their residual
+                subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)
+                for i in range(s):
+                    z[i] = dot(at_A + atoms[i] * long, at_r, d, like)
+                solve(F + width * depth, depth, at_z, s, like)
+                add(V, 1.0, at_z, s, V, like)
+        export(at_atoms, V, s, at_out_atoms + 4 * p * columns, at_out_x + size * p * columns, like, like)
         counts[p] = s
 
 
-@kernel
 def match(
     G: Array, A: Array, norms: Array, Y: Array, C: Array, squares: Array, limits: Array, tols: Array, noise: float,
-    work: Array, out_atoms: Array, out_x: Array, counts: Array,
+    rooms: Rooms, out_atoms: Array, out_x: Array, counts: Array,
 ) -> None:  # fmt: skip
     """Matching pursuit: one weight moves a step. Ends where a step would need one atom more than the limit."""
-    _, V, atoms, over, taken, place, keys, r, _ = work
-    n, eps, c, x = len(norms), 2.0**-52 if G.itemsize == 8 else 2.0**-23, over[0], V[0]
-    for p in range(len(Y)):
-        s, left, whole = np.int64(0), squares[p], math.sqrt(squares[p])
-        for k in range(n):
-            c[k] = C[p, k]
+    at = addresses(G, A, norms, Y, C, squares, limits, tols, out_atoms, out_x, counts)
+    sizes = len(Y), *A.shape[::-1], out_x.shape[1], rooms.width, A.itemsize
+    hops(at, sizes, G.dtype.type(0), noise, rooms.at, rooms.place)
+
+
+@kernel
+def hops(at: Array, sizes: Array, like: float, noise: float, rooms: Array, more: Array) -> None:
+    """As `match`, with addresses."""
+    at_G, at_A, at_norms, at_Y, at_C, at_squares, at_limits, at_tols, at_out_atoms, at_out_x, at_counts = at
+    signals, d, n, columns, width, size = sizes
+    _, V, _, at_atoms, at_c, _, at_r = rooms
+    squares, tols, norms = numbers(at_squares, like), numbers(at_tols, like), numbers(at_norms, like)
+    limits, counts, place = numbers(at_limits, n), numbers(at_counts, n), numbers(more[0], n)
+    depth, row, long = width * size, n * size, d * size
+    x, norm, atoms, c = numbers(V, like), numbers(V + 2 * depth, like), numbers(at_atoms, np.int32(0)), numbers(at_c, like)
+    eps = 2.0**-52 if size == 8 else 2.0**-23
+    for p in range(signals):
+        s, left, whole, y = np.int64(0), squares[p], math.sqrt(squares[p]), at_Y + p * long
+        copy(at_C + p * row, at_c, n, like)
         for turn in range(TURNS * limits[p]):
-            mass = whole + weight_of(V, s)
-            slack = 16 * (turn + 4) * eps * mass * mass
-            if reached(left, tols[p], slack, Y[p], A, atoms, x, s, r):
+            mass = whole + weigh(V, V + 2 * depth, s, like)
+            near = tols[p] >= 0 and left <= tols[p] * tols[p] + 16 * (turn + 4) * eps * mass * mass
+            if near and math.sqrt(subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)) <= tols[p]:
                 break
-            j = choose(c, c, norms, taken, MP, noise * mass, 0.0, keys)
-            if j < 0 or (place[j] < 0 and s == limits[p]):
+            j = best(at_c, None, at_norms, n, False, noise * mass, 0.0, like)
+            if j < 0 or (place[j] == 0 and s == limits[p]):
                 break
-            if place[j] < 0:
-                place[j], atoms[s], x[s], V[2, s] = s, j, 0, norms[j]
+            if place[j] == 0:
+                atoms[s], x[s], norm[s] = j, 0, norms[j]
                 s += 1
-            step = c[j] / G[j, j]
+                place[j] = s
+            step = c[j] / numbers(at_G + j * row, like)[j]
             left -= c[j] * step
-            x[place[j]] += step
-            for k in range(n):
-                c[k] -= step * G[j, k]
+            x[place[j] - 1] += step
+            add(at_c, -step, at_G + j * row, n, at_c, like)
         for i in range(s):
-            place[atoms[i]] = -1
-        export(atoms, x, s, out_atoms[p], out_x[p])
+            place[atoms[i]] = 0
+        export(at_atoms, V, s, at_out_atoms + 4 * p * columns, at_out_x + size * p * columns, like, like)
         counts[p] = s

@@ -23,7 +23,7 @@ from pursuit.atoms import screening
 from pursuit.atoms.vectors import CACHED
 from pursuit.encode import alone, careful, direct, fast, rooms, short
 from pursuit.encode.inputs import METHODS, Array, Request, check_columns, check_rows
-from pursuit.encode.small import MP, NNOMP, OLS, factors
+from pursuit.encode.small import MP, OLS
 
 WORKSPACE = 16 * 2**20
 """Bytes of working memory that a thread may fill with a tile of signals; one signal may always take what it needs."""
@@ -137,8 +137,7 @@ class Shared:
         G = S if kind == np.float32 and not self.few else self.G
         ols = rooms.lefts(self.G, columns) if self.quick and self.method == OLS else None
         in_short = None if self.kit is None else short.workspace(self.kit, d, columns, width)
-        E = factors(width, kind) if self.method == NNOMP else None
-        slow = functools.cache(lambda: careful.workspace(d, n, width, kind))  # most tiles have no use for it
+        slow = functools.cache(lambda: careful.Rooms(d, n, width, kind, self.method))  # most tiles have no use for it
         trust, enough = Trust(), Trust()  # a way that was of no use for most signals is not tried for the next tiles
 
         @functools.cache
@@ -179,7 +178,7 @@ class Shared:
             if self.method == MP:
                 careful.match(self.G, self.A, self.norms, tile.y, here, *rest, slow(), *out)
             elif len(left):
-                careful.walk(self.G, self.A, self.norms, tile.y, here, *rest, self.method, left, E, slow(), *out)
+                careful.walk(self.G, self.A, self.norms, tile.y, here, *rest, left, slow(), *out)
             if self.few:  # NaN and infinity do not get past `fast`
                 check_rows(self.D, self.G, np.unique(codes.atoms[codes.used]), self.quick and not len(left))
             if self.exponents.any():
@@ -198,7 +197,7 @@ class Direct:
 
     def bytes_per_signal(self, width: int) -> int:
         d, n = self.D.shape
-        return self.D.itemsize * (7 * n + 6 * d + 3 * width * width + 6 * width) + n
+        return self.D.itemsize * (8 * n + 6 * d + 3 * width * width + 6 * width)
 
     def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
         return self.solve
@@ -207,13 +206,12 @@ class Direct:
         (count, d), n, kind = tile.y.shape, len(self.norms), self.D.dtype
         ols, noise = self.method == OLS, rounding(self.D)
         width = codes.x.shape[1]
-        work = direct.workspace(count, n, width, kind, self.method != MP)
-        E = factors(width, kind) if self.method == NNOMP else None
         W = np.ones((1, d), kind) if tile.w is None else tile.w
         N = self.norms[None] if self.squared is None else np.sqrt(W @ self.squared)
+        memory = direct.Rooms(N, count, d, width, self.method)
         left = np.repeat(np.square(N), count // len(N), axis=0) if ols else np.empty((1, 0), kind)
         R, Q = tile.y.copy(), np.zeros_like(tile.y) if ols else np.empty((1, d), kind)
-        state = work[4]
+        state = memory.state
         C, turn, active = np.empty((0, n), kind), 0, np.flatnonzero(tile.squares > 0)
         while len(active):
             if not ols or turn % REFRESH == 0:
@@ -221,16 +219,16 @@ class Direct:
             before = R[active] if ols else R
             direct.advance(
                 self.A, tile.y, W, N, C, left[active] if ols else left, active, tile.limits, tile.tols, noise,
-                self.method, R, Q, E, work,
+                self.method, R, Q, memory,
             )  # fmt: skip
-            stay = state[active, 2] == 0
+            stay = state[active, direct.OVER] == 0
             active, turn = active[stay], turn + 1
-            if ols and (state[active, 0] < tile.limits[active]).any():
+            if ols and (state[active, direct.SIZE] < tile.limits[active]).any():
                 # what the last direction takes away from correlations and squared norms
                 T = product(Q[active], self.D)
                 C = C[stay] - np.einsum("ij,ij->i", Q[active], before[stay])[:, None] * T
                 left[active] -= np.square(T)
-        direct.finish(work, codes.atoms, codes.x, codes.counts)
+        direct.finish(memory, codes.atoms, codes.x, codes.counts)
 
 
 class Alone:
@@ -247,15 +245,12 @@ class Alone:
         return 8 * (width * width + 8 * width + 8 * sum(self.A.shape))
 
     def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
-        m, codes = self.A.shape[1], self.codes
-        copy, shared, board = alone.copies(codes), alone.rooms(codes, m), alone.board()
-        found = alone.findings(codes, self.threads)
-        work, noise, bounds = alone.workspace(width), float(rounding(self.direct.D)), alone.bounds(codes, m)
+        team, noise = alone.Team(self.A, self.norms, self.codes, self.threads, width), float(rounding(self.direct.D))
 
         def solve(tile: Tile, out: Codes) -> None:
             for p, y in enumerate(tile.y.astype(np.float64)):
-                ends, rest = (int(tile.limits[p]), float(tile.tols[p])), (board, work, out.atoms[p], out.x[p])
-                out.counts[p] = alone.chase(self.A, self.norms, y, *ends, noise, bounds, copy, shared, found, *rest)
+                ends = int(tile.limits[p]), float(tile.tols[p]), noise
+                out.counts[p] = alone.chase(team, y, *ends, out.atoms[p], out.x[p])
             left = np.flatnonzero(out.counts == fast.GIVEN_UP)
             if len(left):
                 again = Codes.empty(tile.limits[left], out.x.dtype)
@@ -263,7 +258,7 @@ class Alone:
                 out.put(left, again)
 
         def helped_solve(tile: Tile, out: Codes) -> None:
-            with helped(lambda: alone.assist(board, self.A, copy, shared, found), lambda: board[alone.OVER].fill(1)):
+            with helped(lambda: alone.assist(team), lambda: team.board[alone.OVER].fill(1)):
                 solve(tile, out)
 
         return helped_solve if self.threads > 1 else solve
@@ -318,7 +313,7 @@ def prepare(request: Request, lo: int, hi: int, exponent: int) -> Tile:
         w = request.weights[lo:hi]
         y = np.where(w > 0, y, 0)
         even = np.frexp(w.max(axis=1))[1] // 2
-        w = np.ldexp(w, -2 * even[:, None]).astype(request.dtype)
+        w = np.require(np.ldexp(w, -2 * even[:, None]), request.dtype, "C")
         tols = np.ldexp(tols, -even)
     y = np.require(y, request.dtype, ["C", "W"])
     squares = squared(y, w)

@@ -63,7 +63,8 @@ from pursuit.encode.rooms import (
 from pursuit.encode.search import BLOCK, TRUNCATED, gains, largest, largest_gain, magnitudes
 from pursuit.encode.short import GROUP, SHORT, Kit, project, quantise
 from pursuit.encode.sift import largest_in_short, shorten
-from pursuit.encode.vector import WAVE, dot, dots, enter, prefetch_entries, remainder, seat, spread, write
+from pursuit.encode.lines import dot
+from pursuit.encode.vector import WAVE, dots, enter, prefetch_entries, remainder, seat, spread, write
 
 MARGIN = 32
 """Columns between the padded rows of copies of the Gram matrix, so that rows do not fall on the same lines of the cache

@@ -50,6 +50,10 @@ def several(*kinds: tuple[tuple[int, ...], Any]) -> list[Any]:
 
 
 def addresses(*arrays: Any) -> tuple[int, ...]:
+    """Of arrays whose entries lie one after the other, which is what kernels that are told no strides rely on."""
+    for array in arrays:
+        if not array.flags.c_contiguous:
+            raise ValueError(f"an array of shape {array.shape} has strides {array.strides}; copy it into C order.")
     return tuple(array.ctypes.data for array in arrays)
 
 

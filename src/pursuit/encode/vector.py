@@ -13,16 +13,15 @@ from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, every
+from pursuit.encode.lines import F32, number_of, outlined, residual
 
 WAVE = 8
 """Signals that are pursued in step."""
 
-_F32 = ir.FloatType()
-
 
 def lanes_of(like: Any) -> tuple[Any, int]:
     """The vector type of a numba scalar type, one number for each signal of a wave, and the bytes of one number."""
-    element, size = (ir.DoubleType(), 8) if like == types.float64 else (_F32, 4)
+    element, size = number_of(like)
     return ir.VectorType(element, WAVE), size
 
 
@@ -64,52 +63,16 @@ def dots(context: Any, left: Any, right: Any, length: Any, out: Any, like: Any) 
 
 
 @intrinsic
-def dot(context: Any, left: Any, right: Any, length: Any, like: Any) -> Any:
-    """The inner product of two vectors."""
-    wave, size = lanes_of(like)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(builder)
-        total = inner(emit, [list(args[:2])], args[2], wave.element, size)
-        return builder.extract_element(total, ir.Constant(I32, 0))
-
-    return like(*[types.int64] * 3, like), generate
-
-
-@intrinsic
 def remainder(
     context: Any, y: Any, A: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, like: Any
 ) -> Any:  # fmt: skip
     """||y - sum_i x_i a_i||^2 for one signal of a wave; the atoms are rows of A, which are `depth` bytes apart."""
-    number, size = lanes_of(like)[0].element, lanes_of(like)[1]
-    vector = ir.VectorType(number, BYTES // size)
+
+    def body(emit: Emit, *args: Any) -> Any:
+        return residual(emit, *args, None, like, like, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        y, A, depth, atoms, x, count, length, _ = args
-        emit, b, lanes = Emit(builder), builder, ir.Constant(I64, vector.count)
-        whole = b.sdiv(length, lanes)
-
-        def squared(at: Any, kind: Any, total: Any) -> Any:
-            def less(i: Any, rest: list[Any]) -> list[Any]:
-                atom = b.sext(emit.load(emit.item(atoms, i, 4 * WAVE), I32, 4), I64)
-                weight = emit.load(emit.item(x, i, WAVE * size), number, size)
-                entry = emit.load(b.add(b.add(A, b.mul(atom, depth)), at), kind, size)
-                return [emit.minus(rest[0], weight if kind is number else emit.splat(weight, kind), entry)]
-
-            (rest,) = emit.loop(count, [emit.load(b.add(y, at), kind, size)], less)
-            return emit.plus(total, rest, rest)
-
-        def block(i: Any, total: list[Any]) -> list[Any]:
-            return [squared(b.mul(i, ir.Constant(I64, BYTES)), vector, total[0])]
-
-        def entry(i: Any, total: list[Any]) -> list[Any]:
-            return [squared(b.mul(b.add(b.mul(whole, lanes), i), ir.Constant(I64, size)), number, total[0])]
-
-        (total,) = emit.loop(whole, [ir.Constant(vector, [0.0] * vector.count)], block)
-        (total,) = emit.loop(
-            b.srem(length, lanes), [b.extract_element(emit.totals([total]), ir.Constant(I32, 0))], entry
-        )
-        return total
+        return outlined(f"remainder_{like}", builder, args[:7], number_of(like)[0], body)
 
     return like(*[types.int64] * 7, like), generate
 
@@ -225,7 +188,7 @@ def spread(
     with root 0, or the third of those larger than `lost`, is returned.
     """
     kind, size = lanes_of(like)
-    width, short, whole = WAVE * size, ir.VectorType(_F32, WAVE), ir.VectorType(I32, WAVE)
+    width, short, whole = WAVE * size, ir.VectorType(F32, WAVE), ir.VectorType(I32, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row, beta, moves, x, x32, row32, sums, sizes, atoms, places, masses, lefts, count, lost, _ = args
