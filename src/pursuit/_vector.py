@@ -223,6 +223,36 @@ def high_product(emit: Emit, x: Any, y: Any) -> Any:
     return emit.b.call(cgutils.get_or_insert_function(emit.b.module, kind, name), [x, y])
 
 
+def routine(definition: Callable[..., Any]) -> Any:
+    """An intrinsic with a body of its own, which is compiled once in a module, however often it is called.
+
+    Like that of an intrinsic, the definition gives a signature, and a function that writes the body; which is told an
+    `Emit` and the arguments.
+    """
+
+    @functools.wraps(definition)
+    def typed(context: Any, *kinds: Any) -> Any:
+        signature, body = definition(context, *kinds)
+        name = "_".join([definition.__name__, *map(str, kinds)])
+
+        def call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            made, result = builder.module.globals, signature.return_type
+            if name not in made:
+                kind = ir.VoidType() if result == types.void else context.get_value_type(result)
+                function = ir.Function(builder.module, ir.FunctionType(kind, [x.type for x in args]), name)
+                function.linkage = "internal"
+                function.attributes.add("noinline")
+                inside = ir.IRBuilder(function.append_basic_block())
+                value = body(Emit(inside), *function.args)
+                inside.ret_void() if result == types.void else inside.ret(value)
+            value = builder.call(made[name], args)
+            return context.get_dummy_value() if result == types.void else value
+
+        return signature, call
+
+    return intrinsic(typed)
+
+
 @intrinsic
 def numbers(context: Any, address: Any, like: Any) -> Any:
     """The numbers from an address on, by their index: what an array is, in a tenth of the time to compile."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, kernel, part
+from pursuit._compiled import Array, kernel, part, scalar
 from pursuit._kernels import intervals, shorten
 from pursuit._ranking import PAUSE, rounding
 from pursuit._vector import numbers
@@ -90,7 +90,7 @@ def chase(team: Team, y: Array, limit: int, tol: float, noise: float, out_atoms:
     return int(turns(at, team.sizes, team.like, team.copies, team.shared, team.rooms, ends, *pair, out_x.dtype.type(0)))
 
 
-@part
+@scalar
 def evaluate(k: int, who: int, sizes: Array, like: float, copies: Array, shared: Array) -> None:
     """Intervals, or products, for the columns of piece k."""
     d, n, m, size = sizes
@@ -169,7 +169,7 @@ def together(board: int, helped: bool, sizes: Array, like: float, copies: Array,
             well &= not helped
         elif not claim(board + 64 * CLAIMED, ticket):
             continue
-        evaluate(k, 0, sizes, like, copies, shared)
+        evaluate(k, np.int64(0), sizes, like, copies, shared)
         done |= 1 << k
     return well
 
@@ -210,7 +210,7 @@ def turns(
     )  # fmt: skip
     atoms, norms, measures = numbers(at_atoms, np.int32(0)), numbers(at_norms, 0.0), numbers(shared[2], 0.0)
     s, without, longest, vain = np.int64(0), 0, 0, 0
-    square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, shared[0], like, 0.0)
+    square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, shared[0], like)
     whole = math.sqrt(square)
     mass = whole
     while s < limit and whole > 0 and not math.sqrt(square) <= tol:
@@ -251,7 +251,7 @@ def turns(
             x[i] -= step * beta[i]
             sums[i] += new[i] * new[i]
             mass += abs(x[i]) * own[i]
-        square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, shared[0], like, 0.0)
+        square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, shared[0], like)
     for i in range(s):
         h[i] = mixed_dot(at_A + atoms[i] * long, shared[0], d, like, 0.0)  # of an active atom, it should be zero
         if sums[i] * own[i] * own[i] > LOST[0]:

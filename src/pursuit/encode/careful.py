@@ -15,7 +15,7 @@ from pursuit._compiled import Array, kernel, part
 from pursuit._vector import numbers
 from pursuit.encode.lines import add, best, border, copy, dot, export, gather, solve, subtract, weigh
 from pursuit.encode.rooms import addresses, several
-from pursuit.encode.small import MP, NNOMP, OLS, factors, refit
+from pursuit.encode.small import MP, NNOMP, OLS, factors, nonnegative, refit
 
 UNCLEAR = 100.0
 """Beyond this `lost`, weights are corrected by their residual."""
@@ -107,7 +107,14 @@ def steps(at: Array, sizes: Array, like: float, noise: float, rooms: Array, ols:
             if not border(F, depth, s, like):
                 continue
             atoms[s], b[s], norm[s] = j, numbers(start, like)[j], norms[j]
-            s = refit(F, V, atoms, free, width, depth, s + 1, c[j], noise * mass, eps, positive, like)
+            s += 1
+            if positive is None:
+                refit(F, V, width, depth, s, c[j], V, like)
+            if positive is not None:
+                if refit(F, V, width, depth, s, c[j], at_z, like) > 0:
+                    copy(at_z, V, s, like)
+                else:
+                    s = nonnegative(F, V, atoms, free, width, depth, s, noise * mass, eps, positive, like)
             if ols is not None:  # the last direction q is projected out: <q, a_j> = -t_j
                 new = F + (2 * width + s - 1) * depth
                 subtract(at_zeros, at_G, row, at_atoms, new, s, n, at_t, like)

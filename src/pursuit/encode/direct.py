@@ -13,9 +13,9 @@ import numpy as np
 from pursuit._compiled import Array, kernel
 from pursuit._vector import numbers
 from pursuit.encode.careful import TURNS
-from pursuit.encode.lines import add, best, border, solve, subtract, weigh, weighted
+from pursuit.encode.lines import add, best, border, copy, solve, subtract, weigh, weighted
 from pursuit.encode.rooms import addresses, several
-from pursuit.encode.small import MP, NNOMP, OLS, factors, refit
+from pursuit.encode.small import MP, NNOMP, OLS, factors, nonnegative, refit
 
 SIZE, TURN, OVER = range(3)
 """What is known of each signal: the number of its atoms, of its turns, whether it is done."""
@@ -104,7 +104,14 @@ def turn(
                 h[s], free[j] = square, np.inf
                 if border(F, depth, s, like):
                     atoms[s], b[s], sizes_of[s] = j, weighted(w, a, y, d, like), norms[j]
-                    s = refit(F, V, atoms, free, width, depth, s + 1, c[j], noise * mass, eps, positive, like)
+                    s += 1
+                    if positive is None:
+                        refit(F, V, width, depth, s, c[j], V, like)
+                    if positive is not None:
+                        if refit(F, V, width, depth, s, c[j], at_z, like) > 0:
+                            copy(at_z, V, s, like)
+                        else:
+                            s = nonnegative(F, V, atoms, free, width, depth, s, noise * mass, eps, positive, like)
                     break
         if mp is None and over:  # a step of iterative refinement: correlations of active atoms should be zero
             for i in range(s):

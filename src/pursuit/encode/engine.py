@@ -31,6 +31,8 @@ GRAM = 2**30
 """Bytes that the Gram matrix may take before the residuals are used instead."""
 ALONE = 8
 """So many signals share one product; fewer go alone, or have the product on all threads."""
+FEW = 32
+"""Of so many signals one may be done the careful way for which 16 bits were not enough, without a kernel for it alone."""
 REFRESH = 64
 """Turns after which OLS computes correlations anew that it kept up to date till then."""
 TILE = 2**22
@@ -166,7 +168,9 @@ class Shared:
                 left = np.flatnonzero(codes.counts == fast.UNSURE)
                 if kit:
                     enough.learn(2 * len(left) <= len(tile.y))
-                if len(left):
+                if len(left) * FEW <= len(tile.y):
+                    codes.counts[left] = fast.GIVEN_UP
+                else:
                     again = Codes.empty(tile.limits[left], kind)
                     chase(tile.some(left), again, None)
                     codes.put(left, again)

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, counting
+from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, counting, routine
 
 F32, F64 = ir.FloatType(), ir.DoubleType()
 _FIRST = ir.Constant(I32, 0)
@@ -31,22 +31,6 @@ def many(kind: Any, lanes: int) -> Any:
 
 def constant(kind: Any, value: float) -> Any:
     return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
-
-
-def outlined(name: str, builder: Any, args: Any, result: Any, body: Callable[..., Any]) -> Any:
-    """A call of the function with this name and body, which is compiled once however often it is called."""
-    made = builder.module.globals
-    if name not in made:
-        function = ir.Function(builder.module, ir.FunctionType(result, [x.type for x in args]), name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        inside = ir.IRBuilder(function.append_basic_block())
-        value = body(Emit(inside), *function.args)
-        if value is None:
-            inside.ret_void()
-        else:
-            inside.ret(value)
-    return builder.call(made[name], args)
 
 
 def take(emit: Emit, base: Any, i: Any, lanes: int, like: Any, number: Any = None) -> Any:
@@ -185,118 +169,98 @@ def backward(emit: Emit, L: Any, depth: Any, x: Any, count: Any, like: Any) -> N
     emit.loop(count, [], row)
 
 
-@intrinsic
+@routine
 def dot(context: Any, u: Any, v: Any, length: Any, like: Any) -> Any:
     """<u, v>."""
 
-    def body(emit: Emit, u: Any, v: Any, length: Any) -> Any:
+    def body(emit: Emit, u: Any, v: Any, length: Any, _: Any) -> Any:
         return inner(emit, u, v, length, like, wide=4)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return outlined(f"dot_{like}", builder, args[:3], number_of(like)[0], body)
-
-    return like(*[types.int64] * 3, like), generate
+    return like(*[types.int64] * 3, like), body
 
 
-@intrinsic
+@routine
 def mixed_dot(context: Any, u: Any, v: Any, length: Any, of_u: Any, of_v: Any) -> Any:
     """<u, v> in float64; `of_u` and `of_v` tell their types."""
 
-    def body(emit: Emit, u: Any, v: Any, length: Any) -> Any:
+    def body(emit: Emit, u: Any, v: Any, length: Any, *_: Any) -> Any:
         return inner(emit, u, v, length, types.float64, (of_u, of_v), wide=4)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return outlined(f"dot_{of_u}_{of_v}", builder, args[:3], F64, body)
-
-    return types.float64(*[types.int64] * 3, of_u, of_v), generate
+    return types.float64(*[types.int64] * 3, of_u, of_v), body
 
 
-@intrinsic
+@routine
 def weighted(context: Any, w: Any, u: Any, v: Any, length: Any, like: Any) -> Any:
     """sum_t w_t u_t v_t."""
-    number = number_of(like)[0]
 
-    def body(emit: Emit, w: Any, u: Any, v: Any, length: Any) -> Any:
+    def body(emit: Emit, w: Any, u: Any, v: Any, length: Any, _: Any) -> Any:
         def turn(t: Any, lanes: int, sum_: Any) -> Any:
             weight, one, two = (take(emit, base, t, lanes, like) for base in (w, u, v))
             return emit.plus(sum_, emit.b.fmul(weight, one, flags=FLAGS), two)
 
         return total(emit, length, like, turn, wide=4)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return outlined(f"weighted_{like}", builder, args[:4], number, body)
-
-    return like(*[types.int64] * 4, like), generate
+    return like(*[types.int64] * 4, like), body
 
 
-def _subtract(of_rows: Any, like: Any, signature: Any) -> Any:
-    def body(emit: Emit, *args: Any) -> Any:
-        return residual(emit, *args, like, of_rows)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return outlined(f"subtract_{of_rows}_{like}", builder, args[:8], number_of(like)[0], body)
-
-    return signature, generate
-
-
-@intrinsic
+@routine
 def subtract(
     context: Any, start: Any, rows: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, out: Any, like: Any
 ) -> Any:
     """out = start - sum_i x_i rows[atoms_i]; ||out||^2."""
-    return _subtract(like, like, like(*[types.int64] * 8, like))
+
+    def body(emit: Emit, *args: Any) -> Any:
+        return residual(emit, *args[:8], like, like)
+
+    return like(*[types.int64] * 8, like), body
 
 
-@intrinsic
+@routine
 def mixed_subtract(
-    context: Any, start: Any, rows: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, out: Any, of_rows: Any,
-    like: Any,
-) -> Any:  # fmt: skip
-    """As `subtract`, with rows of another type."""
-    return _subtract(of_rows, like, like(*[types.int64] * 8, of_rows, like))
+    context: Any, start: Any, rows: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, out: Any, of_rows: Any
+) -> Any:
+    """As `subtract`, in float64, with rows of the type that `of_rows` tells."""
+
+    def body(emit: Emit, *args: Any) -> Any:
+        return residual(emit, *args[:8], types.float64, of_rows)
+
+    return types.float64(*[types.int64] * 8, of_rows), body
 
 
-@intrinsic
+@routine
 def solve(context: Any, L: Any, depth: Any, x: Any, count: Any, like: Any) -> Any:
     """L L^T x = v, for lower triangular L; x is v to begin with."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def body(emit: Emit, L: Any, depth: Any, x: Any, count: Any) -> None:
-            forward(emit, L, depth, x, x, count, like)
-            backward(emit, L, depth, x, count, like)
+    def body(emit: Emit, L: Any, depth: Any, x: Any, count: Any, _: Any) -> None:
+        forward(emit, L, depth, x, x, count, like)
+        backward(emit, L, depth, x, count, like)
 
-        outlined(f"solve_{like}", builder, args[:4], ir.VoidType(), body)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 4, like), generate
+    return types.void(*[types.int64] * 4, like), body
 
 
-@intrinsic
+@routine
 def project(context: Any, T: Any, depth: Any, v: Any, out: Any, count: Any, like: Any) -> Any:
     """out += T^T T v, for lower triangular T; ||T v||^2."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def body(emit: Emit, T: Any, depth: Any, v: Any, out: Any, count: Any) -> Any:
-            def row(i: Any, carried: list[Any]) -> list[Any]:
-                square, at = carried
-                length = emit.at(i, 1)
-                u = inner(emit, at, v, length, like)
+    def body(emit: Emit, T: Any, depth: Any, v: Any, out: Any, count: Any, _: Any) -> Any:
+        def row(i: Any, carried: Values) -> Values:
+            square, at = carried
+            length = emit.at(i, 1)
+            u = inner(emit, at, v, length, like)
 
-                def more(k: Any, lanes: int) -> None:
-                    before, entries = (take(emit, base, k, lanes, like) for base in (out, at))
-                    put(emit, emit.plus(before, entries, spread(emit, u, lanes)), out, k, like)
+            def more(k: Any, lanes: int) -> None:
+                before, entries = (take(emit, base, k, lanes, like) for base in (out, at))
+                put(emit, emit.plus(before, entries, spread(emit, u, lanes)), out, k, like)
 
-                each(emit, length, like, more)
-                return [emit.plus(square, u, u), emit.b.add(at, depth)]
+            each(emit, length, like, more)
+            return [emit.plus(square, u, u), emit.b.add(at, depth)]
 
-            return emit.loop(count, [ir.Constant(number_of(like)[0], 0.0), T], row)[0]
+        return emit.loop(count, [ir.Constant(number_of(like)[0], 0.0), T], row)[0]
 
-        return outlined(f"project_{like}", builder, args[:5], number_of(like)[0], body)
-
-    return like(*[types.int64] * 5, like), generate
+    return like(*[types.int64] * 5, like), body
 
 
-@intrinsic
+@routine
 def border(context: Any, F: Any, depth: Any, s: Any, like: Any) -> Any:
     """Row s of L and of U = L^-1 from row s of H = L L^T; whether the atom is independent of the others.
 
@@ -307,7 +271,7 @@ def border(context: Any, F: Any, depth: Any, s: Any, like: Any) -> Any:
     number, size = number_of(like)
     eps = 2.0**-52 if size == 8 else 2.0**-23
 
-    def body(emit: Emit, F: Any, depth: Any, s: Any) -> Any:
+    def body(emit: Emit, F: Any, depth: Any, s: Any, _: Any) -> Any:
         b = emit.b
         square, at = b.mul(depth, b.sdiv(depth, ir.Constant(I64, size))), b.mul(s, depth)
         L = b.add(F, square)
@@ -318,7 +282,7 @@ def border(context: Any, F: Any, depth: Any, s: Any, like: Any) -> Any:
         duplicate(emit, w, beta, s, size)
         backward(emit, L, depth, beta, s, like)
 
-        def weigh(k: Any, mass: list[Any]) -> list[Any]:
+        def weigh(k: Any, mass: Values) -> Values:
             norm = emit.root(take(emit, b.add(F, b.mul(k, depth)), k, 1, like))
             return [emit.plus(mass[0], emit.absolute(take(emit, beta, k, 1, like)), norm)]
 
@@ -335,37 +299,28 @@ def border(context: Any, F: Any, depth: Any, s: Any, like: Any) -> Any:
         room = b.fmul(b.sitofp(b.add(s, ir.Constant(I64, 2)), number), ir.Constant(number, 4 * eps))
         return b.fcmp_ordered(">", pivot, b.fmul(room, b.fmul(mass, mass)))
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return outlined(f"border_{like}", builder, args[:3], ir.IntType(1), body)
-
-    return types.boolean(*[types.int64] * 3, like), generate
+    return types.boolean(*[types.int64] * 3, like), body
 
 
-@intrinsic
+@routine
 def weigh(context: Any, x: Any, sizes: Any, count: Any, like: Any) -> Any:
     """sum_i |x_i| sizes_i."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, sizes, count, _ = args
-        emit = Emit(builder)
-
+    def body(emit: Emit, x: Any, sizes: Any, count: Any, _: Any) -> Any:
         def turn(i: Any, lanes: int, sum_: Any) -> Any:
             return emit.plus(sum_, emit.absolute(take(emit, x, i, lanes, like)), take(emit, sizes, i, lanes, like))
 
         return total(emit, count, like, turn)
 
-    return like(*[types.int64] * 3, like), generate
+    return like(*[types.int64] * 3, like), body
 
 
-@intrinsic
+@routine
 def add(context: Any, x: Any, step: Any, row: Any, count: Any, out: Any, like: Any) -> Any:
     """out = x + step row; its least entry."""
     number, size = number_of(like)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, step, row, count, out, _ = args
-        emit = Emit(builder)
-
+    def body(emit: Emit, x: Any, step: Any, row: Any, count: Any, out: Any, _: Any) -> Any:
         def turn(i: Any, lanes: int, least: Values) -> Values:
             value = emit.plus(take(emit, x, i, lanes, like), spread(emit, step, lanes), take(emit, row, i, lanes, like))
             put(emit, value, out, i, like)
@@ -376,7 +331,7 @@ def add(context: Any, x: Any, step: Any, row: Any, count: Any, out: Any, like: A
 
         return along(emit, count, size, turn, [ir.Constant(number, float("inf"))], join, wide=4)[0]
 
-    return like(types.int64, like, *[types.int64] * 3, like), generate
+    return like(types.int64, like, *[types.int64] * 3, like), body
 
 
 def duplicate(emit: Emit, source: Any, target: Any, count: Any, size: int) -> None:
@@ -395,26 +350,22 @@ def copy(context: Any, source: Any, target: Any, count: Any, like: Any) -> Any:
     return types.void(*[types.int64] * 3, like), generate
 
 
-@intrinsic
+@routine
 def gather(context: Any, row: Any, places: Any, count: Any, out: Any, like: Any) -> Any:
     """out_i = row[places_i]."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        row, places, count, out, _ = args
-        emit = Emit(builder)
-
-        def entry(i: Any, nothing: list[Any]) -> list[Any]:
-            place = builder.sext(emit.load(emit.item(places, i, 4), I32, 4), I64)
+    def body(emit: Emit, row: Any, places: Any, count: Any, out: Any, _: Any) -> None:
+        def entry(i: Any, nothing: Values) -> Values:
+            place = emit.b.sext(emit.load(emit.item(places, i, 4), I32, 4), I64)
             put(emit, take(emit, row, place, 1, like), out, i, like)
             return []
 
         emit.loop(count, [], entry)
-        return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 4, like), generate
+    return types.void(*[types.int64] * 4, like), body
 
 
-@intrinsic
+@routine
 def best(
     context: Any, c: Any, left: Any, sizes: Any, count: Any, signed: Any, floor: Any, least: Any, like: Any
 ) -> Any:
@@ -425,17 +376,18 @@ def best(
     hold for infinite sizes.
     """
     number, size = number_of(like)
-    whole = I64 if size == 8 else I32
+    whole, of_left = I64 if size == 8 else I32, types.none if isinstance(left, types.NoneType) else types.int64
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        c, left, sizes, count, signed, floor, least, _ = args
-        emit, b = Emit(builder), builder
+    def body(
+        emit: Emit, c: Any, left: Any, sizes: Any, count: Any, signed: Any, floor: Any, least: Any, _: Any
+    ) -> Any:  # fmt: skip
+        b = emit.b
 
         def turn(i: Any, lanes: int, found: Values) -> Values:
             key, norm = (take(emit, base, i, lanes, like) for base in (c, sizes))
             key = b.select(signed, key, emit.absolute(key))
             good = b.fcmp_ordered(">", key, b.fmul(spread(emit, floor, lanes), norm))
-            if not isinstance(signature.args[1], types.NoneType):
+            if of_left != types.none:
                 rest = take(emit, left, i, lanes, like)
                 enough = b.fmul(spread(emit, least, lanes), b.fmul(norm, norm))
                 good = b.and_(good, b.fcmp_ordered(">", rest, enough))
@@ -454,22 +406,20 @@ def best(
         place = along(emit, count, size, turn, start, join, wide=4)[1]
         return place if whole == I64 else b.sext(place, I64)
 
-    left = left if isinstance(left, types.NoneType) else types.int64
-    return types.int64(types.int64, left, *[types.int64] * 2, types.boolean, like, like, like), generate
+    return types.int64(types.int64, of_left, *[types.int64] * 2, types.boolean, like, like, like), body
 
 
-@intrinsic
+@routine
 def export(context: Any, atoms: Any, x: Any, count: Any, out_atoms: Any, out_x: Any, like: Any, other: Any) -> Any:
     """The code of one signal, its atoms in increasing order, its weights in an`other` type if need be."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        atoms, x, count, out_atoms, out_x, _, _ = args
-        emit, b, number = Emit(builder), builder, number_of(other)[0]
+    def body(emit: Emit, atoms: Any, x: Any, count: Any, out_atoms: Any, out_x: Any, *_: Any) -> None:
+        b, number = emit.b, number_of(other)[0]
 
-        def entry(i: Any, nothing: list[Any]) -> list[Any]:
+        def entry(i: Any, nothing: Values) -> Values:
             mine = emit.load(emit.item(atoms, i, 4), I32, 4)
 
-            def before(k: Any, place: list[Any]) -> list[Any]:
+            def before(k: Any, place: Values) -> Values:
                 earlier = b.icmp_signed("<", emit.load(emit.item(atoms, k, 4), I32, 4), mine)
                 return [b.add(place[0], b.zext(earlier, I64))]
 
@@ -481,6 +431,5 @@ def export(context: Any, atoms: Any, x: Any, count: Any, out_atoms: Any, out_x: 
             return []
 
         emit.loop(count, [], entry)
-        return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 5, like, other), generate
+    return types.void(*[types.int64] * 5, like, other), body

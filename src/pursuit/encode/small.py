@@ -26,25 +26,11 @@ def factors(width: int, dtype: Any) -> Any:
 
 
 @part
-def refit(
-    F: int, V: int, atoms: Any, free: Any, width: int, depth: int, s: int, c: float, floor: float, eps: float,
-    room: Array, like: float,
-) -> int:  # fmt: skip
-    """The weights of s active atoms, the last of which is new and has the correlation c. How many stay.
-
-    The room is None where weights are free, and numba compiles nothing else then; where they are non-negative, zeros
-    leave, and `free`, which has the norms of atoms, infinite for those that are taken, has theirs again.
-    """
+def refit(F: int, V: int, width: int, depth: int, s: int, c: float, out: int, like: float) -> float:
+    """The weights of s active atoms, the last of which is new and has the correlation c; the least of them."""
     new = F + (2 * width + s - 1) * depth
     numbers(V, like)[s - 1] = 0
-    step = c * numbers(new, like)[s - 1]
-    if room is None:
-        add(V, step, new, s, V, like)
-        return s
-    if add(V, step, new, s, room[1], like) > 0:
-        copy(room[1], V, s, like)
-        return s
-    return nonnegative(F, V, atoms, free, width, depth, s, floor, eps, room, like)
+    return add(V, c * numbers(new, like)[s - 1], new, s, out, like)
 
 
 @part
@@ -52,7 +38,10 @@ def nonnegative(
     F: int, V: int, atoms: Any, free: Any, width: int, depth: int, m: int, floor: float, eps: float, room: Array,
     like: float,
 ) -> int:  # fmt: skip
-    """Lawson and Hanson's method for m active atoms, from weights that are feasible; how many are positive, and stay."""
+    """Lawson and Hanson's method for m active atoms, from weights that are feasible; how many are positive, and stay.
+
+    The others leave, and `free`, which has the norms of atoms, infinite for those that are taken, has theirs again.
+    """
     E, at_z, at_order, at_inside = room
     x, b, sizes, z = numbers(V, like), numbers(V + depth, like), numbers(V + 2 * depth, like), numbers(at_z, like)
     order, inside = numbers(at_order, np.int32(0)), numbers(at_inside, np.int32(0))

@@ -12,8 +12,8 @@ from numba.core import cgutils, types
 from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
-from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, every
-from pursuit.encode.lines import F32, number_of, outlined, residual
+from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, every, routine
+from pursuit.encode.lines import F32, number_of, residual
 
 WAVE = 8
 """Signals that are pursued in step."""
@@ -62,19 +62,16 @@ def dots(context: Any, left: Any, right: Any, length: Any, out: Any, like: Any) 
     return types.void(*[types.int64] * 4, like), generate
 
 
-@intrinsic
+@routine
 def remainder(
     context: Any, y: Any, A: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, like: Any
 ) -> Any:  # fmt: skip
     """||y - sum_i x_i a_i||^2 for one signal of a wave; the atoms are rows of A, which are `depth` bytes apart."""
 
     def body(emit: Emit, *args: Any) -> Any:
-        return residual(emit, *args, None, like, like, WAVE)
+        return residual(emit, *args[:7], None, like, like, WAVE)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return outlined(f"remainder_{like}", builder, args[:7], number_of(like)[0], body)
-
-    return like(*[types.int64] * 7, like), generate
+    return like(*[types.int64] * 7, like), body
 
 
 @intrinsic
