@@ -324,14 +324,14 @@ def one_wave(D, Y, limits, ols=False):
     codes = np.empty((len(Y), k), np.int32), np.empty((len(Y), k), kind), np.zeros(len(Y), np.int64)
     noise, numbers = kind.type(4 * np.finfo(kind).eps * d**0.5), None
     for limit in limits:  # the numbers are those that the next turn would use
-        numbers = known[1].copy() if ols else None
+        numbers = known[0][1].copy() if ols else None
         fast.correlations(Y, D.astype(np.float32), C[:, :n])
         ends = (Y * Y).sum(axis=1), np.full(len(Y), limit), np.full(len(Y), -np.inf, kind), noise
         matrices = G if kind == np.float64 else S, S, kit, np.ascontiguousarray(D.T), norms
         fast.pursue(*matrices, bounds, Y, C if ols else None, known, *ends, work, rooms_of_16, *codes)
     if ols:
-        return work[1], C, known[0], numbers, codes[2]
-    return work[1], kit, rooms_of_16[0], codes[2]
+        return work[0], C, known[0][0], numbers, codes[2]
+    return work[0], kit, rooms_of_16[0], codes[2]
 
 
 def drawn_together(coherence, d, n, kind=np.float64):
@@ -346,15 +346,15 @@ def drawn_together(coherence, d, n, kind=np.float64):
 def test_what_ols_knows_in_single_precision_errs_no_more_than_it_may(coherence):
     n, k = 200, 20
     D, Y = drawn_together(coherence, 60, n)
-    work, C, left, numbers, counts = one_wave(D, Y, (k - 1, k), ols=True)
+    atoms, C, left, (_, more, less, _), counts = one_wave(D, Y, (k - 1, k), ols=True)
     assert (counts == k).all()
     for p, y in enumerate(Y):
-        before = work[1][: k - 1, p]  # what was computed last is from before the last atom
-        Q, free = np.linalg.qr(D[:, before])[0], np.setdiff1d(np.arange(n), work[1][:, p])
+        before = atoms[: k - 1, p]  # what was computed last is from before the last atom
+        Q, free = np.linalg.qr(D[:, before])[0], np.setdiff1d(np.arange(n), atoms[:, p])
         rest = D - Q @ (Q.T @ D)
-        assert (np.abs(C[p, :n] - rest.T @ y)[free] <= numbers[rooms.MORE, p]).all()
-        assert (np.abs(left[p, :n] - (rest * rest).sum(axis=0))[free] <= numbers[rooms.LESS, p]).all()
-        assert numbers[rooms.MORE, p] < 1e-2 * np.abs(rest.T @ y).max() and np.isinf(left[p, before]).all()
+        assert (np.abs(C[p, :n] - rest.T @ y)[free] <= more[p]).all()
+        assert (np.abs(left[p, :n] - (rest * rest).sum(axis=0))[free] <= less[p]).all()
+        assert more[p] < 1e-2 * np.abs(rest.T @ y).max() and np.isinf(left[p, before]).all()
 
 
 in_16_bits = pytest.mark.skipif(not engine.PAIRS, reason="needs an instruction that this processor does not have")
@@ -362,10 +362,10 @@ in_16_bits = pytest.mark.skipif(not engine.PAIRS, reason="needs an instruction t
 
 def errors_in_16_bits(D, Y, k):
     """For a wave of signals, in units: errors of the last correlations, after k atoms, and what they may be."""
-    work, _, (factors, _, _, _, sizes, _, leads), counts = one_wave(D, Y, (k + 1,))
+    atoms, _, (factors, _, _, _, sizes, _, leads), counts = one_wave(D, Y, (k + 1,))
     D, Y, errors = D.astype(np.float64), Y.astype(np.float64), np.zeros(len(Y))
     for p in np.flatnonzero(counts == k + 1):
-        active = D[:, work[1][:k, p]]
+        active = D[:, atoms[:k, p]]
         exact = np.abs((Y[p] - active @ np.linalg.lstsq(active, Y[p], rcond=None)[0]) @ D) * factors[0, p]
         errors[p] = np.abs(sizes[p, : D.shape[1]] - exact).max()
     assert (errors > 0).sum() >= len(Y) // 2
@@ -387,7 +387,7 @@ def test_correlations_in_16_bits_err_no_more_than_they_may(kind, coherence, k):
 @pytest.mark.parametrize("k", [0, 1, 10])
 def test_the_best_atom_in_16_bits_must_lead_by_what_the_bound_says(k):
     D, Y = drawn_together(0.3, 60, 150)
-    (_, atoms, *_), kit, (factors, _, _, weights, _, _, leads), _ = one_wave(D, Y, (k + 1,))
+    atoms, kit, (factors, _, _, weights, _, _, leads), _ = one_wave(D, Y, (k + 1,))
     norms = np.linalg.norm(D, axis=0)
     mu, longest = fast.bounds(fast.single(D.T @ D), norms)
     tall = short.SHORT * mu / longest + 1

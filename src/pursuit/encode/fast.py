@@ -37,38 +37,17 @@ from typing import Any
 import numpy as np
 
 from pursuit._compiled import Array, kernel, part
-from pursuit.encode.rooms import (
-    CHOSEN,
-    GOING,
-    LEAST,
-    LEFT,
-    LENGTH,
-    LESS,
-    MASS,
-    MORE,
-    MOVE,
-    PEAK,
-    PRODUCT,
-    ROOT,
-    SIGNAL,
-    SPAN,
-    STEP,
-    TOLD,
-    WEIGHT,
-    WORST,
-    addresses,
-    aligned,
-    padded,
-)
-from pursuit.encode.search import BLOCK, TRUNCATED, gains, largest, largest_gain, magnitudes
+from pursuit._vector import numbers
+from pursuit.encode.rooms import LEAST, MASS, PEAK, ROOT, SPAN, STEP, WORST, addresses, aligned, padded
+from pursuit.encode.search import BLOCK, LANES, TRUNCATED, gains, largest, largest_gain, magnitudes
 from pursuit.encode.short import GROUP, SHORT, Kit, project, quantise
 from pursuit.encode.sift import largest_in_short, shorten
-from pursuit.encode.lines import dot
-from pursuit.encode.vector import WAVE, dots, enter, prefetch_entries, remainder, seat, spread, write
+from pursuit.encode.vector import WAVE, correlation, dots, enter, prefetch_entries, remainder, seat, spread, write
 
 MARGIN = 32
 """Columns between the padded rows of copies of the Gram matrix, so that rows do not fall on the same lines of the cache
 (of which there are some in a row of 16-bit numbers, too)."""
+SINGLE = np.float32(0)
 GIVEN_UP, UNSURE = np.int64(-1), np.int64(-2)
 ROUGHLY = 1e-5
 """More than the rounding of a few operations in float32, relative to what they make."""
@@ -126,23 +105,21 @@ def doubt(D: Any, norms: Any, whole: bool) -> float:
 
 
 @part
-def contest(
-    G: Array, at_A: int, d: int, at_y: int, atoms: Array, x: Array, p: int, s: int, margin: float, r: Array
-) -> int:  # fmt: skip
-    """The best atom, told in full precision from those whose magnitudes in float32, r, are within `margin` of the best;
-    -1 if they are many. The atoms, of d entries, are one after the other from address `at_A` on."""
+def contest(n: int, exact: Array, at_y: int, at_atoms: int, at_x: int, s: int, margin: float, at_r: int, like: float) -> int:
+    """The best of n atoms, told in full precision from those whose magnitudes in float32, r, are within `margin` of the
+    best; -1 if they are many. `exact` are addresses of atoms and Gram rows, bytes of each, entries of a signal."""
+    at_A, at_G, depth, row, d = exact
+    r = numbers(at_r, SINGLE)
     best = r[0]
-    for k in range(len(G)):
+    for k in range(n):
         best = max(best, r[k])
     found, tried, most = -1, CLOSE if best > margin else 0, 0.0
-    for k in range(len(G)):
+    for k in range(n):
         if r[k] >= best - margin:
             tried -= 1
             if tried < 0:
                 return -1
-            c = dot(at_A + k * d * G.itemsize, at_y, d, x[0, p])
-            for i in range(s):
-                c -= x[i, p] * G[atoms[i, p], k]
+            c = correlation(at_A + k * depth, at_y, d, at_G + k * row, at_atoms, at_x, s, like)
             if abs(c) > most:
                 found, most = k, abs(c)
     return found
@@ -157,24 +134,26 @@ def gain(c: float, v: float, more: float, less: float) -> float:
 
 @part
 def contest_of_gains(
-    low: float, G: Array, T: Array, at_A: int, d: int, at_y: int, norms: Array, v32: Array, atoms: Array, x: Array,
-    p: int, s: int, floor: float, least: float, r: Array,
+    low: float, n: int, exact: Array, at_T: int, at_y: int, at_norms: int, v32: Any, at_atoms: int, at_x: int, s: int,
+    floor: float, least: float, at_r: int, slot: int, like: float,
 ) -> int:  # fmt: skip
     """As `contest`, for c^2 / v, of which r may be as large, and `low` is one that is as large in any case. Atoms that
     are dependent on the active ones are marked by an infinite v32."""
-    found, tried, most = -1, 0, 0.0
-    for k in range(len(G)):
+    at_A, at_G, depth, row, d = exact
+    r, norms, found, tried, most = numbers(at_r, SINGLE), numbers(at_norms, like), -1, 0, 0.0
+    for k in range(n):
         tried += r[k] >= low
-    for k in range(len(G) if tried <= CLOSE else 0):
+    for k in range(n if tried <= CLOSE else 0):
         if r[k] >= low and v32[k] < np.inf:
-            c, v = dot(at_A + k * d * G.itemsize, at_y, d, x[0, p]), G[k, k]
+            line, at = at_G + k * row, at_T
+            c = correlation(at_A + k * depth, at_y, d, line, at_atoms, at_x, s, like)
+            whole = numbers(line, like)[k]
+            v = whole
             for i in range(s):
-                u = 0 * c
-                for m in range(i + 1):
-                    u += T[i * (i + 1) // 2 + m, p] * G[atoms[m, p], k]
-                c, v = c - x[i, p] * G[atoms[i, p], k], v - u * u
+                u = correlation(line, line, 0, line, at_atoms, at, i + 1, like)
+                v, at = v - u * u, at + (i + 1) * slot
             value = gain(c, v, 0.0, 0.0)
-            if not v > least * G[k, k]:
+            if not v > least * whole:
                 v32[k] = np.inf
             elif abs(c) > floor * norms[k] and value > most:
                 found, most = k, value
@@ -182,12 +161,12 @@ def contest_of_gains(
 
 
 @part
-def fetch(G: Array, S: Array, j: int, s: int) -> bool:
-    """Row j of G to row s of S; whether all of it is finite."""
-    total = 0 * G[j, 0]
-    for t in range(G.shape[1]):
-        S[s, t] = G[j, t]
-        total += G[j, t]
+def fetch(G: Any, S: Any, n: int) -> bool:
+    """A row of G to one of S; whether all of it is finite."""
+    total = 0 * G[0]
+    for t in range(n):
+        S[t] = G[t]
+        total += G[t]
     return abs(total) < np.inf
 
 
@@ -204,44 +183,53 @@ def pursue(
     `lefts`, or None for OMP. `tols` are minus infinity where there is none; `noise` is the rounding of a correlation
     relative to the norms of its factors.
     """
-    ours, more, places = work
-    at = addresses(Y if C is None else C, S, G, A, Y, norms, squares, counts, out_atoms, out_x)
-    sizes = len(Y), *A.shape[::-1], padded(len(A)), S.shape[1], G.shape[1], out_x.shape[1], len(S) < len(G)
-    more = None if kit else (G, S, C, norms, *more)
+    at = addresses(Y if C is None else C, S, G, A, Y, norms, squares, limits, tols, counts, out_atoms, out_x)
+    sizes = len(Y), *A.shape[::-1], padded(len(A)), S.shape[1], G.shape[1], out_x.shape[1], A.itemsize, len(S) < len(G)
     shorts, off = (rooms_of_16[1], kit.off) if kit else (None, 0.0)
-    omp = None if kit or ols else True  # in float32
-    numbers = G.dtype.type(0), *bounds, noise
-    waves(at, sizes, *numbers, shorts, off, more, omp, ols, squares, limits, tols, ours, places, counts)
+    single = None if kit else True  # a search in float32
+    omp = None if kit or ols else True
+    like = G.dtype.type(0)
+    waves(at, sizes, like, *bounds, noise, shorts, off, single, omp, ols[1] if ols else None, work[1])
 
 
 @kernel
 def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
     at: Array, sizes: Array, like: float, mu: float, longest: float, rough: float, noise: float, shorts: Array,
-    off: float, more: Array, omp: Array, ols: Array, squares: Array, limits: Array, tols: Array, ours: Array,
-    places: Array, counts: Array,
+    off: float, single: Array, omp: Array, ols: Array, places: Array,
 ) -> None:  # fmt: skip
     """As `pursue`, with addresses instead of arrays, which take long to compile, and None for what has no use: numba
     compiles nothing of that."""
-    at_C, at_S, at_G, at_A, at_Y, at_norms, at_squares, at_counts, at_out_atoms, at_out_x = at
-    signals, d, n, padded_columns, stride, row, columns, made = sizes
-    floats, doubles, whole = ours
+    at_C, at_S, at_G, at_A, at_Y, at_norms, at_squares, at_limits, at_tols, at_counts, at_out_atoms, at_out_x = at
+    signals, d, n, padded_columns, stride, row, columns, item, made = sizes
     at_T, at_x, at_sizes, at_sums, at_beta, at_h, at_x32, at_row32, at_atoms, at_ranks = places[:10]
     at_lines, at_floats, at_chosen, at_going, at_signals, at_rows, at_columns, at_doubles, at_field, at_r = places[10:]
-    item, blocks = floats.itemsize, padded_columns // BLOCK
+    blocks, slot = padded_columns // BLOCK, WAVE * item  # bytes of a vector
     eps, unit, kind = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
     clear, lost = CLEAR[kind], LOST[kind]
     stride, row, depth, step = 4 * stride, item * row, item * d, 4 * padded_columns
     far, wave, last = row * n > NEAR, 1 if made else WAVE, signals - 1
-    slot = WAVE * item  # bytes of a vector
     at_least, at_roots, at_mass = at_floats + LEAST * slot, at_floats + ROOT * slot, at_floats + MASS * slot
+    squares, tols, limits, counts = (
+        numbers(at_squares, like), numbers(at_tols, like), numbers(at_limits, n), numbers(at_counts, n),
+    )  # fmt: skip
+    chosen, going, where = numbers(at_chosen, n), numbers(at_going, n), numbers(at_signals, n)
+    left, length, weight = (
+        numbers(at_doubles, 0.0), numbers(at_doubles + 8 * WAVE, 0.0), numbers(at_doubles + 16 * WAVE, 0.0),
+    )  # fmt: skip
+    roots, worst = numbers(at_roots, like), numbers(at_floats + WORST * slot, like)
     if shorts is not None:
         at_factors, at_y, at_products, at_weights, at_16, at_tops, at_leads, at_short, at_D, width, pairs = shorts
         shift, tall = at_short - at_S // 2, min(SHORT * mu / longest + 1, SHORT)
-        exact = at_A, at_G, at_signals, at_atoms, at_x, depth, row, d
-    if more is not None:
-        G, S, C, norms, x, atoms, r, best, found, T = more
+        exact_16 = at_A, at_G, at_signals, at_atoms, at_x, depth, row, d
+    if single is not None:
+        exact = at_A, at_G, depth, row, d
+        best, found = numbers(at_field + 4 * LANES, np.int32(0)), numbers(at_field + 4 * (LANES + WAVE), SINGLE)
     if ols is not None:
-        v, numbers, (at_v, at_numbers, at_whole) = ols
+        at_v, at_numbers, at_whole = ols
+        move, more, less, told = (
+            numbers(at_numbers, SINGLE), numbers(at_numbers + 4 * WAVE, SINGLE), numbers(at_numbers + 8 * WAVE, SINGLE),
+            numbers(at_numbers + 12 * WAVE, SINGLE),
+        )  # fmt: skip
     unsure = 0
     for start in range(0, signals, wave):
         if 2 * unsure > start + GROUP:  # nor will the others be
@@ -256,42 +244,40 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
             project(at_D, n, blocks, at_y, width, pairs, GROUP // WAVE, at_products)
         for p in range(WAVE):
             b = min(start + p, last)
-            length = math.sqrt(squares[b])
-            whole[GOING, p], whole[SIGNAL, p] = p < wave and start + p <= last, at_Y + b * depth
-            doubles[LEFT, p], doubles[LENGTH, p], doubles[WEIGHT, p] = squares[b], length, 0
-            floats[MASS, p], floats[PEAK, p] = 0, 0
+            going[p], where[p] = p < wave and start + p <= last, at_Y + b * depth
+            left[p], length[p], weight[p] = squares[b], math.sqrt(squares[b]), 0
+            numbers(at_mass, like)[p], numbers(at_floats + PEAK * slot, like)[p] = 0, 0
             if ols is not None:  # how far rounding moves correlations and squared norms to begin with
-                numbers[MOVE, p], numbers[TOLD, p] = 0, 0
-                numbers[MORE, p], numbers[LESS, p] = rough * length, unit * longest * longest
+                move[p], told[p], more[p], less[p] = 0, 0, rough * length[p], unit * longest * longest
         s, new = np.int64(0), at_T
         while True:
             busy, here = 0, at_C + start * step
             for p in range(wave):
-                b, left, mass = min(start + p, last), doubles[LEFT, p], doubles[LENGTH, p] + doubles[WEIGHT, p]
+                b, mass = min(start + p, last), length[p] + weight[p]
                 goal, near = tols[b] * abs(tols[b]), 16 * (s + 4) * eps * mass * mass
                 done = s == limits[b] or squares[b] == 0
-                if whole[GOING, p] and not done and left <= goal + near:
-                    rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
-                    done = left < goal - near or math.sqrt(rest) <= tols[b]
-                if whole[GOING, p] and done:
-                    counts[b], whole[GOING, p] = s, 0
-                busy += whole[GOING, p]
+                if going[p] and not done and left[p] <= goal + near:
+                    rest = remainder(where[p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                    done = left[p] < goal - near or math.sqrt(rest) <= tols[b]
+                if going[p] and done:
+                    counts[b], going[p] = s, 0
+                busy += going[p]
             if busy == 0:
                 break
             if shorts is not None:
                 at_factor, at_mine = at_factors + 8 * (start % GROUP), at_products + start % GROUP * (step // 2)
                 shorten(at_x, at_sizes, at_factor, at_mass, s, longest, tall, at_weights, at_leads, like)
                 largest_in_short(
-                    at_mine, at_lines, shift, at_weights, at_leads, at_going, s, blocks, at_16, at_tops, exact,
+                    at_mine, at_lines, shift, at_weights, at_leads, at_going, s, blocks, at_16, at_tops, exact_16,
                     at_chosen, like,
                 )  # fmt: skip
                 for p in range(WAVE):
-                    if whole[GOING, p] and whole[CHOSEN, p] < 0:
-                        b, mass = start + p, doubles[LENGTH, p] + doubles[WEIGHT, p]
-                        rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
-                        counts[b], whole[GOING, p] = s if math.sqrt(rest) <= noise * mass else UNSURE, 0
+                    if going[p] and chosen[p] < 0:
+                        b, mass = start + p, length[p] + weight[p]
+                        rest = remainder(where[p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                        counts[b], going[p] = s if math.sqrt(rest) <= noise * mass else UNSURE, 0
                         unsure += counts[b] < 0
-            if more is not None:
+            if single is not None:
                 at_w = at_x32 if item == 8 else at_x
                 if omp is not None:
                     largest(here, step, at_lines, at_w, at_going, s, blocks, at_field)
@@ -299,45 +285,46 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
                     row32 = at_row32 if item == 8 else new
                     largest_gain(here, step, at_lines, row32, at_going, s, blocks, at_field, at_whole, at_v, at_numbers)
                 for p in range(WAVE):
-                    b, j, first, second = start + p, np.int64(best[p]), found[0, p], found[1, p]
-                    length, weight = doubles[LENGTH, p], doubles[WEIGHT, p]
-                    if omp is not None and whole[GOING, p]:
-                        margin = TRUNCATED * first + rough * length
-                        margin += unit * (s + 4) * (longest * length + mu * weight)
+                    j, first, second, c = np.int64(best[p]), found[p], found[WAVE + p], numbers(here + p * step, SINGLE)
+                    mine = at_atoms + 4 * p, at_x + item * p
+                    if omp is not None and going[p]:
+                        margin = TRUNCATED * first + rough * length[p]
+                        margin += unit * (s + 4) * (longest * length[p] + mu * weight[p])
                         if not first - second > margin:
                             magnitudes(here + p * step, at_lines + 8 * p, at_w + 4 * p, s, blocks, at_r)
-                            j = contest(G, at_A, d, whole[SIGNAL, p], atoms, x, p, s, margin, r)
+                            j = contest(n, exact, where[p], mine[0], mine[1], s, margin, at_r, like)
                         if j >= 0 and item == 4:
-                            floats[PRODUCT, p] = C[b, j]
-                    if ols is not None and whole[GOING, p]:
-                        spare, less = numbers[MORE, p], numbers[LESS, p]
-                        if not gain(C[b, j], v[p, j], -spare, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):
-                            numbers[TOLD, p] += 1
+                            numbers(at_floats, like)[p] = c[j]
+                    if ols is not None and going[p]:
+                        v = numbers(at_v + p * step, SINGLE)
+                        if not gain(c[j], v[j], -more[p], -less[p]) > second * (1 + 2 * TRUNCATED + ROUGHLY):
+                            told[p] += 1
                             j = np.int64(-1)
-                            if numbers[TOLD, p] <= OFTEN:
+                            if told[p] <= OFTEN:
                                 least = 16 * (s + 4) * eps
-                                dead = least if less == 0 else -np.inf  # the rest of an atom is known up to `less`
+                                dead = least if less[p] == 0 else -np.inf  # the rest of an atom is known up to `less`
                                 ends = here + p * step, at_v + p * step
                                 low = gains(ends[0], ends[1], at_whole, at_numbers, p, dead, blocks, at_r)
                                 j = contest_of_gains(
-                                    low * (1 - ROUGHLY), G, T, at_A, d, whole[SIGNAL, p], norms, v[p], atoms, x, p, s,
-                                    noise * (length + weight), least, r,
+                                    low * (1 - ROUGHLY), n, exact, at_T + item * p, where[p], at_norms, v, mine[0],
+                                    mine[1], s, noise * (length[p] + weight[p]), least, at_r, slot, like,
                                 )  # fmt: skip
                         if j >= 0:
-                            v[p, j] = np.inf
-                    whole[CHOSEN, p] = j if whole[GOING, p] else -1
+                            v[j] = np.inf
+                    chosen[p] = j if going[p] else -1
             for p in range(WAVE if far else 0):
-                if whole[CHOSEN, p] >= 0:
-                    prefetch_entries(at_G + whole[CHOSEN, p] * row, item, at_atoms + 4 * p, s)
+                if chosen[p] >= 0:
+                    prefetch_entries(at_G + chosen[p] * row, item, at_atoms + 4 * p, s)
             tables = at_S + (s * stride if made else 0), 0 if made else stride, at_G, row, at_A, depth
             seats = (
                 at_atoms + 4 * s * WAVE, at_ranks + 4 * s * WAVE, at_sizes + s * slot, at_lines + 8 * s * WAVE,
                 at_rows, at_columns, at_least,
             )  # fmt: skip
             seat(at_chosen, at_norms, at_doubles + 8 * WAVE, noise, tables, seats, like)
-            if more is not None and made and not fetch(G, S, whole[CHOSEN, 0], s):
-                floats[LEAST, 0] = np.inf
-            if item == 8 or ols is not None or more is None:
+            if single is not None and made:
+                if not fetch(numbers(at_G + chosen[0] * row, like), numbers(at_S + s * stride, SINGLE), n):
+                    numbers(at_least, like)[0] = np.inf
+            if item == 8 or ols is not None or single is None:
                 dots(at_columns, at_signals, d, at_floats, like)
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)
             new = at_T + s * (s + 1) // 2 * WAVE * item
@@ -347,16 +334,16 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
             )  # fmt: skip
             if ols is not None:  # how far it moves what `largest_gain` computes next
                 for p in range(wave):
-                    root, tick, entry = floats[ROOT, p], unit * longest, unit * (s + 4) * mu * floats[SPAN, p]
-                    move = floats[STEP, p] / root if root > 0 else root
-                    numbers[MOVE, p] = move
-                    numbers[MORE, p] += abs(move) * (entry + tick) + tick * doubles[LENGTH, p]
-                    numbers[LESS, p] += (2 * longest + entry) * entry + tick * longest
+                    tick, entry = unit * longest, unit * (s + 4) * mu * numbers(at_floats + SPAN * slot, like)[p]
+                    by = numbers(at_floats + STEP * slot, like)[p] / roots[p] if roots[p] > 0 else roots[p]
+                    move[p] = by
+                    more[p] += abs(by) * (entry + tick) + tick * length[p]
+                    less[p] += (2 * longest + entry) * entry + tick * longest
             for p in range(wave if trouble else 0):
-                if whole[GOING, p] and (floats[ROOT, p] == 0 or not floats[WORST, p] <= lost):
-                    rest = remainder(whole[SIGNAL, p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
-                    spent = math.sqrt(rest) <= noise * (doubles[LENGTH, p] + doubles[WEIGHT, p])  # all is rounding
-                    counts[start + p], whole[GOING, p] = s if floats[ROOT, p] == 0 and spent else GIVEN_UP, 0
+                if going[p] and (roots[p] == 0 or not worst[p] <= lost):
+                    rest = remainder(where[p], at_A, depth, at_atoms + 4 * p, at_x + item * p, s, d, like)
+                    spent = math.sqrt(rest) <= noise * (length[p] + weight[p])  # all is rounding
+                    counts[start + p], going[p] = s if roots[p] == 0 and spent else GIVEN_UP, 0
             s += 1
         write(
             at_x, at_atoms, at_ranks, at_counts + 8 * start, min(wave, signals - start), columns,

@@ -14,20 +14,9 @@ import numpy as np
 from pursuit.encode.search import BLOCK, LANES
 from pursuit.encode.vector import WAVE
 
-X, SIZES, SUMS = range(3)
-"""Vectors over active atoms: weights, norms, the diagonal of T^T T (and directions and Gram entries after them)."""
-ATOMS, RANKS = range(2)
-"""And of integers: the atoms, their places in increasing order."""
 PRODUCT, LEAST, ROOT, STEP, LOSS, MASS, SPAN, WORST, PEAK = range(9)
 """Numbers of the atom that enters: see `enter`; and `spread`: sums of norms times weights, and times the row of T; the
 largest entry on the diagonal of T^T T, for atoms of norm 1; the largest weight times norm."""
-LEFT, LENGTH, WEIGHT = range(3)
-"""Numbers of a signal: its squared residual; its norm; the sum of weights times norms."""
-MOVE, MORE, LESS, TOLD = range(4)
-"""And in float32, for OLS: see `largest_gain`; and in how many turns atoms had to be told apart."""
-CHOSEN, GOING, SIGNAL, ROW, COLUMN = range(5)
-"""The atom that enters (for a signal that is done: some atom), whether the signal is not done; addresses of the signal,
-of Gram row and column of the atom."""
 
 
 def aligned(shape: tuple[int, ...], dtype: Any, make: Any = np.zeros) -> Any:
@@ -62,33 +51,26 @@ def padded(n: int) -> int:
     return -(-n // BLOCK) * BLOCK
 
 
-def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, ...]:
-    """Rooms for a wave, with one number of each signal side by side, in three parts.
-
-    What all kernels name: single numbers, as floats, in float64, and as integers. What a search in float32 and what
-    follows it name besides: weights and atoms, correlations of one signal, of `columns` padded columns, what `largest`
-    finds, and T. The addresses of all that vector code reads: T; vectors over active atoms, of floats (five), float32
-    (two), indices (two), and addresses; the single numbers; what `largest` finds; correlations.
-    """
+def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, tuple[int, ...]]:
+    """Room for a wave, with one number of each signal side by side: the part with the active atoms, and the addresses
+    of all parts: T; vectors over active atoms, of floats (five), float32 (two), indices (two), and addresses; single numbers, as floats, as integers
+    (five) and in float64; what `largest` finds; correlations of one signal, of `columns` padded columns."""
     triangle = width * (width + 1) // 2
     T, vectors, singles, indices, lines, floats, doubles, whole, field, r = several(
         ((triangle, WAVE), dtype), ((5, width, WAVE), dtype), ((2, width, WAVE), np.float32),
         ((2, width, WAVE), np.int32), ((width, WAVE), np.int64), ((9, WAVE), dtype), ((3, WAVE), np.float64),
         ((5, WAVE), np.int64), ((LANES + 3 * WAVE,), np.int32), ((columns,), np.float32),
     )  # fmt: skip
-    best = field[LANES:].reshape(-1, WAVE)
-    more = vectors[X], indices[ATOMS], r, best[0], best[1:].view(np.float32), T
-    return (
-        (floats, doubles, whole),
-        more,
-        addresses(T, *vectors, *singles, *indices, lines, floats, *whole, doubles, field, r),
-    )
+    return indices[0], addresses(T, *vectors, *singles, *indices, lines, floats, *whole, doubles, field, r)
 
 
-def lefts(G: Any, columns: int) -> tuple[Any, ...]:
-    """What OLS needs besides, for a wave: room for the squared norms of what is left of the atoms, and for the numbers
-    of each signal; the addresses of both, and of the squared norms of the atoms (infinite where there is none)."""
+def lefts(G: Any, columns: int) -> tuple[Any, tuple[int, ...]]:
+    """What OLS needs besides, for a wave: room for the squared norms of what is left of the atoms, and for four numbers
+    of each signal; the addresses of both, and of the squared norms of the atoms (infinite where there is none).
+
+    The numbers: see `largest_gain`; and in how many turns atoms had to be told apart.
+    """
     left, numbers, squares = several(((WAVE, columns), np.float32), ((4, WAVE), np.float32), ((columns,), np.float32))
     squares[:] = np.inf
     squares[: len(G)] = G.diagonal()
-    return left, numbers, addresses(left, numbers, squares)
+    return (left, numbers), addresses(left, numbers, squares)

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from pursuit._vector import BYTES, I32, I64, Emit, every, high_product
 from pursuit.encode.search import BLOCK, LANES, VECTORS
 from pursuit.encode.short import GROUP, SHORT
-from pursuit.encode.vector import WAVE, inner, lanes_of
+from pursuit.encode.vector import WAVE, lanes_of, product
 
 FEW = 16
 """Atoms that 16 bits do not tell apart and full precision does, one by one; more of them are left to float32."""
@@ -187,17 +187,10 @@ def largest_in_short(
             close, column = _count_above(emit, mine, low, chunks)
             sure, few = (b.icmp_unsigned("<=", emit.at(close, -1), ir.Constant(I64, most)) for most in (0, FEW - 1))
 
-            def correlation(j: Any) -> Any:
+            def correlation(j: Any) -> Any:  # of the best, all that is read here is read again when it enters
                 y = emit.load(emit.item(signals, p, 8), I64, 8)
-                total = inner(emit, [[b.add(A, b.mul(j, depth)), y]], d, kind.element, size)
-                at = b.add(G, b.mul(j, line))  # of the best, all that is read here is read again when it enters
-
-                def less(k: Any, c: list[Any]) -> list[Any]:
-                    atom = b.sext(emit.load(emit.item(emit.item(atoms, p, 4), k, 4 * WAVE), I32, 4), I64)
-                    weight = emit.load(emit.item(emit.item(x, p, size), k, size * WAVE), kind.element, size)
-                    return [emit.minus(c[0], weight, emit.load(emit.item(at, atom, size), kind.element, size))]
-
-                return emit.loop(count, [b.extract_element(total, ir.Constant(I32, 0))], less)[0]
+                rows = (b.add(base, b.mul(j, bytes_)) for base, bytes_ in ((A, depth), (G, line)))
+                return product(emit, next(rows), y, d, next(rows), emit.item(atoms, p, 4), emit.item(x, p, size), count, like)
 
             def told(_: Any, before: list[Any]) -> list[Any]:
                 return [_best_above(emit, mine, low, chunks, correlation, kind.element)]

@@ -13,7 +13,7 @@ from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic
 
 from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, every, routine
-from pursuit.encode.lines import F32, number_of, residual
+from pursuit.encode.lines import F32, inner, number_of, residual
 
 WAVE = 8
 """Signals that are pursued in step."""
@@ -25,38 +25,32 @@ def lanes_of(like: Any) -> tuple[Any, int]:
     return ir.VectorType(element, WAVE), size
 
 
-def inner(emit: Emit, rows: list[list[Any]], length: Any, number: Any, size: int) -> Any:
-    """Inner products of pairs of vectors, from their addresses; all in step, so that more is asked for at once of what
-    comes from afar."""
-    b, kind, wave = emit.b, ir.VectorType(number, BYTES // size), ir.VectorType(number, len(rows))
-    lanes = ir.Constant(I64, kind.count)
-    whole = b.sdiv(length, lanes)
-
-    def turn(i: Any, sums: list[Any]) -> list[Any]:
-        at = b.mul(i, ir.Constant(I64, BYTES))
-        factors = [[emit.load(b.add(row, at), kind, size) for row in pair] for pair in rows]
-        return [emit.plus(total, *pair) for total, pair in zip(sums, factors, strict=True)]
-
-    def last(i: Any, sums: list[Any]) -> list[Any]:
-        at = b.mul(b.add(b.mul(whole, lanes), i), ir.Constant(I64, size))
-        sides = [[b.add(pair[side], at) for pair in rows] for side in range(2)]
-        return [emit.plus(sums[0], *(emit.gather(side, wave, size) for side in sides))]
-
-    sums = emit.loop(whole, [ir.Constant(kind, [0.0] * kind.count)] * len(rows), turn)
-    (total,) = emit.loop(b.srem(length, lanes), [emit.totals(sums)], last)
-    return total
-
-
 @intrinsic
 def dots(context: Any, left: Any, right: Any, length: Any, out: Any, like: Any) -> Any:
-    """Inner products of vectors, one for each signal of a wave; left and right hold their addresses."""
+    """Inner products of vectors, one for each signal of a wave; left and right hold their addresses. All in step, so
+    that more is asked for at once of what comes from afar."""
     wave, size = lanes_of(like)
+    kind = ir.VectorType(wave.element, BYTES // size)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         left, right, length, out, _ = args
-        emit = Emit(builder)
+        emit, b, lanes = Emit(builder), builder, ir.Constant(I64, kind.count)
         rows = [[emit.load(emit.at(side, 8 * p), I64, 8) for side in (left, right)] for p in range(WAVE)]
-        emit.store(inner(emit, rows, length, wave.element, size), out, WAVE * size)
+        whole = b.sdiv(length, lanes)
+
+        def turn(i: Any, sums: list[Any]) -> list[Any]:
+            at = b.mul(i, ir.Constant(I64, BYTES))
+            factors = [[emit.load(b.add(row, at), kind, size) for row in pair] for pair in rows]
+            return [emit.plus(total, *pair) for total, pair in zip(sums, factors, strict=True)]
+
+        def last(i: Any, sums: list[Any]) -> list[Any]:
+            at = b.mul(b.add(b.mul(whole, lanes), i), ir.Constant(I64, size))
+            sides = [[b.add(pair[side], at) for pair in rows] for side in range(2)]
+            return [emit.plus(sums[0], *(emit.gather(side, wave, size) for side in sides))]
+
+        sums = emit.loop(whole, [ir.Constant(kind, [0.0] * kind.count)] * WAVE, turn)
+        (total,) = emit.loop(b.srem(length, lanes), [emit.totals(sums)], last)
+        emit.store(total, out, WAVE * size)
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 4, like), generate
@@ -70,6 +64,30 @@ def remainder(
 
     def body(emit: Emit, *args: Any) -> Any:
         return residual(emit, *args[:7], None, like, like, WAVE)
+
+    return like(*[types.int64] * 7, like), body
+
+
+def product(emit: Emit, a: Any, y: Any, length: Any, row: Any, atoms: Any, x: Any, count: Any, like: Any) -> Any:
+    """<a, y> - sum_i x_i row[atoms_i] for one signal of a wave."""
+    b, (number, size) = emit.b, number_of(like)
+
+    def less(i: Any, c: list[Any]) -> list[Any]:
+        atom = b.sext(emit.load(emit.item(atoms, i, 4 * WAVE), I32, 4), I64)
+        weight = emit.load(emit.item(x, i, size * WAVE), number, size)
+        return [emit.minus(c[0], weight, emit.load(emit.item(row, atom, size), number, size))]
+
+    return emit.loop(count, [inner(emit, a, y, length, like)], less)[0]
+
+
+@routine
+def correlation(
+    context: Any, a: Any, y: Any, length: Any, row: Any, atoms: Any, x: Any, count: Any, like: Any
+) -> Any:  # fmt: skip
+    """<a, y> - sum_i x_i row[atoms_i] for one signal of a wave."""
+
+    def body(emit: Emit, *args: Any) -> Any:
+        return product(emit, *args[:7], like)
 
     return like(*[types.int64] * 7, like), body
 
