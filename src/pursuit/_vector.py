@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba.core import cgutils, config, types
 from numba.core.codegen import get_host_cpu_features
 from numba.core.types.containers import UniTuple
+from numba.core.types.misc import CPointer, unliteral
 from numba.extending import intrinsic
 
 
@@ -200,7 +201,10 @@ class Emit:
     def _settled(self, branch: Any) -> None:
         """The loop that ends here stays as it is: LLVM would take its time to unroll it, and it would not be faster."""
         module = self.b.module
-        says = ir.MetaDataString(module, "llvm.loop.unroll.disable"), ir.MetaDataString(module, "llvm.loop.vectorize.enable")
+        says = (
+            ir.MetaDataString(module, "llvm.loop.unroll.disable"),
+            ir.MetaDataString(module, "llvm.loop.vectorize.enable"),
+        )
         advice = [module.add_metadata([says[0]]), module.add_metadata([says[1], ir.Constant(ir.IntType(1), 0)])]
         name = ir.values.MDValue(module, [], str(len(module.metadata)))  # a loop is named by a node that holds itself
         name.operands = (name, *advice)
@@ -260,7 +264,7 @@ def numbers(context: Any, address: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
-    return types.CPointer(types.unliteral(like))(types.int64, like), generate
+    return CPointer(unliteral(like))(types.int64, like), generate
 
 
 def _emit_products(builder: Any, args: Any) -> list[Any]:

@@ -45,7 +45,6 @@ CROWD = 1024
 """More than there are helpers."""
 
 
-
 def bounds(codes: Codes, m: int) -> tuple[float, float, int, int]:
     """Rounding of a product, room for squares, and the exponents of residuals with which no product over- or
     underflows."""
@@ -56,7 +55,7 @@ def bounds(codes: Codes, m: int) -> tuple[float, float, int, int]:
 
 
 class Team:
-    """A dictionary, whose atoms are the rows of A, its copy in 8 bits, and the rooms of those who pursue a signal on it:
+    """A dictionary, whose atoms are the rows of A, its copy in 8 bits, and rooms for those who pursue a signal on it:
     the caller, number 0, and `count` - 1 helpers. Kernels are told their addresses."""
 
     def __init__(self, A: Array, norms: Array, codes: Codes, count: int, width: int) -> None:
@@ -151,7 +150,7 @@ def fetched(k: int, n: int, ticket: int, patience: int, board: int, shared: Arra
 def together(board: int, helped: bool, sizes: Array, like: float, copies: Array, shared: Array) -> bool:
     """All pieces of a turn; whether nobody was waited for in vain."""
     d, n, m, size = sizes
-    first, well, done, next_piece = np.int64(0), True, 0, 0
+    first, well, done, next_piece = 0, True, 0, 0
     patience = BUSY + 100 + n * (m if numbers(shared[2], 0.0)[2] > 0 else d * size) // (PIECES * SLOW)
     if helped:
         first = read(board + 64 * OPEN)
@@ -211,8 +210,7 @@ def turns(
     atoms, norms, measures = numbers(at_atoms, np.int32(0)), numbers(at_norms, 0.0), numbers(shared[2], 0.0)
     s, without, longest, vain = np.int64(0), 0, 0, 0
     square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, shared[0], like)
-    whole = math.sqrt(square)
-    mass = whole
+    whole = mass = math.sqrt(square)
     while s < limit and whole > 0 and not math.sqrt(square) <= tol:
         j, c, without = -1, 0.0, without - 1
         for way in range(2):

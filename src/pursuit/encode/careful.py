@@ -15,7 +15,7 @@ from pursuit._compiled import Array, kernel, part
 from pursuit._vector import numbers
 from pursuit.encode.lines import add, best, border, copy, dot, export, gather, solve, subtract, weigh
 from pursuit.encode.rooms import addresses, several
-from pursuit.encode.small import MP, NNOMP, OLS, factors, nonnegative, refit
+from pursuit.encode.small import MP, NNOMP, OLS, factors, refit, refit_nonnegative
 
 UNCLEAR = 100.0
 """Beyond this `lost`, weights are corrected by their residual."""
@@ -33,12 +33,11 @@ class Rooms:
             ((3, width, width), dtype), ((3, width), dtype), active, ((width,), np.int32), over_atoms, over_atoms,
             ((d,), dtype),
         )  # fmt: skip
-        special: Any = {MP: lambda: several(((n,), np.int64)), OLS: lambda: several(*[over_atoms] * 3)}
-        self.special = special.get(method, lambda: [])() if method != NNOMP else factors(width, dtype)
+        special = {MP: [((n,), np.int64)], OLS: [over_atoms] * 3}.get(method, [])
+        self.special = factors(width, dtype) if method == NNOMP else several(*special)
+        at = addresses(*self.special)
         self.width, self.at = width, addresses(*self.held)
-        self.place, self.ols, self.nonnegative = (
-            addresses(*self.special) if method == each else None for each in (MP, OLS, NNOMP)
-        )
+        self.place, self.ols, self.nonnegative = (at if method == each else None for each in (MP, OLS, NNOMP))
 
 
 @part
@@ -52,6 +51,47 @@ def lost(U: int, depth: int, sizes: Any, s: int, like: float) -> float:
             total += entry * entry
         most = max(most, total * sizes[i] * sizes[i])
     return most
+
+
+@part
+def turn_away(
+    F: int, V: int, width: int, depth: int, s: int, at_G: int, row: int, n: int, at_atoms: int, at_c: int, ols: Array,
+    like: float,
+) -> None:  # fmt: skip
+    """Correlations, and squared norms of what is left of atoms, as the last direction q is projected out."""
+    at_v, at_t, at_zeros = ols
+    c, v, t, new = numbers(at_c, like), numbers(at_v, like), numbers(at_t, like), F + (2 * width + s - 1) * depth
+    subtract(at_zeros, at_G, row, at_atoms, new, s, n, at_t, like)  # t_j = -<q, a_j>
+    a = dot(new, V + depth, s, like)
+    for k in range(n):
+        c[k] += a * t[k]
+        v[k] -= t[k] * t[k]
+
+
+@part
+def polish(
+    L: int, V: int, depth: int, s: int, at_A: int, long: int, d: int, at_atoms: int, y: int, at_r: int, at_z: int,
+    like: float,
+) -> None:  # fmt: skip
+    """Two steps of iterative refinement: coherent atoms lose digits in their Gram matrix, not in their residual."""
+    z, atoms = numbers(at_z, like), numbers(at_atoms, np.int32(0))
+    for _ in range(2):
+        subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)
+        for i in range(s):
+            z[i] = dot(at_A + atoms[i] * long, at_r, d, like)
+        solve(L, depth, at_z, s, like)
+        add(V, 1.0, at_z, s, V, like)
+
+
+@part
+def reached(
+    left: float, tol: float, slack: float, y: int, at_A: int, long: int, d: int, at_atoms: int, V: int, s: int,
+    at_r: int, like: float,
+) -> bool:  # fmt: skip
+    """Whether the residual's norm is at most tol; `left`, the square from the weights, decides where it is sure to."""
+    if tol < 0 or left > tol * tol + slack:
+        return False
+    return math.sqrt(subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)) <= tol
 
 
 def walk(
@@ -78,8 +118,7 @@ def steps(at: Array, sizes: Array, like: float, noise: float, rooms: Array, ols:
     eps = 2.0**-52 if size == 8 else 2.0**-23
     at_v = None
     if ols is not None:
-        at_t, at_v, at_zeros = ols
-        t, v = numbers(at_t, like), numbers(at_v, like)
+        at_v = ols[0]
     for number in range(signals):
         p = which[number]
         y, start = at_Y + p * long, at_C + p * row
@@ -87,14 +126,11 @@ def steps(at: Array, sizes: Array, like: float, noise: float, rooms: Array, ols:
         copy(at_norms, at_free, n, like)
         if ols is not None:
             for j in range(n):
-                v[j] = norms[j] * norms[j]
+                numbers(at_v, like)[j] = norms[j] * norms[j]
         for _ in range(4 * limits[p] + n + 16):
             mass = whole + weigh(V, V + 2 * depth, s, like)
-            slack = 16 * (s + 4) * eps * mass * mass
-            if s == limits[p]:
-                break
-            near = tols[p] >= 0 and squares[p] - dot(V, V + depth, s, like) <= tols[p] * tols[p] + slack
-            if near and math.sqrt(subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)) <= tols[p]:
+            left, slack = squares[p] - dot(V, V + depth, s, like), 16 * (s + 4) * eps * mass * mass
+            if s == limits[p] or reached(left, tols[p], slack, y, at_A, long, d, at_atoms, V, s, at_r, like):
                 break
             if ols is None or s == 0:
                 subtract(start, at_G, row, at_atoms, V, s, n, at_c, like)
@@ -111,25 +147,11 @@ def steps(at: Array, sizes: Array, like: float, noise: float, rooms: Array, ols:
             if positive is None:
                 refit(F, V, width, depth, s, c[j], V, like)
             if positive is not None:
-                if refit(F, V, width, depth, s, c[j], at_z, like) > 0:
-                    copy(at_z, V, s, like)
-                else:
-                    s = nonnegative(F, V, atoms, free, width, depth, s, noise * mass, eps, positive, like)
-            if ols is not None:  # the last direction q is projected out: <q, a_j> = -t_j
-                new = F + (2 * width + s - 1) * depth
-                subtract(at_zeros, at_G, row, at_atoms, new, s, n, at_t, like)
-                a = dot(new, V + depth, s, like)
-                for k in range(n):
-                    c[k] += a * t[k]
-                    v[k] -= t[k] * t[k]
+                s = refit_nonnegative(F, V, atoms, free, width, depth, s, c[j], noise * mass, eps, positive, like)
+            if ols is not None:
+                turn_away(F, V, width, depth, s, at_G, row, n, at_atoms, at_c, ols, like)
         if lost(F + 2 * width * depth, depth, norm, s, like) > UNCLEAR:
-            z = numbers(at_z, like)
-            for _ in range(2):  # iterative refinement: atoms lose digits in their Gram matrix, not in their residual
-                subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)
-                for i in range(s):
-                    z[i] = dot(at_A + atoms[i] * long, at_r, d, like)
-                solve(F + width * depth, depth, at_z, s, like)
-                add(V, 1.0, at_z, s, V, like)
+            polish(F + width * depth, V, depth, s, at_A, long, d, at_atoms, y, at_r, at_z, like)
         export(at_atoms, V, s, at_out_atoms + 4 * p * columns, at_out_x + size * p * columns, like, like)
         counts[p] = s
 
@@ -153,15 +175,20 @@ def hops(at: Array, sizes: Array, like: float, noise: float, rooms: Array, more:
     squares, tols, norms = numbers(at_squares, like), numbers(at_tols, like), numbers(at_norms, like)
     limits, counts, place = numbers(at_limits, n), numbers(at_counts, n), numbers(more[0], n)
     depth, row, long = width * size, n * size, d * size
-    x, norm, atoms, c = numbers(V, like), numbers(V + 2 * depth, like), numbers(at_atoms, np.int32(0)), numbers(at_c, like)
+    x, norm, atoms, c = (
+        numbers(V, like),
+        numbers(V + 2 * depth, like),
+        numbers(at_atoms, np.int32(0)),
+        numbers(at_c, like),
+    )
     eps = 2.0**-52 if size == 8 else 2.0**-23
     for p in range(signals):
         s, left, whole, y = np.int64(0), squares[p], math.sqrt(squares[p]), at_Y + p * long
         copy(at_C + p * row, at_c, n, like)
         for turn in range(TURNS * limits[p]):
             mass = whole + weigh(V, V + 2 * depth, s, like)
-            near = tols[p] >= 0 and left <= tols[p] * tols[p] + 16 * (turn + 4) * eps * mass * mass
-            if near and math.sqrt(subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)) <= tols[p]:
+            slack = 16 * (turn + 4) * eps * mass * mass
+            if reached(left, tols[p], slack, y, at_A, long, d, at_atoms, V, s, at_r, like):
                 break
             j = best(at_c, None, at_norms, n, False, noise * mass, 0.0, like)
             if j < 0 or (place[j] == 0 and s == limits[p]):

@@ -7,23 +7,24 @@ between active atoms are ever formed. Correlations of a whole tile are one matri
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from pursuit._compiled import Array, kernel
+from pursuit._compiled import Array, kernel, part
 from pursuit._vector import numbers
 from pursuit.encode.careful import TURNS
-from pursuit.encode.lines import add, best, border, copy, solve, subtract, weigh, weighted
+from pursuit.encode.lines import add, best, border, solve, subtract, weigh, weighted
 from pursuit.encode.rooms import addresses, several
-from pursuit.encode.small import MP, NNOMP, OLS, factors, nonnegative, refit
+from pursuit.encode.small import MP, NNOMP, OLS, factors, refit, refit_nonnegative
 
 SIZE, TURN, OVER = range(3)
 """What is known of each signal: the number of its atoms, of its turns, whether it is done."""
 
 
 class Rooms:
-    """What the signals of a tile remember: factors, vectors over active atoms, those atoms, the norms N of all, infinite
-    for those that are taken, and three numbers. And rooms to work in."""
+    """What the signals of a tile remember: factors, vectors over active atoms, those atoms; the norms of all atoms,
+    infinite for the active ones; three numbers. And rooms to work in."""
 
     def __init__(self, N: Array, count: int, d: int, width: int, method: int) -> None:
         n, kind, square = N.shape[1], N.dtype, width if method != MP else 1
@@ -52,6 +53,44 @@ def advance(
     turn(at, sizes, A.dtype.type(0), noise, rooms.at, mp, ols, addresses(*rooms.special) if rooms.special else None)
 
 
+@part
+def correct(
+    L: int, V: int, depth: int, s: int, w: int, at_A: int, long: int, d: int, atoms: Any, r: int, at_z: int, like: float
+) -> None:  # fmt: skip
+    """One step of iterative refinement: the correlations of the active atoms with the residual should be zero."""
+    for i in range(s):
+        numbers(at_z, like)[i] = weighted(w, at_A + atoms[i] * long, r, d, like)
+    solve(L, depth, at_z, s, like)
+    add(V, 1.0, at_z, s, V, like)
+
+
+@part
+def entered(
+    F: int, V: int, depth: int, s: int, w: int, at_A: int, long: int, d: int, atoms: Any, a: int, square: float, y: int,
+    like: float,
+) -> bool:  # fmt: skip
+    """Whether the atom a, of squared norm `square`, is independent of the active ones; its row of factors then."""
+    h = numbers(F + s * depth, like)
+    for i in range(s):
+        h[i] = weighted(w, at_A + atoms[i] * long, a, d, like)
+    h[s], numbers(V + depth, like)[s] = square, weighted(w, a, y, d, like)
+    return border(F, depth, s, like)
+
+
+@part
+def step(atoms: Any, x: Any, sizes: Any, j: int, norm: float, s: int, limit: int, by: float) -> int:
+    """A step of matching pursuit along atom j; the number of atoms then, or -1 if that is too many."""
+    place = 0
+    while place < s and atoms[place] != j:
+        place += 1
+    if place == limit:
+        return -1
+    if place == s:
+        atoms[s], x[s], sizes[s] = j, 0, norm
+    x[place] += by
+    return max(s, place + 1)
+
+
 @kernel
 def turn(
     at: Array, sizes: Array, like: float, noise: float, rooms: Array, mp: Array, ols: Array, positive: Array
@@ -60,17 +99,17 @@ def turn(
     at_A, at_Y, at_W, at_N, at_C, at_active, at_limits, at_tols, at_R = at
     signals, d, n, width, size, own_weights, own_norms = sizes
     all_F, all_V, all_atoms, all_free, at_state, at_z = rooms
-    active, limits, tols, z = numbers(at_active, n), numbers(at_limits, n), numbers(at_tols, like), numbers(at_z, like)
+    active, limits, tols = numbers(at_active, n), numbers(at_limits, n), numbers(at_tols, like)
     eps = 2.0**-52 if size == 8 else 2.0**-23
     depth, row, long = width * size, n * size, d * size
     for number in range(signals):
         p = active[number]
-        F, V, at_atoms, at_free = all_F + 3 * p * width * depth, all_V + 3 * p * depth, all_atoms + 4 * p * width, all_free + p * row
-        x, b, sizes_of = numbers(V, like), numbers(V + depth, like), numbers(V + 2 * depth, like)
-        atoms, free, state = numbers(at_atoms, np.int32(0)), numbers(at_free, like), numbers(at_state + 24 * p, n)
-        y, r, w = at_Y + p * long, at_R + p * long, at_W + (p * long if own_weights else 0)
-        norms, at_c = numbers(at_N + (p * row if own_norms else 0), like), at_C + number * row
-        c = numbers(at_c, like)
+        F, V = all_F + 3 * p * width * depth, all_V + 3 * p * depth
+        at_atoms, at_free = all_atoms + 4 * p * width, all_free + p * row
+        x, own, free = numbers(V, like), numbers(V + 2 * depth, like), numbers(at_free, like)
+        atoms, state = numbers(at_atoms, np.int32(0)), numbers(at_state + 24 * p, n)
+        y, r, w, at_c = at_Y + p * long, at_R + p * long, at_W + (p * long if own_weights else 0), at_C + number * row
+        norms, c = numbers(at_N + (p * row if own_norms else 0), like), numbers(at_c, like)
         at_left = None
         if ols is not None:
             at_left = ols[0] + number * row
@@ -86,47 +125,30 @@ def turn(
             a = at_A + j * long
             square = weighted(w, a, a, d, like)
             if mp is not None:
-                place = 0
-                while place < s and atoms[place] != j:
-                    place += 1
-                over = place == limit
-                if over:
-                    break
-                if place == s:
-                    atoms[s], x[s], sizes_of[s] = j, 0, norms[j]
-                    s += 1
-                x[place] += c[j] / square
+                grown = step(atoms, x, own, j, norms[j], s, limit, c[j] / square)
+                over, s = grown < 0, max(s, grown)
                 break
             if mp is None:
-                h = numbers(F + s * depth, like)
-                for i in range(s):
-                    h[i] = weighted(w, at_A + atoms[i] * long, a, d, like)
-                h[s], free[j] = square, np.inf
-                if border(F, depth, s, like):
-                    atoms[s], b[s], sizes_of[s] = j, weighted(w, a, y, d, like), norms[j]
+                free[j] = np.inf
+                if entered(F, V, depth, s, w, at_A, long, d, atoms, a, square, y, like):
+                    atoms[s], own[s] = j, norms[j]
                     s += 1
                     if positive is None:
                         refit(F, V, width, depth, s, c[j], V, like)
                     if positive is not None:
-                        if refit(F, V, width, depth, s, c[j], at_z, like) > 0:
-                            copy(at_z, V, s, like)
-                        else:
-                            s = nonnegative(F, V, atoms, free, width, depth, s, noise * mass, eps, positive, like)
+                        s = refit_nonnegative(
+                            F, V, atoms, free, width, depth, s, c[j], noise * mass, eps, positive, like
+                        )
                     break
-        if mp is None and over:  # a step of iterative refinement: correlations of active atoms should be zero
-            for i in range(s):
-                z[i] = weighted(w, at_A + atoms[i] * long, r, d, like)
-            solve(F + width * depth, depth, at_z, s, like)
-            add(V, 1.0, at_z, s, V, like)
+        if mp is None and over:
+            correct(F + width * depth, V, depth, s, w, at_A, long, d, atoms, r, at_z, like)
         subtract(y, at_A, long, at_atoms, V, s, d, r, like)
         if ols is not None and not over:
             at_q = ols[1] + p * long
-            q, weights = numbers(at_q, like), numbers(w, like)
             subtract(ols[2], at_A, long, at_atoms, F + (2 * width + s - 1) * depth, s, d, at_q, like)
             for t in range(d):
-                q[t] *= -weights[t]
-        state[SIZE], state[OVER] = s, over
-        state[TURN] += 1
+                numbers(at_q, like)[t] *= -numbers(w, like)[t]
+        state[SIZE], state[TURN], state[OVER] = s, state[TURN] + 1, over
 
 
 def finish(rooms: Rooms, out_atoms: Array, out_x: Array, counts: Array) -> None:

@@ -32,7 +32,8 @@ GRAM = 2**30
 ALONE = 8
 """So many signals share one product; fewer go alone, or have the product on all threads."""
 FEW = 32
-"""Of so many signals one may be done the careful way for which 16 bits were not enough, without a kernel for it alone."""
+"""For one of so many signals 16 bits may not be enough without it being worth a kernel in float32: it goes the careful
+way."""
 REFRESH = 64
 """Turns after which OLS computes correlations anew that it kept up to date till then."""
 TILE = 2**22
@@ -132,64 +133,82 @@ class Shared:
             check_columns(self.D, self.D.dtype)
 
     def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
-        (d, n), kind = self.D.shape, self.D.dtype
-        columns, noise = rooms.padded(n) if self.quick else n, rounding(self.D)
-        quick = rooms.workspace(columns, width, kind) if self.quick else None
-        S = rooms.aligned((width, columns), np.float32) if self.few else self.S if self.quick else None
-        G = S if kind == np.float32 and not self.few else self.G
-        ols = rooms.lefts(self.G, columns) if self.quick and self.method == OLS else None
-        in_short = None if self.kit is None else short.workspace(self.kit, d, columns, width)
-        slow = functools.cache(lambda: careful.Rooms(d, n, width, kind, self.method))  # most tiles have no use for it
-        trust, enough = Trust(), Trust()  # a way that was of no use for most signals is not tried for the next tiles
+        return Worker(self, size, width)
 
-        @functools.cache
-        def room() -> Array:
-            """For correlations; in 16 bits, there is none."""
-            made = rooms.aligned((size, columns), np.float32 if self.quick else kind, np.empty)
-            made[:, n:] = 0  # as in the padded rows
-            return made
 
-        def chase(tile: Tile, codes: Codes, kit: short.Kit | None) -> None:
-            """The fast way, in 16 bits or in float32."""
-            here = None if kit else room()[: len(tile.y)]
-            if here is not None:
-                self.correlations(tile.y, here[:, :n])
-            bounds, ends = (self.mu, self.longest, self.rough), (tile.squares, tile.limits, tile.tols, noise)
-            out = quick, in_short, codes.atoms, codes.x, codes.counts
-            fast.pursue(G, S, kit, self.A, self.norms, bounds, tile.y, here, ols, *ends, *out)
+class Worker:
+    """A thread's own rooms, and what it has learnt, for pursuits that share a Gram matrix."""
 
-        def solve(tile: Tile, codes: Codes) -> None:
-            out = codes.atoms, codes.x, codes.counts
-            rest = tile.squares, tile.limits, tile.tols, noise
-            left = np.arange(len(tile.y))
-            if self.quick and trust.tries():
-                kit = self.kit if enough.tries() else None
-                chase(tile, codes, kit)
-                left = np.flatnonzero(codes.counts == fast.UNSURE)
-                if kit:
-                    enough.learn(2 * len(left) <= len(tile.y))
-                if len(left) * FEW <= len(tile.y):
-                    codes.counts[left] = fast.GIVEN_UP
-                else:
-                    again = Codes.empty(tile.limits[left], kind)
-                    chase(tile.some(left), again, None)
-                    codes.put(left, again)
-                left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
-                trust.learn(2 * len(left) <= len(tile.y))
-            if len(left):
-                here = np.empty((len(tile.y), n), kind) if self.quick else room()[: len(tile.y)]
-                here[left] = product(tile.y[left], self.D)
-            if self.method == MP:
-                careful.match(self.G, self.A, self.norms, tile.y, here, *rest, slow(), *out)
-            elif len(left):
-                careful.walk(self.G, self.A, self.norms, tile.y, here, *rest, left, slow(), *out)
-            if self.few:  # NaN and infinity do not get past `fast`
-                check_rows(self.D, self.G, np.unique(codes.atoms[codes.used]), self.quick and not len(left))
-            if self.exponents.any():
-                used = codes.used
-                codes.x[used] = np.ldexp(codes.x[used], -self.exponents[codes.atoms[used]])
+    def __init__(self, shared: Shared, size: int, width: int) -> None:
+        (d, n), kind, G = shared.D.shape, shared.D.dtype, shared.G
+        self.shared, self.size, self.width, self.noise = shared, size, width, rounding(shared.D)
+        self.columns = rooms.padded(n) if shared.quick else n
+        self.trust, self.enough = Trust(), Trust()  # a way of no use for most signals is not tried for the next tiles
+        if shared.quick:
+            self.rooms = rooms.workspace(self.columns, width, kind)
+            self.S = rooms.aligned((width, self.columns), np.float32) if shared.few else shared.S
+            self.G = self.S if kind == np.float32 and not shared.few else G
+            self.ols = rooms.lefts(G, self.columns) if shared.method == OLS else None
+            self.short = None if shared.kit is None else short.workspace(shared.kit, d, self.columns, width)
 
-        return solve
+    @functools.cached_property
+    def careful(self) -> careful.Rooms:
+        """Most tiles have no use for it."""
+        (d, n), kind = self.shared.D.shape, self.shared.D.dtype
+        return careful.Rooms(d, n, self.width, kind, self.shared.method)
+
+    @functools.cached_property
+    def correlations(self) -> Array:
+        """Room for those of a tile; in 16 bits, there is none."""
+        kind = np.dtype(np.float32) if self.shared.quick else self.shared.D.dtype
+        made = rooms.aligned((self.size, self.columns), kind, np.empty)
+        made[:, self.shared.D.shape[1] :] = 0  # as in the padded rows
+        return made
+
+    def chase(self, tile: Tile, codes: Codes, kit: short.Kit | None) -> None:
+        """The fast way, in 16 bits or in float32."""
+        shared, here = self.shared, None if kit else self.correlations[: len(tile.y)]
+        if here is not None:
+            shared.correlations(tile.y, here[:, : shared.D.shape[1]])
+        bounds, ends = (shared.mu, shared.longest, shared.rough), (tile.squares, tile.limits, tile.tols, self.noise)
+        out = self.rooms, self.short, codes.atoms, codes.x, codes.counts
+        fast.pursue(self.G, self.S, kit, shared.A, shared.norms, bounds, tile.y, here, self.ols, *ends, *out)
+
+    def hurry(self, tile: Tile, codes: Codes) -> Array:
+        """The fast ways, as far as they go; the signals that are left."""
+        kit = self.shared.kit if self.enough.tries() else None
+        self.chase(tile, codes, kit)
+        left = np.flatnonzero(codes.counts == fast.UNSURE)
+        if kit:
+            self.enough.learn(2 * len(left) <= len(tile.y))
+        if len(left) * FEW <= len(tile.y):
+            codes.counts[left] = fast.GIVEN_UP
+        else:
+            again = Codes.empty(tile.limits[left], codes.x.dtype)
+            self.chase(tile.some(left), again, None)
+            codes.put(left, again)
+        left = np.flatnonzero(codes.counts == fast.GIVEN_UP)
+        self.trust.learn(2 * len(left) <= len(tile.y))
+        return left
+
+    def __call__(self, tile: Tile, codes: Codes) -> None:
+        shared, out = self.shared, (codes.atoms, codes.x, codes.counts)
+        matrices, rest = (shared.G, shared.A, shared.norms, tile.y), (tile.squares, tile.limits, tile.tols, self.noise)
+        left = self.hurry(tile, codes) if shared.quick and self.trust.tries() else np.arange(len(tile.y))
+        if len(left):
+            kept = None if shared.quick else self.correlations[: len(tile.y)]
+            here = np.empty((len(tile.y), len(shared.norms)), shared.D.dtype) if kept is None else kept
+            here[left] = product(tile.y[left], shared.D)
+            if shared.method == MP:
+                careful.match(*matrices, here, *rest, self.careful, *out)
+            else:
+                careful.walk(*matrices, here, *rest, left, self.careful, *out)
+        if shared.few:  # NaN and infinity do not get past `fast`
+            used = np.unique(codes.atoms[codes.used])
+            check_rows(shared.D, shared.G, used, shared.quick and not len(left))
+        if shared.exponents.any():
+            used = codes.used
+            codes.x[used] = np.ldexp(codes.x[used], -shared.exponents[codes.atoms[used]])
 
 
 class Direct:

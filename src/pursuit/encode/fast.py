@@ -105,7 +105,9 @@ def doubt(D: Any, norms: Any, whole: bool) -> float:
 
 
 @part
-def contest(n: int, exact: Array, at_y: int, at_atoms: int, at_x: int, s: int, margin: float, at_r: int, like: float) -> int:
+def contest(
+    n: int, exact: Array, at_y: int, at_atoms: int, at_x: int, s: int, margin: float, at_r: int, like: float
+) -> int:
     """The best of n atoms, told in full precision from those whose magnitudes in float32, r, are within `margin` of the
     best; -1 if they are many. `exact` are addresses of atoms and Gram rows, bytes of each, entries of a signal."""
     at_A, at_G, depth, row, d = exact
@@ -322,7 +324,8 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
             )  # fmt: skip
             seat(at_chosen, at_norms, at_doubles + 8 * WAVE, noise, tables, seats, like)
             if single is not None and made:
-                if not fetch(numbers(at_G + chosen[0] * row, like), numbers(at_S + s * stride, SINGLE), n):
+                line = numbers(at_G + chosen[0] * row, like)
+                if not fetch(line, numbers(at_S + s * stride, SINGLE), n):
                     numbers(at_least, like)[0] = np.inf
             if item == 8 or ols is not None or single is None:
                 dots(at_columns, at_signals, d, at_floats, like)

@@ -11,12 +11,12 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.types.misc import NoneType
 from numba.extending import intrinsic
 
 from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, counting, routine
 
 F32, F64 = ir.FloatType(), ir.DoubleType()
-_FIRST = ir.Constant(I32, 0)
 
 
 def number_of(like: Any) -> tuple[Any, int]:
@@ -52,11 +52,10 @@ def spread(emit: Emit, x: Any, lanes: int) -> Any:
 Values = list[Any]
 Turn = Callable[[Any, int, Values], Values]
 """What becomes of some values with an entry and the next ones: of (entry, how many, values)."""
+Join = Callable[[Values, Values], Values]
 
 
-def along(
-    emit: Emit, length: Any, size: int, turn: Turn, start: Values, join: Callable[[Values, Values], Values], wide: int = 1
-) -> Values:
+def along(emit: Emit, length: Any, size: int, turn: Turn, start: Values, join: Join, wide: int = 1) -> Values:
     """What `turn` makes of `start` along a vector of numbers of `size` bytes.
 
     Entries are taken by several (`wide`) vectors, by one and by themselves, each lane with values of its own, joined in
@@ -71,10 +70,10 @@ def along(
 
         turns = b.sdiv(b.sub(length, done), step)
         own = emit.loop(turns, [constant(many(x.type, lanes), x.constant) for x in start], some)
-        while lanes > 1:
-            lanes //= 2
-            own = join(*map(list, zip(*(emit.halves(x) for x in own), strict=True))) if own else own
-        ends = [b.extract_element(x, _FIRST) if isinstance(x.type, ir.VectorType) else x for x in own]
+        for _ in range(lanes.bit_length() - 1 if own else 0):
+            low, high = zip(*(emit.halves(x) for x in own), strict=True)
+            own = join(list(low), list(high))
+        ends = own if lanes == 1 else [b.extract_element(x, ir.Constant(I32, 0)) for x in own]
         values, done = join(values, ends), b.add(done, b.mul(turns, step))
     return values
 
@@ -102,11 +101,9 @@ def total(emit: Emit, length: Any, like: Any, turn: Callable[[Any, int, Any], An
     return along(emit, length, size, more, [ir.Constant(number, 0.0)], add, wide)[0]
 
 
-def inner(
-    emit: Emit, u: Any, v: Any, length: Any, like: Any, types_of: tuple[Any, Any] | None = None, wide: int = 1
-) -> Any:
-    """<u, v>; their types, where they are others."""
-    number, (of_u, of_v) = number_of(like)[0], types_of or (like, like)
+def inner(emit: Emit, u: Any, v: Any, length: Any, like: Any, of_u: Any, of_v: Any, wide: int = 1) -> Any:
+    """<u, v>, as a number like `like`, of vectors of types that `of_u` and `of_v` tell."""
+    number = number_of(like)[0]
 
     def turn(i: Any, lanes: int, sum_: Any) -> Any:
         return emit.plus(sum_, take(emit, u, i, lanes, of_u, number), take(emit, v, i, lanes, of_v, number))
@@ -115,15 +112,15 @@ def inner(
 
 
 def residual(
-    emit: Emit, start: Any, rows: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, out: Any, like: Any,
-    of_rows: Any, stride: int = 1,
+    emit: Emit, like: Any, of_rows: Any, stride: int, start: Any, rows: Any, depth: Any, atoms: Any, x: Any, count: Any,
+    length: Any, out: Any = None,
 ) -> Any:  # fmt: skip
     """out = start - sum_i x_i rows[atoms_i], unless out is None; its squared norm. Entries of x and `atoms` are
     `stride` apart."""
     b, (number, size) = emit.b, number_of(like)
 
     def turn(k: Any, lanes: int, square: Any) -> Any:
-        def less(i: Any, rest: list[Any]) -> list[Any]:
+        def less(i: Any, rest: Values) -> Values:
             atom = b.sext(emit.load(emit.item(atoms, i, 4 * stride), I32, 4), I64)
             weight = emit.load(emit.item(x, i, size * stride), number, size)
             entries = take(emit, b.add(rows, b.mul(atom, depth)), k, lanes, of_rows, number)
@@ -141,8 +138,8 @@ def forward(emit: Emit, L: Any, depth: Any, v: Any, x: Any, count: Any, like: An
     """L x = v, for lower triangular L."""
     b = emit.b
 
-    def row(i: Any, at: list[Any]) -> list[Any]:
-        rest = b.fsub(take(emit, v, i, 1, like), inner(emit, at[0], x, i, like))
+    def row(i: Any, at: Values) -> Values:
+        rest = b.fsub(take(emit, v, i, 1, like), inner(emit, at[0], x, i, like, like, like))
         put(emit, b.fdiv(rest, take(emit, at[0], i, 1, like)), x, i, like)
         return [b.add(at[0], depth)]
 
@@ -153,7 +150,7 @@ def backward(emit: Emit, L: Any, depth: Any, x: Any, count: Any, like: Any) -> N
     """L^T x = v, for lower triangular L; x is v to begin with."""
     b = emit.b
 
-    def row(t: Any, nothing: list[Any]) -> list[Any]:
+    def row(t: Any, nothing: Values) -> Values:
         i = b.sub(b.sub(count, ir.Constant(I64, 1)), t)
         at = b.add(L, b.mul(i, depth))
         value = b.fdiv(take(emit, x, i, 1, like), take(emit, at, i, 1, like))
@@ -174,7 +171,7 @@ def dot(context: Any, u: Any, v: Any, length: Any, like: Any) -> Any:
     """<u, v>."""
 
     def body(emit: Emit, u: Any, v: Any, length: Any, _: Any) -> Any:
-        return inner(emit, u, v, length, like, wide=4)
+        return inner(emit, u, v, length, like, like, like, wide=4)
 
     return like(*[types.int64] * 3, like), body
 
@@ -184,7 +181,7 @@ def mixed_dot(context: Any, u: Any, v: Any, length: Any, of_u: Any, of_v: Any) -
     """<u, v> in float64; `of_u` and `of_v` tell their types."""
 
     def body(emit: Emit, u: Any, v: Any, length: Any, *_: Any) -> Any:
-        return inner(emit, u, v, length, types.float64, (of_u, of_v), wide=4)
+        return inner(emit, u, v, length, types.float64, of_u, of_v, wide=4)
 
     return types.float64(*[types.int64] * 3, of_u, of_v), body
 
@@ -210,7 +207,7 @@ def subtract(
     """out = start - sum_i x_i rows[atoms_i]; ||out||^2."""
 
     def body(emit: Emit, *args: Any) -> Any:
-        return residual(emit, *args[:8], like, like)
+        return residual(emit, like, like, 1, *args[:8])
 
     return like(*[types.int64] * 8, like), body
 
@@ -222,7 +219,7 @@ def mixed_subtract(
     """As `subtract`, in float64, with rows of the type that `of_rows` tells."""
 
     def body(emit: Emit, *args: Any) -> Any:
-        return residual(emit, *args[:8], types.float64, of_rows)
+        return residual(emit, types.float64, of_rows, 1, *args[:8])
 
     return types.float64(*[types.int64] * 8, of_rows), body
 
@@ -246,7 +243,7 @@ def project(context: Any, T: Any, depth: Any, v: Any, out: Any, count: Any, like
         def row(i: Any, carried: Values) -> Values:
             square, at = carried
             length = emit.at(i, 1)
-            u = inner(emit, at, v, length, like)
+            u = inner(emit, at, v, length, like, like, like)
 
             def more(k: Any, lanes: int) -> None:
                 before, entries = (take(emit, base, k, lanes, like) for base in (out, at))
@@ -278,8 +275,8 @@ def border(context: Any, F: Any, depth: Any, s: Any, like: Any) -> Any:
         h, w, beta = (b.add(base, at) for base in (F, L, b.add(L, square)))
         forward(emit, L, depth, h, w, s, like)
         diagonal = take(emit, h, s, 1, like)
-        pivot = b.fsub(diagonal, inner(emit, w, w, s, like))
-        duplicate(emit, w, beta, s, size)
+        pivot = b.fsub(diagonal, inner(emit, w, w, s, like, like, like))
+        duplicate(emit, size, w, beta, s)
         backward(emit, L, depth, beta, s, like)
 
         def weigh(k: Any, mass: Values) -> Values:
@@ -334,7 +331,7 @@ def add(context: Any, x: Any, step: Any, row: Any, count: Any, out: Any, like: A
     return like(types.int64, like, *[types.int64] * 3, like), body
 
 
-def duplicate(emit: Emit, source: Any, target: Any, count: Any, size: int) -> None:
+def duplicate(emit: Emit, size: int, source: Any, target: Any, count: Any) -> None:
     """A copy of so many numbers of `size` bytes."""
     pointer = ir.IntType(8).as_pointer()
     target, source = (emit.b.inttoptr(address, pointer) for address in (target, source))
@@ -344,7 +341,7 @@ def duplicate(emit: Emit, source: Any, target: Any, count: Any, size: int) -> No
 @intrinsic
 def copy(context: Any, source: Any, target: Any, count: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        duplicate(Emit(builder), *args[:3], number_of(like)[1])
+        duplicate(Emit(builder), number_of(like)[1], *args[:3])
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 3, like), generate
@@ -368,15 +365,15 @@ def gather(context: Any, row: Any, places: Any, count: Any, out: Any, like: Any)
 @routine
 def best(
     context: Any, c: Any, left: Any, sizes: Any, count: Any, signed: Any, floor: Any, least: Any, like: Any
-) -> Any:
+) -> Any:  # fmt: skip
     """The atom that a pursuit takes next, -1 if none is left; ties go to the lowest index.
 
-    The largest |c_j|, or c_j where it is `signed`, or c_j^2 / left_j where `left`, the squared norms of what the active
-    atoms leave of each, is not None; of those with |c_j| > floor sizes_j and left_j > least sizes_j^2, which do not
-    hold for infinite sizes.
+    The one of the largest |c_j|, c_j where that is `signed`, or c_j^2 / left_j where `left`, the squared norms of what
+    the active atoms leave of each, is not None; of those with a |c_j| (or c_j) beyond floor sizes_j, and left_j beyond
+    least sizes_j^2. Sizes of atoms that are taken are infinite.
     """
     number, size = number_of(like)
-    whole, of_left = I64 if size == 8 else I32, types.none if isinstance(left, types.NoneType) else types.int64
+    whole, of_left = I64 if size == 8 else I32, types.none if isinstance(left, NoneType) else types.int64
 
     def body(
         emit: Emit, c: Any, left: Any, sizes: Any, count: Any, signed: Any, floor: Any, least: Any, _: Any
@@ -411,7 +408,7 @@ def best(
 
 @routine
 def export(context: Any, atoms: Any, x: Any, count: Any, out_atoms: Any, out_x: Any, like: Any, other: Any) -> Any:
-    """The code of one signal, its atoms in increasing order, its weights in an`other` type if need be."""
+    """The code of one signal, its atoms in increasing order; weights of the type of `like` become those of `other`."""
 
     def body(emit: Emit, atoms: Any, x: Any, count: Any, out_atoms: Any, out_x: Any, *_: Any) -> None:
         b, number = emit.b, number_of(other)[0]

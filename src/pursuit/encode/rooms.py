@@ -53,8 +53,9 @@ def padded(n: int) -> int:
 
 def workspace(columns: int, width: int, dtype: Any) -> tuple[Any, tuple[int, ...]]:
     """Room for a wave, with one number of each signal side by side: the part with the active atoms, and the addresses
-    of all parts: T; vectors over active atoms, of floats (five), float32 (two), indices (two), and addresses; single numbers, as floats, as integers
-    (five) and in float64; what `largest` finds; correlations of one signal, of `columns` padded columns."""
+    of all parts, of which there are: T; over active atoms, five vectors of floats, two of float32, two of indices, one
+    of addresses; nine numbers, five integers, three float64 numbers; what `largest` finds; the correlations of one
+    signal, with `columns` padded columns."""
     triangle = width * (width + 1) // 2
     T, vectors, singles, indices, lines, floats, doubles, whole, field, r = several(
         ((triangle, WAVE), dtype), ((5, width, WAVE), dtype), ((2, width, WAVE), np.float32),

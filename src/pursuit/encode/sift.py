@@ -188,9 +188,9 @@ def largest_in_short(
             sure, few = (b.icmp_unsigned("<=", emit.at(close, -1), ir.Constant(I64, most)) for most in (0, FEW - 1))
 
             def correlation(j: Any) -> Any:  # of the best, all that is read here is read again when it enters
-                y = emit.load(emit.item(signals, p, 8), I64, 8)
-                rows = (b.add(base, b.mul(j, bytes_)) for base, bytes_ in ((A, depth), (G, line)))
-                return product(emit, next(rows), y, d, next(rows), emit.item(atoms, p, 4), emit.item(x, p, size), count, like)
+                y, mine = emit.load(emit.item(signals, p, 8), I64, 8), (emit.item(atoms, p, 4), emit.item(x, p, size))
+                a, row = (b.add(base, b.mul(j, bytes_)) for base, bytes_ in ((A, depth), (G, line)))
+                return product(emit, like, a, y, d, row, *mine, count)
 
             def told(_: Any, before: list[Any]) -> list[Any]:
                 return [_best_above(emit, mine, low, chunks, correlation, kind.element)]

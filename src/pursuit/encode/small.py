@@ -34,6 +34,18 @@ def refit(F: int, V: int, width: int, depth: int, s: int, c: float, out: int, li
 
 
 @part
+def refit_nonnegative(
+    F: int, V: int, atoms: Any, free: Any, width: int, depth: int, s: int, c: float, floor: float, eps: float,
+    room: Array, like: float,
+) -> int:  # fmt: skip
+    """The same with weights that are not negative, so that atoms may leave; how many stay."""
+    if refit(F, V, width, depth, s, c, room[1], like) > 0:
+        copy(room[1], V, s, like)
+        return s
+    return nonnegative(F, V, atoms, free, width, depth, s, floor, eps, room, like)
+
+
+@part
 def nonnegative(
     F: int, V: int, atoms: Any, free: Any, width: int, depth: int, m: int, floor: float, eps: float, room: Array,
     like: float,
@@ -49,7 +61,7 @@ def nonnegative(
         order[p], inside[p] = p, 1
         for k in range(p):  # all of H, of which only the lower triangle was needed so far
             numbers(F + k * depth, like)[p] = numbers(F + p * depth, like)[k]
-    s, count = np.int64(0), m
+    s, count = 0, m
     for turn in range(3 * m + 9):
         while s < count:  # factors of the members in their order; who depends on those before leaves
             p = order[s]

@@ -63,12 +63,12 @@ def remainder(
     """||y - sum_i x_i a_i||^2 for one signal of a wave; the atoms are rows of A, which are `depth` bytes apart."""
 
     def body(emit: Emit, *args: Any) -> Any:
-        return residual(emit, *args[:7], None, like, like, WAVE)
+        return residual(emit, like, like, WAVE, *args[:7])
 
     return like(*[types.int64] * 7, like), body
 
 
-def product(emit: Emit, a: Any, y: Any, length: Any, row: Any, atoms: Any, x: Any, count: Any, like: Any) -> Any:
+def product(emit: Emit, like: Any, a: Any, y: Any, length: Any, row: Any, atoms: Any, x: Any, count: Any) -> Any:
     """<a, y> - sum_i x_i row[atoms_i] for one signal of a wave."""
     b, (number, size) = emit.b, number_of(like)
 
@@ -77,7 +77,7 @@ def product(emit: Emit, a: Any, y: Any, length: Any, row: Any, atoms: Any, x: An
         weight = emit.load(emit.item(x, i, size * WAVE), number, size)
         return [emit.minus(c[0], weight, emit.load(emit.item(row, atom, size), number, size))]
 
-    return emit.loop(count, [inner(emit, a, y, length, like)], less)[0]
+    return emit.loop(count, [inner(emit, a, y, length, like, like, like)], less)[0]
 
 
 @routine
@@ -87,7 +87,7 @@ def correlation(
     """<a, y> - sum_i x_i row[atoms_i] for one signal of a wave."""
 
     def body(emit: Emit, *args: Any) -> Any:
-        return product(emit, *args[:7], like)
+        return product(emit, like, *args[:7])
 
     return like(*[types.int64] * 7, like), body
 
