@@ -848,6 +848,8 @@ from pursuit.encode import encode
 rng = np.random.default_rng(0)
 D, Y = rng.standard_normal((16, 100)), rng.standard_normal((300, 16))
 print(encode(D, Y, atoms=5).indices.sum())
+print([encode(D, Y, atoms=5, method=method).indices.sum() for method in ("ols", "nnomp", "mp")])
+print(encode(D, Y, atoms=5, method="nnomp", weights=rng.uniform(0, 1, Y.shape)).indices.sum())
 from pursuit.encode import engine
 engine.CACHED = 1
 D, Y = rng.standard_normal((50, 300)), rng.standard_normal((1, 50))
