@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
-from pursuit.encode import lines, rooms, vector
+from pursuit._vector import numbers
+from pursuit.encode import lines, rooms, small, vector
 
 LENGTHS, SEEDS, KINDS = st.integers(0, 150), st.integers(0, 10**6), st.sampled_from([np.float64, np.float32])
 NAN = np.nan  # what lies beyond the end of a vector: whoever reads it, tells
@@ -179,3 +181,42 @@ def test_codes_are_written_in_increasing_order(seed, kind, s, shorter):
 def test_an_array_with_gaps_has_no_address():
     with pytest.raises(ValueError, match="copy it into C order"):
         rooms.addresses(np.zeros((3, 4))[:, :2])
+
+
+@numba.njit
+def nonnegative(F, V, atoms, free, width, depth, m, floor, eps, room, like):
+    names, sizes = numbers(atoms, np.int32(0)), numbers(free, like)
+    return small.nonnegative(F, V, names, sizes, width, depth, m, floor, eps, room, like)
+
+
+@given(SEEDS, st.sampled_from([0.0, 1.0, 3.0]), st.booleans())
+def test_non_negative_weights_are_best_also_where_atoms_leave_and_come_back(seed, shared, dependent):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(4, 9))
+    m = int(rng.integers(3, d + 1))
+    A = rng.standard_normal((d, m)) + shared * rng.standard_normal((d, 1)) * rng.choice([-1, 1], m)
+    if dependent:  # a combination of the others, which are best, and of a little more
+        A[:, -1] = A[:, :-1] @ rng.standard_normal(m - 1)
+    before = rng.exponential(1, m - 1)
+    Q = np.linalg.qr(A[:, :-1])[0]
+    new = A[:, -1] - Q @ (Q.T @ A[:, -1])  # the best weights of the others are positive before the last atom comes
+    y = A[:, :-1] @ before + rng.exponential(3) * (rng.standard_normal(d) if dependent else new)
+    norms, names, width = np.linalg.norm(A, axis=0), 7 * np.arange(m)[::-1] + 2, m + 2
+    F, V, free = np.full((3, width, width), NAN), np.zeros((3, width)), np.full(7 * m + 2, NAN)
+    atoms = np.zeros(width, np.int32)
+    F[0, :m, :m][np.tril_indices(m)] = (A.T @ A)[np.tril_indices(m)]
+    V[:, :m], atoms[:m], free[names] = [np.append(before, 0), A.T @ y, norms], names, np.inf
+    room = small.factors(width, np.float64)
+    rest = width, F.strides[1], m, 1e-13 * np.linalg.norm(y), 2.0**-52, rooms.addresses(*room), 0.0
+    s = nonnegative(at(F), at(V), at(atoms), at(free), *rest)
+    x, expected = np.zeros(7 * m + 2), nnls(A, y)[0]
+    x[atoms[:s]] = V[0, :s]
+    found = x[names]
+    assert (found >= 0).all() and (V[0, :s] > 0).all()
+    least = np.linalg.norm(y - A @ expected)
+    assert np.linalg.norm(y - A @ found) <= least + 1e-9 * np.linalg.norm(y)
+    stays = found > 0
+    assert np.isinf(free[names[stays]]).all() and (free[names[~stays]] == norms[~stays]).all()
+    B = A[:, [list(names).index(j) for j in atoms[:s]]]
+    close(V[1:, :s], [B.T @ y, np.linalg.norm(B, axis=0)], np.float64, 1e3)
+    close(np.tril(F[1, :s, :s]) @ np.tril(F[1, :s, :s]).T, B.T @ B, np.float64, 1e4)

@@ -24,6 +24,7 @@ from pursuit.atoms.vectors import CACHED
 from pursuit.encode import alone, careful, direct, fast, rooms, short
 from pursuit.encode.inputs import METHODS, Array, Request, check_columns, check_rows
 from pursuit.encode.small import MP, OLS
+from pursuit.encode.team import OVER, Team, assist
 
 WORKSPACE = 16 * 2**20
 """Bytes of working memory that a thread may fill with a tile of signals; one signal may always take what it needs."""
@@ -255,7 +256,7 @@ class Direct:
 
 
 class Alone:
-    """OMP of few signals on a large dictionary, each from its residual and an 8-bit copy of the dictionary.
+    """OMP or OLS of few signals on a large dictionary, each from its residual and an 8-bit copy of the dictionary.
 
     A single signal has all threads; several have one each. Those given up are left to the `Direct` way.
     """
@@ -265,10 +266,11 @@ class Alone:
         self.A, self.norms = direct.A, direct.norms.astype(np.float64)
 
     def bytes_per_signal(self, width: int) -> int:
-        return 8 * (width * width + 8 * width + 8 * sum(self.A.shape))
+        return 8 * (width * (width + self.A.shape[1]) + 8 * width + 16 * sum(self.A.shape))
 
     def worker(self, size: int, width: int) -> Callable[[Tile, Codes], None]:
-        team, noise = alone.Team(self.A, self.norms, self.codes, self.threads, width), float(rounding(self.direct.D))
+        ols, noise = self.direct.method == OLS, float(rounding(self.direct.D))
+        team = Team(self.A, self.norms, self.codes, self.threads, width, ols)
 
         def solve(tile: Tile, out: Codes) -> None:
             for p, y in enumerate(tile.y.astype(np.float64)):
@@ -281,7 +283,7 @@ class Alone:
                 out.put(left, again)
 
         def helped_solve(tile: Tile, out: Codes) -> None:
-            with helped(lambda: alone.assist(team), lambda: team.board[alone.OVER].fill(1)):
+            with helped(lambda: assist(team), lambda: team.board[OVER].fill(1)):
                 solve(tile, out)
 
         return helped_solve if self.threads > 1 else solve
@@ -314,7 +316,8 @@ def begin(request: Request) -> tuple[Engine, int]:
     if request.weights is not None or dear:
         long = len(request.Y) < ALONE and int(request.limits.max(initial=0)) >= 16 and D.size >= CACHED
         direct = Direct(D, np.ascontiguousarray(D.T), norms, request.method, request.weights is not None)
-        codes = screening.copy(direct.A.T) if long and request.method == "omp" and direct.squared is None else None
+        screens = long and request.method in ("omp", "ols") and direct.squared is None
+        codes = screening.copy(direct.A.T) if screens else None
         return direct if codes is None else Alone(direct, codes, request.jobs if len(request.Y) == 1 else 1), exponent
     D, own = D if request.few else np.ascontiguousarray(D), np.zeros(n, np.intc)
     if request.method == "ols" and not request.few:  # for which the norms of atoms do not matter, but for rounding

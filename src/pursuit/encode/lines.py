@@ -388,7 +388,7 @@ def best(
                 rest = take(emit, left, i, lanes, like)
                 enough = b.fmul(spread(emit, least, lanes), b.fmul(norm, norm))
                 good = b.and_(good, b.fcmp_ordered(">", rest, enough))
-                key = b.fdiv(b.fmul(key, key), rest)
+                key = b.fmul(key, b.fdiv(key, rest, flags=FLAGS[1:]), flags=FLAGS[1:])  # a square might underflow
             place = spread(emit, i if whole == I64 else b.trunc(i, I32), lanes)
             place = place if lanes == 1 else b.add(place, counting(place.type, 0))
             better = b.and_(good, b.fcmp_ordered(">", key, found[0]))
