@@ -9,13 +9,13 @@ SKLEARN, SPAMS = "scikit-learn", "SPAMS"
 GOALS = [
     ("a50", SKLEARN, ENCODE, 4.0), ("a50", SPAMS, ENCODE, 3.0),
     ("a200", SKLEARN, ENCODE, 4.0), ("a200", SPAMS, ENCODE, 3.0),
-    ("a50", SPAMS, OLS, 1.0), ("a200", SPAMS, OLS, 1.0),
+    ("a50", SPAMS, OLS, 3.0), ("a200", SPAMS, OLS, 3.0),
     ("d", SKLEARN, ENCODE, 4.5),
     ("gram", SKLEARN, ENCODE, 100.0),
     ("call", "pursuit, Exact()", "pursuit, screened", 3.5), ("heavy", "pursuit, Exact()", "pursuit, screened", 1.2),
     ("b", SKLEARN, ENCODE, 200.0), ("b", SPAMS, ENCODE, 5.0), ("b", ENCODE, "pursuit encode, float32", 1.5),
     ("c", SKLEARN, ENCODE, 80.0), ("c", SPAMS, ENCODE, 4.5), ("c", ENCODE, "pursuit encode, float32", 1.5),
-    ("b", SKLEARN, "pursuit encode, Gram given", 100.0), ("b", SPAMS, OLS, 3.0), ("c", SPAMS, OLS, 3.0),
+    ("b", SKLEARN, "pursuit encode, Gram given", 100.0), ("b", SPAMS, OLS, 4.0), ("c", SPAMS, OLS, 4.0),
     ("l1", SKLEARN, OURS, 1.0), ("l1", SKLEARN, "pursuit, certified", 1 / 3),
     ("logistic", "celer", OURS, 1 / 1.5),
 ]  # fmt: skip

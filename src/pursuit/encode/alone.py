@@ -144,7 +144,7 @@ def admitted(
 def concluded(
     s: int, at_A: int, long: int, d: int, like: float, T: int, depth: int, at_x: int, at_atoms: int, at_r: int,
     at_out_atoms: int, at_out_x: int, out: float,
-) -> int:  # fmt: skip
+) -> Any:  # fmt: skip
     """The code is written, where it is sure; the number of its atoms, or GIVEN_UP."""
     atoms, h, sizes = numbers(at_atoms, np.int32(0)), numbers(at_x + 4 * depth, 0.0), numbers(at_x + 2 * depth, 0.0)
     for i in range(s):
