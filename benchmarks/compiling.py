@@ -14,7 +14,9 @@ CALLS = {
     "many signals, ols": "encode(D, Y, atoms=10, method='ols')",
     "many signals, mp": "encode(D, Y, atoms=10, method='mp')",
     "many signals, nnomp": "encode(D, Y, atoms=10, method='nnomp')",
+    "many signals, omp, weighted": "encode(D, Y, atoms=10, weights=np.ones_like(Y))",
     "one signal, 1000 x 5,000": "encode(large, large[:, :40].sum(axis=1)[None], atoms=30)",
+    "one signal, 1000 x 5,000, ols": "encode(large, large[:, :40].sum(axis=1)[None], atoms=30, method='ols')",
 }
 FIRST = """
 import time

@@ -188,7 +188,7 @@ def pursue(
     at = addresses(Y if C is None else C, S, G, A, Y, norms, squares, limits, tols, counts, out_atoms, out_x)
     sizes = len(Y), *A.shape[::-1], padded(len(A)), S.shape[1], G.shape[1], out_x.shape[1], A.itemsize, len(S) < len(G)
     shorts, off = (rooms_of_16[1], kit.off) if kit else (None, 0.0)
-    single = None if kit else True  # a search in float32
+    single = None if kit else work[1][6:8]  # weights and rows of T that a search in float32 reads
     omp = None if kit or ols else True
     like = G.dtype.type(0)
     waves(at, sizes, like, *bounds, noise, shorts, off, single, omp, ols[1] if ols else None, work[1])
@@ -203,7 +203,7 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
     compiles nothing of that."""
     at_C, at_S, at_G, at_A, at_Y, at_norms, at_squares, at_limits, at_tols, at_counts, at_out_atoms, at_out_x = at
     signals, d, n, padded_columns, stride, row, columns, item, made = sizes
-    at_T, at_x, at_sizes, at_sums, at_beta, at_h, at_x32, at_row32, at_atoms, at_ranks = places[:10]
+    at_T, at_x, at_sizes, at_sums, at_beta, at_h, _, _, at_atoms, at_ranks = places[:10]
     at_lines, at_floats, at_chosen, at_going, at_signals, at_rows, at_columns, at_doubles, at_field, at_r = places[10:]
     blocks, slot = padded_columns // BLOCK, WAVE * item  # bytes of a vector
     eps, unit, kind = (2.0**-52, 2.0**-23, 0) if item == 8 else (2.0**-23, 0.0, 1)
@@ -224,6 +224,7 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
         shift, tall = at_short - at_S // 2, min(SHORT * mu / longest + 1, SHORT)
         exact_16 = at_A, at_G, at_signals, at_atoms, at_x, depth, row, d
     if single is not None:
+        at_x32, at_row32 = single
         exact = at_A, at_G, depth, row, d
         best, found = numbers(at_field + 4 * LANES, np.int32(0)), numbers(at_field + 4 * (LANES + WAVE), SINGLE)
     if ols is not None:
@@ -332,7 +333,7 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
             enter(at_T, at_rows, at_atoms, at_h, at_x, at_beta, at_floats, clear, s, like)
             new = at_T + s * (s + 1) // 2 * WAVE * item
             trouble = spread(
-                new, at_beta, at_roots, at_x, at_x32, at_row32, at_sums, at_sizes, at_atoms, at_ranks, at_mass,
+                new, at_beta, at_roots, at_x, single, at_sums, at_sizes, at_atoms, at_ranks, at_mass,
                 at_doubles, s, lost, like,
             )  # fmt: skip
             if ols is not None:  # how far it moves what `largest_gain` computes next

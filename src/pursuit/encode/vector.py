@@ -10,6 +10,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.types.containers import UniTuple
+from numba.core.types.misc import NoneType
 from numba.extending import intrinsic
 
 from pursuit._vector import BYTES, FLAGS, I32, I64, Emit, every, routine
@@ -191,12 +192,13 @@ def enter(
 
 @intrinsic
 def spread(
-    context: Any, row: Any, beta: Any, moves: Any, x: Any, x32: Any, row32: Any, sums: Any, sizes: Any, atoms: Any,
-    places: Any, masses: Any, lefts: Any, count: Any, lost: Any, like: Any,
+    context: Any, row: Any, beta: Any, moves: Any, x: Any, single: Any, sums: Any, sizes: Any, atoms: Any, places: Any,
+    masses: Any, lefts: Any, count: Any, lost: Any, like: Any,
 ) -> Any:  # fmt: skip
     """For each signal of a wave, row = root beta, x += step beta, with `moves` the vectors root and step, which are 0
-    for a signal that is done; both in float32 too; sums_k += row_k^2. Of the last of count + 1 atoms, x and sums begin
-    with 0, and it finds its own among the `places` of the atoms in increasing order.
+    for a signal that is done; x and row in float32, too, where `single` has rooms for that; sums_k += row_k^2. Of the
+    last of count + 1 atoms, x and sums begin with 0, and it finds its own among the `places` of the atoms in increasing
+    order.
 
     masses are sum_k |x_k| sizes_k, and so for the row; after those, max_k sums_k sizes_k^2 and max_k |x_k| sizes_k. Of
     `lefts`, the first, squared residuals, decrease, and the third become the first of those. Whether there is a signal
@@ -206,8 +208,9 @@ def spread(
     width, short, whole = WAVE * size, ir.VectorType(F32, WAVE), ir.VectorType(I32, WAVE)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        row, beta, moves, x, x32, row32, sums, sizes, atoms, places, masses, lefts, count, lost, _ = args
+        row, beta, moves, x, rooms, sums, sizes, atoms, places, masses, lefts, count, lost, _ = args
         emit, b = Emit(builder), builder
+        singles = [] if size == 4 or isinstance(single, NoneType) else cgutils.unpack_tuple(b, rooms)
         zero, none = ir.Constant(kind, [0.0] * WAVE), every(whole, 0)
         root, step = (emit.load(emit.at(moves, width * q), kind, width) for q in range(2))
         new = emit.load(emit.item(atoms, count, 4 * WAVE), whole, 4 * WAVE)
@@ -223,7 +226,7 @@ def spread(
             total = emit.plus(total, part, part)
             for value, name in ((part, "r"), (weight, "x"), (total, "s")):
                 emit.store(value, address[name], width)
-            for value, room in ((weight, x32), (part, row32)) if size == 8 else ():
+            for value, room in zip((weight, part), singles, strict=False):  # none, or both
                 emit.store(b.fptrunc(value, short), emit.item(room, k, 4 * WAVE), 4 * WAVE)
             other = emit.load(emit.item(atoms, k, 4 * WAVE), whole, 4 * WAVE)
             place = emit.item(places, k, 4 * WAVE)
@@ -250,7 +253,7 @@ def spread(
         all_ = ir.Constant(ir.IntType(WAVE), -1)
         return b.zext(b.icmp_unsigned("!=", b.bitcast(well, all_.type), all_), I64)
 
-    return types.int64(*[types.int64] * 13, like, like), generate
+    return types.int64(*[types.int64] * 4, single, *[types.int64] * 7, like, like), generate
 
 
 @intrinsic
