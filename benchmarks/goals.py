@@ -11,7 +11,7 @@ GOALS = [
     ("a200", SKLEARN, ENCODE, 4.0), ("a200", SPAMS, ENCODE, 3.0),
     ("a50", SPAMS, OLS, 3.0), ("a200", SPAMS, OLS, 3.0),
     ("d", SKLEARN, ENCODE, 4.5),
-    ("gram", SKLEARN, ENCODE, 100.0),
+    ("gram", "scikit-learn, precompute=True", ENCODE, 100.0), ("gram", "scikit-learn orthogonal_mp_gram", ENCODE, 100.0),
     ("call", "pursuit, Exact()", "pursuit, screened", 3.5), ("heavy", "pursuit, Exact()", "pursuit, screened", 1.2),
     ("b", SKLEARN, ENCODE, 200.0), ("b", SPAMS, ENCODE, 5.0), ("b", ENCODE, "pursuit encode, float32", 1.5),
     ("c", SKLEARN, ENCODE, 80.0), ("c", SPAMS, ENCODE, 4.5), ("c", ENCODE, "pursuit encode, float32", 1.5),
