@@ -77,16 +77,11 @@ def sift_gains(
     is too much."""
     d, n, _, size = sizes
     at_Q, at_low, at_high, at_exact, at_whole, at_seen, _ = left
-    low, high, exact, whole = (
-        numbers(at_low, 0.0),
-        numbers(at_high, 0.0),
-        numbers(at_exact, 0.0),
-        numbers(at_whole, 0.0),
-    )
+    low, high = numbers(at_low, 0.0), numbers(at_high, 0.0)
+    exact, whole = numbers(at_exact, 0.0), numbers(at_whole, 0.0)
     seen, unit = numbers(at_seen, np.int32(0)), numbers(second[1], 0.0)[2]
-    lower, upper, below, above = (
-        numbers(shared[3], 0.0), numbers(shared[4], 0.0), numbers(second[2], 0.0), numbers(second[3], 0.0),
-    )  # fmt: skip
+    lower, upper = numbers(shared[3], 0.0), numbers(shared[4], 0.0)
+    below, above = numbers(second[2], 0.0), numbers(second[3], 0.0)
     bar, found, value, most = 0.0, -1, 0.0, 0.0
     for j in range(n):
         more, fewer, c = unit * above[j], unit * max(below[j], 0.0), max(lower[j], 0.0)
