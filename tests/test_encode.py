@@ -831,6 +831,7 @@ def test_a_signal_alone_has_the_plain_code(method, seed, d, n, threads):
 @pytest.mark.parametrize("claimed", [1, 2])
 def test_a_helper_who_takes_the_first_pieces_and_is_not_heard_of_again_changes_nothing(claimed, method):
     D, Y, _ = problem(36, 1, 40, 400, np.float64)
+    Y += 10 * D[:, 3]  # the first atom is in the first piece
     found = []
     for taken in (0, claimed):
         team = Team(np.ascontiguousarray(D.T), np.linalg.norm(D, axis=0), screening.copy(D), 2, 16, method == "ols")
@@ -839,6 +840,37 @@ def test_a_helper_who_takes_the_first_pieces_and_is_not_heard_of_again_changes_n
         assert alone.chase(team, Y[0], 16, -np.inf, 1e-14, atoms, x) == 16
         found.append([atoms, x])
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("method", ["omp", "ols"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_helpers_change_nothing_nor_do_many_columns(monkeypatch, method, dtype):
+    D, Y, _ = problem(38, 4, 300, 3000, dtype)
+    expected = encode(D, Y, atoms=25, method=method)
+    monkeypatch.setattr(engine, "CACHED", 1)
+    for y, code in zip(Y, expected, strict=True):
+        one, two = (encode(D, y[None], atoms=25, method=method, n_jobs=jobs) for jobs in (1, 2))
+        assert (one != two).nnz == 0 and set(one.indices) == set(code.nonzero()[-1])
+
+
+@pytest.mark.parametrize("method", ["omp", "ols"])
+def test_a_residual_of_exactly_zero_is_an_end(monkeypatch, method):
+    D, _, _ = problem(39, 1, 60, 300, np.float64)
+    D[:, 1::2] = 50 * np.eye(60)[:, np.arange(150) % 60]
+    Y = D[:, [3, 7, 31]].sum(axis=1)[None]
+    monkeypatch.setattr(engine, "CACHED", 1)
+    seen = watch(monkeypatch, engine.alone, "chase")
+    assert list(encode(D, Y, atoms=20, method=method).indices) == [3, 7, 31] and seen == [3]
+
+
+def test_ols_of_noise_on_columns_that_8_bits_do_not_tell_apart_is_left_to_products(monkeypatch):
+    D, Y, _ = problem(40, 1, 200, 1000, np.float64)
+    D[0] += 200  # next to which 8 bits know little of the other entries
+    Y[0, 0] = 0
+    expected = encode(D, Y, atoms=40, method="ols")
+    monkeypatch.setattr(engine, "CACHED", 1)
+    seen = watch(monkeypatch, engine.alone, "chase")
+    assert (encode(D, Y, atoms=40, method="ols").indices == expected.indices).all() and seen == [fast.GIVEN_UP]
 
 
 def test_what_the_copy_knows_of_the_rest_of_an_atom_holds_it():
