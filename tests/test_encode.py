@@ -719,6 +719,19 @@ def test_few_signals_with_a_given_gram_matrix_have_the_plain_codes(kind, dtype):
     assert agree(codes, D, Y, np.full(4, 20), np.full(4, -1.0), "omp", dtype=dtype) + 4 * (kind != "random") >= 4
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_careful_way_of_every_method_has_the_plain_codes(method, dtype):
+    D, Y, _ = problem(43, 4, 30, 200, dtype)
+    D += D[:, :1]  # atoms of which others leave less and less
+    codes = encode(D, Y, atoms=12, gram=D.T @ D, method=method)
+    assert agree(codes, D, Y, np.full(4, 12), np.full(4, -1.0), method, dtype=dtype) >= 3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fast, "pursue", lambda *args: args[-1].fill(fast.GIVEN_UP))
+        slow = encode(D, Y, atoms=12, gram=D.T @ D, method=method)
+    assert (codes.indices == slow.indices).all()
+
+
 def test_few_signals_notice_a_wrong_gram_matrix_by_the_atoms_they_use():
     D, Y, _ = problem(42, 1, 30, 300, np.float64)
     with pytest.raises(ValueError, match="gram is not that of D"):
