@@ -1,4 +1,9 @@
-"""How numba compiles here: helpers into their callers, entry points kept on disk where there is one to write."""
+"""How numba compiles here: helpers into their callers, entry points kept on disk where there is one to write.
+
+What takes it long: 10 ms for an array as an argument (2 for an address), 12 ms for a loop (1 for a `routine`, which is
+written for LLVM), 4 ms for an entry of a matrix (3 for one of `numbers`). Where the argument x of a kernel is None, it
+compiles nothing of what follows `if x is not None`; but a `part` is written out before that is known.
+"""
 
 from __future__ import annotations
 

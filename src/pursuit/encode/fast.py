@@ -38,7 +38,7 @@ import numpy as np
 
 from pursuit._compiled import Array, kernel, part
 from pursuit._vector import numbers
-from pursuit.encode.rooms import LEAST, MASS, PEAK, ROOT, SPAN, STEP, WORST, addresses, aligned, padded
+from pursuit.encode.rooms import LEAST, MASS, PEAK, PRODUCT, ROOT, SPAN, STEP, WORST, addresses, aligned, padded
 from pursuit.encode.search import BLOCK, LANES, TRUNCATED, gains, largest, largest_gain, magnitudes
 from pursuit.encode.short import GROUP, SHORT, Kit, project, quantise
 from pursuit.encode.sift import largest_in_short, shorten
@@ -195,7 +195,7 @@ def pursue(
 
 
 @kernel
-def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are handed to one count references
+def waves(  # noqa: PLR0915  only what is seldom is a part, which takes longer to compile than what is in it
     at: Array, sizes: Array, like: float, mu: float, longest: float, rough: float, noise: float, shorts: Array,
     off: float, single: Array, omp: Array, ols: Array, places: Array,
 ) -> None:  # fmt: skip
@@ -297,7 +297,7 @@ def waves(  # noqa: PLR0915  only what is seldom is a part: arrays that are hand
                             magnitudes(here + p * step, at_lines + 8 * p, at_w + 4 * p, s, blocks, at_r)
                             j = contest(n, exact, where[p], mine[0], mine[1], s, margin, at_r, like)
                         if j >= 0 and item == 4:
-                            numbers(at_floats, like)[p] = c[j]
+                            numbers(at_floats + PRODUCT * slot, like)[p] = c[j]
                     if ols is not None and going[p]:
                         v = numbers(at_v + p * step, SINGLE)
                         if not gain(c[j], v[j], -more[p], -less[p]) > second * (1 + 2 * TRUNCATED + ROUGHLY):
