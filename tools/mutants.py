@@ -176,7 +176,7 @@ MUTANTS = [
     Mutant(
         "the same for OLS",
         "encode/fast.py",
-        "if not gain(C[b, j], v[p, j], -spare, -less) > second * (1 + 2 * TRUNCATED + ROUGHLY):",
+        "if not gain(c[j], v[j], -more[p], -less[p]) > second * (1 + 2 * TRUNCATED + ROUGHLY):",
         "if False:",
         "test_encode.py",
     ),
@@ -204,8 +204,8 @@ MUTANTS = [
     Mutant(
         "a signal that is stuck counts as done",
         "encode/fast.py",
-        "floats[ROOT, p] == 0 and spent else",
-        "floats[ROOT, p] == 0 else",
+        "s if roots[p] == 0 and spent else",
+        "s if roots[p] == 0 else",
         "test_encode.py",
     ),
     Mutant(
@@ -225,13 +225,39 @@ MUTANTS = [
     Mutant(
         "digits lost over many pivots go unnoticed",
         "encode/fast.py",
-        " or not floats[WORST, p] <= lost",
+        " or not worst[p] <= lost",
         "",
         "test_encode.py",
     ),
     Mutant("the same for a signal alone", "encode/alone.py", "> LOST[0]", "> np.inf", "test_encode.py"),
     Mutant(
         "OLS keeps old correlations", "encode/engine.py", "C = C[stay] - np", "C = C[stay] - 0 * np", "test_encode.py"
+    ),
+    # routines, and OLS of one signal
+    Mutant("ties go to the last", "encode/lines.py", '"<", two[1], one[1]', '">", two[1], one[1]', "test_lines.py"),
+    Mutant("a triangle one too small", "encode/lines.py", "length = emit.at(i, 1)", "length = i", "test_lines.py"),
+    Mutant("dependent atoms enter", "encode/lines.py", "number, 4 * eps)", "number, 0.04 * eps)", "test_encode.py"),
+    Mutant("who left does not come back", "encode/small.py", "if not inside[k] and", "if False and", "test_lines.py"),
+    Mutant(
+        "OLS, the careful way: atoms stay whole",
+        "encode/careful.py",
+        "v[k] -= t[k] * t[k]",
+        "pass",
+        "test_encode.py",
+    ),
+    Mutant(
+        "OLS of one: too much is left of an atom", "encode/alone.py", "low[j] -= more * more", "pass", "test_encode.py"
+    ),
+    Mutant(
+        "OLS of one: taken atoms are taken again",
+        "encode/alone.py",
+        "s, low[j], high[j] = s + 1, np.inf, np.inf",
+        "s = s + 1",
+        "test_encode.py",
+    ),
+    Mutant("a ticket is done at once", "encode/team.py", "[DONE:] = -1", "[DONE:] = 0", "test_encode.py"),
+    Mutant(
+        "a row of a block is left out", "encode/team.py", "first + NEAR, stop", "first + 63, stop", "test_encode.py"
     ),
     Mutant("intervals too narrow", "_kernels.py", "radius = error[j]", "radius = 0.5 * error[j]", "test_screened.py"),
     Mutant(
