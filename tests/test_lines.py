@@ -43,8 +43,7 @@ def compiled(routine):
 
 dot, mixed_dot, weighted, weigh = map(compiled, (lines.dot, lines.mixed_dot, lines.weighted, lines.weigh))
 add, gather, copy, best, export = map(compiled, (lines.add, lines.gather, lines.copy, lines.best, lines.export))
-subtract, mixed_subtract = map(compiled, (lines.subtract, lines.mixed_subtract))
-solve, project, border = map(compiled, (lines.solve, lines.project, lines.border))
+subtract, solve, project, border = map(compiled, (lines.subtract, lines.solve, lines.project, lines.border))
 remainder, correlation = map(compiled, (vector.remainder, vector.correlation))
 
 
@@ -80,13 +79,13 @@ def test_residuals_of_combinations_of_rows(seed, kind, n, s):
     S = np.random.default_rng(seed).permutation(12)[:s].astype(np.int32)
     expected = y[:n] - x[:s] @ A[S, :n]
     rest = at(y), at(A), A.strides[0], at(S), at(x), s, n
-    square = subtract(*rest, at(r), kind(0))
+    square = subtract(*rest, at(r), kind(0), kind(0))
     close(r[:n], expected, kind, 10)
     close(square, expected @ expected, kind, 10 * (1 + n))
     assert np.isnan(r[n:]).all()
     y, x, r = (each.astype(np.float64) for each in (y, x, r))
     expected = y[:n] - x[:s] @ A[S, :n].astype(np.float64)
-    square = mixed_subtract(at(y), at(A), A.strides[0], at(S), at(x), s, n, at(r), kind(0))
+    square = subtract(at(y), at(A), A.strides[0], at(S), at(x), s, n, at(r), kind(0), 0.0)
     close(r[:n], expected, np.float64, 10)
     close(square, expected @ expected, np.float64, 10 * (1 + n))
 

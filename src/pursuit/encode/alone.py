@@ -26,7 +26,7 @@ from pursuit._vector import numbers
 from pursuit.atoms.screening import TENTH
 from pursuit.encode.atomic import publish
 from pursuit.encode.fast import CLEAR, GIVEN_UP, LOST
-from pursuit.encode.lines import best, copy, export, mixed_dot, mixed_subtract, project
+from pursuit.encode.lines import best, copy, export, mixed_dot, project, subtract
 from pursuit.encode.rooms import addresses
 from pursuit.encode.team import OVER, PIECES, SELDOM, Team, together
 
@@ -163,7 +163,7 @@ def turns(
     long, depth, team = d * size, 8 * width, count > 1
     atoms, norms, measures = numbers(at_atoms, np.int32(0)), numbers(at_norms, 0.0), numbers(shared[2], 0.0)
     s, without, longest, vain = np.int64(0), 0, 0, 0
-    square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, at_r, like)
+    square = subtract(at_y, at_A, long, at_atoms, at_x, s, d, at_r, like, 0.0)
     whole = mass = math.sqrt(square)
     while s < limit and whole > 0 and not math.sqrt(square) <= tol:
         j, c, without = -1, 0.0, without - 1
@@ -192,7 +192,7 @@ def turns(
         if mass < 0:
             return GIVEN_UP
         s += 1
-        square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, at_r, like)
+        square = subtract(at_y, at_A, long, at_atoms, at_x, s, d, at_r, like, 0.0)
     return concluded(s, at_A, long, d, like, T, depth, at_x, at_atoms, at_r, at_out_atoms, at_out_x, out)
 
 
@@ -214,14 +214,14 @@ def turns_by_gain(
         high[j] = numbers(at_whole, 0.0)[j] = norm * norm
         low[j], numbers(at_seen, np.int32(0))[j] = high[j] * (1 - 8 * (d + 1024) * 2.0**-52), -1
     s, vain, spent, directions[2] = np.int64(0), 0, 0, 0
-    square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, at_r, like)
+    square = subtract(at_y, at_A, long, at_atoms, at_x, s, d, at_r, like, 0.0)
     whole = mass = math.sqrt(square)
     while s < limit and math.sqrt(square) > noise * mass and not math.sqrt(square) <= tol:
         exponent, length, rest = shorten(r, room, p)
         measures[0], measures[1] = length, rest + gamma * (length + rest)
         measures[2] = length > 0 and least <= exponent <= most
         if s > 0:
-            mixed_subtract(at_zeros, at_A, long, at_atoms, T + (s - 1) * depth, s, d, at_Q + 8 * (s - 1) * d, like)
+            subtract(at_zeros, at_A, long, at_atoms, T + (s - 1) * depth, s, d, at_Q + 8 * (s - 1) * d, like, 0.0)
             copy(at_Q + 8 * (s - 1) * d, q.ctypes.data, d, 0.0)
             exponent, length, rest = shorten(q, room, p_of_q)
             directions[0], directions[1] = length, rest + gamma * (length + rest)
@@ -243,5 +243,5 @@ def turns_by_gain(
         if mass < 0:
             return GIVEN_UP
         s, low[j], high[j] = s + 1, np.inf, np.inf
-        square = mixed_subtract(at_y, at_A, long, at_atoms, at_x, s, d, at_r, like)
+        square = subtract(at_y, at_A, long, at_atoms, at_x, s, d, at_r, like, 0.0)
     return concluded(s, at_A, long, d, like, T, depth, at_x, at_atoms, at_r, at_out_atoms, at_out_x, out)

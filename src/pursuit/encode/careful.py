@@ -61,7 +61,7 @@ def turn_away(
     """Correlations, and squared norms of what is left of atoms, as the last direction q is projected out."""
     at_v, at_t, at_zeros = ols
     c, v, t, new = numbers(at_c, like), numbers(at_v, like), numbers(at_t, like), F + (2 * width + s - 1) * depth
-    subtract(at_zeros, at_G, row, at_atoms, new, s, n, at_t, like)  # t_j = -<q, a_j>
+    subtract(at_zeros, at_G, row, at_atoms, new, s, n, at_t, like, like)  # t_j = -<q, a_j>
     a = dot(new, V + depth, s, like)
     for k in range(n):
         c[k] += a * t[k]
@@ -76,7 +76,7 @@ def polish(
     """Two steps of iterative refinement: coherent atoms lose digits in their Gram matrix, not in their residual."""
     z, atoms = numbers(at_z, like), numbers(at_atoms, np.int32(0))
     for _ in range(2):
-        subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)
+        subtract(y, at_A, long, at_atoms, V, s, d, at_r, like, like)
         for i in range(s):
             z[i] = dot(at_A + atoms[i] * long, at_r, d, like)
         solve(L, depth, at_z, s, like)
@@ -91,7 +91,7 @@ def reached(
     """Whether the residual's norm is at most tol; `left`, the square from the weights, decides where it is sure to."""
     if tol < 0 or left > tol * tol + slack:
         return False
-    return math.sqrt(subtract(y, at_A, long, at_atoms, V, s, d, at_r, like)) <= tol
+    return math.sqrt(subtract(y, at_A, long, at_atoms, V, s, d, at_r, like, like)) <= tol
 
 
 def walk(
@@ -133,7 +133,7 @@ def steps(at: Array, sizes: Array, like: float, noise: float, rooms: Array, ols:
             if s == limits[p] or reached(left, tols[p], slack, y, at_A, long, d, at_atoms, V, s, at_r, like):
                 break
             if ols is None or s == 0:
-                subtract(start, at_G, row, at_atoms, V, s, n, at_c, like)
+                subtract(start, at_G, row, at_atoms, V, s, n, at_c, like, like)
             j = best(at_c, at_v, at_free, n, positive is not None, noise * mass, 16 * (s + 4) * eps, like)
             if j < 0:
                 break
@@ -175,12 +175,8 @@ def hops(at: Array, sizes: Array, like: float, noise: float, rooms: Array, more:
     squares, tols, norms = numbers(at_squares, like), numbers(at_tols, like), numbers(at_norms, like)
     limits, counts, place = numbers(at_limits, n), numbers(at_counts, n), numbers(more[0], n)
     depth, row, long = width * size, n * size, d * size
-    x, norm, atoms, c = (
-        numbers(V, like),
-        numbers(V + 2 * depth, like),
-        numbers(at_atoms, np.int32(0)),
-        numbers(at_c, like),
-    )
+    x, norm = numbers(V, like), numbers(V + 2 * depth, like)
+    atoms, c = numbers(at_atoms, np.int32(0)), numbers(at_c, like)
     eps = 2.0**-52 if size == 8 else 2.0**-23
     for p in range(signals):
         s, left, whole, y = np.int64(0), squares[p], math.sqrt(squares[p]), at_Y + p * long

@@ -142,10 +142,10 @@ def turn(
                     break
         if mp is None and over:
             correct(F + width * depth, V, depth, s, w, at_A, long, d, atoms, r, at_z, like)
-        subtract(y, at_A, long, at_atoms, V, s, d, r, like)
+        subtract(y, at_A, long, at_atoms, V, s, d, r, like, like)
         if ols is not None and not over:
             at_q = ols[1] + p * long
-            subtract(ols[2], at_A, long, at_atoms, F + (2 * width + s - 1) * depth, s, d, at_q, like)
+            subtract(ols[2], at_A, long, at_atoms, F + (2 * width + s - 1) * depth, s, d, at_q, like, like)
             for t in range(d):
                 numbers(at_q, like)[t] *= -numbers(w, like)[t]
         state[SIZE], state[TURN], state[OVER] = s, state[TURN] + 1, over

@@ -202,26 +202,15 @@ def weighted(context: Any, w: Any, u: Any, v: Any, length: Any, like: Any) -> An
 
 @routine
 def subtract(
-    context: Any, start: Any, rows: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, out: Any, like: Any
-) -> Any:
-    """out = start - sum_i x_i rows[atoms_i]; ||out||^2."""
+    context: Any, start: Any, rows: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, out: Any,
+    of_rows: Any, like: Any,
+) -> Any:  # fmt: skip
+    """out = start - sum_i x_i rows[atoms_i]; ||out||^2. The rows may be of another type, which `of_rows` tells."""
 
     def body(emit: Emit, *args: Any) -> Any:
-        return residual(emit, like, like, 1, *args[:8])
+        return residual(emit, like, of_rows, 1, *args[:8])
 
-    return like(*[types.int64] * 8, like), body
-
-
-@routine
-def mixed_subtract(
-    context: Any, start: Any, rows: Any, depth: Any, atoms: Any, x: Any, count: Any, length: Any, out: Any, of_rows: Any
-) -> Any:
-    """As `subtract`, in float64, with rows of the type that `of_rows` tells."""
-
-    def body(emit: Emit, *args: Any) -> Any:
-        return residual(emit, types.float64, of_rows, 1, *args[:8])
-
-    return types.float64(*[types.int64] * 8, of_rows), body
+    return like(*[types.int64] * 8, of_rows, like), body
 
 
 @routine
