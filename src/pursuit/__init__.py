@@ -45,7 +45,7 @@ from pursuit.atoms import (
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citation import citation
 from pursuit.domains import cone, conv, lin
-from pursuit.encode import encode
+from pursuit.coding import encode
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom, Screened
 from pursuit.path import Path, path

@@ -72,6 +72,11 @@ def at_most(threads: int) -> Iterator[None]:
         _most.reset(token)
 
 
+def allowed_threads() -> int:
+    """How many threads a kernel may use here."""
+    return min(processors(), _most.get())
+
+
 def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
     """Call work(start, stop) on pieces of `grain` that make up range(n), in threads where there are several pieces.
 
@@ -84,7 +89,7 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
     >>> sum(seen)
     10
     """
-    next_piece, allowed = count(), min(processors(), _most.get())
+    next_piece, allowed = count(), allowed_threads()
     helpers = max(0, min(allowed, -(-n // grain)) - 1)
     stopped = False
 
@@ -105,19 +110,7 @@ def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
         _end(futures)
 
 
-@contextmanager
-def helped(work: Callable[[], None], stop: Callable[[], None]) -> Iterator[None]:
-    """The other threads are at `work` meanwhile, which ends soon after `stop` is called."""
-    futures: list[Future[None]] = []
-    try:
-        futures = _begin(work, min(processors(), _most.get()) - 1)
-        yield
-    finally:
-        stop()
-        _end(futures)
-
-
-class _Calm:
+class _SingleThreadedBlas:
     """Keeps BLAS to one thread inside.
 
     Threads that share a product of a few thousand numbers wait for each other longer than they work, on a busy machine
@@ -152,4 +145,4 @@ def _libraries() -> list[Any]:
     return [lib for lib in ThreadpoolController().lib_controllers if lib.user_api == "blas"]
 
 
-calm = _Calm()
+single_threaded_blas = _SingleThreadedBlas()

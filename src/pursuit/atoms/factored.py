@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from pursuit import native
 from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
 from pursuit._threads import spread
 from pursuit.atoms.frames import Atom
@@ -136,17 +137,16 @@ def _blocks(n: int) -> Iterator[slice]:
 def row_products(A: Small, B: Small, rows: Any, cols: Any) -> Small:
     """<A[rows[e]], B[cols[e]]> for every e: entries of A B', without the matrix."""
     out = np.empty(len(rows))
-    if len(rows) * A.shape[1] < COMPILED:
+    if len(rows) * A.shape[1] < COMPILED or not native.is_built():
         for b in _blocks(len(rows)):
             np.einsum("ij,ij->i", A[rows[b]], B[cols[b]], out=out[b])
         return out
-    from pursuit import _kernels
-
+    kernel = native.core().row_products
     A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
     rows, cols = rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False)
 
     def work(start: int, stop: int) -> None:
-        _kernels.row_products(A, B, rows[start:stop], cols[start:stop], out[start:stop])
+        kernel(A, B, rows[start:stop], cols[start:stop], out[start:stop])
 
     spread(work, len(rows), 1 << 16)
     return out

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigh
 
+from pursuit import native
 from pursuit._arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Session
 from pursuit.atoms.factored import (
@@ -198,12 +199,11 @@ def _dense(M: Any) -> Small:
 
 def _gram(M: Any) -> Small:
     """M'M as a dense matrix; for large sparse M only its lower triangle, which is all that `eigh` reads."""
-    if not is_sparse(M) or M.nnz < MANY:
+    if not is_sparse(M) or M.nnz < MANY or not native.is_built():
         return _dense(M.T @ M)
-    from pursuit import _kernels
-
     by_rows, G = M.tocsr(), np.zeros((M.shape[1], M.shape[1]))
-    _kernels.lower_gram(by_rows.indptr, by_rows.indices, by_rows.data.astype(np.float64, copy=False), G)
+    places = by_rows.indptr.astype(np.int32, copy=False), by_rows.indices.astype(np.int32, copy=False)
+    native.core().lower_gram(*places, by_rows.data.astype(np.float64, copy=False), G)
     return G
 
 

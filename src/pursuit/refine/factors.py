@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize as scipy_minimize
 
 from pursuit._arrays import Array, Small
-from pursuit._threads import calm
+from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import unscaled
 from pursuit.atoms.factored import RankOneAtom, columns, unit
@@ -83,7 +83,7 @@ class Factors:
             return None  # L-BFGS has no use for estimates
         weights, atoms, blocks = active.weights.tolist(), list(active.atoms), active.blocks.tolist()
         x, moved = active.x, False
-        with calm:  # many short products: threads would only wait
+        with single_threaded_blas:  # many short products: threads would only wait
             for b, part in enumerate(domain.parts):
                 mine = [i for i, block in enumerate(blocks) if block == b]
                 own = [(weights[i], atoms[i]) for i in mine]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pursuit._arrays import Array, Indices, Small, Space
-from pursuit._threads import calm
+from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
 from pursuit.metrics import Metric
@@ -28,7 +28,7 @@ def calmly(advance: Advance, space: Space) -> Advance:
     """The same, on one thread of BLAS while the active atoms are small."""
 
     def quiet(now: Now, active: ActiveSet) -> None:
-        with calm if space.numpy and space.size * len(active.atoms) < SMALL else nullcontext():
+        with single_threaded_blas if space.numpy and space.size * len(active.atoms) < SMALL else nullcontext():
             advance(now, active)
 
     return quiet

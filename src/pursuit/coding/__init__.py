@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pursuit._threads import at_most
+from pursuit.coding.request import Inputs, Request, stopping_rules, thread_count
+from pursuit.coding.in_tiles import solve_in_tiles
+
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
@@ -76,12 +80,10 @@ def encode(
     and with weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest code
     allowed (or what one signal needs, if that is more): it does not grow with the number of signals.
 
-    The first call of a process loads numba; the first ever compiles for some seconds and keeps the result on disk.
-
     Examples
     --------
     >>> import numpy as np
-    >>> from pursuit.encode import encode
+    >>> from pursuit import encode
     >>> D = np.array([[1.0, 0.0, 0.6], [0.0, 2.0, 0.8]])
     >>> Y = np.array([[3.0, 0.0], [0.0, 5.0], [1.2, 1.6]])
     >>> codes = encode(D, Y, atoms=1, method="ols")
@@ -92,9 +94,8 @@ def encode(
     >>> encode(D, Y, tol=1e-9).nnz  # the third signal takes the longest atom first, and so two of them
     4
     """
-    from pursuit._threads import at_most
-    from pursuit.encode.engine import run
-    from pursuit.encode.inputs import Request, workers
-
-    with at_most(workers(n_jobs)):
-        return run(Request.of(D, Y, atoms, tol, method, gram, n_jobs, dtype, weights), progress)
+    threads = thread_count(n_jobs)
+    inputs = Inputs.checked(D, Y, gram, weights, dtype)
+    limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))
+    with at_most(threads):
+        return solve_in_tiles(Request.checked(inputs, limits, tols, method, threads), progress)

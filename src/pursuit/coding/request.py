@@ -1,4 +1,4 @@
-"""What `encode` was given, checked and in one form, or an error that says what to change."""
+"""The arguments of `encode`, checked and in one form, or an error that says what to change."""
 
 from __future__ import annotations
 
@@ -13,40 +13,24 @@ from pursuit._threads import processors
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-SAFE = 2.0**-32, 2.0**32
+UNSCALED = 2.0**-32, 2.0**32
 """Squared norms of columns between these need no scaling."""
-UNSOUND = "gram contains NaN or infinity; give D.T @ D."
+UNSOUND_GRAM = "gram contains NaN or infinity; give D.T @ D."
 METHODS = ("omp", "mp", "ols", "nnomp")
 
 
 @dataclass(frozen=True)
-class Request:
-    """One call: rows of Y on columns of D, with a limit and a tolerance (negative: none) for each signal."""
+class Inputs:
+    """The arrays of a call, of one dtype but for Y, gram and weights, which are converted tile by tile."""
 
     D: Array
     Y: Array
-    limits: Array
-    tols: Array
-    method: str
     gram: Array | None
     weights: Array | None
-    jobs: int
     dtype: Any
-    norms: Array
-    """Of the columns of D divided by 2^exponent, so that no square over- or underflows."""
-    exponent: int
-
-    @property
-    def few(self) -> bool:
-        """What `few` says of this request."""
-        return few(self.limits, self.D.shape[1])
 
     @classmethod
-    def of(
-        cls, D: Any, Y: Any, atoms: Any, tol: Any, method: str, gram: Any, n_jobs: Any, dtype: Any, weights: Any
-    ) -> Request:
-        if method not in METHODS:
-            raise ValueError(f"method is {method!r}; give one of {', '.join(map(repr, METHODS))}.")
+    def checked(cls, D: Any, Y: Any, gram: Any, weights: Any, dtype: Any) -> Inputs:
         D, Y = matrix(D, "D"), matrix(Y, "Y")
         if D.shape[0] != Y.shape[1]:
             raise ValueError(
@@ -55,19 +39,40 @@ class Request:
         gram = None if gram is None else matrix(gram, "gram")
         weights = None if weights is None else matrix(weights, "weights")
         kind = one_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, dtype)
-        limits, tols = stopping(atoms, tol, method, D.shape, len(Y))
-        squares = diagonal(gram, D.shape[1], weights)
-        if squares is not None and few(limits, D.shape[1]) and safe(squares):
+        check_weights(weights, Y)
+        return cls(D, Y, gram, weights, kind)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call: rows of Y on columns of D, with a limit and a tolerance (negative: none) for each signal."""
+
+    inputs: Inputs
+    limits: Array
+    tols: Array
+    method: str
+    threads: int
+    norms: Array
+    """Of the columns of D divided by 2^exponent, so that no square over- or underflows."""
+    exponent: int
+
+    @property
+    def few(self) -> bool:
+        """What `few_atoms` says of this request."""
+        return few_atoms(self.limits, self.inputs.D.shape[1])
+
+    @classmethod
+    def checked(cls, inputs: Inputs, limits: Array, tols: Array, method: str, threads: int) -> Request:
+        D, gram, kind = inputs.D, inputs.gram, inputs.dtype
+        squares, few = gram_diagonal(inputs), few_atoms(limits, D.shape[1])
+        if squares is not None and few and needs_no_scaling(squares):
             norms, exponent = np.sqrt(squares), 0  # not worth a pass over D: the atoms that are used are checked later
         else:
             norms, exponent = check_columns(D, kind)
             check_gram(squares, norms, exponent)
-        check_weights(weights, Y)
-        D, norms = D.astype(kind, copy=False), norms.astype(kind, copy=False)
-        request = cls(D, Y, limits, tols, method, gram, weights, workers(n_jobs), kind, norms, exponent)
-        if gram is not None and not request.few and not np.isfinite(gram.sum()):
-            raise ValueError(UNSOUND)
-        return request
+        if gram is not None and not few and not np.isfinite(gram.sum()):
+            raise ValueError(UNSOUND_GRAM)
+        return cls(inputs, limits, tols, method, threads, norms.astype(kind, copy=False), exponent)
 
 
 def matrix(a: Any, name: str) -> Array:
@@ -105,21 +110,21 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
     return kind
 
 
-def few(limits: Array, n: int) -> bool:
+def few_atoms(limits: Array, n: int) -> bool:
     """Whether so few atoms are to be found that nothing as large as the Gram matrix should be touched."""
     return 2 * int(limits.sum()) < n
 
 
-def safe(squares: Array) -> bool:
-    """Whether squared norms are in the range that needs no scaling (and none is NaN)."""
-    return float(squares.min()) > SAFE[0] and float(squares.max()) < SAFE[1]
+def needs_no_scaling(squares: Array) -> bool:
+    """Whether squared norms are far from over- and underflow (and none is NaN)."""
+    return float(squares.min()) > UNSCALED[0] and float(squares.max()) < UNSCALED[1]
 
 
 def check_columns(D: Array, kind: Any) -> tuple[Array, int]:
     """Norms of the columns of D divided by a power of two, so that no square over- or underflows; its exponent."""
     with np.errstate(all="ignore"):
         squares = column_squares(D)
-    if safe(squares):
+    if needs_no_scaling(squares):
         return np.sqrt(squares), 0
     peaks = np.maximum(D.max(axis=0), -D.min(axis=0))  # np.abs(D) would be a copy
     if not np.isfinite(peaks).all():
@@ -137,17 +142,18 @@ def check_columns(D: Array, kind: Any) -> tuple[Array, int]:
     return np.sqrt(squares), exponent
 
 
-def diagonal(gram: Array | None, n: int, weights: Array | None) -> Array | None:
-    """Squared norms of the columns by a Gram matrix that may be one."""
+def gram_diagonal(inputs: Inputs) -> Array | None:
+    """Squared norms of the columns according to the Gram matrix, if there is one."""
+    gram, n = inputs.gram, inputs.D.shape[1]
     if gram is None:
         return None
-    if weights is not None:
+    if inputs.weights is not None:
         raise ValueError("gram was given with weights; leave it out, since weights give every signal its own.")
     if gram.shape != (n, n):
         raise ValueError(f"gram has shape {gram.shape}; give D.T @ D, of shape {(n, n)}.")
     squares: Array = gram.diagonal()
     if not np.isfinite(squares).all():
-        raise ValueError(UNSOUND)
+        raise ValueError(UNSOUND_GRAM)
     return squares
 
 
@@ -158,10 +164,10 @@ def check_gram(squares: Array | None, norms: Array, exponent: int) -> None:
         )
 
 
-def check_rows(D: Array, gram: Array, used: Array, sound: bool) -> None:
-    """Where `gram` was not looked at as a whole: the rows of the atoms that were taken are `sound`, and those of D."""
-    if not sound and not all(np.isfinite(gram[j].sum()) for j in used):
-        raise ValueError(UNSOUND)
+def check_used_rows(D: Array, gram: Array, used: Array) -> None:
+    """The rows of the atoms `used`, where `gram` was not looked at as a whole: finite, and those of D."""
+    if not all(np.isfinite(gram[j].sum()) for j in used):
+        raise ValueError(UNSOUND_GRAM)
     check_gram(gram[used, used], np.linalg.norm(D[:, used], axis=0), 0)
 
 
@@ -174,8 +180,10 @@ def check_weights(weights: Array | None, Y: Array) -> None:
         raise ValueError("weights contain negative numbers, NaN or infinity; give finite ones, 0 for a missing entry.")
 
 
-def stopping(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], count: int) -> tuple[Array, Array]:
+def stopping_rules(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], count: int) -> tuple[Array, Array]:
     """Limits on the atoms and on the residual's norm, one of each per signal."""
+    if method not in METHODS:
+        raise ValueError(f"method is {method!r}; give one of {', '.join(map(repr, METHODS))}.")
     if atoms is None and tol is None:
         raise ValueError("atoms and tol are both None; give the number of atoms, or the norm of the residual to reach.")
     most = shape[1] if method == "mp" else min(shape)  # more independent atoms than that there are not
@@ -203,7 +211,7 @@ def per_signal(a: Any, name: str, count: int) -> Array:
     return np.broadcast_to(a, (count,))
 
 
-def workers(n_jobs: Any) -> int:
+def thread_count(n_jobs: Any) -> int:
     if n_jobs is None or n_jobs == -1:
         return processors()
     if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:

@@ -1,0 +1,40 @@
+"""The compiled kernels: C++, built when pursuit is installed, once for each level of the processor.
+
+They are imported where they are used. What needs none of them works where they were not built.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+@cache
+def core() -> Any:
+    """The compiled module; its `level` is the name of the instruction set that it was given."""
+    try:
+        from pursuit.native import _core
+    except ImportError as problem:
+        raise ImportError(
+            "pursuit was installed without its compiled kernels, which encode and screened dictionaries need; "
+            "install it again, from its source folder: pip install ."
+        ) from problem
+    return _core
+
+
+@cache
+def is_built() -> bool:
+    """Whether the compiled kernels are there."""
+    try:
+        core()
+    except ImportError:
+        return False
+    return True
+
+
+def kernels(dtype: Any) -> ModuleType:
+    """The kernels for numbers of one type, float32 or float64."""
+    return getattr(core(), np.dtype(dtype).name)  # type: ignore[no-any-return]

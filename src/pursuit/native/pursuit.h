@@ -1,0 +1,309 @@
+// One signal, its active atoms and their weights, in full precision: the part that all methods share.
+//
+// The Gram matrix of the s active atoms is H = L L', b are their products with the signal, and the weights solve
+// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x over x >= 0 (NNOMP). Whoever drives a pursuit finds the correlations c of
+// all atoms with the residual; how is its own affair (careful.h: from a Gram matrix; direct.h: from the residual).
+//
+// An atom enters with the row u of L^-1 that is its own: q = sum_i u_i a_i has norm 1, is orthogonal to the atoms before
+// it and has the product c_j u_s with the residual, so that the weights move by (c_j u_s) u.
+#pragma once
+#include "kernels.h"
+#include "simd.h"
+
+namespace {
+
+constexpr int MP_STEPS = 10;  // that matching pursuit takes for each atom that it may use, at most
+
+template <class T> class Pursuit {
+  public:
+    const int d, n, width;
+    const Method method;
+    int s = 0, limit = 0, turns = 0;
+    bool over = false;
+    T tol = 0, length = 0;          // of y
+    T left = 0;                     // the squared norm of the residual, up to rounding
+    T move = 0;                     // OLS: the product of the last direction with the residual
+    const T *y = nullptr, *w = nullptr;
+    Array<int32_t> atoms;           // the active ones: numbers, entries, weights, products with y, norms
+    Array<const T *> columns;
+    Array<T> x, b, norms;
+    Array<T> inverse_diagonal;      // of the inverse of H, or more
+    Array<T> u;                     // the last row of L^-1
+    Array<T> free;                  // norms of all atoms, infinite for those that were tried
+    Array<T> orthogonal;            // OLS: squared norms of the parts of all atoms that are orthogonal to the active ones
+    Array<T> residual;
+
+    Pursuit(const Dictionary<T> &D, const Tile<T> &tile, Method method)
+        : d(D.d), n(D.n), width(tile.width), method(method), atoms(width), columns(width), x(width), b(width),
+          norms(width), inverse_diagonal(width), u(width), free(n), orthogonal(method == Method::ols ? n : 0),
+          residual(d), noise(T(4 * std::sqrt(T(d)) * EPS<T>)), H(square()), L(square()), z(width),
+          stored(D.entry_stride == 1 ? 0 : size_t(width) * d) {}
+
+    void begin(const Tile<T> &tile, int64_t number, const T *all_norms) {
+        y = tile.y + number * d;
+        w = tile.weights ? tile.weights + number * d : nullptr;
+        limit = int(tile.limits[number]), tol = tile.tols[number];
+        length = std::sqrt(inner(w, y, y, d));
+        left = length * length;
+        s = turns = 0;
+        over = length == 0;
+        for (int j = 0; j < n; ++j) free[j] = all_norms[j];
+        for (int j = 0; method == Method::ols && j < n; ++j) orthogonal[j] = all_norms[j] * all_norms[j];
+        std::memcpy(residual, y, d * sizeof(T));
+    }
+
+    // The norm of the residual, which is formed.
+    T residual_norm() {
+        combine<T>(1, y, x, [&](int i) { return columns[i]; }, s, d, residual);
+        return std::sqrt(inner<T>(w, residual, residual, d));
+    }
+
+    // Sizes of the terms of a residual: rounding moves a correlation by no more than `noise` of this times a norm.
+    T absolute_sum() const {
+        T sum = length;
+        for (int i = 0; i < s; ++i) sum += std::fabs(x[i]) * norms[i];
+        return sum;
+    }
+
+    // Whether the residual is small enough; it is formed where `left` does not decide.
+    bool tolerable() {
+        if (tol < 0) return false;
+        const T size = absolute_sum(), doubt = 16 * (turns + 4) * EPS<T> * size * size;
+        return left <= tol * tol + doubt && residual_norm() <= tol;
+    }
+
+    bool limit_reached() const {
+        if (method == Method::mp) return turns == MP_STEPS * limit;
+        return s == limit || turns == 4 * limit + n + 16;
+    }
+
+    // The atom that enters next, the first of several; -1 if none correlates beyond rounding. `key` has room for n numbers.
+    int best(const T *c, T *key) const {
+        const T floor = noise * absolute_sum(), least = 16 * (s + 4) * EPS<T>;
+        const T *const f = free, *const v = orthogonal;
+        if (method == Method::nnomp) {
+#pragma omp simd
+            for (int j = 0; j < n; ++j) key[j] = c[j] > floor * f[j] ? c[j] : 0;
+        } else {
+#pragma omp simd
+            for (int j = 0; j < n; ++j) key[j] = std::fabs(c[j]) > floor * f[j] ? std::fabs(c[j]) : 0;
+        }
+        if (method == Method::ols) {  // relative to norms, or squares could underflow
+#pragma omp simd
+            for (int j = 0; j < n; ++j) key[j] = v[j] > least * f[j] * f[j] ? key[j] / std::sqrt(v[j]) : 0;
+        }
+        const T most = largest_magnitude(key, n);
+        for (int j = 0; j < n && most > 0; ++j)
+            if (key[j] == most) return j;
+        return -1;
+    }
+
+    // The entries of atom j, one after the other; copied where the dictionary has them strided, over an atom that left.
+    const T *entries(const Dictionary<T> &D, int j) {
+        if (D.entry_stride == 1) return D.atom(j);
+        for (int k = 0; k < s; ++k)
+            if (atoms[k] == j) return columns[k];
+        if (s == width) return nullptr;  // matching pursuit has no room for it
+        T *to = const_cast<T *>(columns[s] ? columns[s] : stored + size_t(s) * d);
+        for (int i = 0; i < d; ++i) to[i] = D.atom(j)[i * D.entry_stride];
+        return columns[s] = to;
+    }
+
+    // Atom j of correlation c enters with its product with y and its Gram entries h (with the active atoms, then with
+    // itself); false if it is dependent on the active ones. It is not tried again, unless it leaves.
+    template <class Row> bool enter(int j, const T *column, T c, T product, Row h) {
+        const T norm = free[j];
+        free[j] = T(INFINITY);
+        ++turns;
+        for (int k = 0; k <= s; ++k) H[size_t(s) * width + k] = H[size_t(k) * width + s] = h(k);
+        atoms[s] = j, columns[s] = column, b[s] = product, norms[s] = norm, x[s] = inverse_diagonal[s] = 0;
+        if (!extend_factor(s)) return false;
+        move = c * u[s++];
+        if (method == Method::nnomp) make_nonnegative();
+        else add<T>(x, move, u, s);
+        left = length * length - dot<T>(x, b, s);
+        return true;
+    }
+
+    // One step of matching pursuit along atom j, of correlation c; false if it would be one atom too many.
+    bool match(int j, const T *column, T c) {
+        int k = 0;
+        while (k < s && atoms[k] != j) ++k;
+        if (k == limit) return false;
+        if (k == s) atoms[s] = j, columns[s] = column, norms[s] = free[j], x[s++] = 0;
+        const T step = c / inner(w, column, column, d);
+        x[k] += step;
+        left -= step * c;
+        ++turns;
+        return true;
+    }
+
+    // OLS: correlations and orthogonal parts after the last atom, from the products t of its direction with all atoms.
+    void remove_direction(const T *t, T *c) {
+        T *const v = orthogonal;
+#pragma omp simd
+        for (int j = 0; j < n; ++j) c[j] -= move * t[j], v[j] -= t[j] * t[j];
+    }
+
+    // Whether the Gram matrix of the active atoms has lost digits that the residual still has.
+    bool ill_conditioned() const {
+        for (int i = 0; i < s; ++i)
+            if (inverse_diagonal[i] * norms[i] * norms[i] > 100) return true;
+        return false;
+    }
+
+    // Two steps of iterative refinement, if needed. The code, atoms in increasing order.
+    void finish(const Tile<T> &tile, int64_t number) {
+        for (int turn = 0; turn < 2 && method != Method::mp && ill_conditioned(); ++turn) {
+            residual_norm();
+            for (int i = 0; i < s; ++i) z[i] = inner<T>(w, columns[i], residual, d);
+            solve(z);
+            add<T>(x, 1, z, s);
+        }
+        for (int i = 0; i < s; ++i) {
+            int64_t place = number * width;
+            for (int k = 0; k < s; ++k) place += atoms[k] < atoms[i];
+            tile.atoms[place] = atoms[i];
+            tile.x[place] = x[i];
+        }
+        tile.counts[number] = s;
+    }
+
+  private:
+    const T noise;
+    Array<T> H, L, z, stored;
+    int members = 0;  // atoms of a non-negative problem; those from place s on have weight 0
+
+    size_t square() const { return method == Method::mp ? 1 : size_t(width) * width; }
+
+    // L'v = v, in place.
+    void solve_transposed(T *v, int count) const {
+        for (int i = count - 1; i >= 0; --i) {
+            v[i] /= L[size_t(i) * width + i];
+            add<T>(v, -v[i], L + size_t(i) * width, i);
+        }
+    }
+
+    // L L'v = v, in place.
+    void solve(T *v) const {
+        for (int i = 0; i < s; ++i) v[i] = (v[i] - dot<T>(L + size_t(i) * width, v, i)) / L[size_t(i) * width + i];
+        solve_transposed(v, s);
+    }
+
+    // Row i of L and of L^-1; false if atom i is dependent on those before. The pivot is |a - sum_k beta_k a_k|^2 at the
+    // best beta, from entries that are rounded: it is known to within a few eps (|a| + sum_k |beta_k| |a_k|)^2.
+    bool extend_factor(int i) {
+        T *row = L + size_t(i) * width, sum = norms[i];
+        const T *g = H + size_t(i) * width;
+        for (int k = 0; k < i; ++k) row[k] = (g[k] - dot<T>(row, L + size_t(k) * width, k)) / L[size_t(k) * width + k];
+        const T pivot = g[i] - dot(row, row, i);
+        std::memcpy(u, row, i * sizeof(T));
+        solve_transposed(u, i);
+        for (int k = 0; k < i; ++k) sum += std::fabs(u[k]) * norms[k];
+        if (!(pivot > 4 * (i + 2) * EPS<T> * sum * sum)) return false;
+        row[i] = std::sqrt(pivot);
+        for (int k = 0; k < i; ++k) u[k] /= -row[i];
+        u[i] = 1 / row[i];
+        for (int k = 0; k <= i; ++k) inverse_diagonal[k] += u[k] * u[k];
+        return true;
+    }
+
+    // The method of Lawson and Hanson on the s active atoms, from weights that are feasible. Atoms of weight 0 leave.
+    void make_nonnegative() {
+        members = s;
+        const T floor = noise * absolute_sum();
+        std::memcpy(z, x, s * sizeof(T));
+        add<T>(z, move, u, s);
+        for (int turn = 0, steps = 3 * members + 9; turn < steps; ++turn) {
+            if (turn > 0) {
+                std::memcpy(z, b, s * sizeof(T));
+                solve(z);
+            }
+            int changed = members;  // rows of L from here on are no longer right
+            if (!step_towards(changed)) {  // all weights are positive: who of the others most wants to grow?
+                const int found = steepest(floor);
+                if (found < 0) break;
+                exchange(found, s++);
+                changed = s - 1;
+            }
+            for (int i = changed; i < s; ++i)
+                if (!extend_factor(i)) {
+                    x[i] = 0;
+                    exchange(i--, --s);
+                }
+        }
+        for (int i = s; i < members; ++i) free[atoms[i]] = norms[i];
+    }
+
+    // From x towards z as far as all weights stay non-negative; whether an atom left. `changed`: the first place where.
+    bool step_towards(int &changed) {
+        T step = 1;
+        for (int i = 0; i < s; ++i)
+            if (!(z[i] > 0) && !(x[i] > step * (x[i] - z[i]))) step = x[i] > 0 ? x[i] / (x[i] - z[i]) : 0;
+        const int before = s;
+        for (int i = before - 1; i >= 0; --i) {
+            const bool leaves = !(z[i] > 0) && !(x[i] > step * (x[i] - z[i]) * (1 + 4 * EPS<T>));
+            x[i] = leaves ? 0 : step == 1 ? z[i] : x[i] + step * (z[i] - x[i]);
+            if (leaves) exchange(i, --s), changed = i;
+        }
+        return s < before;
+    }
+
+    // The atom from place s on whose weight most wants to grow, beyond rounding; -1 if there is none.
+    int steepest(T floor) const {
+        int found = -1;
+        T most = 0;
+        for (int i = s; i < members; ++i) {
+            const T slope = b[i] - dot<T>(H + size_t(i) * width, x, s);
+            if (slope > floor * norms[i] && slope > most) most = slope, found = i;
+        }
+        return found;
+    }
+
+    void exchange(int i, int k) {
+        if (i == k) return;
+        const auto swap = [](auto &p, auto &q) { const auto value = p; p = q; q = value; };
+        swap(atoms[i], atoms[k]), swap(columns[i], columns[k]);
+        T *vectors[] = {x, b, z, norms, inverse_diagonal};
+        for (T *v : vectors) swap(v[i], v[k]);
+        for (int t = 0; t < members; ++t) swap(H[size_t(i) * width + t], H[size_t(k) * width + t]);
+        for (int t = 0; t < members; ++t) swap(H[size_t(t) * width + i], H[size_t(t) * width + k]);
+    }
+};
+
+// The pursuits of one tile over a shared Gram matrix, one signal after the other: all methods. `products` has a row of
+// <y, atom> for each signal that is not solved yet.
+template <class T> void careful(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *products) {
+    Pursuit<T> P(D, tile, method);
+    Array<T> c(D.n), t(D.n);
+    const auto gram = [&](int i) { return D.gram_row(P.atoms[i]); };
+    for (int64_t number = 0; number < tile.count; ++number) {
+        if (tile.counts[number] != UNSOLVED) continue;
+        P.begin(tile, number, D.norms);
+        std::memcpy(c, products, D.n * sizeof(T));
+        while (!P.over && !P.limit_reached() && !P.tolerable()) {
+            const int j = P.best(c, t);
+            if (j < 0) break;
+            const T *row = D.gram_row(j), before = c[j];
+            if (method == Method::mp) {
+                if (!P.match(j, P.entries(D, j), before)) break;
+                add<T>(c, -before / row[j], row, D.n);
+                continue;
+            }
+            const auto h = [&](int k) { return row[k < P.s ? P.atoms[k] : j]; };
+            T correlation = products[j];
+            for (int k = 0; k < P.s; ++k) correlation -= h(k) * P.x[k];
+            if (!P.enter(j, P.entries(D, j), correlation, products[j], h)) continue;
+            if (method == Method::ols) {
+                for (int i = 0; i < P.s; ++i) P.u[i] = -P.u[i];
+                combine<T>(0, c, P.u, gram, P.s, D.n, t);
+                P.remove_direction(t, c);
+            } else
+                combine<T>(1, products, P.x, gram, P.s, D.n, c);
+        }
+        P.finish(tile, number);
+        products += D.n;
+    }
+}
+
+}  // namespace

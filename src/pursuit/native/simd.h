@@ -1,0 +1,229 @@
+// Vectors of the processor's width, and the few operations on them that C++ has no words for.
+//
+// This header and everything that includes it is compiled once for each processor level (see CMakeLists.txt). All of it
+// is in an unnamed namespace, and no template of the standard library is used: the linker keeps one copy of such a
+// template for all levels, and that copy could need a processor that is newer than the user's.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+namespace {
+
+#if defined(__AVX512BW__)
+constexpr int VECTOR_BYTES = 64;
+#elif defined(__AVX2__)
+constexpr int VECTOR_BYTES = 32;
+#else
+constexpr int VECTOR_BYTES = 16;
+#endif
+
+template <class T, int BYTES> struct VectorType { typedef T type __attribute__((vector_size(BYTES))); };
+template <class T, int BYTES = VECTOR_BYTES> using Vec = typename VectorType<T, BYTES>::type;
+template <class T> constexpr int LANES = VECTOR_BYTES / int(sizeof(T));
+template <class T> constexpr T EPS = sizeof(T) == 8 ? T(0x1p-52) : T(0x1p-23);
+
+template <class T> inline Vec<T> load(const T *from) { Vec<T> v; std::memcpy(&v, from, sizeof v); return v; }
+template <class T> inline void store(T *to, Vec<T> v) { std::memcpy(to, &v, sizeof v); }
+template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
+template <class V> inline V magnitude(V x) { return x < 0 ? -x : x; }
+template <class V> inline V larger(V x, V y) { return x > y ? x : y; }
+template <class V> inline V smaller(V x, V y) { return x < y ? x : y; }
+
+template <class T> inline Vec<T> square_root(Vec<T> v) {
+    alignas(VECTOR_BYTES) T each[LANES<T>];
+    store(each, v);
+    for (T &x : each) x = std::sqrt(x);
+    return load(each);
+}
+
+// The nearest integer to a number (or to each of a vector) that is small beside 2^52, or 2^23 in float.
+inline double nearest(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
+inline float nearest(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+inline Vec<double> nearest(Vec<double> x) { return (x + 0x1.8p52) - 0x1.8p52; }
+inline Vec<float> nearest(Vec<float> x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+
+// x y / 2^15, rounded.
+inline Vec<int16_t> high_product(Vec<int16_t> x, Vec<int16_t> y) {
+#if defined(__AVX512BW__)
+    return (Vec<int16_t>)_mm512_mulhrs_epi16((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return (Vec<int16_t>)_mm256_mulhrs_epi16((__m256i)x, (__m256i)y);
+#elif defined(__SSSE3__)
+    return (Vec<int16_t>)_mm_mulhrs_epi16((__m128i)x, (__m128i)y);
+#elif defined(__ARM_NEON)
+    return (Vec<int16_t>)vqrdmulhq_s16((int16x8_t)x, (int16x8_t)y);
+#else
+    for (int k = 0; k < LANES<int16_t>; ++k) x[k] = int16_t((x[k] * y[k] + (1 << 14)) >> 15);
+    return x;
+#endif
+}
+
+// sum + x y, where products of two neighbours are added to one another.
+inline Vec<int32_t> add_products(Vec<int32_t> sum, Vec<int16_t> x, Vec<int16_t> y) {
+#if defined(__AVX512VNNI__)
+    return (Vec<int32_t>)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+    return sum + (Vec<int32_t>)_mm256_madd_epi16((__m256i)x, (__m256i)y);
+#elif defined(__SSE2__)
+    return sum + (Vec<int32_t>)_mm_madd_epi16((__m128i)x, (__m128i)y);
+#else
+    for (int k = 0; k < LANES<int32_t>; ++k) sum[k] += x[2 * k] * y[2 * k] + x[2 * k + 1] * y[2 * k + 1];
+    return sum;
+#endif
+}
+
+// 8-bit integers as 16-bit ones.
+inline Vec<int16_t> widened(const int8_t *from) {
+#if defined(__AVX512BW__)
+    return (Vec<int16_t>)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)from));
+#elif defined(__AVX2__)
+    return (Vec<int16_t>)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)from));
+#else
+    Vec<int8_t, VECTOR_BYTES / 2> bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    return __builtin_convertvector(bytes, Vec<int16_t>);
+#endif
+}
+
+// One bit for each x > low.
+inline uint64_t bits_above(Vec<int16_t> x, Vec<int16_t> low) {
+#if defined(__AVX512BW__)
+    return _mm512_cmpgt_epi16_mask((__m512i)x, (__m512i)low);
+#elif defined(__AVX2__)
+    __m256i is = (__m256i)(x > low);
+    return uint32_t(_mm_movemask_epi8(_mm_packs_epi16(_mm256_castsi256_si128(is), _mm256_extracti128_si256(is, 1))));
+#elif defined(__SSE2__)
+    return uint32_t(_mm_movemask_epi8(_mm_packs_epi16((__m128i)(x > low), _mm_setzero_si128())));
+#else
+    uint64_t found = 0;
+    for (int k = 0; k < LANES<int16_t>; ++k) found |= uint64_t(x[k] > low[k]) << k;
+    return found;
+#endif
+}
+
+inline uint64_t bits_above(Vec<int32_t> x, Vec<int32_t> low) {
+#if defined(__AVX512BW__)
+    return _mm512_cmpgt_epi32_mask((__m512i)x, (__m512i)low);
+#elif defined(__AVX2__)
+    return uint32_t(_mm256_movemask_ps((__m256)(x > low)));
+#elif defined(__SSE2__)
+    return uint32_t(_mm_movemask_ps((__m128)(x > low)));
+#else
+    uint64_t found = 0;
+    for (int k = 0; k < LANES<int32_t>; ++k) found |= uint64_t(x[k] > low[k]) << k;
+    return found;
+#endif
+}
+
+// Numbers that begin at a cache line, zero at first.
+template <class T> class Array {
+    static constexpr std::align_val_t LINE{64};
+    T *data;
+
+  public:
+    explicit Array(size_t count) : data(static_cast<T *>(::operator new(count * sizeof(T) + 64, LINE))) {
+        std::memset(static_cast<void *>(data), 0, count * sizeof(T) + 64);
+    }
+    Array(const Array &) = delete;
+    ~Array() { ::operator delete(data, LINE); }
+    operator T *() const { return data; }
+};
+
+inline int round_up(int n, int step) { return (n + step - 1) / step * step; }
+
+// The result of an operation on all entries of a vector, by halves. (Written as a loop over entries, compilers make
+// scalar code of it, which takes longer than the search it ends.)
+template <class T, int BYTES = VECTOR_BYTES, class Operation>
+inline T reduced(Vec<T, BYTES> v, Operation operation) {
+    if constexpr (BYTES == 16) {
+        T each[16 / sizeof(T)];
+        std::memcpy(each, &v, 16);
+        for (int half = 8 / int(sizeof(T)); half > 0; half /= 2)
+            for (int k = 0; k < half; ++k) each[k] = operation(each[k], each[k + half]);
+        return each[0];
+    } else {
+        Vec<T, BYTES / 2> halves[2];
+        std::memcpy(halves, &v, BYTES);
+        return reduced<T, BYTES / 2>(operation(halves[0], halves[1]), operation);
+    }
+}
+template <class T> inline T total(Vec<T> v) { return reduced<T>(v, [](auto x, auto y) { return decltype(x)(x + y); }); }
+template <class T> inline T largest(Vec<T> v) { return reduced<T>(v, [](auto x, auto y) { return larger(x, y); }); }
+
+// <u, v>.
+template <class T> inline T dot(const T *u, const T *v, int count) {
+    constexpr int N = LANES<T>;
+    Vec<T> sums[2] = {};
+    int i = 0;
+    for (; i + 2 * N <= count; i += 2 * N)
+        for (int k = 0; k < 2; ++k) sums[k] += load(u + i + k * N) * load(v + i + k * N);
+    T sum = total<T>(sums[0] + sums[1]);
+    for (; i < count; ++i) sum += u[i] * v[i];
+    return sum;
+}
+
+// <u, v>_w, the sum of w u v; without w, <u, v>.
+template <class T> inline T inner(const T *w, const T *u, const T *v, int count) {
+    if (!w) return dot(u, v, count);
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int i = 0; i < count; ++i) sum += w[i] * u[i] * v[i];
+    return sum;
+}
+
+// <u, v> in float64, of numbers that may be float32.
+template <class U, class V> inline double exact_dot(const U *u, const V *v, int count) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int i = 0; i < count; ++i) sum += double(u[i]) * double(v[i]);
+    return sum;
+}
+
+// to += factor row.
+template <class T, class U = T> inline void add(T *to, T factor, const std::type_identity_t<U> *row, int count) {
+#pragma omp simd
+    for (int i = 0; i < count; ++i) to[i] += factor * T(row[i]);
+}
+
+// The largest magnitude among some numbers.
+template <class T> inline T largest_magnitude(const T *v, int count) {
+    constexpr int N = LANES<T>;
+    Vec<T> top{};
+    int i = 0;
+    for (; i + N <= count; i += N) top = larger(top, magnitude(load(v + i)));
+    T found = largest<T>(top);
+    for (; i < count; ++i) found = larger(found, T(std::fabs(v[i])));
+    return found;
+}
+
+// out = scale first - sum_i factors_i rows_i, for vectors of `count` entries; a block of each at a time, in registers.
+template <class T, class Row>
+inline void combine(T scale, const T *first, const T *factors, Row row, int terms, int count, T *out) {
+    using U = std::remove_const_t<std::remove_pointer_t<decltype(row(0))>>;
+    constexpr int N = LANES<T>, BLOCK = 4 * N;
+    int k = 0;
+    if constexpr (std::is_same_v<T, U>)
+        for (; k + BLOCK <= count; k += BLOCK) {
+            Vec<T> sums[4];
+            for (int v = 0; v < 4; ++v) sums[v] = first ? splat(scale) * load(first + k + v * N) : Vec<T>{};
+            for (int i = 0; i < terms; ++i) {
+                const T *from = row(i) + k;
+                const Vec<T> factor = splat(factors[i]);
+                for (int v = 0; v < 4; ++v) sums[v] -= factor * load(from + v * N);
+            }
+            for (int v = 0; v < 4; ++v) store(out + k + v * N, sums[v]);
+        }
+    if (k == count) return;
+    for (int t = k; t < count; ++t) out[t] = first ? scale * first[t] : T(0);
+    for (int i = 0; i < terms; ++i) add<T, U>(out + k, -factors[i], row(i) + k, count - k);
+}
+
+}  // namespace

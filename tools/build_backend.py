@@ -1,0 +1,86 @@
+"""scikit-build-core, with a C++ compiler from PyPI where the machine has none.
+
+The package `ziglang` is clang with its libraries in one wheel. pip fetches it for the build alone, and only where there
+is no compiler, so that Python and pip are all that an installation needs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from scikit_build_core import build as cmake_build
+from scikit_build_core.build import build_sdist, get_requires_for_build_sdist
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+]
+
+COMPILERS = ("c++", "g++", "clang++")
+HELP = (
+    "pursuit: its C++ kernels could not be built (the reason stands above); install a C++20 compiler, such as g++ 11 or "
+    "clang 14, and try again, or set PURSUIT_ZIG=1 to take one from PyPI."
+)
+
+
+def needs_zig() -> bool:
+    """Whether there is no compiler, or PURSUIT_ZIG says to do as if there were none."""
+    asked = os.environ.get("PURSUIT_ZIG", "") not in ("", "0")
+    return asked or not (os.environ.get("CXX") or any(map(shutil.which, COMPILERS)))
+
+
+def use_zig() -> None:
+    """Point CMake to zig, by scripts: it takes names of programs, not command lines."""
+    import ziglang
+
+    zig, folder = Path(ziglang.__file__).with_name("zig"), Path(sys.prefix) / "zig-compilers"
+    folder.mkdir(exist_ok=True)
+    baseline = "-mcpu=baseline"  # zig's default is the processor of this machine
+    for name, (variable, flags) in {"cc": ("CC", baseline), "c++": ("CXX", baseline), "ar": ("AR", ""), "ranlib": ("RANLIB", "")}.items():
+        script = folder / f"zig-{name}"
+        script.write_text(f'#!/bin/sh\nexec "{zig}" {name} {flags} "$@"\n')
+        script.chmod(0o755)
+        os.environ[variable] = str(script)
+
+
+@contextmanager
+def compiler() -> Iterator[None]:
+    """There is one, and a build that fails says what to do."""
+    if needs_zig():
+        use_zig()
+    try:
+        yield
+    except (Exception, SystemExit) as problem:
+        raise SystemExit(HELP) from problem
+
+
+def with_zig(requires: Callable[[Any], list[str]], settings: Any) -> list[str]:
+    return [*requires(settings), *(["ziglang>=0.13"] if needs_zig() else [])]
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    return with_zig(cmake_build.get_requires_for_build_wheel, config_settings)
+
+
+def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
+    return with_zig(cmake_build.get_requires_for_build_editable, config_settings)
+
+
+def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
+    with compiler():
+        return cmake_build.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
+    with compiler():
+        return cmake_build.build_editable(wheel_directory, config_settings, metadata_directory)
