@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
 import pursuit as ps
-from pursuit.refine import default_method
+from pursuit.defaults import default_method
 
 
 @dataclass

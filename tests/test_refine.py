@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pursuit as ps
-from pursuit.refine import Factors, default_method
+from pursuit.defaults import default_method
+from pursuit.refine import Factors
 
 TIGHT = ps.Stop(rgap=1e-7, iterations=60)
 

@@ -116,7 +116,7 @@ MUTANTS = [
     ),
     Mutant(
         "a refinement that raises f is obeyed",
-        "solve.py",
+        "refine/proposals.py",
         "if not f.value(trial.x) <= ceiling:",
         "if False:",
         "test_solve.py",

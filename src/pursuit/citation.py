@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pursuit.defaults import default_method
 from pursuit.domains import Cone, Domain
 from pursuit.objectives import Objective
-from pursuit.refine import default_method
 from pursuit.steps import Backtracking
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (

@@ -46,6 +46,13 @@ def admitted(space: Space, a: Any) -> Atom:
     return atom
 
 
+def check_fits(a: Atom, space: Space) -> None:
+    """An atom is a vector of the space of f."""
+    problem = a.fits(space)
+    if problem is not None:
+        raise ValueError(f"an atom has {problem}; atoms must be vectors of the space of f.")
+
+
 @dataclass(frozen=True)
 class Exact:
     """Asks the set itself: delta = 1, or what the set's own lower bound on <g, a> proves.
@@ -64,10 +71,10 @@ class Exact:
     ) -> Ask:
         if self.gram is not None:
             return _through_gram(np.asarray(self.gram), part, space, several, f)
-        return _asking(part.asked.session(), part, space, several)
+        return asking(part.asked.session(), part, space, several)
 
 
-def _asking(session: Session, part: Part, space: Space, several: int) -> Ask:
+def asking(session: Session, part: Part, space: Space, several: int) -> Ask:
     """The answers of a session, with what it proves; no more atoms than the update has a use for."""
 
     def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
@@ -130,7 +137,7 @@ class Screened:
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        return _asking(part.asked.screened().session(), part, space, several)
+        return asking(part.asked.screened().session(), part, space, several)
 
 
 @dataclass(frozen=True)
@@ -168,7 +175,10 @@ class Approximate:
 
         def degrade(grad: Array, active: ActiveSet) -> Atom:
             quality = self.delta if self.worst else float(rng.uniform(self.delta, 1.0))
-            z = as_atom(asked.lmo(grad)).dense(space)
+            best = as_atom(asked.lmo(grad))
+            if not len(active):  # no point of the hull yet that it could be mixed with: 0 may lie outside
+                return best
+            z = best.dense(space)
             return Atom(active.x + quality * (z - active.x))
 
         def choose(grad: Array, gx: float) -> Atom:

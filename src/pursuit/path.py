@@ -12,12 +12,13 @@ import numpy as np
 
 from pursuit._arrays import Small
 from pursuit.atoms.base import Atoms
+from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import conv, lin
 from pursuit.objectives import Objective
 from pursuit.refine import Refine
 from pursuit.result import Result, State, Stop
 from pursuit.solve import minimize
-from pursuit.updates import FullyCorrective, Update
+from pursuit.updates import Update
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def path(
     if (radii is None) == (atoms is None):
         raise ValueError("path needs either radii=... or atoms=...; give exactly one of them.")
     if update is None and atoms is not None:
-        update = FullyCorrective()
+        update = PATH_UPDATE
     options = {"update": update, "refine": refine, "stop": stop}
     if radii is not None:
         levels = _increasing("radii", [float(r) for r in radii], 0.0)
@@ -126,31 +127,16 @@ def _by_radius(f: Objective, A: Atoms, radii: list[float], options: dict[str, An
 
 def _by_size(f: Objective, A: Atoms, sizes: set[int], options: dict[str, Any]) -> list[Result]:
     """One greedy run; a result is cut out of it whenever the number of active atoms is asked for."""
-    snapshots: list[tuple[State, Any, Any]] = []
+    snapshots: dict[int, dict[str, Any]] = {}
 
     def watch(state: State) -> bool:
-        if len(state.active) in sizes and not any(len(atoms) == len(state.active) for _, _, atoms in snapshots):
-            support = state.active.support
-            snapshots.append((state, state.active.weights[support].copy(), [state.active.atoms[i] for i in support]))
-        return len(state.active) >= max(sizes)
+        size = len(state.active)
+        if size in sizes and size not in snapshots:
+            snapshots[size] = state.known()
+        return size >= max(sizes)
 
     run = minimize(f, lin(A), callback=watch, **options)
-    return [
-        replace(
-            run,
-            x=s.x,
-            value=s.value,
-            gap=s.gap,
-            lower=s.lower,
-            iterations=s.iteration,
-            oracle_calls=s.oracle_calls,
-            weights=w,
-            atoms=atoms,
-            blocks=np.zeros(len(atoms), dtype=np.intp),
-            answers=s.answers,
-        )
-        for s, w, atoms in snapshots
-    ]
+    return [replace(run, **known) for known in snapshots.values()]
 
 
 def _table(radii: list[float], results: list[Result], score: Callable[[Result], float] | None) -> Path:

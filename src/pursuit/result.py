@@ -16,8 +16,12 @@ from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
-from pursuit.oracles import Exact, admitted
+from pursuit.oracles import admitted, asking
 from pursuit.promises import Promise, promise
+
+CHECK = 1
+"""The seed of the sessions that `check` asks: a bound that holds but for a small chance needs random numbers on which x
+does not depend, and the run has used those of seed 0."""
 
 
 class Status(Enum):
@@ -56,6 +60,24 @@ class State:
     def atom(self) -> Atom:
         """The atom that the oracle named (for the first summand of a sum)."""
         return self.answers[0].atoms[0]
+
+    def known(self) -> dict[str, Any]:
+        """The fields of a `Result` that one state determines, copied where the run would go on to change them."""
+        support = self.active.support
+        return {
+            "x": self.x,
+            "value": self.value,
+            "gap": self.gap,
+            "lower": self.lower,
+            "iterations": self.iteration,
+            "oracle_calls": self.oracle_calls,
+            "cached": self.cached,
+            "refused": self.refused,
+            "weights": self.active.weights[support],
+            "atoms": [self.active.atoms[i] for i in support],
+            "blocks": self.active.blocks[support],
+            "answers": self.answers,
+        }
 
 
 @dataclass(frozen=True)
@@ -219,6 +241,11 @@ class Result:
     f: Objective
     domain: Domain
 
+    @classmethod
+    def of(cls, state: State, **run: Any) -> Result:
+        """The result of a run that ended at this state; `run` has the fields that belong to the run as a whole."""
+        return cls(**state.known(), **run)
+
     @cached_property
     def coef(self) -> Any:
         """The combination in the set's own coordinates, one entry per column or basis vector; None if it has none."""
@@ -257,7 +284,7 @@ class Result:
         active.replace(self.weights, self.atoms, self.blocks)
         value, grad = self.f.value_and_grad(active.x)
         shares = active.shares(grad)
-        asks = [Exact().begin(part, space) for part in self.domain.parts]
+        asks = [asking(part.asked.session(CHECK), part, space, 1) for part in self.domain.parts]
         certificate = Certificate(self.f, self.domain, space)
         certificate.see(value, grad, shares, [a(grad, active, gx) for a, gx in zip(asks, shares, strict=True)], active)
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)

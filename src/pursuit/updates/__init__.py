@@ -7,8 +7,6 @@ not know which domain it serves; `begin` gives the function that serves one run,
 
 from __future__ import annotations
 
-from pursuit.domains import Domain
-from pursuit.objectives import Objective
 from pursuit.updates.base import Now, Update
 from pursuit.updates.corrective import FullyCorrective, NormCorrective
 from pursuit.updates.pursuits import AcceleratedPursuit, BlendedPursuit
@@ -25,14 +23,4 @@ __all__ = [
     "Pairwise",
     "Plain",
     "Update",
-    "default_update",
 ]
-
-
-def default_update(f: Objective, domain: Domain, sparse: bool = False) -> Update:
-    """The package's choice: minimise f over S exactly where its curvature is known, its upper bound otherwise. Up to
-    64 of the best atoms of a call enter together; one where `sparse` says that atoms count."""
-    several = 1 if sparse else 64
-    if type(f).hessian is Objective.hessian:
-        return NormCorrective(several=several)
-    return FullyCorrective(several=several)

@@ -1,0 +1,74 @@
+"""What a refinement is, and which of its proposals are accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Small, Space
+from pursuit.active import ActiveSet
+from pursuit.atoms.base import as_atom
+from pursuit.atoms.frames import Atom
+from pursuit.domains import Domain
+from pursuit.objectives import Objective
+from pursuit.oracles import check_fits
+
+Refine = Callable[..., tuple[Any, ...] | None]
+"""(f, domain, active) -> new (weights, atoms), with their blocks in a sum of domains, or None to leave them.
+
+One that has an attribute `share` may give back that share of what the update has gained, and is told how high f may be
+as a fourth argument; all others must not raise f."""
+
+
+class Refinements:
+    """Line 7 of Algorithms 3 and 4 in one run: the refinements propose in turn. A proposal is accepted if its point
+    stays in the domain and f rises no further than it may; `refused` counts the others."""
+
+    def __init__(self, refine: Refine | Sequence[Refine] | None, f: Objective, domain: Domain, space: Space) -> None:
+        self._refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
+        self._f, self._domain, self._space = f, domain, space
+        self.refused = 0
+
+    def __call__(self, active: ActiveSet, before: float) -> None:
+        """Refine the active set; `before` is what f was before the update."""
+        for refine in self._refinements:
+            self.refused += not self._accept(refine, active, before)
+
+    def _accept(self, refine: Refine, active: ActiveSet, before: float) -> bool:
+        """Whether the proposal was accepted; a proposal to change nothing is."""
+        f, domain = self._f, self._domain
+        ceiling = f.value(active.x)
+        share = getattr(refine, "share", None)
+        if share is not None:
+            ceiling += share * max(before - ceiling, 0.0)
+        proposal = refine(f, domain, active) if share is None else refine(f, domain, active, ceiling)
+        if proposal is None:
+            return True
+        weights, atoms, blocks = self._read(proposal)
+        if not self._feasible(weights, atoms, blocks):
+            return False
+        trial = domain.active_set(self._space)
+        trial.replace(weights, atoms, blocks)
+        if not f.value(trial.x) <= ceiling:
+            return False
+        active.replace(weights, atoms, blocks)
+        return True
+
+    def _read(self, proposal: Any) -> tuple[Small, list[Atom], Any]:
+        """Weights, atoms and blocks of a proposal."""
+        if not isinstance(proposal, tuple) or len(proposal) not in (2, 3):
+            kind = type(proposal).__name__
+            raise TypeError(f"refine returned {kind}; return (weights, atoms), or None to change nothing.")
+        weights, atoms = np.asarray(proposal[0], dtype=np.float64), [as_atom(a) for a in proposal[1]]
+        return weights, atoms, np.broadcast_to(proposal[2] if len(proposal) > 2 else 0, (len(atoms),))
+
+    def _feasible(self, weights: Small, atoms: list[Atom], blocks: Any) -> bool:
+        """Whether these weights and atoms make a point of the domain."""
+        if weights.shape != (len(atoms),) or not np.isfinite(weights).all():
+            return False
+        for a in atoms:
+            check_fits(a, self._space)
+        owned = all(self._domain.parts[b].owns(self._space, a) for a, b in zip(atoms, blocks, strict=True))
+        return owned and self._domain.admits(weights, blocks)

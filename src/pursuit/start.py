@@ -1,0 +1,131 @@
+"""Where to begin: the space that x lives in, and the first active set, from the oracle or from what the user gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Small, Space, real_array
+from pursuit.active import ActiveSet
+from pursuit.atoms.base import as_atom
+from pursuit.atoms.frames import Atom
+from pursuit.certificates import Certificate
+from pursuit.domains import Domain
+from pursuit.guards import GuardedOracle, check_shape
+from pursuit.objectives import Objective
+from pursuit.oracles import check_fits
+from pursuit.result import Result
+
+
+def find_space(f: Objective, domain: Domain, start: Any) -> Space:
+    """H, from whoever knows it: the objective, the atoms, or the start; they must agree."""
+    space = f.space
+    for atoms in (part.atoms for part in domain.parts):
+        if space is not None and atoms.space is not None and space.xp is not atoms.space.xp:
+            names = f"{space.xp.__name__} and {atoms.space.xp.__name__}"
+            raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
+        if space is not None and atoms.space is not None and space.dtype != atoms.space.dtype:
+            raise TypeError(f"f has dtype {space.dtype}, the atoms {atoms.space.dtype}; convert one to the other.")
+        if space is not None and atoms.shape is not None and space.shape != atoms.shape:
+            raise ValueError(
+                f"f lives on vectors of shape {space.shape}, the atoms have {atoms.shape}; they must agree."
+            )
+        space = space or atoms.space
+    shapes = [part.atoms.shape for part in domain.parts if part.atoms.shape is not None]
+    if space is None and shapes:
+        space = Space.default(shapes[0])
+    if space is None and start is not None:
+        known = start.x if isinstance(start, Result) else start[1][0] if isinstance(start, tuple) else start
+        space = Space.of(known.vector if isinstance(known, Atom) else real_array(known, "start"))
+    if space is None:
+        raise ValueError("neither f nor the atoms know the shape of x; give start=, or set `shape` on the atom set.")
+    return space
+
+
+def first_active_set(
+    f: Objective, domain: Domain, space: Space, start: Any, ask: GuardedOracle, certificate: Certificate
+) -> ActiveSet:
+    """S at iteration 0: the user's start, if there is one. Otherwise spans and cones begin at 0, and a hull begins at
+    the atom that the oracle names for the gradient at 0; the other atoms that it names come along with weight zero."""
+    active = domain.active_set(space)
+    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
+    if start is not None:
+        active.replace(*_given(domain, space, start))
+        return active
+    if not hulls:
+        return active
+    value, grad = f.value_and_grad(active.x)
+    check_shape(grad, space)
+    if math.isnan(value) or not math.isfinite(space.norm(grad)):
+        raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
+    certificate.notice(space.norm(grad))
+    answers = [ask.ask(b, grad, active, 0.0).atoms for b in hulls]
+    firsts = [atoms[0] for atoms in answers]
+    active.replace(np.ones(len(hulls)), firsts, hulls)
+    if f.L is None and f.value(active.x) > value:  # curvature has no bound, and the atom may be astronomically bad
+        _move_to_zero(active, domain, hulls, firsts)
+    for b, atoms in zip(hulls, answers, strict=True):
+        for a in atoms[1:]:
+            active.enter(a, b)
+    return active
+
+
+def _move_to_zero(active: ActiveSet, domain: Domain, hulls: Sequence[int], firsts: Sequence[Atom]) -> None:
+    """Begin at 0 = (z - z) / 2 instead, where every hull has the negatives of its atoms."""
+    pieces = [domain.parts[b].decompose(np.zeros(1), [z]) for b, z in zip(hulls, firsts, strict=True)]
+    weights, blocks = np.concatenate([w for w, _ in pieces]), np.repeat(hulls, [len(w) for w, _ in pieces])
+    if domain.admits(weights, blocks):
+        active.replace(weights, [a for _, atoms in pieces for a in atoms], blocks)
+
+
+def _given(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:
+    """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), or a bare point."""
+    if isinstance(start, Result):
+        weights, atoms, blocks = start.weights, start.atoms, start.blocks
+    elif isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
+        weights, atoms, blocks = *_pair(*start), np.zeros(len(start[1]), dtype=np.intp)
+    else:
+        return *_point(domain, space, start), 0
+    for a in atoms:
+        check_fits(a, space)
+    if len(blocks) and blocks.max() >= len(domain.parts):
+        return *_point(domain, space, start.x), 0  # from a sum with more summands: only the point carries over
+    pieces = [
+        part.decompose(weights[blocks == b], [a for a, mine in zip(atoms, blocks == b, strict=True) if mine])
+        for b, part in enumerate(domain.parts)
+    ]
+    weights, atoms = np.concatenate([w for w, _ in pieces]), [a for _, own in pieces for a in own]
+    blocks = np.repeat(np.arange(len(pieces)), [len(own) for _, own in pieces])
+    if not domain.admits(weights, blocks):
+        if isinstance(start, Result):
+            return *_point(domain, space, start.x), 0
+        raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
+    if not all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True)):
+        raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
+    return weights, atoms, blocks
+
+
+def _pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
+    """A start that is given as weights and atoms, checked."""
+    weights, atoms = np.asarray(weights, dtype=np.float64), [as_atom(a) for a in atoms]
+    if weights.shape != (len(atoms),):
+        raise ValueError(f"start has {len(atoms)} atoms, its weights have shape {weights.shape}; give one weight each.")
+    if not np.isfinite(weights).all():
+        raise ValueError("start has NaN or infinite weights; give finite ones.")
+    return weights, atoms
+
+
+def _point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom]]:
+    """A bare point, which is then the first element of S, as in the paper."""
+    x = space.put(real_array(x, "start")) if isinstance(x, list | tuple | np.ndarray) else real_array(x, "start")
+    if tuple(x.shape) != space.shape:
+        raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")
+    inside = domain.parts[0].contains(space, x) if len(domain.parts) == 1 else None
+    if inside is None:
+        raise ValueError(f"start cannot be proved to lie in {domain!r}; give it as (weights, atoms) or as a Result.")
+    if not inside:
+        raise ValueError(f"start lies outside {domain!r}; give a point of the domain.")
+    return np.ones(1), [Atom(space.xp.asarray(x, copy=True))]
