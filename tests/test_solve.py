@@ -3,12 +3,14 @@
 import math
 import pickle
 import tracemalloc
+from itertools import islice
 
 import numpy as np
 import pytest
 from conftest import sparse_regression
 
 import pursuit as ps
+from pursuit.domains import Answer
 
 # ------------------------------------------------------------------ counts on the standard problem
 
@@ -138,6 +140,59 @@ def test_a_hull_begins_at_the_atom_for_the_gradient_at_zero(rng):
     f, domain, update = problem(rng)
     first = next(iter(ps.iterate(f, domain, update)))
     np.testing.assert_array_equal(first.x, domain.atoms.lmo(-f.y).vector)
+
+
+class WorstOfAll:
+    """An oracle that names the worst atom of a list, and proves nothing."""
+
+    def begin(self, part, space, several=1, blends=False, f=None):
+        def ask(grad, active, gx):
+            scores = part.asked.scores(grad)
+            return Answer([part.asked.atom(int(scores.argmax()))], float(scores.max()), 0.0)
+
+        return ask
+
+
+def test_the_first_atom_of_a_hull_is_the_one_that_the_users_oracle_names(rng):
+    f, domain, update = problem(rng)
+    A = domain.atoms
+    scores = A.scores(-f.y)
+    allowed = scores[scores <= 0.3 * scores.min()].max()
+    for oracle, score in ((WorstOfAll(), scores.max()), (ps.Approximate(0.3), allowed), (ps.Lazy(), scores.min())):
+        first = next(iter(ps.iterate(f, domain, update, oracle=oracle)))
+        assert -f.y @ first.x == pytest.approx(score)
+        assert first.oracle_calls == 2
+    at_random = [next(iter(ps.iterate(f, domain, update, oracle=ps.RandomAtom(s)))).x for s in range(5)]
+    assert len({x.tobytes() for x in at_random}) > 1
+    both = next(iter(ps.iterate(f, domain + domain, ps.FullyCorrective(), oracle=WorstOfAll())))
+    assert -f.y @ both.x == pytest.approx(2 * scores.max())
+    assert both.oracle_calls == 4
+
+
+@pytest.mark.parametrize("worst", [True, False])
+def test_an_approximate_oracle_begins_inside_a_hull_that_does_not_contain_zero(worst):
+    box = ps.Box([1.0, 2.0], [3.0, 4.0])
+    states = ps.iterate(
+        ps.LeastSquares([2.0, 2.5]), ps.conv(box), ps.Plain(ps.ShortStep()), oracle=ps.Approximate(0.3, worst)
+    )
+    for s in islice(states, 20):
+        assert (s.x >= [1.0 - 1e-12, 2.0 - 1e-12]).all() and (s.x <= [3.0 + 1e-12, 4.0 + 1e-12]).all()
+        assert s.lower <= 1e-12
+
+
+def test_a_run_asks_each_set_in_one_session_and_its_check_in_one_with_other_random_numbers(rng):
+    """Bounds by chance need random numbers on which x does not depend: a session never uses them twice."""
+    begun = []
+
+    class Seen(ps.RankOne):
+        def session(self, seed=0):
+            begun.append(seed)
+            return super().session(seed)
+
+    r = ps.minimize(ps.LeastSquares(rng.standard_normal((5, 4))), ps.conv(Seen((5, 4))), ps.FullyCorrective())
+    assert len(begun) == 1
+    r.check()
+    assert len(begun) == len(set(begun)) == 2
 
 
 def test_a_span_begins_at_zero(rng):

@@ -128,6 +128,27 @@ MUTANTS = [
         "scores[allowed].argmin()",
         "test_laws.py",
     ),
+    Mutant(
+        "the first atom comes from the set, not from the oracle",
+        "start.py",
+        "ask.ask(b, grad, active, 0.0).atoms for b",
+        "domain.parts[b].asked.best(grad, 1) for b",
+        "test_solve.py",
+    ),
+    Mutant(
+        "an approximate oracle begins outside the hull",
+        "oracles.py",
+        "if not len(active):",
+        "if False:",
+        "test_solve.py",
+    ),
+    Mutant(
+        "a check uses the random numbers of the run",
+        "result.py",
+        "session(CHECK)",
+        "session()",
+        "test_solve.py",
+    ),
     # the kernels
     Mutant(
         "selection in float32 is believed",

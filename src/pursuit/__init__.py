@@ -12,8 +12,11 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `steps`, `updates` | how far, where to |
 | `refine` | moving the atoms themselves |
 | `certificates` | how good |
-| `solve` | the loop |
 | `result` | states, rules to stop, traces, results |
+| `defaults` | what is chosen when nothing is said |
+| `guards` | f and the oracle as the loop calls them: checked and counted |
+| `start` | where to begin |
+| `solve` | the loop |
 | `geometry`, `rates`, `promises` | the theory, as functions |
 | `encode` | many signals at once |
 """

@@ -49,7 +49,7 @@ class GuardedOracle:
     def __call__(self, grad: Array, active: ActiveSet, shares: Sequence[float]) -> list[Answer]:
         """One answer per summand, given <grad, x_b> for the summands' points; once in each iteration."""
         t = next(self._iterations)
-        check_number(sum(shares), "the gradient of f", t)
+        check_number(sum(shares), "f", t)  # a NaN in its gradient
         answers = [self.ask(b, grad, active, gx) for b, gx in enumerate(shares)]
         check_number(sum(answer.dot for answer in answers), "the oracle", t)
         return answers

@@ -23,7 +23,10 @@ from pursuit.domains import Answer, Hull, Part
 from pursuit.objectives import Objective
 
 Ask = Callable[[Array, ActiveSet, float], Answer]
-"""(grad, active set, <grad, x>) -> Answer."""
+"""(grad, active set, <grad, x>) -> Answer.
+
+Over a hull the first question comes before there is a point: the active set is empty, <grad, x> = 0, and the run begins
+at the atom that is named."""
 
 
 class Oracle(Protocol):

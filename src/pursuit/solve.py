@@ -46,7 +46,7 @@ def iterate(
     value_and_grad = guarded(f, space)
     ask = GuardedOracle(oracle, update, f, domain, space)
     advance = probing(update.begin(f, domain, space), f, domain, space)
-    move = Refinements(refine, f, domain, space)
+    refinements = Refinements(refine, f, domain, space)
     certificate, patience = Certificate(f, domain, space), Patience(update.descends)
     active = first_active_set(f, domain, space, start, ask, certificate)
 
@@ -58,10 +58,10 @@ def iterate(
         stalled = patience.ends(value, certificate.gap, answers)
         yield State(
             t, active.x, value, grad, answers, certificate.gap, certificate.lower,
-            active, ask.calls, ask.cached, move.refused, certificate.stationary, stalled,
+            active, ask.calls, ask.cached, refinements.refused, certificate.stationary, stalled,
         )  # fmt: skip
         advance(Now(t, value, grad, shares, answers), active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
-        move(active, value)  # line 7 of Algorithms 3 and 4: the atoms themselves
+        refinements(active, value)  # line 7 of Algorithms 3 and 4: the atoms themselves move
 
 
 def minimize(
@@ -129,8 +129,8 @@ def minimize(
                 trace.record(state, seconds)
                 show(state)
                 first = state.x if first is None else first
-                asked_to_stop = callback is not None and callback(state)
-                status = Status.CALLBACK if asked_to_stop else stop.reached(state, seconds)
+                ended = callback is not None and callback(state)
+                status = Status.CALLBACK if ended else stop.reached(state, seconds)
                 if status is not None:
                     break
     except UnboundedError:
@@ -139,8 +139,10 @@ def minimize(
         status = Status.UNBOUNDED  # some inner steps may have been made: what is returned belongs together
         state = replace(state, x=state.active.x, value=f.value(state.active.x))
     assert state is not None
-    whole = {"trace": trace, "start": first, "seconds": time.perf_counter() - began}
-    return Result.of(state, status=status, f=f, domain=domain, **method._asdict(), **whole)
+    seconds = time.perf_counter() - began
+    return Result.of(
+        state, f=f, domain=domain, start=first, status=status, trace=trace, seconds=seconds, **method._asdict()
+    )
 
 
 @contextmanager

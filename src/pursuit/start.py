@@ -49,7 +49,11 @@ def first_active_set(
     f: Objective, domain: Domain, space: Space, start: Any, ask: GuardedOracle, certificate: Certificate
 ) -> ActiveSet:
     """S at iteration 0: the user's start, if there is one. Otherwise spans and cones begin at 0, and a hull begins at
-    the atom that the oracle names for the gradient at 0; the other atoms that it names come along with weight zero."""
+    the atom that the oracle names for the gradient at 0; the other atoms that it names enter S with weight zero.
+
+    The oracle answers in the run's own session. Its random numbers are used up by that, so that bounds that hold but
+    for a small chance are drawn later from numbers on which x does not depend.
+    """
     active = domain.active_set(space)
     hulls = [b for b, part in enumerate(domain.parts) if part.compact]
     if start is not None:
@@ -74,7 +78,7 @@ def first_active_set(
 
 
 def _move_to_zero(active: ActiveSet, domain: Domain, hulls: Sequence[int], firsts: Sequence[Atom]) -> None:
-    """Begin at 0 = (z - z) / 2 instead, where every hull has the negatives of its atoms."""
+    """Begin at 0 = (z - z) / 2 instead of at the atoms z, where every hull has the negatives of its atoms."""
     pieces = [domain.parts[b].decompose(np.zeros(1), [z]) for b, z in zip(hulls, firsts, strict=True)]
     weights, blocks = np.concatenate([w for w, _ in pieces]), np.repeat(hulls, [len(w) for w, _ in pieces])
     if domain.admits(weights, blocks):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
@@ -83,8 +82,6 @@ CACHED = 1 << 21
 """Entries of a dictionary that the processor's cache serves: a plain product of it takes no time."""
 COPY = 4
 """Products that the 8-bit copy costs."""
-LOAD = 1 << 30
-"""Entries of a dictionary that a product reads while the kernels of the screening are loaded for the first time."""
 
 
 class Dictionary(_Listed):
@@ -177,7 +174,7 @@ class Dictionary(_Listed):
 
         def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
             nonlocal plain, spent
-            if spent >= COPY * size + (0 if "pursuit._kernels" in sys.modules else LOAD):
+            if spent >= COPY * size:
                 plain, spent = self.screened().session(seed), -math.inf
             spent += size
             return plain(g, several, level)
