@@ -17,7 +17,7 @@ from pursuit.domains import Domain
 from pursuit.guards import GuardedOracle, Patience, guarded, probing
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
-from pursuit.refine import Refine, Refinements
+from pursuit.refine.proposals import Refine, Refinements
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.start import find_space, first_active_set
 from pursuit.steps import UnboundedError

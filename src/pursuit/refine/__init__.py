@@ -12,8 +12,8 @@ from __future__ import annotations
 from pursuit.refine.alternating import Alternating
 from pursuit.refine.factors import Factors
 from pursuit.refine.fewer import Merge, Prune
-from pursuit.refine.proposals import Refine, Refinements
+from pursuit.refine.proposals import Refine
 from pursuit.refine.regroup import Regroup
 from pursuit.refine.slide import Slide
 
-__all__ = ["Alternating", "Factors", "Merge", "Prune", "Refine", "Refinements", "Regroup", "Slide"]
+__all__ = ["Alternating", "Factors", "Merge", "Prune", "Refine", "Regroup", "Slide"]
