@@ -111,7 +111,7 @@ class Direct:
         norms = self.norms[None] if self.squared is None else np.sqrt(tile.weights @ self.squared)
         kernels, method = native.kernels(self.D.dtype), native.core().Method[self.method]
         pursuits = kernels.Direct(self.atoms, method, tile.signals, norms)
-        vectors = np.empty((len(tile.y), len(self.D)), self.D.dtype)
+        vectors = np.empty((2 * len(tile.y), len(self.D)), self.D.dtype)
         while going := pursuits.vectors(vectors):
             pursuits.advance(product(vectors[:going], self.D))
 

@@ -18,13 +18,12 @@ template <class T> class Direct {
     Array<Pursuit<T> *> pursuits;
     Array<T> c, key;  // OLS: correlations, kept up to date; room for `best`
     Array<int64_t> numbers;
-    Array<bool> asks_direction;
-    int64_t going = 0;
+    Array<bool> renews;  // OLS: whether the correlations of a signal are computed anew in this turn
 
   public:
     Direct(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *norms, int64_t norms_stride)
         : D(D), tile(tile), method(method), signals(unsolved(tile)), pursuits(signals),
-          c(method == Method::ols ? size_t(signals) * D.n : 0), key(D.n), numbers(signals), asks_direction(signals) {
+          c(method == Method::ols ? size_t(signals) * D.n : 0), key(D.n), numbers(signals), renews(signals) {
         int64_t p = 0;
         for (int64_t number = 0; number < tile.count; ++number) {
             if (tile.counts[number] != UNSOLVED) continue;
@@ -38,19 +37,25 @@ template <class T> class Direct {
         for (int64_t p = 0; p < signals; ++p) delete pursuits[p];
     }
 
-    // What is to be multiplied by the dictionary, weights included: residuals, or the last directions of OLS. How many.
+    // What is to be multiplied by the dictionary, weights included: residuals and, of OLS, last directions. How many: at
+    // most two for each signal.
     int64_t vectors(T *out) {
-        going = 0;
+        int64_t count = 0;
         for (int64_t p = 0; p < signals; ++p) {
-            Pursuit<T> &P = *pursuits[p];
+            const Pursuit<T> &P = *pursuits[p];
             if (P.over) continue;
-            asks_direction[p] = method == Method::ols && P.turns % REFRESH != 0 && P.s > 0 && !P.ill_conditioned();
-            T *to = out + going++ * D.d;
-            if (asks_direction[p]) direction(P, to);
-            else std::memcpy(to, P.residual, D.d * sizeof(T));
-            for (int i = 0; P.w && i < D.d; ++i) to[i] *= P.w[i];
+            renews[p] = method != Method::ols || P.turns % REFRESH == 0 || P.ill_conditioned();
+            T *const first = out + count * D.d;
+            if (has_direction(P)) {
+                T *q = out + count++ * D.d;
+                std::memset(q, 0, D.d * sizeof(T));
+                for (int i = 0; i < P.s; ++i) add<T>(q, P.u[i], P.columns[i], D.d);
+            }
+            if (renews[p]) std::memcpy(out + count++ * D.d, P.residual, D.d * sizeof(T));
+            for (T *v = first; P.w && v < out + count * D.d; v += D.d)
+                for (int i = 0; i < D.d; ++i) v[i] *= P.w[i];
         }
-        return going;
+        return count;
     }
 
     // One turn of every signal, from the products of its vector.
@@ -58,11 +63,17 @@ template <class T> class Direct {
         for (int64_t p = 0; p < signals; ++p) {
             Pursuit<T> &P = *pursuits[p];
             if (P.over) continue;
-            T *mine = products;
-            if (method == Method::ols) mine = update_gains(P, p, products);
-            P.over = !turn(P, mine);
+            T *correlations = method == Method::ols ? c + p * D.n : products;
+            if (has_direction(P)) {
+                P.remove_direction(products, correlations);
+                products += D.n;
+            }
+            if (renews[p]) {
+                if (method == Method::ols) std::memcpy(correlations, products, D.n * sizeof(T));
+                products += D.n;
+            }
+            P.over = !turn(P, correlations);
             if (P.over) P.finish(tile, numbers[p]);
-            products += D.n;
         }
     }
 
@@ -73,18 +84,7 @@ template <class T> class Direct {
         return count;
     }
 
-    void direction(const Pursuit<T> &P, T *out) {
-        std::memset(out, 0, D.d * sizeof(T));
-        for (int i = 0; i < P.s; ++i) add<T>(out, P.u[i], P.columns[i], D.d);
-    }
-
-    // OLS: correlations of a signal, from products with its last direction or with its residual.
-    T *update_gains(Pursuit<T> &P, int64_t p, const T *products) {
-        T *mine = c + p * D.n;
-        if (asks_direction[p]) P.remove_direction(products, mine);
-        else std::memcpy(mine, products, D.n * sizeof(T));
-        return mine;
-    }
+    bool has_direction(const Pursuit<T> &P) const { return method == Method::ols && P.s > 0; }
 
     // False at the end.
     bool turn(Pursuit<T> &P, const T *correlations) {

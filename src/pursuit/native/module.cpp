@@ -140,7 +140,7 @@ template <class T> class DirectKernel {
         pursuits.reset(kernels<T>().direct.create(atoms.plain(), method, signals.plain(), norms.data(), own ? norms.shape(1) : 0));
     }
     size_t vectors(Out<T, 2> out) {
-        require(int64_t(out.shape(0)) >= signals.unsolved() && out.shape(1) == atoms.atoms.shape(1), "out does not fit");
+        require(int64_t(out.shape(0)) >= 2 * signals.unsolved() && out.shape(1) == atoms.atoms.shape(1), "out does not fit");
         nb::gil_scoped_release release;
         return going = size_t(kernels<T>().direct.vectors(pursuits.get(), out.data()));
     }
