@@ -53,7 +53,7 @@ def test_every_set_of_matrices_obeys_the_laws(A):
 def test_random_atoms_are_atoms_and_no_better_than_the_oracle(A, rng):
     space = Space.default(A.shape)
     g = rng.standard_normal(A.shape)
-    best, lower = A.session()(g, 1, -math.inf)
+    best, lower = A.begin()(g, 1, -math.inf)
     for _ in range(100):
         a = A.sample(rng)
         assert A.contains(a.dense(space)) in {True, None}
@@ -68,7 +68,7 @@ def test_oracle_agrees_with_lapack_by_either_way(A, small, rng, monkeypatch):
     monkeypatch.setattr(matrices, "SMALL", small)
     for _ in range(10):
         g = rng.standard_normal(A.shape)
-        atoms, lower = A.session()(g, 3, -math.inf)
+        atoms, lower = A.begin()(g, 3, -math.inf)
         assert atoms[0].dot(Space.of(g), g) == pytest.approx(value(A, g), abs=1e-10)
         assert lower <= value(A, g) + 1e-12
         assert lower == pytest.approx(value(A, g), rel=1e-9)
@@ -84,13 +84,13 @@ def test_the_next_atoms_are_the_next_singular_pairs(rng):
 @pytest.mark.parametrize("A", [ps.RankOne((30, 20)), ps.SymmetricRankOne(25), ps.Spectrahedron(25)])
 def test_a_warm_bound_holds_at_every_level(A, rng, monkeypatch):
     monkeypatch.setattr(matrices, "SMALL", 0)
-    session = A.session()
+    search = A.begin()
     g = rng.standard_normal(A.shape)
     for step in range(30):
         g = g + 0.1 * rng.standard_normal(A.shape)
         truth = value(A, g)
         level = truth + 10.0 ** -(step % 8) * abs(truth)
-        atoms, lower = session(g, 1 + step % 3, level)
+        atoms, lower = search(g, 1 + step % 3, level)
         found = atoms[0].dot(Space.of(g), g)
         assert lower <= truth + 1e-12 * abs(truth) <= found + 2e-12 * abs(truth)
         assert found - lower <= max(0.51 * (level - lower), 1e-10 * abs(truth))
@@ -98,7 +98,7 @@ def test_a_warm_bound_holds_at_every_level(A, rng, monkeypatch):
 
 def test_zero_gradient_and_tiny_or_huge_ones(rng):
     A = ps.RankOne((4, 3))
-    atoms, lower = A.session()(np.zeros((4, 3)), 2, 0.0)
+    atoms, lower = A.begin()(np.zeros((4, 3)), 2, 0.0)
     assert lower == 0
     assert A.contains(atoms[0].vector)
     g = rng.standard_normal((4, 3))
@@ -316,7 +316,7 @@ def least(G):
 def test_nonnegative_oracle_finds_the_best_small_atom_and_its_bound_holds(seed):
     rng = np.random.default_rng(seed)
     G = rng.standard_normal((2, 2)) - rng.uniform(-1, 1)
-    atoms, lower = ps.NonnegativeRankOne((2, 2)).session()(G, 2, 0.0)
+    atoms, lower = ps.NonnegativeRankOne((2, 2)).begin()(G, 2, 0.0)
     found = atoms[0].dot(Space.of(G), G)
     assert (atoms[0].u >= 0).all()
     assert (atoms[0].v >= 0).all()
@@ -334,8 +334,8 @@ def test_nonnegative_factorisation_stays_nonnegative_at_entries(rng):
     assert r.value <= 1e-3 * ps.LeastSquares(Y[rows, cols]).value(0 * r.x)
     assert r.coef.toarray().min() >= -1e-12
     full = np.abs(rng.standard_normal((3, 3)))
-    assert ps.NonnegativeRankOne((3, 3)).session()(full, 1, 0.0)[1] == pytest.approx(full.min())
-    assert A.session()(np.ones(len(rows)), 1, 0.0)[1] == 0.0  # an entry that nobody sees
+    assert ps.NonnegativeRankOne((3, 3)).begin()(full, 1, 0.0)[1] == pytest.approx(full.min())
+    assert A.begin()(np.ones(len(rows)), 1, 0.0)[1] == 0.0  # an entry that nobody sees
 
 
 # ------------------------------------------------------------------ what the sets know, and bad input

@@ -47,7 +47,7 @@ def test_the_oracle_beats_a_much_finer_grid(seed, symmetric):
     rng = np.random.default_rng(seed)
     g = np.convolve(rng.standard_normal(T.size), np.ones(5), "same")
     family = families.Gaussian(T, 0.07)
-    A = ps.Parametric(family, [(0, 1)], symmetric=symmetric)
+    A = ps.Parametric(family, [(0, 1)], signed=symmetric)
     fine = np.array([family(np.array([c])) for c in np.linspace(0, 1, 1000)]) @ g
     best = -np.abs(fine).max() if symmetric else fine.min()
     assert A.lmo(g).vector @ g <= best + 1e-9 * abs(best)
@@ -65,16 +65,16 @@ def test_with_a_lipschitz_constant_the_lower_bound_holds_and_without_one_there_i
     lowest = min(float(family(theta) @ g) for theta in thetas)
     for lipschitz in (constants, float(np.linalg.norm(constants))):
         A = ps.Parametric(family, bounds, grid=(15, 4), lipschitz=lipschitz)
-        atoms, lower = A.session()(g, 1, 0.0)
+        atoms, lower = A.begin()(g, 1, 0.0)
         assert lower <= min(lowest, atoms[0].vector @ g)
         assert lower >= -A.radius * np.linalg.norm(g) - A._slack * np.linalg.norm(g)
-    assert ps.Parametric(family, bounds, grid=(15, 4)).session()(g, 1, 0.0)[1] == -np.inf
+    assert ps.Parametric(family, bounds, grid=(15, 4)).begin()(g, 1, 0.0)[1] == -np.inf
 
 
 def test_the_lower_bound_is_met_by_an_atom_in_the_middle_of_a_cell():
     v = np.array([3.0, 4.0])
     A = ps.Parametric(lambda theta: abs(theta[0] - 0.5) * v, [(0, 1)], grid=4, lipschitz=5.0)
-    assert A.session()(2.0 * v, 1, 0.0)[1] == pytest.approx(0.0, abs=1e-12)
+    assert A.begin()(2.0 * v, 1, 0.0)[1] == pytest.approx(0.0, abs=1e-12)
     assert A.radius == pytest.approx(2.5 + 5.0 / 6)
 
 
@@ -98,7 +98,7 @@ def test_a_grid_that_is_not_kept_gives_the_same_answers(monkeypatch):
     family, bounds = FAMILIES["gaussian with its width"]
     g = np.random.default_rng(0).standard_normal(T.size)
     kept = ps.Parametric(family, bounds, grid=12).best(g, 3)
-    monkeypatch.setattr(ps.Parametric, "KEPT", 0)
+    monkeypatch.setattr("pursuit.atoms.parametric.KEPT", 0)
     assert [a.source for a in ps.Parametric(family, bounds, grid=12).best(g, 3)] == [a.source for a in kept]
 
 
@@ -106,7 +106,7 @@ def test_a_grid_that_is_not_kept_gives_the_same_answers(monkeypatch):
 def test_continuous_sets_obey_the_laws_of_atom_sets(name):
     family, bounds = FAMILIES[name]
     for symmetric in (False, True):
-        A = ps.Parametric(family, bounds, grid=8, symmetric=symmetric)
+        A = ps.Parametric(family, bounds, grid=8, signed=symmetric)
         ps.check_atoms(A, trials=4)
         a = A.sample(np.random.default_rng(0))
         assert np.array_equal(A.rebuild(a).vector, a.vector) and A.contains(a.vector) in (True, None)

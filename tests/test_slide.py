@@ -44,7 +44,7 @@ def test_sliding_recovers_spikes_to_a_millionth_of_the_spacing(name):
 
 def problems():
     rng = np.random.default_rng(5)
-    A, D = ps.Parametric(BUMP, [(0, 1)], symmetric=True), ps.Dictionary(rng.standard_normal((101, 3)))
+    A, D = ps.Parametric(BUMP, [(0, 1)], signed=True), ps.Dictionary(rng.standard_normal((101, 3)))
     M = rng.standard_normal((101, 24))
     tensors = ps.RankOneTensor((2, 3, 4))
     yield ps.lin(A), A, [0, 0, 0]

@@ -180,14 +180,14 @@ def test_an_approximate_oracle_begins_inside_a_hull_that_does_not_contain_zero(w
         assert s.lower <= 1e-12
 
 
-def test_a_run_asks_each_set_in_one_session_and_its_check_in_one_with_other_random_numbers(rng):
-    """Bounds by chance need random numbers on which x does not depend: a session never uses them twice."""
+def test_a_run_begins_each_set_once_and_its_check_with_other_random_numbers(rng):
+    """Bounds by chance need random numbers on which x does not depend: a run never uses them twice."""
     begun = []
 
     class Seen(ps.RankOne):
-        def session(self, seed=0):
+        def begin(self, seed=0):
             begun.append(seed)
-            return super().session(seed)
+            return super().begin(seed)
 
     r = ps.minimize(ps.LeastSquares(rng.standard_normal((5, 4))), ps.conv(Seen((5, 4))), ps.FullyCorrective())
     assert len(begun) == 1

@@ -63,7 +63,7 @@ def test_tensors_obey_the_laws_of_atom_sets(A):
 def test_the_power_method_finds_the_spectral_norm_and_the_unfoldings_bound_it(seed):
     rng = np.random.default_rng(seed)
     G = rng.standard_normal((2, 3, 4))
-    atoms, lower = ps.RankOneTensor(G.shape, restarts=16).session()(G, 1, 0.0)
+    atoms, lower = ps.RankOneTensor(G.shape, starts=16).begin()(G, 1, 0.0)
     exact = spectral_norm(G)
     unfoldings = [np.linalg.norm(np.moveaxis(G, k, 0).reshape(n, -1), 2) for k, n in enumerate(G.shape)]
     assert -np.vdot(G, atoms[0].vector) >= (1 - 1e-6) * exact
@@ -77,8 +77,8 @@ def test_at_observed_entries_the_oracle_and_its_bound_are_those_of_the_tensor_fi
     indices = some_entries(rng, (2, 3, 4), 0.4)
     g, G = rng.standard_normal(len(indices)), np.zeros((2, 3, 4))
     G[tuple(indices.T)] = g
-    (atom, *_), lower = ps.RankOneTensor(G.shape, restarts=16).at(indices).session()(g, 1, 0.0)
-    (_, *_), full = ps.RankOneTensor(G.shape).session()(G, 1, 0.0)
+    (atom, *_), lower = ps.RankOneTensor(G.shape, starts=16).at(indices).begin()(g, 1, 0.0)
+    (_, *_), full = ps.RankOneTensor(G.shape).begin()(G, 1, 0.0)
     assert -np.vdot(g, atom.vector) >= (1 - 1e-6) * spectral_norm(G)
     assert lower == pytest.approx(full)
 
@@ -87,7 +87,7 @@ def test_large_unfoldings_have_a_cheaper_bound_that_still_holds(monkeypatch):
     G = np.random.default_rng(0).standard_normal((2, 5, 6))
     monkeypatch.setattr("pursuit.atoms.cp.SMALL", 1)
     for A, g in ((ps.RankOneTensor(G.shape), G), (ps.RankOneTensor(G.shape).at(np.argwhere(G != 0)), G.ravel())):
-        atoms, lower = A.session()(g, 1, 0.0)
+        atoms, lower = A.begin()(g, 1, 0.0)
         assert lower <= -spectral_norm(G)
         assert -np.vdot(g, atoms[0].vector) == pytest.approx(spectral_norm(G), rel=1e-6)
 
@@ -96,7 +96,7 @@ def test_answers_do_not_depend_on_the_units_and_zero_is_allowed():
     G, A = np.random.default_rng(0).standard_normal(SHAPE), ps.RankOneTensor(SHAPE)
     for c in (1e-200, 1e200):
         assert np.allclose(A.lmo(c * G).vector, A.lmo(G).vector, atol=1e-12)
-    atoms, lower = A.session()(np.zeros(SHAPE), 1, 0.0)
+    atoms, lower = A.begin()(np.zeros(SHAPE), 1, 0.0)
     assert lower == 0.0
     assert atoms[0].norm(Space.default(SHAPE)) == 1.0
 
@@ -125,7 +125,7 @@ class Recorded(ps.Atoms):
     def lmo(self, g):
         return ps.RankOneTensor(SHAPE).lmo(g)
 
-    def session(self, seed=0):
+    def begin(self, seed=0):
         atoms = iter(self.atoms)
         return lambda g, several, level: ([ps.Atom(next(atoms).vector)], -np.inf)
 

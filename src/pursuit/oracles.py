@@ -15,7 +15,8 @@ import numpy as np
 
 from pursuit._arrays import Array, Space
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Atoms, Session, as_atom, unscaled
+from pursuit.atoms.base import Atoms, Search, as_atom
+from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import Dictionary
 from pursuit.correlations import Correlations
@@ -74,14 +75,14 @@ class Exact:
     ) -> Ask:
         if self.gram is not None:
             return _through_gram(np.asarray(self.gram), part, space, several, f)
-        return asking(part.asked.session(), part, space, several)
+        return asking(part.asked.begin(), part, space, several)
 
 
-def asking(session: Session, part: Part, space: Space, several: int) -> Ask:
-    """The answers of a session, with what it proves; no more atoms than the update has a use for."""
+def asking(search: Search, part: Part, space: Space, several: int) -> Ask:
+    """The answers of a set, with what it proves; no more atoms than the update has a use for."""
 
     def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-        found, lower = session(grad, min(several, active.wanted), part.origin(gx))
+        found, lower = search(grad, min(several, active.wanted), part.origin(gx))
         atoms = [admitted(space, a) for a in found]
         dot = atoms[0].dot(space, grad)
         return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
@@ -140,7 +141,7 @@ class Screened:
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        return asking(part.asked.screened().session(), part, space, several)
+        return asking(part.asked.screened().begin(), part, space, several)
 
 
 @dataclass(frozen=True)

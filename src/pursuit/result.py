@@ -20,7 +20,7 @@ from pursuit.oracles import admitted, asking
 from pursuit.promises import Promise, promise
 
 CHECK = 1
-"""The seed of the sessions that `check` asks: a bound that holds but for a small chance needs random numbers on which x
+"""The seed of the searches of `check`: a bound that holds but for a small chance needs random numbers on which x
 does not depend, and the run has used those of seed 0."""
 
 
@@ -284,7 +284,7 @@ class Result:
         active.replace(self.weights, self.atoms, self.blocks)
         value, grad = self.f.value_and_grad(active.x)
         shares = active.shares(grad)
-        asks = [asking(part.asked.session(CHECK), part, space, 1) for part in self.domain.parts]
+        asks = [asking(part.asked.begin(CHECK), part, space, 1) for part in self.domain.parts]
         certificate = Certificate(self.f, self.domain, space)
         certificate.see(value, grad, shares, [a(grad, active, gx) for a, gx in zip(asks, shares, strict=True)], active)
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)

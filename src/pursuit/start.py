@@ -51,7 +51,7 @@ def first_active_set(
     """S at iteration 0: the user's start, if there is one. Otherwise spans and cones begin at 0, and a hull begins at
     the atom that the oracle names for the gradient at 0; the other atoms that it names enter S with weight zero.
 
-    The oracle answers in the run's own session. Its random numbers are used up by that, so that bounds that hold but
+    The oracle answers within the run. Its random numbers are used up by that, so that bounds that hold but
     for a small chance are drawn later from numbers on which x does not depend.
     """
     active = domain.active_set(space)

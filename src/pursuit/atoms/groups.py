@@ -26,11 +26,11 @@ class Units(Atoms):
     symmetric = True
     n: int
 
-    def coordinates(self, name: Any) -> Indices | None:
+    def _coordinates(self, name: Any) -> Indices | None:
         """The coordinates of this name in increasing order; None where the set has no such name."""
         raise NotImplementedError
 
-    def length(self, name: Any) -> float:
+    def _length(self, name: Any) -> float:
         """The norm of the atoms of this name."""
         raise NotImplementedError
 
@@ -43,13 +43,14 @@ class Units(Atoms):
         return self._atom(name, tuple((sign * v).tolist()), sign)
 
     def _atom(self, name: Any, direction: tuple[float, ...], sign: float) -> SparseAtom:
-        coef = sign * self.length(name)
-        return SparseAtom(self.coordinates(name), coef * np.array(direction), self.shape or (), (name, direction), coef)
+        coef = sign * self._length(name)
+        values = coef * np.array(direction)
+        return SparseAtom(self._coordinates(name), values, self.shape or (), (name, direction), coef)
 
     def _knows(self, source: Any) -> bool:
         if not (isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], tuple)):
             return False
-        places = self.coordinates(source[0])
+        places = self._coordinates(source[0])
         return places is not None and len(places) == len(source[1]) and all(isinstance(v, float) for v in source[1])
 
     def rebuild(self, a: Atom) -> Atom | None:
@@ -61,7 +62,7 @@ class Units(Atoms):
             return None
         out = np.zeros(self.n)
         for (name, direction), value in zip(sources, values, strict=True):
-            out[self.coordinates(name)] += value * np.array(direction)
+            out[self._coordinates(name)] += value * np.array(direction)
         return out
 
 
@@ -102,26 +103,23 @@ class Groups(Units):
         heaviest = float(self.weights.max())
         self.width = 1.0 / (heaviest * float(np.linalg.norm(self.weights / heaviest)))
 
-    def coordinates(self, name: Any) -> Indices | None:
+    def _coordinates(self, name: Any) -> Indices | None:
         known = isinstance(name, int | np.integer) and 0 <= name < self.m
         return self._order[self._bounds[name] : self._bounds[name + 1]] if known else None
 
-    def length(self, name: Any) -> float:
+    def _length(self, name: Any) -> float:
         return 1.0 / float(self.weights[name])
 
-    def norms(self, x: Array) -> Small:
+    def _norms(self, x: Array) -> Small:
         """||x_G|| for every group."""
         values = host(flat(x))[self._order]
         top = float(np.abs(values).max()) or 1.0  # scaled, so that squares stay in range
         return np.asarray(top * np.sqrt(np.add.reduceat((values / top) ** 2, self._bounds[:-1])))
 
-    def lmo(self, g: Array) -> Atom:
-        return self.best(g, 1)[0]
-
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        values, merit = host(flat(g)), self.norms(g) / self.weights
+        values, merit = host(flat(g)), self._norms(g) / self.weights
         first, *others = largest(merit, several).tolist()
-        return [self.unit(j, -values[self.coordinates(j)]) for j in (first, *(j for j in others if merit[j] > 0))]
+        return [self.unit(j, -values[self._coordinates(j)]) for j in (first, *(j for j in others if merit[j] > 0))]
 
     def sample(self, rng: np.random.Generator) -> Atom:
         j = int(rng.integers(self.m))
@@ -130,11 +128,11 @@ class Groups(Units):
     def contains(self, a: Array) -> bool:
         if tuple(a.shape) != self.shape:
             return False
-        shares, tolerance = self.weights * self.norms(a), ROUNDING * Space.of(a).eps
+        shares, tolerance = self.weights * self._norms(a), ROUNDING * Space.of(a).eps
         return bool(abs(shares.max() - 1.0) <= tolerance and shares.sum() <= 1.0 + 2.0 * tolerance)
 
     def gauge(self, x: Array) -> float:
-        return float(self.weights @ self.norms(x))
+        return float(self.weights @ self._norms(x))
 
     def __repr__(self) -> str:
         return f"Groups({self.m} groups of {self.n} coordinates)"
@@ -205,19 +203,19 @@ class KSupport(Selection, Units):
         self.shape = (self.n,)
         self.radius, self.diameter, self.width = 1.0, 2.0, math.sqrt(self.k / self.n)
 
-    def coordinates(self, name: Any) -> Indices | None:
+    def _coordinates(self, name: Any) -> Indices | None:
         if not (isinstance(name, tuple) and len(name) == self.k and all(isinstance(i, int) for i in name)):
             return None
         places = np.array(name, dtype=np.intp)
         return places if places[0] >= 0 and places[-1] < self.n and (np.diff(places) > 0).all() else None
 
-    def length(self, name: Any) -> float:
+    def _length(self, name: Any) -> float:
         return 1.0
 
-    def merit(self, g: Array) -> Small:
+    def _merit(self, g: Array) -> Small:
         return np.abs(host(flat(g)))
 
-    def vertex(self, chosen: Indices, g: Small) -> Atom:
+    def _vertex(self, chosen: Indices, g: Small) -> Atom:
         places = np.sort(chosen)
         return self.unit(tuple(places.tolist()), -g[places])
 

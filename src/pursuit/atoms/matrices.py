@@ -6,7 +6,6 @@ leading singular or eigenvector comes from LAPACK for small matrices, from a Lan
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from typing import Any, Self
@@ -16,7 +15,7 @@ from scipy.linalg import eigh
 
 from pursuit import native
 from pursuit._arrays import Array, Small, Space, host
-from pursuit.atoms.base import Atoms, Session
+from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import (
     Entries,
     LowRank,
@@ -46,8 +45,6 @@ NEAR = 0.5
 ROUNDED = 1e-13
 """Or by this fraction of itself."""
 
-Found = tuple[list[Atom], float]
-
 
 def check_shape(shape: Any) -> tuple[int, int]:
     """The shape of a matrix, checked."""
@@ -57,7 +54,7 @@ def check_shape(shape: Any) -> tuple[int, int]:
 
 
 class Factored(Atoms):
-    """Matrices +-u v' with unit vectors; subclasses say which, by `search`."""
+    """Matrices +-u v' with unit vectors; subclasses say which, by `_search`."""
 
     view: View
     failure: float
@@ -73,35 +70,26 @@ class Factored(Atoms):
 
         Entries must be within the matrix, each given once, and every row and column must have one.
         """
-        other = copy.copy(self)
-        other.view = Entries(self.view.shape, rows, cols)
-        other.shape = other.view.image_shape
-        return other
+        view = Entries(self.view.shape, rows, cols)
+        return self._with(view=view, shape=view.image_shape)
 
-    def search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
         """Atoms with small <M, a>, the best first, and a lower bound on all; M has largest entry 1."""
         raise NotImplementedError
 
-    def session(self, seed: int = 0) -> Session:
+    def begin(self, seed: int = 0) -> Search:
         memory = Memory(np.random.default_rng(seed))
 
-        def answer(g: Array, several: int, level: float) -> Found:
+        def search(g: Array, several: int, level: float) -> Found:
             scale = float(Space.of(g).xp.max(abs(g)))
             if scale == 0.0 or not math.isfinite(scale):
                 return [self.sample(np.random.default_rng(0))], 0.0 if scale == 0.0 else -math.inf
-            atoms, lower = self.search(self.view.matrix(g / scale), several, level / scale, memory)
+            atoms, lower = self._search(self.view.matrix(g / scale), several, level / scale, memory)
             return atoms, scale * lower
 
-        return answer
+        return search
 
-    def lmo(self, g: Array) -> Atom:
-        return self.best(g, 1)[0]
-
-    def best(self, g: Array, several: int) -> Sequence[Atom]:
-        """The leading singular pairs or eigenvectors, as exact as rounding allows."""
-        return self.session()(g, several, -math.inf)[0]
-
-    def atom_of(self, u: Small, v: Small, sign: float) -> Atom:
+    def _atom(self, u: Small, v: Small, sign: float) -> Atom:
         """The atom sign * u v'."""
         return pair(u, v, self.view, sign)
 
@@ -163,7 +151,7 @@ class RankOne(Factored):
         self.radius, self.diameter = 1.0, 2.0
         self.width = 1.0 / math.sqrt(min(self.view.shape))
 
-    def search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
         wide = M.shape[0] < M.shape[1]
         tall = M.T if wide else M
         sigma, V, upper = leading(tall, several, level, memory, self.failure)
@@ -173,7 +161,7 @@ class RankOne(Factored):
         atoms = []
         for i in order:
             u, v = unit(U[:, i]), unit(V[:, i])
-            atoms.append(self.atom_of(v, u, -1.0) if wide else self.atom_of(u, v, -1.0))
+            atoms.append(self._atom(v, u, -1.0) if wide else self._atom(u, v, -1.0))
         return atoms, -max(upper, sigma, float(sizes.max()))
 
     def gauge(self, x: Array) -> float | None:
@@ -181,7 +169,7 @@ class RankOne(Factored):
 
     def sample(self, rng: np.random.Generator) -> Atom:
         m, n = self.view.shape
-        return self.atom_of(unit(rng.standard_normal(m)), unit(rng.standard_normal(n)), 1.0)
+        return self._atom(unit(rng.standard_normal(m)), unit(rng.standard_normal(n)), 1.0)
 
     def contains(self, a: Array) -> bool | None:
         if isinstance(self.view, Entries):
@@ -237,9 +225,12 @@ class _Symmetric(Factored):
         self._set((n, n), failure)
         self.radius = 1.0
 
-    def search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def at(self, rows: Any, cols: Any) -> Self:
+        return super().at(rows, cols)._with(width=None)  # two observed entries may be the same by symmetry
+
+    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
         values, vectors, lower = self._spectrum(M, several, level, memory)
-        atoms = [self.atom_of(v, v, -math.copysign(1.0, value) if self.both else 1.0)
+        atoms = [self._atom(v, v, -math.copysign(1.0, value) if self.both else 1.0)
                  for value, v in zip(values.tolist(), vectors.T.copy(), strict=True)]  # fmt: skip
         return atoms, lower
 
@@ -267,7 +258,7 @@ class _Symmetric(Factored):
 
     def sample(self, rng: np.random.Generator) -> Atom:
         v = unit(rng.standard_normal(self.n))
-        return self.atom_of(v, v, float(rng.choice([-1.0, 1.0])) if self.both else 1.0)
+        return self._atom(v, v, float(rng.choice([-1.0, 1.0])) if self.both else 1.0)
 
     def _eigenvalues(self, a: Array) -> Small | None:
         """Eigenvalues of a symmetric matrix; None for others."""
@@ -305,11 +296,6 @@ class SymmetricRankOne(_Symmetric):
         super().__init__(n, failure)
         self.diameter, self.width = 2.0, 1.0 / math.sqrt(n)
 
-    def at(self, rows: Any, cols: Any) -> Self:
-        other = super().at(rows, cols)
-        other.width = None  # entries may repeat each other
-        return other
-
     def gauge(self, x: Array) -> float | None:
         if isinstance(self.view, Entries):
             return None
@@ -336,16 +322,9 @@ class Spectrahedron(_Symmetric):
         self.diameter = math.sqrt(2.0) if n > 1 else 0.0
         self.width = -1.0 / math.sqrt(n)
 
-    def at(self, rows: Any, cols: Any) -> Self:
-        other = super().at(rows, cols)
-        other.width = None
-        return other
-
     def symmetrised(self) -> Atoms:
         twin = SymmetricRankOne(self.n, self.failure)
-        if isinstance(self.view, Entries):
-            twin.view, twin.shape, twin.width = self.view, self.shape, None
-        return twin
+        return twin._with(view=self.view, shape=self.shape, width=None if self.width is None else twin.width)
 
     def gauge(self, x: Array) -> float | None:
         if isinstance(self.view, Entries):

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Small, everywhere, host
+from pursuit.atoms.base import Found
 from pursuit.atoms.factored import Entries, RankOneAtom, Remote, is_sparse, unit
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.lanczos import Memory
-from pursuit.atoms.matrices import Factored, Found, check_shape, leading
+from pursuit.atoms.matrices import Factored, check_shape, leading
 
 
 class NonnegativeRankOne(Factored):
@@ -50,13 +51,13 @@ class NonnegativeRankOne(Factored):
         self.radius, self.diameter = 1.0, math.sqrt(2.0) if m * n > 1 else 0.0
         self.width = -1.0 / math.sqrt(m * n)
 
-    def search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
         M = host(M.a) if isinstance(M, Remote) else M
         negative = (-M).maximum(0) if is_sparse(M) else np.maximum(-M, 0.0)
         row, col, least = _smallest(M)
         if least >= 0:  # <M, u v'> >= least |u|_1 |v|_1 >= least
             u, v = np.eye(1, M.shape[0], row)[0], np.eye(1, M.shape[1], col)[0]
-            return [self.atom_of(u, v, 1.0)], least
+            return [self._atom(u, v, 1.0)], least
         tall = negative if M.shape[0] >= M.shape[1] else negative.T
         _, perron, upper = leading(tall, 1, level, memory, self.failure)
         first = np.abs(perron[:, :1] if tall is negative else negative.T @ perron[:, :1])
@@ -78,7 +79,7 @@ class NonnegativeRankOne(Factored):
             u, v = unit(U[:, i].copy()), unit(V[:, i].copy())
             new = all(isinstance(a, RankOneAtom) and (a.u @ u) * (a.v @ v) < 1.0 - 1e-6 for a in atoms)
             if merits[i] > 0 and new and len(atoms) < several:
-                atoms.append(self.atom_of(u, v, 1.0))
+                atoms.append(self._atom(u, v, 1.0))
         return atoms
 
     def rebuild(self, a: Atom) -> Atom | None:
@@ -91,7 +92,7 @@ class NonnegativeRankOne(Factored):
 
     def sample(self, rng: np.random.Generator) -> Atom:
         u, v = (unit(np.abs(rng.standard_normal(k))) for k in self.view.shape)
-        return self.atom_of(u, v, 1.0)
+        return self._atom(u, v, 1.0)
 
     def contains(self, a: Array) -> bool | None:
         if isinstance(self.view, Entries):

@@ -10,13 +10,19 @@ import numpy as np
 from scipy.optimize import minimize as descend
 
 from pursuit._arrays import Array, Indices, Small, Space, host, real_array
-from pursuit.atoms.base import Atoms, Chart, Pullback, Session
+from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.frames import Atom
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
+OPTIONS: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60}
+"""Of L-BFGS-B, for a function of size 1 on the unit cube."""
 
-OPTIONS: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60}  # of a function that is of size 1 and lives on a cube
+MINIMA = (3, 8)
+"""From how many local minima of the grid the oracle descends, at least and at most."""
+
+KEPT = 2**24
+"""Numbers up to which the atoms of the grid are kept; those of a larger grid are computed in every call, in blocks."""
 
 
 class Spikes(NamedTuple):
@@ -47,7 +53,7 @@ class Parametric(Atoms):
         The derivatives, (p, ...) of the shape of an atom; None: `family.grad` where there is one, else differences.
     lipschitz : float or p numbers, optional
         The constant; several: one for each parameter alone, :math:`\sum_j \ell_j |\theta_j - \theta'_j|`.
-    symmetric : bool
+    signed : bool
         Whether :math:`-a(\theta)` are atoms too. `lin` does not need it.
 
     Examples
@@ -61,8 +67,6 @@ class Parametric(Atoms):
     (array([3.]), array([[0.4321]]))
     """
 
-    STARTS = (3, 8)  # from how many local minima of the grid the oracle descends, at least and at most
-    KEPT = 2**24  # numbers of grid atoms that are kept; a larger grid is computed anew in each call, in blocks
     exact = False
     shape: tuple[int, ...]
 
@@ -74,18 +78,18 @@ class Parametric(Atoms):
         grid: int | Sequence[int] | None = None,
         grad: Callable[[Small], Any] | None = None,
         lipschitz: Any = None,
-        symmetric: bool = False,
+        signed: bool = False,
     ) -> None:
         self.family, self.grad = family, grad or getattr(family, "grad", None)
         self.bounds = _box(bounds)
-        self.axes = [
+        self._axes = [
             np.linspace(lo, hi, n) for (lo, hi), n in zip(self.bounds, _counts(grid, len(self.bounds)), strict=True)
         ]
-        self.symmetric = bool(symmetric)
+        self.symmetric = bool(signed)
         first = real_array(family(self.bounds.mean(axis=1)), "an atom of the family")
         self.space = Space.of(np.asarray(first, dtype=np.float64))
         self.shape = self.space.shape
-        self._cells = tuple(map(len, self.axes))
+        self._cells = tuple(map(len, self._axes))
         self._kept: list[Small] | None = None
         self._slack = self._resolution(lipschitz)
         if math.isfinite(self._slack):
@@ -100,7 +104,7 @@ class Parametric(Atoms):
         constants = real_array(lipschitz, "lipschitz")
         if constants.shape not in ((), (len(self.bounds),)) or not (constants > 0).all():
             raise ValueError(f"lipschitz is {lipschitz!r}; give a positive number, or one per parameter.")
-        reach = np.array([np.diff(axis).max() / 2 for axis in self.axes])
+        reach = np.array([np.diff(axis).max() / 2 for axis in self._axes])
         return float(constants * np.linalg.norm(reach)) if constants.ndim == 0 else float(constants @ reach)
 
     # ------------------------------------------------------------------ atoms
@@ -136,31 +140,21 @@ class Parametric(Atoms):
         return Spikes(values, np.array(sources, dtype=np.float64).reshape(len(sources), -1))
 
     def symmetrised(self) -> Atoms:
-        if self.symmetric:
-            return self
-        other: Parametric = object.__new__(Parametric)
-        other.__dict__.update(self.__dict__, symmetric=True)
-        return other
+        return self if self.symmetric else self._with(symmetric=True)
 
     # ------------------------------------------------------------------ the oracle
 
-    def lmo(self, g: Array) -> Atom:
-        return self.best(g, 1)[0]
+    def begin(self, seed: int = 0) -> Search:
+        return self._search
 
-    def best(self, g: Array, several: int) -> Sequence[Atom]:
-        return self.session()(g, several, 0.0)[0]
-
-    def session(self, seed: int = 0) -> Session:
-        return self._answer
-
-    def _answer(self, g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+    def _search(self, g: Array, several: int, level: float) -> Found:
         slope = host(g).reshape(-1)
         size = float(np.linalg.norm(slope)) or 1.0
         slope = slope / size
         scores = np.concatenate([rows @ slope for rows in self._blocks()])
         merit = -np.abs(scores) if self.symmetric else scores
         found = []
-        fewest, most = self.STARTS
+        fewest, most = MINIMA
         for i in self._valleys(merit)[: min(max(several, fewest), most)]:
             sign = -1.0 if self.symmetric and scores[i] > 0 else 1.0
             theta, value = self._descend(self._point(int(i)), sign * slope)
@@ -170,7 +164,7 @@ class Parametric(Atoms):
         return atoms, size * (float(merit.min()) - self._slack)
 
     def _point(self, i: int) -> Small:
-        return np.array([axis[j] for axis, j in zip(self.axes, np.unravel_index(i, self._cells), strict=True)])
+        return np.array([axis[j] for axis, j in zip(self._axes, np.unravel_index(i, self._cells), strict=True)])
 
     def _blocks(self) -> Iterator[Small]:
         """The atoms of the grid, in its order, as rows of a few matrices."""
@@ -179,7 +173,7 @@ class Parametric(Atoms):
             return
         total, size = math.prod(self._cells), math.prod(self.shape)
         rows = max(1, min(total, 2**20 // size))
-        if total * size <= self.KEPT:
+        if total * size <= KEPT:
             self._kept = [self._rows(range(total))]
             yield from self._kept
         else:
@@ -216,25 +210,8 @@ class Parametric(Atoms):
         after = float(self._row(best) @ slope)
         return (best, after) if after <= before else (theta, before)
 
-    # ------------------------------------------------------------------ the chart: theta itself
-
     def chart(self) -> Chart:
-        return self
-
-    def parameters(self, source: Any) -> Small:
-        return np.array(source, dtype=np.float64)
-
-    def source(self, theta: Small) -> tuple[Any, float]:
-        return tuple(float(v) for v in np.clip(theta, *self.bounds.T)), 1.0
-
-    def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
-        rows = np.stack([self._row(theta) for theta in thetas])
-
-        def pull(g: Array) -> tuple[Small, Small]:
-            slope = host(g).reshape(-1)
-            return rows @ slope, np.stack([self._slopes(theta, slope) for theta in thetas])
-
-        return (coefs @ rows).reshape(self.shape), pull
+        return _ThetaChart(self)
 
     def _slopes(self, theta: Small, g: Small) -> Small:
         """The gradient of <g, a(theta)> in theta."""
@@ -249,8 +226,30 @@ class Parametric(Atoms):
         return out
 
     def __repr__(self) -> str:
-        sign = ", symmetric=True" if self.symmetric else ""
+        sign = ", signed=True" if self.symmetric else ""
         return f"Parametric({self.family!r}, grid={self._cells}{sign})"
+
+
+class _ThetaChart:
+    """The parameters of an atom a(theta) are theta itself."""
+
+    def __init__(self, A: Parametric) -> None:
+        self.A, self.bounds = A, A.bounds
+
+    def parameters(self, source: Any) -> Small:
+        return np.array(source, dtype=np.float64)
+
+    def source(self, theta: Small) -> tuple[Any, float]:
+        return tuple(float(v) for v in np.clip(theta, *self.bounds.T)), 1.0
+
+    def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
+        rows = np.stack([self.A._row(theta) for theta in thetas])
+
+        def pull(g: Array) -> tuple[Small, Small]:
+            slope = host(g).reshape(-1)
+            return rows @ slope, np.stack([self.A._slopes(theta, slope) for theta in thetas])
+
+        return (coefs @ rows).reshape(self.A.shape), pull
 
 
 def _box(bounds: Any) -> Small:

@@ -36,30 +36,27 @@ class Selection(Atoms):
     n: int
     k: int
 
-    def merit(self, g: Array) -> Small:
+    def _merit(self, g: Array) -> Small:
         """What each entry would contribute to -<g, a>."""
         raise NotImplementedError
 
-    def vertex(self, chosen: Indices, g: Small) -> Atom:
+    def _vertex(self, chosen: Indices, g: Small) -> Atom:
         """The vertex with these entries."""
         raise NotImplementedError
-
-    def lmo(self, g: Array) -> Atom:
-        return self.best(g, 1)[0]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         """The best vertex; then, in turn, those of the next k entries, and the next (which share nothing with it, good
         inside the hull), and those where its last 1, 2, 4, ... entries make room for the next (good on a face)."""
-        values, order = host(flat(g)), np.argsort(-self.merit(g), kind="stable")
+        values, order = host(flat(g)), np.argsort(-self._merit(g), kind="stable")
         k = self.k
         blocks = [order[start : start + k] for start in range(k, self.n - k + 1, k)]
         powers = [1 << i for i in range(min(k - 1, self.n - k).bit_length())]
         swaps = [np.concatenate([order[: k - m], order[k : k + m]]) for m in powers]
         others = [v for pair in zip_longest(blocks[: several - 1], swaps) for v in pair if v is not None]
-        return [self.vertex(chosen, values) for chosen in (order[:k], *others)[:several]]
+        return [self._vertex(chosen, values) for chosen in (order[:k], *others)[:several]]
 
     def sample(self, rng: np.random.Generator) -> Atom:
-        return self.vertex(rng.choice(self.n, self.k, replace=False), rng.standard_normal(self.n))
+        return self._vertex(rng.choice(self.n, self.k, replace=False), rng.standard_normal(self.n))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n}, {self.k})"
@@ -82,10 +79,10 @@ class KSparse(Selection):
         self.radius, self.diameter = math.sqrt(self.k), 2.0 * math.sqrt(self.k)
         self.width = min(1.0, self.k / math.sqrt(self.n))
 
-    def merit(self, g: Array) -> Small:
+    def _merit(self, g: Array) -> Small:
         return np.abs(host(flat(g)))
 
-    def vertex(self, chosen: Indices, g: Small) -> Atom:
+    def _vertex(self, chosen: Indices, g: Small) -> Atom:
         places = np.sort(chosen)
         signs = np.where(g[places] > 0, -1.0, 1.0)
         return SparseAtom(places, signs, (self.n,), tuple(zip(places.tolist(), signs.tolist(), strict=True)))
@@ -113,10 +110,10 @@ class Hypersimplex(Selection):
         self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
         self.width = -self.k / math.sqrt(self.n)
 
-    def merit(self, g: Array) -> Small:
+    def _merit(self, g: Array) -> Small:
         return -host(flat(g))
 
-    def vertex(self, chosen: Indices, g: Small) -> Atom:
+    def _vertex(self, chosen: Indices, g: Small) -> Atom:
         places = np.sort(chosen)
         return SparseAtom(places, np.ones(self.k), (self.n,), tuple(places.tolist()))
 
@@ -150,9 +147,6 @@ class Permutations(Atoms):
     def _atom(self, columns: Indices) -> Atom:
         places = np.arange(self.n) * self.n + columns
         return SparseAtom(places, np.ones(self.n), self.shape or (), tuple(columns.tolist()))
-
-    def lmo(self, g: Array) -> Atom:
-        return self._atom(self._assign(g)[1])
 
     def _assign(self, g: Array) -> tuple[Small, Indices]:
         costs = host(g)

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Small, Space, host
-from pursuit.atoms.base import Atoms, Chart, Pullback, Session
+from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.cp import CP, EPS, Everywhere, Factors, Observed, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
+
+ACCURACY = 1e-8
+"""In a run, the power method ends when a sweep gains no more than this fraction."""
 
 
 class RankOneTensor(Atoms):
@@ -29,7 +32,7 @@ class RankOneTensor(Atoms):
     Parameters
     ----------
     shape : three or more dimensions
-    restarts : int
+    starts : int
         Random starts per oracle call.
     seed : int
         Of the random starts.
@@ -50,21 +53,16 @@ class RankOneTensor(Atoms):
     diameter = 2.0
     shape: tuple[int, ...]
 
-    def __init__(self, shape: Sequence[int], *, restarts: int = 8, seed: int = 0) -> None:
+    def __init__(self, shape: Sequence[int], *, starts: int = 8, seed: int = 0) -> None:
         dims = tuple(shape)
         if len(dims) < 3 or not all(isinstance(n, int | np.integer) and n >= 1 for n in dims):
             raise ValueError(f"shape is {dims}; give three or more dimensions of at least 1 (for two use RankOne).")
-        if isinstance(restarts, bool) or not isinstance(restarts, int) or restarts < 0:
-            raise ValueError(f"restarts is {restarts!r}; give the number of random starts, 0 or more.")
-        self.restarts, self.seed = restarts, seed
-        self._look(Everywhere(tuple(int(n) for n in dims)))
-
-    def _look(self, view: View) -> None:
-        self.view, self.dims, self.shape = view, view.dims, view.shape
-        self.space = Space.default(view.shape) if isinstance(view, Observed) else None
-        # The fibre of the largest mode with the largest norm, or the largest entry, is a fraction of g this large.
-        self.width = 1.0 / math.sqrt(min(math.prod(self.dims) // max(self.dims), math.prod(self.shape)))
-        self.bounds = np.tile([-np.inf, np.inf], (sum(self.dims), 1))
+        if isinstance(starts, bool) or not isinstance(starts, int) or starts < 0:
+            raise ValueError(f"starts is {starts!r}; give the number of random starts, 0 or more.")
+        self.starts, self.seed = starts, seed
+        self.dims = self.shape = tuple(int(n) for n in dims)
+        self.view: View = Everywhere(self.dims)
+        self.width = _width(self.dims, self.shape)
 
     def at(self, indices: Any) -> RankOneTensor:
         """The same tensors seen at entries only: tensor completion. No dense tensor is ever made.
@@ -81,10 +79,9 @@ class RankOneTensor(Atoms):
         >>> A.lmo(np.array([0.0, 3.0, 4.0])).vector[1:]
         array([-0.6, -0.8])
         """
-        other: RankOneTensor = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._look(Observed(self.dims, _checked(indices, self.dims)))
-        return other
+        view = Observed(self.dims, _checked(indices, self.dims))
+        space, width = Space.default(view.shape), _width(self.dims, view.shape)
+        return self._with(view=view, shape=view.shape, space=space, width=width)
 
     # ------------------------------------------------------------------ atoms
 
@@ -123,33 +120,24 @@ class RankOneTensor(Atoms):
 
     # ------------------------------------------------------------------ the oracle
 
-    def lmo(self, g: Array) -> Atom:
-        return self.best(g, 1)[0]
-
-    def best(self, g: Array, several: int) -> Sequence[Atom]:
-        return self._session(EPS)(g, several, 0.0)[0]
-
-    def session(self, seed: int = 0) -> Session:
-        return self._session(1e-8)
-
-    def _session(self, accuracy: float) -> Session:
-        """The answers of one run; the power method ends when a sweep gains no more than this fraction."""
+    def begin(self, seed: int = 0) -> Search:
         rng = np.random.default_rng(self.seed)
         last: list[Small] = [np.zeros((n, 0)) for n in self.dims]
 
-        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
+        def search(g: Array, several: int, level: float) -> Found:
             nonlocal last
             G = host(g)
             scale = float(np.abs(G).max()) or 1.0
             G = G / scale
             bound, starts = self._bound(G)
-            random = [rng.standard_normal((n, self.restarts)) for n in self.dims]
+            random = [rng.standard_normal((n, self.starts)) for n in self.dims]
             together = [np.hstack(s) for s in zip(starts, last, random, strict=True)]
+            accuracy = EPS if level == -math.inf else ACCURACY
             last = power_method(self.view.gradient(G), together, several, accuracy)
             atoms = [self._atom([U[:, i] for U in last], -1.0) for i in range(last[0].shape[1])]
             return atoms, -scale * bound
 
-        return answer
+        return search
 
     def _bound(self, G: Small) -> tuple[float, list[Small]]:
         """min_k ||G_(k)||_2, and two starts: the leading vectors of the unfoldings, the largest entry."""
@@ -159,19 +147,29 @@ class RankOneTensor(Atoms):
         leads = [e if lead is None else lead[:, None] for e, (_, lead) in zip(corner, found, strict=True)]
         return bound, [np.hstack(pair) for pair in zip(corner, leads, strict=True)]
 
-    # ------------------------------------------------------------------ the chart: unnormalised factors, in one row
-
     def chart(self) -> Chart:
-        return self
+        return _FactorChart(self.view)
+
+    def __repr__(self) -> str:
+        seen = f".at({self.shape[0]} entries)" if isinstance(self.view, Observed) else ""
+        return f"RankOneTensor({self.dims}){seen}"
+
+
+class _FactorChart:
+    """The parameters of a rank-one tensor: its factors, of any length, one after the other."""
+
+    def __init__(self, view: View) -> None:
+        self.view, self.ends = view, np.cumsum(view.dims)
+        self.bounds = np.tile([-np.inf, np.inf], (int(self.ends[-1]), 1))
 
     def parameters(self, source: Factors) -> Small:
         return np.concatenate(source)
 
     def source(self, theta: Small) -> tuple[Factors, float]:
-        return Factors.of(np.split(theta, np.cumsum(self.dims)[:-1]))
+        return Factors.of(np.split(theta, self.ends[:-1]))
 
     def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
-        raw = np.split(thetas.T, np.cumsum(self.dims)[:-1])
+        raw = np.split(thetas.T, self.ends[:-1])
         norms = [np.linalg.norm(V, axis=0) for V in raw]
         factors = [V / norm for V, norm in zip(raw, norms, strict=True)]
 
@@ -184,9 +182,11 @@ class RankOneTensor(Atoms):
 
         return self.view.synthesize(factors, coefs), pull
 
-    def __repr__(self) -> str:
-        seen = f".at({self.shape[0]} entries)" if isinstance(self.view, Observed) else ""
-        return f"RankOneTensor({self.dims}){seen}"
+
+def _width(dims: tuple[int, ...], shape: tuple[int, ...]) -> float:
+    """A lower bound on max <g, a> / ||g||: the fibre of the largest mode that has the largest norm, and the largest
+    entry, are atoms times numbers at least this large."""
+    return 1.0 / math.sqrt(min(math.prod(dims) // max(dims), math.prod(shape)))
 
 
 def _unit(V: Small) -> tuple[Small, Small]:

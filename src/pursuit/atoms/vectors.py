@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from pursuit._arrays import Array, Indices, Small, Space, column_squares, everywhere, flat, host, namespace, real_array
-from pursuit.atoms.base import ROUNDING, Atoms, Session
+from pursuit.atoms.base import ROUNDING, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.maps import operator
 
@@ -165,21 +164,21 @@ class Dictionary(_Listed):
             return Atom(self.D.matvec(basis), j, sign)
         return Atom(self.D[..., j] if sign > 0 else -self.D[..., j], j, sign)
 
-    def session(self, seed: int = 0) -> Session:
-        """A large dense dictionary is asked plainly at first; in a run that goes on it is screened from the time on
-        when its products have cost more than the 8-bit copy does: the same atoms with less reading."""
-        plain, spent = super().session(seed), 0.0
+    def begin(self, seed: int = 0) -> Search:
+        """Begin a run. Questions to a large dense dictionary are answered by full products at first, and screened once
+        these have cost more than the 8-bit copy does: the same atoms with less reading."""
+        search, spent = super().begin(seed), 0.0
         dense = type(self) is Dictionary and isinstance(self.D, np.ndarray) and self.D.dtype in (np.float32, np.float64)
         size = self.D.size if dense else 0
 
-        def answer(g: Array, several: int, level: float) -> tuple[Sequence[Atom], float]:
-            nonlocal plain, spent
+        def answer(g: Array, several: int, level: float) -> Found:
+            nonlocal search, spent
             if spent >= COPY * size:
-                plain, spent = self.screened().session(seed), -math.inf
+                search, spent = self.screened().begin(seed), -math.inf
             spent += size
-            return plain(g, several, level)
+            return search(g, several, level)
 
-        return answer if size >= CACHED else plain
+        return answer if size >= CACHED else search
 
     def screened(self) -> Atoms:
         """The same set with an oracle that reads an 8-bit copy of D first; made once, it may serve many solves."""
@@ -188,11 +187,7 @@ class Dictionary(_Listed):
         return ScreenedDictionary(self)
 
     def symmetrised(self) -> Atoms:
-        if self.symmetric:
-            return self
-        other = copy(self)
-        other.symmetric, other.size = True, 2 * self.n
-        return other
+        return self if self.symmetric else self._with(symmetric=True, size=2 * self.n)
 
     def __repr__(self) -> str:
         sizes = " x ".join(map(str, self.D.shape))

@@ -11,7 +11,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, host, real_array
 from pursuit.atoms import Atoms, Ball, Box, SignedBasis, Simplex
-from pursuit.atoms.base import Mapped, Scaled
+from pursuit.atoms.combinations import Image, unscaled
 from pursuit.geometry import polytope
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.shapes import Finite, Map, Opaque, Shape, finite, inside, opaque, through
@@ -225,6 +225,11 @@ def shape(A: Any) -> Shape:
     """The shape of an atom set: a closed form, its list of atoms, or its oracle."""
     if not isinstance(A, Atoms):
         raise TypeError(f"A is {type(A).__name__}; give a set of atoms, such as Dictionary(matrix).")
+    return _unknown(A)
+
+
+def _unknown(A: Atoms) -> Shape:
+    """The shape of a set without a closed form: its list of atoms, or its oracle where there is none."""
     if A.size == 0:
         raise ValueError("A lists no atoms; a set of atoms must not be empty.")
     if A.size is None or A.shape is None or A.size * math.prod(A.shape) > ENTRIES:
@@ -256,13 +261,15 @@ def _(A: Ball) -> Shape:
 
 
 @shape.register
-def _(A: Scaled) -> Shape:
-    return shape(A.base).image(A.c)
-
-
-@shape.register
-def _(A: Mapped) -> Shape:
-    return shape(A.base).image(host(A.M @ np.eye(A.M.shape[1]) if A.space is None else A.M))
+def _(A: Image) -> Shape:
+    if A.c != 1.0:
+        return shape(unscaled(A)[0]).image(A.c)
+    if A.signed:
+        return _unknown(A)
+    if A.map is None:
+        return shape(A.base)
+    M = A.map.M
+    return shape(A.base).image(host(M @ np.eye(M.shape[1]) if A.space is None else M))
 
 
 # ---------------------------------------------------------------------- metrics and vectors

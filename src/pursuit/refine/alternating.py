@@ -9,7 +9,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, Space, host
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import unscaled
+from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.cp import Factors, View
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.tensors import RankOneTensor

@@ -25,7 +25,7 @@ from scipy.optimize import minimize as scipy_minimize
 from pursuit._arrays import Array, Small
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import unscaled
+from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import RankOneAtom, columns, unit
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron, SymmetricRankOne

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from pursuit._arrays import Array, Indices, Small, Space
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Mapped, Scaled
+from pursuit.atoms.combinations import Image
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.groups import Groups
 from pursuit.domains import Domain, Part
@@ -79,7 +79,7 @@ class Regroup:
 def _groups(part: Part) -> Groups | None:
     """The groups that the part's atoms come from, scaled or seen through maps."""
     base = part.atoms
-    while isinstance(base, Scaled | Mapped):
+    while isinstance(base, Image):
         base = base.base
     return base if isinstance(base, Groups) else None
 
