@@ -101,7 +101,7 @@ def test_pairwise_over_a_cone_may_move_from_and_to_the_origin():
     """From 0 every step begins at the origin; a start that is too large must shrink back to it."""
     domain = ps.cone(ps.Dictionary(np.eye(3)))
     y = np.array([-1.0, 0.5, -2.0])
-    start = ([5.0, 5.0, 5.0], [domain.atoms.atom(i) for i in range(3)])
+    start = ([5.0, 5.0, 5.0], [domain.A.atom(i) for i in range(3)])
     for begin in (None, start):
         r = ps.minimize(ps.LeastSquares(y), domain, ps.Pairwise(), start=begin)
         np.testing.assert_allclose(r.x, [0.0, 0.5, 0.0], atol=1e-12)
@@ -145,7 +145,7 @@ def test_convergence_on_a_polytope_is_linear(update):
 def test_drop_steps_really_drop():
     f, domain = l1_problem()
     rng = np.random.default_rng(0)
-    atoms = [domain.atoms.atom(i) for i in range(40)]
+    atoms = [domain.A.atom(i) for i in range(40)]
     start = (rng.dirichlet(np.ones(40)), atoms)
     for update in (ps.Away(), ps.Pairwise(), ps.BlendedPairwise()):
         sizes = []

@@ -58,7 +58,7 @@ def problems():
 def test_the_slide_differentiates_its_point_and_its_atoms_make_it(case):
     domain, A, blocks = list(problems())[case]
     rng = np.random.default_rng(6)
-    lmo = [A if b == 0 else domain.parts[1].atoms for b in blocks]
+    lmo = [A if b == 0 else domain.parts[1].A for b in blocks]
     atoms = [each.lmo(rng.standard_normal(101)) for each in lmo]
     active = active_of(domain, Space.default((101,)), [0.4, 0.6, 1.0 if blocks[2] else 0.0], atoms, blocks)
     g = rng.standard_normal(101)

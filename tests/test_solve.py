@@ -139,7 +139,7 @@ def test_the_default_update_says_what_it_is(rng):
 def test_a_hull_begins_at_the_atom_for_the_gradient_at_zero(rng):
     f, domain, update = problem(rng)
     first = next(iter(ps.iterate(f, domain, update)))
-    np.testing.assert_array_equal(first.x, domain.atoms.lmo(-f.y).vector)
+    np.testing.assert_array_equal(first.x, domain.A.lmo(-f.y).vector)
 
 
 class WorstOfAll:

@@ -93,7 +93,7 @@ def _smooth(run: _Run) -> bool:
 
 
 def _hull(run: _Run) -> Iterator[Bound]:
-    A, step = run.part.atoms, getattr(run.update, "step", None)
+    A, step = run.part.A, getattr(run.update, "step", None)
     plain = isinstance(run.update, Plain)
     fixed = plain and isinstance(step, DiameterStep) and step.L in (None, run.f.L) and run.f.L is not None
     if run.f.L is not None and (_smooth(run) or fixed or (plain and isinstance(step, OpenLoop))):

@@ -23,18 +23,16 @@ from pursuit.result import Result
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:
     """H, from whoever knows it: the objective, the atoms, or the start; they must agree."""
     space = f.space
-    for atoms in (part.atoms for part in domain.parts):
-        if space is not None and atoms.space is not None and space.xp is not atoms.space.xp:
-            names = f"{space.xp.__name__} and {atoms.space.xp.__name__}"
+    for A in (part.A for part in domain.parts):
+        if space is not None and A.space is not None and space.xp is not A.space.xp:
+            names = f"{space.xp.__name__} and {A.space.xp.__name__}"
             raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
-        if space is not None and atoms.space is not None and space.dtype != atoms.space.dtype:
-            raise TypeError(f"f has dtype {space.dtype}, the atoms {atoms.space.dtype}; convert one to the other.")
-        if space is not None and atoms.shape is not None and space.shape != atoms.shape:
-            raise ValueError(
-                f"f lives on vectors of shape {space.shape}, the atoms have {atoms.shape}; they must agree."
-            )
-        space = space or atoms.space
-    shapes = [part.atoms.shape for part in domain.parts if part.atoms.shape is not None]
+        if space is not None and A.space is not None and space.dtype != A.space.dtype:
+            raise TypeError(f"f has dtype {space.dtype}, the atoms {A.space.dtype}; convert one to the other.")
+        if space is not None and A.shape is not None and space.shape != A.shape:
+            raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have {A.shape}; they must agree.")
+        space = space or A.space
+    shapes = [part.A.shape for part in domain.parts if part.A.shape is not None]
     if space is None and shapes:
         space = Space.default(shapes[0])
     if space is None and start is not None:

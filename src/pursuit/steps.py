@@ -189,9 +189,9 @@ class DiameterStep:
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         if not isinstance(domain, Hull):
             raise ValueError(f"DiameterStep is a step inside a hull; over {domain!r} use ShortStep().")
-        diameter = self.diameter if self.diameter is not None else domain.atoms.diameter
+        diameter = self.diameter if self.diameter is not None else domain.A.diameter
         if diameter is None:
-            raise ValueError(f"the diameter of {domain.atoms!r} is not known; give DiameterStep(diameter=...).")
+            raise ValueError(f"the diameter of {domain.A!r} is not known; give DiameterStep(diameter=...).")
         bound, square = UpperBound(f, space, self.L, None), float(diameter) * float(diameter)
 
         return lambda move: _shortest(bound, move, square)

@@ -9,22 +9,22 @@ from pursuit.domains.parts import Cone, Hull, Span
 __all__ = ["Answer", "Cone", "Direction", "Domain", "Hull", "Part", "Span", "Sum", "cone", "conv", "lin"]
 
 
-def conv(atoms: Atoms) -> Part:
+def conv(A: Atoms) -> Part:
     """The convex hull of a set of atoms: Frank-Wolfe. Its certificate is the Frank-Wolfe gap.
 
     >>> import pursuit as ps
     >>> ps.minimize(ps.LeastSquares([2.0, 0.5]), ps.conv(ps.SignedBasis(2))).x
     array([1., 0.])
     """
-    return Hull(atoms)
+    return Hull(A)
 
 
-def cone(atoms: Atoms, rho: float | None = None) -> Part:
+def cone(A: Atoms, rho: float | None = None) -> Part:
     """The cone of a set of atoms, all combinations with non-negative weights: non-negative matching pursuit.
 
     Parameters
     ----------
-    atoms : Atoms
+    A : Atoms
     rho : float, optional
         A bound on the atomic norm (the sum of weights) of a minimiser, which makes certificates possible:
         f* >= f(x) - <g, x> + rho min(0, min_a <g, a>).
@@ -35,15 +35,15 @@ def cone(atoms: Atoms, rho: float | None = None) -> Part:
     >>> ps.minimize(ps.LeastSquares([2.0, -1.0]), ps.cone(ps.Dictionary(np.eye(2)))).x
     array([2., 0.])
     """
-    return Cone(atoms, rho)
+    return Cone(A, rho)
 
 
-def lin(atoms: Atoms, rho: float | None = None, width: float | None = None) -> Part:
+def lin(A: Atoms, rho: float | None = None, width: float | None = None) -> Part:
     """The linear span of a set of atoms: matching pursuit. The oracle is asked for both signs.
 
     Parameters
     ----------
-    atoms : Atoms
+    A : Atoms
         Need not be symmetric.
     rho : float, optional
         A bound on the atomic norm of a minimiser, which makes certificates possible: f* >= f(x) - <g, x> - rho h(-g).
@@ -57,4 +57,4 @@ def lin(atoms: Atoms, rho: float | None = None, width: float | None = None) -> P
     >>> ps.minimize(ps.LeastSquares([2.0, 0.5]), ps.lin(ps.SignedBasis(2))).x
     array([2. , 0.5])
     """
-    return Span(atoms, rho, width)
+    return Span(A, rho, width)

@@ -86,7 +86,7 @@ class Domain:
         for part, answer, gx in zip(self.parts, answers, shares, strict=True):
             if part.compact:
                 gaps += part.excess(part.lowest(answer, gx), gx)
-                diameter += math.inf if part.atoms.diameter is None else part.atoms.diameter
+                diameter += math.inf if part.A.diameter is None else part.A.diameter
             elif part.signless and part.width is not None and part.width > 0:
                 spans += max(0.0, -part.lowest(answer, gx)) / part.width
             else:
@@ -123,7 +123,7 @@ class Domain:
             if any(atoms[i].source is None for i in mine):
                 return None
             values = np.array([weights[i] * atoms[i].coef for i in mine])
-            out.append(part.atoms.coefficients([atoms[i].source for i in mine], values))
+            out.append(part.A.coefficients([atoms[i].source for i in mine], values))
         return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -135,7 +135,7 @@ class Sum(Domain):
             if not isinstance(d, Domain):
                 raise TypeError(f"a sum of domains got {type(d).__name__}; add conv(...), cone(...) or lin(...).")
         self.parts = tuple(part for d in domains for part in d.parts)
-        shapes = {part.atoms.shape for part in self.parts} - {None}
+        shapes = {part.A.shape for part in self.parts} - {None}
         if len(shapes) > 1:
             raise ValueError(f"a sum of domains has atoms of shapes {sorted(map(str, shapes))}; they must agree.")
 
@@ -144,7 +144,7 @@ class Sum(Domain):
 
 
 class Part(Domain):
-    """A plain domain. `asked` is the set that the oracle is asked, `atoms` the one the user gave."""
+    """A plain domain. `A` is the set that the user gave, `asked` the one that the oracle is asked."""
 
     signless: bool
     """Whether an atom and its negative are the same."""
@@ -155,11 +155,11 @@ class Part(Domain):
     width: float | None = None
     """A lower bound on the directional width of the atoms, where it can prove something."""
 
-    def __init__(self, atoms: Atoms) -> None:
-        if not isinstance(atoms, Atoms):
-            kind = type(atoms).__name__
+    def __init__(self, A: Atoms) -> None:
+        if not isinstance(A, Atoms):
+            kind = type(A).__name__
             raise TypeError(f"a domain is made of atoms, not of {kind}; wrap a matrix in Dictionary(...).")
-        self.atoms = self.asked = atoms
+        self.A = self.asked = A
         self.parts = (self,)
 
     @property

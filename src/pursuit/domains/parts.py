@@ -58,24 +58,24 @@ class Hull(Part):
         return bool((weights >= 0).all()) and abs(float(weights.sum()) - 1.0) <= 1e-9
 
     def contains(self, space: Space, x: Array) -> bool | None:
-        gauge = self.atoms.gauge(x)
+        gauge = self.A.gauge(x)
         return None if gauge is None else self._within(gauge, 1e3 * space.eps)
 
     def _within(self, gauge: float, tolerance: float) -> bool:
         """Whether a point of this gauge lies in the hull; where 0 is outside, smaller multiples do not."""
-        around = self.atoms.width is not None and self.atoms.width >= 0
+        around = self.A.width is not None and self.A.width >= 0
         return gauge <= 1.0 + tolerance and (around or gauge >= 1.0 - tolerance)
 
     def decompose(self, weights: Small, atoms: Sequence[Atom]) -> tuple[Small, list[Atom]]:
         own, scaled = [], np.array(weights, dtype=np.float64)
         for i, a in enumerate(atoms):
-            twin = self.atoms.rebuild(a)
+            twin = self.A.rebuild(a)
             own.append(a if twin is None else twin)
             if twin is not None:
                 scaled[i] *= a.coef / twin.coef
         slack = 1.0 - float(scaled.sum())
-        if slack > 1e-9 and self.atoms.symmetric and own:  # pad with 0 = (a - a) / 2
-            opposite = self.atoms.rebuild(own[0].scaled(-1.0)) or own[0].scaled(-1.0)
+        if slack > 1e-9 and self.A.symmetric and own:  # pad with 0 = (a - a) / 2
+            opposite = self.A.rebuild(own[0].scaled(-1.0)) or own[0].scaled(-1.0)
             return np.concatenate([scaled, [slack / 2, slack / 2]]), [*own, own[0], opposite]
         return scaled, own
 
@@ -96,14 +96,14 @@ class Hull(Part):
         return space.dot(dense, dense) <= support + tolerance * a.norm(space) ** 2
 
     def __repr__(self) -> str:
-        return f"conv({self.atoms!r})"
+        return f"conv({self.A!r})"
 
 
 class Cone(Part):
     signless, nonneg, total = False, True, math.nan
 
-    def __init__(self, atoms: Atoms, rho: float | None = None) -> None:
-        super().__init__(atoms)
+    def __init__(self, A: Atoms, rho: float | None = None) -> None:
+        super().__init__(A)
         self.rho = _positive("rho", rho)
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
@@ -159,19 +159,19 @@ class Cone(Part):
         return bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
 
     def contains(self, space: Space, x: Array) -> bool | None:
-        gauge = self.atoms.gauge(x)
+        gauge = self.A.gauge(x)
         return None if gauge is None else math.isfinite(gauge)
 
     def __repr__(self) -> str:
-        return f"cone({self.atoms!r})"
+        return f"cone({self.A!r})"
 
 
 class Span(Part):
     signless, nonneg, total = True, False, math.nan
 
-    def __init__(self, atoms: Atoms, rho: float | None = None, width: float | None = None) -> None:
-        super().__init__(atoms)
-        self.asked = atoms.symmetrised()
+    def __init__(self, A: Atoms, rho: float | None = None, width: float | None = None) -> None:
+        super().__init__(A)
+        self.asked = A.symmetrised()
         self.rho = _positive("rho", rho)
         self.width = _positive("width", width) or self.asked.width
 
@@ -202,7 +202,7 @@ class Span(Part):
         if self.asked.width is not None and self.asked.width > 0:  # these sets span their space
             gauge = self.asked.gauge(x)
             return gauge is None or math.isfinite(gauge)  # the space of symmetric matrices, say
-        matrix = getattr(self.atoms, "D", None)
+        matrix = getattr(self.A, "D", None)
         if not isinstance(matrix, np.ndarray):
             return None
         columns, target = matrix.reshape(-1, matrix.shape[-1]), np.asarray(x).reshape(-1)
@@ -210,7 +210,7 @@ class Span(Part):
         return bool(np.linalg.norm(residual) <= 1e5 * space.eps * np.linalg.norm(target))
 
     def __repr__(self) -> str:
-        return f"lin({self.atoms!r})"
+        return f"lin({self.A!r})"
 
 
 def _positive(name: str, bound: float | None) -> float | None:

@@ -32,7 +32,7 @@ class Cross(Shape):
     w: Small
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         return len(self.w)
 
     def radius(self) -> Interval:
@@ -60,7 +60,7 @@ class Corner(Shape):
     w: Small
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         return len(self.w)
 
     def radius(self) -> Interval:
@@ -93,7 +93,7 @@ class Boxed(Shape):
     upper: Small
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         return len(self.lower)
 
     def radius(self) -> Interval:
@@ -152,7 +152,7 @@ class Ellipsoid(Shape):
     T: Small
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         return len(self.T)
 
     @cached_property
@@ -191,7 +191,7 @@ class LpBall(Shape):
     c: float = 1.0
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         return self.ball.n
 
     def radius(self) -> Interval:

@@ -44,14 +44,14 @@ def span(points: Small) -> Small:
     return np.asarray(Vt[: int((s > max(points.shape) * EPS * s[0]).sum())].T)
 
 
-def mdw(points: Small, symmetric: bool) -> Width:
+def mdw(points: Small, signed: bool) -> Width:
     """The minimal intrinsic directional width min_{d in lin A} max_{z in A} <d, z> / ||d||."""
     scale = float(np.linalg.norm(points, axis=1).max())
     Q = span(points / scale) if scale > 0 else np.zeros((0, 0))
     if not Q.size:
         raise ValueError("A contains the zero vector only; a width needs an atom that is not zero.")
     coordinates = points / scale @ Q
-    found = _symmetric(coordinates) if symmetric else _general(coordinates)
+    found = _symmetric(coordinates) if signed else _general(coordinates)
     return Width(scale * found.lower, scale * found.upper, Q @ found.direction)
 
 

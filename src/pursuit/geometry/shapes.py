@@ -40,9 +40,12 @@ def norms(rows: Small) -> Small:
 
 
 class Shape:
-    """The common questions; `n` is the dimension of H, None where unknown."""
+    """The common questions."""
 
-    n: int | None
+    @property
+    def n(self) -> int | None:
+        """The dimension of H; None where it is unknown."""
+        raise NotImplementedError
 
     def radius(self) -> Interval:
         raise NotImplementedError
@@ -77,31 +80,31 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Finite(Shape):
-    """Listed atoms, the rows of `points`; where `symmetric`, one of each pair."""
+    """Listed atoms, the rows of `points`, and their negatives if `signed`."""
 
     points: Small
-    symmetric: bool
+    signed: bool
 
     PAIRS = 20_000  # sets larger than this get bounds on their diameter
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int:
         return int(self.points.shape[1])
 
     @cached_property
     def atoms(self) -> Small:
         """All atoms, both signs."""
-        return polytope.both(self.points) if self.symmetric else self.points
+        return polytope.both(self.points) if self.signed else self.points
 
     @cached_property
     def width(self) -> polytope.Width:
-        return polytope.mdw(self.points, self.symmetric)
+        return polytope.mdw(self.points, self.signed)
 
     def radius(self) -> Interval:
         return Interval.of(norms(self.points).max())
 
     def diameter(self) -> Interval:
-        if self.symmetric:
+        if self.signed:
             return self.radius().scaled(2.0)
         if len(self.points) > self.PAIRS:
             far = self.points[norms(self.points - self.points[0]).argmax()]
@@ -123,10 +126,10 @@ class Finite(Shape):
         return Interval(self.width.lower, self.width.upper)
 
     def inradius(self) -> Interval:
-        return self.mdw() if self.symmetric else Interval(*polytope.inradius(self.points))
+        return self.mdw() if self.signed else Interval(*polytope.inradius(self.points))
 
     def image(self, T: Map) -> Shape:
-        return Finite(through(T, self.points.T).T, self.symmetric)
+        return Finite(through(T, self.points.T).T, self.signed)
 
     def spans(self, d: Small) -> bool:
         return inside(self.basis(), d)
@@ -170,13 +173,17 @@ class Opaque(Shape):
     """A set known by its oracle `lmo`, on flattened vectors, and by what it says about itself."""
 
     lmo: Callable[[Small], Small]
-    n: int | None
+    dimension: int | None
     most: float  # >= radius
     across: float  # >= diameter
     width: float  # <= mDW
     symmetric: bool
 
     ROUNDS = 16
+
+    @property
+    def n(self) -> int | None:
+        return self.dimension
 
     def radius(self) -> Interval:
         found = float(norms(np.array(self.tried)).max()) if self.tried else 0.0

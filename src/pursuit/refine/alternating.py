@@ -129,7 +129,7 @@ class Alternating:
 
 
 def _tensors(part: Part) -> RankOneTensor | None:
-    A = unscaled(part.atoms)[0]
+    A = unscaled(part.A)[0]
     return A if isinstance(A, RankOneTensor) else None
 
 

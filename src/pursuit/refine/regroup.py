@@ -78,7 +78,7 @@ class Regroup:
 
 def _groups(part: Part) -> Groups | None:
     """The groups that the part's atoms come from, scaled or seen through maps."""
-    base = part.atoms
+    base = part.A
     while isinstance(base, Image):
         base = base.base
     return base if isinstance(base, Groups) else None

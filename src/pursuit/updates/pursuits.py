@@ -132,10 +132,10 @@ class AcceleratedPursuit:
         return advance
 
 
-def leverage(atoms: Atoms, space: Space) -> float:
+def leverage(A: Atoms, space: Space) -> float:
     """nu = max_z ||z||_P^2 with P = (E zz')^+ over the listed atoms, normalised: the largest leverage score times their
     number; the dimension for an orthonormal basis."""
-    rows: Any = np.stack([host(atoms.atom(i).dense(space)).reshape(-1) for i in range(_half(atoms))])
+    rows: Any = np.stack([host(A.atom(i).dense(space)).reshape(-1) for i in range(_half(A))])
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     left, values, _ = np.linalg.svd(rows, full_matrices=False)
     kept = left[:, values > 1e-10 * values[0]]
@@ -143,7 +143,7 @@ def leverage(atoms: Atoms, space: Space) -> float:
     return float(len(rows) * scores.max())
 
 
-def _half(atoms: Atoms) -> int:
+def _half(A: Atoms) -> int:
     """Listed symmetric sets hold each atom and then each negative; one half says it all."""
-    size = atoms.size or 0
-    return size // 2 if atoms.symmetric else size
+    size = A.size or 0
+    return size // 2 if A.symmetric else size
