@@ -155,7 +155,7 @@ class WorstOfAll:
 
 def test_the_first_atom_of_a_hull_is_the_one_that_the_users_oracle_names(rng):
     f, domain, update = problem(rng)
-    A = domain.atoms
+    A = domain.A
     scores = A.scores(-f.y)
     allowed = scores[scores <= 0.3 * scores.min()].max()
     for oracle, score in ((WorstOfAll(), scores.max()), (ps.Approximate(0.3), allowed), (ps.Lazy(), scores.min())):

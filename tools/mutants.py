@@ -145,8 +145,8 @@ MUTANTS = [
     Mutant(
         "a check uses the random numbers of the run",
         "result.py",
-        "session(CHECK)",
-        "session()",
+        "begin(CHECK)",
+        "begin()",
         "test_solve.py",
     ),
     # the kernels

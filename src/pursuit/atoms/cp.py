@@ -2,8 +2,9 @@ r"""Rank-one tensors as factors, and what can be asked of a few of them: the alg
 
 A tensor of rank r is r weights and one factor matrix per mode, :math:`U_k` of shape (n_k, r):
 :math:`X = \sum_i w_i\, u_{1i} \circ \dots \circ u_{Ni}`. Inner products of such tensors are Hadamard products of the
-small matrices :math:`U_k^\top V_k`. A *view* says where tensors are seen, everywhere or at observed entries, and how a
-gradient there acts on the factors of one mode (the MTTKRP, "matricised tensor times Khatri-Rao product").
+small matrices :math:`U_k^\top V_k`. A *view* says which entries of a tensor make up the vector of H, all or
+the observed ones, and how a gradient there acts on the factors of one mode (the MTTKRP, "matricised tensor times
+Khatri-Rao product").
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.metrics import Diagonal, Metric
 
 EPS = float(np.finfo(np.float64).eps)
-SMALL = 512  # unfoldings with a side up to this have their norm from the eigenvalues of a Gram matrix
+SMALL = 512  # the norm of an unfolding with a side up to this comes from the eigenvalues of a Gram matrix
 
 
 class Factors(tuple[Small, ...]):
@@ -164,10 +165,10 @@ def labels(indices: Indices, dims: Sequence[int]) -> Indices:
 
 
 def spectral_bound(G: Any) -> tuple[float, Small | None]:
-    """An upper bound on the spectral norm of a dense or sparse matrix, and a leading left vector where it is at hand.
+    """An upper bound on the spectral norm of a dense or sparse matrix, and a leading left singular vector or None.
 
-    Where one side is small this is the norm, from the eigenvalues of a Gram matrix, enlarged by what they may have
-    lost; else the root of the largest row sum times the largest column sum of |G|.
+    Where one side is small, the bound is the norm from the eigenvalues of a Gram matrix, enlarged by their rounding
+    error, and the vector comes with it; else the root of the largest row sum times the largest column sum of |G|.
     """
     rows, columns = G.shape
     if min(rows, columns) > SMALL:
@@ -226,13 +227,13 @@ class Everywhere:
             curvature,
         )
 
-    def peak(self, g: Small) -> tuple[int, ...]:
-        """Where |g| is largest."""
+    def largest_entry(self, g: Small) -> tuple[int, ...]:
+        """The index at which |g| is largest."""
         return tuple(int(i) for i in np.unravel_index(int(np.abs(g).argmax()), self.dims))
 
 
 class Observed:
-    """Tensors seen at N entries: what is kept are indices, one (n_k, N) pattern and one unfolding per mode."""
+    """Tensors seen at N entries: their indices, and for each mode the (n_k, N) pattern and the unfolding."""
 
     def __init__(self, dims: Sequence[int], indices: Indices) -> None:
         self.dims, self.shape, self.indices = tuple(dims), (indices.shape[1],), indices
@@ -258,7 +259,7 @@ class Observed:
         return np.asarray(self.gather(factors) @ w)
 
     def _rows(self, g: Small, k: int) -> Any:
-        """The (n_k, N) matrix that adds up g times something over the entries of each slice of mode k."""
+        """The (n_k, N) matrix R with (R z)_i = sum of g_e z_e over the entries e in slice i of mode k."""
         order = self._sorted[k]
         return sp.csr_array((g[order], order, self._ends[k]), shape=(self.dims[k], len(g)))
 
@@ -282,7 +283,7 @@ class Observed:
             curvature,
         )
 
-    def peak(self, g: Small) -> tuple[int, ...]:
+    def largest_entry(self, g: Small) -> tuple[int, ...]:
         return tuple(int(i) for i in self.indices[:, int(np.abs(g).argmax())])
 
 

@@ -1,7 +1,8 @@
-"""Rank-one matrices that stay factors: atoms c u v', frames of them, and the two ways they are seen.
+"""Rank-one matrices kept as factors: atoms c u v', frames of them, and the two views of a matrix.
 
-`Whole` sees all entries, so that H is the space of m x n matrices; `Entries` sees some of them, so that H is R^N and no
-m x n array is ever made. Both turn factors into a vector of H, and a vector of H into a matrix that multiplies factors.
+A view says which entries of a matrix make up the vector of H: all of them (`Whole`, H is the space of m x n matrices),
+or N observed ones (`Entries`, H is R^N, and no m x n array is ever made). A view turns factors into a vector of H, and
+a vector of H into a matrix that multiplies factors.
 """
 
 from __future__ import annotations
@@ -27,28 +28,28 @@ def is_sparse(M: Any) -> bool:
 
 
 BLOCK = 1 << 11
-"""Entries that are looked at together: their products should stay in the cache."""
+"""Entries that are computed together, so that their products stay in the cache."""
 
 COMPILED = 1 << 17
-"""Numbers to gather from which on a compiled loop pays."""
+"""From this many products on, a compiled loop is faster than NumPy."""
 
 
-class Remote:
-    """A matrix in another array library, as an operand of small NumPy factors."""
+class DeviceMatrix:
+    """A matrix of another array library; its products with small NumPy arrays are NumPy arrays."""
 
     def __init__(self, a: Array) -> None:
         self.a, self.shape = a, tuple(a.shape)
         self._space = Space.of(a)
 
     @property
-    def T(self) -> Remote:
-        return Remote(self._space.xp.permute_dims(self.a, (1, 0)))
+    def T(self) -> DeviceMatrix:
+        return DeviceMatrix(self._space.xp.permute_dims(self.a, (1, 0)))
 
     def __matmul__(self, other: Any) -> Small:
-        right = other.a if isinstance(other, Remote) else self._space.put(other)
+        right = other.a if isinstance(other, DeviceMatrix) else self._space.put(other)
         return host(self._space.xp.matmul(self.a, right))
 
-    def __add__(self, other: Remote) -> Small:
+    def __add__(self, other: DeviceMatrix) -> Small:
         return host(self.a + other.a)
 
 
@@ -60,7 +61,7 @@ class Whole:
 
     def matrix(self, g: Array) -> Any:
         """g as a matrix M: `M @ B` and `M.T @ A` are NumPy arrays."""
-        return g if isinstance(g, np.ndarray) else Remote(g)
+        return g if isinstance(g, np.ndarray) else DeviceMatrix(g)
 
     def image(self, space: Space, A: Small, B: Small) -> Array:
         """A B' as a vector of H."""
@@ -215,7 +216,7 @@ class RankOneAtom(Atom):
 
 
 def pair(u: Small, v: Small, view: View, sign: float) -> RankOneAtom:
-    """The atom sign * u v', with factors whose largest entry is positive: so that equal atoms look equal."""
+    """The atom sign * u v', with factors whose largest entry is positive, so that equal atoms have equal factors."""
     flip = 1.0
     same = u is v
     if u[np.abs(u).argmax()] < 0:

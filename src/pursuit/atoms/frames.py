@@ -27,17 +27,17 @@ class Atom:
     ----------
     vector : array of H's shape
     source : anything, optional
-        Where the atom came from: a column number, a path, parameters. Hashable sources make atoms recognisable, so that
-        the same atom met twice is one entry of the active set; without one the vector itself is compared.
+        Where the atom came from: a column number, a path, parameters. Atoms with equal hashable sources and equal
+        `coef` are the same entry of the active set; atoms without a hashable source are compared by their vectors.
     coef : float
-        The factor between the named thing and the vector: signs and scales end up here, and in `Result.coef`. Two
+        The factor between what the source names and the vector: the sign and the scale. It enters `Result.coef`. Two
         different atoms of one source must differ in it.
     """
 
     __slots__ = ("_vector", "coef", "source")
 
     view: Any = None
-    """How a structured atom is seen; atoms of one kind and one view share a frame."""
+    """Which entries of a structured atom make up the vector; atoms of one kind and one view share a frame."""
 
     def __init__(self, vector: Array, source: Any = None, coef: float = 1.0) -> None:
         self._vector = vector

@@ -18,9 +18,9 @@ from pursuit.atoms.vectors import largest
 class Units(Atoms):
     """Unit vectors on named sets of coordinates, times a length that the name has.
 
-    The source of an atom is (name, direction), the direction up to its sign, which is in `coef` with the length: two
-    directions on the same coordinates are two atoms, one direction met twice is one, and a span sees an atom and its
-    negative as the same.
+    The source of an atom is (name, direction), where the first nonzero entry of the direction is positive; `coef` holds
+    the sign and the length. So two directions on the same coordinates are two atoms, and over a span an atom and its
+    negative are one.
     """
 
     symmetric = True

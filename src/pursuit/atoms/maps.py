@@ -1,4 +1,4 @@
-"""Linear operators in any dress: SciPy's, PyLops', or any object with `shape`, `matvec` and `rmatvec`."""
+"""Linear operators of any kind: SciPy's, PyLops', or any object with `shape`, `matvec` and `rmatvec`."""
 
 from __future__ import annotations
 

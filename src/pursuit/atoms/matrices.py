@@ -34,16 +34,16 @@ from pursuit.atoms.lanczos import Memory, ends
 from pursuit.atoms.vectors import check_dimension
 
 SMALL = 640
-"""Up to this size of the smaller side LAPACK answers, and exactly."""
+"""Matrices whose smaller side is at most this large are left to LAPACK, whose answers are exact."""
 
 MANY = 1 << 16
-"""Observed entries from which on a compiled loop makes the Gram matrix."""
+"""From this many observed entries on, a compiled loop computes the Gram matrix."""
 
-NEAR = 0.5
-"""A bound is sharp enough when it is off by this fraction of the distance to the level."""
+SHARP = 0.5
+"""A bound is sharp enough when its error is at most this fraction of its distance to the level."""
 
-ROUNDED = 1e-13
-"""Or by this fraction of itself."""
+BOUND_ROUNDING = 1e-13
+"""A bound with a relative error below this cannot be improved."""
 
 
 def check_shape(shape: Any) -> tuple[int, int]:
@@ -57,9 +57,8 @@ class Factored(Atoms):
     """Matrices +-u v' with unit vectors; subclasses say which, by `_search`."""
 
     view: View
-    failure: float
 
-    def _set(self, shape: tuple[int, int], failure: float) -> None:
+    def __init__(self, shape: tuple[int, int], failure: float) -> None:
         if not 0 <= failure < 1:
             raise ValueError(f"failure is {failure}; give a probability, or 0 for bounds that never fail.")
         self.view, self.failure = Whole(shape), float(failure)
@@ -108,14 +107,14 @@ class Factored(Atoms):
         atoms = [RankOneAtom(*p, self.view, c) for p, c in zip(pairs, values.tolist(), strict=True) if p is not None]
         return compress(*columns(atoms)) if len(atoms) == len(pairs) else None
 
-    def _named(self, inner: str) -> str:
+    def _repr(self, inner: str) -> str:
         seen = f".at({self.view.image_shape[0]} entries)" if isinstance(self.view, Entries) else ""
         return f"{type(self).__name__}({inner}){seen}"
 
 
 def sharp(found: float, possible: float, level: float) -> bool:
-    """Whether the minimum is known well enough: -found is attained, nothing lies below -possible."""
-    close = max(NEAR * (level + possible), ROUNDED * abs(possible))
+    """Whether a minimum between -possible, a lower bound, and -found, which is attained, is known well enough."""
+    close = max(SHARP * (level + possible), BOUND_ROUNDING * abs(possible))
     return math.isfinite(possible) and possible - found <= close
 
 
@@ -147,21 +146,21 @@ class RankOne(Factored):
     symmetric = True
 
     def __init__(self, shape: tuple[int, int], failure: float = 1e-6) -> None:
-        self._set(check_shape(shape), failure)
+        super().__init__(check_shape(shape), failure)
         self.radius, self.diameter = 1.0, 2.0
         self.width = 1.0 / math.sqrt(min(self.view.shape))
 
     def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
-        wide = M.shape[0] < M.shape[1]
-        tall = M.T if wide else M
-        sigma, V, upper = leading(tall, several, level, memory, self.failure)
-        U = tall @ V
+        transposed = M.shape[0] < M.shape[1]
+        M = M.T if transposed else M
+        sigma, V, upper = leading(M, several, level, memory, self.failure)
+        U = M @ V
         sizes = np.linalg.norm(U, axis=0)
         order = [i for i in np.argsort(-sizes, kind="stable") if sizes[i] > 1e-7 * sizes.max()]
         atoms = []
         for i in order:
             u, v = unit(U[:, i]), unit(V[:, i])
-            atoms.append(self._atom(v, u, -1.0) if wide else self._atom(u, v, -1.0))
+            atoms.append(self._atom(v, u, -1.0) if transposed else self._atom(u, v, -1.0))
         return atoms, -max(upper, sigma, float(sizes.max()))
 
     def gauge(self, x: Array) -> float | None:
@@ -178,7 +177,7 @@ class RankOne(Factored):
         return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
 
     def __repr__(self) -> str:
-        return self._named(str(self.view.shape))
+        return self._repr(str(self.view.shape))
 
 
 def _dense(M: Any) -> Small:
@@ -196,7 +195,8 @@ def _gram(M: Any) -> Small:
 
 
 def leading(M: Any, several: int, level: float, memory: Memory, failure: float) -> tuple[float, Small, float]:
-    """The largest singular value of M (tall), right singular vectors as columns, and an upper bound on the value."""
+    """The largest singular value of M, which has at least as many rows as columns, the leading right singular vectors
+    as columns, and an upper bound on the value."""
     n = M.shape[1]
     if n <= SMALL or failure == 0:
         values, V = eigh(_gram(M), subset_by_index=(max(n - several, 0), n - 1))
@@ -215,14 +215,11 @@ def _root(x: float) -> float:
 
 
 class _Symmetric(Factored):
-    """Atoms +-v v'. Of a matrix g only the symmetric part counts."""
-
-    both: bool
+    """Atoms v v', and -v v' where `symmetric`. Of a matrix g only the symmetric part counts."""
 
     def __init__(self, n: int, failure: float = 1e-6) -> None:
-        n = check_dimension(n)
-        self.n = n
-        self._set((n, n), failure)
+        self.n = check_dimension(n)
+        super().__init__((self.n, self.n), failure)
         self.radius = 1.0
 
     def at(self, rows: Any, cols: Any) -> Self:
@@ -230,13 +227,13 @@ class _Symmetric(Factored):
 
     def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
         values, vectors, lower = self._spectrum(M, several, level, memory)
-        atoms = [self._atom(v, v, -math.copysign(1.0, value) if self.both else 1.0)
+        atoms = [self._atom(v, v, -math.copysign(1.0, value) if self.symmetric else 1.0)
                  for value, v in zip(values.tolist(), vectors.T.copy(), strict=True)]  # fmt: skip
         return atoms, lower
 
     def _spectrum(self, M: Any, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
         """The eigenvalues of the symmetric part that count most, their vectors, and a bound on <M, a>."""
-        n, both = self.n, self.both
+        n, both = self.n, self.symmetric
         if n <= SMALL or self.failure == 0:
             values, vectors = eigh(0.5 * _dense(M + M.T))
             which = np.argsort(-np.abs(values) if both else values, kind="stable")[:several]
@@ -258,7 +255,7 @@ class _Symmetric(Factored):
 
     def sample(self, rng: np.random.Generator) -> Atom:
         v = unit(rng.standard_normal(self.n))
-        return self._atom(v, v, float(rng.choice([-1.0, 1.0])) if self.both else 1.0)
+        return self._atom(v, v, float(rng.choice([-1.0, 1.0])) if self.symmetric else 1.0)
 
     def _eigenvalues(self, a: Array) -> Small | None:
         """Eigenvalues of a symmetric matrix; None for others."""
@@ -272,11 +269,11 @@ class _Symmetric(Factored):
         values = self._eigenvalues(a)
         if values is None:
             return False
-        sizes = np.sort(np.abs(values) if self.both else values)
+        sizes = np.sort(np.abs(values) if self.symmetric else values)
         return bool(abs(sizes[-1] - 1.0) <= 1e-8 and np.abs(sizes[:-1]).sum() <= 1e-8)
 
     def __repr__(self) -> str:
-        return self._named(str(self.n))
+        return self._repr(str(self.n))
 
 
 class SymmetricRankOne(_Symmetric):
@@ -290,7 +287,6 @@ class SymmetricRankOne(_Symmetric):
     """
 
     symmetric = True
-    both = True
 
     def __init__(self, n: int, failure: float = 1e-6) -> None:
         super().__init__(n, failure)
@@ -314,8 +310,6 @@ class Spectrahedron(_Symmetric):
            [0. , 0.5, 0. ],
            [0. , 0. , 0. ]])
     """
-
-    both = False
 
     def __init__(self, n: int, failure: float = 1e-6) -> None:
         super().__init__(n, failure)

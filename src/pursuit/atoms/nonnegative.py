@@ -9,7 +9,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, everywhere, host
 from pursuit.atoms.base import Found
-from pursuit.atoms.factored import Entries, RankOneAtom, Remote, is_sparse, unit
+from pursuit.atoms.factored import DeviceMatrix, Entries, RankOneAtom, is_sparse, unit
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.lanczos import Memory
 from pursuit.atoms.matrices import Factored, check_shape, leading
@@ -20,9 +20,9 @@ class NonnegativeRankOne(Factored):
 
     The best atom is hard to find: the oracle alternates :math:`u \leftarrow (-Gv)_+` and
     :math:`v \leftarrow (-G^\top u)_+` from several starts (Perron vectors of the negative part of G, its smallest
-    entry, random ones), and what it finds is a local optimum. What is proved is
-    :math:`\langle G, uv^\top\rangle \ge -\|(-G)_+\|_2`, which is exact for :math:`G \le 0`; gaps are built
-    from that bound, so they are true and may stay positive.
+    entry, random ones) and finds a local optimum. The bound
+    :math:`\langle G, uv^\top\rangle \ge -\|(-G)_+\|_2` is proved, and exact for :math:`G \le 0`. Gaps are built from
+    it, so they are true and may stay positive.
 
     Parameters
     ----------
@@ -46,27 +46,27 @@ class NonnegativeRankOne(Factored):
         if isinstance(starts, bool) or not isinstance(starts, int) or starts < 0:
             raise ValueError(f"starts is {starts!r}; give a number of random starts.")
         m, n = check_shape(shape)
-        self._set((m, n), failure)
+        super().__init__((m, n), failure)
         self.starts, self.exact = starts, False
         self.radius, self.diameter = 1.0, math.sqrt(2.0) if m * n > 1 else 0.0
         self.width = -1.0 / math.sqrt(m * n)
 
     def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
-        M = host(M.a) if isinstance(M, Remote) else M
+        M = host(M.a) if isinstance(M, DeviceMatrix) else M
         negative = (-M).maximum(0) if is_sparse(M) else np.maximum(-M, 0.0)
         row, col, least = _smallest(M)
         if least >= 0:  # <M, u v'> >= least |u|_1 |v|_1 >= least
             u, v = np.eye(1, M.shape[0], row)[0], np.eye(1, M.shape[1], col)[0]
             return [self._atom(u, v, 1.0)], least
-        tall = negative if M.shape[0] >= M.shape[1] else negative.T
-        _, perron, upper = leading(tall, 1, level, memory, self.failure)
-        first = np.abs(perron[:, :1] if tall is negative else negative.T @ perron[:, :1])
+        transposed = M.shape[0] < M.shape[1]
+        _, perron, upper = leading(negative.T if transposed else negative, 1, level, memory, self.failure)
+        first = np.abs(negative.T @ perron[:, :1] if transposed else perron[:, :1])
         random = np.abs(np.random.default_rng(0).standard_normal((M.shape[1], self.starts)))
         V = np.column_stack([first, np.eye(1, M.shape[1], col)[0], random])
-        return self._climb(M, V, several), -upper
+        return self._alternate(M, V, several), -upper
 
-    def _climb(self, M: Any, V: Small, several: int) -> list[Atom]:
-        """Alternate from all starts at once; the local optima, the best first, each once."""
+    def _alternate(self, M: Any, V: Small, several: int) -> list[Atom]:
+        """Alternate from all columns of V at once: the local optima that they lead to, the best first, each once."""
         U, merits = V, np.full(V.shape[1], -np.inf)
         for _ in range(100):
             U = _clipped(-(M @ V))
@@ -101,7 +101,7 @@ class NonnegativeRankOne(Factored):
         return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8 and host(a).min() >= 0)
 
     def __repr__(self) -> str:
-        return self._named(str(self.view.shape))
+        return self._repr(str(self.view.shape))
 
 
 def _clipped(A: Small) -> Small:
@@ -121,6 +121,6 @@ def _smallest(M: Any) -> tuple[int, int, float]:
     e = int(coo.data.argmin())
     if coo.data[e] < 0 or M.nnz == M.shape[0] * M.shape[1]:
         return int(coo.row[e]), int(coo.col[e]), float(coo.data[e])
-    row = int(np.diff(M.indptr).argmin())  # a row with a hole
-    hole = np.setdiff1d(np.arange(M.shape[1]), M.indices[M.indptr[row] : M.indptr[row + 1]])
-    return row, int(hole[0]), 0.0
+    row = int(np.diff(M.indptr).argmin())  # the row with fewest entries
+    missing = np.setdiff1d(np.arange(M.shape[1]), M.indices[M.indptr[row] : M.indptr[row + 1]])
+    return row, int(missing[0]), 0.0

@@ -22,7 +22,7 @@ MINIMA = (3, 8)
 """From how many local minima of the grid the oracle descends, at least and at most."""
 
 KEPT = 2**24
-"""Numbers up to which the atoms of the grid are kept; those of a larger grid are computed in every call, in blocks."""
+"""The atoms of the grid are kept if they have at most this many entries together; else every call computes them."""
 
 
 class Spikes(NamedTuple):
@@ -35,8 +35,8 @@ class Spikes(NamedTuple):
 class Parametric(Atoms):
     r"""Atoms :math:`a(\theta)`, theta in a box: bumps, sinusoids, point sources, translates of a template.
 
-    The oracle looks at a grid of parameters and descends from its best local minima (L-BFGS-B). Without more knowledge
-    nothing is proved, and no gap is reported. With a Lipschitz constant,
+    The oracle evaluates a grid of parameters and descends from its best local minima (L-BFGS-B). Alone that proves
+    nothing, and no gap is reported. With a Lipschitz constant,
     :math:`\|a(\theta) - a(\theta')\| \le \ell\,\|\theta - \theta'\|`, every theta has a point of the grid within half
     the diagonal d of a cell, so :math:`\langle g, a(\theta)\rangle \ge \min_{\text{grid}} \langle g, a\rangle -
     \ell\,\|g\|\,d/2`: a proved bound, as sharp as the grid is fine.
@@ -98,7 +98,7 @@ class Parametric(Atoms):
             self.diameter = 2.0 * self.radius
 
     def _resolution(self, lipschitz: Any) -> float:
-        """How far an atom can be from the nearest atom of the grid; infinite where nobody knows."""
+        """A bound on the distance of any atom to the nearest atom of the grid; infinite where there is none."""
         if lipschitz is None:
             return math.inf
         constants = real_array(lipschitz, "lipschitz")
@@ -155,7 +155,7 @@ class Parametric(Atoms):
         merit = -np.abs(scores) if self.symmetric else scores
         found = []
         fewest, most = MINIMA
-        for i in self._valleys(merit)[: min(max(several, fewest), most)]:
+        for i in self._local_minima(merit)[: min(max(several, fewest), most)]:
             sign = -1.0 if self.symmetric and scores[i] > 0 else 1.0
             theta, value = self._descend(self._point(int(i)), sign * slope)
             found.append((value, theta, sign))
@@ -182,8 +182,8 @@ class Parametric(Atoms):
     def _rows(self, places: range) -> Small:
         return np.asarray(real_array(np.stack([self._row(self._point(i)) for i in places]), "an atom of the family"))
 
-    def _valleys(self, merit: Small) -> Indices:
-        """The points of the grid that no neighbour along an axis undercuts, best first."""
+    def _local_minima(self, merit: Small) -> Indices:
+        """The points of the grid that are no worse than their neighbours along each axis, best first."""
         table = merit.reshape(self._cells)
         lowest: Mask = np.ones(self._cells, dtype=bool)
         for axis, n in enumerate(self._cells):

@@ -45,8 +45,9 @@ class Selection(Atoms):
         raise NotImplementedError
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        """The best vertex; then, in turn, those of the next k entries, and the next (which share nothing with it, good
-        inside the hull), and those where its last 1, 2, 4, ... entries make room for the next (good on a face)."""
+        """The best vertex, followed alternately by two kinds of others: the vertices of the next k entries, the k after
+        them and so on, which share no entry with it (useful where x is inside the hull), and the vertices in which the
+        next 1, 2, 4, ... entries replace its last ones (useful where x is on a face)."""
         values, order = host(flat(g)), np.argsort(-self._merit(g), kind="stable")
         k = self.k
         blocks = [order[start : start + k] for start in range(k, self.n - k + 1, k)]
@@ -155,7 +156,7 @@ class Permutations(Atoms):
         return costs, linear_sum_assignment(costs)[1]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        """The optimal assignment, and those one swap of two rows away from it, cheapest swaps first."""
+        """The optimal assignment, followed by the assignments that swap two of its rows, cheapest first."""
         costs, columns = self._assign(g)
         atoms = [self._atom(columns)]
         if several > 1:

@@ -143,7 +143,7 @@ class RankOneTensor(Atoms):
         """min_k ||G_(k)||_2, and two starts: the leading vectors of the unfoldings, the largest entry."""
         found = [spectral_bound(M) for M in self.view.unfoldings(G)]
         bound = min([value for value, _ in found] + [float(np.linalg.norm(G)) * (1.0 + 1e-12)])
-        corner = [np.eye(n, 1, -i) for n, i in zip(self.dims, self.view.peak(G), strict=True)]
+        corner = [np.eye(n, 1, -i) for n, i in zip(self.dims, self.view.largest_entry(G), strict=True)]
         leads = [e if lead is None else lead[:, None] for e, (_, lead) in zip(corner, found, strict=True)]
         return bound, [np.hstack(pair) for pair in zip(corner, leads, strict=True)]
 
@@ -202,13 +202,13 @@ def power_method(gradient: Any, starts: list[Small], several: int, accuracy: flo
     All starts run together to a rough accuracy, then the best of them, without copies, to a fine one.
     """
     factors = [_unit(U)[0] for U in starts]
-    factors, values = _climb(gradient, factors, 10, 1e-2)
+    factors, values = _sweep(gradient, factors, 10, 1e-2)
     factors = _distinct(factors, values, several + 2, 1e-2)
-    factors, values = _climb(gradient, factors, 200, accuracy)
+    factors, values = _sweep(gradient, factors, 200, accuracy)
     return _distinct(factors, values, several, 1e-6)
 
 
-def _climb(gradient: Any, factors: list[Small], sweeps: int, tolerance: float) -> tuple[list[Small], Small]:
+def _sweep(gradient: Any, factors: list[Small], sweeps: int, tolerance: float) -> tuple[list[Small], Small]:
     """Sweeps of the power method, until the best value grows by no more than this fraction."""
     values = np.full(factors[0].shape[1], -np.inf)
     for _ in range(sweeps):

@@ -70,17 +70,17 @@ def _argmax(merit: Array) -> int:
 
 def largest(merit: Small, several: int) -> Indices:
     """Indices of the largest entries, best first, ties by index."""
-    nominees = np.arange(len(merit))
+    candidates = np.arange(len(merit))
     if several < len(merit):
-        bar = np.partition(merit, len(merit) - several)[len(merit) - several]
-        nominees = np.flatnonzero(merit >= bar)
-    return nominees[np.argsort(-merit[nominees], kind="stable")][:several]
+        threshold = np.partition(merit, len(merit) - several)[len(merit) - several]
+        candidates = np.flatnonzero(merit >= threshold)
+    return candidates[np.argsort(-merit[candidates], kind="stable")][:several]
 
 
 CACHED = 1 << 21
-"""Entries of a dictionary that the processor's cache serves: a plain product of it takes no time."""
+"""A dictionary with fewer entries fits into the processor's cache, where screening gains nothing."""
 COPY = 4
-"""Products that the 8-bit copy costs."""
+"""Making the 8-bit copy costs as much as this many products."""
 
 
 class Dictionary(_Listed):
