@@ -14,7 +14,7 @@ from pursuit._arrays import Space
 from pursuit.atoms import matrices
 from pursuit.atoms.factored import FactoredFrame, RankOneAtom
 from pursuit.atoms.frames import Atom, DenseFrame
-from pursuit.atoms.lanczos import Memory, ends
+from pursuit.linalg import Memory, ends
 from pursuit.metrics import Diagonal, Operator
 
 SETS = [

@@ -85,7 +85,7 @@ MUTANTS = [
     ),
     Mutant(
         "a tiny beta counts as none",
-        "atoms/lanczos.py",
+        "linalg/lanczos.py",
         "0.0 if whole else max(beta, 1e-14 * scale)",
         "0.0 if self.exhausted else beta",
         "test_traps.py",

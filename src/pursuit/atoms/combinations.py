@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
 from pursuit.atoms.frames import Atom, SparseAtom
-from pursuit.atoms.maps import operator
+from pursuit.linalg import operator
 
 
 class LinearMap:

@@ -18,9 +18,9 @@ import scipy.sparse as sp
 
 from pursuit._arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.frames import Atom
+from pursuit.linalg import EPS, unit
 from pursuit.metrics import Diagonal, Metric
 
-EPS = float(np.finfo(np.float64).eps)
 SMALL = 512  # the norm of an unfolding with a side up to this comes from the eigenvalues of a Gram matrix
 
 
@@ -39,8 +39,7 @@ class Factors(tuple[Small, ...]):
     def of(cls, vectors: Sequence[Small]) -> tuple[Factors, float]:
         """Any vectors as factors, and the sign that was taken out."""
         signs = [-1.0 if u[np.abs(u).argmax()] < 0 else 1.0 for u in vectors]
-        units = [np.divide(u, c * np.linalg.norm(u)) for u, c in zip(vectors, signs, strict=True)]
-        return cls(units), math.prod(signs)
+        return cls(c * unit(u) for u, c in zip(vectors, signs, strict=True)), math.prod(signs)
 
 
 class CP(NamedTuple):

@@ -8,7 +8,6 @@ a vector of H into a matrix that multiplies factors.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,6 +18,7 @@ from pursuit import native
 from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
 from pursuit._threads import spread
 from pursuit.atoms.frames import Atom
+from pursuit.linalg import unit
 from pursuit.metrics import Diagonal, Metric
 
 
@@ -313,14 +313,6 @@ def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
     u, s, vt = np.linalg.svd(RA @ RB.T, full_matrices=False)
     k = max(int((s > drop * s[0]).sum()), 1) if len(s) else 0
     return LowRank(QA @ u[:, :k], s[:k], QB @ vt[:k].T)
-
-
-def unit(x: Small) -> Small:
-    """x / ||x||, the first basis vector for x = 0."""
-    size = float(np.linalg.norm(x))
-    if size == 0.0 or not math.isfinite(size):
-        return np.asarray(np.eye(1, len(x))[0])
-    return x if abs(size - 1.0) <= 1e-14 else np.asarray(x / size)
 
 
 def factors_of(source: Any, shape: tuple[int, int]) -> tuple[Small, Small] | None:

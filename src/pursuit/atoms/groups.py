@@ -13,6 +13,7 @@ from pursuit.atoms.base import ROUNDING, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.polytopes import Selection, choose
 from pursuit.atoms.vectors import largest
+from pursuit.linalg import unit
 
 
 class Units(Atoms):
@@ -36,9 +37,7 @@ class Units(Atoms):
 
     def unit(self, name: Any, values: Small) -> SparseAtom:
         """The atom along `values` on the coordinates of this name; along the first of them where all values vanish."""
-        top = float(np.abs(values).max())
-        v = values / top if top > 0 else np.eye(1, len(values))[0]  # scaled, so that squares stay in range
-        v = v / np.linalg.norm(v)
+        v = unit(values)
         sign = 1.0 if v[np.flatnonzero(v)[0]] > 0 else -1.0
         return self._atom(name, tuple((sign * v).tolist()), sign)
 

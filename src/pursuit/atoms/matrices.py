@@ -27,11 +27,10 @@ from pursuit.atoms.factored import (
     factors_of,
     is_sparse,
     pair,
-    unit,
 )
 from pursuit.atoms.frames import Atom
-from pursuit.atoms.lanczos import Memory, ends
 from pursuit.atoms.vectors import check_dimension
+from pursuit.linalg import Memory, ends, unit
 
 SMALL = 640
 """Matrices whose smaller side is at most this large are left to LAPACK, whose answers are exact."""
@@ -127,7 +126,7 @@ class RankOne(Factored):
     failure : float
         Of large matrices (the smaller side above 640) the leading singular value is found by a Golub-Kahan iteration
         and bounded from above with this chance of a mistake per oracle call, over the random part of its start
-        (`pursuit.atoms.lanczos`). 0: never; LAPACK answers at every size, which takes the cube of the smaller side.
+        (`pursuit.linalg.lanczos`). 0: never; LAPACK answers at every size, which takes the cube of the smaller side.
 
     Notes
     -----

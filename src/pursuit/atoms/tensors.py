@@ -10,8 +10,9 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
-from pursuit.atoms.cp import CP, EPS, Everywhere, Factors, Observed, TensorAtom, View, by_mode, labels, spectral_bound
+from pursuit.atoms.cp import CP, Everywhere, Factors, Observed, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
+from pursuit.linalg import EPS, unit, units_and_norms
 
 ACCURACY = 1e-8
 """In a run, the power method ends when a sweep gains no more than this fraction."""
@@ -189,19 +190,12 @@ def _width(dims: tuple[int, ...], shape: tuple[int, ...]) -> float:
     return 1.0 / math.sqrt(min(math.prod(dims) // max(dims), math.prod(shape)))
 
 
-def _unit(V: Small) -> tuple[Small, Small]:
-    """Columns of length one, and their lengths; a zero column becomes the first basis vector."""
-    norms = np.linalg.norm(V, axis=0)
-    V = np.where(norms > 0, V / np.where(norms > 0, norms, 1.0), np.eye(len(V), 1))
-    return V, norms
-
-
 def power_method(gradient: Any, starts: list[Small], several: int, accuracy: float) -> list[Small]:
     """The `several` best local maximisers of <g, u_1 o ... o u_N> that all starts (columns) lead to, best first.
 
     All starts run together to a rough accuracy, then the best of them, without copies, to a fine one.
     """
-    factors = [_unit(U)[0] for U in starts]
+    factors = [unit(U) for U in starts]
     factors, values = _sweep(gradient, factors, 10, 1e-2)
     factors = _distinct(factors, values, several + 2, 1e-2)
     factors, values = _sweep(gradient, factors, 200, accuracy)
@@ -214,7 +208,7 @@ def _sweep(gradient: Any, factors: list[Small], sweeps: int, tolerance: float) -
     for _ in range(sweeps):
         before = values
         for k in range(len(factors)):
-            factors[k], values = _unit(gradient(factors, k))
+            factors[k], values = units_and_norms(gradient(factors, k))
         if values.max() - before.max() <= tolerance * values.max():
             break
     return factors, values

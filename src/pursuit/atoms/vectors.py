@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from pursuit._arrays import Array, Indices, Small, Space, column_squares, everywhere, flat, host, namespace, real_array
 from pursuit.atoms.base import ROUNDING, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
-from pursuit.atoms.maps import operator
+from pursuit.linalg import operator
 
 
 class _Listed(Atoms):

@@ -15,6 +15,7 @@ from pursuit.atoms.combinations import Image, unscaled
 from pursuit.geometry import polytope
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.shapes import Finite, Map, Opaque, Shape, finite, inside, opaque, through
+from pursuit.linalg import EPS
 from pursuit.metrics import Diagonal, Metric, as_metric
 from pursuit.objectives import Objective
 
@@ -160,7 +161,7 @@ class Ellipsoid(Shape):
         s = np.linalg.svd(self.T, compute_uv=False)
         if not s[0] > 0:
             raise ValueError("A contains the zero vector only; a width needs an atom that is not zero.")
-        return np.asarray(s[s > max(self.T.shape) * polytope.EPS * s[0]])
+        return np.asarray(s[s > max(self.T.shape) * EPS * s[0]])
 
     def radius(self) -> Interval:
         return Interval.of(self.axes[0])
@@ -289,7 +290,7 @@ def root(metric: Metric, n: int | None, definite: bool = True) -> Map:
     if float(np.abs(M - M.T).max()) > 1e-10 * float(np.abs(M).max()):
         raise ValueError("metric is not symmetric; give (M + M.T) / 2.")
     values, vectors = np.linalg.eigh((M + M.T) / 2)
-    noise = size * polytope.EPS * float(np.abs(values).max())
+    noise = size * EPS * float(np.abs(values).max())
     if definite and not values[0] > noise:
         raise ValueError(f"metric has the eigenvalue {values[0]:.3g}; give a positive definite matrix.")
     return np.asarray(np.sqrt(np.where(values > noise, values, 0.0))[:, None] * vectors.T)

@@ -13,8 +13,8 @@ from pursuit.atoms import Atoms
 from pursuit.geometry.closed import check_objective, root, shape
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import gauge
-from pursuit.geometry.polytope import EPS
 from pursuit.geometry.shapes import DENSE, Map, Shape, lift, oracle, through
+from pursuit.linalg import EPS
 from pursuit.metrics import Operator
 from pursuit.objectives import Objective
 

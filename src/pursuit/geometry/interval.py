@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import SupportsFloat
 
+from pursuit.linalg import EPS
+
 EXACT = 1e-9
 """Relative width up to which the two ends of an interval count as one number."""
 
-ULPS = 8 * 2.0**-52
+ULPS = 8 * EPS
 """Rounding of a handful of operations, which `in` forgives."""
 
 

@@ -13,8 +13,8 @@ from pursuit._arrays import Array, Small
 from pursuit.atoms import Atoms
 from pursuit.geometry.closed import Boxed, Ellipsoid, check_objective, root, shape, vector
 from pursuit.geometry.interval import EXACT, Interval
-from pursuit.geometry.polytope import EPS
-from pursuit.geometry.shapes import Finite, Shape, lift, norms, oracle, through
+from pursuit.geometry.shapes import Finite, Shape, lift, oracle, through
+from pursuit.linalg import EPS, norms, unit
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 
@@ -49,7 +49,7 @@ def gauge(A: Atoms, x: Array) -> Interval:
     """
     own = shape(A)
     flat = vector(A, x, "x")
-    scale = float(norms(flat[None])[0])
+    scale = float(norms(flat))
     if scale == 0:
         return Interval.of(0.0)
     closed = A.gauge(lift(A, flat))
@@ -157,9 +157,9 @@ def _by_oracle(lmo: Callable[[Small], Small], x: Small) -> Interval:
             break
         found.append(z)
         atoms = np.array(found)
-        size = float(norms(atoms).max()) or 1.0
+        size = float(norms(atoms, axis=1).max()) or 1.0
         answer = _listed(atoms / size, x)
-        upper, y = min(upper, answer.upper / size), np.asarray(answer.y / np.linalg.norm(answer.y))
+        upper, y = min(upper, answer.upper / size), unit(answer.y)
     return Interval(min(lower, upper), upper)
 
 

@@ -18,6 +18,7 @@ from pursuit.atoms import Atoms
 from pursuit.atoms.base import as_atom
 from pursuit.geometry import polytope
 from pursuit.geometry.interval import Interval
+from pursuit.linalg import EPS, norms
 
 Map = float | Small
 """A linear map of flattened vectors: a number, a diagonal (n,) or a matrix (m, n)."""
@@ -31,12 +32,6 @@ def through(T: Map, columns: Small) -> Small:
     if isinstance(T, np.ndarray):
         return np.asarray(T @ columns if T.ndim == 2 else T[:, None] * columns)
     return T * columns
-
-
-def norms(rows: Small) -> Small:
-    """Norms of the rows; scaled, so that squares stay in range."""
-    scale = float(np.abs(rows).max(initial=0.0)) or 1.0
-    return np.asarray(scale * np.linalg.norm(rows / scale, axis=1))
 
 
 class Shape:
@@ -101,14 +96,14 @@ class Finite(Shape):
         return polytope.mdw(self.points, self.signed)
 
     def radius(self) -> Interval:
-        return Interval.of(norms(self.points).max())
+        return Interval.of(norms(self.points, axis=1).max())
 
     def diameter(self) -> Interval:
         if self.signed:
             return self.radius().scaled(2.0)
         if len(self.points) > self.PAIRS:
-            far = self.points[norms(self.points - self.points[0]).argmax()]
-            return Interval(float(norms(self.points - far).max()), 2 * self.radius().upper)
+            far = self.points[norms(self.points - self.points[0], axis=1).argmax()]
+            return Interval(float(norms(self.points - far, axis=1).max()), 2 * self.radius().upper)
         return Interval.of(self._farthest())
 
     def _farthest(self) -> float:
@@ -119,7 +114,7 @@ class Finite(Shape):
         for start in range(0, len(centred), 1024):
             block = slice(start, start + 1024)
             partner = (squares - 2 * centred[block] @ centred.T).argmax(axis=1)
-            best = max(best, float(norms(self.points[block] - self.points[partner]).max()))
+            best = max(best, float(norms(self.points[block] - self.points[partner], axis=1).max()))
         return best
 
     def mdw(self) -> Interval:
@@ -135,7 +130,7 @@ class Finite(Shape):
         return inside(self.basis(), d)
 
     def basis(self) -> Small:
-        scale = float(norms(self.points).max())
+        scale = float(norms(self.points, axis=1).max())
         return polytope.span(self.points / scale) if scale > 0 else np.zeros((self.n, 0))
 
     def polar(self) -> Small | None:
@@ -186,7 +181,7 @@ class Opaque(Shape):
         return self.dimension
 
     def radius(self) -> Interval:
-        found = float(norms(np.array(self.tried)).max()) if self.tried else 0.0
+        found = float(norms(np.array(self.tried), axis=1).max()) if self.tried else 0.0
         return Interval(min(found, self.most), self.most)
 
     def diameter(self) -> Interval:
@@ -219,7 +214,7 @@ class Opaque(Shape):
     def _wide(self, d: Small) -> tuple[float, Small]:
         """The width at a unit vector d of lin(A), rounded up, and the atom that has it."""
         z = self.lmo(-d)
-        return float(z @ d) + polytope.EPS * len(z) * float(np.linalg.norm(z)), z
+        return float(z @ d) + EPS * len(z) * float(np.linalg.norm(z)), z
 
     def mdw(self) -> Interval:
         """Cutting planes: the width of the atoms found so far is a lower bound if they span H, W(d) at its minimising d

@@ -10,10 +10,9 @@ from scipy.sparse.linalg import LinearOperator
 import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
+from pursuit.linalg import EPS, unit
 from pursuit.paper.claims import Case, Plan, claim
-from pursuit.paper.problems import DELTAS, SHORT, Problem, quadratic, strict, unit
-
-EPS = float(np.finfo(np.float64).eps)
+from pursuit.paper.problems import DELTAS, SHORT, Problem, quadratic, strict
 
 
 class Meeting:

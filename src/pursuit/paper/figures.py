@@ -13,11 +13,12 @@ import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
 from pursuit.atoms import Atoms
+from pursuit.linalg import unit
 from pursuit.objectives import Objective
 from pursuit.paper.bridges import Meeting
 from pursuit.paper.claims import Plan
 from pursuit.paper.experiment import experiment
-from pursuit.paper.problems import SHORT, Problem, quadratic, unit
+from pursuit.paper.problems import SHORT, Problem, quadratic
 from pursuit.report import Figure, Section
 
 BLUE, RED, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"  # told apart by colour-blind readers too

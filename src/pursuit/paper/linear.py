@@ -10,6 +10,7 @@ import numpy as np
 import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
+from pursuit.linalg import unit
 from pursuit.paper.claims import Case, Plan, Relation, claim
 from pursuit.paper.problems import (
     DELTAS,
@@ -23,7 +24,6 @@ from pursuit.paper.problems import (
     quadratic,
     span,
     strict,
-    unit,
     with_worst_atom,
 )
 

@@ -13,6 +13,7 @@ from pursuit._arrays import Small, Space
 from pursuit.atoms import Atoms
 from pursuit.domains import Domain
 from pursuit.geometry import polytope
+from pursuit.linalg import unit
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 from pursuit.paper.claims import Plan
@@ -64,11 +65,6 @@ class OneSided(ps.Dictionary):
 
     def symmetrised(self) -> Atoms:
         return self
-
-
-def unit(D: Small) -> Small:
-    """The columns divided by their norms."""
-    return np.asarray(D / np.linalg.norm(D, axis=0))
 
 
 def quadratic(rng: np.random.Generator, n: int, minimiser: Small, condition: float = 8.0) -> tuple[Objective, float]:

@@ -10,9 +10,10 @@ import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
 from pursuit.atoms import Atoms
+from pursuit.linalg import unit
 from pursuit.objectives import Objective
 from pursuit.paper.claims import Case, Plan, Relation, claim
-from pursuit.paper.problems import LogCosh, narrowest, quadratic, span, unit
+from pursuit.paper.problems import LogCosh, narrowest, quadratic, span
 
 SAMPLES = 40
 

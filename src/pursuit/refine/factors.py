@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ from pursuit._arrays import Array, Small
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.atoms.combinations import unscaled
-from pursuit.atoms.factored import RankOneAtom, columns, unit
+from pursuit.atoms.factored import RankOneAtom, columns
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.domains import Domain, Part
+from pursuit.linalg import accelerated_gradient, project_simplex, project_solid_simplex, unit
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 
@@ -179,27 +181,18 @@ class _Fit:
     def _feasible(self, values: Small) -> Small:
         """The nearest eigenvalues or singular values that the constraint allows."""
         if self.sign == 0.0:
-            sizes = np.abs(values)
-            if self.tau is None or sizes.sum() <= self.tau:
-                return values
-            return np.sign(values) * _simplex(sizes, self.tau)
+            return values if self.tau is None else np.sign(values) * project_solid_simplex(np.abs(values), self.tau)
         sizes = self.sign * values
-        return self.sign * (np.maximum(sizes, 0.0) if self.tau is None else _simplex(sizes, self.tau))
+        return self.sign * (np.maximum(sizes, 0.0) if self.tau is None else project_simplex(sizes, self.tau))
 
     def improve_core(self, steps: int) -> None:
-        """FISTA with restarts; the smoothness is that of f, or found by backtracking."""
-        C, Y, t = self.C, self.C, 1.0
-        for _ in range(steps):
-            value, G = self._core(Y)
-            new = self._step(Y, value, G)
-            if float(np.sum((Y - new) * (new - C))) > 0:
-                C, Y, t = new, new, 1.0
-                continue
-            after = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
-            C, Y, t = new, new + (t - 1.0) / after * (new - C), after
-        self.C = C
+        """Accelerated projected-gradient steps."""
+        for C in islice(accelerated_gradient(self._step, self.C), steps):
+            self.C = C
 
-    def _step(self, Y: Small, value: float, G: Small) -> Small:
+    def _step(self, Y: Small) -> Small:
+        """One projected-gradient step; the smoothness is that of f, or found by backtracking."""
+        value, G = self._core(Y)
         if self.L is not None:
             return self._project(Y - G / self.L)
         size, length = float(np.linalg.norm(Y)) or 1.0, float(np.linalg.norm(G)) or 1.0
@@ -337,11 +330,3 @@ class _Square:
     def pull(self, M: Any, A: Small, B: Small, c: float, slope: Small) -> None:
         """The gradient in w of <M, c A diag(signs) A'>."""
         slope[: A.size] = (c * (M @ B + M.T @ B)).ravel()
-
-
-def _simplex(sizes: Small, total: float) -> Small:
-    """The nearest point with non-negative entries of this sum."""
-    ordered = np.sort(sizes)[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(sizes) + 1)
-    level = float(excess[np.flatnonzero(ordered > excess)[-1]])
-    return np.maximum(sizes - level, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pursuit.atoms.combinations import Image
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.groups import Groups
 from pursuit.domains import Domain, Part
+from pursuit.linalg import accelerated_gradient, project_solid_simplex
 from pursuit.objectives import Objective
 from pursuit.steps import line_search
 
@@ -161,27 +163,17 @@ def group_ball(Q: Small, q: Small, v: Small, starts: Indices, accuracy: float, s
         slope = q + Q @ (u - v)
         return float(slope @ u) + float(_norms(slope, starts).max())
 
-    u, y, t, goal = v, v, 1.0, accuracy * gap(v)
-    for step in range(steps):
-        if step % 10 == 0 and gap(u) <= goal:
+    u, goal = v, accuracy * gap(v)
+    iterates = accelerated_gradient(lambda y: project_group_ball(y - (q + Q @ (y - v)) / L, starts), v)
+    for u in islice(iterates, 9, steps, 10):  # the gap costs a product, so it is looked at now and then
+        if gap(u) <= goal:
             break
-        ahead = project(y - (q + Q @ (y - v)) / L, starts)
-        if float((y - ahead) @ (ahead - u)) > 0:  # the momentum points uphill
-            t, y = 1.0, u
-            continue
-        grown = (1.0 + math.sqrt(1.0 + 4.0 * t * t)) / 2.0
-        y, u, t = ahead + (t - 1.0) / grown * (ahead - u), ahead, grown
     return u
 
 
-def project(v: Small, starts: Indices) -> Small:
+def project_group_ball(v: Small, starts: Indices) -> Small:
     """The nearest point with sum_G ||u_G|| <= 1: every norm shrinks by the same amount, down to 0."""
     norms = _norms(v, starts)
-    if norms.sum() <= 1.0:
-        return v
-    falling = np.sort(norms)[::-1]
-    levels = (np.cumsum(falling) - 1.0) / np.arange(1, len(norms) + 1)
-    theta = levels[np.flatnonzero(falling > levels)[-1]]
-    shrunk = np.maximum(norms - theta, 0.0)
+    shrunk = project_solid_simplex(norms, 1.0)
     factors = np.divide(shrunk, norms, out=np.zeros_like(norms), where=norms > 0)
     return np.asarray(v * np.repeat(factors, np.diff(np.append(starts, len(v)))))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import Small
+from pursuit.linalg.vectors import unit
 
 
 def operator(M: Any, name: str) -> Any:
@@ -32,9 +32,9 @@ def dot_test(M: Any, name: str) -> None:
     """
     rows, columns = M.shape
     rng = np.random.default_rng(0)
-    u, v = _unit(rng.standard_normal(columns)), _unit(rng.standard_normal(rows))
+    u, v = unit(rng.standard_normal(columns)), unit(rng.standard_normal(rows))
     forward = _real(M.matvec(u), name)
-    v = v + _unit(forward)
+    v = v + unit(forward)
     try:
         backward = _real(M.rmatvec(v), name)
     except NotImplementedError:
@@ -55,11 +55,6 @@ def _real(a: Any, name: str) -> Any:
     if not np.isfinite(a).all():
         raise ValueError(f"{name} maps a finite vector to NaN or infinity; check its entries.")
     return a
-
-
-def _unit(a: Any) -> Small:
-    norm = float(np.linalg.norm(a))
-    return np.asarray(a / norm if norm > 0 else a, dtype=np.float64)
 
 
 def _eps(dtype: Any) -> float:

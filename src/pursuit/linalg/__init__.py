@@ -1,0 +1,33 @@
+"""The linear algebra that several modules need; it knows nothing of atoms, domains or objectives.
+
+| module | holds |
+|---|---|
+| `vectors` | norms without overflow, unit vectors |
+| `cholesky` | a Cholesky factor that grows and shrinks by one row |
+| `simplex` | projections on simplices |
+| `accelerated` | Nesterov's accelerated gradient method with restart |
+| `lanczos` | the ends of the spectrum of a large symmetric map, with bounds |
+| `operators` | linear operators of any library, their adjoints tested |
+"""
+
+from pursuit.linalg.accelerated import accelerated_gradient
+from pursuit.linalg.cholesky import CholeskyFactor
+from pursuit.linalg.lanczos import Ends, Memory, ends
+from pursuit.linalg.operators import operator
+from pursuit.linalg.simplex import project_simplex, project_solid_simplex
+from pursuit.linalg.vectors import EPS, norms, unit, units_and_norms
+
+__all__ = [
+    "EPS",
+    "CholeskyFactor",
+    "Ends",
+    "Memory",
+    "accelerated_gradient",
+    "ends",
+    "norms",
+    "operator",
+    "project_simplex",
+    "project_solid_simplex",
+    "unit",
+    "units_and_norms",
+]
