@@ -9,7 +9,7 @@ from common import Case, Contender
 from scipy.linalg import qr_delete, qr_insert
 from scipy.linalg.lapack import dpotrf
 
-from pursuit.weights import Factor
+from pursuit.linalg import CholeskyFactor
 
 
 def case(k: int) -> Case:
@@ -17,7 +17,7 @@ def case(k: int) -> Case:
     A = rng.standard_normal((2 * k, k + 1))
     A /= np.linalg.norm(A, axis=0)
     G = A.T @ A
-    factor, order = Factor(), list(range(k))
+    factor, order = CholeskyFactor(), list(range(k))
     factor.build(G[:k, :k])
     Q, R = np.linalg.qr(A[:, :k])
 

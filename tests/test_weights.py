@@ -10,24 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from pursuit.weights import Factor, WeightProblem, project, projected_gradient
+from pursuit.linalg import CholeskyFactor
+from pursuit.weights import WeightProblem, nearest_feasible, projected_gradient
+from pursuit.weights.passive import PassiveSet
 
 LAW = settings(max_examples=150, deadline=None, derandomize=True)
 FEW = settings(max_examples=25, deadline=None, derandomize=True)
 NAN = np.nan
 SEED = st.integers(0, 2**32 - 1)
 
-# what each block of weights must satisfy: ("free", "signed" or "either" sign, total)
+# what each block of weights must satisfy: ("free", "nonnegative" or "either" sign, total)
 KINDS = {
     "span": [("free", NAN)],
-    "cone": [("signed", NAN)],
-    "hull": [("signed", 1.0)],
+    "cone": [("nonnegative", NAN)],
+    "hull": [("nonnegative", 1.0)],
     "affine": [("free", 1.0)],
     "either sign, fixed sum": [("either", 1.0)],
-    "hull + span": [("signed", 1.0), ("free", NAN)],
-    "hull + hull": [("signed", 1.0), ("signed", 2.0)],
-    "cone + span": [("signed", NAN), ("free", NAN)],
-    "cone + hull": [("signed", NAN), ("signed", 3.0)],
+    "hull + span": [("nonnegative", 1.0), ("free", NAN)],
+    "hull + hull": [("nonnegative", 1.0), ("nonnegative", 2.0)],
+    "cone + span": [("nonnegative", NAN), ("free", NAN)],
+    "cone + hull": [("nonnegative", NAN), ("nonnegative", 3.0)],
 }
 
 
@@ -37,7 +39,7 @@ class Case:
 
     A: np.ndarray
     b: np.ndarray
-    nonneg: np.ndarray
+    nonnegative: np.ndarray
     block: np.ndarray
     totals: np.ndarray
 
@@ -47,9 +49,9 @@ class Case:
         parts, k = KINDS[kind], A.shape[1]
         block = np.arange(k) % len(parts)
         either = np.arange(k) % 3 == 0 if rng is None else rng.random(k) < 0.5
-        signs = {"free": np.zeros(k, bool), "signed": np.ones(k, bool), "either": either}
-        nonneg = np.array([signs[parts[j][0]][i] for i, j in enumerate(block)], dtype=bool)
-        return cls(A, np.asarray(b, dtype=float), nonneg, block, np.array([total for _, total in parts]))
+        signs = {"free": np.zeros(k, bool), "nonnegative": np.ones(k, bool), "either": either}
+        nonnegative = np.array([signs[parts[j][0]][i] for i, j in enumerate(block)], dtype=bool)
+        return cls(A, np.asarray(b, dtype=float), nonnegative, block, np.array([total for _, total in parts]))
 
     @property
     def G(self):
@@ -64,20 +66,20 @@ class Case:
         return self.A.shape[1]
 
     def problem(self):
-        return WeightProblem.of(self.G, self.nonneg, self.block, self.totals)
+        return WeightProblem.of(self.G, self.nonnegative, self.block, self.totals)
 
     def appended(self):
         """The same problem, one weight after the other."""
         problem = WeightProblem(self.totals)
         for i in range(self.k):
-            problem.append(self.G[i, : i + 1], bool(self.nonneg[i]), int(self.block[i]))
+            problem.append(self.G[i, : i + 1], bool(self.nonnegative[i]), int(self.block[i]))
         return problem
 
     def scaled(self, s):
-        return Case(self.A * s, self.b * s, self.nonneg, self.block, self.totals)
+        return Case(self.A * s, self.b * s, self.nonnegative, self.block, self.totals)
 
     def part(self, mask):
-        return Case(self.A[:, mask], self.b, self.nonneg[mask], self.block[mask], self.totals)
+        return Case(self.A[:, mask], self.b, self.nonnegative[mask], self.block[mask], self.totals)
 
     def start(self, rng=None):
         """A feasible point: a vertex, or a random one with some zeros."""
@@ -89,7 +91,7 @@ class Case:
                 continue
             v = rng.random(len(mine)) * (rng.random(len(mine)) < 0.6)
             if np.isnan(total):
-                w[mine] = np.where(self.nonneg[mine], v, rng.normal(size=len(mine)))
+                w[mine] = np.where(self.nonnegative[mine], v, rng.normal(size=len(mine)))
             else:
                 v[rng.integers(len(mine))] += 0.1
                 w[mine] = v / v.sum() * total
@@ -110,7 +112,7 @@ class Case:
     def assert_feasible(self, w):
         assert w.shape == (self.k,)
         assert np.isfinite(w).all()
-        assert (w[self.nonneg] >= 0).all()
+        assert (w[self.nonnegative] >= 0).all()
         for j, total in enumerate(self.totals):
             if not np.isnan(total):
                 mine = w[self.block == j]
@@ -125,7 +127,7 @@ class Case:
         slope, length, size = self.slope(w), np.linalg.norm(self.A, axis=0), self.size(w)
         for j, total in enumerate(self.totals):
             mine = self.block == j
-            s, inside = slope[mine], (w[mine] != 0) | ~self.nonneg[mine]
+            s, inside = slope[mine], (w[mine] != 0) | ~self.nonnegative[mine]
             unit = length[mine]
             if not np.isnan(total):
                 s = s - s[inside].mean()
@@ -134,17 +136,17 @@ class Case:
 
 
 def brute_force(case):
-    """The minimum over all choices of nonzero signed weights, each a linear system."""
-    signed, best = np.flatnonzero(case.nonneg), np.inf
+    """The minimum over all choices of nonzero non-negative weights, each a linear system."""
+    constrained, best = np.flatnonzero(case.nonnegative), np.inf
     fixed = np.flatnonzero(~np.isnan(case.totals))
-    for choice in product([False, True], repeat=len(signed)):
-        on = ~case.nonneg
-        on[signed] = choice
+    for choice in product([False, True], repeat=len(constrained)):
+        on = ~case.nonnegative
+        on[constrained] = choice
         E = (case.block[on][None, :] == fixed[:, None]).astype(float)
         K = np.block([[case.G[np.ix_(on, on)], E.T], [E, np.zeros((len(fixed), len(fixed)))]])
         rhs = np.concatenate([case.c[on], case.totals[fixed]])
         z = np.linalg.lstsq(K, rhs, rcond=1e-12)[0][: on.sum()]
-        if (z[case.nonneg[on]] < -1e-10).any() or np.abs(E @ z - case.totals[fixed]).max(initial=0.0) > 1e-9:
+        if (z[case.nonnegative[on]] < -1e-10).any() or np.abs(E @ z - case.totals[fixed]).max(initial=0.0) > 1e-9:
             continue
         w = np.zeros(case.k)
         w[on] = z
@@ -167,7 +169,7 @@ def cases(draw, most=6, kinds=tuple(KINDS)):
     return case, case.start(rng if draw(st.booleans()) else None)
 
 
-# ---------------------------------------------------------------------- Factor
+# ---------------------------------------------------------------------- the Cholesky factor
 
 
 def unit_gram(n, k, seed, copies=0, distance=0.0):
@@ -189,7 +191,7 @@ def append(factor, M, members, i):
 @given(SEED, st.integers(1, 60))
 def test_factor_after_any_appends_and_drops_equals_a_fresh_cholesky(seed, operations):
     M, rng = unit_gram(80, 40, seed), np.random.default_rng(seed)
-    factor, members = Factor(), []
+    factor, members = CholeskyFactor(), []
     for _ in range(operations):
         outside = sorted(set(range(40)) - set(members))
         if members and (not outside or rng.random() < 0.35):
@@ -207,7 +209,7 @@ def test_factor_after_any_appends_and_drops_equals_a_fresh_cholesky(seed, operat
 
 def test_factor_stays_exact_over_thousands_of_updates():
     M, rng = unit_gram(60, 30, 1), np.random.default_rng(1)
-    factor, members = Factor(), []
+    factor, members = CholeskyFactor(), []
     for i in range(20):
         append(factor, M, members, i)
     for _ in range(2000):
@@ -221,7 +223,7 @@ def test_factor_stays_exact_over_thousands_of_updates():
 @pytest.mark.parametrize("seed", range(10))
 def test_factor_reproduces_its_matrix_after_drops_among_nearly_equal_atoms(seed):
     M = unit_gram(20, 12, seed, copies=4, distance=1e-6)
-    factor, members = Factor(), []
+    factor, members = CholeskyFactor(), []
     for i in range(12):
         if factor.row(M[i, members])[1] > 1e-13:
             append(factor, M, members, i)
@@ -233,14 +235,14 @@ def test_factor_reproduces_its_matrix_after_drops_among_nearly_equal_atoms(seed)
 
 def test_factor_row_gives_the_distance_to_the_span_of_the_others():
     M = unit_gram(10, 6, 0)
-    factor = Factor()
+    factor = CholeskyFactor()
     assert factor.build(M[:5, :5])
     _, pivot = factor.row(M[5, :5])
     assert pivot == pytest.approx(1.0 - M[5, :5] @ np.linalg.solve(M[:5, :5], M[:5, 5]), rel=1e-12)
 
 
 def test_factor_of_a_singular_matrix_is_refused_and_the_old_one_kept():
-    factor = Factor()
+    factor = CholeskyFactor()
     assert factor.build(unit_gram(10, 4, 0))
     before = factor.L.copy()
     assert not factor.build(np.ones((3, 3)))
@@ -252,7 +254,7 @@ def test_factor_of_a_singular_matrix_is_refused_and_the_old_one_kept():
 
 def test_factor_built_at_once_equals_the_one_appended_row_by_row():
     M = unit_gram(60, 40, 3)  # larger than the room it begins with
-    at_once, by_row, members = Factor(), Factor(), []
+    at_once, by_row, members = CholeskyFactor(), CholeskyFactor(), []
     assert at_once.build(M)
     for i in range(40):
         append(by_row, M, members, i)
@@ -341,7 +343,7 @@ def test_blocks_equal_an_interior_point_solver(kind, seed):
     case = Case.of(rng.normal(size=(12, 9)), 2 * rng.normal(size=12), kind, rng)
     w = case.problem().solve(case.c, case.start())
     x = cp.Variable(9)
-    constraints = [x[i] >= 0 for i in np.flatnonzero(case.nonneg)]
+    constraints = [x[i] >= 0 for i in np.flatnonzero(case.nonnegative)]
     for j, total in enumerate(case.totals):
         if not np.isnan(total):
             constraints.append(cp.sum(x[np.flatnonzero(case.block == j)]) == total)
@@ -408,8 +410,8 @@ def test_no_weights_give_no_weights():
 
 
 def test_a_problem_made_empty_can_grow():
-    problem = WeightProblem.of(np.zeros((0, 0)), nonneg=True)
-    problem.append(np.array([4.0]), nonneg=True)
+    problem = WeightProblem.of(np.zeros((0, 0)), nonnegative=True)
+    problem.append(np.array([4.0]), nonnegative=True)
     np.testing.assert_allclose(problem.solve(np.array([2.0]), np.zeros(1)), [0.5])
 
 
@@ -417,19 +419,19 @@ def test_a_problem_made_empty_can_grow():
 def test_many_weights_with_a_small_support_take_about_one_iteration_per_support_atom(kind, rng, monkeypatch):
     A, truth = rng.normal(size=(400, 300)), np.zeros(300)
     case = Case.of(A, np.zeros(400), kind)
-    span = int((~case.nonneg).sum())
+    span = int((~case.nonnegative).sum())
     truth[rng.choice(300, 24, replace=False)] = rng.random(24) + 0.5
     for j, total in enumerate(case.totals):
         if not np.isnan(total):
             truth[case.block == j] *= total / truth[case.block == j].sum()
     case.b = A @ truth
-    calls, step = [], WeightProblem._step
+    calls, step = [], PassiveSet.step
 
     def counted(self, *args):
-        calls.append(len(self._passive))
+        calls.append(len(self.members))
         return step(self, *args)
 
-    monkeypatch.setattr(WeightProblem, "_step", counted)
+    monkeypatch.setattr(PassiveSet, "step", counted)
     start = case.start()
     w = case.problem().solve(case.c, start)
     case.assert_optimal(w)
@@ -452,7 +454,7 @@ def test_warm_starts_through_appends_and_keeps_give_the_cold_answer(seed, kind, 
     for i in range(30):
         here.append(i)
         case = whole.part(np.array(here))
-        problem.append(case.G[-1], bool(whole.nonneg[i]), int(whole.block[i]))
+        problem.append(case.G[-1], bool(whole.nonnegative[i]), int(whole.block[i]))
         w = np.append(w, first[i])
         if i < len(whole.totals) - 1 or rng.random() < 0.4:
             continue
@@ -478,13 +480,13 @@ def test_the_factor_of_the_passive_set_is_that_of_its_matrix_after_every_call(se
     problem = case.problem()
     for _ in range(5):
         w = problem.solve(case.A.T @ rng.normal(size=10), case.start(rng))
-        p = problem._passive
+        p = problem.passive.members
         assert set(np.flatnonzero(w)) <= set(p)
         same = case.block[p][:, None] == case.block[p][None, :]
-        M = (case.G[np.ix_(p, p)] + problem._alpha[case.block[p]] * same) / np.outer(
-            problem._scale[p], problem._scale[p]
+        M = (case.G[np.ix_(p, p)] + problem.passive._alpha[case.block[p]] * same) / np.outer(
+            problem.passive.scale[p], problem.passive.scale[p]
         )
-        np.testing.assert_allclose(problem._factor.L @ problem._factor.L.T, M, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(problem.passive._factor.L @ problem.passive._factor.L.T, M, rtol=0, atol=1e-13)
 
 
 def test_the_gram_matrix_is_what_was_appended(rng):
@@ -522,14 +524,14 @@ def test_nothing_given_is_written_to(kind, rng):
     A[:, 4] = A[:, 0]
     case = Case.of(A, rng.normal(size=4), kind)
     G, start = case.G, case.start(rng)
-    problem = WeightProblem.of(G, case.nonneg, case.block, case.totals)
+    problem = WeightProblem.of(G, case.nonnegative, case.block, case.totals)
     q = case.slope(start)
-    given_ = [x.copy() for x in (G, start, q, case.nonneg, case.block, case.totals)]
+    given_ = [x.copy() for x in (G, start, q, case.nonnegative, case.block, case.totals)]
     w = problem.descend(q, start)
     w += 1.0  # the answer is the caller's own
     if kind not in {"affine", "either sign, fixed sum"}:
         projected_gradient(problem, q, start, 3)
-    for x, before in zip((G, start, q, case.nonneg, case.block, case.totals), given_, strict=True):
+    for x, before in zip((G, start, q, case.nonnegative, case.block, case.totals), given_, strict=True):
         np.testing.assert_array_equal(x, before)
 
 
@@ -582,7 +584,7 @@ def test_dependent_atoms_are_solved_exactly_from_every_start(name, kind, scale):
         if name == "opposite":  # beside each atom its negative, in the same block and under the same sign
             case = Case.of(np.stack([case.A[:, :4], case.A[:, 4:]], axis=2).reshape(6, 8), case.b, kind)
             case.block = np.repeat(np.arange(4) % len(case.totals), 2)
-            case.nonneg = np.array([KINDS[kind][j][0] == "signed" for j in case.block])
+            case.nonnegative = np.array([KINDS[kind][j][0] == "nonnegative" for j in case.block])
         case = case.scaled(scale)
         everywhere = np.ones(8)
         for j, total in enumerate(case.totals):
@@ -608,7 +610,7 @@ def test_nearly_equal_atoms_do_as_well_as_equal_ones(seed, kind, distance, cold)
     B = np.where(of > 0, A[:, of], A)
     b = rng.normal(size=n)
     exact = Case.of(B, b, kind, rng)
-    near = Case(B + distance * rng.normal(size=(n, k)), b, exact.nonneg, exact.block, exact.totals)
+    near = Case(B + distance * rng.normal(size=(n, k)), b, exact.nonnegative, exact.block, exact.totals)
     start = near.start(None if cold else rng)
     w = near.problem().solve(near.c, start)
     near.assert_feasible(w)
@@ -627,7 +629,7 @@ def test_atoms_equal_to_one_in_a_million_do_as_well_as_equal_ones(seed, kind):
     B[:, 16:] = B[:, rng.integers(16, size=8)]
     b = rng.normal(size=n)
     exact = Case.of(B, b, kind)
-    near = Case(B + 1e-6 * rng.normal(size=(n, k)), b, exact.nonneg, exact.block, exact.totals)
+    near = Case(B + 1e-6 * rng.normal(size=(n, k)), b, exact.nonnegative, exact.block, exact.totals)
     start = near.start(rng)
     w = near.problem().solve(near.c, start)
     near.assert_feasible(w)
@@ -647,7 +649,7 @@ def test_coherent_atoms_in_a_small_space_are_solved_with_no_more_passive_ones_th
     case = Case.of(A, rng.normal(size=n), kind, rng)
     problem, start = case.problem(), case.start(rng)
     w = problem.solve(case.c, start)
-    assert len(problem._passive) <= n + (~np.isnan(case.totals)).sum()
+    assert len(problem.passive.members) <= n + (~np.isnan(case.totals)).sum()
     case.assert_feasible(w)
     reference = brute_force(case) if case.k <= 8 else case.value(case.problem().solve(case.c, case.start()))
     assert case.value(w) <= reference + 1e-7 * case.value(start) + 1e-13 * case.size(w) ** 2
@@ -666,14 +668,14 @@ def test_two_almost_parallel_atoms_do_not_admit_a_third_in_the_plane(A):
     case = Case.of(A, [1.0, 2.0], "span")
     problem = case.problem()
     w = problem.solve(case.c, np.ones(3))
-    assert len(problem._passive) == 2
+    assert len(problem.passive.members) == 2
     assert np.linalg.norm(case.A @ w - case.b) <= 1e-10 * case.size(w)
     assert np.abs(w).max() <= 1e4
 
 
 @settings(LAW, max_examples=300)
 @given(SEED, st.sampled_from(["cone + span", "hull + span", "cone + hull"]), st.sampled_from([1e-8, 1e-7, 1e-6]))
-def test_copies_of_free_atoms_among_signed_ones_cost_nothing(seed, kind, distance):
+def test_copies_of_free_atoms_among_nonnegative_ones_cost_nothing(seed, kind, distance):
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(6, 20)), int(rng.integers(8, 24))
     A = rng.random((n, k))
@@ -707,17 +709,17 @@ def test_the_weight_of_copies_in_the_start_is_moved_not_lost():
     np.testing.assert_allclose([w[0] + w[1], w[2]], [0.4, 0.6], rtol=1e-14)
 
 
-def test_a_free_atom_equal_to_a_signed_active_one_can_still_go_negative():
+def test_a_free_atom_equal_to_a_nonnegative_active_one_can_still_go_negative():
     case = Case(np.ones((1, 2)), np.array([-1.0]), np.array([True, False]), np.array([0, 1]), np.array([NAN, NAN]))
     np.testing.assert_allclose(case.problem().solve(case.c, np.array([1.0, 0.0])), [0.0, -1.0], atol=1e-15)
 
 
-def test_a_free_atom_appended_after_an_equal_signed_one_can_still_go_negative():
+def test_a_free_atom_appended_after_an_equal_nonnegative_one_can_still_go_negative():
     case = Case(np.ones((1, 2)), np.array([1.0]), np.array([True, False]), np.array([0, 1]), np.array([NAN, NAN]))
     problem = WeightProblem(case.totals)
-    problem.append(np.ones(1), nonneg=True, block=0)
+    problem.append(np.ones(1), nonnegative=True, block=0)
     w = problem.solve(np.ones(1), np.zeros(1))
-    problem.append(np.ones(2), nonneg=False, block=1)
+    problem.append(np.ones(2), nonnegative=False, block=1)
     w = problem.solve(np.array([-1.0, -1.0]), np.append(w, 0.0))
     np.testing.assert_allclose(w, [0.0, -1.0], atol=1e-15)
 
@@ -765,7 +767,7 @@ def test_atoms_of_any_scale_appended_after_the_origin_are_solved(scale):
     start = np.array([1.0, 0.0, 0.0])
     problem = WeightProblem.of(case.G[:1, :1], True, 0, [1.0])
     for i in (1, 2):
-        problem.append(case.G[i, : i + 1], nonneg=True)
+        problem.append(case.G[i, : i + 1], nonnegative=True)
     np.testing.assert_allclose(problem.solve(case.c, start), [0.25, 0.5, 0.25], rtol=1e-12)
     np.testing.assert_allclose(case.appended().solve(case.c, start), [0.25, 0.5, 0.25], rtol=1e-12)
 
@@ -823,8 +825,8 @@ def test_projection_is_the_nearest_feasible_point(seed, k, spread, total):
     rng = np.random.default_rng(seed)
     v = spread * rng.normal(size=3 * k)
     block, totals = np.repeat([0, 1, 2], k), np.array([total, NAN, NAN])
-    nonneg = block < 2
-    p = project(v, nonneg, block, totals)
+    nonnegative = block < 2
+    p = nearest_feasible(v, nonnegative, block, totals)
     np.testing.assert_array_equal(p[2 * k :], v[2 * k :])
     np.testing.assert_array_equal(p[k : 2 * k], np.maximum(v[k : 2 * k], 0.0))
     s, d = p[:k], (v - p)[:k]
@@ -838,29 +840,29 @@ def test_projection_is_the_nearest_feasible_point(seed, k, spread, total):
 def test_projecting_twice_is_projecting_once(seed, k):
     v = np.random.default_rng(seed).normal(size=k)
     args = np.ones(k, bool), np.zeros(k, int), np.array([1.0])
-    p = project(v, *args)
-    np.testing.assert_allclose(project(p, *args), p, rtol=0, atol=1e-15)
+    p = nearest_feasible(v, *args)
+    np.testing.assert_allclose(nearest_feasible(p, *args), p, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("shift", [-1e300, -1e17, -1e8, 1e8, 1e17, 1e300])
 def test_projection_of_points_far_away_lies_on_the_simplex(shift):
-    p = project(np.array([shift, shift, 0.0]), np.ones(3, bool), np.zeros(3, int), np.array([1.0]))
+    p = nearest_feasible(np.array([shift, shift, 0.0]), np.ones(3, bool), np.zeros(3, int), np.array([1.0]))
     np.testing.assert_allclose(p, [0.5, 0.5, 0.0] if shift > 0 else [0.0, 0.0, 1.0], rtol=1e-15)
 
 
 def test_projection_of_points_far_away_keeps_what_tells_them_apart():
-    p = project(np.array([1e8, 1e8 - 0.25]), np.ones(2, bool), np.zeros(2, int), np.array([1.0]))
+    p = nearest_feasible(np.array([1e8, 1e8 - 0.25]), np.ones(2, bool), np.zeros(2, int), np.array([1.0]))
     np.testing.assert_allclose(p, [0.625, 0.375], rtol=1e-14)
 
 
 def test_projection_on_a_total_of_zero_is_zero():
     args = np.ones(2, bool), np.zeros(2, int), np.array([0.0])
-    np.testing.assert_array_equal(project(np.array([1.0, -2.0]), *args), [0.0, 0.0])
+    np.testing.assert_array_equal(nearest_feasible(np.array([1.0, -2.0]), *args), [0.0, 0.0])
 
 
 def test_projection_with_a_free_weight_under_a_total_is_refused():
     with pytest.raises(NotImplementedError, match="non-negative throughout"):
-        project(np.ones(2), np.array([True, False]), np.zeros(2, int), np.array([1.0]))
+        nearest_feasible(np.ones(2), np.array([True, False]), np.zeros(2, int), np.array([1.0]))
 
 
 # ---------------------------------------------------------------------- projected gradient
@@ -893,7 +895,7 @@ def test_projected_gradient_takes_the_steps_of_the_textbook(rng):
     start = w = case.start(rng)
     for _ in range(3):
         v = w - case.slope(w) / np.abs(case.G).sum(axis=1).max()
-        w = project(v, case.nonneg, case.block, case.totals)
+        w = nearest_feasible(v, case.nonnegative, case.block, case.totals)
     np.testing.assert_allclose(projected_gradient(case.problem(), case.slope(start), start, 3), w, rtol=0, atol=1e-14)
 
 

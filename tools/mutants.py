@@ -102,9 +102,9 @@ MUTANTS = [
     Mutant("the oracle maximises", "atoms/vectors.py", "else -c", "else c", "test_atoms.py"),
     Mutant(
         "no weight at zero comes back",
-        "weights.py",
-        "i = self._violated(",
-        "i = None and self._violated(",
+        "weights/problem.py",
+        "i = self._entering(",
+        "i = None and self._entering(",
         "test_weights.py",
     ),
     Mutant(

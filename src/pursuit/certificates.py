@@ -64,5 +64,5 @@ class Certificate:
         else:
             factor = 32.0
             scale = max(scale, (self.f.L or 0.0) * length)
-            size += length * any(p.nonneg for p in self.domain.parts)
+            size += length * any(p.nonnegative for p in self.domain.parts)
         return -self.domain.steepest(answers, shares) <= factor * self.space.eps * scale * size

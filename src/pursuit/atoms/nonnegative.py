@@ -12,7 +12,7 @@ from pursuit.atoms.base import Found
 from pursuit.atoms.factored import DeviceMatrix, Entries, RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import Factored, check_shape, leading
-from pursuit.linalg import Memory, unit
+from pursuit.linalg import Memory, unit, unit_columns
 
 
 class NonnegativeRankOne(Factored):
@@ -109,7 +109,7 @@ def _clipped(A: Small) -> Small:
     out = np.maximum(A, 0.0)
     for j in np.flatnonzero(~out.any(axis=0)):
         out[int(A[:, j].argmax()), j] = 1.0
-    return unit(out)
+    return unit_columns(out)
 
 
 def _smallest(M: Any) -> tuple[int, int, float]:

@@ -12,7 +12,7 @@ from pursuit._arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.cp import CP, Everywhere, Factors, Observed, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
-from pursuit.linalg import EPS, unit, units_and_norms
+from pursuit.linalg import EPS, unit_columns, units_and_norms
 
 ACCURACY = 1e-8
 """In a run, the power method ends when a sweep gains no more than this fraction."""
@@ -195,7 +195,7 @@ def power_method(gradient: Any, starts: list[Small], several: int, accuracy: flo
 
     All starts run together to a rough accuracy, then the best of them, without copies, to a fine one.
     """
-    factors = [unit(U) for U in starts]
+    factors = [unit_columns(U) for U in starts]
     factors, values = _sweep(gradient, factors, 10, 1e-2)
     factors = _distinct(factors, values, several + 2, 1e-2)
     factors, values = _sweep(gradient, factors, 200, accuracy)

@@ -148,7 +148,7 @@ class Part(Domain):
 
     signless: bool
     """Whether an atom and its negative are the same."""
-    nonneg: bool
+    nonnegative: bool
     """Whether weights are non-negative."""
     total: float
     """The sum of the weights, nan where it is free."""

@@ -15,7 +15,7 @@ from pursuit.domains.base import Answer, Direction, Part, exchange, worst
 
 
 class Hull(Part):
-    signless, nonneg, total = False, True, 1.0
+    signless, nonnegative, total = False, True, 1.0
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         z = answer.atoms[0]
@@ -100,7 +100,7 @@ class Hull(Part):
 
 
 class Cone(Part):
-    signless, nonneg, total = False, True, math.nan
+    signless, nonnegative, total = False, True, math.nan
 
     def __init__(self, A: Atoms, rho: float | None = None) -> None:
         super().__init__(A)
@@ -167,7 +167,7 @@ class Cone(Part):
 
 
 class Span(Part):
-    signless, nonneg, total = True, False, math.nan
+    signless, nonnegative, total = True, False, math.nan
 
     def __init__(self, A: Atoms, rho: float | None = None, width: float | None = None) -> None:
         super().__init__(A)

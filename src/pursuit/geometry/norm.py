@@ -14,7 +14,7 @@ from pursuit.atoms import Atoms
 from pursuit.geometry.closed import Boxed, Ellipsoid, check_objective, root, shape, vector
 from pursuit.geometry.interval import EXACT, Interval
 from pursuit.geometry.shapes import Finite, Shape, lift, oracle, through
-from pursuit.linalg import EPS, norms, unit
+from pursuit.linalg import EPS, norm, norms, unit
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 
@@ -49,7 +49,7 @@ def gauge(A: Atoms, x: Array) -> Interval:
     """
     own = shape(A)
     flat = vector(A, x, "x")
-    scale = float(norms(flat))
+    scale = norm(flat)
     if scale == 0:
         return Interval.of(0.0)
     closed = A.gauge(lift(A, flat))
@@ -157,7 +157,7 @@ def _by_oracle(lmo: Callable[[Small], Small], x: Small) -> Interval:
             break
         found.append(z)
         atoms = np.array(found)
-        size = float(norms(atoms, axis=1).max()) or 1.0
+        size = float(norms(atoms.T).max()) or 1.0
         answer = _listed(atoms / size, x)
         upper, y = min(upper, answer.upper / size), unit(answer.y)
     return Interval(min(lower, upper), upper)

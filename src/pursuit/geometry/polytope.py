@@ -16,7 +16,7 @@ from scipy.optimize import linprog, nnls
 from scipy.spatial import ConvexHull, QhullError
 
 from pursuit._arrays import Small
-from pursuit.linalg import EPS, norms, unit
+from pursuit.linalg import EPS, norms, unit, unit_columns
 
 FACETS = 1_000_000
 """Facets are enumerated where McMullen's upper bound theorem allows at most this many."""
@@ -45,7 +45,7 @@ def span(points: Small) -> Small:
 
 def mdw(points: Small, signed: bool) -> Width:
     """The minimal intrinsic directional width min_{d in lin A} max_{z in A} <d, z> / ||d||."""
-    scale = float(norms(points, axis=1).max())
+    scale = float(norms(points.T).max())
     Q = span(points / scale) if scale > 0 else np.zeros((0, 0))
     if not Q.size:
         raise ValueError("A contains the zero vector only; a width needs an atom that is not zero.")
@@ -208,8 +208,8 @@ def _by_facets(points: Small, hull: Facets, lower: float) -> Width:
 def inradius(points: Small) -> tuple[float, float]:
     """Bounds on the radius of the largest ball of dimension dim lin(A) inside the hull."""
     centred = points - points.mean(axis=0)
-    scale = float(norms(centred, axis=1).max())
-    whole = span(points / max(float(norms(points, axis=1).max()), scale)) if points.any() else np.zeros((0, 0))
+    scale = float(norms(centred.T).max())
+    whole = span(points / max(float(norms(points.T).max()), scale)) if points.any() else np.zeros((0, 0))
     Q = span(centred / scale) if scale > 0 else np.zeros((0, 0))
     if Q.shape[1] < whole.shape[1] or not Q.size:
         return 0.0, 0.0  # flat in lin(A)
@@ -223,7 +223,7 @@ def _chebyshev(points: Small) -> tuple[float, float]:
     hull, r = facets(points), points.shape[1]
     if hull is None:
         directions = np.concatenate([successive_lp(points, np.zeros((0, r)))[None], np.linalg.svd(points)[2]])
-        heights = points @ unit(directions.T)
+        heights = points @ unit_columns(directions.T)
         return _spread(points), float(np.ptp(heights, axis=0).min()) / 2 + _slack(points)
     walls = np.append(hull.normals, np.ones((len(hull.normals), 1)), axis=1)  # <u_i, c> + t <= b_i
     free = [(None, None)] * r + [(0, None)]

@@ -96,14 +96,14 @@ class Finite(Shape):
         return polytope.mdw(self.points, self.signed)
 
     def radius(self) -> Interval:
-        return Interval.of(norms(self.points, axis=1).max())
+        return Interval.of(norms(self.points.T).max())
 
     def diameter(self) -> Interval:
         if self.signed:
             return self.radius().scaled(2.0)
         if len(self.points) > self.PAIRS:
-            far = self.points[norms(self.points - self.points[0], axis=1).argmax()]
-            return Interval(float(norms(self.points - far, axis=1).max()), 2 * self.radius().upper)
+            far = self.points[norms((self.points - self.points[0]).T).argmax()]
+            return Interval(float(norms((self.points - far).T).max()), 2 * self.radius().upper)
         return Interval.of(self._farthest())
 
     def _farthest(self) -> float:
@@ -114,7 +114,7 @@ class Finite(Shape):
         for start in range(0, len(centred), 1024):
             block = slice(start, start + 1024)
             partner = (squares - 2 * centred[block] @ centred.T).argmax(axis=1)
-            best = max(best, float(norms(self.points[block] - self.points[partner], axis=1).max()))
+            best = max(best, float(norms((self.points[block] - self.points[partner]).T).max()))
         return best
 
     def mdw(self) -> Interval:
@@ -130,7 +130,7 @@ class Finite(Shape):
         return inside(self.basis(), d)
 
     def basis(self) -> Small:
-        scale = float(norms(self.points, axis=1).max())
+        scale = float(norms(self.points.T).max())
         return polytope.span(self.points / scale) if scale > 0 else np.zeros((self.n, 0))
 
     def polar(self) -> Small | None:
@@ -181,7 +181,7 @@ class Opaque(Shape):
         return self.dimension
 
     def radius(self) -> Interval:
-        found = float(norms(np.array(self.tried), axis=1).max()) if self.tried else 0.0
+        found = float(norms(np.array(self.tried).T).max()) if self.tried else 0.0
         return Interval(min(found, self.most), self.most)
 
     def diameter(self) -> Interval:

@@ -15,7 +15,7 @@ from pursuit.linalg.cholesky import CholeskyFactor
 from pursuit.linalg.lanczos import Ends, Memory, ends
 from pursuit.linalg.operators import operator
 from pursuit.linalg.simplex import project_simplex, project_solid_simplex
-from pursuit.linalg.vectors import EPS, norms, unit, units_and_norms
+from pursuit.linalg.vectors import EPS, norm, norms, unit, unit_columns, units_and_norms
 
 __all__ = [
     "EPS",
@@ -24,10 +24,12 @@ __all__ = [
     "Memory",
     "accelerated_gradient",
     "ends",
+    "norm",
     "norms",
     "operator",
     "project_simplex",
     "project_solid_simplex",
     "unit",
+    "unit_columns",
     "units_and_norms",
 ]

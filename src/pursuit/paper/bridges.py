@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
-from pursuit.linalg import EPS, unit
+from pursuit.linalg import EPS, unit_columns
 from pursuit.paper.claims import Case, Plan, claim
 from pursuit.paper.problems import DELTAS, SHORT, Problem, quadratic, strict
 
@@ -20,7 +20,7 @@ class Meeting:
 
     def __init__(self, plan: Plan, i: int) -> None:
         rng, n = plan.rng(15, i), 3
-        D = unit(rng.standard_normal((n, 4))) * rng.uniform(0.5, 2.0, 4)
+        D = unit_columns(rng.standard_normal((n, 4))) * rng.uniform(0.5, 2.0, 4)
         self.A = ps.Dictionary(D, signed=True)
         self.f = quadratic(rng, n, rng.standard_normal(n))[0]
         self.start = (np.array([0.3, 0.2, 0.4]), [self.A.atom(j) for j in (0, 5, 2)])
@@ -95,7 +95,7 @@ def affine_invariance(plan: Plan, count: int = 50) -> Iterator[Case]:
         U, V = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
         condition = 10.0 ** (6 * i / (count - 1))
         M = (U * np.geomspace(1.0, 1 / condition, n)) @ V.T
-        D, y = unit(rng.standard_normal((n, n + 3))), rng.standard_normal(n)
+        D, y = unit_columns(rng.standard_normal((n, n + 3))), rng.standard_normal(n)
         here = _values(D, y, np.eye(n))
         there = _values(np.linalg.solve(M, D), y, M)
         for a, b in zip(here, there, strict=True):

@@ -13,7 +13,7 @@ import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
 from pursuit.atoms import Atoms
-from pursuit.linalg import unit
+from pursuit.linalg import unit_columns
 from pursuit.objectives import Objective
 from pursuit.paper.bridges import Meeting
 from pursuit.paper.claims import Plan
@@ -172,7 +172,7 @@ def frank_wolfe(plan: Plan) -> Section:
         (
             "dictionary",
             "30 random pairs ± in dimension 10",
-            ps.Dictionary(unit(rng.standard_normal((10, 30))), signed=True),
+            ps.Dictionary(unit_columns(rng.standard_normal((10, 30))), signed=True),
             10,
         ),
     ]
@@ -204,7 +204,7 @@ def pursuit(plan: Plan) -> Section:
         (
             "dictionary",
             "18 random pairs ± in dimension 6",
-            ps.Dictionary(unit(rng.standard_normal((6, 18))), signed=True),
+            ps.Dictionary(unit_columns(rng.standard_normal((6, 18))), signed=True),
             6,
             100,
         ),
@@ -251,7 +251,7 @@ def coherence(plan: Plan) -> Section:
     for n, colour in ((2, GREEN), (4, BLUE), (8, RED)):
         rng, found = plan.rng(22, n), []
         for noise in np.linspace(0.0, 0.5 if n > 2 else 1.5, plan.problems):
-            D = unit(np.eye(n) + noise / np.sqrt(n) * rng.standard_normal((n, n)))
+            D = unit_columns(np.eye(n) + noise / np.sqrt(n) * rng.standard_normal((n, n)))
             found.append((geometry.coherence(D, n - 1).upper, geometry.mdw(ps.Dictionary(D, signed=True)).upper))
         x, y = np.array(found).T
         panel.ax.plot(x, y, "o", ms=4, color=colour, alpha=0.75, label=f"n = {n}")

@@ -10,7 +10,7 @@ import numpy as np
 import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
-from pursuit.linalg import unit
+from pursuit.linalg import unit_columns
 from pursuit.paper.claims import Case, Plan, Relation, claim
 from pursuit.paper.problems import (
     DELTAS,
@@ -50,7 +50,7 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
     for i in range(plan.problems // 3):
         rng, r = plan.rng(5, i), 2 + i % 4
         for delta in DELTAS:
-            B = unit(rng.standard_normal((r, r + 2)))
+            B = unit_columns(rng.standard_normal((r, r + 2)))
             B = B if delta == 1 else with_worst_atom(rng, B, delta)
             A = ps.Dictionary(B, signed=True)
             p = Problem(f"narrowest {i}", ps.LeastSquares(narrowest(B)), A, 0.0)
@@ -79,7 +79,7 @@ def theorem_13(plan: Plan) -> Iterator[Case]:
         rng, r = plan.rng(6, i), 2 + i % 4
         root = rng.standard_normal((r, r)) + 2 * np.eye(r)
         for delta in DELTAS:
-            B = unit(rng.standard_normal((r, r + 2)))
+            B = unit_columns(rng.standard_normal((r, r + 2)))
             B = B if delta == 1 else with_worst_atom(rng, B, delta)
             A, H = ps.Dictionary(np.linalg.solve(root, B), signed=True), root.T @ root
             target = np.linalg.solve(root, narrowest(B))
@@ -116,7 +116,9 @@ def _theorem_8(bound: Callable[..., Any], plan: Plan) -> Iterator[Case]:
         rng, n = plan.rng(7, i), 2 + i % 4
         y = rng.standard_normal(n)
         f, optimum = quadratic(rng, n, y, condition=1.0 + 0.5 * rng.random())
-        A = ps.Dictionary(unit(rng.standard_normal((n, n))), signed=True)  # few atoms: narrow, so the bound says much
+        A = ps.Dictionary(
+            unit_columns(rng.standard_normal((n, n))), signed=True
+        )  # few atoms: narrow, so the bound says much
         yield from _lower(bound, Problem(f"narrow {i}", f, A, optimum, None, y))
 
 

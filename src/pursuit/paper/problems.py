@@ -13,7 +13,7 @@ from pursuit._arrays import Small, Space
 from pursuit.atoms import Atoms
 from pursuit.domains import Domain
 from pursuit.geometry import polytope
-from pursuit.linalg import unit
+from pursuit.linalg import unit_columns
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 from pursuit.paper.claims import Plan
@@ -106,7 +106,7 @@ def hull(plan: Plan, i: int) -> Problem:
     A = (
         1.5 * ps.SignedBasis(n),
         ps.Simplex(n + 1),
-        ps.Dictionary(unit(rng.standard_normal((n, n + 3))) * lengths, signed=True),
+        ps.Dictionary(unit_columns(rng.standard_normal((n, n + 3))) * lengths, signed=True),
         ps.Dictionary(rng.standard_normal((n, 2 * n + 2))),
         ps.Box(-rng.uniform(0.2, 1.0, n), rng.uniform(0.2, 1.0, n)),
         ps.Ball(n, 2),
@@ -124,8 +124,8 @@ def span(plan: Plan, i: int) -> Problem:
     rng, n = plan.rng(2, i), 2 + (i + i // 3) % 3
     A = (
         ps.SignedBasis(n),
-        ps.Dictionary(unit(rng.standard_normal((n, n + 2))), signed=True),
-        ps.Dictionary(unit(rng.standard_normal((n, n + 3))) * rng.uniform(0.5, 2.0, n + 3), signed=True),
+        ps.Dictionary(unit_columns(rng.standard_normal((n, n + 2))), signed=True),
+        ps.Dictionary(unit_columns(rng.standard_normal((n, n + 3))) * rng.uniform(0.5, 2.0, n + 3), signed=True),
     )[i // 3 % 3]
     target = rng.standard_normal(n)
     f, optimum = objective(rng, i % 3, target)

@@ -10,7 +10,7 @@ import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
 from pursuit.atoms import Atoms
-from pursuit.linalg import unit
+from pursuit.linalg import unit_columns
 from pursuit.objectives import Objective
 from pursuit.paper.claims import Case, Plan, Relation, claim
 from pursuit.paper.problems import LogCosh, narrowest, quadratic, span
@@ -24,7 +24,7 @@ def dictionaries(plan: Plan, key: int) -> Iterator[tuple[str, Small]]:
         rng, r = plan.rng(key, i), 2 + i % 5
         n = int(rng.integers(2, r + 1))
         Q = np.linalg.qr(rng.standard_normal((r, r)))[0][:, :n]
-        yield f"near orthonormal {i}", unit(Q + rng.uniform(0.0, 0.6) / n * rng.standard_normal((r, n)))
+        yield f"near orthonormal {i}", unit_columns(Q + rng.uniform(0.0, 0.6) / n * rng.standard_normal((r, n)))
 
 
 def pairs() -> Iterator[tuple[str, Small]]:
@@ -97,10 +97,10 @@ def lemma_16(plan: Plan) -> Iterator[Case]:
     multiples of the squared norm, at the direction in which the set is narrowest (erratum 9)."""
     for i in range(plan.problems):
         rng, n = plan.rng(12, i), 2 + i % 3
-        B = unit(rng.standard_normal((n, n + 2)))
+        B = unit_columns(rng.standard_normal((n, n + 2)))
         A = ps.Dictionary(B, signed=True)
         width = geometry.mdw(A)
-        centre = 0.5 * width.lower * unit(rng.standard_normal((n, 1)))[:, 0]  # inside conv(A)
+        centre = 0.5 * width.lower * unit_columns(rng.standard_normal((n, 1)))[:, 0]  # inside conv(A)
         f = (quadratic(rng, n, centre)[0], LogCosh(centre), ps.LeastSquares(centre, weights=3.0))[i % 3]
         promised = geometry.strong_convexity(f, A).lower
         found = [ratio(f, A, x, centre) for x in points(rng, A)]
@@ -136,7 +136,7 @@ def lemma_18(plan: Plan) -> Iterator[Case]:
         rng, r = plan.rng(14, i), 2 + i % 5
         Q = np.linalg.qr(rng.standard_normal((r, r)))[0]
         tries: list[tuple[Small, Small, Relation]] = [
-            (unit(rng.standard_normal((r, r + i % 4))), rng.standard_normal(r + i % 4), ">="),
+            (unit_columns(rng.standard_normal((r, r + i % 4))), rng.standard_normal(r + i % 4), ">="),
             (Q, np.sign(rng.standard_normal(r)), "=="),
         ]
         for D, v, relation in tries:

@@ -178,8 +178,8 @@ def _refit(domain: Domain, blocks: Indices, G: Small, q: Small, w: Small, kept: 
             if not total > 0:
                 return None
             start[blocks == b] *= part.total / total
-    nonneg = np.array([part.nonneg for part in domain.parts])[blocks[kept]]
-    problem = WeightProblem.of(G[np.ix_(kept, kept)], nonneg, blocks[kept], [part.total for part in domain.parts])
+    nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks[kept]]
+    problem = WeightProblem.of(G[np.ix_(kept, kept)], nonnegative, blocks[kept], [part.total for part in domain.parts])
     slope = (q + G @ (start - w))[kept]
     out = np.zeros(len(w))
     out[kept] = problem.descend(slope, start[kept])

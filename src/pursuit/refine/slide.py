@@ -93,7 +93,7 @@ class _Group:
         self.low, self.span = np.where(boxed, low, 0.0), np.where(boxed, high - low, 1.0)
         self.start = np.concatenate([weights / self.unit, ((self._thetas() - self.low) / self.span).ravel()])
         ranges = np.column_stack([(low - self.low) / self.span, (high - self.low) / self.span])
-        signs = [(0.0 if part.nonneg else -np.inf, np.inf)] * len(self.atoms)
+        signs = [(0.0 if part.nonnegative else -np.inf, np.inf)] * len(self.atoms)
         self.bounds = np.concatenate([np.array(signs), np.tile(ranges, (len(self.moving), 1))])
         if len(self.resting):
             rest = [flat(self.atoms[i].dense(self.space)) for i in self.resting]

@@ -43,7 +43,7 @@ class Appetite:
 
     def __init__(self, several: int, domain: Domain) -> None:
         self.several = several
-        self.most = several if any(part.nonneg for part in domain.parts) else min(several, 4)
+        self.most = several if any(part.nonnegative for part in domain.parts) else min(several, 4)
         self._places: list[int] = []
 
     def enter(self, now: Now, active: ActiveSet) -> None:
@@ -74,8 +74,8 @@ class _Small:
             self.problem, self.members, known = self.domain.weight_problem(), [], 0
         if known < len(active.atoms):
             blocks = active.blocks[known:]
-            nonneg = np.array([part.nonneg for part in self.domain.parts])[blocks]
-            self.problem.extend(active.rows(self.metric, known), nonneg, blocks)
+            nonnegative = np.array([part.nonnegative for part in self.domain.parts])[blocks]
+            self.problem.extend(active.rows(self.metric, known), nonnegative, blocks)
             self.members.extend(active.atoms[known:])
 
     def settle(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
@@ -240,7 +240,7 @@ class FullyCorrective:
         return advance
 
     def _newton(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        nonneg, appetite = any(part.nonneg for part in domain.parts), Appetite(self.several, domain)
+        nonnegative, appetite = any(part.nonnegative for part in domain.parts), Appetite(self.several, domain)
 
         def advance(now: Now, active: ActiveSet) -> None:
             appetite.enter(now, active)
@@ -256,7 +256,7 @@ class FullyCorrective:
                 slope = float(correlations @ d)
                 if not slope < 0:
                     break
-                gamma = line_search(f, space, active.x, active.synthesize(d), slope, 1.0 if nonneg else math.inf)
+                gamma = line_search(f, space, active.x, active.synthesize(d), slope, 1.0 if nonnegative else math.inf)
                 before = active.weights, active.x
                 active.weights = active.weights + gamma * d
                 active.refresh()
@@ -277,8 +277,8 @@ class FullyCorrective:
         G, w, blocks = active.gram(hessian, which), active.weights[which], active.blocks[which]
         ridge = 1e-12 * float(np.trace(G)) / max(len(which), 1)
         G[np.diag_indices_from(G)] += ridge if ridge > 0 else float(np.abs(q).max()) or 1.0
-        nonneg = np.array([part.nonneg for part in domain.parts])[blocks]
-        small = WeightProblem.of(G, nonneg, blocks, [part.total for part in domain.parts])
+        nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
+        small = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts])
         d = np.zeros(len(active.weights))
         d[which] = small.descend(q[which], w) - w
         return d
@@ -289,7 +289,7 @@ class FullyCorrective:
         for b, part in enumerate(domain.parts):
             mine = active.blocks == b
             level = float(q[mine] @ active.weights[mine]) if part.compact else 0.0
-            useful |= mine & ((level - q > 0.5 * goal) if part.nonneg else True)
+            useful |= mine & ((level - q > 0.5 * goal) if part.nonnegative else True)
         return np.flatnonzero(useful)
 
 

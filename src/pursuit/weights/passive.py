@@ -1,0 +1,181 @@
+r"""The passive weights, those that may move, and the minimum over them when signs are left out.
+
+.. math:: G_{pp}\,w_p + E_p^\top \lambda = c_p, \qquad E_p w_p = s,
+
+where row b of E marks the weights of block b and s are the totals.
+
+Two devices keep it exact and safe. A fixed sum makes any multiple of :math:`e_b e_b^\top` a constant, so the factor is
+that of :math:`M = G + \sum_b \alpha_b e_b e_b^\top`, which is definite as soon as the atoms are *affinely* independent.
+And M is scaled to a unit diagonal, so every pivot is measured against its own diagonal entry: an atom that depends on
+the passive ones is told apart from one that is short.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Indices, Small
+from pursuit.linalg.cholesky import NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class PassiveSet:
+    """The Gram matrix of all weights, which of them are passive, and the factor of their part of M.
+
+    Parameters
+    ----------
+    totals : (blocks,) array
+        The fixed sum of each block; nan for a block without one.
+    """
+
+    def __init__(self, totals: Small) -> None:
+        self.totals = totals
+        self.k = 0
+        self.members: list[int] = []
+        """The passive weights, in the order of the factor's rows."""
+        self.block: Indices = np.zeros(0, dtype=np.intp)
+        self.scale = np.zeros(0)
+        """Square roots of the diagonal of M."""
+        self.fixed = np.flatnonzero(~np.isnan(totals))
+        """The blocks with a total."""
+        self._G = np.zeros((16, 16))
+        self._alpha = np.where(np.isnan(totals), 0.0, 1.0)  # 1 until an atom shows the block's size
+        self._sized = np.zeros(len(totals), dtype=bool)
+        self._factor = CholeskyFactor()
+
+    @property
+    def G(self) -> Small:
+        return self._G[: self.k, : self.k]
+
+    @property
+    def places(self) -> Indices:
+        """The members as an index array."""
+        return np.asarray(self.members, dtype=np.intp)
+
+    # ------------------------------------------------------------------ all weights
+
+    def extend(self, rows: Small, block: Any) -> None:
+        """More weights, not passive; each row holds the inner products of one with all, the new ones last."""
+        k, self.k = self.k, rows.shape[1]
+        if self.k > self._G.shape[0]:
+            grown = np.zeros((2 * self.k + 16, 2 * self.k + 16))
+            grown[:k, :k] = self._G[:k, :k]
+            self._G = grown
+        self._G[k : self.k, : self.k] = rows
+        self._G[:k, k : self.k] = rows[:, :k].T
+        self.block = np.concatenate([self.block, np.asarray(block, dtype=np.intp)])
+        self.scale = np.concatenate([self.scale, self._scale_from(k)])
+        self._fit_alpha()
+
+    def keep(self, mask: Mask) -> None:
+        """Forget the weights where the mask is False."""
+        for i in [i for i in self.members if not mask[i]]:
+            self.drop(i)
+        new_place = np.cumsum(mask) - 1
+        self.members = [int(new_place[i]) for i in self.members]
+        self._G[: mask.sum(), : mask.sum()] = self.G[np.ix_(mask, mask)]
+        self.k = int(mask.sum())
+        self.block, self.scale = self.block[mask], self.scale[mask]
+        self._fit_alpha()
+
+    def _scale_from(self, start: int) -> Small:
+        scale = np.sqrt(self.G.diagonal()[start:] + self._alpha[self.block[start:]])
+        return np.where(scale == 0.0, 1.0, scale)
+
+    def _fit_alpha(self) -> None:
+        """Keep alpha of the size of G, block by block; where it had to change, the factor starts anew."""
+        diagonal, changed = self.G.diagonal(), False
+        for b in self.fixed:
+            top = float(diagonal[self.block == b].max(initial=0.0))
+            if top > 0 and not (self._sized[b] and top <= 16.0 * self._alpha[b] <= 256.0 * top):
+                self._alpha[b], self._sized[b], changed = top, True, True
+        if changed:
+            self.scale = self._scale_from(0)
+            self.clear()
+
+    # ------------------------------------------------------------------ who is passive
+
+    def clear(self) -> None:
+        self.members, self._factor = [], CholeskyFactor()
+
+    def build(self, members: list[int]) -> bool:
+        """Make just these passive, with one factorisation; False, and nothing changes, where they nearly depend."""
+        p = np.asarray(members, dtype=np.intp)
+        same = (self.block[p][:, None] == self.block[p][None, :]) * self._alpha[self.block[p]][:, None]
+        M = (self._G[np.ix_(p, p)] + same) / np.outer(self.scale[p], self.scale[p])
+        if not self._factor.build(M):
+            return False
+        self.members = list(members)
+        return True
+
+    def append(self, i: int) -> Small | None:
+        """Make i passive. Where it depends on the members: not done, and the combination that makes it is returned."""
+        r, pivot = self._factor.row(self._products(i))
+        y = self._factor.coefficients(r)
+        if pivot > pivot_rounding(y) and self._G[i, i] + self._alpha[self.block[i]] > 0:
+            self._factor.append(r, pivot)
+            self.members.append(i)
+            return None
+        b = self.block[self.members]
+        alone = (np.bincount(b, minlength=len(self.totals))[b] == 1) & ~np.isnan(self.totals[b]) & (b != self.block[i])
+        y[alone] = 0.0  # exactly, by the sum of that block: it may not lose its last atom
+        return np.asarray(y * self.scale[i] / self.scale[self.members])
+
+    def drop(self, i: int) -> None:
+        """Make i passive no longer."""
+        place = self.members.index(i)
+        self._factor.drop(place)
+        del self.members[place]
+
+    def combination(self, i: int) -> Small:
+        """The coefficients y of the combination sum_j y_j atom_j of the members nearest to atom i."""
+        return np.asarray(self._factor.solve(self._products(i)) * self.scale[i] / self.scale[self.members])
+
+    def _products(self, i: int) -> Small:
+        """Row i of the scaled M, at the members."""
+        p = self.places
+        row = self._G[i, p]
+        if len(self.fixed):
+            row = row + self._alpha[self.block[i]] * (self.block[p] == self.block[i])
+        return np.asarray(row / (self.scale[i] * self.scale[p]))
+
+    # ------------------------------------------------------------------ the minimum over them
+
+    def step(self, slope: Small, w: Small) -> tuple[Small, Small]:
+        """The step of the members to their minimiser, signs left out, and multipliers lam of the blocks with
+        slope + G step + lam = 0."""
+        p = self.places
+        missing = self.totals[self.fixed] - self._sums(w[p], p)
+        step, nu = self._solve(-slope[p], missing)
+        lam = np.zeros(len(self.totals))
+        lam[self.fixed] = self._alpha[self.fixed] * self._sums(step, p) - nu
+        if self._factor.smallest_pivot < NEARLY_SINGULAR:  # iterative refinement
+            for _ in range(3):
+                residual = slope[p] + step @ self._G[np.ix_(p, p)] + lam[self.block[p]]
+                s, nu = self._solve(-residual, missing - self._sums(step, p))
+                step = step + s
+                lam[self.fixed] += self._alpha[self.fixed] * self._sums(s, p) - nu
+        return step, lam
+
+    def _solve(self, rhs: Small, sums: Small) -> tuple[Small, Small]:
+        """w and multipliers nu with M w = rhs + E' nu, E w = sums on the members."""
+        p = self.places
+        scale = self.scale[p]
+        if not len(self.fixed):
+            return self._factor.solve(rhs / scale) / scale, np.zeros(0)
+        unit = np.sqrt(self._alpha[self.fixed])  # in these units the multipliers of all blocks are alike
+        E = (self.block[p][None, :] == self.fixed[:, None]) * unit[:, None]
+        both = (self._factor.solve(np.vstack([rhs, E]).T / scale[:, None]) / scale[:, None]).T
+        w, Z = both[0], both[1:]
+        schur, rest = E @ Z.T, unit * sums - E @ w
+        nu = rest / schur[0] if len(rest) == 1 and schur[0, 0] > 0 else np.linalg.lstsq(schur, rest, rcond=None)[0]
+        return w + nu @ Z, unit * nu
+
+    def _sums(self, w: Small, p: Indices) -> Small:
+        """The sums of the blocks with a total."""
+        if not len(self.fixed):
+            return np.zeros(0)
+        return np.asarray(np.bincount(self.block[p], w, len(self.totals))[self.fixed], dtype=np.float64)

@@ -1,0 +1,245 @@
+"""The active-set method for the small problem; the package's docstring says how it goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Indices, Small
+from pursuit.linalg import EPS
+from pursuit.linalg.cholesky import pivot_rounding
+from pursuit.weights.passive import Mask, PassiveSet
+
+
+class WeightProblem:
+    """The small problem and its memory from call to call: Gram matrix, passive set, factor.
+
+    Parameters
+    ----------
+    totals : sequence of float
+        The fixed sum of each block; nan for a block without one.
+
+    Examples
+    --------
+    >>> problem = WeightProblem.of(np.eye(2), nonnegative=True)
+    >>> problem.solve(np.array([3.0, -1.0]), start=np.zeros(2))              # the cone
+    array([3., 0.])
+    >>> problem = WeightProblem.of(np.eye(2), nonnegative=True, totals=[1.0])
+    >>> problem.solve(np.array([0.5, 0.0]), start=np.array([1.0, 0.0]))      # the hull
+    array([0.75, 0.25])
+    """
+
+    def __init__(self, totals: Any = (np.nan,)) -> None:
+        self.nonnegative: Mask = np.zeros(0, dtype=bool)
+        self.passive = PassiveSet(np.asarray(totals, dtype=np.float64))
+        self.ray: Small | None = None
+        """After a call: a direction without curvature in which the objective falls, if there is one."""
+
+    @classmethod
+    def of(cls, G: Small, nonnegative: Any, block: Any = 0, totals: Any = (np.nan,)) -> WeightProblem:
+        """The problem with this Gram matrix."""
+        problem, every = cls(totals), (len(G),)
+        problem.extend(np.asarray(G), np.broadcast_to(nonnegative, every), np.broadcast_to(block, every))
+        return problem
+
+    @property
+    def k(self) -> int:
+        return self.passive.k
+
+    @property
+    def G(self) -> Small:
+        return self.passive.G
+
+    @property
+    def block(self) -> Indices:
+        return self.passive.block
+
+    @property
+    def totals(self) -> Small:
+        return self.passive.totals
+
+    def append(self, row: Small, nonnegative: bool, block: int = 0) -> None:
+        """One more weight; row holds its inner products with all the others and, last, with itself."""
+        self.extend(np.asarray(row)[None, :], [nonnegative], [block])
+
+    def extend(self, rows: Small, nonnegative: Any, block: Any) -> None:
+        """More weights; each row holds the inner products of one with all, the new ones last."""
+        self.nonnegative = np.concatenate([self.nonnegative, np.asarray(nonnegative, dtype=bool)])
+        self.passive.extend(rows, block)
+
+    def keep(self, mask: Mask) -> None:
+        """Forget the weights where the mask is False; they must be zero."""
+        self.nonnegative = self.nonnegative[mask]
+        self.passive.keep(mask)
+
+    def solve(self, c: Small, start: Small) -> Small:
+        """The minimiser of w'Gw/2 - c'w, from a feasible start."""
+        return self.descend(self.G @ start - c, start)
+
+    def descend(self, q: Small, start: Small, tolerance: float = 0.0) -> Small:
+        """The minimiser of q'(w - start) + (w - start)'G(w - start)/2, from a feasible start; never worse than it.
+
+        The same problem as `solve`, told by its slope q at the start: near a minimum q is small and exact, and so is
+        the answer. With a tolerance, weights at zero whose increase promises less than that stay there.
+        """
+        w = start.copy()
+        self._warm_start(w)
+        q = self._centred(q, start)
+        self.ray = self._falling_ray(q)
+        if self.nonnegative.any():
+            self._minimise(w, q, start, tolerance)
+        else:
+            w[self.passive.places] += self.passive.step(q, w)[0]
+            self._refine(q, w, start)
+        d = w - start
+        return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
+
+    # ------------------------------------------------------------------ the method
+
+    def _minimise(self, w: Small, q: Small, start: Small, tolerance: float) -> None:
+        """Steps 1 to 4 of the method, in place."""
+        slope = q + self.G @ (w - start)  # exact where a new weight is chosen, elsewhere kept up on the passive set
+        stuck: set[int] = set()  # weights that could not move; they may try again once the objective has fallen
+        lowest = 0.0
+        for _ in range(10 * self.k + 50):
+            p = self.passive.places
+            step, lam = self.passive.step(slope, w)
+            target = w[p] + step
+            if not np.isfinite(target).all():
+                break
+            blocking = self.nonnegative[p] & (target <= 0)
+            if blocking.any():
+                theta, unmoved = self._cut(w, p, target, blocking)
+                stuck |= unmoved
+                slope[p] -= theta * (slope[p] + lam[self.block[p]])  # as slope + G step + lam = 0 there
+                continue
+            w[p] = target
+            slope = q + self.G @ (w - start)
+            value = 0.5 * float((q + slope) @ (w - start))
+            if value < lowest - 1e-9 * abs(lowest):
+                lowest = value
+                stuck.clear()
+            i = self._entering(slope, q, w - start, lam, tolerance, stuck)
+            if i is None:
+                self._refine(q, w, start)
+                break
+            y = self.passive.append(i)
+            if y is not None:
+                stuck.add(i)
+                self._exchange(w, i, y)
+                slope = q + self.G @ (w - start)
+
+    def _cut(self, w: Small, p: Indices, target: Small, blocking: Mask) -> tuple[float, set[int]]:
+        """Move w towards the target until the first weights are zero; they leave. How far, and which never moved."""
+        now = w[p]
+        ratios = np.where(blocking, now / np.where(blocking & (now > 0), now - target, 1.0), np.inf)
+        theta = float(ratios.min())
+        w[p] = now + theta * (target - now)
+        for i in p[blocking & (ratios <= theta)]:
+            w[i] = 0.0
+            self.passive.drop(int(i))
+        return theta, {int(i) for i in p[blocking & (ratios <= 0)]}
+
+    def _entering(self, slope: Small, q: Small, d: Small, lam: Small, tolerance: float, stuck: set[int]) -> int | None:
+        """The weight at zero whose increase lowers the objective fastest, if any does beyond rounding."""
+        held = self.nonnegative.copy()
+        held[self.passive.members] = False
+        held[list(stuck)] = False
+        if not held.any():
+            return None
+        level = lam[self.block]
+        sizes = np.sqrt(self.G.diagonal())  # |G_ij| <= sizes_i sizes_j
+        noise = np.maximum(8.0 * EPS * (sizes * float(sizes @ np.abs(d)) + np.abs(q) + np.abs(level)), tolerance)
+        merit = np.where(held & (slope + level < -noise), (slope + level) / self.passive.scale, 0.0)
+        i = int(merit.argmin())
+        return i if merit[i] < 0 else None
+
+    def _exchange(self, w: Small, i: int, y: Small) -> None:
+        """Raise w_i along e_i - y, where M vanishes, until a passive weight is zero; i takes its place."""
+        p = self.passive.places
+        z = y * self.passive.scale[p] / self.passive.scale[i]
+        partners = self.nonnegative[p] & (z**2 > pivot_rounding(z))  # without one of these, i is independent
+        theta, out = _longest_step(w[p], -y, partners)
+        if out is None or not np.isfinite(theta):
+            return  # nothing limits the direction: it is rounding
+        w[p] = np.where(self.nonnegative[p], np.maximum(w[p] - theta * y, 0.0), w[p] - theta * y)
+        w[i] += theta
+        w[p[out]] = 0.0
+        self.passive.drop(int(p[out]))
+        self._make_passive(w, [i])
+
+    def _refine(self, q: Small, w: Small, start: Small) -> None:
+        """One step of iterative refinement at the end, unless it would cross a sign."""
+        p = self.passive.places
+        refined = w[p] + self.passive.step(q + self.G @ (w - start), w)[0]
+        if np.isfinite(refined).all() and not (self.nonnegative[p] & (refined <= 0)).any():
+            w[p] = refined
+
+    # ------------------------------------------------------------------ the start
+
+    def _warm_start(self, w: Small) -> None:
+        """Make just the free and the nonzero weights passive, moving the weight of dependent ones onto the others."""
+        passive, free = self.passive, ~self.nonnegative
+        wanted = free | (w != 0)
+        for i in [i for i in passive.members if not wanted[i]]:
+            passive.drop(i)
+        wanted[passive.members] = False
+        if (wanted & free).any() and self.nonnegative[passive.members].any():
+            wanted[passive.members] = True  # free weights come first: a non-negative one must not stand in for them
+            passive.clear()
+        missing = [int(i) for i in (*np.flatnonzero(wanted & free), *np.flatnonzero(wanted & ~free))]
+        if missing and not passive.members and passive.build(missing):
+            return
+        self._make_passive(w, missing)
+
+    def _make_passive(self, w: Small, missing: list[int]) -> None:
+        """Make these passive, moving the weight of dependent ones onto the others."""
+        while missing:
+            i = missing.pop(0)
+            y = self.passive.append(i)
+            if y is None:
+                continue
+            # atom_i = sum y_j atom_j: move w_i over, as far as the signs allow
+            p = self.passive.places
+            theta, out = _longest_step(w[p], w[i] * y, self.nonnegative[p])
+            w[p] += min(theta, 1.0) * w[i] * y
+            if out is not None and theta < 1.0:
+                w[i] -= theta * w[i]
+                w[p[out]] = 0.0
+                self.passive.drop(int(p[out]))
+                missing.insert(0, i)
+            else:
+                w[i] = 0.0
+
+    def _centred(self, q: Small, start: Small) -> Small:
+        """q less a constant per block with a total: the same problem, without the cancellation in q'(w - start)."""
+        mean = np.zeros(len(self.totals))
+        for b in self.passive.fixed:
+            mine = self.block == b
+            mean[b] = float(q[mine] @ start[mine]) / self.totals[b] if self.totals[b] else 0.0
+        return q - mean[self.block]
+
+    def _falling_ray(self, q: Small) -> Small | None:
+        """e_i - y for a free weight i that depends on the passive ones with coefficients y, if q falls along it."""
+        p, ray = self.passive.places, None
+        left_out = ~self.nonnegative
+        left_out[p] = False
+        for i in np.flatnonzero(left_out):
+            if np.isnan(self.totals[self.block[i]]):
+                y = self.passive.combination(int(i))
+                slope = float(q[i] - y @ q[p])
+                if abs(slope) > 1e-6 * (abs(float(q[i])) + float(np.abs(y) @ np.abs(q[p]))):
+                    ray = np.zeros(self.k)
+                    ray[p], ray[i] = y * np.sign(slope), -np.sign(slope)
+        return ray
+
+
+def _longest_step(w: Small, d: Small, nonnegative: Mask) -> tuple[float, int | None]:
+    """The longest step along d that keeps non-negative weights non-negative, and the weight that stops it."""
+    falling = nonnegative & (d < -1e-10 * np.abs(d).max(initial=0.0))  # smaller coefficients are rounding
+    if not falling.any():
+        return np.inf, None
+    ratios = np.where(falling, w / np.where(falling, -d, 1.0), np.inf)
+    out = int(ratios.argmin())
+    return max(float(ratios[out]), 0.0), out
