@@ -29,13 +29,37 @@ class Mutant(NamedTuple):
 MUTANTS = [
     # the rates
     Mutant(
-        "linear rate: delta for delta squared", "rates.py", "1 - delta**2 * low", "1 - delta * low", "test_rates.py"
+        "linear rate: delta for delta squared",
+        "rates/contraction.py",
+        "1 - delta**2 * low",
+        "1 - delta * low",
+        "test_rates.py",
     ),
-    Mutant("rate of pursuit: the factor 4 dropped", "rates.py", "_plain(4 * (2 *", "_plain((2 *", "test_rates.py"),
-    Mutant("rate of Frank-Wolfe: L is missing", "rates.py", 'C=_most("L", L, 0) * _most', "C=_most", "test_rates.py"),
-    Mutant("sharp rate: 8 becomes 4", "rates.py", "first + 8 * C)", "first + 4 * C)", "test_rates.py"),
-    Mutant("lower bound: (2L - mu)/L for /mu", "rates.py", "low) - low) / low", "low) - low) / 1.0", "test_rates.py"),
-    Mutant("limit of Frank-Wolfe: the factor 2 dropped", "rates.py", "+ 2 * a * float", "+ a * float", "test_rates.py"),
+    Mutant(
+        "rate of pursuit: the factor 4 dropped", "rates/sublinear.py", "plain(4 * (2 *", "plain((2 *", "test_rates.py"
+    ),
+    Mutant(
+        "rate of Frank-Wolfe: L is missing",
+        "rates/sublinear.py",
+        'C=upper("L", L, 0) * upper',
+        "C=upper",
+        "test_rates.py",
+    ),
+    Mutant("sharp rate: 8 becomes 4", "rates/sublinear.py", "first + 8 * C)", "first + 4 * C)", "test_rates.py"),
+    Mutant(
+        "lower bound: (2L - mu)/L for /mu",
+        "rates/contraction.py",
+        "low) - low) / low",
+        "low) - low) / 1.0",
+        "test_rates.py",
+    ),
+    Mutant(
+        "limit of Frank-Wolfe: the factor 2 dropped",
+        "rates/relations.py",
+        "+ 2 * a * float",
+        "+ a * float",
+        "test_rates.py",
+    ),
     # the geometry
     Mutant(
         "radius for diameter in the curvature",

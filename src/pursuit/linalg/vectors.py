@@ -25,8 +25,8 @@ def norm(v: Small) -> float:
     Where the sum of squares leaves the range of float64, the vector is divided by its largest entry first:
     :math:`\|v\| = \|v\|_\infty\,\|v/\|v\|_\infty\|`.
 
-    >>> norm(np.array([3.0, 4.0])), norm(np.array([3e200, 4e200]))
-    (5.0, 5e+200)
+    >>> norm(np.array([3.0, 4.0])), norm(np.array([0.0, -4e200]))
+    (5.0, 4e+200)
     """
     squared = float(np.vdot(v, v))
     if SAFE_SQUARES[0] < squared < SAFE_SQUARES[1]:

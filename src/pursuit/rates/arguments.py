@@ -1,0 +1,73 @@
+"""Reading the arguments of a bound: preconditions, and which end of an interval is safe."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pursuit._arrays import Small
+from pursuit.geometry import Interval
+
+Constant = float | Interval
+"""A constant of a bound: a number, or an interval of which the safe end is used."""
+
+
+def update_counts(t: ArrayLike) -> Small:
+    """Numbers of updates, t >= 0."""
+    steps = np.asarray(t, dtype=np.float64)
+    if not (steps >= 0).all():
+        raise ValueError(f"t holds {steps.min()}; a number of updates must not be negative, so give t >= 0.")
+    return steps
+
+
+def quality(delta: float, name: str = "delta") -> float:
+    """The quality of an oracle, in (0, 1]."""
+    if not 0 < delta <= 1:
+        raise ValueError(f"{name} is {delta}; the quality of an oracle lies in (0, 1].")
+    return float(delta)
+
+
+def _number(name: str, value: float, least: float, strict: bool) -> float:
+    if not (value > least if strict else value >= least):
+        raise ValueError(f"{name} is {value}; give a number {'above' if strict else 'of at least'} {least:g}.")
+    return value
+
+
+def upper(name: str, value: Constant, least: float, strict: bool = False) -> float:
+    """A constant that makes the bound larger: the upper end of an interval."""
+    return _number(name, value.upper if isinstance(value, Interval) else float(value), least, strict)
+
+
+def lower(name: str, value: Constant, least: float, strict: bool = False) -> float:
+    """A constant that makes the bound smaller: the lower end of an interval."""
+    return _number(name, value.lower if isinstance(value, Interval) else float(value), least, strict)
+
+
+def positive_width(mdw: Constant) -> float:
+    """The lower end of mDW, which must be positive."""
+    width = mdw.lower if isinstance(mdw, Interval) else float(mdw)
+    if not width > 0:
+        raise ValueError(f"mdw is {mdw}; this rate needs mDW > 0, so 0 inside conv(A): add the atoms' negatives.")
+    return width
+
+
+def atom_count(n: int) -> int:
+    """A number of atoms, n >= 1."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n is {n!r}; give the number of atoms, at least 1.")
+    return int(n)
+
+
+def scales(alpha: float, rho: float) -> tuple[float, float]:
+    """The scale alpha of a set and a bound rho < alpha on atomic norms."""
+    if not 0 <= rho < alpha < math.inf:
+        raise ValueError(f"alpha is {alpha} with rho {rho}; the conversion needs 0 <= rho < alpha.")
+    return float(alpha), float(rho)
+
+
+def plain(values: Any) -> Any:
+    """A float for a scalar t, an array for an array."""
+    return float(values) if np.ndim(values) == 0 else values

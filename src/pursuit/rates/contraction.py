@@ -1,0 +1,146 @@
+"""How much of the error one step over a span leaves: linear rates, lower bounds, and the exact answer on a basis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pursuit._arrays import host, real_array
+from pursuit.rates.arguments import Constant, lower, plain, positive_width, quality, update_counts, upper
+
+
+def linear(
+    t: ArrayLike, *, mu: Constant, L: Constant, mdw: Constant, radius: Constant, eps0: Constant, delta: float = 1.0
+) -> Any:
+    r"""Theorem linearRateMPinexact:
+    :math:`\varepsilon_t\le(1-\delta^2\mu\,\mathrm{mDW}(A)^2/(L\,\mathrm{radius}(A)^2))^t\varepsilon_0`.
+
+    Holds for Algorithm 4 (both variants), matching pursuit, OMP and variant 2 of Algorithm 6, f L-smooth and
+    mu-strongly convex, mDW > 0 (A need not be symmetric, erratum 23) and an oracle of quality delta relative to 0.
+    mDW never exceeds the radius, and may equal it (erratum 11).
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    mu, L, mdw, radius, eps0 : float or Interval
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> linear([0, 1, 2], mu=1, L=1, mdw=0.5**0.5, radius=1, eps0=8.0).round(12)
+    array([8., 4., 2.])
+    """
+    width = positive_width(mdw)
+    ratio = width / upper("radius", radius, 0, strict=True)
+    if ratio > 1 + 1e-9:
+        raise ValueError(f"mdw is {mdw} with radius {radius}; no set is wider than its radius, so check both.")
+    low, high = lower("mu", mu, 0), upper("L", L, 0, strict=True)
+    return linear_affine(t, mu=low * ratio**2, C=high, eps0=eps0, delta=delta)
+
+
+def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, delta: float = 1.0) -> Any:
+    r"""Theorem LinearMPAffineInvariant: :math:`\varepsilon_t\le(1-\delta^2\mu^{MP}_{f,\rho A}/C^{MP}_{f,\rho
+    A})^t\varepsilon_0`.
+
+    For Algorithm 6, rho finite; mu is `geometry.strong_convexity(f, A, rho)` (positive) or a lower bound, C is
+    `geometry.curvature(f, A, "mp", rho)` or an upper bound (erratum 21: steps longer than 1 are covered too). For a
+    quadratic the factor is :math:`1-\delta^2\mathrm{mDW}(H^{1/2}A)^2/\mathrm{radius}(H^{1/2}A)^2`, never worse than
+    that of `linear`.
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    mu, C, eps0 : float or Interval
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> linear_affine(3, mu=1, C=2, eps0=8, delta=1)
+    1.0
+    """
+    t, delta = update_counts(t), quality(delta)
+    low, high = lower("mu", mu, 0), upper("C", C, 0, strict=True)
+    if low > high * (1 + 1e-9):
+        raise ValueError(f"mu is {low:g}, larger than the smoothness {high:g}; no function has that, so check both.")
+    return plain(upper("eps0", eps0, 0) * max(1 - delta**2 * low / high, 0.0) ** t)
+
+
+def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Any:
+    r"""Theorem lowerBoundLinearRateMPinexact: :math:`\varepsilon_{t+1}\ge
+    (1-\frac{W_A(-\nabla f(x_t))^2}{\|z_t\|^2}\frac{2L-\mu}{\mu})\varepsilon_t`, and never below zero.
+
+    For variant 0 of Algorithm 4 with an exact oracle, where the gradient at :math:`x^\star` vanishes in H (erratum 16:
+    :math:`x^\star` in lin(A) is not enough). `lower_bound_sharp` is never smaller.
+
+    Parameters
+    ----------
+    eps : number or array, >= 0
+        The error before the step.
+    width : number or array
+        :math:`W_A(-\nabla f(x_t))`.
+    norm : number or array, > 0
+        The norm of the atom :math:`z_t`.
+    L, mu : float or Interval
+
+    Examples
+    --------
+    >>> lower_bound(1.0, width=0.5, norm=1.0, L=1, mu=1)
+    0.75
+    """
+    low = lower("mu", mu, 0, strict=True)
+    return _error_left(eps, width, norm, (2 * upper("L", L, low) - low) / low)
+
+
+def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Any:
+    r"""The sharper form of Theorem lowerBoundLinearRateMPinexact: :math:`\varepsilon_{t+1}\ge
+    (1-\frac{W_A(-\nabla f(x_t))^2}{\|z_t\|^2}\frac{2L-\mu}{L})\varepsilon_t`.
+
+    The paper bounds :math:`\varepsilon_t` from below through strong convexity; for a globally L-smooth f it is at
+    least :math:`\|\nabla f(x_t)\|^2/(2L)` directly (erratum 17). Preconditions and parameters of `lower_bound`; mu =
+    0 is allowed.
+
+    Examples
+    --------
+    >>> lower_bound_sharp(1.0, width=0.5, norm=1.0, L=2, mu=1), lower_bound(1.0, width=0.5, norm=1.0, L=2, mu=1)
+    (0.625, 0.25)
+    """
+    low = lower("mu", mu, 0)
+    high = upper("L", L, low, strict=low == 0)
+    return _error_left(eps, width, norm, (2 * high - low) / high)
+
+
+def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
+    r"""Corollary lowerBoundEx, corrected: on the signed basis vectors, matching pursuit for f = 1/2||x - y||^2 leaves
+    exactly :math:`\varepsilon_t = \frac12` times the sum of the d - t smallest squares of the residual :math:`y - x_0`.
+
+    The paper's factor 1 - 1/(d - t) is reached where all remaining residuals have the same size; otherwise the error
+    falls faster, so the stated inequality is reversed (erratum 1).
+
+    Parameters
+    ----------
+    t : integers >= 0, number or array
+    residual : (d,) array
+        y - x_0.
+
+    Examples
+    --------
+    >>> signed_basis([0, 1, 2, 3], residual=[2.0, 1.0])
+    array([2.5, 0.5, 0. , 0. ])
+    """
+    steps, squares = update_counts(t), np.sort(host(real_array(residual, "residual")).ravel() ** 2)
+    if not np.array_equal(steps, np.floor(steps)):
+        raise ValueError(f"t is {t!r}; the exact error is known after whole numbers of updates, so give integers.")
+    left = np.concatenate([[0.0], np.cumsum(squares)]) / 2
+    return plain(left[np.maximum(len(squares) - steps.astype(np.intp), 0)])
+
+
+def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float) -> Any:
+    """(1 - width^2 / norm^2 factor) eps, at least zero."""
+    error, w, z = (np.asarray(v, dtype=np.float64) for v in (eps, width, norm))
+    if not (error >= 0).all():
+        raise ValueError(f"eps holds {error.min()}; errors are not negative, so give eps >= 0.")
+    if not (z > 0).all():
+        raise ValueError(f"norm holds {z.min()}; the atom that the oracle names is not zero, so give norm > 0.")
+    return plain(np.maximum(1 - (w / z) ** 2 * factor, 0.0) * error)

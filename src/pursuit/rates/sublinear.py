@@ -1,0 +1,217 @@
+"""Rates of order 1/t: Frank-Wolfe over a hull, matching pursuit over a span, least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from pursuit.rates.arguments import Constant, plain, positive_width, quality, update_counts, upper
+
+
+def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant, delta: float = 1.0) -> Any:
+    r"""Theorem inexactFW: :math:`\varepsilon_t \le 2(L\,\mathrm{diam}(A)^2/\delta + \varepsilon_0) / (\delta t + 2)`.
+
+    Holds for convex f that is L-smooth on conv(A), :math:`x_0` in conv(A) and an oracle of quality delta relative to
+    x, for Algorithms 2 (variants 1 to 3) and 3. Variant 0 needs the step 2/(delta t + 2); with 2/(t + 2), as printed,
+    the bound fails for delta < 1/2 (erratum 5).
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+        Updates made.
+    L, diameter, eps0 : float or Interval
+    delta : float in (0, 1]
+
+    Returns
+    -------
+    float or array of t's shape
+
+    Examples
+    --------
+    >>> frank_wolfe([0, 2, 8], L=1, diameter=2, eps0=3, delta=1)
+    array([7. , 3.5, 1.4])
+    """
+    return frank_wolfe_affine(t, C=upper("L", L, 0) * upper("diameter", diameter, 0) ** 2, eps0=eps0, delta=delta)
+
+
+def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: float = 1.0) -> Any:
+    r"""Theorem sublinearFWAffineInvariant: :math:`\varepsilon_t \le 2(C_f/\delta + \varepsilon_0) / (\delta t + 2)`.
+
+    For Algorithm 5, and all that `frank_wolfe` names; C is `geometry.curvature(f, A)` or any upper bound on it. Proof
+    by induction on :math:`\varepsilon_{t+1}\le(1-\gamma\delta)\varepsilon_t+\gamma^2C/2` at :math:`\gamma=2/(\delta
+    t+2)`.
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    C, eps0 : float or Interval
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> frank_wolfe_affine(2, C=4, eps0=3)
+    3.5
+    """
+    t, delta = update_counts(t), quality(delta)
+    return plain(2 * (upper("C", C, 0) / delta + upper("eps0", eps0, 0)) / (delta * t + 2))
+
+
+def matching_pursuit(
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: float = 1.0
+) -> Any:
+    r"""Theorem inexactMP: :math:`\varepsilon_t \le 4(2L\rho^2\mathrm{radius}(A)^2/\delta + \varepsilon_0)/(\delta t +
+    4)`.
+
+    Holds for Algorithm 4, matching pursuit and OMP on a symmetric A (erratum 23; otherwise replace 2 rho by
+    :math:`\sup_t\|x^\star-x_t\|_A`), f convex and L-smooth on rho conv(A), an oracle of quality delta relative to 0,
+    as long as rho bounds the atomic norms of :math:`x^\star` and of all iterates up to t; `geometry.rho` bounds them
+    a priori (erratum 22). `matching_pursuit_sharp` is never larger.
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    L, radius, rho, eps0 : float or Interval
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> matching_pursuit([0, 4], L=1, radius=1, rho=1, eps0=2)
+    array([4., 2.])
+    """
+    return matching_pursuit_affine(t, C=_curvature_bound(L, radius, rho), eps0=eps0, delta=delta)
+
+
+def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: float = 1.0) -> Any:
+    r"""Theorem sublinearMPAffineInvariant: :math:`\varepsilon_t \le 4(2C/\delta + \varepsilon_0)/(\delta t + 4)`.
+
+    For Algorithm 6 on a symmetric A; C is :math:`C^{MP}_{f,\rho A}`, `geometry.curvature(f, A, "mp", rho)`, or an
+    upper bound on it. It is `frank_wolfe_affine` with delta/2 (erratum 27: the denominator is delta t + 4
+    throughout).
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    C, eps0 : float or Interval
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> matching_pursuit_affine(4, C=1, eps0=2)
+    2.0
+    """
+    t, delta = update_counts(t), quality(delta)
+    return plain(4 * (2 * upper("C", C, 0) / delta + upper("eps0", eps0, 0)) / (delta * t + 4))
+
+
+def matching_pursuit_sharp(
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant | None = None, delta: float = 1.0
+) -> Any:
+    r"""The sharper form of Theorem inexactMP, :math:`\varepsilon_t \le 8C/(\delta^2 t + 8C/\varepsilon_0)` with
+    :math:`C = L\rho^2\mathrm{radius}(A)^2`, and :math:`\varepsilon_t\le 8C/(\delta^2t+4)` where eps0 is not given.
+
+    Same preconditions as `matching_pursuit`, and never larger. A step decreases the error by
+    :math:`\delta^2\varepsilon_t^2/(8C)`, so :math:`1/\varepsilon_t` grows by at least :math:`\delta^2/(8C)`; and
+    :math:`\varepsilon_0\le 2C` since the gradient at :math:`x^\star` is orthogonal to lin(A).
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    L, radius, rho : float or Interval
+    eps0 : float or Interval, optional
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> matching_pursuit_sharp([0, 4], L=1, radius=1, rho=1, eps0=2), matching_pursuit_sharp(4, L=1, radius=1, rho=1)
+    (array([2., 1.]), 1.0)
+    """
+    return matching_pursuit_affine_sharp(t, C=_curvature_bound(L, radius, rho), eps0=eps0, delta=delta)
+
+
+def matching_pursuit_affine_sharp(
+    t: ArrayLike, *, C: Constant, eps0: Constant | None = None, delta: float = 1.0
+) -> Any:
+    r"""The sharper form of Theorem sublinearMPAffineInvariant: :math:`\varepsilon_t\le 8C/(\delta^2t +
+    8C/\varepsilon_0)`.
+
+    Preconditions of `matching_pursuit_affine`; see `matching_pursuit_sharp`.
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    C : float or Interval
+    eps0 : float or Interval, optional
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> matching_pursuit_affine_sharp([0, 4], C=1, eps0=2)
+    array([2., 1.])
+    """
+    t, delta, C = update_counts(t), quality(delta), upper("C", C, 0, strict=True)
+    first = 2 * C if eps0 is None else upper("eps0", eps0, 0)
+    return plain(8 * C * first / (delta**2 * t * first + 8 * C))
+
+
+def least_squares(
+    t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: float = 1.0
+) -> Any:
+    r"""Corollary sublinleastsq, corrected:
+    :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\delta^2\,\mathrm{mDW}(A)^2(t+2))`.
+
+    For symmetric A and :math:`\tilde\rho\ge\|x^\star\|,\|x_0\|,\dots,\|x_t\|`. The paper leaves out L, and its
+    derivation does not give it; it follows from `matching_pursuit_sharp` with :math:`\rho\le\tilde\rho/\mathrm{mDW}`
+    (erratum 3), where the width is the inradius around 0 (erratum 14). For f = 1/2||x - y||^2 (L = 1),
+    :math:`\tilde\rho` may be ||y|| for OMP from ||x_0|| <= ||y|| only; matching pursuit from 0 needs 2||y|| (erratum
+    4).
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    diameter, mdw : float or Interval
+    norm : float or Interval
+        The bound :math:`\tilde\rho` on norms of iterates.
+    L : float or Interval
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> least_squares(2, diameter=2, mdw=0.5, norm=1)
+    8.0
+    """
+    t, delta = update_counts(t), quality(delta)
+    return plain(_numerator(L, diameter, mdw, norm) / (delta**2 * (t + 2)))
+
+
+def least_squares_sharp(
+    t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: float = 1.0
+) -> Any:
+    r"""The sharper form of Corollary sublinleastsq:
+    :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\mathrm{mDW}(A)^2(\delta^2t+4))`.
+
+    Preconditions of `least_squares`.
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    diameter, mdw, norm, L : float or Interval
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> least_squares_sharp(4, diameter=2, mdw=0.5, norm=1)
+    4.0
+    """
+    t, delta = update_counts(t), quality(delta)
+    return plain(_numerator(L, diameter, mdw, norm) / (delta**2 * t + 4))
+
+
+def _curvature_bound(L: Constant, radius: Constant, rho: Constant) -> float:
+    """C = L rho^2 radius^2, the bound on the curvature of rho A."""
+    return upper("L", L, 0) * (upper("rho", rho, 0) * upper("radius", radius, 0)) ** 2
+
+
+def _numerator(L: Constant, diameter: Constant, mdw: Constant, norm: Constant) -> float:
+    """2 L (norm diameter / mdw)^2."""
+    return 2 * upper("L", L, 0) * (upper("norm", norm, 0) * upper("diameter", diameter, 0) / positive_width(mdw)) ** 2
