@@ -240,7 +240,7 @@ def test_quantities_scale_with_the_set(scale):
 def test_signs_and_facets_give_the_same_width(n, monkeypatch):
     D = np.random.default_rng(n).standard_normal((n, n))
     by_signs = geo.mdw(ps.Dictionary(D, signed=True))
-    monkeypatch.setattr(polytope, "SIGNS", 0)
+    monkeypatch.setattr(polytope, "MAX_SIGNS", 0)
     by_facets = geo.mdw(ps.Dictionary(D, signed=True))
     assert by_signs.exact
     assert by_facets.exact
@@ -264,9 +264,9 @@ def test_intervals_beyond_the_budget_contain_the_exact_width(r, monkeypatch):
         exact += [(ps.Dictionary(D, signed=True), geo.mdw(ps.Dictionary(D, signed=True)), 1.35)]
         inside = np.column_stack([D, -D @ np.random.default_rng(seed).dirichlet(np.ones(r + 2 * seed))])
         exact += [(ps.Dictionary(inside), geo.mdw(ps.Dictionary(inside)), math.inf)]
-    monkeypatch.setattr(polytope, "FACETS", 0)
-    monkeypatch.setattr(polytope, "SIGNS", 0)
-    monkeypatch.setattr(polytope, "PROGRAMS", 60)
+    monkeypatch.setattr(polytope, "MAX_FACETS", 0)
+    monkeypatch.setattr(polytope, "MAX_SIGNS", 0)
+    monkeypatch.setattr(polytope, "MAX_PROGRAMS", 60)
     for A, width, ratio in exact:
         assert width.upper - width.lower < 1e-12
         found = geo.mdw(A)
@@ -346,8 +346,8 @@ def test_inradius_is_the_width_around_the_best_centre(seed, r, more):
         assert geo.mdw(Listed(P - centre)).lower <= inner.upper + 1e-12
     monkey = pytest.MonkeyPatch()
     with monkey.context() as m:
-        m.setattr(polytope, "FACETS", 0)
-        m.setattr(polytope, "PROGRAMS", 20)
+        m.setattr(polytope, "MAX_FACETS", 0)
+        m.setattr(polytope, "MAX_PROGRAMS", 20)
         loose = geo.inradius(A)
     assert loose.lower <= inner.upper
     assert loose.upper >= inner.lower

@@ -14,7 +14,7 @@ from pursuit._arrays import Space
 from pursuit.atoms import matrices
 from pursuit.atoms.factored import FactoredFrame, RankOneAtom
 from pursuit.atoms.frames import Atom, DenseFrame
-from pursuit.linalg import Memory, ends
+from pursuit.linalg.lanczos import Memory, ends
 from pursuit.metrics import Diagonal, Operator
 
 SETS = [
@@ -65,7 +65,7 @@ def test_random_atoms_are_atoms_and_no_better_than_the_oracle(A, rng):
 @pytest.mark.parametrize("small", [640, 0])
 @pytest.mark.parametrize("A", [ps.RankOne((9, 7)), ps.RankOne((7, 9)), ps.SymmetricRankOne(8), ps.Spectrahedron(8)])
 def test_oracle_agrees_with_lapack_by_either_way(A, small, rng, monkeypatch):
-    monkeypatch.setattr(matrices, "SMALL", small)
+    monkeypatch.setattr(matrices, "MAX_LAPACK_SIDE", small)
     for _ in range(10):
         g = rng.standard_normal(A.shape)
         atoms, lower = A.begin()(g, 3, -math.inf)
@@ -83,7 +83,7 @@ def test_the_next_atoms_are_the_next_singular_pairs(rng):
 
 @pytest.mark.parametrize("A", [ps.RankOne((30, 20)), ps.SymmetricRankOne(25), ps.Spectrahedron(25)])
 def test_a_warm_bound_holds_at_every_level(A, rng, monkeypatch):
-    monkeypatch.setattr(matrices, "SMALL", 0)
+    monkeypatch.setattr(matrices, "MAX_LAPACK_SIDE", 0)
     search = A.begin()
     g = rng.standard_normal(A.shape)
     for step in range(30):
@@ -233,7 +233,7 @@ def test_the_compiled_gram_matrix_finds_the_same_singular_pairs(shape, rng, monk
     rows, cols = observed(rng, *shape)
     mixed = rng.permutation(len(rows))  # entries come in any order
     A = ps.RankOne(shape).at(rows[mixed], cols[mixed])
-    monkeypatch.setattr(matrices, "MANY", 0)
+    monkeypatch.setattr(matrices, "MIN_COMPILED_ENTRIES", 0)
     for dtype in (np.float64, np.float32):
         g = rng.standard_normal(len(rows)).astype(dtype)
         M = sp.csr_array((g, (rows[mixed], cols[mixed])), shape=shape).toarray()

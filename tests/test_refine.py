@@ -197,7 +197,7 @@ def test_default_method_moves_factors_only_where_there_are_some():
 
 
 def test_large_sparse_problems_certify_by_lanczos(monkeypatch):
-    monkeypatch.setattr("pursuit.atoms.matrices.SMALL", 0)
+    monkeypatch.setattr("pursuit.atoms.matrices.MAX_LAPACK_SIDE", 0)
     y, A = completion(0, (60, 50), 0.4, 3)
     r = ps.minimize(ps.LeastSquares(y), ps.conv(A), stop=ps.Stop(rgap=1e-7, iterations=30))
     monkeypatch.undo()

@@ -85,7 +85,7 @@ def test_at_observed_entries_the_oracle_and_its_bound_are_those_of_the_tensor_fi
 
 def test_large_unfoldings_have_a_cheaper_bound_that_still_holds(monkeypatch):
     G = np.random.default_rng(0).standard_normal((2, 5, 6))
-    monkeypatch.setattr("pursuit.atoms.cp.SMALL", 1)
+    monkeypatch.setattr("pursuit.atoms.cp.MAX_GRAM_SIDE", 1)
     for A, g in ((ps.RankOneTensor(G.shape), G), (ps.RankOneTensor(G.shape).at(np.argwhere(G != 0)), G.ravel())):
         atoms, lower = A.begin()(g, 1, 0.0)
         assert lower <= -spectral_norm(G)

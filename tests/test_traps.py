@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
-from pursuit.linalg import Memory, ends
+from pursuit.linalg.lanczos import Memory, ends
 
 # ------------------------------------------------------------------ domains are not left
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from pursuit.linalg import CholeskyFactor
 from pursuit.weights import WeightProblem, nearest_feasible, projected_gradient
 from pursuit.weights.passive import PassiveSet
 
@@ -167,98 +166,6 @@ def cases(draw, most=6, kinds=tuple(KINDS)):
     b = rng.integers(-3, 4, n) if style == "integer" else rng.normal(size=n) * draw(st.sampled_from([0.1, 1.0, 10.0]))
     case = Case.of(A, b, kind, rng)
     return case, case.start(rng if draw(st.booleans()) else None)
-
-
-# ---------------------------------------------------------------------- the Cholesky factor
-
-
-def unit_gram(n, k, seed, copies=0, distance=0.0):
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(n, k))
-    for _ in range(copies):
-        A[:, rng.integers(k)] = A[:, rng.integers(k)] + distance * rng.normal(size=n)
-    A /= np.linalg.norm(A, axis=0)
-    return A.T @ A
-
-
-def append(factor, M, members, i):
-    r, pivot = factor.row(M[i, members])
-    factor.append(r, pivot)
-    members.append(i)
-
-
-@LAW
-@given(SEED, st.integers(1, 60))
-def test_factor_after_any_appends_and_drops_equals_a_fresh_cholesky(seed, operations):
-    M, rng = unit_gram(80, 40, seed), np.random.default_rng(seed)
-    factor, members = CholeskyFactor(), []
-    for _ in range(operations):
-        outside = sorted(set(range(40)) - set(members))
-        if members and (not outside or rng.random() < 0.35):
-            place = int(rng.integers(len(members)))
-            factor.drop(place)
-            del members[place]
-        else:
-            append(factor, M, members, int(rng.choice(outside)))
-    assert factor.k == len(members)
-    fresh = np.linalg.cholesky(M[np.ix_(members, members)])
-    np.testing.assert_allclose(factor.L, fresh, rtol=0, atol=1e-12)
-    v = rng.normal(size=len(members))
-    np.testing.assert_allclose(M[np.ix_(members, members)] @ factor.solve(v), v, rtol=0, atol=1e-11)
-
-
-def test_factor_stays_exact_over_thousands_of_updates():
-    M, rng = unit_gram(60, 30, 1), np.random.default_rng(1)
-    factor, members = CholeskyFactor(), []
-    for i in range(20):
-        append(factor, M, members, i)
-    for _ in range(2000):
-        place = int(rng.integers(20))
-        factor.drop(place)
-        del members[place]
-        append(factor, M, members, int(rng.choice(sorted(set(range(30)) - set(members)))))
-    np.testing.assert_allclose(factor.L @ factor.L.T, M[np.ix_(members, members)], rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_factor_reproduces_its_matrix_after_drops_among_nearly_equal_atoms(seed):
-    M = unit_gram(20, 12, seed, copies=4, distance=1e-6)
-    factor, members = CholeskyFactor(), []
-    for i in range(12):
-        if factor.row(M[i, members])[1] > 1e-13:
-            append(factor, M, members, i)
-    while members:
-        np.testing.assert_allclose(factor.L @ factor.L.T, M[np.ix_(members, members)], rtol=0, atol=1e-14 * 12)
-        factor.drop(0)
-        del members[0]
-
-
-def test_factor_row_gives_the_distance_to_the_span_of_the_others():
-    M = unit_gram(10, 6, 0)
-    factor = CholeskyFactor()
-    assert factor.build(M[:5, :5])
-    _, pivot = factor.row(M[5, :5])
-    assert pivot == pytest.approx(1.0 - M[5, :5] @ np.linalg.solve(M[:5, :5], M[:5, 5]), rel=1e-12)
-
-
-def test_factor_of_a_singular_matrix_is_refused_and_the_old_one_kept():
-    factor = CholeskyFactor()
-    assert factor.build(unit_gram(10, 4, 0))
-    before = factor.L.copy()
-    assert not factor.build(np.ones((3, 3)))
-    assert not factor.build(np.diag([1.0, 0.0]))
-    assert not factor.build(unit_gram(3, 20, 0))
-    assert not factor.build(np.array([[1.0, 1.0 - 1e-15], [1.0 - 1e-15, 1.0]]))  # definite, but only by rounding
-    np.testing.assert_array_equal(factor.L, before)
-
-
-def test_factor_built_at_once_equals_the_one_appended_row_by_row():
-    M = unit_gram(60, 40, 3)  # larger than the room it begins with
-    at_once, by_row, members = CholeskyFactor(), CholeskyFactor(), []
-    assert at_once.build(M)
-    for i in range(40):
-        append(by_row, M, members, i)
-    np.testing.assert_allclose(at_once.L, by_row.L, rtol=0, atol=1e-13)
 
 
 # ---------------------------------------------------------------------- the exact minimum

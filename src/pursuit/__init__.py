@@ -4,6 +4,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 
 | module | what |
 |---|---|
+| `linalg` | the linear algebra that the others share |
 | `objectives` | what to minimise |
 | `atoms` | over which atoms |
 | `active`, `weights` | the active set, and the small problems on it |

@@ -130,8 +130,8 @@ class Correlations:
         d, n = self.D.shape
         several, length = min(self.several, n), math.sqrt(float(g @ g))
         gamma = (d + len(which) + 32) * self._eps
-        mass = sum(abs(weight) * self._place[j][1] for j, weight in zip(which.tolist(), w.tolist(), strict=True))
-        error = 4.0 * gamma * self.radius * (length + 2.0 * mass)
+        lengths = sum(abs(weight) * self._place[j][1] for j, weight in zip(which.tolist(), w.tolist(), strict=True))
+        error = 4.0 * gamma * self.radius * (length + 2.0 * lengths)
         doubt = 2.0 * gamma * self.radius * length + self._tiny
         merit = np.abs(c) if self.signed else -c
         bar = merit.max() if several == 1 else np.partition(merit, n - several)[n - several]

@@ -21,7 +21,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.linalg import EPS, unit
 from pursuit.metrics import Diagonal, Metric
 
-SMALL = 512  # the norm of an unfolding with a side up to this comes from the eigenvalues of a Gram matrix
+MAX_GRAM_SIDE = 512  # the norm of an unfolding with a side up to this comes from the eigenvalues of a Gram matrix
 
 
 class Factors(tuple[Small, ...]):
@@ -170,7 +170,7 @@ def spectral_bound(G: Any) -> tuple[float, Small | None]:
     error, and the vector comes with it; else the root of the largest row sum times the largest column sum of |G|.
     """
     rows, columns = G.shape
-    if min(rows, columns) > SMALL:
+    if min(rows, columns) > MAX_GRAM_SIDE:
         sizes = abs(G)
         return math.sqrt(float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max())), None
     square = G @ G.T if rows <= columns else G.T @ G

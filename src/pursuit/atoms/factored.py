@@ -27,7 +27,7 @@ def is_sparse(M: Any) -> bool:
     return bool(sp.issparse(M))
 
 
-BLOCK = 1 << 11
+ENTRIES_PER_BLOCK = 1 << 11
 """Entries that are computed together, so that their products stay in the cache."""
 
 COMPILED = 1 << 17
@@ -131,8 +131,8 @@ View = Whole | Entries
 
 
 def _blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, BLOCK):
-        yield slice(start, start + BLOCK)
+    for start in range(0, n, ENTRIES_PER_BLOCK):
+        yield slice(start, start + ENTRIES_PER_BLOCK)
 
 
 def row_products(A: Small, B: Small, rows: Any, cols: Any) -> Small:

@@ -30,15 +30,16 @@ from pursuit.atoms.factored import (
 )
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import check_dimension
-from pursuit.linalg import Memory, ends, unit
+from pursuit.linalg import unit
+from pursuit.linalg.lanczos import Memory, ends
 
-SMALL = 640
+MAX_LAPACK_SIDE = 640
 """Matrices whose smaller side is at most this large are left to LAPACK, whose answers are exact."""
 
-MANY = 1 << 16
+MIN_COMPILED_ENTRIES = 1 << 16
 """From this many observed entries on, a compiled loop computes the Gram matrix."""
 
-SHARP = 0.5
+BOUND_SHARPNESS = 0.5
 """A bound is sharp enough when its error is at most this fraction of its distance to the level."""
 
 BOUND_ROUNDING = 1e-13
@@ -61,7 +62,7 @@ class Factored(Atoms):
         if not 0 <= failure < 1:
             raise ValueError(f"failure is {failure}; give a probability, or 0 for bounds that never fail.")
         self.view, self.failure = Whole(shape), float(failure)
-        self.shape, self.exact = self.view.image_shape, min(shape) <= SMALL or failure == 0
+        self.shape, self.exact = self.view.image_shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
 
     def at(self, rows: Any, cols: Any) -> Self:
         """The same matrices, seen only at the entries (rows[e], cols[e]): vectors of R^N.
@@ -113,7 +114,7 @@ class Factored(Atoms):
 
 def sharp(found: float, possible: float, level: float) -> bool:
     """Whether a minimum between -possible, a lower bound, and -found, which is attained, is known well enough."""
-    close = max(SHARP * (level + possible), BOUND_ROUNDING * abs(possible))
+    close = max(BOUND_SHARPNESS * (level + possible), BOUND_ROUNDING * abs(possible))
     return math.isfinite(possible) and possible - found <= close
 
 
@@ -185,7 +186,7 @@ def _dense(M: Any) -> Small:
 
 def _gram(M: Any) -> Small:
     """M'M as a dense matrix; for large sparse M only its lower triangle, which is all that `eigh` reads."""
-    if not is_sparse(M) or M.nnz < MANY or not native.is_built():
+    if not is_sparse(M) or M.nnz < MIN_COMPILED_ENTRIES or not native.is_built():
         return _dense(M.T @ M)
     by_rows, G = M.tocsr(), np.zeros((M.shape[1], M.shape[1]))
     places = by_rows.indptr.astype(np.int32, copy=False), by_rows.indices.astype(np.int32, copy=False)
@@ -197,7 +198,7 @@ def leading(M: Any, several: int, level: float, memory: Memory, failure: float) 
     """The largest singular value of M, which has at least as many rows as columns, the leading right singular vectors
     as columns, and an upper bound on the value."""
     n = M.shape[1]
-    if n <= SMALL or failure == 0:
+    if n <= MAX_LAPACK_SIDE or failure == 0:
         values, V = eigh(_gram(M), subset_by_index=(max(n - several, 0), n - 1))
         sigma = _root(float(values[-1]))
         return sigma, V[:, ::-1].copy(), sigma
@@ -233,7 +234,7 @@ class _Symmetric(Factored):
     def _spectrum(self, M: Any, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
         """The eigenvalues of the symmetric part that count most, their vectors, and a bound on <M, a>."""
         n, both = self.n, self.symmetric
-        if n <= SMALL or self.failure == 0:
+        if n <= MAX_LAPACK_SIDE or self.failure == 0:
             values, vectors = eigh(0.5 * _dense(M + M.T))
             which = np.argsort(-np.abs(values) if both else values, kind="stable")[:several]
             lower = -float(np.abs(values).max()) if both else float(values[0])

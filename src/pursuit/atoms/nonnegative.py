@@ -12,7 +12,8 @@ from pursuit.atoms.base import Found
 from pursuit.atoms.factored import DeviceMatrix, Entries, RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import Factored, check_shape, leading
-from pursuit.linalg import Memory, unit, unit_columns
+from pursuit.linalg import unit, unit_columns
+from pursuit.linalg.lanczos import Memory
 
 
 class NonnegativeRankOne(Factored):

@@ -19,10 +19,10 @@ from pursuit.linalg import EPS
 from pursuit.metrics import Diagonal, Metric, as_metric
 from pursuit.objectives import Objective
 
-ENTRIES = 30_000_000
+MAX_LISTED_NUMBERS = 30_000_000
 """Sets are listed up to this many numbers."""
 
-CORNERS = 10
+MAX_CORNER_DIMENSION = 10
 """Boxes are listed by their corners up to this dimension, where a formula does not do."""
 
 
@@ -131,7 +131,7 @@ class Boxed(Shape):
             ends = T * self.lower, T * self.upper
             return Boxed(np.minimum(*ends), np.maximum(*ends))
         symmetric = bool((self.lower == -self.upper).all())
-        if self.n <= CORNERS:
+        if self.n <= MAX_CORNER_DIMENSION:
             signs = polytope.signs(self.n)[: 2 ** (self.n - 1) if symmetric else None]  # one of each pair
             return Finite(through(T, np.where(signs > 0, self.upper, self.lower).T).T, symmetric)
         width = self.mdw().lower if self.live.all() else min(self.mdw().lower, 0.0)
@@ -233,7 +233,7 @@ def _unknown(A: Atoms) -> Shape:
     """The shape of a set without a closed form: its list of atoms, or its oracle where there is none."""
     if A.size == 0:
         raise ValueError("A lists no atoms; a set of atoms must not be empty.")
-    if A.size is None or A.shape is None or A.size * math.prod(A.shape) > ENTRIES:
+    if A.size is None or A.shape is None or A.size * math.prod(A.shape) > MAX_LISTED_NUMBERS:
         return opaque(A)
     rows = np.stack([host(A.atom(i).vector).ravel() for i in range(A.size)])
     if not np.isfinite(rows).all():

@@ -13,14 +13,14 @@ from pursuit.atoms import Atoms
 from pursuit.geometry.closed import check_objective, root, shape
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import gauge
-from pursuit.geometry.shapes import DENSE, Map, Shape, lift, oracle, through
+from pursuit.geometry.shapes import MAX_DENSE_DIMENSION, Map, Shape, lift, oracle, through
 from pursuit.linalg import EPS
 from pursuit.metrics import Operator
 from pursuit.objectives import Objective
 
 Kind = Literal["fw", "mp", "away"]
 
-SAMPLES = 400
+CURVATURE_SAMPLES = 400
 """Points at which constants of a function that is not quadratic are estimated."""
 
 
@@ -124,7 +124,7 @@ def _hessian_root(f: Objective, A: Atoms, own: Shape) -> Map | None:
     if not f.quadratic or own.n is None:
         return None
     H = f.hessian(lift(A, np.zeros(own.n)))
-    if H is None or (isinstance(H, Operator) and own.n > DENSE):
+    if H is None or (isinstance(H, Operator) and own.n > MAX_DENSE_DIMENSION):
         return None
     return root(H, own.n, definite=False)
 
@@ -155,7 +155,7 @@ def _atoms(A: Atoms, f: Objective, rng: np.random.Generator, count: int) -> list
 def _points(atoms: list[Small], rho: float, rng: np.random.Generator) -> Iterator[Small]:
     """Points of rho conv(A): vertices, edges and the inside."""
     stack = np.array(atoms)
-    for i in range(SAMPLES):
+    for i in range(CURVATURE_SAMPLES):
         few = rng.integers(0, len(stack), 1 + i % 4)
         yield rho * rng.dirichlet(np.full(len(few), 0.7)) @ stack[few]
 

@@ -18,10 +18,10 @@ from pursuit.linalg import EPS, norm, norms, unit
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 
-INSIDE = 1e-10
+RESIDUAL_TOLERANCE = 1e-10
 """Relative distance up to which x counts as a point of the cone of the atoms."""
 
-ROUNDS = 150
+MAX_COLUMNS = 150
 """Oracle calls that the atomic norm of a set with only an oracle may cost."""
 
 
@@ -100,7 +100,7 @@ def _listed(atoms: Small, x: Small) -> _Answer:
     _, s, Vt = np.linalg.svd(atoms, full_matrices=False)
     r = int((s > max(atoms.shape) * EPS * s[0]).sum())
     outside = x - Vt[:r].T @ (Vt[:r] @ x)
-    if np.linalg.norm(outside) > INSIDE:
+    if np.linalg.norm(outside) > RESIDUAL_TOLERANCE:
         return _Answer(math.inf, math.inf, outside)
     back = Vt[:r].T / s[:r]  # y in the new coordinates is back @ y in the old
     size, slack = float(np.linalg.norm(x @ back)), 8 * EPS * math.sqrt(len(atoms)) * float(s[0] / s[r - 1])
@@ -112,7 +112,7 @@ def _rounded(atoms: Small, x: Small) -> _Answer:
     """The atomic norm of a unit vector over atoms in good coordinates."""
     w = _cone(atoms, x)
     rest = x - w @ atoms
-    if np.linalg.norm(rest) > INSIDE:  # <rest, a> <= 0 < <rest, x>: outside the cone, by Farkas
+    if np.linalg.norm(rest) > RESIDUAL_TOLERANCE:  # <rest, a> <= 0 < <rest, x>: outside the cone, by Farkas
         support = float((atoms @ rest).max())
         return _Answer(math.inf if support <= 8 * EPS * len(x) else _dual(rest, x, support), math.inf, rest)
     program = linprog(np.ones(len(atoms)), A_eq=atoms.T, b_eq=x)
@@ -147,10 +147,10 @@ def _by_oracle(lmo: Callable[[Small], Small], x: Small) -> Interval:
     """Column generation: the dual y of the atoms found so far bounds the norm from below, and names the next atom."""
     found: list[Small] = []
     lower, upper, y = 0.0, math.inf, x
-    for _ in range(ROUNDS):
+    for _ in range(MAX_COLUMNS):
         z = lmo(-y)
         support = float(y @ z)
-        if support <= 8 * EPS * len(x) * np.linalg.norm(z) and y @ x > INSIDE:
+        if support <= 8 * EPS * len(x) * np.linalg.norm(z) and y @ x > RESIDUAL_TOLERANCE:
             return Interval.of(math.inf)
         lower = max(lower, _dual(y, x, support))
         if upper - lower <= 0.5 * EXACT * upper < math.inf:

@@ -18,13 +18,13 @@ from scipy.spatial import ConvexHull, QhullError
 from pursuit._arrays import Small
 from pursuit.linalg import EPS, norms, unit, unit_columns
 
-FACETS = 1_000_000
+MAX_FACETS = 1_000_000
 """Facets are enumerated where McMullen's upper bound theorem allows at most this many."""
 
-SIGNS = 26
+MAX_SIGNS = 26
 """All 2^(n-1) sign patterns are tried for n independent pairs +-b_i up to this n."""
 
-PROGRAMS = 80
+MAX_PROGRAMS = 80
 """Linear programs that one upper bound may cost, for small sets; fewer for large ones."""
 
 
@@ -75,7 +75,7 @@ def _symmetric(B: Small) -> Width:
     if r == 1:
         top = float(np.abs(B).max())
         return Width(top, top, np.ones(1))
-    if n == r <= SIGNS:
+    if n == r <= MAX_SIGNS:
         return _by_signs(B)
     points = both(B)
     hull = facets(points)
@@ -101,9 +101,9 @@ def _general(points: Small) -> Width:
             return Width(lower, upper, d)
     hull = facets(points)
     if hull is not None:
-        return _by_facets(points, hull, lower if hull.certified else max(lower, _spread(points)))
+        return _by_facets(points, hull, lower if hull.certified else max(lower, _variance_bound(points)))
     upper, d = _at(points, successive_lp(points, np.zeros((0, points.shape[1]))))
-    return Width(min(max(lower, _spread(points)), upper), upper, d)
+    return Width(min(max(lower, _variance_bound(points)), upper), upper, d)
 
 
 # ---------------------------------------------------------------------- exact
@@ -166,7 +166,7 @@ def most_facets(n: int, r: int) -> int:
 def facets(points: Small) -> Facets | None:
     """The facets of the hull in dimension >= 2, or None where it is flat or beyond the budget."""
     n, r = points.shape
-    if n <= r or most_facets(n, r) > FACETS:
+    if n <= r or most_facets(n, r) > MAX_FACETS:
         return None
     try:
         hull = ConvexHull(points)
@@ -224,7 +224,7 @@ def _chebyshev(points: Small) -> tuple[float, float]:
     if hull is None:
         directions = np.concatenate([successive_lp(points, np.zeros((0, r)))[None], np.linalg.svd(points)[2]])
         heights = points @ unit_columns(directions.T)
-        return _spread(points), float(np.ptp(heights, axis=0).min()) / 2 + _slack(points)
+        return _variance_bound(points), float(np.ptp(heights, axis=0).min()) / 2 + _slack(points)
     walls = np.append(hull.normals, np.ones((len(hull.normals), 1)), axis=1)  # <u_i, c> + t <= b_i
     free = [(None, None)] * r + [(0, None)]
     program = linprog(np.append(np.zeros(r), -1.0), A_ub=walls, b_ub=hull.offsets, bounds=free)
@@ -266,7 +266,7 @@ def design(B: Small) -> tuple[float, Small]:
     return math.sqrt(max(certain, 0.0)), proof
 
 
-def _spread(points: Small) -> float:
+def _variance_bound(points: Small) -> float:
     """A lower bound on the mDW of points of norm at most 1 with 0 inside, symmetric or not.
 
     If sum_i w_i p_i = 0, then <d, p_i> has mean 0 and variance >= lambda for unit d, and lies in [-1, h(d)]; a variance
@@ -294,7 +294,7 @@ def successive_lp(points: Small, starts: Small) -> Small:
     random ones from a fixed seed.
     """
     n, r = points.shape
-    rng, most = np.random.default_rng(0), int(np.clip(PROGRAMS * 5_000 / (n * r), 8, PROGRAMS))
+    rng, most = np.random.default_rng(0), int(np.clip(MAX_PROGRAMS * 5_000 / (n * r), 8, MAX_PROGRAMS))
     best, longest, spent = np.ones(r), -math.inf, 0
     directions = list(starts[: most // 12])
     while spent < most:

@@ -23,7 +23,7 @@ from pursuit.linalg import EPS, norms
 Map = float | Small
 """A linear map of flattened vectors: a number, a diagonal (n,) or a matrix (m, n)."""
 
-DENSE = 3000
+MAX_DENSE_DIMENSION = 3000
 """Matrices of H are formed up to this dimension."""
 
 
@@ -63,7 +63,7 @@ class Shape:
 
     def basis(self) -> Small | None:
         """An orthonormal basis of lin(A); None where it is unknown or too large."""
-        return None if self.n is None or self.n > DENSE else np.eye(self.n)
+        return None if self.n is None or self.n > MAX_DENSE_DIMENSION else np.eye(self.n)
 
     def polar(self) -> Small | None:
         """The vertices v of the polar, so that ||x||_A = max_v <v, x>; None where there are too many."""
@@ -80,7 +80,7 @@ class Finite(Shape):
     points: Small
     signed: bool
 
-    PAIRS = 20_000  # sets larger than this get bounds on their diameter
+    MAX_PAIRED_ATOMS = 20_000  # sets larger than this get bounds on their diameter
 
     @property
     def n(self) -> int:
@@ -101,7 +101,7 @@ class Finite(Shape):
     def diameter(self) -> Interval:
         if self.signed:
             return self.radius().scaled(2.0)
-        if len(self.points) > self.PAIRS:
+        if len(self.points) > self.MAX_PAIRED_ATOMS:
             far = self.points[norms((self.points - self.points[0]).T).argmax()]
             return Interval(float(norms((self.points - far).T).max()), 2 * self.radius().upper)
         return Interval.of(self._farthest())
@@ -174,7 +174,7 @@ class Opaque(Shape):
     width: float  # <= mDW
     symmetric: bool
 
-    ROUNDS = 16
+    MAX_ROUNDS = 16
 
     @property
     def n(self) -> int | None:
@@ -199,7 +199,7 @@ class Opaque(Shape):
         for g in [*axes, *(-a for a in axes), *rng.standard_normal((16, self.n))]:
             z = self.lmo(g)
             found.append(z)
-            for _ in range(self.ROUNDS):
+            for _ in range(self.MAX_ROUNDS):
                 better = self.lmo(-z)
                 if np.linalg.norm(better) <= (1 + 1e-12) * np.linalg.norm(z):
                     break
@@ -223,7 +223,7 @@ class Opaque(Shape):
         atoms, lower, upper, whole = list(self.tried), self.width, self.most, self.basis()
         if whole is not None:
             upper = min(upper, *(self._wide(d)[0] for d in [*whole[:50], np.full(len(whole), len(whole) ** -0.5)]))
-        for k in range(self.ROUNDS):
+        for k in range(self.MAX_ROUNDS):
             costly = (self.n or 0) > 4 and k > 1 and lower >= 0  # outside, the nearest point is cheap to find
             if costly or not np.any(atoms) or upper - lower <= 1e-9 * abs(upper):
                 break

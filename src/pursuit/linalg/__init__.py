@@ -11,22 +11,20 @@
 """
 
 from pursuit.linalg.accelerated import accelerated_gradient
-from pursuit.linalg.cholesky import CholeskyFactor
-from pursuit.linalg.lanczos import Ends, Memory, ends
+from pursuit.linalg.cholesky import NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
 from pursuit.linalg.operators import operator
 from pursuit.linalg.simplex import project_simplex, project_solid_simplex
 from pursuit.linalg.vectors import EPS, norm, norms, unit, unit_columns, units_and_norms
 
 __all__ = [
     "EPS",
+    "NEARLY_SINGULAR",
     "CholeskyFactor",
-    "Ends",
-    "Memory",
     "accelerated_gradient",
-    "ends",
     "norm",
     "norms",
     "operator",
+    "pivot_rounding",
     "project_simplex",
     "project_solid_simplex",
     "unit",

@@ -29,14 +29,14 @@ from scipy.linalg import eigh_tridiagonal
 
 from pursuit._arrays import Small
 
-STEPS = 300
+MAX_STEPS = 300
 """Steps after which the bound is taken as it stands; fewer where that many vectors would take too much memory."""
 
-NUMBERS = 1 << 26
-"""What the vectors may take."""
+MAX_NUMBERS = 1 << 26
+"""Numbers that the vectors may take in memory."""
 
-MIXED = 0.1
-"""The random part of a warm start."""
+RANDOM_SHARE = 0.1
+"""The size of the random part of a start, beside that of the last answer."""
 
 
 @dataclass
@@ -71,15 +71,21 @@ def ends(
 
     `enough(smallest Ritz value, largest, lower, upper)` says when the interval [lower, upper] is narrow enough; it
     contains the spectrum but for a chance of `failure`. Without `both`, lower is -inf.
+
+    >>> d = np.linspace(0.0, 1.0, 500)
+    >>> sharp = lambda low, high, lower, upper: upper - high <= 1e-6
+    >>> found = ends(lambda v: d * v, 500, several=1, memory=Memory(), failure=1e-9, enough=sharp)
+    >>> bool(found.values[0] <= 1.0 <= found.upper <= found.values[0] + 1e-6), int(np.abs(found.vectors).argmax())
+    (True, 499)
     """
     warm, random = memory.last, memory.rng.standard_normal(n) / math.sqrt(n)
-    part = MIXED if warm is not None else 1.0
+    part = RANDOM_SHARE if warm is not None else 1.0
     b = part * random if warm is None else warm + part * random
     size = float(np.linalg.norm(b))
     chance = failure / 2 if both else failure
     bar = math.log(2.0 * n / math.pi) + 2.0 * math.log(size / (part * chance))
     krylov = _Krylov(apply, b / size)
-    limit = min(n, STEPS, max(NUMBERS // n, several + 1))
+    limit = min(n, MAX_STEPS, max(MAX_NUMBERS // n, several + 1))
     while True:
         krylov.extend(several + 1 if krylov.k == 0 else 4, limit)
         values, coordinates = eigh_tridiagonal(*krylov.tridiagonal)

@@ -12,7 +12,13 @@ from pursuit.linalg.vectors import unit
 
 
 def operator(M: Any, name: str) -> Any:
-    """M as a LinearOperator whose adjoint has passed the dot test; None where M is no operator but an array."""
+    """M as a LinearOperator whose adjoint has passed the dot test; None where M is no operator but an array.
+
+    >>> M = np.array([[1.0, 2.0], [0.0, 1.0]])
+    >>> seen = LinearOperator((2, 2), matvec=lambda v: M @ v, rmatvec=lambda v: M.T @ v, dtype=np.float64)
+    >>> operator(seen, "M") is seen, operator(M, "M")
+    (True, None)
+    """
     if not (hasattr(M, "shape") and hasattr(M, "matvec")):
         return None
     given = M

@@ -37,9 +37,9 @@ from pursuit.objectives import Objective
 
 MATRICES = RankOne | SymmetricRankOne | Spectrahedron
 
-LARGE = 1 << 20
+SHORT_MEMORY_NUMBERS = 1 << 20
 """Numbers in the factors from which L-BFGS remembers half as many steps: each takes two vectors of that length."""
-ROUND = 50
+STEPS_PER_ROUND = 50
 """Steps of L-BFGS after which the units of the factors are measured anew."""
 
 
@@ -241,15 +241,20 @@ class _Fit:
             if promised <= goal:
                 raise StopIteration
 
-        options = {"maxfun": 2 * ROUND, "maxcor": 6 if len(w) < LARGE else 3, "ftol": 0.0, "gtol": 0.0}
+        options = {
+            "maxfun": 2 * STEPS_PER_ROUND,
+            "maxcor": 6 if len(w) < SHORT_MEMORY_NUMBERS else 3,
+            "ftol": 0.0,
+            "gtol": 0.0,
+        }
         lbfgs: Any = partial(scipy_minimize, evaluate, jac=True, method="L-BFGS-B", callback=look)
-        for remaining in range(steps, 0, -ROUND):
+        for remaining in range(steps, 0, -STEPS_PER_ROUND):
             w = w if self.tau is None else w / np.linalg.norm(w)
             with np.errstate(over="ignore", invalid="ignore"):  # the line search may look far
                 units = self._units(split, w)
-                found = lbfgs(w / units, options=options | {"maxiter": min(remaining, ROUND)})
+                found = lbfgs(w / units, options=options | {"maxiter": min(remaining, STEPS_PER_ROUND)})
             w = units * found.x
-            if promised <= goal or found.nit < ROUND:
+            if promised <= goal or found.nit < STEPS_PER_ROUND:
                 break
         A, B = split.factors(w)
         c = 1.0 if self.tau is None else split.share * self.tau / float(w @ w)

@@ -20,7 +20,7 @@ from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search
 from pursuit.updates.base import Advance, Now
 from pursuit.weights import WeightProblem, projected_gradient
 
-SMALL = 1 << 23
+SINGLE_THREADED_NUMBERS = 1 << 23
 """Numbers in the active atoms below which a correction is not worth more than one thread of BLAS."""
 
 
@@ -28,7 +28,8 @@ def calmly(advance: Advance, space: Space) -> Advance:
     """The same, on one thread of BLAS while the active atoms are small."""
 
     def quiet(now: Now, active: ActiveSet) -> None:
-        with single_threaded_blas if space.numpy and space.size * len(active.atoms) < SMALL else nullcontext():
+        small = space.numpy and space.size * len(active.atoms) < SINGLE_THREADED_NUMBERS
+        with single_threaded_blas if small else nullcontext():
             advance(now, active)
 
     return quiet
@@ -59,7 +60,7 @@ class Appetite:
 class _Small:
     """The small problem of a run, kept in step with the active set: Gram matrix in a metric, constraints, factor."""
 
-    RESTING = 128  # atoms at weight zero that S may hold before the least promising are forgotten
+    MAX_RESTING = 128  # atoms at weight zero that S may hold before the least promising are forgotten
 
     def __init__(self, domain: Domain, metric: Metric, several: int) -> None:
         self.domain, self.metric, self.appetite = domain, metric, Appetite(several, domain)
@@ -83,9 +84,9 @@ class _Small:
         active.weights = weights
         self.appetite.digest(active)
         resting = np.flatnonzero(weights == 0)
-        if self.appetite.several > 1 and len(resting) > self.RESTING + 2 * (len(weights) - len(resting)):
+        if self.appetite.several > 1 and len(resting) > self.MAX_RESTING + 2 * (len(weights) - len(resting)):
             keep = np.ones(len(weights), dtype=bool)
-            keep[resting[np.argsort(correlations[resting], kind="stable")[self.RESTING // 2 :]]] = False
+            keep[resting[np.argsort(correlations[resting], kind="stable")[self.MAX_RESTING // 2 :]]] = False
             active.keep(keep)
             self.problem.keep(keep)
             self.members = list(active.atoms)
@@ -203,7 +204,7 @@ class FullyCorrective:
     blends: ClassVar[bool] = False
     descends: ClassVar[bool] = True
 
-    LIMIT: ClassVar[int] = 50  # Newton steps per oracle call
+    MAX_INNER_STEPS: ClassVar[int] = 50  # per oracle call
 
     def __post_init__(self) -> None:
         _check_several(self.several)
@@ -229,7 +230,7 @@ class FullyCorrective:
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
             goal, value, correlations = self._goal(domain, now), now.value, active.analyze(now.grad)
-            for _ in range(self.LIMIT):
+            for _ in range(self.MAX_INNER_STEPS):
                 weights = projection.project(bound, small, active, now, value, correlations)
                 small.settle(active, weights, correlations)
                 value, grad = f.value_and_grad(active.x)
@@ -246,7 +247,7 @@ class FullyCorrective:
             appetite.enter(now, active)
             goal, value, grad = self._goal(domain, now), now.value, now.grad
             lowest = closest = math.inf
-            for step in range(self.LIMIT):
+            for step in range(self.MAX_INNER_STEPS):
                 correlations = active.analyze(grad)
                 inner = domain.inner_gap(active, correlations)
                 if step and (inner <= goal or not (value < lowest or inner < closest)):  # done, or down to rounding

@@ -13,7 +13,7 @@ from pursuit.objectives import Objective
 from pursuit.steps import LineSearch, Move, OpenLoop, ShortStep, Step
 from pursuit.updates.base import Advance, Now, single
 
-REFRESH = 64
+REFRESH_PERIOD = 64
 """x is kept incrementally and made anew from the weights this often."""
 
 
@@ -50,7 +50,7 @@ class _Walk:
             d.move(gamma)
             active.keep(active.weights != 0)
             active.x = x
-            if now.iteration % REFRESH == REFRESH - 1:
+            if now.iteration % REFRESH_PERIOD == REFRESH_PERIOD - 1:
                 if part.compact:
                     active.weights /= active.weights.sum()
                 active.refresh()

@@ -30,7 +30,8 @@ start, d the way from there, and u the spacing of floats at 1; a caller may ask 
 that depends on the passive ones, with coefficients y, does not enter next to them: where its squared pivot is at most
 :math:`(k + 2) u \max(16, \|y\|_1^2)` of its squared length, it is exchanged for the first of them that reaches zero
 along :math:`e_i - y`, a direction without curvature, or stays at zero. A weight that entered and could not move is not
-tried again before the objective has fallen, so the method ends.
+tried again before the objective has fallen by 1e-9 of what it has fallen so far, so the method does not cycle; after
+10 k + 50 rounds it ends anyway, with weights that are feasible and not worse than the start.
 """
 
 from pursuit.weights.passive import Mask

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Indices, Small
-from pursuit.linalg.cholesky import NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
+from pursuit.linalg import NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Indices, Small
-from pursuit.linalg import EPS
-from pursuit.linalg.cholesky import pivot_rounding
+from pursuit.linalg import EPS, pivot_rounding
 from pursuit.weights.passive import Mask, PassiveSet
 
 
