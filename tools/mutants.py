@@ -132,6 +132,14 @@ MUTANTS = [
         "test_weights.py",
     ),
     Mutant(
+        "accelerated gradient never restarts",
+        "linalg/accelerated.py",
+        "new - x)) > 0:",
+        "new - x)) > np.inf:",
+        "test_linalg.py",
+    ),
+    Mutant("the level of a simplex is the first", "linalg/simplex.py", "above[-1]", "above[0]", "test_linalg.py"),
+    Mutant(
         "an atom and its negative are two entries",
         "atoms/frames.py",
         "abs(self.coef) if signless else self.coef",
