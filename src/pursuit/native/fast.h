@@ -352,7 +352,6 @@ template <class T, class S, bool OLS> class Fast {
         const I there = chosen >= 0;
         atoms[s] = there ? chosen : I{};
         const T *gram[SIGNALS];
-        V c;
         for (int p = 0; p < SIGNALS; ++p) {
             const size_t j = size_t(atoms[s][p]);
             gram[p] = D.gram_row(int(j));
@@ -360,9 +359,8 @@ template <class T, class S, bool OLS> class Fast {
             norm[s][p] = D.norms[j];
             for (int i = 0; i <= s && tables.prefetch; ++i) __builtin_prefetch(gram[p] + atoms[i][p], 0, 2);
         }
-        for (int p = 0; p < SIGNALS; ++p) c[p] = dot(D.atom(int(atoms[s][p])), y[p], D.d);
-        for (int i = 0; i <= s; ++i)
-            for (int p = 0; p < SIGNALS; ++p) h[i][p] = gram[p][atoms[i][p]];
+        V c = collected<T>([&](int p) { return dot(D.atom(int(atoms[s][p])), y[p], D.d); });
+        for (int i = 0; i <= s; ++i) h[i] = collected<T>([&](int p) { return gram[p][atoms[i][p]]; });
         V pivot = h[s], *t = inverse_factor;
         for (int i = 0; i < s; t += ++i) {
             V u = t[i] * h[i];

@@ -267,6 +267,7 @@ template <class T> void bind(nb::module_ m) {
 }
 
 NB_MODULE(_core, m) {
+    nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leak
     m.attr("level") = levels().name;
     nb::enum_<Method>(m, "Method").value("omp", Method::omp).value("mp", Method::mp).value("ols", Method::ols).value("nnomp", Method::nnomp);
     nb::enum_<Search>(m, "Search").value("int16", Search::int16).value("float32", Search::float32);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 #include <type_traits>
+#include <utility>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON)
@@ -37,11 +38,16 @@ template <class V> inline V magnitude(V x) { return x < 0 ? -x : x; }
 template <class V> inline V larger(V x, V y) { return x > y ? x : y; }
 template <class V> inline V smaller(V x, V y) { return x < y ? x : y; }
 
+// The vector of each(0), each(1), ... (Entries that are assigned one by one take the long way through memory.)
+template <class T, class Each, int... K> inline Vec<T> collected(Each each, std::integer_sequence<int, K...>) {
+    return Vec<T>{T(each(K))...};
+}
+template <class T, class Each> inline Vec<T> collected(Each each) {
+    return collected<T>(each, std::make_integer_sequence<int, LANES<T>>());
+}
+
 template <class T> inline Vec<T> square_root(Vec<T> v) {
-    alignas(VECTOR_BYTES) T each[LANES<T>];
-    store(each, v);
-    for (T &x : each) x = std::sqrt(x);
-    return load(each);
+    return collected<T>([&](int k) { return std::sqrt(v[k]); });
 }
 
 // The nearest integer to a number (or to each of a vector) that is small beside 2^52, or 2^23 in float.
@@ -142,21 +148,31 @@ inline int round_up(int n, int step) { return (n + step - 1) / step * step; }
 // The result of an operation on all entries of a vector, by halves. (Written as a loop over entries, compilers make
 // scalar code of it, which takes longer than the search it ends.)
 template <class T, int BYTES = VECTOR_BYTES, class Operation>
-inline T reduced(Vec<T, BYTES> v, Operation operation) {
-    if constexpr (BYTES == 16) {
-        T each[16 / sizeof(T)];
-        std::memcpy(each, &v, 16);
-        for (int half = 8 / int(sizeof(T)); half > 0; half /= 2)
-            for (int k = 0; k < half; ++k) each[k] = operation(each[k], each[k + half]);
-        return each[0];
-    } else {
+inline Vec<T, 16> lower_part(Vec<T, BYTES> v, Operation operation) {
+    if constexpr (BYTES == 16) return v;
+    else {
         Vec<T, BYTES / 2> halves[2];
         std::memcpy(halves, &v, BYTES);
-        return reduced<T, BYTES / 2>(operation(halves[0], halves[1]), operation);
+        return lower_part<T, BYTES / 2>(operation(halves[0], halves[1]), operation);
     }
+}
+template <class T, class Operation> inline T reduced(Vec<T> v, Operation operation) {
+    const Vec<T, 16> part = lower_part<T>(v, operation);
+    T each[16 / sizeof(T)];
+    std::memcpy(each, &part, 16);
+    for (int half = 8 / int(sizeof(T)); half > 0; half /= 2)
+        for (int k = 0; k < half; ++k) each[k] = operation(each[k], each[k + half]);
+    return each[0];
 }
 template <class T> inline T total(Vec<T> v) { return reduced<T>(v, [](auto x, auto y) { return decltype(x)(x + y); }); }
 template <class T> inline T largest(Vec<T> v) { return reduced<T>(v, [](auto x, auto y) { return larger(x, y); }); }
+#if defined(__SSE4_1__)
+template <> inline int16_t largest<int16_t>(Vec<int16_t> v) {  // of numbers that are not negative
+    Vec<int16_t, 16> part = lower_part<int16_t>(v, [](auto x, auto y) { return larger(x, y); });
+    const __m128i top = _mm_set1_epi16(32767);
+    return int16_t(32767 - _mm_extract_epi16(_mm_minpos_epu16(_mm_sub_epi16(top, (__m128i)part)), 0));
+}
+#endif
 
 // <u, v>.
 template <class T> inline T dot(const T *u, const T *v, int count) {
