@@ -35,7 +35,8 @@
 // that is orthogonal to the active atoms. As an atom enters, the sum t of Gram rows weighted by the new row of T updates
 // c to c - t c_j / sqrt(pivot), and v to v - t^2, in float32. t errs by at most u (s + 4) mu sum_i |T_si| |a_i|; c and v
 // err by the sum of these, times the step and times 2 |a_j|, plus the rounding of every sum: `error_c` and `error_v`. An
-// atom whose (|c| - error_c)^2 / (v + error_v) exceeds (|c| + error_c)^2 / (v - error_v) of all others is the best.
+// atom whose (|c| - error_c)^2 / (v + error_v) exceeds (|c| + error_c)^2 / (v - error_v) of all others is the best: so
+// the atom for which the latter is largest is compared with those for which it exceeds the former of this one.
 //
 // At most MAX_CLOSE atoms that are closer to one another are compared in full precision. A signal with more of them, or
 // with atoms that are nearly dependent, stays unsolved.
@@ -63,7 +64,7 @@ template <class T, class S, bool OLS> class Fast {
     // of a group of signals: their numbers, entries of type S, products with the atoms, 1 / unit, quantisation errors
     Array<int64_t> numbers;
     Array<S> entries, products;
-    Array<T> per_unit, quantisation;
+    Array<T> per_unit, quantisation, lengths;
     // of the signals in step, a vector for each active atom
     Array<V> inverse_factor, x, norm, inverse_diagonal, beta, h;
     Array<I> atoms;
@@ -76,7 +77,8 @@ template <class T, class S, bool OLS> class Fast {
     // of the signals in step
     const int64_t *number = nullptr;
     const T *y[SIGNALS];
-    Vec<S> best[SIGNALS];
+    Vec<S> best[SIGNALS];     // the largest merit of each lane of columns; for OLS, and where it is
+    Vec<Flag> best_at[SIGNALS];
     V length, left, absolute_sum, largest_term, root, step;
     I chosen, going;
     T lead[SIGNALS];
@@ -86,7 +88,7 @@ template <class T, class S, bool OLS> class Fast {
     Fast(const Tables<T, S> &tables, const Tile<T> &tile)
         : tables(tables), D(tables.dictionary), tile(tile), noise(T(4 * std::sqrt(T(D.d)) * EPS<T>)), numbers(GROUP),
           entries(size_t(GROUP) * PER_WORD * tables.words), products(size_t(GROUP) * tables.columns), per_unit(GROUP),
-          quantisation(GROUP), inverse_factor(size_t(tile.width) * (tile.width + 1) / 2), x(tile.width),
+          quantisation(GROUP), lengths(GROUP), inverse_factor(size_t(tile.width) * (tile.width + 1) / 2), x(tile.width),
           norm(tile.width), inverse_diagonal(tile.width), beta(tile.width), h(tile.width), atoms(tile.width),
           rows(size_t(tile.width) * SIGNALS), q(size_t(tile.width) * SIGNALS), merits(size_t(SIGNALS) * tables.columns),
           orthogonal(OLS ? size_t(SIGNALS) * tables.columns : 0), residual(D.d) {}
@@ -112,6 +114,7 @@ template <class T, class S, bool OLS> class Fast {
         const T *from = tile.y + numbers[number_in_group] * D.d, size = std::sqrt(dot(from, from, D.d));
         S *to = entries + size_t(p) * PER_WORD * tables.words;
         T t = 1, rest = 0;
+        lengths[p] = size;
         if (INT16)
             t = smaller(T(SIGNAL_NORM) / larger(size, T(1e-30)),
                         T(ATOM_SCALE) / larger(largest_magnitude(from, D.d), T(1e-30)));
@@ -159,11 +162,11 @@ template <class T, class S, bool OLS> class Fast {
         number = numbers + place;
         for (int p = 0; p < SIGNALS; ++p) {
             y[p] = tile.y + number[p < count ? p : count - 1] * D.d;
-            left[p] = dot(y[p], y[p], D.d);
             going[p] = p < count ? -1 : 0;
             chosen[p] = -1;
         }
-        length = square_root<T>(left);
+        length = load(lengths + place);
+        left = length * length;
         absolute_sum = largest_term = V{};
         if constexpr (OLS) begin_ols(place);
         for (int s = 0;; ++s) {
@@ -247,20 +250,20 @@ template <class T, class S, bool OLS> class Fast {
     // OLS, before the first atom.
     void begin_ols(int place) {
         for (int p = 0; p < SIGNALS; ++p)
-            for (int j = 0; j < tables.columns; ++j)
-                orthogonal[size_t(p) * tables.columns + j] = j < D.n ? S(D.gram_row(j)[j]) : S(INFINITY);
+            std::memcpy(orthogonal + size_t(p) * tables.columns, tables.squares, tables.columns * sizeof(float));
         error_c = load(quantisation + place);
         error_v = splat(T(0x1p-23) * tables.longest * tables.longest);
     }
 
     // OLS: correlations and orthogonal parts after the last atom; the most that c^2 / v may be, for each atom, and a
-    // vector of the largest that it is at least.
+    // vector of the largest.
     void update_gains(int place, int p, int s) {
         S *c = products + size_t(place + p) * tables.columns, *v = orthogonal + size_t(p) * tables.columns;
         S *out = merits + size_t(p) * tables.columns;
         if (s > 0) v[atoms[s - 1][p]] = S(INFINITY);
         const Vec<S> along = splat(S(s > 0 ? move[p] : 0)), wide = splat(S(error_c[p])), thin = splat(S(error_v[p]));
         Vec<S> top{};
+        Vec<Flag> where{};
         for (int j = 0; j < tables.columns; j += BLOCK) {
             Vec<S> t[4] = {};
             for (int k = 0; k < s; ++k) {
@@ -273,13 +276,15 @@ template <class T, class S, bool OLS> class Fast {
                 const Vec<S> now = load(c + at) - along * t[e], rest = load(v + at) - t[e] * t[e];
                 store(c + at, now);
                 store(v + at, rest);
-                const Vec<S> size = magnitude(now), most = size + wide, least = larger(size - wide, Vec<S>{});
-                const Vec<S> thinner = rest - thin;
-                store(out + at, thinner > 0 ? most * most / thinner : splat(S(INFINITY)));
-                top = larger(top, least * least / (rest + thin));
+                const Vec<S> most = magnitude(now) + wide, thinner = rest - thin;
+                const Vec<S> merit = thinner > 0 ? most * most / thinner : splat(S(INFINITY));
+                store(out + at, merit);
+                where = merit > top ? splat(Flag(at)) : where;
+                top = larger(top, merit);
             }
         }
         best[p] = top;
+        best_at[p] = where;
     }
 
     // OLS: the last row of the inverse factor, and the errors of what it changes.
@@ -301,7 +306,7 @@ template <class T, class S, bool OLS> class Fast {
     Index choose(int p, int s) {
         const S *mine = merits + size_t(p) * tables.columns;
         const S top = largest<S>(best[p]);
-        const Vec<S> low = splat(OLS ? S(top * (1 - 1e-5)) : S(larger(T(top) - lead[p], T(-1))));
+        const Vec<S> low = splat(OLS ? least_gain(p, top) : S(larger(T(top) - lead[p], T(-1))));
         Vec<Flag> hits{}, where{};
         for (int j = 0; j < tables.columns; j += N) {
             const Vec<Flag> is = load(mine + j) > low;
@@ -321,16 +326,25 @@ template <class T, class S, bool OLS> class Fast {
         return compare(close, count, p, s);
     }
 
-    // The first atom of the largest merit in full precision, from the residual: equal atoms have equal merits.
+    // OLS: the least that c^2 / v may be of the atom for which it may be `top`; 0 where v is not known at all.
+    S least_gain(int p, S top) const {
+        const int lane = __builtin_ctzll(bits_above(Vec<Flag>{}, best[p] == splat(top)));
+        const T v = orthogonal[size_t(p) * tables.columns + best_at[p][lane] + lane], merit = top * (v - error_v[p]), size = std::sqrt(larger(merit, T(0))) - 2 * error_c[p];
+        return top < S(INFINITY) && size > 0 ? S(size * size / (v + error_v[p]) * T(1 - 1e-5)) : 0;
+    }
+
+    // The first atom of the largest merit in full precision. Merits that only rounding tells apart are equal.
     Index compare(const int *close, int count, int p, int s) {
         Index found = -1;
         T most = 0;
-        residual_norm(p, s);
+        const T rounding = noise * (length[p] + absolute_sum[p]);
         for (int e = 0; e < count; ++e) {
             const int j = close[e];
             if (j >= D.n || (OLS && orthogonal[size_t(p) * tables.columns + j] == S(INFINITY))) continue;
-            const T c = dot<T>(D.atom(j), residual, D.d), *row = D.gram_row(j);
-            T merit = std::fabs(c);
+            const T *row = D.gram_row(j);
+            T c = dot(D.atom(j), y[p], D.d);
+            for (int i = 0; i < s; ++i) c -= x[i][p] * row[atoms[i][p]];
+            T merit = std::fabs(c), doubt = rounding * D.norms[j];
             if constexpr (OLS) {
                 T v = row[j];
                 const V *t = inverse_factor;
@@ -340,9 +354,9 @@ template <class T, class S, bool OLS> class Fast {
                     v -= u * u;
                 }
                 if (!(v > 16 * (s + 4) * EPS<T> * row[j])) continue;  // dependent on the active atoms
-                merit = c * c / v;
+                merit /= std::sqrt(v), doubt /= std::sqrt(v);
             }
-            if (merit > most) found = j, most = merit;
+            if (merit > most + doubt) found = j, most = merit;
         }
         return found;
     }
@@ -351,15 +365,15 @@ template <class T, class S, bool OLS> class Fast {
     void enter(int s) {
         const I there = chosen >= 0;
         atoms[s] = there ? chosen : I{};
-        const T *gram[SIGNALS];
+        const T *gram[SIGNALS], *column[SIGNALS];
         for (int p = 0; p < SIGNALS; ++p) {
             const size_t j = size_t(atoms[s][p]);
-            gram[p] = D.gram_row(int(j));
+            gram[p] = D.gram_row(int(j)), column[p] = D.atom(int(j));
             rows[s * SIGNALS + p] = tables.rows + j * tables.stride;
             norm[s][p] = D.norms[j];
             for (int i = 0; i <= s && tables.prefetch; ++i) __builtin_prefetch(gram[p] + atoms[i][p], 0, 2);
         }
-        V c = collected<T>([&](int p) { return dot(D.atom(int(atoms[s][p])), y[p], D.d); });
+        V c = dots(column, y, D.d);
         for (int i = 0; i <= s; ++i) h[i] = collected<T>([&](int p) { return gram[p][atoms[i][p]]; });
         V pivot = h[s], *t = inverse_factor;
         for (int i = 0; i < s; t += ++i) {

@@ -186,6 +186,32 @@ template <class T> inline T dot(const T *u, const T *v, int count) {
     return sum;
 }
 
+// The totals of LANES vectors, as one vector: neighbours that are STEP apart are added and interleaved.
+template <int STEP, class T, int... K> inline Vec<T> folded(Vec<T> a, Vec<T> b, std::integer_sequence<int, K...>) {
+    return __builtin_shufflevector(a, b, ((K & ~STEP) + (K & STEP ? LANES<T> : 0))...) +
+           __builtin_shufflevector(a, b, ((K | STEP) + (K & STEP ? LANES<T> : 0))...);
+}
+template <class T, int STEP = 1> inline Vec<T> totals(Vec<T> *vectors) {
+    if constexpr (STEP == LANES<T>) return vectors[0];
+    else {
+        for (int k = 0; k < LANES<T> / (2 * STEP); ++k)
+            vectors[k] = folded<STEP, T>(vectors[2 * k], vectors[2 * k + 1], std::make_integer_sequence<int, LANES<T>>());
+        return totals<T, 2 * STEP>(vectors);
+    }
+}
+
+// <u_k, v_k> for LANES pairs of vectors.
+template <class T> inline Vec<T> dots(const T *const *u, const T *const *v, int count) {
+    constexpr int N = LANES<T>;
+    Vec<T> sums[N] = {};
+    int i = 0;
+    for (; i + N <= count; i += N)
+        for (int k = 0; k < N; ++k) sums[k] += load(u[k] + i) * load(v[k] + i);
+    for (; i < count; ++i)
+        for (int k = 0; k < N; ++k) sums[k][0] += u[k][i] * v[k][i];
+    return totals<T>(sums);
+}
+
 // <u, v>_w, the sum of w u v; without w, <u, v>.
 template <class T> inline T inner(const T *w, const T *u, const T *v, int count) {
     if (!w) return dot(u, v, count);

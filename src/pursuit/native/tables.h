@@ -52,11 +52,13 @@ template <class T, class S> struct Tables {
     T rounded_off = 0;        // the largest norm of an atom minus its integers
     Array<S> rows;            // of the Gram matrix
     Array<S> strips;          // atoms, STRIP of them side by side
+    Array<float> squares;     // of the norms; infinite where there is no atom
 
     explicit Tables(const Dictionary<T> &D)
         : dictionary(D), columns(round_up(D.n, BLOCK)), stride(columns + ROW_GAP),
           words((D.d + PER_WORD - 1) / PER_WORD), prefetch(sizeof(T) * D.n * D.n > 1 << 20), rows(size_t(D.n) * stride),
-          strips(size_t(PER_WORD) * words * round_up(columns, STRIP)) {
+          strips(size_t(PER_WORD) * words * round_up(columns, STRIP)), squares(columns) {
+        for (int j = 0; j < columns; ++j) squares[j] = j < D.n ? float(D.gram_row(j)[j]) : INFINITY;
         for (int j = 0; j < D.n; ++j) {
             const T *g = D.gram_row(j), offdiagonal = larger(largest_magnitude(g, j), largest_magnitude(g + j + 1, D.n - j - 1));
             mu = larger(mu, offdiagonal / D.norms[j] * T(1 + 1e-6));
