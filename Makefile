@@ -1,8 +1,10 @@
 # Every target sets up its own environment in .venv (bench: .venv-bench); only Python >= 3.11 and make are needed.
 PYTHON ?= python3
 PY := .venv/bin/python
+KERNELS := $(wildcard src/pursuit/native/*.h src/pursuit/native/*.cpp src/pursuit/native/CMakeLists.txt)
+PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench mutants clean
+.PHONY: demo test lint bench mutants sanitize clean
 
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
@@ -18,22 +20,25 @@ lint: .venv/ready
 	$(PY) -c "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
 
 mutants: .venv/ready
-	$(PY) tools/mutants.py
+	$(PY) tools/mutants.py $(MUTANTS)
+
+sanitize: .venv/ready
+	$(PY) tools/rebuilt.py sanitize
 
 bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/run.py $(CASES)
 
-.venv/ready: pyproject.toml
+.venv/ready: pyproject.toml tools/build_backend.py $(KERNELS)
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pursuit needs Python >= 3.11: make PYTHON=python3.x')"
 	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(PY) $(PIP) --editable ".[dev]"
 	touch .venv/ready
 
-.venv-bench/ready: pyproject.toml benchmarks/peers.py
+.venv-bench/ready: pyproject.toml benchmarks/peers.py $(KERNELS)
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plot]"
+	.venv-bench/bin/python $(PIP) --editable ".[plot]"
 	.venv-bench/bin/python benchmarks/peers.py
 	touch .venv-bench/ready
 
 clean:
-	rm -rf .venv .venv-bench out
+	rm -rf .venv .venv-bench build out

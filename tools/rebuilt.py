@@ -1,0 +1,57 @@
+"""Builds the package once more, in another way, and runs the tests of the kernels on it.
+
+python tools/rebuilt.py sanitize    addresses and undefined behaviour are checked at run time (g++)
+python tools/rebuilt.py other       the compiler that the installation did not use: clang++ if it is there, else zig
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ["tests/test_encode.py", "tests/test_screened.py", "tests/test_matrices.py", *map(str, Path("tests").glob("test_encode_*.py"))]
+
+
+def build(folder: Path, env: dict[str, str], *settings: str) -> Path:
+    """The package, built into a folder."""
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    defined = [f"--config-settings={setting}" for setting in (f"build-dir={folder / 'build'}", *settings)]
+    subprocess.run([*pip, "--wheel-dir", str(folder), *defined, str(ROOT)], env=env, check=True)
+    shutil.unpack_archive(next(folder.glob("pursuit-*.whl")), folder / "site", "zip")
+    return folder / "site"
+
+
+def sanitized(env: dict[str, str]) -> dict[str, str]:
+    """The runtime libraries of the sanitizers come first; what Python itself never frees is no leak of ours."""
+    found = [
+        subprocess.run(["g++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+        for name in ("libasan.so", "libubsan.so")
+    ]
+    return env | {"LD_PRELOAD": " ".join(found), "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+def main() -> None:
+    os.chdir(ROOT)
+    env, (way,) = dict(os.environ), sys.argv[1:]
+    settings = []
+    if way == "sanitize":
+        env["CXX"] = "g++"
+        settings.append("cmake.define.PURSUIT_SANITIZE=ON")
+    elif shutil.which("clang++"):
+        env["CXX"] = "clang++"
+    else:
+        env["PURSUIT_ZIG"] = "1"
+    with tempfile.TemporaryDirectory() as name:
+        site = build(Path(name), env, *settings)
+        env = (sanitized(env) if way == "sanitize" else env) | {"PURSUIT_FOLDER": str(site), "OPENBLAS_NUM_THREADS": "1"}
+        run = [sys.executable, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
+        sys.exit(subprocess.run(run, env=env).returncode)
+
+
+if __name__ == "__main__":
+    main()
