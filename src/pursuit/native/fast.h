@@ -45,6 +45,7 @@
 
 namespace {
 
+// One thread's work on a tile.
 template <class T, class S, bool OLS> class Fast {
     using V = Vec<T>;
     using Index = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
@@ -443,6 +444,16 @@ template <class T, class S, bool OLS> class Fast {
                 }
         }
     }
+};
+
+// The tables, and the pursuits of any tile over them.
+template <class T, class S, bool OLS> class FastOver final : public FastPursuits<T> {
+    const Tables<T, S> tables;
+
+  public:
+    explicit FastOver(const Dictionary<T> &D) : tables(D) {}
+    void solve(const Tile<T> &tile) const override { Fast<T, S, OLS>(tables, tile).solve(); }
+    void destroy() override { delete this; }
 };
 
 }  // namespace

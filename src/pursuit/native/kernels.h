@@ -1,7 +1,7 @@
 // What the kernels are told, and how they are called: all that the module and the processor levels share.
 //
-// A level (one copy of the kernels, compiled for one generation of processors) is a table of plain functions on plain
-// structures, so that no code is shared between levels.
+// A level is one copy of the kernels, compiled for one generation of processors. Here are plain structures and pure
+// interfaces only, so that no code is shared between levels.
 #pragma once
 #include <cstdint>
 
@@ -10,7 +10,7 @@ constexpr int64_t UNSOLVED = -1;  // in place of the number of atoms of a code
 enum class Method { omp, mp, ols, nnomp };
 enum class Search { int16, float32 };
 
-// Atoms are the rows of a matrix, or, strided, its columns: entry i of atom j is atoms[j * atom_stride + i * entry_stride].
+// Entry i of atom j is atoms[j * atom_stride + i * entry_stride].
 template <class T> struct Dictionary {
     int d, n;           // entries of an atom, atoms
     const T *atoms;
@@ -18,8 +18,8 @@ template <class T> struct Dictionary {
     const T *norms;
     const T *gram;      // n x n, or null
 
-    const T *atom(int j) const { return atoms + j * atom_stride; }
-    const T *gram_row(int j) const { return gram + int64_t(j) * n; }
+    const T *atom(int64_t j) const { return atoms + j * atom_stride; }
+    const T *gram_row(int64_t j) const { return gram + j * n; }
 };
 
 // Signals, and room for their codes: atoms in increasing order, their weights, how many there are.
@@ -57,48 +57,54 @@ struct Rounded {
     int exponent;
 };
 
-// A task for the columns `which` (null: all) of a screened matrix, numbers start to stop of them.
+// Some columns of a screened matrix: numbers start to stop of `which`, or of all columns if that is null.
 struct Columns {
     const int64_t *which;
     int64_t start, stop;
 };
 
+// fast.h
+template <class T> struct FastPursuits {
+    virtual void solve(const Tile<T> &) const = 0;
+    virtual void destroy() = 0;
+};
+
+// direct.h
+template <class T> struct DirectPursuits {
+    virtual int64_t vectors(T *out) = 0;
+    virtual void advance(T *products) = 0;
+    virtual void destroy() = 0;
+};
+
+// screen.h and alone.h
+template <class T> struct Screening {
+    virtual void quantise(int64_t start, int64_t stop) = 0;
+    virtual void measure() = 0;
+    virtual void begin_refining() = 0;
+    virtual void refine(int64_t start, int64_t stop) = 0;
+    virtual bool round(const double *g, int16_t *p, Rounded &out) const = 0;
+    virtual double enclose(const Rounded &, Columns, bool fine, bool is_signed, double *lower, double *upper) const = 0;
+    virtual int64_t winner(const double *g, const double *upper, double bar, bool is_signed, int64_t most, double *value,
+                           int64_t *tried) = 0;
+    virtual void products(const double *g, Columns, double *value, double *size) = 0;
+    virtual void solve_alone(Method, const Tile<T> &, Team &) = 0;
+    virtual void destroy() = 0;
+};
+
 template <class T> struct Level {
-    struct {
-        void *(*create)(const Dictionary<T> &, Method, Search);
-        void (*solve)(const void *, const Tile<T> &);
-        void (*destroy)(void *);
-    } fast;
-    // products: one row of <y, atom> for each signal that is not solved
+    FastPursuits<T> *(*fast)(const Dictionary<T> &, Method, Search);
     void (*careful)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
-    struct {
-        void *(*create)(const Dictionary<T> &, Method, const Tile<T> &, const T *norms, int64_t norms_stride);
-        int64_t (*vectors)(void *, T *out);
-        void (*advance)(void *, T *products);
-        void (*destroy)(void *);
-    } direct;
-    struct {
-        void *(*create)(const Dictionary<T> &);
-        void (*quantise)(void *, int64_t start, int64_t stop);
-        void (*measure)(void *);
-        void (*begin_refining)(void *);
-        void (*refine)(void *, int64_t start, int64_t stop);
-        bool (*round)(const void *, const double *g, double rounding, int16_t *p, Rounded &);
-        double (*enclose)(const void *, const Rounded &, Columns, bool fine, bool is_signed, double *lower, double *upper);
-        int64_t (*winner)(const void *, const double *g, const double *upper, double bar, bool is_signed,
-                          int64_t most, double *value, int64_t *tried);
-        void (*products)(const void *, const double *g, Columns, double *value, double *size);
-        void (*destroy)(void *);
-    } screen;
-    void (*alone)(const void *screen, const Dictionary<T> &, Method, const Tile<T> &, Team &);
+    DirectPursuits<T> *(*direct)(const Dictionary<T> &, Method, const Tile<T> &, const T *norms, int64_t norms_stride);
+    Screening<T> *(*screen)(const Dictionary<T> &);
 };
 
 struct Levels {
     const char *name;
     Level<double> float64;
     Level<float> float32;
-    // <A[rows[e]], B[cols[e]]> for every e, and the lower triangle of M'M for a sparse matrix M by rows
+    // <A[rows[e]], B[cols[e]]> for every e
     void (*row_products)(const double *A, const double *B, int width, const int32_t *rows, const int32_t *cols,
                          int64_t count, double *out);
+    // adds M'M to the lower triangle of G, for a sparse matrix M by rows with increasing indices
     void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G, int64_t n);
 };

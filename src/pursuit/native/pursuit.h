@@ -1,11 +1,12 @@
 // One signal, its active atoms and their weights, in full precision: the part that all methods share.
 //
 // The Gram matrix of the s active atoms is H = L L', b are their products with the signal, and the weights solve
-// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x over x >= 0 (NNOMP). Whoever drives a pursuit finds the correlations c of
-// all atoms with the residual; how is its own affair (careful.h: from a Gram matrix; direct.h: from the residual).
+// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x over x >= 0 (NNOMP). The drivers of a pursuit find the correlations c of
+// all atoms with the residual: `careful` below from a Gram matrix, direct.h from products with the dictionary, alone.h
+// from its 8-bit copy.
 //
-// An atom enters with the row u of L^-1 that is its own: q = sum_i u_i a_i has norm 1, is orthogonal to the atoms before
-// it and has the product c_j u_s with the residual, so that the weights move by (c_j u_s) u.
+// An atom j enters with the last row u of L^-1: q = sum_i u_i a_i has norm 1, is orthogonal to the atoms before and has
+// the product c_j u_s with the residual. So the weights move by (c_j u_s) u.
 #pragma once
 #include "kernels.h"
 #include "simd.h"
@@ -14,7 +15,8 @@ namespace {
 
 constexpr int MP_STEPS = 10;  // that matching pursuit takes for each atom that it may use, at most
 
-template <class T> class Pursuit {
+// In arithmetic of type T, on atoms with entries of type A.
+template <class T, class A = T> class Pursuit {
   public:
     const int d, n, width;
     const Method method;
@@ -23,39 +25,41 @@ template <class T> class Pursuit {
     T tol = 0, length = 0;          // of y
     T left = 0;                     // the squared norm of the residual, up to rounding
     T move = 0;                     // OLS: the product of the last direction with the residual
-    const T *y = nullptr, *w = nullptr;
+    const T *y = nullptr;
+    const A *w = nullptr;           // weights of the entries of y; null: all are 1
     Array<int32_t> atoms;           // the active ones: numbers, entries, weights, products with y, norms
-    Array<const T *> columns;
+    Array<const A *> columns;
     Array<T> x, b, norms;
     Array<T> inverse_diagonal;      // of the inverse of H, or more
     Array<T> u;                     // the last row of L^-1
     Array<T> free;                  // norms of all atoms, infinite for those that were tried
     Array<T> orthogonal;            // OLS: squared norms of the parts of all atoms that are orthogonal to the active ones
     Array<T> residual;
+    const T noise;                  // rounding of a correlation relative to the norms of its factors
 
-    Pursuit(const Dictionary<T> &D, const Tile<T> &tile, Method method)
+    Pursuit(const Dictionary<A> &D, const Tile<A> &tile, Method method)
         : d(D.d), n(D.n), width(tile.width), method(method), atoms(width), columns(width), x(width), b(width),
           norms(width), inverse_diagonal(width), u(width), free(n), orthogonal(method == Method::ols ? n : 0),
-          residual(d), noise(T(4 * std::sqrt(T(d)) * EPS<T>)), H(square()), L(square()), z(width),
+          residual(d), noise(T(4 * std::sqrt(T(d)) * EPS<A>)), H(square()), L(square()), z(width),
           stored(D.entry_stride == 1 ? 0 : size_t(width) * d) {}
 
-    void begin(const Tile<T> &tile, int64_t number, const T *all_norms) {
-        y = tile.y + number * d;
+    void begin(const Tile<A> &tile, int64_t number, const T *signal, const A *all_norms) {
+        y = signal;
         w = tile.weights ? tile.weights + number * d : nullptr;
         limit = int(tile.limits[number]), tol = tile.tols[number];
-        length = std::sqrt(inner(w, y, y, d));
+        length = std::sqrt(inner<T>(w, y, y, d));
         left = length * length;
         s = turns = 0;
         over = length == 0;
         for (int j = 0; j < n; ++j) free[j] = all_norms[j];
-        for (int j = 0; method == Method::ols && j < n; ++j) orthogonal[j] = all_norms[j] * all_norms[j];
+        for (int j = 0; method == Method::ols && j < n; ++j) orthogonal[j] = free[j] * free[j];
         std::memcpy(residual, y, d * sizeof(T));
     }
 
     // The norm of the residual, which is formed.
     T residual_norm() {
         combine<T>(1, y, x, [&](int i) { return columns[i]; }, s, d, residual);
-        return std::sqrt(inner<T>(w, residual, residual, d));
+        return std::sqrt(inner<T>(w, &residual[0], &residual[0], d));
     }
 
     // Sizes of the terms of a residual: rounding moves a correlation by no more than `noise` of this times a norm.
@@ -99,19 +103,19 @@ template <class T> class Pursuit {
     }
 
     // The entries of atom j, one after the other; copied where the dictionary has them strided, over an atom that left.
-    const T *entries(const Dictionary<T> &D, int j) {
+    const A *entries(const Dictionary<A> &D, int j) {
         if (D.entry_stride == 1) return D.atom(j);
         for (int k = 0; k < s; ++k)
             if (atoms[k] == j) return columns[k];
         if (s == width) return nullptr;  // matching pursuit has no room for it
-        T *to = const_cast<T *>(columns[s] ? columns[s] : stored + size_t(s) * d);
+        A *to = const_cast<A *>(columns[s] ? columns[s] : stored + size_t(s) * d);
         for (int i = 0; i < d; ++i) to[i] = D.atom(j)[i * D.entry_stride];
         return columns[s] = to;
     }
 
     // Atom j of correlation c enters with its product with y and its Gram entries h (with the active atoms, then with
     // itself); false if it is dependent on the active ones. It is not tried again, unless it leaves.
-    template <class Row> bool enter(int j, const T *column, T c, T product, Row h) {
+    template <class Row> bool enter(int j, const A *column, T c, T product, Row h) {
         const T norm = free[j];
         free[j] = T(INFINITY);
         ++turns;
@@ -125,17 +129,29 @@ template <class T> class Pursuit {
         return true;
     }
 
+    // The same from the residual and the entries of the atoms.
+    bool enter(int j, const A *column) {
+        const auto h = [&](int k) { return inner<T>(w, k < s ? columns[k] : column, column, d); };
+        return enter(j, column, inner<T>(w, column, &residual[0], d), inner<T>(w, column, y, d), h);
+    }
+
     // One step of matching pursuit along atom j, of correlation c; false if it would be one atom too many.
-    bool match(int j, const T *column, T c) {
+    bool match(int j, const A *column, T c) {
         int k = 0;
         while (k < s && atoms[k] != j) ++k;
         if (k == limit) return false;
         if (k == s) atoms[s] = j, columns[s] = column, norms[s] = free[j], x[s++] = 0;
-        const T step = c / inner(w, column, column, d);
+        const T step = c / inner<T>(w, column, column, d);
         x[k] += step;
         left -= step * c;
         ++turns;
         return true;
+    }
+
+    // OLS: the last direction, q.
+    void direction(T *q) const {
+        std::memset(q, 0, d * sizeof(T));
+        for (int i = 0; i < s; ++i) add<T, A>(q, u[i], columns[i], d);
     }
 
     // OLS: correlations and orthogonal parts after the last atom, from the products t of its direction with all atoms.
@@ -153,10 +169,10 @@ template <class T> class Pursuit {
     }
 
     // Two steps of iterative refinement, if needed. The code, atoms in increasing order.
-    void finish(const Tile<T> &tile, int64_t number) {
+    void finish(const Tile<A> &tile, int64_t number) {
         for (int turn = 0; turn < 2 && method != Method::mp && ill_conditioned(); ++turn) {
             residual_norm();
-            for (int i = 0; i < s; ++i) z[i] = inner<T>(w, columns[i], residual, d);
+            for (int i = 0; i < s; ++i) z[i] = inner<T>(w, columns[i], &residual[0], d);
             solve(z);
             add<T>(x, 1, z, s);
         }
@@ -164,14 +180,14 @@ template <class T> class Pursuit {
             int64_t place = number * width;
             for (int k = 0; k < s; ++k) place += atoms[k] < atoms[i];
             tile.atoms[place] = atoms[i];
-            tile.x[place] = x[i];
+            tile.x[place] = A(x[i]);
         }
         tile.counts[number] = s;
     }
 
   private:
-    const T noise;
-    Array<T> H, L, z, stored;
+    Array<T> H, L, z;
+    Array<A> stored;  // entries of active atoms that the dictionary has strided
     int members = 0;  // atoms of a non-negative problem; those from place s on have weight 0
 
     size_t square() const { return method == Method::mp ? 1 : size_t(width) * width; }
@@ -249,13 +265,13 @@ template <class T> class Pursuit {
         return s < before;
     }
 
-    // The atom from place s on whose weight most wants to grow, beyond rounding; -1 if there is none.
+    // The atom from place s on with the largest correlation relative to its norm, beyond rounding; -1 if there is none.
     int steepest(T floor) const {
         int found = -1;
         T most = 0;
         for (int i = s; i < members; ++i) {
-            const T slope = b[i] - dot<T>(H + size_t(i) * width, x, s);
-            if (slope > floor * norms[i] && slope > most) most = slope, found = i;
+            const T slope = (b[i] - dot<T>(H + size_t(i) * width, x, s)) / norms[i];
+            if (slope > floor && slope > most) most = slope, found = i;
         }
         return found;
     }
@@ -279,7 +295,7 @@ template <class T> void careful(const Dictionary<T> &D, Method method, const Til
     const auto gram = [&](int i) { return D.gram_row(P.atoms[i]); };
     for (int64_t number = 0; number < tile.count; ++number) {
         if (tile.counts[number] != UNSOLVED) continue;
-        P.begin(tile, number, D.norms);
+        P.begin(tile, number, tile.y + number * D.d, D.norms);
         std::memcpy(c, products, D.n * sizeof(T));
         while (!P.over && !P.limit_reached() && !P.tolerable()) {
             const int j = P.best(c, t);

@@ -14,7 +14,7 @@ namespace {
 constexpr double FINE = 254;  // half a unit of the first code is 127 units of the second
 constexpr double U = 0x1p-52;
 
-template <class T> class Screen {
+template <class T> class Screen : public Screening<T> {
     static constexpr int AT_ONCE = 32;  // columns that are copied together where the matrix has them strided
 
   public:
@@ -38,7 +38,7 @@ template <class T> class Screen {
     bool strided() const { return D.entry_stride != 1; }
 
     // The first code of columns start to stop.
-    void quantise(int64_t start, int64_t stop) {
+    void quantise(int64_t start, int64_t stop) override {
         each_column(start, stop, [&](int64_t j, const T *a) {
             scale[j] = double(largest_magnitude(a, D.d)) / 127;
             const double inverse = 1 / scale[j];
@@ -56,7 +56,7 @@ template <class T> class Screen {
     }
 
     // The second code of columns start to stop.
-    void refine(int64_t start, int64_t stop) {
+    void refine(int64_t start, int64_t stop) override {
         each_column(start, stop, [&](int64_t j, const T *a) {
             const double inverse = 1 / scale[j];
             const int8_t *first = coarse + j * width;
@@ -73,7 +73,7 @@ template <class T> class Screen {
     }
 
     // After all columns have their code.
-    void measure() {
+    void measure() override {
         smallest_scale = INFINITY;
         double largest_scale = 0;
         for (int64_t j = 0; j < D.n; ++j) {
@@ -84,14 +84,14 @@ template <class T> class Screen {
         usable = D.d < 1 << 20 && smallest_scale > 1e-280 && largest_scale < 1e280;
     }
 
-    void begin_refining() {
+    void begin_refining() override {
         fine_error = new Array<double>(D.n);
         fine = new Array<int8_t>(size_t(D.n) * width);
     }
 
     // g in 16 bits, so that no sum of products leaves 32 bits; false if it is zero, not finite or out of range. The rest
-    // includes `rounding` of the norm: of the plain product, whose number the intervals must contain.
-    bool round(const double *g, double rounding, int16_t *p, Rounded &out) const {
+    // includes the rounding of the plain product, whose number the intervals must contain.
+    bool round(const double *g, int16_t *p, Rounded &out) const override {
         const double size = largest_magnitude(g, D.d);
         double sum = 0;
         for (int i = 0; i < D.d; ++i) sum += 0 * g[i];
@@ -114,14 +114,14 @@ template <class T> class Screen {
             out.rest = std::sqrt(rest) * slack + 1e-12;
             const double unit = std::ldexp(smallest_scale, exponent);
             const double most = std::ldexp(largest_norm, exponent) * (out.length + std::sqrt(double(D.d)));
-            out.rest += rounding * (out.length + out.rest);
+            out.rest += (D.d + 32) * double(EPS<T>) * (out.length + out.rest);
             return unit > 1e4 * D.d * TINY && most < 1e-2 * HUGE;
         }
     }
 
     // Intervals of |<a, g>| (or of -<a, g>), in units of 2^exponent, for some columns; the largest lower end. They
     // contain the number that the plain product computes.
-    double enclose(const Rounded &g, Columns some, bool use_fine, bool is_signed, double *lower, double *upper) const {
+    double enclose(const Rounded &g, Columns some, bool use_fine, bool is_signed, double *lower, double *upper) const override {
         constexpr int N = LANES<int16_t>, ROWS_AT_ONCE = 4;
         double best = -INFINITY;
         for (int64_t k = some.start; k < some.stop; k += ROWS_AT_ONCE) {
@@ -179,16 +179,16 @@ template <class T> class Screen {
         for (int64_t k = 0; k < count; ++k)
             if (!copies[which[k]]) copies[which[k]] = new T[D.d], fresh[many++] = which[k];
         for (int i = 0; i < D.d && many > 0; ++i)  // by rows, in which neighbours are near
-            for (int64_t k = 0; k < many; ++k) copies[fresh[k]][i] = D.atom(int(fresh[k]))[i * D.entry_stride];
+            for (int64_t k = 0; k < many; ++k) copies[fresh[k]][i] = D.atom(fresh[k])[i * D.entry_stride];
     }
 
     // The entries of a column that was fetched.
-    const T *column(int64_t j) const { return strided() ? copies[j] : D.atom(int(j)); }
+    const T *column(int64_t j) const { return strided() ? copies[j] : D.atom(j); }
 
     // The column of the largest merit among those whose upper end reaches the bar; -1 where rounding leaves a doubt, or
     // more than `most` are `tried`.
     int64_t winner(const double *g, const double *upper, double bar, bool is_signed, int64_t most, double *value,
-                   int64_t *tried) const {
+                   int64_t *tried) override {
         int64_t found = -1;
         double best = -INFINITY, doubt = 0, others = -INFINITY;
         Array<int64_t> which(most);
@@ -209,7 +209,7 @@ template <class T> class Screen {
     }
 
     // <a, g> and <|a|, |g|> for some columns.
-    void products(const double *g, Columns some, double *value, double *size) const {
+    void products(const double *g, Columns some, double *value, double *size) override {
         fetch(some.which + some.start, some.stop - some.start);
         for (int64_t k = some.start; k < some.stop; ++k) value[k] = measured(some.which[k], g, size[k]);
     }
@@ -242,14 +242,14 @@ template <class T> class Screen {
     // work(j, entries of column j) for some columns; strided ones are copied, AT_ONCE of them by rows.
     template <class Work> void each_column(int64_t start, int64_t stop, Work work) const {
         if (!strided()) {
-            for (int64_t j = start; j < stop; ++j) work(j, D.atom(int(j)));
+            for (int64_t j = start; j < stop; ++j) work(j, D.atom(j));
             return;
         }
         Array<T> some(size_t(AT_ONCE) * D.d);
         for (int64_t first = start; first < stop; first += AT_ONCE) {
             const int count = int(smaller(int64_t(AT_ONCE), stop - first));
             for (int i = 0; i < D.d; ++i)
-                for (int k = 0; k < count; ++k) some[size_t(k) * D.d + i] = D.atom(int(first + k))[i * D.entry_stride];
+                for (int k = 0; k < count; ++k) some[size_t(k) * D.d + i] = D.atom(first + k)[i * D.entry_stride];
             for (int k = 0; k < count; ++k) work(first + k, some + size_t(k) * D.d);
         }
     }

@@ -212,20 +212,18 @@ template <class T> inline Vec<T> dots(const T *const *u, const T *const *v, int 
     return totals<T>(sums);
 }
 
-// <u, v>_w, the sum of w u v; without w, <u, v>.
-template <class T> inline T inner(const T *w, const T *u, const T *v, int count) {
-    if (!w) return dot(u, v, count);
+// <u, v>_w, the sum of w u v in type T; without w, <u, v>.
+template <class T, class W, class U, class V> inline T inner(const W *w, const U *u, const V *v, int count) {
+    if constexpr (std::is_same_v<U, T> && std::is_same_v<V, T>)
+        if (!w) return dot(u, v, count);
     T sum = 0;
+    if (w) {
 #pragma omp simd reduction(+ : sum)
-    for (int i = 0; i < count; ++i) sum += w[i] * u[i] * v[i];
-    return sum;
-}
-
-// <u, v> in float64, of numbers that may be float32.
-template <class U, class V> inline double exact_dot(const U *u, const V *v, int count) {
-    double sum = 0;
+        for (int i = 0; i < count; ++i) sum += T(w[i]) * T(u[i]) * T(v[i]);
+    } else {
 #pragma omp simd reduction(+ : sum)
-    for (int i = 0; i < count; ++i) sum += double(u[i]) * double(v[i]);
+        for (int i = 0; i < count; ++i) sum += T(u[i]) * T(v[i]);
+    }
     return sum;
 }
 
