@@ -334,11 +334,12 @@ template <class T, class S, bool OLS> class Fast {
         return top < S(INFINITY) && size > 0 ? S(size * size / (v + error_v[p]) * T(1 - 1e-5)) : 0;
     }
 
-    // The first atom of the largest merit in full precision. Merits that only rounding tells apart are equal.
+    // The first atom of the largest merit in full precision, where merits that differ by their last bits are equal: those of
+    // equal atoms may, as BLAS adds up Gram entries in various orders.
     Index compare(const int *close, int count, int p, int s) {
         Index found = -1;
         T most = 0;
-        const T rounding = noise * (length[p] + absolute_sum[p]);
+        const T rounding = EPS<T> * (length[p] + absolute_sum[p]);
         for (int e = 0; e < count; ++e) {
             const int j = close[e];
             if (j >= D.n || (OLS && orthogonal[size_t(p) * tables.columns + j] == S(INFINITY))) continue;
