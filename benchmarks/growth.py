@@ -13,12 +13,12 @@ from common import interleaved, slope
 from oracles import dictionary, signal
 
 import pursuit as ps
-from pursuit.encode import encode
+from pursuit import encode
 
 Curve = dict[str, Any]
 PEAK = """
 import sys, numpy as np
-from pursuit.encode import encode
+from pursuit import encode
 rng = np.random.default_rng(0)
 D, row = rng.standard_normal((64, 256)), rng.standard_normal((1, 64))
 codes = encode(D, np.broadcast_to(row, (int(sys.argv[1]), 64)), atoms=10, n_jobs=2)

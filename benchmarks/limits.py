@@ -14,7 +14,7 @@ import numpy as np
 from common import CLOCK
 from threadpoolctl import threadpool_info
 
-PACKAGES = ["numpy", "scipy", "numba", "scikit-learn", "spams-bin", "celer", "skglm", "copt", "pylops"]
+PACKAGES = ["numpy", "scipy", "scikit-learn", "spams-bin", "celer", "skglm", "copt", "pylops"]
 
 
 def limits() -> dict[str, float]:

@@ -8,7 +8,7 @@ import numpy as np
 from common import Case, Contender, Row, peer
 from threadpoolctl import threadpool_limits
 
-from pursuit.encode import encode
+from pursuit import encode
 
 OURS, OLS = "pursuit encode", "pursuit encode, ols"
 SIZES = {"b": (20_000, 64, 256, 10), "c": (5_000, 256, 1024, 20)}
@@ -33,9 +33,11 @@ def contenders(D: np.ndarray, Y: np.ndarray, k: int, threads: int) -> list[Conte
     G, spams = D.T @ D, peer("spams")
     D4, Y4 = D.astype(np.float32), Y.astype(np.float32)
     columns, signals = np.asfortranarray(D), np.asfortranarray(Y.T)
+    other = np.ascontiguousarray(D) if D.flags.f_contiguous else columns
     return [
         Contender(OURS, lambda: encode(D, Y, atoms=k, n_jobs=threads)),
         Contender("pursuit encode, Gram given", lambda: encode(D, Y, atoms=k, n_jobs=threads, gram=G), OURS),
+        Contender("pursuit encode, D in the other order", lambda: encode(other, Y, atoms=k, n_jobs=threads), OURS),
         Contender("pursuit encode, float32", lambda: encode(D4, Y4, atoms=k, n_jobs=threads), OURS),
         Contender(OLS, lambda: encode(D, Y, atoms=k, n_jobs=threads, method="ols")),
         Contender(

@@ -10,7 +10,7 @@ from common import Case, Contender, Row, peer
 from oracles import dictionary, signal
 
 import pursuit as ps
-from pursuit.encode import encode
+from pursuit import encode
 
 ENCODE, OURS, OLS = "pursuit encode", "pursuit", "pursuit encode, ols"
 
@@ -24,10 +24,12 @@ def passes(k: int, D: np.ndarray) -> Callable[[Row], tuple[float, str, str]]:
 
 
 def ours(D: np.ndarray, y: np.ndarray, k: int, threads: int) -> list[Contender]:
-    reused = ps.Dictionary(D).screened()
+    reused, rows = ps.Dictionary(D).screened(), np.ascontiguousarray(D)
     return [
         Contender(ENCODE, lambda: encode(D, y[None, :], atoms=k, n_jobs=threads), OURS),
+        Contender("pursuit encode, C order", lambda: encode(rows, y[None, :], atoms=k, n_jobs=threads), OURS),
         Contender(OURS, lambda: omp(ps.Dictionary(D), y, k)),
+        Contender("pursuit, C order", lambda: omp(ps.Dictionary(rows), y, k), OURS),
         Contender("pursuit, Screened()", lambda: omp(ps.Dictionary(D), y, k, ps.Screened()), OURS),
         Contender("pursuit, reused A.screened()", lambda: omp(reused, y, k), OURS),
     ]

@@ -140,7 +140,6 @@ def given(d: int, n: int, k: int, rounds: int) -> None:
 def hard(instances: int) -> None:
     """The worst ratio to the plain way over random instances of each kind, with the kernels loaded: before that, the
     default is the plain way for longer."""
-    importlib.import_module("pursuit._kernels")
     for kind in ("random", "Toeplitz 0.9", "Toeplitz 0.99", "clusters", "heavy tails", "noise only"):
         ratios, same = [], True
         for seed in range(instances):

@@ -125,11 +125,11 @@ means that the work counted, that of the plain way, was not done: the same answe
 
 {slopes(run)}
 
-## What compiling costs
+## What a process waits for at first
 
-Seconds of the first call on a machine, and of the first call of a later process, loading of numba included.
+Milliseconds: the import beyond that of numpy and scipy, and the first call.
 
-{compiled(run)}
+{waiting(run)}
 
 ## The machine
 
@@ -192,9 +192,9 @@ def slopes(run: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def compiled(run: dict[str, Any]) -> str:
-    lines = ["| what | dtype | first call ever | of a later process |", "|---|---|---|---|"]
-    lines += [f"| {what} | {kind} | {ever:.1f} | {later:.2f} |" for what, kind, ever, later in run["compiling"]]
+def waiting(run: dict[str, Any]) -> str:
+    lines = ["| first call | import | call |", "|---|---|---|"]
+    lines += [f"| {what} | {1e3 * load:.0f} | {1e3 * call:.1f} |" for what, load, call in run["first_calls"]]
     return "\n".join(lines)
 
 

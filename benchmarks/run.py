@@ -19,7 +19,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "out" / "bench"
-VARIABLES = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"]
+VARIABLES = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]
 
 
 def worker(threads: int, path: Path, keys: list[str]) -> None:
@@ -29,7 +29,7 @@ def worker(threads: int, path: Path, keys: list[str]) -> None:
     import one_signal
     import small_problems
     from common import measure
-    from compiling import compiling
+    from first_calls import first_calls
     from growth import growth, memory
     from limits import facts, limits
 
@@ -53,13 +53,13 @@ def worker(threads: int, path: Path, keys: list[str]) -> None:
         gc.collect()
         print(f"  {threads} thread{'s' * (threads > 1)}, {key}: {time.perf_counter() - began:.0f} s", flush=True)
     if threads == 1 and not keys:
-        found |= {"growth": growth(), "memory": memory(), "compiling": compiling()}
+        found |= {"growth": growth(), "memory": memory(), "first_calls": first_calls()}
     path.write_text(json.dumps(found))
 
 
 def gather(counts: list[int], keys: list[str]) -> dict[str, Any]:
     """One process per number of threads; what they found, together."""
-    run: dict[str, Any] = {"threads": counts, "rows": [], "limits": {}, "growth": {}, "memory": {}, "compiling": []}
+    run: dict[str, Any] = {"threads": counts, "rows": [], "limits": {}, "growth": {}, "memory": {}, "first_calls": []}
     for threads in counts:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "found.json"
@@ -68,7 +68,7 @@ def gather(counts: list[int], keys: list[str]) -> dict[str, Any]:
             found = json.loads(path.read_text())
         run["rows"] += found.pop("rows")
         run["limits"][str(threads)] = found.pop("limits")
-        run = found | run | {name: found[name] for name in ("growth", "memory", "compiling") if name in found}
+        run = found | run | {name: found[name] for name in ("growth", "memory", "first_calls") if name in found}
     return run
 
 
