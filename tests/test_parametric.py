@@ -98,7 +98,7 @@ def test_a_grid_that_is_not_kept_gives_the_same_answers(monkeypatch):
     family, bounds = FAMILIES["gaussian with its width"]
     g = np.random.default_rng(0).standard_normal(T.size)
     kept = ps.Parametric(family, bounds, grid=12).best(g, 3)
-    monkeypatch.setattr("pursuit.atoms.parametric.KEPT", 0)
+    monkeypatch.setattr("pursuit.atoms.parametric.MAX_STORED_ENTRIES", 0)
     assert [a.source for a in ps.Parametric(family, bounds, grid=12).best(g, 3)] == [a.source for a in kept]
 
 

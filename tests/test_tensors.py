@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pursuit as ps
 from pursuit._arrays import Space
-from pursuit.atoms.cp import Everywhere, Observed, TensorFrame
+from pursuit.atoms.cp import AllEntries, ObservedEntries, TensorFrame
 from pursuit.metrics import Diagonal, Operator
 
 SHAPE = (3, 4, 5)
@@ -166,7 +166,7 @@ def test_a_frame_of_factors_is_the_dense_frame(seed):
 @given(st.integers(0, 10**6))
 def test_the_views_differentiate_what_they_synthesise(seed):
     rng = np.random.default_rng(seed)
-    for view in (Everywhere(SHAPE), Observed(SHAPE, np.ascontiguousarray(some_entries(rng, SHAPE, 0.3).T))):
+    for view in (AllEntries(SHAPE), ObservedEntries(SHAPE, np.ascontiguousarray(some_entries(rng, SHAPE, 0.3).T))):
         factors = [rng.standard_normal((n, 2)) for n in SHAPE]
         g, h = rng.standard_normal(view.shape), rng.uniform(1, 2, view.shape)
         for k, n in enumerate(SHAPE):

@@ -64,7 +64,7 @@ def _ask(A: Atoms, space: Space, g: Array) -> Atom:
     before = host(g).copy()
     answer = as_atom(A.lmo(g))
     assert np.array_equal(host(g), before), "lmo changed its argument g; it must leave it alone."
-    problem = answer.fits(space)
+    problem = answer.mismatch(space)
     assert problem is None, f"lmo(g) answered with an atom of {problem}."
     return answer
 
@@ -75,7 +75,7 @@ def _draw(A: Atoms, space: Space, rng: np.random.Generator) -> list[Atom]:
         drawn = [admitted(space, A.sample(rng)) for _ in range(DRAWS)]
     except NotImplementedError:
         return []
-    problem = drawn[0].fits(space)
+    problem = drawn[0].mismatch(space)
     assert problem is None, f"sample(rng) drew an atom of {problem}."
     return drawn
 

@@ -52,7 +52,7 @@ def admitted(space: Space, a: Any) -> Atom:
 
 def check_fits(a: Atom, space: Space) -> None:
     """An atom is a vector of the space of f."""
-    problem = a.fits(space)
+    problem = a.mismatch(space)
     if problem is not None:
         raise ValueError(f"an atom has {problem}; atoms must be vectors of the space of f.")
 

@@ -13,20 +13,20 @@ from pursuit._arrays import Array, Small, Space
 from pursuit.atoms.frames import Atom
 
 Found = tuple[Sequence[Atom], float]
-"""Atoms with small <g, a>, the best first, and a proved lower bound on min <g, a>; -inf where nothing is proved."""
+"""Atoms with small <g, a>, the best first, and a lower bound on min <g, a> that is proved, or -inf."""
 
 Search = Callable[[Array, int, float], Found]
 """(g, several, level) -> up to `several` atoms, and the bound.
 
-A set whose bound costs work makes it accurate to a fraction of the distance between the minimum and `level`, which is
-<g, x> over a hull and 0 elsewhere; a level of -inf asks for an answer that is as accurate as rounding allows."""
+The level is <g, x> over a hull and 0 elsewhere. A set whose bound takes work to compute may stop once the error of the
+bound is a fraction of its distance to the level. A level of -inf asks for all the accuracy that rounding allows."""
 
 Pullback = Callable[[Array], tuple[Small, Small]]
 """g -> (<g, a_i> for every atom, the gradients of these numbers in the parameters, one row per atom)."""
 
 
 class Chart(Protocol):
-    """Coordinates in which atoms move smoothly: the parameters of a source, and the source of given parameters."""
+    """Parameters in which atoms move smoothly, so that a refinement can move them."""
 
     bounds: Small
     """(p, 2): the range of each parameter."""
@@ -35,7 +35,7 @@ class Chart(Protocol):
         """The parameters of a source."""
 
     def source(self, theta: Small) -> tuple[Any, float]:
-        """The source with these parameters, and the sign of a(theta) relative to it, for sources without a sign."""
+        """The source with these parameters, and the sign s for which a(theta) is s times the atom of that source."""
 
     def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
         """sum_i coefs_i a(theta_i), and the map from a gradient to the gradients in the parameters."""
@@ -46,8 +46,8 @@ class Atoms:
 
     A set of your own defines one method, `lmo(g)`. Where it can name several good atoms for one g it defines
     `best(g, several)`; where it proves a lower bound, or remembers something from one question of a run to the next, it
-    defines `begin()`. One of the three is enough, the others follow from it. The remaining methods and attributes say
-    what a set knows about itself; None means that it does not know.
+    defines `begin()`. One of the three is enough: the base class derives the others from it. All other methods and
+    attributes are optional and describe the set; None means "not known".
 
     >>> import numpy as np, pursuit as ps
     >>> class Corners(ps.Atoms):                     # the vertices of [-1, 1]^n
@@ -66,7 +66,7 @@ class Atoms:
     convex: bool = False
     """Whether every point of the hull counts as an atom, as in a ball."""
     exact: bool = True
-    """Whether `lmo` finds the minimum, to rounding, and not only an atom near it."""
+    """Whether `lmo` finds the minimum, to rounding; False where it may find only a local one."""
     size: int | None = None
     """Number of atoms, for sets that can list them (`scores`, `atom`)."""
     radius: float | None = None
@@ -85,8 +85,8 @@ class Atoms:
         return [self.lmo(g)] if self._defines("lmo") else self.begin()(g, several, -math.inf)[0]
 
     def begin(self, seed: int = 0) -> Search:
-        """Begin a run: the function that answers its questions. What it remembers belongs to the run; sets that need
-        random numbers draw them from this seed."""
+        """The function that answers the questions of one run. What it remembers belongs to that run; a set that needs
+        random numbers draws them from this seed."""
         if not (self._defines("lmo") or self._defines("best")):
             raise NotImplementedError(f"{type(self).__name__} must define lmo(g).")
 
@@ -134,7 +134,7 @@ class Atoms:
         space = Space.of(a)
         if self.shape not in (None, space.shape):
             return False
-        norm, tolerance = space.norm(a), ROUNDING * space.eps
+        norm, tolerance = space.norm(a), MEMBERSHIP_ULPS * space.eps
         scores = self.scores(a / norm if norm > 0 else a)
         near = np.flatnonzero(np.abs(scores - norm) <= tolerance * norm)  # an atom b = a has <a, b> = <a, a>
         return any(space.norm(self.atom(int(i)).dense(space) - a) <= tolerance * norm for i in near)
@@ -144,11 +144,12 @@ class Atoms:
         return None
 
     def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
-        """A combination of atoms in the set's own coordinates (one entry per column or basis vector), or None."""
+        """The combination sum_i values_i (atom of source i) in the set's own coordinates (for a dictionary, one entry
+        per column), or None where it has none."""
         return None
 
     def symmetrised(self) -> Atoms:
-        """A together with its negative, whose span is that of A and whose oracle answers for both signs."""
+        """The union of A and -A, which has the same span; its oracle answers for both signs."""
         return self if self.symmetric else self._image(signed=True)
 
     def screened(self) -> Atoms:
@@ -179,8 +180,8 @@ class Atoms:
         return Union(self, other)
 
 
-ROUNDING = 1e3
-"""Membership is judged to this many units of roundoff."""
+MEMBERSHIP_ULPS = 1e3
+"""`contains` accepts relative differences of this many units of roundoff."""
 
 
 def as_atom(a: Any) -> Atom:

@@ -1,4 +1,4 @@
-"""Sets made of other sets: the image c M A of one, with both signs if wanted, and the union of two."""
+"""Sets made of other sets: the image c M A of a set A, with both signs on request, and the union of two sets."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ class Image(Atoms):
         return self._answer(self.base.atom(i % n), 1.0 if i < n else -1.0)
 
     def rebuild(self, a: Atom) -> Atom | None:
-        twin = self.base.rebuild(a if self.c > 0 else a.scaled(-1.0))
-        if twin is None:
+        own = self.base.rebuild(a if self.c > 0 else a.scaled(-1.0))
+        if own is None:
             return None
-        twin = self._answer(twin)
-        return twin.scaled(-1.0) if self.signed and twin.coef * a.coef < 0 else twin
+        own = self._answer(own)
+        return own.scaled(-1.0) if self.signed and own.coef * a.coef < 0 else own
 
     def sample(self, rng: np.random.Generator) -> Atom:
         a = as_atom(self.base.sample(rng))
@@ -172,7 +172,7 @@ def unscaled(A: Atoms) -> tuple[Atoms, float]:
 
 
 class _ImageChart:
-    """The chart of atoms that are seen through a matrix."""
+    """The chart of the atoms M a, with the parameters of a."""
 
     def __init__(self, base: Chart, M: LinearMap) -> None:
         self.base, self.map, self.bounds = base, M, base.bounds
@@ -233,8 +233,8 @@ class Union(Atoms):
             return None
         plain = a.scaled(1.0)
         plain.source = a.source[1]
-        twin = self.parts[a.source[0]].rebuild(plain)
-        return None if twin is None else self._named(a.source[0], twin)
+        own = self.parts[a.source[0]].rebuild(plain)
+        return None if own is None else self._named(a.source[0], own)
 
     def sample(self, rng: np.random.Generator) -> Atom:
         which = int(rng.integers(2))

@@ -1,4 +1,4 @@
-r"""Rank-one tensors as factors, and what can be asked of a few of them: the algebra of the CP decomposition.
+r"""Rank-one tensors kept as factors, and sums of a few of them: the algebra of the CP decomposition.
 
 A tensor of rank r is r weights and one factor matrix per mode, :math:`U_k` of shape (n_k, r):
 :math:`X = \sum_i w_i\, u_{1i} \circ \dots \circ u_{Ni}`. Inner products of such tensors are Hadamard products of the
@@ -21,7 +21,8 @@ from pursuit.atoms.frames import Atom
 from pursuit.linalg import EPS, unit
 from pursuit.metrics import Diagonal, Metric
 
-MAX_GRAM_SIDE = 512  # the norm of an unfolding with a side up to this comes from the eigenvalues of a Gram matrix
+MAX_GRAM_SIDE = 512
+"""Up to this length of the shorter side, the norm of an unfolding comes from the eigenvalues of its Gram matrix."""
 
 
 class Factors(tuple[Small, ...]):
@@ -37,7 +38,7 @@ class Factors(tuple[Small, ...]):
 
     @classmethod
     def of(cls, vectors: Sequence[Small]) -> tuple[Factors, float]:
-        """Any vectors as factors, and the sign that was taken out."""
+        """Factors along any vectors, one per mode, and the product of the signs that were taken out of them."""
         signs = [-1.0 if u[np.abs(u).argmax()] < 0 else 1.0 for u in vectors]
         return cls(c * unit(u) for u, c in zip(vectors, signs, strict=True)), math.prod(signs)
 
@@ -55,7 +56,7 @@ class CP(NamedTuple):
 
     def full(self) -> Small:
         """All entries."""
-        return Everywhere([len(U) for U in self.factors]).synthesize(self.factors, self.weights)
+        return AllEntries([len(U) for U in self.factors]).synthesize(self.factors, self.weights)
 
     def at(self, indices: Any) -> Small:
         """The entries at (N, order) indices, or at one array of indices per mode."""
@@ -81,7 +82,7 @@ class TensorAtom(Atom):
         return self.dense(Space.default(self.shape))
 
     def dense(self, space: Space) -> Array:
-        return space.put(Everywhere(self.shape).synthesize([u[:, None] for u in self.source], np.array([self.coef])))
+        return space.put(AllEntries(self.shape).synthesize([u[:, None] for u in self.source], np.array([self.coef])))
 
     def dot(self, space: Space, g: Array) -> float:
         out = host(g)
@@ -98,7 +99,7 @@ class TensorAtom(Atom):
     def norm(self, space: Space) -> float:
         return abs(self.coef)
 
-    def fits(self, space: Space) -> str | None:
+    def mismatch(self, space: Space) -> str | None:
         return None if self.shape == space.shape else f"shape {self.shape} where f lives on {space.shape}"
 
 
@@ -109,7 +110,7 @@ class TensorFrame:
     view: ClassVar[Any] = None  # a tensor has the shape of H, so all share one frame
 
     def __init__(self, space: Space) -> None:
-        self.space, self._entries = space, Everywhere(space.shape)
+        self.space, self._entries = space, AllEntries(space.shape)
         self.coefs = np.zeros(0)
         self.factors = [np.zeros((n, 0)) for n in space.shape]
 
@@ -156,7 +157,7 @@ def khatri_rao(matrices: Sequence[Small]) -> Small:
 
 
 def labels(indices: Indices, dims: Sequence[int]) -> Indices:
-    """Numbers 0, 1, ... that are equal where the columns of an index array are."""
+    """One number for each column of an index array; equal columns have equal numbers, which run from 0 without gaps."""
     label = np.zeros(indices.shape[1], dtype=np.intp)
     for i, n in zip(indices, dims, strict=True):  # one mode after the other, so that nothing overflows
         label = np.unique(label * int(n) + i, return_inverse=True)[1]
@@ -181,16 +182,16 @@ def spectral_bound(G: Any) -> tuple[float, Small | None]:
 
 
 class Mode(NamedTuple):
-    """x as a linear function of one factor matrix V: V -> x, its transpose g -> (n_k, r), and the second derivatives of
-    half the squared norm of x with weights h, an r x r matrix for each row of V (or one for all)."""
+    """The vector x of H as a linear function of one factor matrix V: the function V -> x, its transpose, which maps g
+    to an (n_k, r) matrix, and the Hessian of V -> 1/2 <x, h x>, an r x r matrix for each row of V (or one for all)."""
 
     apply: Callable[[Small], Small]
     transpose: Callable[[Small], Small]
     curvature: Callable[[Any], Small]
 
 
-class Everywhere:
-    """Tensors seen in full."""
+class AllEntries:
+    """The view of a tensor that makes all its entries the vector of H."""
 
     def __init__(self, dims: Sequence[int]) -> None:
         self.dims = self.shape = tuple(dims)
@@ -231,8 +232,8 @@ class Everywhere:
         return tuple(int(i) for i in np.unravel_index(int(np.abs(g).argmax()), self.dims))
 
 
-class Observed:
-    """Tensors seen at N entries: their indices, and for each mode the (n_k, N) pattern and the unfolding."""
+class ObservedEntries:
+    """The view of a tensor that makes N of its entries the vector of H."""
 
     def __init__(self, dims: Sequence[int], indices: Indices) -> None:
         self.dims, self.shape, self.indices = tuple(dims), (indices.shape[1],), indices
@@ -286,4 +287,4 @@ class Observed:
         return tuple(int(i) for i in self.indices[:, int(np.abs(g).argmax())])
 
 
-View = Everywhere | Observed
+View = AllEntries | ObservedEntries

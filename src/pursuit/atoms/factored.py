@@ -1,8 +1,8 @@
 """Rank-one matrices kept as factors: atoms c u v', frames of them, and the two views of a matrix.
 
-A view says which entries of a matrix make up the vector of H: all of them (`Whole`, H is the space of m x n matrices),
-or N observed ones (`Entries`, H is R^N, and no m x n array is ever made). A view turns factors into a vector of H, and
-a vector of H into a matrix that multiplies factors.
+A view says which entries of a matrix make up the vector of H: all of them (`AllEntries`: H is the space of m x n
+matrices), or N observed ones (`ObservedEntries`: H is R^N, and no m x n array is ever made). A view turns factors into
+a vector of H, and a vector of H into a matrix that multiplies factors.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def is_sparse(M: Any) -> bool:
 
 
 ENTRIES_PER_BLOCK = 1 << 11
-"""Entries that are computed together, so that their products stay in the cache."""
+"""Entries of a matrix that are computed together, so few that their products stay in the cache."""
 
-COMPILED = 1 << 17
-"""From this many products on, a compiled loop is faster than NumPy."""
+MIN_COMPILED_PRODUCTS = 1 << 17
+"""From this many multiplications on, the compiled kernel is faster than NumPy."""
 
 
 class DeviceMatrix:
@@ -53,7 +53,7 @@ class DeviceMatrix:
         return host(self.a + other.a)
 
 
-class Whole:
+class AllEntries:
     """Matrices of shape (m, n), all entries."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
@@ -71,13 +71,13 @@ class Whole:
         return float(np.linalg.norm(u) * np.linalg.norm(v))
 
     def gram(self, metric: Metric, A: Small, B: Small) -> Small | None:
-        """Inner products of the atoms a_i b_i', where they need no atom; else None."""
+        """Inner products of the matrices a_i b_i', from their factors; None where the metric allows no formula."""
         if isinstance(metric, Diagonal) and isinstance(metric.h, float):
             return np.asarray(metric.h * (A.T @ A) * (B.T @ B))
         return None
 
 
-class Entries:
+class ObservedEntries:
     """Matrices of shape (m, n) at the entries (rows[e], cols[e])."""
 
     def __init__(self, shape: tuple[int, int], rows: Any, cols: Any) -> None:
@@ -103,7 +103,7 @@ class Entries:
         self._pointers = np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=m))]).astype(np.int32)
 
     def matrix(self, g: Array) -> Any:
-        """g as a sparse matrix; only its data are new."""
+        """g as a sparse matrix; the arrays of its indices are shared by all such matrices."""
         data = host(g)
         data = data if self._order is None else data[self._order]
         return sp.csr_array((data, self._indices, self._pointers), shape=self.shape)
@@ -116,7 +116,8 @@ class Entries:
         return float(np.linalg.norm(u[self.rows] * v[self.cols]))
 
     def gram(self, metric: Metric, A: Small, B: Small) -> Small | None:
-        """Inner products of the images of the atoms a_i b_i', in blocks; None for metrics that are not diagonal."""
+        """Inner products of the matrices a_i b_i' over the observed entries, in blocks of entries; None for metrics
+        that are not diagonal."""
         if not isinstance(metric, Diagonal):
             return None
         h: Any = metric.h if isinstance(metric.h, float) else host(flat(metric.h))[:, None]
@@ -127,7 +128,7 @@ class Entries:
         return G
 
 
-View = Whole | Entries
+View = AllEntries | ObservedEntries
 
 
 def _blocks(n: int) -> Iterator[slice]:
@@ -138,7 +139,7 @@ def _blocks(n: int) -> Iterator[slice]:
 def row_products(A: Small, B: Small, rows: Any, cols: Any) -> Small:
     """<A[rows[e]], B[cols[e]]> for every e: entries of A B', without the matrix."""
     out = np.empty(len(rows))
-    if len(rows) * A.shape[1] < COMPILED or not native.is_built():
+    if len(rows) * A.shape[1] < MIN_COMPILED_PRODUCTS or not native.is_built():
         for b in _blocks(len(rows)):
             np.einsum("ij,ij->i", A[rows[b]], B[cols[b]], out=out[b])
         return out
@@ -198,14 +199,14 @@ class RankOneAtom(Atom):
     def norm(self, space: Space) -> float:
         return float(abs(self.coef) * self.view.norm(self.u, self.v))
 
-    def apart(self, space: Space, other: Atom) -> float:
+    def distance(self, space: Space, other: Atom) -> float:
         if isinstance(other, RankOneAtom) and other.u is self.u and other.v is self.v:
             if other.coef == self.coef:
                 return 0.0
             return abs(other.coef - self.coef) / (abs(self.coef) or 1.0) * self.norm(space)
-        return super().apart(space, other)
+        return super().distance(space, other)
 
-    def fits(self, space: Space) -> str | None:
+    def mismatch(self, space: Space) -> str | None:
         seen = self.view.image_shape
         return None if seen == space.shape else f"shape {seen} where f lives on {space.shape}"
 
@@ -215,7 +216,7 @@ class RankOneAtom(Atom):
         return digest.digest(), abs(self.coef) if signless else self.coef
 
 
-def pair(u: Small, v: Small, view: View, sign: float) -> RankOneAtom:
+def canonical_atom(u: Small, v: Small, view: View, sign: float) -> RankOneAtom:
     """The atom sign * u v', with factors whose largest entry is positive, so that equal atoms have equal factors."""
     flip = 1.0
     same = u is v
@@ -269,7 +270,7 @@ class FactoredFrame:
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
         plain = isinstance(metric, Diagonal) and isinstance(metric.h, float)
-        if plain and isinstance(atom, RankOneAtom) and isinstance(self.view, Whole):
+        if plain and isinstance(atom, RankOneAtom) and isinstance(self.view, AllEntries):
             A, B = self.factors
             return np.asarray(metric(atom.coef * (A.T @ atom.u) * (B.T @ atom.v)))
         return self.analyze(metric(atom.dense(self.space)))
@@ -308,7 +309,7 @@ class LowRank(NamedTuple):
 
 
 def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
-    """A B' as U diag(s) V', without what lies below `drop` of the largest singular value."""
+    """A B' as U diag(s) V', without singular values below `drop` times the largest."""
     (QA, RA), (QB, RB) = np.linalg.qr(A), np.linalg.qr(B)
     u, s, vt = np.linalg.svd(RA @ RB.T, full_matrices=False)
     k = max(int((s > drop * s[0]).sum()), 1) if len(s) else 0
@@ -316,7 +317,7 @@ def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
 
 
 def factors_of(source: Any, shape: tuple[int, int]) -> tuple[Small, Small] | None:
-    """u and v from an atom's source (u, v), made unit vectors; None where the source names none."""
+    """Unit vectors along u and v for a source (u, v); None for a source of another kind."""
     if not (isinstance(source, tuple) and len(source) == 2 and all(isinstance(x, np.ndarray) for x in source)):
         return None
     if (source[0].shape, source[1].shape) != ((shape[0],), (shape[1],)):

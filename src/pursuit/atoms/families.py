@@ -17,7 +17,7 @@ Family = Callable[[Small], Any]
 
 
 class _Sampled:
-    """A family on positions t."""
+    """A family of functions, evaluated at the positions t."""
 
     def __init__(self, t: Any) -> None:
         self.t: Small = np.asarray(real_array(t, "t"), dtype=np.float64)
@@ -86,8 +86,8 @@ class Gaussian(_Sampled):
     def grad(self, theta: Small) -> Small:
         offsets, squares, width = self._parts(theta)
         bump = np.exp(-squares / (2.0 * width**2))
-        moves = offsets / width**2 * bump
-        return moves if self.width is not None else np.concatenate([moves, (squares / width**3 * bump)[None]])
+        by_centre = offsets / width**2 * bump
+        return by_centre if self.width is not None else np.concatenate([by_centre, (squares / width**3 * bump)[None]])
 
 
 class Damped(_Sampled):
@@ -104,8 +104,8 @@ class Damped(_Sampled):
     def grad(self, theta: Small) -> Small:
         frequency, damping, phase = theta
         envelope, angle = np.exp(-damping * self.t), 2.0 * np.pi * frequency * self.t + phase
-        turn = -envelope * np.sin(angle)
-        return np.stack([2.0 * np.pi * self.t * turn, -self.t * envelope * np.cos(angle), turn])
+        by_phase = -envelope * np.sin(angle)
+        return np.stack([2.0 * np.pi * self.t * by_phase, -self.t * envelope * np.cos(angle), by_phase])
 
 
 class Gabor(_Sampled):
@@ -124,9 +124,9 @@ class Gabor(_Sampled):
         centre, width, frequency, phase = theta
         s = self.t - centre
         envelope, angle = np.exp(-(s**2) / (2.0 * width**2)), 2.0 * np.pi * frequency * s + phase
-        wave, turn = envelope * np.cos(angle), -envelope * np.sin(angle)
-        along = s / width**2 * wave - 2.0 * np.pi * frequency * turn
-        return np.stack([along, s**2 / width**3 * wave, 2.0 * np.pi * s * turn, turn])
+        value, by_phase = envelope * np.cos(angle), -envelope * np.sin(angle)
+        by_centre = s / width**2 * value - 2.0 * np.pi * frequency * by_phase
+        return np.stack([by_centre, s**2 / width**3 * value, 2.0 * np.pi * s * by_phase, by_phase])
 
 
 class Unit:

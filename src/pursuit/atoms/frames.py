@@ -1,9 +1,14 @@
-"""Atoms, and frames of them: what the active set needs of a few atoms without ever making structured ones dense.
+"""Atoms, and frames, which store the active atoms of one kind in the form that is cheapest to compute with.
 
-An atom is a vector of H and its *source*, where it came from. A frame holds the active atoms of one kind and can
-synthesise (w -> sum_a w_a a), analyse (g -> all <g, a>), and give inner products in a metric. `Atom` and `DenseFrame`
-serve plain vectors; `SparseAtom` and `SparseFrame` serve basis vectors, sparse columns and anything with few nonzeros:
-100 atoms of `SignedBasis(10_000_000)` cost 100 indices. Rank-one matrices have their own (`pursuit.atoms.factored`).
+An atom is a vector of H and its *source*, which says where it came from. A frame can synthesise (w -> sum_a w_a a),
+analyse (g -> <g, a> for every atom a) and give inner products of its atoms in a metric.
+
+| atoms | frame | serves |
+|---|---|---|
+| `Atom` | `DenseFrame` | vectors |
+| `SparseAtom` | `SparseFrame` | vectors with few nonzeros: 100 atoms of `SignedBasis(10_000_000)` take 100 indices |
+| `RankOneAtom` | `FactoredFrame` | rank-one matrices (`pursuit.atoms.factored`) |
+| `TensorAtom` | `TensorFrame` | rank-one tensors (`pursuit.atoms.cp`) |
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from pursuit.metrics import Diagonal, Metric
 
 
 class Atom:
-    """A vector of H with its source: vector = coef * (what the set calls `source`).
+    """A vector of H with its source: vector = coef * (the vector that the source names).
 
     Parameters
     ----------
@@ -68,19 +73,19 @@ class Atom:
     def norm(self, space: Space) -> float:
         return space.norm(self._vector)
 
-    def apart(self, space: Space, other: Atom) -> float:
+    def distance(self, space: Space, other: Atom) -> float:
         """||atom - other||."""
         return space.norm(other.dense(space) - self.dense(space))
 
-    def fits(self, space: Space) -> str | None:
-        """Why this atom is no vector of the space, or None."""
+    def mismatch(self, space: Space) -> str | None:
+        """What is wrong with this atom as a vector of the space; None where nothing is."""
         v = self._vector
         if tuple(v.shape) != space.shape:
             return f"shape {tuple(v.shape)} where f lives on {space.shape}"
         return None if v.dtype == space.dtype else f"dtype {v.dtype} where f lives on {space.dtype}"
 
     def key(self, signless: bool) -> Hashable:
-        """What identifies the atom; `signless`: the same for an atom and its negative."""
+        """A key that equal atoms share; with `signless`, an atom and its negative share it, too."""
         if self.source is not None:
             try:
                 hash(self.source)
@@ -144,12 +149,12 @@ class SparseAtom(Atom):
     def norm(self, space: Space) -> float:
         return float(np.linalg.norm(self.values))
 
-    def fits(self, space: Space) -> str | None:
+    def mismatch(self, space: Space) -> str | None:
         return None if self.shape == space.shape else f"shape {self.shape} where f lives on {space.shape}"
 
 
 class DenseFrame:
-    """Atoms as the rows of one matrix on the user's device."""
+    """Atoms as the rows of one matrix in the user's array library, on the user's device."""
 
     kind: ClassVar[type[Atom]] = Atom
     view: ClassVar[Any] = None

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
-from pursuit.atoms.base import ROUNDING, Atoms
+from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
-from pursuit.atoms.polytopes import Selection, choose
+from pursuit.atoms.polytopes import Selection, check_selection
 from pursuit.atoms.vectors import largest
 from pursuit.linalg import unit
 
 
 class Units(Atoms):
-    """Unit vectors on named sets of coordinates, times a length that the name has.
+    """Vectors on named sets of coordinates; all atoms of one name have the same length.
 
     The source of an atom is (name, direction), where the first nonzero entry of the direction is positive; `coef` holds
-    the sign and the length. So two directions on the same coordinates are two atoms, and over a span an atom and its
-    negative are one.
+    the sign and the length. So two directions on the same coordinates have two sources, and an atom and its negative
+    share one.
     """
 
     symmetric = True
@@ -127,7 +127,7 @@ class Groups(Units):
     def contains(self, a: Array) -> bool:
         if tuple(a.shape) != self.shape:
             return False
-        shares, tolerance = self.weights * self._norms(a), ROUNDING * Space.of(a).eps
+        shares, tolerance = self.weights * self._norms(a), MEMBERSHIP_ULPS * Space.of(a).eps
         return bool(abs(shares.max() - 1.0) <= tolerance and shares.sum() <= 1.0 + 2.0 * tolerance)
 
     def gauge(self, x: Array) -> float:
@@ -198,7 +198,7 @@ class KSupport(Selection, Units):
     """
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = choose(n, k)
+        self.n, self.k = check_selection(n, k)
         self.shape = (self.n,)
         self.radius, self.diameter, self.width = 1.0, 2.0, math.sqrt(self.k / self.n)
 
@@ -221,7 +221,7 @@ class KSupport(Selection, Units):
     def contains(self, a: Array) -> bool:
         if tuple(a.shape) != self.shape:
             return False
-        sizes, tolerance = np.abs(host(a)), ROUNDING * Space.of(a).eps
+        sizes, tolerance = np.abs(host(a)), MEMBERSHIP_ULPS * Space.of(a).eps
         return bool(abs(np.linalg.norm(sizes) - 1.0) <= tolerance and (sizes > tolerance).sum() <= self.k)
 
     def gauge(self, x: Array) -> float:

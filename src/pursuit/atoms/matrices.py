@@ -17,16 +17,16 @@ from pursuit import native
 from pursuit._arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import (
-    Entries,
+    AllEntries,
     LowRank,
+    ObservedEntries,
     RankOneAtom,
     View,
-    Whole,
+    canonical_atom,
     columns,
     compress,
     factors_of,
     is_sparse,
-    pair,
 )
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import check_dimension
@@ -34,10 +34,10 @@ from pursuit.linalg import unit
 from pursuit.linalg.lanczos import Memory, ends
 
 MAX_LAPACK_SIDE = 640
-"""Matrices whose smaller side is at most this large are left to LAPACK, whose answers are exact."""
+"""LAPACK, which is exact, answers for matrices whose smaller side is at most this."""
 
 MIN_COMPILED_ENTRIES = 1 << 16
-"""From this many observed entries on, a compiled loop computes the Gram matrix."""
+"""From this many observed entries on, the compiled kernel is faster at the Gram matrix than SciPy."""
 
 BOUND_SHARPNESS = 0.5
 """A bound is sharp enough when its error is at most this fraction of its distance to the level."""
@@ -54,14 +54,14 @@ def check_shape(shape: Any) -> tuple[int, int]:
 
 
 class Factored(Atoms):
-    """Matrices +-u v' with unit vectors; subclasses say which, by `_search`."""
+    """Sets of matrices u v' with unit vectors u and v, and of their negatives; a subclass defines `_search`."""
 
     view: View
 
     def __init__(self, shape: tuple[int, int], failure: float) -> None:
         if not 0 <= failure < 1:
             raise ValueError(f"failure is {failure}; give a probability, or 0 for bounds that never fail.")
-        self.view, self.failure = Whole(shape), float(failure)
+        self.view, self.failure = AllEntries(shape), float(failure)
         self.shape, self.exact = self.view.image_shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
 
     def at(self, rows: Any, cols: Any) -> Self:
@@ -69,11 +69,11 @@ class Factored(Atoms):
 
         Entries must be within the matrix, each given once, and every row and column must have one.
         """
-        view = Entries(self.view.shape, rows, cols)
+        view = ObservedEntries(self.view.shape, rows, cols)
         return self._with(view=view, shape=view.image_shape)
 
     def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
-        """Atoms with small <M, a>, the best first, and a lower bound on all; M has largest entry 1."""
+        """Atoms with small <M, a>, the best first, and a lower bound on <M, a>; the largest |M_ij| is 1."""
         raise NotImplementedError
 
     def begin(self, seed: int = 0) -> Search:
@@ -90,7 +90,7 @@ class Factored(Atoms):
 
     def _atom(self, u: Small, v: Small, sign: float) -> Atom:
         """The atom sign * u v'."""
-        return pair(u, v, self.view, sign)
+        return canonical_atom(u, v, self.view, sign)
 
     def rebuild(self, a: Atom) -> Atom | None:
         factors = factors_of(a.source, self.view.shape)
@@ -108,12 +108,13 @@ class Factored(Atoms):
         return compress(*columns(atoms)) if len(atoms) == len(pairs) else None
 
     def _repr(self, inner: str) -> str:
-        seen = f".at({self.view.image_shape[0]} entries)" if isinstance(self.view, Entries) else ""
+        seen = f".at({self.view.image_shape[0]} entries)" if isinstance(self.view, ObservedEntries) else ""
         return f"{type(self).__name__}({inner}){seen}"
 
 
 def sharp(found: float, possible: float, level: float) -> bool:
-    """Whether a minimum between -possible, a lower bound, and -found, which is attained, is known well enough."""
+    """Whether the minimum, which lies between the bound -possible and the value -found of an atom, is known accurately
+    enough to be compared with the level."""
     close = max(BOUND_SHARPNESS * (level + possible), BOUND_ROUNDING * abs(possible))
     return math.isfinite(possible) and possible - found <= close
 
@@ -125,14 +126,15 @@ class RankOne(Factored):
     ----------
     shape : (m, n)
     failure : float
-        Of large matrices (the smaller side above 640) the leading singular value is found by a Golub-Kahan iteration
-        and bounded from above with this chance of a mistake per oracle call, over the random part of its start
-        (`pursuit.linalg.lanczos`). 0: never; LAPACK answers at every size, which takes the cube of the smaller side.
+        The probability that the bound of one oracle call is wrong. It matters for large matrices (smaller side above
+        640), whose leading singular value comes from a Golub-Kahan iteration with a random start
+        (`pursuit.linalg.lanczos`). With 0, bounds never fail: LAPACK answers at every size, in a time that grows with
+        the cube of the smaller side.
 
     Notes
     -----
-    `RankOne(shape).at(rows, cols)` sees matrices at observed entries: matrix completion. `Result.coef` is the matrix
-    as factors, `U, s, V`, and `result.coef.at(rows, cols)` its entries anywhere.
+    `RankOne(shape).at(rows, cols)` is for matrix completion: f is given the observed entries only. `Result.coef` is the
+    whole matrix as factors `U, s, V`, and `result.coef.at(rows, cols)` computes its entries anywhere.
 
     Examples
     --------
@@ -164,14 +166,14 @@ class RankOne(Factored):
         return atoms, -max(upper, sigma, float(sizes.max()))
 
     def gauge(self, x: Array) -> float | None:
-        return None if isinstance(self.view, Entries) else float(np.linalg.svd(host(x), compute_uv=False).sum())
+        return None if isinstance(self.view, ObservedEntries) else float(np.linalg.svd(host(x), compute_uv=False).sum())
 
     def sample(self, rng: np.random.Generator) -> Atom:
         m, n = self.view.shape
         return self._atom(unit(rng.standard_normal(m)), unit(rng.standard_normal(n)), 1.0)
 
     def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, Entries):
+        if isinstance(self.view, ObservedEntries):
             return None
         s = np.linalg.svd(host(a), compute_uv=False)
         return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
@@ -215,7 +217,7 @@ def _root(x: float) -> float:
 
 
 class _Symmetric(Factored):
-    """Atoms v v', and -v v' where `symmetric`. Of a matrix g only the symmetric part counts."""
+    """Atoms v v', and -v v' where `symmetric`. Their inner products with g depend on its symmetric part only."""
 
     def __init__(self, n: int, failure: float = 1e-6) -> None:
         self.n = check_dimension(n)
@@ -232,7 +234,7 @@ class _Symmetric(Factored):
         return atoms, lower
 
     def _spectrum(self, M: Any, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
-        """The eigenvalues of the symmetric part that count most, their vectors, and a bound on <M, a>."""
+        """The best eigenvalues of the symmetric part of M, their vectors, and a lower bound on <M, a>."""
         n, both = self.n, self.symmetric
         if n <= MAX_LAPACK_SIDE or self.failure == 0:
             values, vectors = eigh(0.5 * _dense(M + M.T))
@@ -250,8 +252,8 @@ class _Symmetric(Factored):
         return -found.values, found.vectors, -extreme(found.lower, found.upper)
 
     def rebuild(self, a: Atom) -> Atom | None:
-        twin = super().rebuild(a)
-        return twin if isinstance(twin, RankOneAtom) and np.array_equal(twin.u, twin.v) else None
+        own = super().rebuild(a)
+        return own if isinstance(own, RankOneAtom) and np.array_equal(own.u, own.v) else None
 
     def sample(self, rng: np.random.Generator) -> Atom:
         v = unit(rng.standard_normal(self.n))
@@ -264,7 +266,7 @@ class _Symmetric(Factored):
         return np.asarray(np.linalg.eigvalsh(X)) if even else None
 
     def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, Entries):
+        if isinstance(self.view, ObservedEntries):
             return None
         values = self._eigenvalues(a)
         if values is None:
@@ -293,7 +295,7 @@ class SymmetricRankOne(_Symmetric):
         self.diameter, self.width = 2.0, 1.0 / math.sqrt(n)
 
     def gauge(self, x: Array) -> float | None:
-        if isinstance(self.view, Entries):
+        if isinstance(self.view, ObservedEntries):
             return None
         values = self._eigenvalues(x)
         return math.inf if values is None else float(np.abs(values).sum())
@@ -317,11 +319,11 @@ class Spectrahedron(_Symmetric):
         self.width = -1.0 / math.sqrt(n)
 
     def symmetrised(self) -> Atoms:
-        twin = SymmetricRankOne(self.n, self.failure)
-        return twin._with(view=self.view, shape=self.shape, width=None if self.width is None else twin.width)
+        both = SymmetricRankOne(self.n, self.failure)
+        return both._with(view=self.view, shape=self.shape, width=None if self.width is None else both.width)
 
     def gauge(self, x: Array) -> float | None:
-        if isinstance(self.view, Entries):
+        if isinstance(self.view, ObservedEntries):
             return None
         values = self._eigenvalues(x)
         if values is None or values[0] < -1e-12 * max(float(np.abs(values).max()), 0.0):

@@ -9,7 +9,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, everywhere, host
 from pursuit.atoms.base import Found
-from pursuit.atoms.factored import DeviceMatrix, Entries, RankOneAtom, is_sparse
+from pursuit.atoms.factored import DeviceMatrix, ObservedEntries, RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import Factored, check_shape, leading
 from pursuit.linalg import unit, unit_columns
@@ -22,8 +22,8 @@ class NonnegativeRankOne(Factored):
     The best atom is hard to find: the oracle alternates :math:`u \leftarrow (-Gv)_+` and
     :math:`v \leftarrow (-G^\top u)_+` from several starts (Perron vectors of the negative part of G, its smallest
     entry, random ones) and finds a local optimum. The bound
-    :math:`\langle G, uv^\top\rangle \ge -\|(-G)_+\|_2` is proved, and exact for :math:`G \le 0`. Gaps are built from
-    it, so they are true and may stay positive.
+    :math:`\langle G, uv^\top\rangle \ge -\|(-G)_+\|_2` is proved, and exact for :math:`G \le 0`. Gaps are computed from
+    it: they are valid, but may stay positive at a minimum.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ class NonnegativeRankOne(Factored):
         return atoms
 
     def rebuild(self, a: Atom) -> Atom | None:
-        twin = super().rebuild(a)
-        inside = isinstance(twin, RankOneAtom) and (twin.u >= 0).all() and (twin.v >= 0).all()
-        return twin if inside else None
+        own = super().rebuild(a)
+        inside = isinstance(own, RankOneAtom) and (own.u >= 0).all() and (own.v >= 0).all()
+        return own if inside else None
 
     def gauge(self, x: Array) -> float | None:
         return None if everywhere(x >= 0) else math.inf
@@ -96,7 +96,7 @@ class NonnegativeRankOne(Factored):
         return self._atom(u, v, 1.0)
 
     def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, Entries):
+        if isinstance(self.view, ObservedEntries):
             return None
         s = np.linalg.svd(host(a), compute_uv=False)
         return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8 and host(a).min() >= 0)
@@ -106,7 +106,8 @@ class NonnegativeRankOne(Factored):
 
 
 def _clipped(A: Small) -> Small:
-    """The positive part with unit columns; a column without one becomes its best basis vector."""
+    """The positive part, columns scaled to norm 1; a column without a positive entry becomes the basis vector of its
+    largest entry."""
     out = np.maximum(A, 0.0)
     for j in np.flatnonzero(~out.any(axis=0)):
         out[int(A[:, j].argmax()), j] = 1.0

@@ -15,14 +15,14 @@ from pursuit.atoms.frames import Atom
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
-OPTIONS: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60}
-"""Of L-BFGS-B, for a function of size 1 on the unit cube."""
+LBFGS_OPTIONS: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60}
+"""Options of SciPy's L-BFGS-B, for a function of size 1 on the unit cube."""
 
-MINIMA = (3, 8)
-"""From how many local minima of the grid the oracle descends, at least and at most."""
+MIN_DESCENTS, MAX_DESCENTS = 3, 8
+"""The oracle descends from at least and at most this many local minima of the grid."""
 
-KEPT = 2**24
-"""The atoms of the grid are kept if they have at most this many entries together; else every call computes them."""
+MAX_STORED_ENTRIES = 2**24
+"""The atoms of the grid are stored if they have at most this many entries together; else every call computes them."""
 
 
 class Spikes(NamedTuple):
@@ -35,11 +35,11 @@ class Spikes(NamedTuple):
 class Parametric(Atoms):
     r"""Atoms :math:`a(\theta)`, theta in a box: bumps, sinusoids, point sources, translates of a template.
 
-    The oracle evaluates a grid of parameters and descends from its best local minima (L-BFGS-B). Alone that proves
-    nothing, and no gap is reported. With a Lipschitz constant,
+    The oracle evaluates :math:`\langle g, a(\theta)\rangle` on a grid of parameters and descends from the best local
+    minima of the grid (L-BFGS-B). That alone proves no bound, so gaps are infinite. With a Lipschitz constant,
     :math:`\|a(\theta) - a(\theta')\| \le \ell\,\|\theta - \theta'\|`, every theta has a point of the grid within half
     the diagonal d of a cell, so :math:`\langle g, a(\theta)\rangle \ge \min_{\text{grid}} \langle g, a\rangle -
-    \ell\,\|g\|\,d/2`: a proved bound, as sharp as the grid is fine.
+    \ell\,\|g\|\,d/2`: a proved bound, which a finer grid makes sharper.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Parametric(Atoms):
         return self._atom(np.array(a.source), -1.0 if self.symmetric and a.coef < 0 else 1.0)
 
     def contains(self, a: Array) -> bool | None:
-        """True where the atom nearest to a, which the oracle finds, is a; nothing else is proved."""
+        """True where the oracle finds an atom equal to a; otherwise None, as it may have missed one."""
         target = host(a)
         gap = np.linalg.norm(self.lmo(-target).vector - target)
         return True if gap <= 1e-6 * np.linalg.norm(target) else None
@@ -154,8 +154,7 @@ class Parametric(Atoms):
         scores = np.concatenate([rows @ slope for rows in self._blocks()])
         merit = -np.abs(scores) if self.symmetric else scores
         found = []
-        fewest, most = MINIMA
-        for i in self._local_minima(merit)[: min(max(several, fewest), most)]:
+        for i in self._local_minima(merit)[: min(max(several, MIN_DESCENTS), MAX_DESCENTS)]:
             sign = -1.0 if self.symmetric and scores[i] > 0 else 1.0
             theta, value = self._descend(self._point(int(i)), sign * slope)
             found.append((value, theta, sign))
@@ -173,7 +172,7 @@ class Parametric(Atoms):
             return
         total, size = math.prod(self._cells), math.prod(self.shape)
         rows = max(1, min(total, 2**20 // size))
-        if total * size <= KEPT:
+        if total * size <= MAX_STORED_ENTRIES:
             self._kept = [self._rows(range(total))]
             yield from self._kept
         else:
@@ -205,7 +204,7 @@ class Parametric(Atoms):
             return float(self._row(point) @ slope) / scale, self._slopes(point, slope) * span / scale
 
         start = (theta - lo) / span
-        found = descend(value, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(lo), options=OPTIONS)
+        found = descend(value, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(lo), options=LBFGS_OPTIONS)
         best = np.clip(lo + found.x * span, *self.bounds.T)
         after = float(self._row(best) @ slope)
         return (best, after) if after <= before else (theta, before)

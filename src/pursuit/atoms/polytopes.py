@@ -1,4 +1,4 @@
-"""Polytopes with many vertices and a sorting or assignment oracle, their vertices kept as positions and signs."""
+"""Polytopes with very many vertices, whose oracle sorts or solves an assignment problem."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
-from pursuit.atoms.base import ROUNDING, Atoms
+from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.vectors import check_dimension
 
 
-def choose(n: int, k: int) -> tuple[int, int]:
-    """A dimension and a number of entries, checked."""
+def check_selection(n: int, k: int) -> tuple[int, int]:
+    """The arguments of "k of n entries", checked."""
     n = check_dimension(n)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
         raise ValueError(f"k is {k!r} with n = {n}; give a number of entries from 1 to n.")
     return n, int(k)
 
 
-def marks(a: Array) -> Small | None:
+def rounded_signs(a: Array) -> Small | None:
     """The entries rounded to integers, where all of them are -1, 0 or 1 to rounding."""
-    values, tolerance = host(a), ROUNDING * Space.of(a).eps
+    values, tolerance = host(a), MEMBERSHIP_ULPS * Space.of(a).eps
     signs = np.rint(values)
     return signs if bool((np.abs(values - signs) <= tolerance).all() and (np.abs(signs) <= 1.0).all()) else None
 
 
 class Selection(Atoms):
-    """k of n entries: the best vertex takes the k of largest merit."""
+    """Polytopes whose vertices choose k of n entries: the best vertex takes the k entries of largest merit."""
 
     n: int
     k: int
@@ -45,9 +45,9 @@ class Selection(Atoms):
         raise NotImplementedError
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        """The best vertex, followed alternately by two kinds of others: the vertices of the next k entries, the k after
-        them and so on, which share no entry with it (useful where x is inside the hull), and the vertices in which the
-        next 1, 2, 4, ... entries replace its last ones (useful where x is on a face)."""
+        """The best vertex, then vertices of two kinds in turn. Those of the first kind share no entry with it: they
+        take the next k entries in the order of merit, the k after these, and so on (useful where x is inside the hull).
+        Those of the second kind exchange its 1, 2, 4, ... worst entries for the next ones (useful on a face)."""
         values, order = host(flat(g)), np.argsort(-self._merit(g), kind="stable")
         k = self.k
         blocks = [order[start : start + k] for start in range(k, self.n - k + 1, k)]
@@ -75,7 +75,7 @@ class KSparse(Selection):
     symmetric = True
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = choose(n, k)
+        self.n, self.k = check_selection(n, k)
         self.shape = (self.n,)
         self.radius, self.diameter = math.sqrt(self.k), 2.0 * math.sqrt(self.k)
         self.width = min(1.0, self.k / math.sqrt(self.n))
@@ -89,7 +89,7 @@ class KSparse(Selection):
         return SparseAtom(places, signs, (self.n,), tuple(zip(places.tolist(), signs.tolist(), strict=True)))
 
     def contains(self, a: Array) -> bool:
-        signs = marks(a)
+        signs = rounded_signs(a)
         return tuple(a.shape) == self.shape and signs is not None and np.count_nonzero(signs) == self.k
 
     def gauge(self, x: Array) -> float:
@@ -106,7 +106,7 @@ class Hypersimplex(Selection):
     """
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = choose(n, k)
+        self.n, self.k = check_selection(n, k)
         self.shape = (self.n,)
         self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
         self.width = -self.k / math.sqrt(self.n)
@@ -119,7 +119,7 @@ class Hypersimplex(Selection):
         return SparseAtom(places, np.ones(self.k), (self.n,), tuple(places.tolist()))
 
     def contains(self, a: Array) -> bool:
-        ones = marks(a)
+        ones = rounded_signs(a)
         return tuple(a.shape) == self.shape and ones is not None and bool((ones >= 0).all() and ones.sum() == self.k)
 
     def gauge(self, x: Array) -> float:
@@ -175,7 +175,7 @@ class Permutations(Atoms):
         return self._atom(rng.permutation(self.n))
 
     def contains(self, a: Array) -> bool:
-        ones = marks(a)
+        ones = rounded_signs(a)
         if tuple(a.shape) != self.shape or ones is None:
             return False
         lines = np.concatenate([ones.sum(axis=0), ones.sum(axis=1)])

@@ -1,4 +1,4 @@
-"""An exact oracle below memory bandwidth: an 8-bit copy of the dictionary names the atoms worth a full product."""
+"""An exact oracle that reads an 8-bit copy of the dictionary, and only a few atoms of the dictionary itself."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pursuit.atoms.vectors import Dictionary
 class ScreenedDictionary(Dictionary):
     r"""A dictionary whose oracle reads an 8-bit copy first and recomputes only the atoms that could be the best.
 
-    The answers of `lmo` and `best` are those of the plain `Dictionary`, always, bit for bit: same columns, same signs,
-    same order. What differs is the time. Screening pays where D does not fit into the cache.
+    `lmo` and `best` always give the answers of the plain `Dictionary`: the same columns with the same signs in the same
+    order, and the same bits. They are faster where D does not fit into the cache.
 
     **The bound.** Column a of D is kept as :math:`\tilde a = s q` with q of 8-bit integers and :math:`s = \max|a_i| /
     127`; g is rounded once per call to :math:`\tilde g = t p`, p of 16-bit integers and t a power of two. Then
@@ -26,37 +26,37 @@ class ScreenedDictionary(Dictionary):
 
     by Cauchy-Schwarz, with :math:`E = \|a/s - q\|` and :math:`Z = \|a/s\|` from the time the copy was made and
     :math:`\rho = \|g/t - p\|`. The integer :math:`q^\top p` is exact: t is so large that :math:`\|q\| \|p\| < 2^{31}`
-    for every column, and sums of 32 bits may wrap on the way without harm. A column that the first code does not rule
-    out is looked up in a second one of the rest :math:`254 (a/s - q)`, made when first needed, which makes E about 254
-    times smaller.
+    for every column; partial sums may wrap around in 32 bits, which does not change the result. Columns that the first
+    code does not rule out are compared by a second code, of :math:`254 (a/s - q)`, which makes E about 254 times
+    smaller. It is made when it is first needed.
 
     **In floating point.** E and Z are computed in float64 in units of s, whatever the scale of the column: entries of
     a/s err by less than 300 u (u the unit roundoff), norms by a factor :math:`1 + m u`, and both are rounded up by more
-    than that. p, its norm and g/t - p are exact, as t is a power of two. What must be enclosed is not
-    :math:`a^\top g` but the number that the plain product computes; it differs by at most :math:`\gamma_m |a|^\top |g|
-    \le st\,\gamma_m Z (\|p\| + \rho)`, whatever the order of its sum, and the interval is widened by that with
-    :math:`\gamma = 2 (m + 32) u > \gamma_m + 16 u`; the 16 u pay for evaluating the bound itself. Products that
-    underflow err by at most the smallest normal number each; they add less than 1/1000 of a unit st, which is added
-    too. Scales at which that fails, or at which anything overflows, go to the plain product, and so do g = 0 and
-    infinite g.
+    than that. p, its norm and g/t - p are exact, as t is a power of two. The interval must contain not
+    :math:`a^\top g` but the number that the plain product computes. The two differ by at most :math:`\gamma_m |a|^\top
+    |g| \le st\,\gamma_m Z (\|p\| + \rho)`, whatever the order of summation. The interval is widened by that bound with
+    :math:`\gamma = 2 (m + 32) u > \gamma_m + 16 u`, where 16 u covers the rounding of the bound itself. Products that
+    underflow err by at most the smallest normal number each, together by less than 1/1000 of the unit st, which is
+    added, too. Where that is not so, or where anything could overflow, the plain product answers; so it does for g = 0
+    and for infinite g.
 
     **Identical.** Let v be the `several`-th largest lower end of the intervals. A column whose upper end is below v is
     not among the `several` best of the plain product. The others are recomputed in float64, with
     :math:`|a|^\top |g|`; the plain product's number lies within :math:`2\gamma |a|^\top |g|` of that. If these narrow
     intervals have an order (each of the best lies above all that follow) it is the plain product's order. If two of
-    them overlap - equal columns, or correlations that agree to the last bits - the order depends on how the BLAS sums,
-    and the plain product is computed. So ties go where the plain product sends them: to the lowest index among equal
+    them overlap (equal columns, or correlations that agree to the last bits), the order depends on how the BLAS sums,
+    and the plain product is computed. So ties are decided as by the plain product: the lowest index wins among equal
     computed numbers.
 
-    Where more than a tenth of the columns remain, or the order is in doubt, that call costs a plain product on top, and
-    the next calls (1, 3, 7, ... 63 as long as this goes on) leave screening out.
+    A call in which more than a tenth of the columns remain, or the order is in doubt, computes the plain product as
+    well. The next call then uses the plain product at once; after further failures the next 3, 7, ... 63 calls do.
 
     Parameters
     ----------
     dictionary : Dictionary
-        Of a dense NumPy array in float32 or float64, in any memory order. D is shared, not copied; the code takes one
-        byte per entry (the length of a column rounded up to 64), an eighth of a float64 D, and as much again once the
-        second is needed.
+        Of a dense NumPy array D in float32 or float64, in any memory order. D is shared. The first code takes one byte
+        per entry (with columns padded to a multiple of 64 entries), an eighth of a float64 D; the second code takes as
+        much again.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which columns of a matrix have the largest products with a vector, by an 8-bit copy that rules most of them out."""
+"""The columns of a matrix that have the largest products with a vector, found with an 8-bit copy of the matrix."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pursuit._arrays import Array, Indices, Small
 from pursuit._ranking import Trust, contenders, order, rounding
 from pursuit._threads import allowed_threads
 
-TENTH = 10  # the plain product is as fast once more than n / TENTH columns must be recomputed
+COLUMNS_PER_RECOMPUTED = 10
+"""The plain product is as fast where more than one column in this many must be recomputed."""
 
 
 @dataclass
 class Tally:
-    """What screening did: calls, those that ended in a plain product, and columns recomputed in the others."""
+    """Counts of calls, of calls that were left to the plain product, and of columns recomputed in the others."""
 
     calls: int = 0
     plain: int = 0
@@ -25,7 +26,7 @@ class Tally:
 
 
 class Screen:
-    """The best columns of a matrix, proved: `ScreenedDictionary` says how. Its tally tells what it cost.
+    """Finds the best columns of a matrix; the docstring of `ScreenedDictionary` has the proof.
 
     Parameters
     ----------
@@ -42,22 +43,22 @@ class Screen:
 
     def best(self, g: Array, several: int, signed: bool) -> tuple[Indices, Small] | None:
         """The columns with the `several` largest |<a, g>| (or smallest <a, g>, if not `signed`), best first, and their
-        products with g; None where it takes the plain product to tell."""
+        products with g; None where only the plain product can tell."""
         self.tally.calls += 1
         found, n = None, self.matrix.shape[1]
-        if several * TENTH <= n and self.trust.tries():
+        if several * COLUMNS_PER_RECOMPUTED <= n and self.trust.tries():
             full = np.ascontiguousarray(g, dtype=np.float64)
             found = self._find_one(full, signed) if several == 1 else self._find(full, several, signed)
             self.trust.learn(found is not None)
         self.tally.plain += found is None
         return found
 
-    def _worth_a_second_look(self, several: int) -> int:
-        """Columns beyond which the second code is asked before products are recomputed."""
-        return self.matrix.shape[1] // (TENTH * TENTH) + several
+    def _max_recomputed_at_once(self, several: int) -> int:
+        """If the first code leaves more columns than this, the second code is used before products are recomputed."""
+        return self.matrix.shape[1] // (COLUMNS_PER_RECOMPUTED * COLUMNS_PER_RECOMPUTED) + several
 
     def _find_one(self, g: Small, signed: bool) -> tuple[Indices, Small] | None:
-        most = self._worth_a_second_look(1)
+        most = self._max_recomputed_at_once(1)
         answer = self._copy.best(g, signed, most, allowed_threads())
         if answer is None:
             return None
@@ -69,28 +70,29 @@ class Screen:
 
     def _find(self, g: Small, several: int, signed: bool) -> tuple[Indices, Small] | None:
         remaining = self._contenders(g, None, several, signed)
-        if remaining is not None and len(remaining) > self._worth_a_second_look(several):
+        if remaining is not None and len(remaining) > self._max_recomputed_at_once(several):
             places = self._contenders(g, remaining, several, signed)
             remaining = None if places is None else remaining[places]
-        if remaining is None or len(remaining) * TENTH > self.matrix.shape[1]:
+        if remaining is None or len(remaining) * COLUMNS_PER_RECOMPUTED > self.matrix.shape[1]:
             return None
         return self._recompute(remaining, g, several, signed)
 
     def _contenders(self, g: Small, which: Indices | None, several: int, signed: bool) -> Indices | None:
-        """Places (of all columns, or of some, with the second code) whose intervals may be among the best."""
+        """The places of the columns whose intervals reach the best ones: among all columns, by the first code, or among
+        the columns `which`, by the second."""
         count = self.matrix.shape[1] if which is None else len(which)
         lower, upper = np.empty(count), np.empty(count)
         best = self._copy.intervals(g, which, which is not None, signed, allowed_threads(), lower, upper)
         return None if best is None else contenders(lower, upper, best, several)
 
     def _recompute(self, which: Indices, g: Small, several: int, signed: bool) -> tuple[Indices, Small] | None:
-        """The best of the remaining columns by full products, where their order is beyond doubt."""
+        """The best of the columns `which` by products in float64; None where rounding leaves their order in doubt."""
         dtype, value, size = self.matrix.dtype, np.empty(len(which)), np.empty(len(which))
         self._copy.products(g, which, value, size)
         merit = np.abs(value) if signed else -value
         doubt = 2.0 * rounding(len(g), dtype) * size + len(g) * float(np.finfo(dtype).tiny)
         winners = order(merit, doubt, several)
-        if winners is None or (signed and bool((merit <= doubt)[winners].any())):  # who, or of which sign?
+        if winners is None or (signed and bool((merit <= doubt)[winners].any())):  # a place or a sign is in doubt
             return None
         self.tally.recomputed += len(which)
         return which[winners], value[winners]

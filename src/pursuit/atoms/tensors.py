@@ -10,12 +10,12 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
-from pursuit.atoms.cp import CP, Everywhere, Factors, Observed, TensorAtom, View, by_mode, labels, spectral_bound
+from pursuit.atoms.cp import CP, AllEntries, Factors, ObservedEntries, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import EPS, unit_columns, units_and_norms
 
-ACCURACY = 1e-8
-"""In a run, the power method ends when a sweep gains no more than this fraction."""
+POWER_METHOD_ACCURACY = 1e-8
+"""In a run, the power method ends when a sweep improves the value by no more than this fraction."""
 
 
 class RankOneTensor(Atoms):
@@ -24,9 +24,10 @@ class RankOneTensor(Atoms):
 
     The oracle is the higher-order power method: with all factors but one fixed the best :math:`u_k` is the contraction
     of g with the others, normalised. It starts from the leading singular vectors of the unfoldings, from the largest
-    entry, from the answers of the last call and from random factors, and never gets worse. What it may miss is
-    bounded: :math:`\langle g, a\rangle \ge -\min_k \|G_{(k)}\|_2` for every atom, since a rank-one tensor unfolds into
-    a rank-one matrix of the same norm. So each answer has a proved quality, and gaps stay bounds.
+    entry, from the answers of the last call and from random factors; no sweep makes an answer worse. It may end at a
+    local optimum. The distance to the global one is bounded: :math:`\langle g, a\rangle \ge -\min_k \|G_{(k)}\|_2` for
+    every atom, since a rank-one tensor unfolds into a rank-one matrix of the same norm. So each answer has a proved
+    quality, and gaps are proved.
 
     Computations are in float64 on the host; atoms are factors (`Atom.source`), never dense tensors.
 
@@ -62,7 +63,7 @@ class RankOneTensor(Atoms):
             raise ValueError(f"starts is {starts!r}; give the number of random starts, 0 or more.")
         self.starts, self.seed = starts, seed
         self.dims = self.shape = tuple(int(n) for n in dims)
-        self.view: View = Everywhere(self.dims)
+        self.view: View = AllEntries(self.dims)
         self.width = _width(self.dims, self.shape)
 
     def at(self, indices: Any) -> RankOneTensor:
@@ -80,7 +81,7 @@ class RankOneTensor(Atoms):
         >>> A.lmo(np.array([0.0, 3.0, 4.0])).vector[1:]
         array([-0.6, -0.8])
         """
-        view = Observed(self.dims, _checked(indices, self.dims))
+        view = ObservedEntries(self.dims, _checked(indices, self.dims))
         space, width = Space.default(view.shape), _width(self.dims, view.shape)
         return self._with(view=view, shape=view.shape, space=space, width=width)
 
@@ -91,7 +92,7 @@ class RankOneTensor(Atoms):
         return self._built(factors, sign * flip)
 
     def _built(self, factors: Factors, coef: float) -> Atom:
-        if isinstance(self.view, Everywhere):
+        if isinstance(self.view, AllEntries):
             return TensorAtom(factors, coef)
         return Atom(self.view.synthesize([u[:, None] for u in factors], np.array([coef])), factors, coef)
 
@@ -105,7 +106,7 @@ class RankOneTensor(Atoms):
 
     def contains(self, a: Array) -> bool | None:
         """Whether every unfolding is a rank-one matrix of norm 1; at observed entries that cannot be told."""
-        if isinstance(self.view, Observed):
+        if isinstance(self.view, ObservedEntries):
             return None
         spectra = [np.linalg.svd(M, compute_uv=False) for M in self.view.unfoldings(host(a))]
         return all(bool(abs(s[0] - 1.0) <= 1e-12 and s[1:].max(initial=0.0) <= 1e-12) for s in spectra)
@@ -133,7 +134,7 @@ class RankOneTensor(Atoms):
             bound, starts = self._bound(G)
             random = [rng.standard_normal((n, self.starts)) for n in self.dims]
             together = [np.hstack(s) for s in zip(starts, last, random, strict=True)]
-            accuracy = EPS if level == -math.inf else ACCURACY
+            accuracy = EPS if level == -math.inf else POWER_METHOD_ACCURACY
             last = power_method(self.view.gradient(G), together, several, accuracy)
             atoms = [self._atom([U[:, i] for U in last], -1.0) for i in range(last[0].shape[1])]
             return atoms, -scale * bound
@@ -152,7 +153,7 @@ class RankOneTensor(Atoms):
         return _FactorChart(self.view)
 
     def __repr__(self) -> str:
-        seen = f".at({self.shape[0]} entries)" if isinstance(self.view, Observed) else ""
+        seen = f".at({self.shape[0]} entries)" if isinstance(self.view, ObservedEntries) else ""
         return f"RankOneTensor({self.dims}){seen}"
 
 
@@ -178,22 +179,23 @@ class _FactorChart:
             gradient = self.view.gradient(host(g))
             slopes = [gradient(factors, k) for k in range(len(factors))]
             dots = np.einsum("ir,ir->r", slopes[0], factors[0])
-            turns = [(M - dots * U) / norm for M, U, norm in zip(slopes, factors, norms, strict=True)]
-            return dots, np.concatenate(turns).T
+            tangents = [(M - dots * U) / norm for M, U, norm in zip(slopes, factors, norms, strict=True)]
+            return dots, np.concatenate(tangents).T
 
         return self.view.synthesize(factors, coefs), pull
 
 
 def _width(dims: tuple[int, ...], shape: tuple[int, ...]) -> float:
-    """A lower bound on max <g, a> / ||g||: the fibre of the largest mode that has the largest norm, and the largest
-    entry, are atoms times numbers at least this large."""
+    """A lower bound on max_a <g, a> / ||g||. Both the fibre of largest norm along the largest mode and the largest
+    entry are multiples of atoms; the larger of these multiples is at least the bound times ||g||."""
     return 1.0 / math.sqrt(min(math.prod(dims) // max(dims), math.prod(shape)))
 
 
 def power_method(gradient: Any, starts: list[Small], several: int, accuracy: float) -> list[Small]:
-    """The `several` best local maximisers of <g, u_1 o ... o u_N> that all starts (columns) lead to, best first.
+    """The `several` best local maximisers of <g, u_1 o ... o u_N> that the starts lead to, best first. Column i of the
+    matrices `starts`, one per mode, is one start.
 
-    All starts run together to a rough accuracy, then the best of them, without copies, to a fine one.
+    All starts run together to a rough accuracy; then the best ones, each only once, run to a fine one.
     """
     factors = [unit_columns(U) for U in starts]
     factors, values = _sweep(gradient, factors, 10, 1e-2)
@@ -214,12 +216,12 @@ def _sweep(gradient: Any, factors: list[Small], sweeps: int, tolerance: float) -
     return factors, values
 
 
-def _distinct(factors: list[Small], values: Small, most: int, apart: float) -> list[Small]:
-    """The best few columns, leaving out those whose angle to a better one has a cosine within `apart` of 1."""
+def _distinct(factors: list[Small], values: Small, most: int, tolerance: float) -> list[Small]:
+    """The best columns, at most `most`, without those whose cosine with a better one is within the tolerance of 1."""
     cosines = np.abs(math.prod(U.T @ U for U in factors))
     kept: list[int] = []
     for i in np.argsort(-values, kind="stable"):
-        if len(kept) < most and all(cosines[i, j] < 1.0 - apart for j in kept):
+        if len(kept) < most and all(cosines[i, j] < 1.0 - tolerance for j in kept):
             kept.append(int(i))
     return [U[:, kept] for U in factors]
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit._arrays import Array, Indices, Small, Space, column_squares, everywhere, flat, host, namespace, real_array
-from pursuit.atoms.base import ROUNDING, Atoms, Found, Search
+from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.linalg import operator
 
@@ -77,10 +77,11 @@ def largest(merit: Small, several: int) -> Indices:
     return candidates[np.argsort(-merit[candidates], kind="stable")][:several]
 
 
-CACHED = 1 << 21
-"""A dictionary with fewer entries fits into the processor's cache, where screening gains nothing."""
-COPY = 4
-"""Making the 8-bit copy costs as much as this many products."""
+MIN_SCREENED_ENTRIES = 1 << 21
+"""A dictionary with fewer entries fits into the processor's cache, where an 8-bit copy saves no time."""
+
+COPY_COST_IN_PRODUCTS = 4
+"""Making the 8-bit copy takes as long as this many products D'g."""
 
 
 class Dictionary(_Listed):
@@ -114,7 +115,7 @@ class Dictionary(_Listed):
                 self.D = self.D.copy()  # the caller's arrays are shared
                 self.D.sum_duplicates()
         else:
-            self.D = given if self._operator else real_array_shape(D)
+            self.D = given if self._operator else floating_array(D)
         if len(self.D.shape) < 2:
             raise ValueError(f"D has shape {tuple(self.D.shape)}; give a matrix whose columns are the atoms.")
         self.shape, self.n = tuple(map(int, self.D.shape[:-1])), int(self.D.shape[-1])
@@ -165,20 +166,21 @@ class Dictionary(_Listed):
         return Atom(self.D[..., j] if sign > 0 else -self.D[..., j], j, sign)
 
     def begin(self, seed: int = 0) -> Search:
-        """Begin a run. Questions to a large dense dictionary are answered by full products at first, and screened once
-        these have cost more than the 8-bit copy does: the same atoms with less reading."""
+        """The function that answers the questions of one run. A large dense dictionary answers by full products at
+        first. Once these have taken as long as making an 8-bit copy does, the copy is made and read first: the answers
+        stay the same, and less memory is read."""
         search, spent = super().begin(seed), 0.0
         dense = type(self) is Dictionary and isinstance(self.D, np.ndarray) and self.D.dtype in (np.float32, np.float64)
         size = self.D.size if dense else 0
 
         def answer(g: Array, several: int, level: float) -> Found:
             nonlocal search, spent
-            if spent >= COPY * size:
+            if spent >= COPY_COST_IN_PRODUCTS * size:
                 search, spent = self.screened().begin(seed), -math.inf
             spent += size
             return search(g, several, level)
 
-        return answer if size >= CACHED else search
+        return answer if size >= MIN_SCREENED_ENTRIES else search
 
     def screened(self) -> Atoms:
         """The same set with an oracle that reads an 8-bit copy of D first; made once, it may serve many solves."""
@@ -194,8 +196,8 @@ class Dictionary(_Listed):
         return f"Dictionary({sizes}{', signed=True' if self.symmetric else ''})"
 
 
-def real_array_shape(D: Any) -> Array:
-    """D as a floating array; its entries are checked later, together with the norms."""
+def floating_array(D: Any) -> Array:
+    """D as an array of floating-point numbers. NaN and infinity in it are found later, together with the norms."""
     if type(D) is np.ndarray and D.dtype.kind == "f":
         return D
     return real_array(D, "D")
@@ -324,7 +326,7 @@ class Box(Atoms):
     def contains(self, a: Array) -> bool:
         if tuple(a.shape) != self.shape:
             return False
-        slack = ROUNDING * self.space.eps * float(self.space.xp.max(abs(self.lower) + abs(self.upper)))
+        slack = MEMBERSHIP_ULPS * self.space.eps * float(self.space.xp.max(abs(self.lower) + abs(self.upper)))
         return everywhere((a >= self.lower - slack) & (a <= self.upper + slack))
 
     def gauge(self, x: Array) -> float | None:
@@ -377,7 +379,7 @@ class Ball(Atoms):
         return Atom(np.sign(v)) if math.isinf(self.p) else Atom(v / self.gauge(v))
 
     def contains(self, a: Array) -> bool:
-        return tuple(a.shape) == self.shape and self.gauge(a) <= 1.0 + ROUNDING * Space.of(a).eps
+        return tuple(a.shape) == self.shape and self.gauge(a) <= 1.0 + MEMBERSHIP_ULPS * Space.of(a).eps
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)

@@ -23,7 +23,7 @@ import numpy as np
 
 from pursuit import native
 from pursuit._threads import spread
-from pursuit.atoms.vectors import CACHED
+from pursuit.atoms.vectors import MIN_SCREENED_ENTRIES
 from pursuit.coding.request import Array, Request, check_columns, check_used_rows
 from pursuit.coding.tiles import Tile
 
@@ -185,7 +185,7 @@ def from_residuals(request: Request, D: Array) -> Ladder:
     width = int(request.limits.max(initial=1))
     size = D.itemsize * (8 * n + (6 + width) * d + 3 * width * width + 8 * width)
     alone = len(request.inputs.Y) < SHARED_PRODUCT and method in ("omp", "ols") and width >= MIN_ALONE_ATOMS
-    if not alone or weighted or D.size < CACHED:
+    if not alone or weighted or D.size < MIN_SCREENED_ENTRIES:
         return Ladder([direct], request.exponent, size)
     screen = kernels.Screen(atoms, request.threads)
     return Ladder([Alone(screen, method, request.threads), direct], request.exponent, size, at_once=True)

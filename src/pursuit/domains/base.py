@@ -224,7 +224,7 @@ class Part(Domain):
         twin = self.asked.rebuild(a)
         if twin is None:
             return self.contains(space, a.dense(space)) is not False
-        return a.apart(space, twin.scaled(a.coef / twin.coef)) <= 1e3 * space.eps * a.norm(space)
+        return a.distance(space, twin.scaled(a.coef / twin.coef)) <= 1e3 * space.eps * a.norm(space)
 
 
 def worst(active: ActiveSet, q: Small) -> int:

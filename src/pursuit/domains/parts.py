@@ -83,7 +83,7 @@ class Hull(Part):
         tolerance = 1e3 * space.eps
         twin = self.asked.rebuild(a)
         if twin is not None:
-            apart = a.apart(space, twin)
+            apart = a.distance(space, twin)
             return apart == 0.0 or apart <= tolerance * a.norm(space)  # a norm at many entries takes its time
         dense = a.dense(space)
         gauge = self.asked.gauge(dense)
