@@ -315,8 +315,8 @@ def test_a_surface_with_a_hole_or_around_another_point_certifies_nothing():
     simplices = polytope.ConvexHull(P).simplices
     assert polytope._closed(simplices)
     assert not polytope._closed(simplices[1:])
-    assert polytope._odd(P, simplices)
-    assert not polytope._odd(P + 2.0, simplices)
+    assert polytope._winds_around_origin(P, simplices)
+    assert not polytope._winds_around_origin(P + 2.0, simplices)
     assert polytope.facets(P).certified
     assert not polytope.facets(P + 2.0).certified
 
@@ -564,9 +564,9 @@ def test_rho_is_the_largest_gauge_in_the_sublevel_set_of_a_quadratic(seed):
     reach = math.sqrt(2 * (f.value(x0) - f.value(centre)))
     rim = np.linalg.solve(np.linalg.cholesky(H).T, rng.standard_normal((3, 1500)))
     rim *= reach / np.sqrt(np.einsum("ij,ik,kj->j", rim, H, rim))
-    vertices = np.linalg.norm(geo.closed.shape(A).polar(), axis=1)
+    vertices = np.linalg.norm(geo.closed.shape_of(A).polar(), axis=1)
     assert vertices.max() == pytest.approx(1 / geo.mdw(A).upper, rel=1e-9)
-    gauges = (geo.closed.shape(A).polar() @ (centre[:, None] + rim)).max(axis=0)
+    gauges = (geo.closed.shape_of(A).polar() @ (centre[:, None] + rim)).max(axis=0)
     assert found.upper >= gauges.max()
     assert gauges.max() >= 0.97 * found.lower
     states = ps.minimize(f, ps.lin(A), ps.Plain(ps.LineSearch()), start=x0, stop=ps.Stop(iterations=20))

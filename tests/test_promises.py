@@ -76,5 +76,5 @@ def test_geometry_may_be_given_where_it_is_known():
     r = ps.minimize(f, ps.lin(ps.Dictionary(D)), ps.FullyCorrective(), stop=ps.Stop(iterations=4, rgap=None))
     given = r.promise(mdw=0.1, rho=50.0)
     linear, sublinear = given.bounds
-    assert "width >= 0.1" in linear.needs
-    assert "rho <= 50" in sublinear.needs
+    assert "width >= 0.1" in linear.constants
+    assert "rho <= 50" in sublinear.constants

@@ -36,7 +36,11 @@ MUTANTS = [
         "test_rates.py",
     ),
     Mutant(
-        "rate of pursuit: the factor 4 dropped", "rates/sublinear.py", "plain(4 * (2 *", "plain((2 *", "test_rates.py"
+        "rate of pursuit: the factor 4 dropped",
+        "rates/sublinear.py",
+        "float_or_array(4 * (2 *",
+        "float_or_array((2 *",
+        "test_rates.py",
     ),
     Mutant(
         "rate of Frank-Wolfe: L is missing",

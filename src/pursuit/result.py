@@ -274,8 +274,7 @@ class Result:
         >>> r.promise().curve, r.trace.value
         (array([5.  , 2.5 , 1.25]), array([5. , 0.5, 0. ]))
         """
-        lower = self.lower
-        return promise(self.f, self.domain, self.update, self.oracle, self.trace.value, lower, self.start, mdw, rho)
+        return promise(self, mdw, rho)
 
     def check(self) -> Check:
         """Recompute point, value, gap and lower bound from the weights and atoms alone, with an exact oracle."""

@@ -1,4 +1,4 @@
-"""The sets whose geometry has a closed form, and how a set is recognised as one of them."""
+"""Shapes whose geometry has a closed form, and `shape_of`, which finds the shape of an atom set."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pursuit.atoms import Atoms, Ball, Box, SignedBasis, Simplex
 from pursuit.atoms.combinations import Image, unscaled
 from pursuit.geometry import polytope
 from pursuit.geometry.interval import Interval
-from pursuit.geometry.shapes import Finite, Map, Opaque, Shape, finite, inside, opaque, through
+from pursuit.geometry.shapes import Finite, Map, OracleOnly, Shape, finite, inside, oracle_only, through
 from pursuit.linalg import EPS
 from pursuit.metrics import Diagonal, Metric, as_metric
 from pursuit.objectives import Objective
 
 MAX_LISTED_NUMBERS = 30_000_000
-"""Sets are listed up to this many numbers."""
+"""Atoms are listed if they have at most this many entries together."""
 
 MAX_CORNER_DIMENSION = 10
-"""Boxes are listed by their corners up to this dimension, where a formula does not do."""
+"""Images of boxes are computed from the list of their corners up to this dimension."""
 
 
 @dataclass(frozen=True, eq=False)
-class Cross(Shape):
+class CrossPolytope(Shape):
     """+-w_i e_i, with w > 0."""
 
     w: Small
@@ -48,14 +48,14 @@ class Cross(Shape):
     inradius = mdw
 
     def image(self, T: Map) -> Shape:
-        return Cross(np.abs(T) * self.w) if np.ndim(T) < 2 else Finite(through(T, np.diag(self.w)).T, True)
+        return CrossPolytope(np.abs(T) * self.w) if np.ndim(T) < 2 else Finite(through(T, np.diag(self.w)).T, True)
 
     def polar(self) -> Small | None:
         return polytope.signs(self.n) / self.w if self.n <= 16 else None
 
 
 @dataclass(frozen=True, eq=False)
-class Corner(Shape):
+class ScaledSimplex(Shape):
     """w_i e_i, with w_i != 0: the scaled simplex."""
 
     w: Small
@@ -77,7 +77,7 @@ class Corner(Shape):
         return Interval.of(0.0)
 
     def image(self, T: Map) -> Shape:
-        return Corner(T * self.w) if np.ndim(T) < 2 else finite(through(T, np.diag(self.w)).T)
+        return ScaledSimplex(T * self.w) if np.ndim(T) < 2 else finite(through(T, np.diag(self.w)).T)
 
 
 def _harmonic(w: Small) -> float:
@@ -87,7 +87,7 @@ def _harmonic(w: Small) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Boxed(Shape):
+class BoxShape(Shape):
     """{x : lower <= x <= upper}."""
 
     lower: Small
@@ -104,12 +104,12 @@ class Boxed(Shape):
         return Interval.of(np.linalg.norm(self.upper - self.lower))
 
     @property
-    def live(self) -> Any:
-        """Coordinates that lin(A) has; the others are always zero."""
+    def nonzero(self) -> Any:
+        """A mask of the coordinates in which some point of the box is not zero: those that lin(A) has."""
         return (self.lower != 0) | (self.upper != 0)
 
     def mdw(self) -> Interval:
-        lower, upper = self.lower[self.live], self.upper[self.live]
+        lower, upper = self.lower[self.nonzero], self.upper[self.nonzero]
         if not len(lower):
             raise ValueError("A contains the zero vector only; a width needs an atom that is not zero.")
         if (lower < 0).all() and (upper > 0).all():
@@ -117,31 +117,31 @@ class Boxed(Shape):
         return Interval.of(0.0 - np.linalg.norm(np.clip(0.0, lower, upper)))
 
     def inradius(self) -> Interval:
-        return Interval.of((self.upper - self.lower)[self.live].min() / 2 if self.live.any() else 0.0)
+        return Interval.of((self.upper - self.lower)[self.nonzero].min() / 2 if self.nonzero.any() else 0.0)
 
     def spans(self, d: Small) -> bool:
-        return not d[~self.live].any()
+        return not d[~self.nonzero].any()
 
     def basis(self) -> Small | None:
         whole = super().basis()
-        return None if whole is None else whole[:, self.live]
+        return None if whole is None else whole[:, self.nonzero]
 
     def image(self, T: Map) -> Shape:
         if np.ndim(T) < 2:
             ends = T * self.lower, T * self.upper
-            return Boxed(np.minimum(*ends), np.maximum(*ends))
+            return BoxShape(np.minimum(*ends), np.maximum(*ends))
         symmetric = bool((self.lower == -self.upper).all())
         if self.n <= MAX_CORNER_DIMENSION:
             signs = polytope.signs(self.n)[: 2 ** (self.n - 1) if symmetric else None]  # one of each pair
             return Finite(through(T, np.where(signs > 0, self.upper, self.lower).T).T, symmetric)
-        width = self.mdw().lower if self.live.all() else min(self.mdw().lower, 0.0)
-        return Opaque(self._corner, self.n, self.radius().upper, self.diameter().upper, width, symmetric).image(T)
+        width = self.mdw().lower if self.nonzero.all() else min(self.mdw().lower, 0.0)
+        return OracleOnly(self._corner, self.n, self.radius().upper, self.diameter().upper, width, symmetric).image(T)
 
     def _corner(self, g: Small) -> Small:
         return np.where(g > 0, self.lower, self.upper)
 
     def polar(self) -> Small | None:
-        if not self.mdw().lower > 0 or not self.live.all():
+        if not self.mdw().lower > 0 or not self.nonzero.all():
             return None
         return np.concatenate([np.diag(1 / self.upper), np.diag(1 / self.lower)])
 
@@ -210,19 +210,19 @@ class LpBall(Shape):
         if np.ndim(T) == 0:
             return replace(self, c=abs(float(T)) * self.c)
         if self.ball.p == 1:
-            return Cross(np.full(self.n, self.c)).image(T)
+            return CrossPolytope(np.full(self.n, self.c)).image(T)
         if self.ball.p == 2:
             return Ellipsoid(through(T, self.c * np.eye(self.n)))
         if math.isinf(self.ball.p):
-            return Boxed(np.full(self.n, -self.c), np.full(self.n, self.c)).image(T)
-        return opaque(self.ball).image(self.c).image(T)
+            return BoxShape(np.full(self.n, -self.c), np.full(self.n, self.c)).image(T)
+        return oracle_only(self.ball).image(self.c).image(T)
 
 
-# ---------------------------------------------------------------------- recognition
+# ---------------------------------------------------------------------- which set has which shape
 
 
 @singledispatch
-def shape(A: Any) -> Shape:
+def shape_of(A: Any) -> Shape:
     """The shape of an atom set: a closed form, its list of atoms, or its oracle."""
     if not isinstance(A, Atoms):
         raise TypeError(f"A is {type(A).__name__}; give a set of atoms, such as Dictionary(matrix).")
@@ -234,43 +234,43 @@ def _unknown(A: Atoms) -> Shape:
     if A.size == 0:
         raise ValueError("A lists no atoms; a set of atoms must not be empty.")
     if A.size is None or A.shape is None or A.size * math.prod(A.shape) > MAX_LISTED_NUMBERS:
-        return opaque(A)
+        return oracle_only(A)
     rows = np.stack([host(A.atom(i).vector).ravel() for i in range(A.size)])
     if not np.isfinite(rows).all():
         raise ValueError("A has an atom with NaN or infinity; remove it first.")
     return finite(rows)
 
 
-@shape.register
+@shape_of.register
 def _(A: SignedBasis) -> Shape:
-    return Cross(np.ones(A.n))
+    return CrossPolytope(np.ones(A.n))
 
 
-@shape.register
+@shape_of.register
 def _(A: Simplex) -> Shape:
-    return Corner(np.ones(A.n))
+    return ScaledSimplex(np.ones(A.n))
 
 
-@shape.register
+@shape_of.register
 def _(A: Box) -> Shape:
-    return Boxed(host(A.lower).ravel(), host(A.upper).ravel())
+    return BoxShape(host(A.lower).ravel(), host(A.upper).ravel())
 
 
-@shape.register
+@shape_of.register
 def _(A: Ball) -> Shape:
     return LpBall(A)
 
 
-@shape.register
+@shape_of.register
 def _(A: Image) -> Shape:
     if A.c != 1.0:
-        return shape(unscaled(A)[0]).image(A.c)
+        return shape_of(unscaled(A)[0]).image(A.c)
     if A.signed:
         return _unknown(A)
     if A.map is None:
-        return shape(A.base)
+        return shape_of(A.base)
     M = A.map.M
-    return shape(A.base).image(host(M @ np.eye(M.shape[1]) if A.space is None else M))
+    return shape_of(A.base).image(host(M @ np.eye(M.shape[1]) if A.space is None else M))
 
 
 # ---------------------------------------------------------------------- metrics and vectors
@@ -283,7 +283,7 @@ def root(metric: Metric, n: int | None, definite: bool = True) -> Map:
     if isinstance(metric, Diagonal):
         h = host(metric.h).ravel()
         _fits(len(h), n)
-        return np.asarray(np.sqrt(h) if h.all() else np.diag(np.sqrt(h)))  # shapes want diagonals without zeros
+        return np.asarray(np.sqrt(h) if h.all() else np.diag(np.sqrt(h)))  # the shapes take diagonals without zeros
     size = math.prod(metric.shape)
     _fits(size, n)
     M = host(metric.batch(np.eye(size)))
@@ -301,10 +301,10 @@ def _fits(size: int, n: int | None) -> None:
         raise ValueError(f"metric acts on vectors of length {size}, the atoms have {n} entries; they must agree.")
 
 
-def seen(A: Atoms, metric: Any) -> Shape:
-    """The shape of A in the norm of a metric."""
-    own = shape(A)
-    return own if metric is None else own.image(root(as_metric(metric), own.n))
+def shape_in_metric(A: Atoms, metric: Any) -> Shape:
+    """The shape of T A with T'T = M, so that its Euclidean quantities are those of A in the norm of the metric M."""
+    shape = shape_of(A)
+    return shape if metric is None else shape.image(root(as_metric(metric), shape.n))
 
 
 def vector(A: Atoms, x: Array, name: str) -> Small:

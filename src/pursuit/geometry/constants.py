@@ -10,7 +10,7 @@ import numpy as np
 
 from pursuit._arrays import Small, host
 from pursuit.atoms import Atoms
-from pursuit.geometry.closed import check_objective, root, shape
+from pursuit.geometry.closed import check_objective, root, shape_of
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import gauge
 from pursuit.geometry.shapes import MAX_DENSE_DIMENSION, Map, Shape, lift, oracle, through
@@ -21,7 +21,7 @@ from pursuit.objectives import Objective
 Kind = Literal["fw", "mp", "away"]
 
 CURVATURE_SAMPLES = 400
-"""Points at which constants of a function that is not quadratic are estimated."""
+"""The constants of a function that is not quadratic are estimated from this many points."""
 
 
 def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> Interval:
@@ -55,13 +55,13 @@ def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> In
     >>> curvature(f, A), curvature(f, A, "mp"), curvature(f, A, "mp", rho=3.0)
     (Interval(4, exact), Interval(1, exact), Interval(9, exact))
     """
-    own = _check(f, A, rho)
+    shape = _check(f, A, rho)
     if kind not in {"fw", "mp", "away"}:
         raise ValueError(f"kind is {kind!r}; give 'fw', 'mp' or 'away'.")
-    T = _hessian_root(f, A, own)
+    T = _hessian_root(f, A, shape)
     if T is not None:
-        return _size(own.image(T), kind).squared().scaled(rho * rho)
-    upper = f.L * (rho * _size(own, kind).upper) ** 2 if f.L is not None else math.inf
+        return _size(shape.image(T), kind).squared().scaled(rho * rho)
+    upper = f.L * (rho * _size(shape, kind).upper) ** 2 if f.L is not None else math.inf
     return Interval(min(_sampled_curvature(f, A, kind, rho), upper), upper)
 
 
@@ -89,17 +89,17 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     >>> strong_convexity(ps.LeastSquares([0.1, 0.0]), ps.SignedBasis(2))
     Interval(0.5, exact)
     """
-    own = _check(f, A, rho)
-    T = _hessian_root(f, A, own)
+    shape = _check(f, A, rho)
+    T = _hessian_root(f, A, shape)
     if T is None:
-        width = own.mdw().lower if f.mu > 0 else 0.0
+        width = shape.mdw().lower if f.mu > 0 else 0.0
         lower = f.mu * (rho * max(width, 0.0)) ** 2
         upper = _sampled_convexity(f, A, rho)
         return Interval(min(lower, upper), upper)
-    centre = _minimiser(f, A, own, T)
+    centre = _minimiser(f, A, shape, T)
     if centre is None and np.ndim(T) == 2:  # the Hessian may vanish along lin(A), and f fall there
         return Interval(0.0, _sampled_convexity(f, A, rho))
-    width_in_H = own.image(T).mdw()
+    width_in_H = shape.image(T).mdw()
     lower = (rho * max(width_in_H.lower, 0.0)) ** 2
     if centre is not None and lower > 0 and gauge(A, lift(A, centre)).upper < rho * (1 - 1e-9):
         return Interval(lower, (rho * width_in_H.upper) ** 2)
@@ -108,35 +108,35 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
 
 
 def _check(f: Objective, A: Atoms, rho: float) -> Shape:
-    own = shape(A)
+    shape = shape_of(A)
     check_objective(f, A)
     if not 0 < rho < math.inf:
         raise ValueError(f"rho is {rho}; give a positive scale of the set.")
-    return own
+    return shape
 
 
-def _size(own: Shape, kind: Kind) -> Interval:
-    return own.radius() if kind == "mp" else own.diameter()
+def _size(shape: Shape, kind: Kind) -> Interval:
+    return shape.radius() if kind == "mp" else shape.diameter()
 
 
-def _hessian_root(f: Objective, A: Atoms, own: Shape) -> Map | None:
+def _hessian_root(f: Objective, A: Atoms, shape: Shape) -> Map | None:
     """T with T'T = H for a quadratic f, or None."""
-    if not f.quadratic or own.n is None:
+    if not f.quadratic or shape.n is None:
         return None
-    H = f.hessian(lift(A, np.zeros(own.n)))
-    if H is None or (isinstance(H, Operator) and own.n > MAX_DENSE_DIMENSION):
+    H = f.hessian(lift(A, np.zeros(shape.n)))
+    if H is None or (isinstance(H, Operator) and shape.n > MAX_DENSE_DIMENSION):
         return None
-    return root(H, own.n, definite=False)
+    return root(H, shape.n, definite=False)
 
 
-def _minimiser(f: Objective, A: Atoms, own: Shape, T: Map) -> Small | None:
+def _minimiser(f: Objective, A: Atoms, shape: Shape, T: Map) -> Small | None:
     """The minimiser of a quadratic over lin(A); None where lin(A) is unknown or its Hessian there is not definite."""
-    assert own.n is not None
-    Q = own.basis()
+    assert shape.n is not None
+    Q = shape.basis()
     if Q is None:
         return None
     half = through(T, Q)
-    H, slope = half.T @ half, Q.T @ host(f.value_and_grad(lift(A, np.zeros(own.n)))[1]).ravel()
+    H, slope = half.T @ half, Q.T @ host(f.value_and_grad(lift(A, np.zeros(shape.n)))[1]).ravel()
     return np.asarray(-Q @ np.linalg.solve(H, slope)) if np.linalg.cond(H) < 1e12 else None
 
 

@@ -1,4 +1,4 @@
-"""Numbers that are known between two bounds."""
+"""Numbers of which a lower and an upper bound are known."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import SupportsFloat
 
 from pursuit.linalg import EPS
 
-EXACT = 1e-9
+EXACT_TOLERANCE = 1e-9
 """Relative width up to which the two ends of an interval count as one number."""
 
-ULPS = 8 * EPS
-"""Rounding of a handful of operations, which `in` forgives."""
+CONTAINS_TOLERANCE = 8 * EPS
+"""`value in interval` accepts values outside by this fraction: the rounding of a few operations."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Interval:
     """A number known to lie in [lower, upper]; infinite ends say that nothing is known on that side.
 
-    Closed forms and directly evaluated formulas give one number twice, right to rounding. Bounds that come out of an
-    enumeration, an optimisation or a linear program are widened by what rounding may have added.
+    A formula gives an interval with equal ends, right to rounding. Bounds from an enumeration, an optimisation or a
+    linear program are widened by what rounding may have added.
 
     Parameters
     ----------
@@ -52,10 +52,10 @@ class Interval:
     def exact(self) -> bool:
         """Whether both ends agree, up to a relative 1e-9."""
         size = max(abs(self.lower), abs(self.upper))
-        return self.lower == self.upper or self.upper - self.lower <= EXACT * size < math.inf
+        return self.lower == self.upper or self.upper - self.lower <= EXACT_TOLERANCE * size < math.inf
 
     def __contains__(self, value: float) -> bool:
-        slack = ULPS * abs(value) if math.isfinite(value) else 0.0
+        slack = CONTAINS_TOLERANCE * abs(value) if math.isfinite(value) else 0.0
         return self.lower - slack <= value <= self.upper + slack
 
     def scaled(self, c: float) -> Interval:

@@ -1,4 +1,4 @@
-"""The atomic norm, and the a-priori bound on it over a sublevel set."""
+"""The atomic norm of a point, and a bound on the atomic norm over a sublevel set of f."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from scipy.optimize import linprog, nnls
 
 from pursuit._arrays import Array, Small
 from pursuit.atoms import Atoms
-from pursuit.geometry.closed import Boxed, Ellipsoid, check_objective, root, shape, vector
-from pursuit.geometry.interval import EXACT, Interval
+from pursuit.geometry.closed import BoxShape, Ellipsoid, check_objective, root, shape_of, vector
+from pursuit.geometry.interval import EXACT_TOLERANCE, Interval
 from pursuit.geometry.shapes import Finite, Shape, lift, oracle, through
 from pursuit.linalg import EPS, norm, norms, unit
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 
-RESIDUAL_TOLERANCE = 1e-10
+CONE_TOLERANCE = 1e-10
 """Relative distance up to which x counts as a point of the cone of the atoms."""
 
-MAX_COLUMNS = 150
-"""Oracle calls that the atomic norm of a set with only an oracle may cost."""
+MAX_GAUGE_CALLS = 150
+"""At most this many oracle calls are made for the atomic norm over a set that has only an oracle."""
 
 
 def gauge(A: Atoms, x: Array) -> Interval:
     r"""The atomic norm :math:`\|x\|_A = \inf\{c\ge 0 : x\in c\,\mathrm{conv}(A)\}`, infinite outside the atoms' cone.
 
-    Closed form where the set has one. For listed atoms a linear program, the least sum of weights w >= 0 that make
-    x, whose answer is not believed: the upper bound is the sum of weights that are refitted to x, the lower bound is
-    :math:`\langle y, x\rangle / h_A(y)` at the dual solution y. A set with only an oracle gets the same two bounds,
-    on the atoms that the oracle names for y, as in fully corrective Frank-Wolfe, until they agree or 150 calls are
-    spent. The norm of 0 is 0. A point within rounding of the cone (relative 1e-10) counts as a point of it.
+    It has a closed form for some sets. For listed atoms a linear program finds the least sum of weights w >= 0 that
+    make x. Its answer is then verified: the upper bound is the sum of weights that are refitted to x, the lower bound
+    is :math:`\langle y, x\rangle / h_A(y)` at the dual solution y. A set with only an oracle gets the same two bounds
+    from the atoms that the oracle names for y, as in fully corrective Frank-Wolfe, until they agree or 150 calls are
+    made. The norm of 0 is 0. A point within a relative 1e-10 of the cone counts as a point of the cone.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def gauge(A: Atoms, x: Array) -> Interval:
     >>> gauge(ps.Dictionary(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]), signed=True), [2.0, 1.0])
     Interval(2, exact)
     """
-    own = shape(A)
+    shape = shape_of(A)
     flat = vector(A, x, "x")
     scale = norm(flat)
     if scale == 0:
@@ -55,18 +55,18 @@ def gauge(A: Atoms, x: Array) -> Interval:
     closed = A.gauge(lift(A, flat))
     if closed is not None and not math.isnan(closed):
         return Interval.of(closed)
-    return _by_shape(own, oracle(A), flat / scale).scaled(scale)
+    return _by_shape(shape, oracle(A), flat / scale).scaled(scale)
 
 
-def _by_shape(own: Shape, lmo: Callable[[Small], Small], x: Small) -> Interval:
+def _by_shape(shape: Shape, lmo: Callable[[Small], Small], x: Small) -> Interval:
     """The atomic norm of a unit vector."""
-    if isinstance(own, Boxed):
-        return _in_box(own.lower, own.upper, x)
-    if isinstance(own, Ellipsoid):
-        return Interval.of(np.linalg.norm(np.linalg.lstsq(own.T, x)[0])) if own.spans(x) else Interval.of(math.inf)
-    if isinstance(own, Finite):
-        size = own.radius().upper or 1.0
-        answer = _listed(own.atoms / size, x)
+    if isinstance(shape, BoxShape):
+        return _in_box(shape.lower, shape.upper, x)
+    if isinstance(shape, Ellipsoid):
+        return Interval.of(np.linalg.norm(np.linalg.lstsq(shape.T, x)[0])) if shape.spans(x) else Interval.of(math.inf)
+    if isinstance(shape, Finite):
+        size = shape.radius().upper or 1.0
+        answer = _listed(shape.atoms / size, x)
         return Interval(min(answer.lower, answer.upper), answer.upper).scaled(1 / size)
     return _by_oracle(lmo, x)
 
@@ -83,7 +83,7 @@ def _in_box(lower: Small, upper: Small, x: Small) -> Interval:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What listed atoms say about x: bounds on its norm, and the y that proves the lower one."""
+    """Bounds on the atomic norm of x over listed atoms, and the y that proves the lower one."""
 
     lower: float
     upper: float
@@ -93,33 +93,33 @@ class _Answer:
 def _listed(atoms: Small, x: Small) -> _Answer:
     """The atomic norm of a unit vector over the rows of a matrix.
 
-    Atomic norms are the same in all coordinates, so those are used in which the atoms are roundest, their left singular
-    vectors: otherwise nearly dependent atoms drown in the tolerances of the solvers. What the change of coordinates
-    adds to rounding widens the bounds.
+    Atomic norms do not depend on coordinates. The coordinates used here make the singular values of the matrix of atoms
+    equal: otherwise nearly dependent atoms could not be told apart within the tolerances of the solvers. The bounds are
+    widened by what rounding in the change of coordinates may add.
     """
     _, s, Vt = np.linalg.svd(atoms, full_matrices=False)
     r = int((s > max(atoms.shape) * EPS * s[0]).sum())
     outside = x - Vt[:r].T @ (Vt[:r] @ x)
-    if np.linalg.norm(outside) > RESIDUAL_TOLERANCE:
+    if np.linalg.norm(outside) > CONE_TOLERANCE:
         return _Answer(math.inf, math.inf, outside)
     back = Vt[:r].T / s[:r]  # y in the new coordinates is back @ y in the old
     size, slack = float(np.linalg.norm(x @ back)), 8 * EPS * math.sqrt(len(atoms)) * float(s[0] / s[r - 1])
-    answer = _rounded(atoms @ back, x @ back / size)
+    answer = _well_conditioned(atoms @ back, x @ back / size)
     return _Answer(size * answer.lower / (1 + slack), size * answer.upper * (1 + slack), back @ answer.y)
 
 
-def _rounded(atoms: Small, x: Small) -> _Answer:
+def _well_conditioned(atoms: Small, x: Small) -> _Answer:
     """The atomic norm of a unit vector over atoms in good coordinates."""
     w = _cone(atoms, x)
     rest = x - w @ atoms
-    if np.linalg.norm(rest) > RESIDUAL_TOLERANCE:  # <rest, a> <= 0 < <rest, x>: outside the cone, by Farkas
+    if np.linalg.norm(rest) > CONE_TOLERANCE:  # <rest, a> <= 0 < <rest, x>: outside the cone, by Farkas
         support = float((atoms @ rest).max())
         return _Answer(math.inf if support <= 8 * EPS * len(x) else _dual(rest, x, support), math.inf, rest)
     program = linprog(np.ones(len(atoms)), A_eq=atoms.T, b_eq=x)
     if program.x is None:
-        return _Answer(0.0, _weight(atoms, x, w), x)
+        return _Answer(0.0, _total_weight(atoms, x, w), x)
     y = np.asarray(program.eqlin.marginals)
-    return _Answer(_dual(y, x, float((atoms @ y).max())), _weight(atoms, x, program.x), y)
+    return _Answer(_dual(y, x, float((atoms @ y).max())), _total_weight(atoms, x, program.x), y)
 
 
 def _cone(atoms: Small, x: Small) -> Small:
@@ -132,9 +132,9 @@ def _dual(y: Small, x: Small, support: float) -> float:
     return float(y @ x) / support * (1 - 64 * EPS * len(x)) if support > 0 else 0.0
 
 
-def _weight(atoms: Small, x: Small, w: Small) -> float:
-    """The total weight of a combination that makes x to rounding, rounded up. A linear program makes x to its tolerance
-    only; what is missing is itself a combination of atoms."""
+def _total_weight(atoms: Small, x: Small, w: Small) -> float:
+    """The total weight of a combination that makes x to rounding, rounded up. The weights w of a linear program make x
+    to its tolerance only; the rest is made of atoms, too, and their weight is added."""
     for _ in range(2):
         rest = x - w @ atoms
         size = float(np.linalg.norm(rest))
@@ -147,13 +147,13 @@ def _by_oracle(lmo: Callable[[Small], Small], x: Small) -> Interval:
     """Column generation: the dual y of the atoms found so far bounds the norm from below, and names the next atom."""
     found: list[Small] = []
     lower, upper, y = 0.0, math.inf, x
-    for _ in range(MAX_COLUMNS):
+    for _ in range(MAX_GAUGE_CALLS):
         z = lmo(-y)
         support = float(y @ z)
-        if support <= 8 * EPS * len(x) * np.linalg.norm(z) and y @ x > RESIDUAL_TOLERANCE:
+        if support <= 8 * EPS * len(x) * np.linalg.norm(z) and y @ x > CONE_TOLERANCE:
             return Interval.of(math.inf)
         lower = max(lower, _dual(y, x, support))
-        if upper - lower <= 0.5 * EXACT * upper < math.inf:
+        if upper - lower <= 0.5 * EXACT_TOLERANCE * upper < math.inf:
             break
         found.append(z)
         atoms = np.array(found)
@@ -170,13 +170,15 @@ def rho(A: Atoms, f: Objective, x0: Array) -> Interval:
     r"""An a-priori bound on the atomic norm of all iterates and of a minimiser:
     :math:`\rho = \sup\{\|x\|_A : x\in\mathrm{lin}(A),\ f(x)\le f(x_0)\}`.
 
-    The paper's rho is read off the run it is to bound. Every update of its algorithms decreases f, so this one, which
-    depends on the start only, holds for all t. With :math:`N` the Hessian of a quadratic f, or mu times the identity
-    for a strongly convex one, the sublevel set lies in the ellipsoid around :math:`c = x_0 - N^{-1}g` of radius
-    :math:`\|g\|_{N^{-1}}` (all restricted to lin(A)), and rho is at most the largest :math:`\langle v, c\rangle +
-    \|g\|_{N^{-1}}\|v\|_{N^{-1}}` over the vertices v of the polar, with equality for quadratics. Where the polar has
-    too many vertices the bound is :math:`\|c\|_A + \|g\|_{N^{-1}}/\mathrm{mDW}_N(A)`; where nothing is known it is
-    infinite. The lower end is the norm of a point of the sublevel set.
+    The paper defines rho by the iterates of the very run that it is to bound. Every update of its algorithms decreases
+    f, so the rho here, which depends on the start only, holds for all t.
+
+    Let :math:`N` be the Hessian of a quadratic f, or mu times the identity for a strongly convex one. Then the sublevel
+    set lies in the ellipsoid around :math:`c = x_0 - N^{-1}g` of radius :math:`\|g\|_{N^{-1}}` (all restricted to
+    lin(A)), and rho is at most the largest :math:`\langle v, c\rangle + \|g\|_{N^{-1}}\|v\|_{N^{-1}}` over the
+    vertices v of the polar, with equality for quadratics. Where the polar has too many vertices, the bound is
+    :math:`\|c\|_A + \|g\|_{N^{-1}}/\mathrm{mDW}_N(A)`; where nothing is known, it is infinite. The lower end is the
+    norm of a point of the sublevel set.
 
     Parameters
     ----------
@@ -190,14 +192,14 @@ def rho(A: Atoms, f: Objective, x0: Array) -> Interval:
     >>> rho(ps.SignedBasis(2), ps.LeastSquares([3.0, 4.0]), [0.0, 0.0])      # 7 + 5 sqrt(2)
     Interval(14.07106781, exact)
     """
-    own, start = shape(A), vector(A, x0, "x0")
+    shape, start = shape_of(A), vector(A, x0, "x0")
     check_objective(f, A)
-    if start.any() and not own.spans(start):
+    if start.any() and not shape.spans(start):
         raise ValueError("x0 lies outside lin(A); project it on the span of the atoms first.")
     here, lifted = gauge(A, lift(A, start)), lift(A, start)
     grad = vector(A, f.value_and_grad(lifted)[1], "the gradient of f")
     curvature = f.hessian(lifted) if f.quadratic else Diagonal(float(f.mu))
-    Q = own.basis()
+    Q = shape.basis()
     if Q is None or curvature is None or (not f.quadratic and not f.mu > 0):
         return Interval(here.lower, math.inf)
     T = root(curvature, len(start), definite=False)
@@ -207,22 +209,23 @@ def rho(A: Atoms, f: Objective, x0: Array) -> Interval:
         return Interval.of(math.inf)
     inverse = (Q @ Vt.T) / s  # N^{-1} on lin(A) = inverse inverse'
     slope = inverse.T @ grad
-    centre, reach = start - inverse @ slope, float(np.linalg.norm(slope))
-    polar = own.polar()
+    centre, ellipsoid_radius = start - inverse @ slope, float(np.linalg.norm(slope))
+    polar = shape.polar()
     if polar is None:
-        return _rho_bounds(A, own, centre, reach, inverse, here, f.quadratic)
-    value = float((polar @ centre + reach * np.linalg.norm(polar @ inverse, axis=1)).max())
+        return _rho_bounds(A, shape, centre, ellipsoid_radius, inverse, here, f.quadratic)
+    value = float((polar @ centre + ellipsoid_radius * np.linalg.norm(polar @ inverse, axis=1)).max())
     slack = 1e-12 * (abs(value) + here.upper)
     return Interval(value - slack if f.quadratic else here.lower, value + slack)
 
 
 def _rho_bounds(
-    A: Atoms, own: Shape, centre: Small, reach: float, inverse: Small, here: Interval, tight: bool
+    A: Atoms, shape: Shape, centre: Small, ellipsoid_radius: float, inverse: Small, here: Interval, tight: bool
 ) -> Interval:
-    """Without the polar: ||c||_A + reach / mDW in the metric N; and the norm of points on the rim of the ellipsoid."""
+    """Bounds without the polar: ||c||_A + radius / mDW in the metric N from above, and from below the norms of points
+    on the axes of the ellipsoid."""
     middle = gauge(A, lift(A, centre))
-    width = own.image(np.asarray(np.linalg.pinv(inverse))).mdw().lower
-    upper = middle.upper + reach / width if width > 0 and math.isfinite(middle.upper) else math.inf
-    rim = [centre + (1 - 1e-12) * reach * sign * axis for axis in inverse.T for sign in (1.0, -1.0)] if tight else []
-    lower = max([here.lower, *(gauge(A, lift(A, x)).lower for x in rim[:32])])
+    width = shape.image(np.asarray(np.linalg.pinv(inverse))).mdw().lower
+    upper = middle.upper + ellipsoid_radius / width if width > 0 and math.isfinite(middle.upper) else math.inf
+    ends = [(1 - 1e-12) * ellipsoid_radius * sign * axis for axis in inverse.T for sign in (1.0, -1.0)] if tight else []
+    lower = max([here.lower, *(gauge(A, lift(A, centre + end)).lower for end in ends[:32])])
     return Interval(min(lower, upper), upper)

@@ -1,8 +1,8 @@
-"""Widths of the hull of finitely many points: exact within a budget, bounds from both sides beyond it.
+"""Widths of the hull of finitely many points: exact for small sets, bounded from both sides for large ones.
 
-Points are the rows of a matrix. A symmetric set is given by one point of each pair, so the hull is conv(B, -B). Every
-bound is certified: upper bounds are widths at a direction that was found, lower bounds come with a proof that is
-checked in floating point and lowered by the rounding of the check.
+Points are the rows of a matrix. A symmetric set is given by one point b of each pair +-b, so the hull is conv(B, -B).
+Every bound is proved. An upper bound is the width in one direction; a lower bound comes with a certificate, which is
+checked in floating point, and is lowered by the rounding of that check.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pursuit._arrays import Small
 from pursuit.linalg import EPS, norms, unit, unit_columns
 
 MAX_FACETS = 1_000_000
-"""Facets are enumerated where McMullen's upper bound theorem allows at most this many."""
+"""Facets are enumerated where McMullen's upper bound theorem says that there are at most this many."""
 
 MAX_SIGNS = 26
 """All 2^(n-1) sign patterns are tried for n independent pairs +-b_i up to this n."""
 
 MAX_PROGRAMS = 80
-"""Linear programs that one upper bound may cost, for small sets; fewer for large ones."""
+"""At most this many linear programs are solved for one upper bound; fewer for large sets."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Width:
 
 
 def span(points: Small) -> Small:
-    """An orthonormal basis of the span of the points, as columns; its rank is decided at the level of rounding."""
+    """An orthonormal basis of the span of the points, as columns. Singular values of the size of rounding are 0."""
     _, s, Vt = np.linalg.svd(points, full_matrices=False)
     return np.asarray(Vt[: int((s > max(points.shape) * EPS * s[0]).sum())].T)
 
@@ -176,8 +176,8 @@ def facets(points: Small) -> Facets | None:
     inner = np.full(len(normals), math.inf)
     for vertex in hull.simplices.T:
         inner = np.minimum(inner, np.einsum("ij,ij->i", normals, points[vertex]))
-    winds = bool(inner.min() > 0) and _closed(hull.simplices) and _odd(points, hull.simplices)
-    return Facets(normals, -hull.equations[:, -1], inner, winds)
+    certified = bool(inner.min() > 0) and _closed(hull.simplices) and _winds_around_origin(points, hull.simplices)
+    return Facets(normals, -hull.equations[:, -1], inner, certified)
 
 
 def _closed(simplices: Any) -> bool:
@@ -187,13 +187,14 @@ def _closed(simplices: Any) -> bool:
     return len(ridges) % 2 == 0 and bool((ridges[::2] == ridges[1::2]).all())
 
 
-def _odd(points: Small, simplices: Any) -> bool:
-    """Whether a ray from the origin in general position meets an odd number of simplices."""
+def _winds_around_origin(points: Small, simplices: Any) -> bool:
+    """Whether the surface winds around the origin: a ray from there, in general position, meets it an odd number of
+    times."""
     r, hits = points.shape[1], 0
     ray = np.random.default_rng(1).standard_normal((1, r, 1))
     for start in range(0, len(simplices), 20_000):
         corners = points[simplices[start : start + 20_000]].transpose(0, 2, 1)
-        solid = np.linalg.slogdet(corners)[0] != 0  # slivers have a cone of measure zero
+        solid = np.linalg.slogdet(corners)[0] != 0  # flat simplices: no ray in general position meets them
         hits += int((np.linalg.solve(corners[solid], ray)[..., 0] > 0).all(axis=1).sum())
     return hits % 2 == 1
 
@@ -225,9 +226,9 @@ def _chebyshev(points: Small) -> tuple[float, float]:
         directions = np.concatenate([successive_lp(points, np.zeros((0, r)))[None], np.linalg.svd(points)[2]])
         heights = points @ unit_columns(directions.T)
         return _variance_bound(points), float(np.ptp(heights, axis=0).min()) / 2 + _slack(points)
-    walls = np.append(hull.normals, np.ones((len(hull.normals), 1)), axis=1)  # <u_i, c> + t <= b_i
+    halfspaces = np.append(hull.normals, np.ones((len(hull.normals), 1)), axis=1)  # <u_i, c> + t <= b_i
     free = [(None, None)] * r + [(0, None)]
-    program = linprog(np.append(np.zeros(r), -1.0), A_ub=walls, b_ub=hull.offsets, bounds=free)
+    program = linprog(np.append(np.zeros(r), -1.0), A_ub=halfspaces, b_ub=hull.offsets, bounds=free)
     assert program.x is not None  # bounded, and the mean is feasible
     y = np.maximum(-program.ineqlin.marginals, 0.0)
     y = y / y.sum()
@@ -283,8 +284,8 @@ def _variance_bound(points: Small) -> float:
         return -1.0
     w = np.maximum(program.x[:n], 0.0)
     w = w / w.sum()
-    spread = float(np.linalg.eigvalsh(points.T @ (w[:, None] * points))[0])
-    return spread - 2 * float(np.linalg.norm(w @ points)) - _slack(points)
+    variance = float(np.linalg.eigvalsh(points.T @ (w[:, None] * points))[0])
+    return variance - 2 * float(np.linalg.norm(w @ points)) - _slack(points)
 
 
 def successive_lp(points: Small, starts: Small) -> Small:

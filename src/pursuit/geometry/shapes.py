@@ -1,7 +1,8 @@
-"""What an atom set looks like to geometry: the questions a shape answers, for listed atoms and for an oracle alone.
+"""Shapes: an atom set reduced to what its geometry depends on. Here are listed atoms (`Finite`) and sets of which only
+the oracle is known (`OracleOnly`); `pursuit.geometry.closed` has the shapes with closed forms.
 
-`image(T)` is the shape seen through a linear map T, and a Hilbert metric M is such a map: with T'T = M, every
-quantity of A in the norm ||x||_M is the Euclidean one of T A.
+`shape.image(T)` is the shape of T A for a linear map T. Metrics need nothing else: with T'T = M, every quantity of A in
+the norm ||x||_M is the Euclidean one of T A.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Map = float | Small
 """A linear map of flattened vectors: a number, a diagonal (n,) or a matrix (m, n)."""
 
 MAX_DENSE_DIMENSION = 3000
-"""Matrices of H are formed up to this dimension."""
+"""Matrices of size dim H x dim H are formed up to this dimension of H."""
 
 
 def through(T: Map, columns: Small) -> Small:
@@ -35,7 +36,7 @@ def through(T: Map, columns: Small) -> Small:
 
 
 class Shape:
-    """The common questions."""
+    """What every shape can be asked."""
 
     @property
     def n(self) -> int | None:
@@ -80,7 +81,7 @@ class Finite(Shape):
     points: Small
     signed: bool
 
-    MAX_PAIRED_ATOMS = 20_000  # sets larger than this get bounds on their diameter
+    MAX_PAIRED_ATOMS = 20_000  # all pairs are compared up to this many atoms; beyond, the diameter is bounded
 
     @property
     def n(self) -> int:
@@ -107,7 +108,8 @@ class Finite(Shape):
         return Interval.of(self._farthest())
 
     def _farthest(self) -> float:
-        """max ||p - q||: the Gram matrix of centred points nominates pairs, whose distances are computed anew."""
+        """max ||p - q||: the Gram matrix of the centred points finds the pairs, whose distances are then computed from
+        the points themselves, which is more accurate."""
         centred = self.points - self.points.mean(axis=0)
         squares = np.einsum("ij,ij->i", centred, centred)
         best = 0.0
@@ -164,14 +166,14 @@ def finite(rows: Small) -> Finite:
 
 
 @dataclass(frozen=True, eq=False)
-class Opaque(Shape):
-    """A set known by its oracle `lmo`, on flattened vectors, and by what it says about itself."""
+class OracleOnly(Shape):
+    """A set that is known by its oracle `lmo`, on flattened vectors, and by bounds that it states itself."""
 
     lmo: Callable[[Small], Small]
     dimension: int | None
-    most: float  # >= radius
-    across: float  # >= diameter
-    width: float  # <= mDW
+    radius_bound: float  # >= radius
+    diameter_bound: float  # >= diameter
+    width_bound: float  # <= mDW
     symmetric: bool
 
     MAX_ROUNDS = 16
@@ -181,16 +183,16 @@ class Opaque(Shape):
         return self.dimension
 
     def radius(self) -> Interval:
-        found = float(norms(np.array(self.tried).T).max()) if self.tried else 0.0
-        return Interval(min(found, self.most), self.most)
+        found = float(norms(np.array(self.sampled_atoms).T).max()) if self.sampled_atoms else 0.0
+        return Interval(min(found, self.radius_bound), self.radius_bound)
 
     def diameter(self) -> Interval:
-        most = min(self.across, 2 * self.most)
-        found = Finite(np.array(self.tried), self.symmetric).diameter().lower if self.tried else 0.0
+        most = min(self.diameter_bound, 2 * self.radius_bound)
+        found = Finite(np.array(self.sampled_atoms), self.symmetric).diameter().lower if self.sampled_atoms else 0.0
         return Interval(min(found, most), most)
 
     @cached_property
-    def tried(self) -> list[Small]:
+    def sampled_atoms(self) -> list[Small]:
         """Atoms for the axes and for random directions, each improved by z <- LMO(-z), which increases ||z||."""
         if self.n is None:
             return []
@@ -208,27 +210,29 @@ class Opaque(Shape):
         return found
 
     def basis(self) -> Small | None:
-        whole = self.n is not None and np.any(self.tried) and finite(np.array(self.tried)).basis().shape[1] == self.n
-        return super().basis() if whole else None
+        if self.n is None or not np.any(self.sampled_atoms):
+            return None
+        rank = finite(np.array(self.sampled_atoms)).basis().shape[1]
+        return super().basis() if rank == self.n else None
 
-    def _wide(self, d: Small) -> tuple[float, Small]:
+    def _width_at(self, d: Small) -> tuple[float, Small]:
         """The width at a unit vector d of lin(A), rounded up, and the atom that has it."""
         z = self.lmo(-d)
         return float(z @ d) + EPS * len(z) * float(np.linalg.norm(z)), z
 
     def mdw(self) -> Interval:
         """Cutting planes: the width of the atoms found so far is a lower bound if they span H, W(d) at its minimising d
-        is an upper bound, and the atom that d names joins them. The axes and the diagonal are tried first: many sets
-        are narrowest there."""
-        atoms, lower, upper, whole = list(self.tried), self.width, self.most, self.basis()
+        is an upper bound, and the atom that the oracle names for d joins them. The axes and the diagonal come first:
+        many sets are narrowest there."""
+        atoms, lower, upper, whole = list(self.sampled_atoms), self.width_bound, self.radius_bound, self.basis()
         if whole is not None:
-            upper = min(upper, *(self._wide(d)[0] for d in [*whole[:50], np.full(len(whole), len(whole) ** -0.5)]))
+            upper = min(upper, *(self._width_at(d)[0] for d in [*whole[:50], np.full(len(whole), len(whole) ** -0.5)]))
         for k in range(self.MAX_ROUNDS):
-            costly = (self.n or 0) > 4 and k > 1 and lower >= 0  # outside, the nearest point is cheap to find
+            costly = (self.n or 0) > 4 and k > 1 and lower >= 0  # where 0 is outside, only a nearest point is needed
             if costly or not np.any(atoms) or upper - lower <= 1e-9 * abs(upper):
                 break
             inner = finite(np.array(atoms)).width
-            wide, z = self._wide(inner.direction)
+            wide, z = self._width_at(inner.direction)
             upper = min(upper, wide)
             lower = max(lower, min(inner.lower, 0.0) if whole is None else inner.lower)
             atoms += [z, -z] if self.symmetric else [z]
@@ -236,18 +240,20 @@ class Opaque(Shape):
 
     def inradius(self) -> Interval:
         width = self.mdw()
-        return width if self.symmetric else Interval(max(width.lower, 0.0), min(self.most, self.across / 2))
+        if self.symmetric:
+            return width
+        return Interval(max(width.lower, 0.0), min(self.radius_bound, self.diameter_bound / 2))
 
     def image(self, T: Map) -> Shape:
         if not isinstance(T, np.ndarray):
-            c, most, across, width = T, abs(T) * self.most, abs(T) * self.across, abs(T) * self.width
-            return Opaque(lambda g: c * self.lmo(c * g), self.n, most, across, width, self.symmetric)
+            bounds = abs(T) * self.radius_bound, abs(T) * self.diameter_bound, abs(T) * self.width_bound
+            return OracleOnly(lambda g: T * self.lmo(T * g), self.n, *bounds, self.symmetric)
         matrix = T if T.ndim == 2 else np.diag(T)
         s = np.linalg.svd(matrix, compute_uv=False)
         high, low = float(s[0]), float(s[-1]) if len(matrix) >= matrix.shape[1] else 0.0
-        width = (low if self.width > 0 else high) * self.width
-        most, across = high * self.most, high * self.across
-        return Opaque(lambda g: matrix @ self.lmo(matrix.T @ g), len(matrix), most, across, width, self.symmetric)
+        width = (low if self.width_bound > 0 else high) * self.width_bound
+        bounds = high * self.radius_bound, high * self.diameter_bound, width
+        return OracleOnly(lambda g: matrix @ self.lmo(matrix.T @ g), len(matrix), *bounds, self.symmetric)
 
 
 def oracle(A: Atoms) -> Callable[[Small], Small]:
@@ -266,10 +272,10 @@ def lift(A: Atoms, flat: Small) -> Array:
     return space.put(flat.reshape(space.shape))
 
 
-def opaque(A: Atoms) -> Opaque:
-    """A set by its oracle and the bounds it states about itself."""
-    most = math.inf if A.radius is None else float(A.radius)
-    across = 2 * most if A.diameter is None else float(A.diameter)
-    width = (0.0 if A.symmetric else -most) if A.width is None else float(A.width)
+def oracle_only(A: Atoms) -> OracleOnly:
+    """The shape of a set from its oracle and from the bounds that it states as attributes."""
+    radius = math.inf if A.radius is None else float(A.radius)
+    diameter = 2 * radius if A.diameter is None else float(A.diameter)
+    width = (0.0 if A.symmetric else -radius) if A.width is None else float(A.width)
     n = None if A.shape is None else math.prod(A.shape)
-    return Opaque(oracle(A), n, most, across, width, bool(A.symmetric))
+    return OracleOnly(oracle(A), n, radius, diameter, width, bool(A.symmetric))

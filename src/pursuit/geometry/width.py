@@ -9,7 +9,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, host, real_array
 from pursuit.atoms import Atoms, Dictionary
-from pursuit.geometry.closed import root, seen, shape, vector
+from pursuit.geometry.closed import root, shape_in_metric, shape_of, vector
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.shapes import oracle
 from pursuit.metrics import as_metric
@@ -30,14 +30,14 @@ def radius(A: Atoms, *, metric: Any = None) -> Interval:
     >>> radius(3 * ps.SignedBasis(4)), radius(ps.Ball(2, 2), metric=[1.0, 9.0])
     (Interval(3, exact), Interval(3, exact))
     """
-    return seen(A, metric).radius()
+    return shape_in_metric(A, metric).radius()
 
 
 def diameter(A: Atoms, *, metric: Any = None) -> Interval:
     r"""The diameter :math:`\max_{z,v\in A}\|z-v\|`.
 
-    Exact for closed forms and for listed atoms (all pairs, up to 20,000 atoms; bounds beyond). The attribute
-    `A.diameter` may be an upper bound only; this is the number itself.
+    Exact for closed forms and for up to 20,000 listed atoms, of which all pairs are compared; an interval for more. The
+    attribute `A.diameter` may be an upper bound only.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def diameter(A: Atoms, *, metric: Any = None) -> Interval:
     >>> diameter(A), A.diameter > 2
     (Interval(0.5, exact), True)
     """
-    return seen(A, metric).diameter()
+    return shape_in_metric(A, metric).diameter()
 
 
 def directional_width(A: Atoms, d: Array, *, metric: Any = None) -> Interval:
@@ -75,17 +75,17 @@ def directional_width(A: Atoms, d: Array, *, metric: Any = None) -> Interval:
     >>> directional_width(ps.SignedBasis(2), [1.0, 1.0]), directional_width(ps.Simplex(2), [-1.0, -1.0])
     (Interval(0.7071067812, exact), Interval(-0.7071067812, exact))
     """
-    own = shape(A)
+    shape = shape_of(A)
     flat = vector(A, d, "d")
     scale = float(np.abs(flat).max(initial=0.0))
     if scale == 0:
         raise ValueError("d is zero; a width needs a direction, so give a vector that is not zero.")
     unit, dual = flat / scale, flat / scale
     if metric is not None:
-        T = root(as_metric(metric), own.n)
-        own = own.image(T)
+        T = root(as_metric(metric), shape.n)
+        shape = shape.image(T)
         dual = np.asarray(np.linalg.solve(T.T, unit) if isinstance(T, np.ndarray) and T.ndim == 2 else unit / T)
-    if not own.spans(dual):
+    if not shape.spans(dual):
         raise ValueError("d lies outside lin(A); the width is intrinsic, so project d on the span of the atoms first.")
     return Interval.of(float(unit @ oracle(A)(-unit)) / float(np.linalg.norm(dual)))
 
@@ -101,8 +101,8 @@ def mdw(A: Atoms, *, metric: Any = None) -> Interval:
     allows at most a million of them (pairs: 700 in dimension 4, 92 in dimension 6, 37 in dimension 8, 23 in dimension
     10), and sets that do not contain 0 in their hull always. Beyond it, the lower bound is an E-optimal design (never
     worse than :math:`\sigma_{\min}/\sqrt n`, which is never worse than the coherence bound), the upper bound the best
-    of several successive linear programs. Sets with only an oracle are bounded by cutting planes. The rank of the
-    atoms is decided at the level of rounding.
+    of several successive linear programs. Sets with only an oracle are bounded by cutting planes. Singular values of
+    the atoms at the level of rounding count as zero.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def mdw(A: Atoms, *, metric: Any = None) -> Interval:
     >>> mdw(ps.Dictionary(D, signed=True))                     # sin(theta / 2)
     Interval(0.5, exact)
     """
-    return seen(A, metric).mdw()
+    return shape_in_metric(A, metric).mdw()
 
 
 def inradius(A: Atoms, *, metric: Any = None) -> Interval:
@@ -140,7 +140,7 @@ def inradius(A: Atoms, *, metric: Any = None) -> Interval:
     >>> inradius(interval), mdw(interval)
     (Interval(2, exact), Interval(1, exact))
     """
-    return seen(A, metric).inradius()
+    return shape_in_metric(A, metric).inradius()
 
 
 def coherence(D: Any, m: int) -> Interval:

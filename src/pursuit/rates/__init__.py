@@ -1,8 +1,8 @@
 """Convergence rates: one function for each theorem of the paper, with its corrections.
 
 Every bound is on eps_t = f(x_t) - f*, where x_t is the iterate after t updates, and is vectorised over t. Constants
-may be numbers or `pursuit.geometry.Interval`s; an interval is read at its safe end, so a bound computed from
-intervals holds.
+may be numbers or `pursuit.geometry.Interval`s. Of an interval, the end is used that makes the bound weaker, so the
+bound holds whichever number of the interval is the true one.
 
 | theorem | function | domain |
 |---|---|---|
@@ -16,8 +16,8 @@ intervals holds.
 | coherenceVSdw | `coherence`, `mdw_from_coherence` | |
 | stepFWMPshort | `frank_wolfe_limit`; oracle qualities: `delta_fw`, `delta_mp` | |
 
-Errata 6, 8: the norm of L, mu, radius, diameter and mdw is that of the algorithm, a Hilbert norm; other norms only
-through the affine-invariant forms.
+L, mu, radius, diameter and mdw must be measured in the norm of the algorithm, which is a Hilbert norm; for other norms
+there are the affine-invariant forms (errata 6 and 8).
 """
 
 from pursuit.rates.contraction import linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis

@@ -1,4 +1,4 @@
-"""Reading the arguments of a bound: preconditions, and which end of an interval is safe."""
+"""The arguments of a bound, checked; of an interval, the end is used at which the bound holds for all its numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pursuit._arrays import Small
 from pursuit.geometry import Interval
 
 Constant = float | Interval
-"""A constant of a bound: a number, or an interval of which the safe end is used."""
+"""A constant of a bound: a number, or an interval that contains it."""
 
 
 def update_counts(t: ArrayLike) -> Small:
@@ -37,12 +37,12 @@ def _number(name: str, value: float, least: float, strict: bool) -> float:
 
 
 def upper(name: str, value: Constant, least: float, strict: bool = False) -> float:
-    """A constant that makes the bound larger: the upper end of an interval."""
+    """A constant with which the bound grows; of an interval, the upper end."""
     return _number(name, value.upper if isinstance(value, Interval) else float(value), least, strict)
 
 
 def lower(name: str, value: Constant, least: float, strict: bool = False) -> float:
-    """A constant that makes the bound smaller: the lower end of an interval."""
+    """A constant with which the bound shrinks; of an interval, the lower end."""
     return _number(name, value.lower if isinstance(value, Interval) else float(value), least, strict)
 
 
@@ -68,6 +68,6 @@ def scales(alpha: float, rho: float) -> tuple[float, float]:
     return float(alpha), float(rho)
 
 
-def plain(values: Any) -> Any:
-    """A float for a scalar t, an array for an array."""
+def float_or_array(values: Any) -> Any:
+    """A float where t is a number, an array where it is an array."""
     return float(values) if np.ndim(values) == 0 else values

@@ -1,4 +1,4 @@
-"""How much of the error one step over a span leaves: linear rates, lower bounds, and the exact answer on a basis."""
+"""Factors by which a step over a span reduces the error: linear rates, lower bounds, and the exact error on a basis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pursuit._arrays import host, real_array
-from pursuit.rates.arguments import Constant, lower, plain, positive_width, quality, update_counts, upper
+from pursuit.rates.arguments import Constant, float_or_array, lower, positive_width, quality, update_counts, upper
 
 
 def linear(
@@ -64,7 +64,7 @@ def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, de
     low, high = lower("mu", mu, 0), upper("C", C, 0, strict=True)
     if low > high * (1 + 1e-9):
         raise ValueError(f"mu is {low:g}, larger than the smoothness {high:g}; no function has that, so check both.")
-    return plain(upper("eps0", eps0, 0) * max(1 - delta**2 * low / high, 0.0) ** t)
+    return float_or_array(upper("eps0", eps0, 0) * max(1 - delta**2 * low / high, 0.0) ** t)
 
 
 def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Any:
@@ -133,7 +133,7 @@ def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
     if not np.array_equal(steps, np.floor(steps)):
         raise ValueError(f"t is {t!r}; the exact error is known after whole numbers of updates, so give integers.")
     left = np.concatenate([[0.0], np.cumsum(squares)]) / 2
-    return plain(left[np.maximum(len(squares) - steps.astype(np.intp), 0)])
+    return float_or_array(left[np.maximum(len(squares) - steps.astype(np.intp), 0)])
 
 
 def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float) -> Any:
@@ -143,4 +143,4 @@ def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float
         raise ValueError(f"eps holds {error.min()}; errors are not negative, so give eps >= 0.")
     if not (z > 0).all():
         raise ValueError(f"norm holds {z.min()}; the atom that the oracle names is not zero, so give norm > 0.")
-    return plain(np.maximum(1 - (w / z) ** 2 * factor, 0.0) * error)
+    return float_or_array(np.maximum(1 - (w / z) ** 2 * factor, 0.0) * error)

@@ -1,4 +1,4 @@
-"""Relations that rates are translated by: coherence and width, Frank-Wolfe and matching pursuit."""
+"""Relations between the constants of rates: coherence and width; Frank-Wolfe and matching pursuit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def coherence(*, n: int, mdw: Constant) -> float:
     n : int
         Number of atoms, one of each sign.
     mdw : float or Interval
-        Positive; an interval is read at its upper end.
+        Positive; of an interval the upper end is used.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def delta_mp(delta_fw: float, alpha: float, rho: float) -> float:
     round: :math:`\delta_{MP} = \delta_{FW}-(1-\delta_{FW})\rho/\alpha`.
 
     For symmetric A and points with :math:`\|x\|_A\le\rho<\alpha`: :math:`\langle g,x\rangle` is at least
-    :math:`-\rho h_A(-g)`. It is not the inverse of `delta_fw`: each direction takes the worst point.
+    :math:`-\rho h_A(-g)`. It is not the inverse of `delta_fw`: each of the two assumes its own worst point.
 
     Parameters
     ----------

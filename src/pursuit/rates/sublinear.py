@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pursuit.rates.arguments import Constant, plain, positive_width, quality, update_counts, upper
+from pursuit.rates.arguments import Constant, float_or_array, positive_width, quality, update_counts, upper
 
 
 def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant, delta: float = 1.0) -> Any:
@@ -54,7 +54,7 @@ def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: floa
     3.5
     """
     t, delta = update_counts(t), quality(delta)
-    return plain(2 * (upper("C", C, 0) / delta + upper("eps0", eps0, 0)) / (delta * t + 2))
+    return float_or_array(2 * (upper("C", C, 0) / delta + upper("eps0", eps0, 0)) / (delta * t + 2))
 
 
 def matching_pursuit(
@@ -101,7 +101,7 @@ def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta:
     2.0
     """
     t, delta = update_counts(t), quality(delta)
-    return plain(4 * (2 * upper("C", C, 0) / delta + upper("eps0", eps0, 0)) / (delta * t + 4))
+    return float_or_array(4 * (2 * upper("C", C, 0) / delta + upper("eps0", eps0, 0)) / (delta * t + 4))
 
 
 def matching_pursuit_sharp(
@@ -151,7 +151,7 @@ def matching_pursuit_affine_sharp(
     """
     t, delta, C = update_counts(t), quality(delta), upper("C", C, 0, strict=True)
     first = 2 * C if eps0 is None else upper("eps0", eps0, 0)
-    return plain(8 * C * first / (delta**2 * t * first + 8 * C))
+    return float_or_array(8 * C * first / (delta**2 * t * first + 8 * C))
 
 
 def least_squares(
@@ -181,7 +181,7 @@ def least_squares(
     8.0
     """
     t, delta = update_counts(t), quality(delta)
-    return plain(_numerator(L, diameter, mdw, norm) / (delta**2 * (t + 2)))
+    return float_or_array(_numerator(L, diameter, mdw, norm) / (delta**2 * (t + 2)))
 
 
 def least_squares_sharp(
@@ -204,7 +204,7 @@ def least_squares_sharp(
     4.0
     """
     t, delta = update_counts(t), quality(delta)
-    return plain(_numerator(L, diameter, mdw, norm) / (delta**2 * t + 4))
+    return float_or_array(_numerator(L, diameter, mdw, norm) / (delta**2 * t + 4))
 
 
 def _curvature_bound(L: Constant, radius: Constant, rho: Constant) -> float:
