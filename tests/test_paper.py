@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import pursuit as ps
 from pursuit import geometry, rates
 from pursuit.cli import app
-from pursuit.paper import CLAIMS, Case, Claim, Plan, Row, bridges, experiment, sublinear
-from pursuit.paper.document import document, worst
+from pursuit.paper import CLAIMS, Case, Claim, Plan, Row, equivalence, experiment, sublinear
+from pursuit.paper.document import document, worst_ratio
 from pursuit.paper.figures import FIGURES
 from pursuit.report import Cell, Figure, Section, Table, page
 
@@ -144,9 +144,9 @@ def test_row_counts_problems_runs_and_equalities():
     )
     assert (row.problems, row.exact, row.adversarial, row.worst) == (3, 1, 1, 0.75)
     assert (row.equalities, row.printed, row.error) == ((1, 2), (1, 1), 0.5)
-    assert (row.verdict, worst(row)) == ("VIOLATED", "0.750 ≤ 1")
-    assert worst(row_of(Case("a", 2.0, 1.0))) == "2.000 > 1"
-    assert worst(row_of(Case("a", 0.5, 1.0, ">="))) == "0.500 < 1"
+    assert (row.verdict, worst_ratio(row)) == ("VIOLATED", "0.750 ≤ 1")
+    assert worst_ratio(row_of(Case("a", 2.0, 1.0))) == "2.000 > 1"
+    assert worst_ratio(row_of(Case("a", 0.5, 1.0, ">="))) == "0.500 < 1"
 
 
 # ---------------------------------------------------------------------- the experiment of the appendix
@@ -177,7 +177,7 @@ def test_experiment_starts_in_the_hull():
 
 
 def test_algorithms_5_and_6_are_the_same_in_50_coordinate_systems():
-    cases = list(bridges.affine_invariance.check(Plan(seed=11)))
+    cases = list(equivalence.affine_invariance.check(Plan(seed=11)))
     assert len({case.problem for case in cases}) == 50
     assert len(cases) == 150
     assert max(case.tolerance for case in cases) == pytest.approx(1e3 * 1e6 * np.finfo(float).eps)
@@ -200,7 +200,7 @@ def test_euclidean_steps_are_not_invariant():
 
 
 def test_distance_of_the_two_steps_falls_as_one_over_alpha():
-    m = bridges.Meeting(Plan(seed=5), 0)
+    m = equivalence.StepComparison(Plan(seed=5), 0)
     far, near = m.distance(1e2), m.distance(1e3)
     assert far / near == pytest.approx(10, rel=0.1)
     assert 1e3 * near == pytest.approx(m.limit, rel=0.1)

@@ -88,7 +88,7 @@ def _table(rows: Sequence[Row]) -> Table:
     from rich import box
     from rich.table import Table
 
-    from pursuit.paper.document import worst
+    from pursuit.paper.document import worst_ratio
 
     colours = {"holds": "green", "corrected": "yellow", "VIOLATED": "bold red"}
     table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
@@ -101,6 +101,6 @@ def _table(rows: Sequence[Row]) -> Table:
         runs = f"{row.exact}+{row.adversarial}" if row.exact or row.adversarial else ""
         done, tried = row.equalities
         verdict = f"[{colours[row.verdict]}]{row.verdict}[/]"
-        counts = str(row.problems), runs, worst(row), f"{done}/{tried}" if tried else ""
+        counts = str(row.problems), runs, worst_ratio(row), f"{done}/{tried}" if tried else ""
         table.add_row(row.claim.number, row.claim.name, *counts, verdict)
     return table

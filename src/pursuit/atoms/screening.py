@@ -55,7 +55,7 @@ class Screen:
 
     def _max_recomputed_at_once(self, several: int) -> int:
         """If the first code leaves more columns than this, the second code is used before products are recomputed."""
-        return self.matrix.shape[1] // (COLUMNS_PER_RECOMPUTED * COLUMNS_PER_RECOMPUTED) + several
+        return int(self.matrix.shape[1]) // COLUMNS_PER_RECOMPUTED**2 + several
 
     def _find_one(self, g: Small, signed: bool) -> tuple[Indices, Small] | None:
         most = self._max_recomputed_at_once(1)

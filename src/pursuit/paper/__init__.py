@@ -1,8 +1,8 @@
-"""The executable paper: every theorem, corollary and lemma, tried on problems, under exact and adversarial oracles.
+"""The executable paper: every theorem, corollary and lemma is tested on problems, with exact and adversarial oracles.
 
 The paper is F. Locatello, R. Khanna, M. Tschannen, M. Jaggi: A Unified Optimization View on Generalized Matching
-Pursuit and Frank-Wolfe, AISTATS 2017; theorems, definitions, corollaries and lemmas share one counter there. Promises
-come from `pursuit.rates` and `pursuit.geometry`, runs from `pursuit.iterate`.
+Pursuit and Frank-Wolfe, AISTATS 2017; theorems, definitions, corollaries and lemmas share one counter there. The
+promised numbers come from `pursuit.rates` and `pursuit.geometry`, the measured ones from runs of `pursuit.iterate`.
 
 | module | what |
 |---|---|
@@ -10,13 +10,14 @@ come from `pursuit.rates` and `pursuit.geometry`, runs from `pursuit.iterate`.
 | `problems` | what is minimised, over which atoms |
 | `sublinear`, `linear` | rates |
 | `sets` | coherence, curvature, strong convexity, lemmas |
-| `bridges` | Frank-Wolfe tends to matching pursuit; affine invariance |
+| `equivalence` | Frank-Wolfe tends to matching pursuit; affine invariance |
+| `document` | the table and the page |
 | `experiment` | the experiment of the appendix |
 | `figures` | the figures (needs matplotlib) |
 """
 
-from pursuit.paper.bridges import affine_invariance, oracle_qualities, theorem_14
 from pursuit.paper.claims import Case, Claim, Plan, Row
+from pursuit.paper.equivalence import affine_invariance, oracle_qualities, theorem_14
 from pursuit.paper.experiment import appendix, experiment
 from pursuit.paper.linear import corollary_9, theorem_7, theorem_8, theorem_8_sharp, theorem_13
 from pursuit.paper.sets import lemma_15, lemma_16, lemma_17, lemma_18, theorem_10

@@ -1,4 +1,5 @@
-"""What a statement of the paper is held against: cases, and the row of the table that they add up to."""
+"""Claims, the statements of the paper; cases, in which measured numbers are compared with promised ones; and rows, the
+verdicts on claims."""
 
 from __future__ import annotations
 
@@ -16,19 +17,19 @@ from pursuit._arrays import Small
 
 Relation = Literal["<=", ">=", "=="]
 
-ROUNDING = 1e-9
-"""Relative excess over a promise that rounding explains."""
+ROUNDING_TOLERANCE = 1e-9
+"""A measured number may exceed its promise by this fraction, for rounding."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much to try: problems per statement, and the seed of all that is random."""
+    """How many problems each claim is tried on, and the seed of all random numbers."""
 
     problems: int = 36
     seed: int = 0
 
     def rng(self, *key: int) -> np.random.Generator:
-        """The generator of one problem, the same whatever else is tried."""
+        """The random generator of one problem, which does not depend on what else is tried."""
         return np.random.default_rng([self.seed, *key])
 
 
@@ -36,10 +37,10 @@ class Plan:
 class Case:
     """Measured numbers beside promised ones, on one problem ("" for an identity between formulas).
 
-    `delta` is the quality of the oracle of the run that was measured (below 1: the adversary; None: no run, or one that
-    another case counts). Numbers up to `floor` are rounding and prove nothing. An equality may be off by `tolerance`
-    times `scale`, by default the largest promise. A case that is `printed` holds the paper's own wording against a
-    counterexample; it is counted, and the verdict does not depend on it.
+    `delta` is the quality of the oracle in the run that was measured (below 1: the adversary; None: no run, or one that
+    another case counts). Numbers up to `floor` are rounding and are left out. An equality may be off by `tolerance`
+    times `scale`, by default the largest promise. A `printed` case compares a counterexample with the statement as the
+    paper prints it; it is counted, and the verdict does not depend on it.
     """
 
     problem: str
@@ -48,16 +49,16 @@ class Case:
     relation: Relation = "<="
     delta: float | None = None
     floor: float = 0.0
-    tolerance: float = ROUNDING
+    tolerance: float = ROUNDING_TOLERANCE
     scale: float | None = None
     printed: bool = False
 
     def ratios(self) -> Small:
-        """measured / promised, where that means something; a NaN does, and fails."""
+        """measured / promised for all numbers above the floor, NaN included, which fails every comparison."""
         measured, promised = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in self._pair))
-        tells = ~((promised if self.relation == ">=" else measured) <= self.floor)
+        meaningful = ~((promised if self.relation == ">=" else measured) <= self.floor)
         with np.errstate(divide="ignore"):
-            return np.asarray(measured[tells] / promised[tells])
+            return np.asarray(measured[meaningful] / promised[meaningful])
 
     def error(self) -> float:
         """The largest difference, relative to the scale."""
@@ -108,7 +109,7 @@ def claim(number: str, name: str, formula: str) -> Callable[[Check], Claim]:
 
 @dataclass(frozen=True)
 class Row:
-    """What came of a claim: every number is computed from its cases."""
+    """The outcome of a claim; every number is computed from its cases."""
 
     claim: Claim
     cases: list[Case]
@@ -133,7 +134,7 @@ class Row:
 
     @property
     def sense(self) -> str:
-        """Whether the statement bounds from above or from below ("" for an equality)."""
+        """The relation of a bound, "<=" or ">="; "" where cases have both or neither."""
         found = {case.relation for case in self._of("<=", ">=")}
         return found.pop() if len(found) == 1 else ""
 

@@ -1,4 +1,4 @@
-"""The report: the table and the figures as files, and as one page."""
+"""The report of the executable paper: the table and the figures as files, and all of it as one HTML page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from pursuit.paper.claims import ROUNDING, Row
+from pursuit.paper.claims import ROUNDING_TOLERANCE, Row
 from pursuit.report import Cell, Section, Table, page
 
 HEADS = (
@@ -42,14 +42,14 @@ def write(out: Path, rows: Sequence[Row], sections: Sequence[Section], seconds: 
 
 
 def document(rows: Sequence[Row], sections: Sequence[Section], seconds: float) -> str:
-    """The page."""
+    """The HTML page."""
     return page(
         "The paper, executed", summary(rows), [statements(rows), *sections], f"Computed in {seconds:.0f} seconds."
     )
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """What came out, in a sentence."""
+    """The outcome in a sentence."""
     exact, adversarial = sum(row.exact for row in rows), sum(row.adversarial for row in rows)
     broken = [row.claim.number for row in rows if not row.holds]
     outcome = f"<b>Violated: {', '.join(broken)}.</b>" if broken else "Every bound held."
@@ -60,7 +60,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def statements(rows: Sequence[Row]) -> Section:
-    """The table."""
+    """The section with the table of all statements."""
     return Section(
         "The statements",
         [
@@ -85,18 +85,18 @@ def texts(row: Row) -> list[str]:
         str(row.problems),
         str(row.exact) if runs else "",
         str(row.adversarial) if runs else "",
-        worst(row),
+        worst_ratio(row),
         f"{done}/{tried}" if tried else "",
         f"{fails}/{printed}" if printed else "",
         row.verdict,
     ]
 
 
-def worst(row: Row) -> str:
+def worst_ratio(row: Row) -> str:
     """The worst ratio beside 1, or the error where there are equalities only."""
     if not row.sense:
         return f"1 ± {row.error:.0e}"
-    fails = row.worst > 1 + ROUNDING if row.sense == "<=" else row.worst < 1 - ROUNDING
+    fails = row.worst > 1 + ROUNDING_TOLERANCE if row.sense == "<=" else row.worst < 1 - ROUNDING_TOLERANCE
     sign = {"<=": "≤>", ">=": "≥<"}[row.sense][fails]
     return f"{row.worst:.3f} {sign} 1"
 

@@ -1,4 +1,4 @@
-"""The experiment of the paper's appendix: two atoms at an angle, and how tight the linear rate is on them."""
+"""The experiment of the paper's appendix: how tight the linear rate is for two atoms at an angle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
 from pursuit.paper.claims import Case, Plan, claim
-from pursuit.paper.problems import SHORT, Problem
+from pursuit.paper.problems import SHORT_STEP, Problem
 
 TARGET = np.array([-1.0, 1.0])
 
@@ -39,7 +39,7 @@ def experiment(plan: Plan, angles: int = 24, starts: int = 20, steps: int = 6) -
         D = np.array([[1.0, np.cos(theta)], [0.0, np.sin(theta)]])
         A = ps.Dictionary(D, signed=True)
         mixtures = rng.dirichlet(np.ones(4), starts)
-        runs = [Problem("", f, A, 0.0, (D @ (w[:2] - w[2:]))).states(ps.lin(A), SHORT, steps) for w in mixtures]
+        runs = [Problem("", f, A, 0.0, (D @ (w[:2] - w[2:]))).states(ps.lin(A), SHORT_STEP, steps) for w in mixtures]
         width, radius = geometry.mdw(A), geometry.radius(A)
         factor = rates.linear(1, mu=f.mu, L=f.L or 0.0, mdw=width, radius=radius, eps0=1)
         yield Angle(float(theta), width.upper, factor, np.array([[s.value for s in run] for run in runs]))

@@ -1,4 +1,4 @@
-"""The figures of the executable paper, one panel to an image, so that they read well on a phone."""
+"""The figures of the executable paper, one panel per image, so that they are readable on a phone."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pursuit._arrays import Small
 from pursuit.atoms import Atoms
 from pursuit.linalg import unit_columns
 from pursuit.objectives import Objective
-from pursuit.paper.bridges import Meeting
 from pursuit.paper.claims import Plan
+from pursuit.paper.equivalence import StepComparison
 from pursuit.paper.experiment import experiment
-from pursuit.paper.problems import SHORT, Problem, quadratic
+from pursuit.paper.problems import SHORT_STEP, Problem, quadratic
 from pursuit.report import Figure, Section
 
 BLUE, RED, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"  # told apart by colour-blind readers too
-ADVERSARY = 0.5
-STEPS = 200
+ADVERSARY_DELTA = 0.5
+FIGURE_STEPS = 200
 
 
 class Panel:
-    """An image in the making: axes to draw on, and then its figure."""
+    """Axes to draw on; `done` makes an image of them."""
 
     def __init__(self, name: str, title: str, **labels: Any) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -51,7 +51,7 @@ class Panel:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Fonts that survive a small screen."""
+    """Fonts and lines that are readable on a small screen."""
     try:
         from matplotlib import rc_context
     except ImportError as missing:
@@ -115,7 +115,7 @@ def plain_ticks(axis: Any, top: float) -> None:
 # ---------------------------------------------------------------------- Frank-Wolfe tends to matching pursuit
 
 
-def meeting(plan: Plan) -> Section:
+def frank_wolfe_limit(plan: Plan) -> Section:
     alphas = np.geomspace(1.0, 1e4, 33)
     apart = Panel(
         "one-over-alpha", "Frank-Wolfe on αA, matching pursuit on A", xlabel="α", ylabel=r"$\|x^{FW} - x^{MP}\|$"
@@ -124,7 +124,7 @@ def meeting(plan: Plan) -> Section:
         "limit-constant", "The limit constant is exact", xlabel="α", ylabel=r"$\alpha\ \|x^{FW} - x^{MP}\|$ / limit"
     )
     for i, colour in enumerate((BLUE, RED, GREEN)):
-        m = Meeting(plan, i)
+        m = StepComparison(plan, i)
         distance = np.array([m.distance(alpha) for alpha in alphas])
         apart.ax.loglog(alphas, distance, color=colour, label=f"problem {i + 1}")
         apart.ax.loglog(alphas, m.limit / alphas, color=colour, ls="--", lw=1.2)
@@ -153,10 +153,10 @@ Bound = Callable[[Small, float, float], Any]
 """(t, eps_0, delta) -> the promise."""
 
 
-def _beside(panel: Panel, p: Problem, domain: Any, bound: Bound, steps: int, caption: str) -> Figure:
+def _measured_and_promised(panel: Panel, p: Problem, domain: Any, bound: Bound, steps: int, caption: str) -> Figure:
     t = np.arange(1.0, steps + 1)
-    for delta, colour, who in ((1.0, BLUE, "exact"), (ADVERSARY, RED, f"adversary, δ = {ADVERSARY:g}")):
-        eps = p.errors(p.states(domain, SHORT, steps, delta))
+    for delta, colour, who in ((1.0, BLUE, "exact"), (ADVERSARY_DELTA, RED, f"adversary, δ = {ADVERSARY_DELTA:g}")):
+        eps = p.errors(p.states(domain, SHORT_STEP, steps, delta))
         shown = eps[1:] > 1e-12 * eps[0]
         panel.ax.plot(t[shown], eps[1:][shown], color=colour, label=who)
         panel.ax.plot(t, bound(t, float(eps[0]), delta), color=colour, ls="--", lw=1.3)
@@ -188,7 +188,8 @@ def frank_wolfe(plan: Plan) -> Section:
         def bound(t: Small, eps0: float, delta: float, f: Objective = f, diameter: Any = diameter) -> Any:
             return rates.frank_wolfe(t, L=f.L or 0.0, diameter=diameter, eps0=eps0, delta=delta)
 
-        figures.append(_beside(panel, p, ps.conv(A), bound, STEPS, f"diameter {diameter.upper:.3g}, L = {f.L:.3g}"))
+        caption = f"diameter {diameter.upper:.3g}, L = {f.L:.3g}"
+        figures.append(_measured_and_promised(panel, p, ps.conv(A), bound, FIGURE_STEPS, caption))
     return Section(
         "Frank-Wolfe: promised and measured",
         ["Short steps (Algorithm 2, variant 3) on quadratics; the promise is Theorem 1."],
@@ -224,9 +225,8 @@ def pursuit(plan: Plan) -> Section:
             sublinear = rates.matching_pursuit_sharp(t, radius=shape["radius"], rho=rho, **common)
             return np.minimum(rates.linear(t, mu=f.mu, **shape, **common), sublinear)
 
-        figures.append(
-            _beside(panel, p, ps.lin(A), bound, steps, f"mDW = {shape['mdw'].upper:.3g}, μ = {f.mu:.3g}, L = {f.L:.3g}")
-        )
+        caption = f"mDW = {shape['mdw'].upper:.3g}, μ = {f.mu:.3g}, L = {f.L:.3g}"
+        figures.append(_measured_and_promised(panel, p, ps.lin(A), bound, steps, caption))
     return Section(
         "Matching pursuit: promised and measured",
         [
@@ -269,5 +269,5 @@ def coherence(plan: Plan) -> Section:
     )
 
 
-FIGURES = (appendix, meeting, frank_wolfe, pursuit, coherence)
+FIGURES = (appendix, frank_wolfe_limit, frank_wolfe, pursuit, coherence)
 """In the order of the page."""

@@ -14,25 +14,25 @@ from pursuit.linalg import unit_columns
 from pursuit.paper.claims import Case, Plan, Relation, claim
 from pursuit.paper.problems import (
     DELTAS,
-    FLOOR,
+    ERROR_FLOOR,
+    LINE_SEARCH,
     PURSUITS,
-    SEARCH,
-    SHORT,
+    SHORT_STEP,
     Problem,
-    lopsided,
+    asymmetric,
+    just_below,
     narrowest,
     quadratic,
     span,
-    strict,
     with_worst_atom,
 )
 
-STEPS = 12
+LINEAR_STEPS = 12
 
 
 def step_by_step(p: Problem, eps: Small, factor: float, delta: float) -> Case:
-    """eps_{t+1} against factor eps_t."""
-    return Case(p.name, eps[1:], factor * eps[:-1], delta=delta, floor=FLOOR * eps[0])
+    """The claim eps_{t+1} <= factor eps_t."""
+    return Case(p.name, eps[1:], factor * eps[:-1], delta=delta, floor=ERROR_FLOOR * eps[0])
 
 
 @claim("Theorem 7", "MP, linear", "ε<sub>t+1</sub> ≤ (1 − δ² μ mDW(A)² / (L radius(A)²)) ε<sub>t</sub>")
@@ -40,11 +40,14 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
     """Matching pursuit, OMP and both variants of Algorithm 4; sets with and without symmetry (erratum 23). Equality:
     the first step towards the direction in which the set is narrowest shrinks the error by exactly
     1 − δ² mDW(A)², exact oracle and adversary alike."""
-    for p in [*(span(plan, i) for i in range(plan.problems)), *(lopsided(plan, i) for i in range(plan.problems // 4))]:
+    for p in [
+        *(span(plan, i) for i in range(plan.problems)),
+        *(asymmetric(plan, i) for i in range(plan.problems // 4)),
+    ]:
         shape = {"mdw": geometry.mdw(p.A), "radius": geometry.radius(p.A)}
         for update in PURSUITS.values():
             for delta in DELTAS:
-                eps = p.errors(p.states(ps.lin(p.A), update, STEPS, delta))
+                eps = p.errors(p.states(ps.lin(p.A), update, LINEAR_STEPS, delta))
                 factor = rates.linear(1, mu=p.f.mu, L=p.f.L or 0.0, **shape, eps0=1, delta=delta)
                 yield step_by_step(p, eps, factor, delta)
     for i in range(plan.problems // 3):
@@ -54,7 +57,7 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
             B = B if delta == 1 else with_worst_atom(rng, B, delta)
             A = ps.Dictionary(B, signed=True)
             p = Problem(f"narrowest {i}", ps.LeastSquares(narrowest(B)), A, 0.0)
-            eps = p.errors(p.states(ps.lin(A), SEARCH, 1, strict(delta)))
+            eps = p.errors(p.states(ps.lin(A), LINE_SEARCH, 1, just_below(delta)))
             shape = {"mdw": geometry.mdw(A), "radius": geometry.radius(A)}
             promised = rates.linear(1, mu=1, L=1, **shape, eps0=eps[0], delta=delta)
             yield Case(p.name, eps[1], promised, "==", delta=delta)
@@ -73,7 +76,7 @@ def theorem_13(plan: Plan) -> Iterator[Case]:
         mu, C = geometry.strong_convexity(p.f, p.A, rho), geometry.curvature(p.f, p.A, "mp", rho)
         for update in (ps.Plain(ps.CurvatureStep(C.upper, rho)), ps.FullyCorrective()):
             for delta in DELTAS:
-                eps = p.errors(p.states(ps.lin(p.A), update, STEPS, delta))
+                eps = p.errors(p.states(ps.lin(p.A), update, LINEAR_STEPS, delta))
                 yield step_by_step(p, eps, rates.linear_affine(1, mu=mu, C=C, eps0=1, delta=delta), delta)
     for i in range(plan.problems // 3):
         rng, r = plan.rng(6, i), 2 + i % 4
@@ -86,13 +89,13 @@ def theorem_13(plan: Plan) -> Iterator[Case]:
             p = Problem(f"narrowest {i}", ps.Quadratic(H, -H @ target), A, -0.5 * float(target @ H @ target))
             rho = 1.01 * geometry.gauge(A, target).upper  # the minimiser lies inside rho conv(A)
             mu, C = geometry.strong_convexity(p.f, A, rho), geometry.curvature(p.f, A, "mp", rho)
-            eps = p.errors(p.states(ps.lin(A), ps.Plain(ps.CurvatureStep(C.upper, rho)), 1, strict(delta)))
+            eps = p.errors(p.states(ps.lin(A), ps.Plain(ps.CurvatureStep(C.upper, rho)), 1, just_below(delta)))
             yield Case(p.name, eps[1], rates.linear_affine(1, mu=mu, C=C, eps0=eps[0], delta=delta), "==", delta=delta)
 
 
 def _lower(bound: Callable[..., Any], p: Problem, relation: Relation = ">=") -> Iterator[Case]:
-    """A lower bound on each step of Algorithm 4, variant 0, against what the step did."""
-    states = p.states(ps.lin(p.A), SHORT, 6)
+    """The claim that each step of Algorithm 4, variant 0, leaves at least the error of a lower bound."""
+    states = p.states(ps.lin(p.A), SHORT_STEP, 6)
     eps = p.errors(states)
     kept = [
         bound(
@@ -103,10 +106,10 @@ def _lower(bound: Callable[..., Any], p: Problem, relation: Relation = ">=") -> 
             mu=p.f.mu,
         )
         for e, now in zip(eps, states, strict=True)
-        if e > FLOOR * eps[0]
+        if e > ERROR_FLOOR * eps[0]
     ]
     after = eps[1 : len(kept) + 1]
-    yield Case(p.name, after, kept[: len(after)], relation, delta=1.0, floor=FLOOR * eps[0])
+    yield Case(p.name, after, kept[: len(after)], relation, delta=1.0, floor=ERROR_FLOOR * eps[0])
 
 
 def _theorem_8(bound: Callable[..., Any], plan: Plan) -> Iterator[Case]:
@@ -116,9 +119,8 @@ def _theorem_8(bound: Callable[..., Any], plan: Plan) -> Iterator[Case]:
         rng, n = plan.rng(7, i), 2 + i % 4
         y = rng.standard_normal(n)
         f, optimum = quadratic(rng, n, y, condition=1.0 + 0.5 * rng.random())
-        A = ps.Dictionary(
-            unit_columns(rng.standard_normal((n, n))), signed=True
-        )  # few atoms: narrow, so the bound says much
+        B = unit_columns(rng.standard_normal((n, n)))  # few atoms make a narrow set, for which the bound is strong
+        A = ps.Dictionary(B, signed=True)
         yield from _lower(bound, Problem(f"narrow {i}", f, A, optimum, None, y))
 
 
@@ -132,7 +134,7 @@ def theorem_8(plan: Plan) -> Iterator[Case]:
     the whole space; x* in lin(A), as printed, is not enough."""
     yield from _theorem_8(rates.lower_bound, plan)
     p = Problem("a line", ps.LeastSquares([1.0, 10.0]), ps.Dictionary(np.eye(2)[:, :1], signed=True), 50.0)
-    now, after = p.states(ps.lin(p.A), SHORT, 1)
+    now, after = p.states(ps.lin(p.A), SHORT_STEP, 1)
     width = float(-now.grad @ now.atom.vector) / np.linalg.norm(now.grad)  # of the gradient, which leaves lin(A)
     bound = rates.lower_bound(now.value - p.optimum, width=width, norm=1.0, L=1, mu=1)
     yield Case(p.name, after.value - p.optimum, bound, ">=", delta=1.0, printed=True)
@@ -160,9 +162,9 @@ def corollary_9(plan: Plan) -> Iterator[Case]:
         tries: list[tuple[Small, Relation]] = [(y - x0, "<="), (np.sign(y), "==")]
         for residual, relation in tries:
             p = Problem(f"{relation} {i}", ps.LeastSquares(x0 + residual), ps.SignedBasis(d), 0.0, x0)
-            eps = p.errors(p.states(ps.lin(p.A), SEARCH, d, 1.0))
+            eps = p.errors(p.states(ps.lin(p.A), LINE_SEARCH, d, 1.0))
             exact = rates.signed_basis(np.arange(d + 1), residual=residual)
             yield Case(p.name, eps, exact, "==", delta=1.0)
-            yield Case(p.name, eps[1:], factor * eps[:-1], relation, floor=FLOOR * eps[0])
+            yield Case(p.name, eps[1:], factor * eps[:-1], relation, floor=ERROR_FLOOR * eps[0])
             if relation == "<=":
-                yield Case(p.name, eps[1:], factor * eps[:-1], ">=", floor=FLOOR * eps[0], printed=True)
+                yield Case(p.name, eps[1:], factor * eps[:-1], ">=", floor=ERROR_FLOOR * eps[0], printed=True)

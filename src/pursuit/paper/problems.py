@@ -1,4 +1,4 @@
-"""The problems that the theorems are tried on: small sets of atoms, objectives whose constants are known."""
+"""The problems on which the theorems are tried: small sets of atoms, and objectives with known constants."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pursuit.paper.claims import Plan
 DELTAS = (1.0, 0.6, 0.25)
 """Oracle qualities: exact, and two adversaries."""
 
-FLOOR = 1e-7
-"""Errors below this fraction of the first one are left out: f(x) - f* is then rounding."""
+ERROR_FLOOR = 1e-7
+"""Errors f(x) - f* below this fraction of the first one are left out, as they consist of rounding."""
 
-SHORT = ps.Plain(ps.ShortStep())  # Algorithm 2 variant 3, Algorithms 3 and 4 variant 0
-SEARCH = ps.Plain(ps.LineSearch())  # Algorithm 2 variant 1; Algorithm 1
+SHORT_STEP = ps.Plain(ps.ShortStep())  # Algorithm 2 variant 3, Algorithms 3 and 4 variant 0
+LINE_SEARCH = ps.Plain(ps.LineSearch())  # Algorithm 2 variant 1; Algorithm 1
 PURSUITS = {
-    "matching pursuit": SEARCH,
-    "Alg. 4 v0": SHORT,
+    "matching pursuit": LINE_SEARCH,
+    "Alg. 4 v0": SHORT_STEP,
     "Alg. 4 v1": ps.NormCorrective(),
     "OMP": ps.FullyCorrective(),
 }
@@ -36,7 +36,7 @@ PURSUITS = {
 
 @dataclass(frozen=True)
 class Problem:
-    """f over a domain of A, its minimum there, and where to start."""
+    """f over the hull or span of A, its minimum there, and where to start."""
 
     name: str
     f: Objective
@@ -61,7 +61,7 @@ class Problem:
 
 
 class OneSided(ps.Dictionary):
-    """Atoms without their negatives, also over their span: Algorithm 4 as it stands, on a set without symmetry."""
+    """Atoms whose negatives the oracle does not name even over a span: Algorithm 4 on a set without symmetry."""
 
     def symmetrised(self) -> Atoms:
         return self
@@ -76,7 +76,7 @@ def quadratic(rng: np.random.Generator, n: int, minimiser: Small, condition: flo
 
 
 class LogCosh(ps.Objective):
-    """sum log cosh(x - y) + mu/2 ||x - y||^2: no quadratic, smooth with 1 + mu, strongly convex with mu, minimum 0."""
+    """sum log cosh(x - y) + mu/2 ||x - y||^2: not quadratic, smooth with 1 + mu, strongly convex with mu, minimum 0."""
 
     def __init__(self, y: Small, mu: float = 0.2) -> None:
         self.y, self.L, self.mu, self.space = y, 1 + mu, mu, Space.of(y)
@@ -132,7 +132,7 @@ def span(plan: Plan, i: int) -> Problem:
     return Problem(f"span {i}", f, A, optimum, rng.standard_normal(n) if i % 2 else None, target)
 
 
-def lopsided(plan: Plan, i: int) -> Problem:
+def asymmetric(plan: Plan, i: int) -> Problem:
     """A problem over the span of a set without symmetry whose hull has 0 inside."""
     rng, n = plan.rng(3, i), 2 + i % 2
     while True:
@@ -150,7 +150,8 @@ def narrowest(D: Small) -> Small:
 
 
 def with_worst_atom(rng: np.random.Generator, D: Small, delta: float) -> Small:
-    """D and a unit atom that an adversary of quality delta may name at the narrowest direction; the width stays."""
+    """D with one more unit atom, which an adversary of quality delta may name for the narrowest direction, and which
+    leaves the width as it is."""
     width = polytope.mdw(D.T, True)
     d, side = width.direction, rng.standard_normal(len(D))
     side -= (side @ d) * d
@@ -158,6 +159,6 @@ def with_worst_atom(rng: np.random.Generator, D: Small, delta: float) -> Small:
     return np.column_stack([D, along * d + np.sqrt(1 - along**2) * side / np.linalg.norm(side)])
 
 
-def strict(delta: float) -> float:
-    """A quality that still allows an answer of quality delta after rounding."""
+def just_below(delta: float) -> float:
+    """A quality so little below delta that rounding does not exclude an answer of quality exactly delta."""
     return delta if delta == 1 else delta * (1 - 1e-10)

@@ -1,4 +1,4 @@
-"""Atom sets and constants: Theorem 10 and Lemmas 15 to 18."""
+"""Statements on atom sets and constants: Theorem 10 and Lemmas 15 to 18."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pursuit.objectives import Objective
 from pursuit.paper.claims import Case, Plan, Relation, claim
 from pursuit.paper.problems import LogCosh, narrowest, quadratic, span
 
-SAMPLES = 40
+POINTS_PER_SET = 40
 
 
 def dictionaries(plan: Plan, key: int) -> Iterator[tuple[str, Small]]:
-    """Unit atoms, n <= r of them near an orthonormal basis, where coherence says something."""
+    """n <= r unit atoms near an orthonormal basis, where the coherence bound is positive."""
     for i in range(plan.problems):
         rng, r = plan.rng(key, i), 2 + i % 5
         n = int(rng.integers(2, r + 1))
@@ -64,7 +64,7 @@ def listed(A: Atoms) -> Small:
 def points(rng: np.random.Generator, A: Atoms, rho: float = 1.0) -> Iterator[Small]:
     """Points of rho conv(A)."""
     atoms = listed(A)
-    for w in rng.dirichlet(np.full(len(atoms), 0.3), SAMPLES):
+    for w in rng.dirichlet(np.full(len(atoms), 0.3), POINTS_PER_SET):
         yield rho * (w @ atoms)
 
 
@@ -78,7 +78,7 @@ def lemma_15(plan: Plan) -> Iterator[Case]:
         bound = (p.f.L or 0.0) * geometry.radius(p.A).upper ** 2
         found = [
             2 / gamma**2 * bregman(p.f, x + gamma * s, x)
-            for x, gamma in zip(points(rng, p.A), rng.uniform(0.05, 1.0, SAMPLES), strict=True)
+            for x, gamma in zip(points(rng, p.A), rng.uniform(0.05, 1.0, POINTS_PER_SET), strict=True)
             for s in atoms
         ]
         yield Case(p.name, [*found, max(found)], [C.upper] * len(found) + [bound])

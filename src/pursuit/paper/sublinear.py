@@ -13,19 +13,19 @@ import pursuit as ps
 from pursuit import geometry, rates
 from pursuit._arrays import Small
 from pursuit.paper.claims import Case, Plan, claim
-from pursuit.paper.problems import DELTAS, FLOOR, PURSUITS, SEARCH, SHORT, Problem, hull, span
+from pursuit.paper.problems import DELTAS, ERROR_FLOOR, LINE_SEARCH, PURSUITS, SHORT_STEP, Problem, hull, span
 from pursuit.steps import Length
 
-STEPS = 20
+SUBLINEAR_STEPS = 20
 
 
 def after_the_start(p: Problem, eps: Small, bound: Any, delta: float) -> Case:
-    """eps_t against its bound for t >= 1; the bound at 0 contains eps_0 itself."""
-    return Case(p.name, eps[1:], bound[1:], delta=delta, floor=FLOOR * eps[0])
+    """The claim eps_t <= bound_t for t >= 1; at t = 0 the bound contains eps_0 itself."""
+    return Case(p.name, eps[1:], bound[1:], delta=delta, floor=ERROR_FLOOR * eps[0])
 
 
 def induction(bound: Callable[[Small, float, float, float], Any], share: float) -> Iterator[Case]:
-    """The bound solves its own induction: with half = share delta and gamma = 2/(half t + 2),
+    """The bound satisfies the induction of its proof: with half = share delta and gamma = 2/(half t + 2),
     (1 - gamma half) B_t + gamma^2/2 (C + half eps_0) = (1 - half/(half t + 2)) B_t, which is at most B_{t+1}."""
     t = np.arange(200.0)
     for C, eps0, delta in ((4.0, 1.0, 1.0), (1.0, 3.0, 0.6), (0.3, 0.1, 0.25)):
@@ -53,11 +53,11 @@ def theorem_1(plan: Plan) -> Iterator[Case]:
     """All variants of Algorithms 2 and 3. The equality is the induction of the proof, which no run attains. Erratum 5:
     with a poor oracle the open-loop step 2/(t + 2) of the printed algorithm breaks the bound; 2/(δt + 2) keeps it."""
     for p in [nearly_tight(), *(hull(plan, i) for i in range(plan.problems))]:
-        diameter, t = geometry.diameter(p.A), np.arange(STEPS + 1)
+        diameter, t = geometry.diameter(p.A), np.arange(SUBLINEAR_STEPS + 1)
         across = ps.Plain(ps.DiameterStep(diameter=diameter.upper))
-        for update in (ps.Plain(ps.OpenLoop()), SEARCH, across, SHORT, ps.NormCorrective()):
+        for update in (ps.Plain(ps.OpenLoop()), LINE_SEARCH, across, SHORT_STEP, ps.NormCorrective()):
             for delta in DELTAS:
-                eps = p.errors(p.states(ps.conv(p.A), update, STEPS, delta))
+                eps = p.errors(p.states(ps.conv(p.A), update, SUBLINEAR_STEPS, delta))
                 bound = rates.frank_wolfe(t, L=p.f.L or 0.0, diameter=diameter, eps0=eps[0], delta=delta)
                 yield after_the_start(p, eps, bound, delta)
     yield from induction(lambda t, C, e, d: rates.frank_wolfe(t, L=C / 9, diameter=3, eps0=e, delta=d), 1.0)
@@ -77,8 +77,8 @@ def theorem_11(plan: Plan) -> Iterator[Case]:
     for p in (hull(plan, i) for i in range(plan.problems)):
         C = geometry.curvature(p.f, p.A)
         for delta in DELTAS:
-            eps = p.errors(p.states(ps.conv(p.A), ps.Plain(ps.CurvatureStep(C.upper)), STEPS, delta))
-            bound = rates.frank_wolfe_affine(np.arange(STEPS + 1), C=C, eps0=eps[0], delta=delta)
+            eps = p.errors(p.states(ps.conv(p.A), ps.Plain(ps.CurvatureStep(C.upper)), SUBLINEAR_STEPS, delta))
+            bound = rates.frank_wolfe_affine(np.arange(SUBLINEAR_STEPS + 1), C=C, eps0=eps[0], delta=delta)
             yield after_the_start(p, eps, bound, delta)
         if isinstance(p.f, ps.LeastSquares):
             yield Case(p.name, C.upper, (p.f.L or 0.0) * geometry.diameter(p.A).upper ** 2, "==")
@@ -105,7 +105,7 @@ class Pursuit:
 
 @cache
 def pursuits(plan: Plan) -> list[Pursuit]:
-    """Every algorithm over spans, under every oracle, on half of the problems: atomic norms are linear programs."""
+    """Every algorithm over spans with every oracle, on half of the problems, as atomic norms take linear programs."""
     found = []
     for p in (span(plan, i) for i in range(plan.problems // 2)):
         for update in PURSUITS.values():
@@ -142,7 +142,7 @@ def theorem_2_sharp(plan: Plan) -> Iterator[Case]:
         inverse = 1 / rates.matching_pursuit_sharp(np.arange(50), L=C, radius=2, rho=0.5, eps0=C, delta=delta)
         yield Case("", np.diff(inverse), np.full(49, delta**2 / (8 * C)), "==")
     p, constants = opposite()
-    eps = p.errors(p.states(ps.lin(p.A), SHORT, 0))
+    eps = p.errors(p.states(ps.lin(p.A), SHORT_STEP, 0))
     yield Case(p.name, eps, rates.matching_pursuit_sharp(np.zeros(1), **constants), "==", delta=1.0)
 
 
@@ -156,7 +156,7 @@ def corollary_4(plan: Plan) -> Iterator[Case]:
         bound = rates.least_squares(np.arange(len(r.eps)), **size, norm=r.norm, L=r.p.f.L or 0.0, delta=r.delta)
         yield after_the_start(r.p, r.eps, bound, r.delta)
     p, constants = opposite()
-    eps, diameter = p.errors(p.states(ps.lin(p.A), SHORT, 0)), geometry.diameter(p.A)
+    eps, diameter = p.errors(p.states(ps.lin(p.A), SHORT_STEP, 0)), geometry.diameter(p.A)
     bound = rates.least_squares_sharp(np.zeros(1), diameter=diameter, mdw=geometry.mdw(p.A), norm=3.0, L=constants["L"])
     yield Case(p.name, eps, bound, "==", delta=1.0)
     t, shape = np.arange(30.0), {"diameter": 4.0, "mdw": 0.5, "norm": 3.0, "L": 7.0}
@@ -166,7 +166,7 @@ def corollary_4(plan: Plan) -> Iterator[Case]:
         forms = [bound(t, **shape, delta=delta) for bound in (rates.least_squares_sharp, rates.least_squares)]
         yield Case("", forms, [sharp, stated], "==")
     steep = Problem("steep", ps.LeastSquares([1.0], weights=100.0), ps.SignedBasis(1), 0.0)
-    eps = steep.errors(steep.states(ps.lin(steep.A), SHORT, 0))
+    eps = steep.errors(steep.states(ps.lin(steep.A), SHORT_STEP, 0))
     for L, printed in ((1.0, True), (100.0, False)):
         bound = rates.least_squares(np.zeros(1), diameter=2, mdw=geometry.mdw(steep.A), norm=1, L=L)
         yield Case(steep.name, eps, bound, delta=None if printed else 1.0, printed=printed)
@@ -181,13 +181,13 @@ def theorem_12(plan: Plan) -> Iterator[Case]:
     """Both variants of Algorithm 6, with the ρ that is known before the run. Equalities: the induction of the proof,
     with δt + 4 throughout (erratum 27); for multiples of the squared norm C = L ρ² radius(A)², a quarter of
     C<sub>f</sub>."""
-    t = np.arange(STEPS + 1)
+    t = np.arange(SUBLINEAR_STEPS + 1)
     for p in (span(plan, i) for i in range(plan.problems)):
         rho = geometry.rho(p.A, p.f, p.first).upper
         C = geometry.curvature(p.f, p.A, "mp", rho)
         for update in (ps.Plain(ps.CurvatureStep(C.upper, rho)), ps.FullyCorrective()):
             for delta in DELTAS:
-                eps = p.errors(p.states(ps.lin(p.A), update, STEPS, delta))
+                eps = p.errors(p.states(ps.lin(p.A), update, SUBLINEAR_STEPS, delta))
                 bound = rates.matching_pursuit_affine(t, C=C, eps0=eps[0], delta=delta)
                 yield after_the_start(p, eps, bound, delta)
         if isinstance(p.f, ps.LeastSquares):

@@ -1,4 +1,5 @@
-"""Frank-Wolfe and matching pursuit are one, in all coordinates: Theorem 14, oracle qualities, affine invariance."""
+"""Where two algorithms agree: Frank-Wolfe and matching pursuit (Theorem 14, oracle qualities), and one algorithm in two
+coordinate systems (affine invariance)."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from pursuit import geometry, rates
 from pursuit._arrays import Small
 from pursuit.linalg import EPS, unit_columns
 from pursuit.paper.claims import Case, Plan, claim
-from pursuit.paper.problems import DELTAS, SHORT, Problem, quadratic, strict
+from pursuit.paper.problems import DELTAS, SHORT_STEP, Problem, just_below, quadratic
 
 
-class Meeting:
-    """One step of Frank-Wolfe on alpha A beside one of matching pursuit, from the same x."""
+class StepComparison:
+    """One step of Frank-Wolfe on alpha A and one of matching pursuit on A, from the same x."""
 
     def __init__(self, plan: Plan, i: int) -> None:
         rng, n = plan.rng(15, i), 3
@@ -24,13 +25,13 @@ class Meeting:
         self.A = ps.Dictionary(D, signed=True)
         self.f = quadratic(rng, n, rng.standard_normal(n))[0]
         self.start = (np.array([0.3, 0.2, 0.4]), [self.A.atom(j) for j in (0, 5, 2)])
-        now, after = Problem("", self.f, self.A, 0.0, self.start).states(ps.lin(self.A), SHORT, 1)
+        now, after = Problem("", self.f, self.A, 0.0, self.start).states(ps.lin(self.A), SHORT_STEP, 1)
         self.x, self.grad, self.z, self.pursued = now.x, now.grad, now.atom.vector, after.x
 
     def distance(self, alpha: float) -> float:
         """||x^FW - x^MP||."""
         p = Problem("", self.f, self.A, 0.0, self.start)
-        return float(np.linalg.norm(p.states(ps.conv(alpha * self.A), SHORT, 1)[1].x - self.pursued))
+        return float(np.linalg.norm(p.states(ps.conv(alpha * self.A), SHORT_STEP, 1)[1].x - self.pursued))
 
     @property
     def limit(self) -> float:
@@ -44,15 +45,15 @@ def theorem_14(plan: Plan) -> Iterator[Case]:
     Equalities: the limit, terms in 1/α and 1/α² removed; and, where a small α clips the step, the distance
     ‖αz − x<sup>MP</sup>‖ (erratum 38)."""
     for i in range(plan.problems):
-        m = Meeting(plan, i)
+        m = StepComparison(plan, i)
         near, mid, far = (alpha * m.distance(alpha) for alpha in (2e3, 4e3, 8e3))
         limit = (8 * far - 6 * mid + near) / 3
-        size = max(m.limit, float(np.linalg.norm(m.x)))  # limits far below the size of x drown in rounding
+        size = max(m.limit, float(np.linalg.norm(m.x)))  # a limit far below the size of x is known to its rounding only
         yield Case(f"random {i}", limit, m.limit, "==", delta=1.0, tolerance=1e-6, scale=size)
         y = 20 * plan.rng(16, i).standard_normal(3)  # far away, so that the step is clipped
         p = Problem(f"clipped {i}", ps.LeastSquares(y), ps.SignedBasis(3), 0.0, 0.1 * y / np.abs(y).sum())
-        now, after = p.states(ps.lin(p.A), SHORT, 1)
-        clipped = p.states(ps.conv(p.A), SHORT, 1)[1].x
+        now, after = p.states(ps.lin(p.A), SHORT_STEP, 1)
+        clipped = p.states(ps.conv(p.A), SHORT_STEP, 1)[1].x
         promised = np.linalg.norm(now.atom.dense(ps.LeastSquares(y).space) - after.x)
         yield Case(p.name, np.linalg.norm(clipped - after.x), promised, "==", delta=1.0)
 
@@ -75,13 +76,13 @@ def oracle_qualities(plan: Plan) -> Iterator[Case]:
     for delta in DELTAS[1:]:
         A = ps.Dictionary(np.array([[1.0, delta]]), signed=True)
         p = Problem(f"a line, {delta}", ps.LeastSquares([3.0]), A, 0.0, np.ones(1))
-        found = _converted(p, strict(delta), 2 / delta)
+        found = _converted(p, just_below(delta), 2 / delta)
         yield Case(p.name, found, rates.delta_fw(delta, 2 / delta, 1.0), "==", delta=delta)
 
 
 def _converted(p: Problem, delta: float, alpha: float) -> float:
-    """The quality on alpha A of the adversary's answer on A."""
-    now = p.states(ps.lin(p.A), SHORT, 0, delta)[0]
+    """The Frank-Wolfe quality on alpha A of the atom that the adversary names on A."""
+    now = p.states(ps.lin(p.A), SHORT_STEP, 0, delta)[0]
     best, worst = p.A.lmo(now.grad).vector, now.atom.vector
     return float(now.grad @ (alpha * worst - now.x)) / float(now.grad @ (alpha * best - now.x))
 
