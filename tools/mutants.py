@@ -68,8 +68,8 @@ MUTANTS = [
     Mutant(
         "radius for diameter in the curvature",
         "geometry/constants.py",
-        'own.radius() if kind == "mp" else own.diameter()',
-        "own.radius()",
+        'shape.radius() if kind == "mp" else shape.diameter()',
+        "shape.radius()",
         "test_geometry.py",
     ),
     Mutant("the sign of the width", "geometry/width.py", "oracle(A)(-unit)", "oracle(A)(unit)", "test_geometry.py"),

@@ -128,7 +128,7 @@ class Atoms:
         return self.atom(int(rng.integers(self.size)))
 
     def contains(self, a: Array) -> bool | None:
-        """Whether the array is an atom, to rounding; None where that cannot be told."""
+        """Whether the array is an atom, to rounding; None where that is not known."""
         if self.size is None:
             return None
         space = Space.of(a)

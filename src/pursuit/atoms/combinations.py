@@ -269,7 +269,7 @@ def _sorted(atoms: list[Atom], g: Array, several: int) -> list[Atom]:
 
 
 def _either(*answers: bool | None) -> bool | None:
-    """Whether one of the answers is yes; None where that cannot be told."""
+    """Whether one of the answers is yes; None where that is not known."""
     return True if any(answers) else None if None in answers else False
 
 

@@ -248,8 +248,8 @@ class SparseFrame:
         return self.space.scatter(self._positions, self._values * np.repeat(w, self._counts))
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        cheap = self.space.size <= len(self._positions)  # then looking values up in a dense vector is quicker
-        if cheap or not (isinstance(atom, SparseAtom) and isinstance(metric, Diagonal)):
+        dense = self.space.size <= len(self._positions)  # then it is faster to read values from a dense vector
+        if dense or not (isinstance(atom, SparseAtom) and isinstance(metric, Diagonal)):
             return self.analyze(metric(atom.dense(self.space)))
         values, places = self._weigh(metric, atom.positions, atom.values), atom.positions
         if not len(places):

@@ -53,7 +53,7 @@ class ScreenedDictionary(Dictionary):
 
     Parameters
     ----------
-    dictionary : Dictionary
+    A : Dictionary
         Of a dense NumPy array D in float32 or float64, in any memory order. D is shared. The first code takes one byte
         per entry (with columns padded to a multiple of 64 entries), an eighth of a float64 D; the second code takes as
         much again.
@@ -70,13 +70,13 @@ class ScreenedDictionary(Dictionary):
     array([  7, 300])
     """
 
-    def __init__(self, dictionary: Dictionary) -> None:
-        matrix = getattr(dictionary, "_matrix", None)
-        if not isinstance(dictionary, Dictionary) or not isinstance(matrix, np.ndarray):
-            raise TypeError(f"{dictionary!r} cannot be screened; give a Dictionary of a dense NumPy array.")
+    def __init__(self, A: Dictionary) -> None:
+        matrix = getattr(A, "_matrix", None)
+        if not isinstance(A, Dictionary) or not isinstance(matrix, np.ndarray):
+            raise TypeError(f"{A!r} cannot be screened; give a Dictionary of a dense NumPy array.")
         if matrix.dtype not in (np.float32, np.float64):
             raise TypeError(f"D has dtype {matrix.dtype}; screening serves float32 and float64.")
-        self.__dict__.update(dictionary.__dict__)
+        self.__dict__.update(A.__dict__)
         self._screen = Screen(matrix)
 
     @property

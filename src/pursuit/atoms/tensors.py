@@ -105,7 +105,7 @@ class RankOneTensor(Atoms):
         return self._built(a.source, math.copysign(1.0, a.coef))
 
     def contains(self, a: Array) -> bool | None:
-        """Whether every unfolding is a rank-one matrix of norm 1; at observed entries that cannot be told."""
+        """Whether every unfolding is a rank-one matrix of norm 1; None at observed entries, which do not decide it."""
         if isinstance(self.view, ObservedEntries):
             return None
         spectra = [np.linalg.svd(M, compute_uv=False) for M in self.view.unfoldings(host(a))]

@@ -59,7 +59,7 @@ class Shape:
         raise NotImplementedError
 
     def spans(self, d: Small) -> bool:
-        """Whether d lies in lin(A), to rounding; True where that cannot be told."""
+        """Whether d lies in lin(A), to rounding; True where that is not known."""
         return True
 
     def basis(self) -> Small | None:
