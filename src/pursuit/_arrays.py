@@ -15,7 +15,7 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from pursuit._threads import spread
+from pursuit._threads import in_parallel
 
 Array = Any
 """An array of H in the user's library; the array API has no common static type."""
@@ -164,5 +164,5 @@ def column_squares(D: Array) -> Array:
         rows = D.T[start:stop]
         np.vecdot(rows, rows, out=squares[start:stop])
 
-    spread(work, D.shape[1], max(1, (1 << 20) // len(D)))
+    in_parallel(work, D.shape[1], max(1, (1 << 20) // len(D)))
     return squares

@@ -1,4 +1,4 @@
-"""A range of columns, worked off by a few threads: for kernels and BLAS calls that let go of the interpreter lock."""
+"""Threads: `in_parallel` for NumPy and BLAS calls that release the interpreter lock, and BLAS kept to one thread."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from threadpoolctl import ThreadpoolController
 
 _pool: ThreadPoolExecutor | None = None
 _lock = Lock()
-_most: ContextVar[int] = ContextVar("most", default=1 << 30)
+_limit: ContextVar[int] = ContextVar("limit", default=1 << 30)
 
 
 @cache
 def processors() -> int:
-    """How many threads may run at once: the processors of this process, or fewer where OMP_NUM_THREADS says so."""
-    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(mine, int(asked)) if asked.isdigit() and int(asked) > 0 else mine
+    """The number of processors that this process may use, at most OMP_NUM_THREADS where that is set."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    return min(available, int(setting)) if setting.isdigit() and int(setting) > 0 else available
 
 
-def _forget() -> None:
-    global _pool, _lock  # threads do not survive a fork: a child starts its own
+def _reset_after_fork() -> None:
+    global _pool, _lock  # threads do not survive a fork: the child starts new ones
     _pool, _lock = None, Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def _begin(work: Callable[[], None], helpers: int) -> list[Future[None]]:
-    """`work` in so many threads of the pool, in the context of the caller; in fewer where no more can be started.
+def _start_helpers(work: Callable[[], None], helpers: int) -> list[Future[None]]:
+    """Run `work` in up to `helpers` threads of the pool, in the context of the caller.
 
-    One pool for the process: starting threads costs more than a small product.
+    The process has one pool, because starting a thread costs more than a small product. It is created at the first
+    call: most programs never need it.
     """
-    global _pool  # noqa: PLW0603  made when first needed: most programs never are
+    global _pool  # noqa: PLW0603
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
@@ -49,73 +50,73 @@ def _begin(work: Callable[[], None], helpers: int) -> list[Future[None]]:
     while len(futures) < helpers:
         try:
             futures.append(_pool.submit(copy_context().run, work))
-        except RuntimeError:  # can't start new thread: helpers are welcome, not needed
+        except RuntimeError:  # the system starts no more threads: the work is done with fewer
             break
     return futures
 
 
-def _end(futures: list[Future[None]]) -> None:
-    """Wait for those that have begun; the others, whose threads are busy elsewhere, have nothing left to do."""
-    begun = [future for future in futures if not future.cancel()]
-    wait(begun)
-    for future in begun:
+def _wait_for_helpers(futures: list[Future[None]]) -> None:
+    """Wait for the helpers that have started, and raise their exceptions; cancel the others, as no work is left."""
+    started = [future for future in futures if not future.cancel()]
+    wait(started)
+    for future in started:
         future.result()
 
 
 @contextmanager
 def at_most(threads: int) -> Iterator[None]:
-    """Within this context, `spread` uses no more than so many threads."""
-    token = _most.set(threads)
+    """Within this context, `in_parallel` uses at most this many threads."""
+    token = _limit.set(threads)
     try:
         yield
     finally:
-        _most.reset(token)
+        _limit.reset(token)
 
 
 def allowed_threads() -> int:
-    """How many threads a kernel may use here."""
-    return min(processors(), _most.get())
+    """The number of threads that a kernel may use in this context."""
+    return min(processors(), _limit.get())
 
 
-def spread(work: Callable[[int, int], None], n: int, grain: int) -> None:
-    """Call work(start, stop) on pieces of `grain` that make up range(n), in threads where there are several pieces.
+def in_parallel(work: Callable[[int, int], None], n: int, size: int) -> None:
+    """Call work(start, stop) on consecutive blocks of range(n), each of the given size, in several threads.
 
-    Whoever is free takes the next piece, so that a processor that others keep busy holds nobody up.
+    A thread that has finished its block takes the next one, so a thread on a busy processor does not delay the others.
 
     >>> seen = [0] * 10
     >>> def mark(start, stop):
     ...     seen[start:stop] = [1] * (stop - start)
-    >>> spread(mark, 10, 3)
+    >>> in_parallel(mark, 10, 3)
     >>> sum(seen)
     10
     """
-    next_piece, allowed = count(), allowed_threads()
-    helpers = max(0, min(allowed, -(-n // grain)) - 1)
+    next_block, allowed = count(), allowed_threads()
+    helpers = max(0, min(allowed, -(-n // size)) - 1)
     stopped = False
 
     def run() -> None:
         nonlocal stopped
-        with at_most(max(1, allowed // (helpers + 1))):  # for what the pieces spread themselves
+        with at_most(max(1, allowed // (helpers + 1))):  # for calls of in_parallel inside `work`
             try:
-                while not stopped and (start := grain * next(next_piece)) < n:
-                    work(start, min(start + grain, n))
+                while not stopped and (start := size * next(next_block)) < n:
+                    work(start, min(start + size, n))
             except BaseException:
                 stopped = True
                 raise
 
-    futures = _begin(run, helpers)
+    futures = _start_helpers(run, helpers)
     try:
         run()
     finally:
-        _end(futures)
+        _wait_for_helpers(futures)
 
 
 class _SingleThreadedBlas:
     """Keeps BLAS to one thread inside.
 
-    Threads that share a product of a few thousand numbers wait for each other longer than they work, on a busy machine
-    a hundred times as long. Entering and leaving costs microseconds. The setting is that of the process, so only its
-    main thread changes it: two at a time could leave it changed.
+    Threads that share a product of a few thousand numbers spend most of the time waiting for each other; on a busy
+    machine the product takes a hundred times as long. Entering and leaving costs microseconds. The setting belongs to
+    the process, so only the main thread changes it: two threads that set and restore it could leave it changed.
     """
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from pursuit import native
 from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
-from pursuit._threads import spread
+from pursuit._threads import in_parallel
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import unit
 from pursuit.metrics import Diagonal, Metric
@@ -150,7 +150,7 @@ def row_products(A: Small, B: Small, rows: Any, cols: Any) -> Small:
     def work(start: int, stop: int) -> None:
         kernel(A, B, rows[start:stop], cols[start:stop], out[start:stop])
 
-    spread(work, len(rows), 1 << 16)
+    in_parallel(work, len(rows), 1 << 16)
     return out
 
 

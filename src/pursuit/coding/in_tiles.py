@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._threads import single_threaded_blas, spread
+from pursuit._threads import in_parallel, single_threaded_blas
 from pursuit.coding.request import Request
 from pursuit.coding.strategies import ladder
 from pursuit.coding.tiles import Codes, Tile
@@ -55,7 +55,7 @@ def solve_in_tiles(request: Request, progress: bool) -> sp.csr_array:
                 parts[number] = tile.packed(strategies.exponent, request.method == "nnomp")
                 bar.update(stop - start)
 
-        spread(solve, len(parts), 1)
+        in_parallel(solve, len(parts), 1)
     if whole is not None and int(whole.counts.sum()) == whole.x.size:
         parts = [(whole.counts, whole.atoms.ravel(), whole.x.ravel())]
     return assemble(parts, (total, n), kind)

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pursuit import native
-from pursuit._threads import spread
+from pursuit._threads import in_parallel
 from pursuit.atoms.vectors import MIN_SCREENED_ENTRIES
 from pursuit.coding.request import Array, Request, check_columns, check_used_rows
 from pursuit.coding.tiles import Tile
@@ -147,7 +147,7 @@ def product(R: Array, D: Array) -> Array:
     def work(start: int, stop: int) -> None:
         np.matmul(R, D[:, start:stop], out=out[:, start:stop])
 
-    spread(work, D.shape[1], max(1, 2**20 // len(D)))
+    in_parallel(work, D.shape[1], max(1, 2**20 // len(D)))
     return out
 
 
@@ -161,7 +161,7 @@ def gram_matrix(D: Array) -> Array:
         np.matmul(D.T[rows], D[:, start:], out=G[rows, start:])
         G[beyond, rows] = G[rows, beyond].T
 
-    spread(multiply, n, 128)
+    in_parallel(multiply, n, 128)
     return G
 
 
