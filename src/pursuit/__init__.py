@@ -2,27 +2,30 @@
 
 Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)`. The modules, in the order data flows:
 
-| module | what |
+| module | content |
 |---|---|
-| `linalg` | the linear algebra that the others share |
-| `objectives` | what to minimise |
-| `atoms` | over which atoms |
-| `active`, `weights` | the active set, and the small problems on it |
+| `linalg` | linear algebra that several modules share |
+| `objectives`, `stochastic` | the functions to minimise |
+| `atoms` | the sets of atoms |
+| `active`, `weights` | the active set, and the small problems in its weights |
 | `domains` | `conv`, `cone`, `lin`, and their sums |
-| `oracles` | who names the next atom: exact, approximate, lazy, screened |
-| `steps`, `updates` | how far, where to |
-| `refine` | moving the atoms themselves |
-| `certificates` | how good |
-| `result` | states, rules to stop, traces, results |
-| `defaults` | what is chosen when nothing is said |
+| `oracles` | the search for the next atom: exact, approximate, lazy, screened |
+| `steps`, `updates` | step lengths; the change of the weights |
+| `refine` | the change of the atoms themselves |
+| `certificates` | lower bounds on the minimum |
+| `result` | states, stopping rules, traces, results |
+| `defaults` | the update, oracle and refinement that are chosen by default |
 | `guards` | f and the oracle as the loop calls them: checked and counted |
-| `start` | where to begin |
-| `solve` | the loop |
+| `start` | the first active set |
+| `solve` | the loop, `minimize` |
+| `paths` | `path`: one problem at several radii or sizes |
+| `coding` | `encode`: many signals at once |
 | `geometry`, `rates`, `promises` | the theory, as functions |
-| `encode` | many signals at once |
 """
 
 from pursuit import geometry, rates, refine
+from pursuit._arrays import Space
+from pursuit.active import ActiveSet
 from pursuit.atoms import (
     Atom,
     Atoms,
@@ -47,15 +50,16 @@ from pursuit.atoms import (
     families,
 )
 from pursuit.checks import check_atoms, check_objective
-from pursuit.citation import citation
-from pursuit.domains import cone, conv, lin
+from pursuit.citing import citation
 from pursuit.coding import encode
+from pursuit.domains import Answer, Domain, cone, conv, lin
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
-from pursuit.oracles import Approximate, Exact, Lazy, RandomAtom, Screened
-from pursuit.path import Path, path
+from pursuit.oracles import Approximate, Exact, Lazy, Oracle, RandomAtom, Screened
+from pursuit.paths import Path, path
+from pursuit.refine import Refine
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
-from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep
+from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep, UnboundedError
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (
     AcceleratedPursuit,
@@ -66,12 +70,15 @@ from pursuit.updates import (
     NormCorrective,
     Pairwise,
     Plain,
+    Update,
 )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AcceleratedPursuit",
+    "ActiveSet",
+    "Answer",
     "Approximate",
     "Atom",
     "Atoms",
@@ -84,6 +91,7 @@ __all__ = [
     "CurvatureStep",
     "DiameterStep",
     "Dictionary",
+    "Domain",
     "Exact",
     "FullyCorrective",
     "Groups",
@@ -100,6 +108,7 @@ __all__ = [
     "NormCorrective",
     "Objective",
     "OpenLoop",
+    "Oracle",
     "Orthogonal",
     "Pairwise",
     "Parametric",
@@ -111,12 +120,14 @@ __all__ = [
     "RandomAtom",
     "RankOne",
     "RankOneTensor",
+    "Refine",
     "Result",
     "Screened",
     "ShortStep",
     "SignedBasis",
     "Simplex",
     "Smooth",
+    "Space",
     "SparseAtom",
     "Spectrahedron",
     "State",
@@ -125,6 +136,8 @@ __all__ = [
     "Stop",
     "SymmetricRankOne",
     "Trace",
+    "UnboundedError",
+    "Update",
     "check_atoms",
     "check_objective",
     "citation",
