@@ -1,8 +1,8 @@
-"""What to minimise: smooth convex functions on H, each with what it knows about itself.
+"""The functions to minimise: smooth convex functions on H, with their constants where these are known.
 
-The contract for an objective of your own is one method, `value_and_grad(x)`. Everything else sharpens the answer: `L`
-and `mu` (smoothness and strong convexity in the norm of H), `infimum` (a lower bound on f over all of H, a certificate
-for free), `hessian(x)` (exact line searches and Newton corrections), `space` (where vectors live).
+An objective of your own must have one method, `value_and_grad(x)`. It may also know `L` and `mu` (smoothness and strong
+convexity in the norm of H), `infimum` (a lower bound on f over all of H, which is a certificate at no cost),
+`hessian(x)` (for exact line searches and Newton steps) and `space` (shape, dtype and device of the vectors of H).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Objective:
     quadratic: bool = False
     """Whether the Hessian is constant."""
     space: Space | None = None
-    """H, where the objective fixes it."""
+    """H, where the objective determines it."""
     exact: bool = True
-    """Whether values and gradients are what they say; estimates prove nothing."""
+    """Whether values and gradients are exact. From estimates nothing can be proved."""
 
     def begin(self) -> Objective:
-        """The objective for one run; those that remember what they saw give a fresh copy."""
+        """The objective for one run: itself, or a fresh copy where it has a memory."""
         return self
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
@@ -59,8 +59,19 @@ class Objective:
         """The second derivative at x as a linear map, or None where it is not known."""
         return None
 
+    def __repr__(self) -> str:
+        return _repr(self)
 
-def _total(xp: Any, a: Array) -> float:
+
+def _repr(f: Objective, *arguments: str) -> str:
+    return f"{type(f).__name__}({', '.join(arguments)})"
+
+
+def _size(name: str, a: Array) -> str:
+    return f"{name} of {' x '.join(map(str, a.shape)) or 1} entries"
+
+
+def _sum(xp: Any, a: Array) -> float:
     return float(xp.sum(a, dtype=xp.float64))
 
 
@@ -74,6 +85,9 @@ class _Entrywise(Objective):
         if self.y.size == 0:
             raise ValueError("y is empty; give at least one observation.")
         self.space = Space.of(self.y)
+
+    def __repr__(self) -> str:
+        return _repr(self, _size("y", self.y))
 
 
 class LeastSquares(_Entrywise):
@@ -91,8 +105,9 @@ class LeastSquares(_Entrywise):
     Examples
     --------
     >>> import pursuit as ps
-    >>> ps.LeastSquares([3.0, 4.0]).value_and_grad(np.zeros(2))
-    (12.5, array([-3., -4.]))
+    >>> f = ps.LeastSquares([3.0, 4.0])
+    >>> f, f.value_and_grad(np.zeros(2))
+    (LeastSquares(y of 2 entries), (12.5, array([-3., -4.])))
     """
 
     quadratic = True
@@ -122,6 +137,11 @@ class LeastSquares(_Entrywise):
 
     def hessian(self, x: Array) -> Metric:
         return self.metric
+
+    def __repr__(self) -> str:
+        s = self.metric.h
+        weights = [] if isinstance(s, float) and s == 1.0 else [f"weights={s:g}" if isinstance(s, float) else "weights"]
+        return _repr(self, _size("y", self.y), *weights)
 
 
 class Quadratic(Objective):
@@ -160,10 +180,10 @@ class Quadratic(Objective):
         if tuple(self.c.shape) != (n,):
             raise ValueError(f"c has shape {tuple(self.c.shape)}, H has {tuple(self.H.shape)}; give c of length {n}.")
         if dense:
-            self._measure()
+            self._read_spectrum()
 
-    def _measure(self) -> None:
-        """L and mu from the spectrum; H must be symmetric and have no negative eigenvalue beyond rounding."""
+    def _read_spectrum(self) -> None:
+        """Find L and mu from the eigenvalues; refuse an H that is not symmetric and positive semidefinite."""
         xp, noise = self.space.xp, 1e2 * self.space.eps
         if float(xp.max(xp.abs(self.H - self.H.T))) > noise * float(xp.max(xp.abs(self.H))):
             raise ValueError("H is not symmetric; give (H + H.T) / 2, which defines the same function.")
@@ -180,6 +200,9 @@ class Quadratic(Objective):
 
     def hessian(self, x: Array) -> Metric:
         return Operator(lambda v: self.H @ v, (int(self.H.shape[0]),))
+
+    def __repr__(self) -> str:
+        return _repr(self, _size("H", self.H))
 
 
 class Huber(_Entrywise):
@@ -209,11 +232,14 @@ class Huber(_Entrywise):
         xp = self.space.xp
         return Diagonal(xp.astype(xp.abs(x - self.y) <= self.width, self.space.dtype))
 
+    def __repr__(self) -> str:
+        return _repr(self, _size("y", self.y), f"width={self.width:g}")
+
 
 class Logistic(_Entrywise):
     r"""Logistic loss of labels y in {-1, 1}: :math:`f(x) = \sum_i \log(1 + e^{-y_i x_i})`. L = 1/4.
 
-    Labels may be -1 and 1, 0 and 1, or booleans; both classes must be there.
+    Labels may be -1 and 1, 0 and 1, or booleans; both classes must occur.
 
     >>> import pursuit as ps
     >>> f = ps.Logistic([0, 1])
@@ -238,8 +264,8 @@ class Logistic(_Entrywise):
         xp = self.space.xp
         margin = self.y * x
         decay = xp.exp(-xp.abs(margin))
-        value = _total(xp, xp.log1p(decay)) - _total(xp, xp.where(margin < 0, margin, 0.0 * margin))
-        wrong = xp.where(margin < 0, 1.0 / (1.0 + decay), decay / (1.0 + decay))  # P(the other label)
+        value = _sum(xp, xp.log1p(decay)) - _sum(xp, xp.where(margin < 0, margin, 0.0 * margin))
+        wrong = xp.where(margin < 0, 1.0 / (1.0 + decay), decay / (1.0 + decay))  # the probability of the other label
         return value, -self.y * wrong
 
     def hessian(self, x: Array) -> Metric:
@@ -251,7 +277,7 @@ class Logistic(_Entrywise):
 class Poisson(_Entrywise):
     r"""Poisson loss with log link: :math:`f(x) = \sum_i e^{x_i} - y_i x_i`, for counts :math:`y_i\ge 0`.
 
-    Convex, but smooth only on bounded sets: L is None and updates that need it backtrack.
+    It is convex, but smooth only on bounded sets: L is None, and updates that need it find it by backtracking.
 
     >>> import pursuit as ps
     >>> f = ps.Poisson([0, 2])
@@ -265,7 +291,7 @@ class Poisson(_Entrywise):
         if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
         safe = xp.where(self.y > 0, self.y, xp.ones_like(self.y))
-        self.infimum = _total(xp, self.y) - _total(xp, self.y * xp.log(safe))
+        self.infimum = _sum(xp, self.y) - _sum(xp, self.y * xp.log(safe))
         # Beyond the range of the dtype the rate is held at its largest finite power: the value becomes huge, not NaN.
         self._ceiling = 0.98 * math.log(float(xp.finfo(self.y.dtype).max))
 
@@ -275,7 +301,7 @@ class Poisson(_Entrywise):
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         rate = self._rate(x)
-        return _total(self.space.xp, rate) - self.space.dot(self.y, x), rate - self.y
+        return _sum(self.space.xp, rate) - self.space.dot(self.y, x), rate - self.y
 
     def hessian(self, x: Array) -> Metric:
         return Diagonal(self._rate(x))
@@ -330,12 +356,15 @@ class Multinomial(Objective):
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         shifted, sums, p = self._softmax(x)
-        return _total(self.space.xp, self.space.xp.log(sums)) - self.space.dot(self.y, shifted), p - self.y
+        return _sum(self.space.xp, self.space.xp.log(sums)) - self.space.dot(self.y, shifted), p - self.y
 
     def hessian(self, x: Array) -> Metric:
         xp = self.space.xp
         _, _, p = self._softmax(x)
         return Operator(lambda v: p * (v - xp.sum(p * v, axis=1, keepdims=True)), self.space.shape)
+
+    def __repr__(self) -> str:
+        return _repr(self, _size("y", self.y))
 
 
 class Smooth(Objective):
@@ -379,3 +408,6 @@ class Smooth(Objective):
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         return float(self._value(x)), self._grad(x)
+
+    def __repr__(self) -> str:
+        return _repr(self, "L=None" if self.L is None else f"L={self.L:g}", f"mu={self.mu:g}")

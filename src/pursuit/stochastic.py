@@ -1,4 +1,4 @@
-"""Objectives that are seen through minibatches."""
+"""Objectives whose values and gradients are estimates, from minibatches or a stream."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Stochastic(Objective):
 
     A run averages the gradients it sees, :math:`d_t = (1-\rho_t) d_{t-1} + \rho_t \tilde g_t` with
     :math:`\rho_t = 4/(t+8)^{2/3}` (Mokhtari, Hassani and Karbasi, 2020), so that Frank-Wolfe with the open-loop step
-    converges although single gradients never settle. Nothing is certified: estimates prove nothing, so the gap of such
-    a run is infinite, also with `check()`.
+    converges although the single gradients do not. Nothing can be proved from estimates, so the gap of such a run is
+    infinite, also with `check()`.
 
     Parameters
     ----------
@@ -52,6 +52,9 @@ class Stochastic(Objective):
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         rng = np.random.default_rng(self.seed)
         return float(self._value(x, rng)), self._grad(x, rng)
+
+    def __repr__(self) -> str:
+        return f"Stochastic(seed={self.seed})"
 
 
 class _Averaging(Objective):
