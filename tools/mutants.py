@@ -181,7 +181,7 @@ MUTANTS = [
     Mutant(
         "a check uses the random numbers of the run",
         "result.py",
-        "begin(CHECK)",
+        "begin(CHECK_SEED)",
         "begin()",
         "test_solve.py",
     ),

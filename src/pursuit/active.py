@@ -144,7 +144,7 @@ class ActiveSet:
             out[places] = frame.analyze(g)
         return out
 
-    def shares(self, g: Array) -> list[float]:
+    def point_dots(self, g: Array) -> list[float]:
         """<g, x_b> for the point x_b that each block makes."""
         if len(self.signless) == 1:
             return [self.space.dot(g, self.x)]

@@ -14,7 +14,7 @@ from pursuit._arrays import Array, Space, host
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.objectives import Objective
-from pursuit.oracles import admitted
+from pursuit.oracles import as_atom_of
 
 DRAWS = 1000
 """Random atoms that an oracle must beat."""
@@ -72,7 +72,7 @@ def _ask(A: Atoms, space: Space, g: Array) -> Atom:
 def _draw(A: Atoms, space: Space, rng: np.random.Generator) -> list[Atom]:
     """Random atoms of the set; none where it cannot draw them."""
     try:
-        drawn = [admitted(space, A.sample(rng)) for _ in range(DRAWS)]
+        drawn = [as_atom_of(space, A.sample(rng)) for _ in range(DRAWS)]
     except NotImplementedError:
         return []
     problem = drawn[0].mismatch(space)

@@ -1,5 +1,8 @@
-"""What the loop calls, wrapped once before it begins: f and the oracle are checked and counted, and a run that goes
-nowhere, or to minus infinity, is noticed. So the loop itself shows the algorithm only."""
+"""Checks around the loop, so that the loop itself shows the algorithm only.
+
+The values of f and the answers of the oracle are checked and counted. A run that stalls is detected, and an f that is
+unbounded below.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ from pursuit.steps import line_search
 from pursuit.updates import Now, Update
 from pursuit.updates.base import Advance
 
-PATIENCE = 30
+STALL_ITERATIONS = 30
 """Iterations without a lower value or a smaller gap after which a descending update has stalled."""
 
-PROBES = (0, 8, 16, 32)
-"""Iterations at which a function that nobody knows to be bounded below is followed to infinity."""
+PROBE_ITERATIONS = (0, 8, 16, 32)
+"""Iterations at which a function without a known lower bound is followed to infinity along a direction."""
 
 
 def guarded(f: Objective, space: Space) -> Callable[[Array], tuple[float, Array]]:
-    """f.value_and_grad for the loop, which calls it once in each iteration: a number, and a gradient of x's shape."""
+    """f.value_and_grad, its results checked. The loop calls it once per iteration."""
     iterations = count()
 
     def value_and_grad(x: Array) -> tuple[float, Array]:
@@ -37,8 +40,8 @@ def guarded(f: Objective, space: Space) -> Callable[[Array], tuple[float, Array]
 
 
 class GuardedOracle:
-    """The oracle of one run, asked for each summand of the domain. `calls` counts how often a set was asked, `cached`
-    the answers that took no such call."""
+    """The oracle of one run, called for each summand of the domain. `calls` counts the calls of the sets' own oracles,
+    `cached` the answers that needed none."""
 
     def __init__(self, oracle: Oracle, update: Update, f: Objective, domain: Domain, space: Space) -> None:
         alone = f if len(domain.parts) == 1 else None
@@ -46,16 +49,16 @@ class GuardedOracle:
         self._space, self._iterations = space, count()
         self.calls = self.cached = 0
 
-    def __call__(self, grad: Array, active: ActiveSet, shares: Sequence[float]) -> list[Answer]:
-        """One answer per summand, given <grad, x_b> for the summands' points; once in each iteration."""
+    def __call__(self, grad: Array, active: ActiveSet, point_dots: Sequence[float]) -> list[Answer]:
+        """One answer per summand, given <grad, x_b> for the points x_b of the summands; called once per iteration."""
         t = next(self._iterations)
-        check_number(sum(shares), "f", t)  # a NaN in its gradient
-        answers = [self.ask(b, grad, active, gx) for b, gx in enumerate(shares)]
+        check_number(sum(point_dots), "f", t)  # a NaN in its gradient
+        answers = [self.ask(b, grad, active, gx) for b, gx in enumerate(point_dots)]
         check_number(sum(answer.dot for answer in answers), "the oracle", t)
         return answers
 
     def ask(self, b: int, grad: Array, active: ActiveSet, gx: float) -> Answer:
-        """The answer for the summand b, counted."""
+        """The answer for summand b, checked and counted."""
         answer = self._asks[b](grad, active, gx)
         check_fits(answer.atoms[0], self._space)
         self.calls += answer.calls
@@ -64,20 +67,20 @@ class GuardedOracle:
 
 
 def check_shape(grad: Array, space: Space) -> None:
-    """A gradient has the shape of x."""
+    """Refuse a gradient whose shape is not that of x."""
     if tuple(grad.shape) != space.shape:
         raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")
 
 
 def check_number(total: float, who: str, t: int) -> None:
-    """A sum of what f or the oracle returned is no NaN."""
+    """Refuse a NaN; `total` is a sum of numbers that f or the oracle returned."""
     if math.isnan(total):
         raise ValueError(f"{who} returned NaN at iteration {t}; check the objective and the atoms.")
 
 
 def probing(advance: Advance, f: Objective, domain: Domain, space: Space) -> Advance:
-    """The same update, but at a few iterations it looks first whether f falls for ever along the oracle's atom or along
-    x, and raises UnboundedError if so: where the domain has no bound and nobody knows one of f."""
+    """The update `advance`, which at a few iterations first tests whether f falls for ever along the oracle's atom or
+    along x, and raises UnboundedError if so. Nothing is tested where the domain is bounded or f has a known bound."""
     if domain.bounded or f.infimum > -math.inf or f.mu > 0 or not f.exact:
         return advance
 
@@ -85,28 +88,28 @@ def probing(advance: Advance, f: Objective, domain: Domain, space: Space) -> Adv
         for part, answer in zip(domain.parts, now.answers, strict=True):
             if not part.compact and answer.dot < 0:
                 line_search(f, space, active.x, answer.atoms[0].dense(space), answer.dot, math.inf)
-        if len(domain.parts) == 1 and now.shares[0] < 0:
-            line_search(f, space, active.x, active.x, now.shares[0], math.inf)
+        if len(domain.parts) == 1 and now.point_dots[0] < 0:
+            line_search(f, space, active.x, active.x, now.point_dots[0], math.inf)
 
     def probe_and_advance(now: Now, active: ActiveSet) -> None:
-        if now.iteration in PROBES:
+        if now.iteration in PROBE_ITERATIONS:
             probe(now, active)
         advance(now, active)
 
     return probe_and_advance
 
 
-class Patience:
-    """Counts iterations in which a descending update improved neither the value nor the gap."""
+class StallDetector:
+    """Counts successive iterations in which a descending update improved neither the value nor the gap."""
 
     def __init__(self, descends: bool) -> None:
-        self.descends, self.value, self.gap, self.idle = descends, math.inf, math.inf, 0
+        self._descends, self._lowest, self._smallest_gap, self._count = descends, math.inf, math.inf, 0
 
-    def ends(self, value: float, gap: float, answers: Sequence[Answer]) -> bool:
-        """Whether the run has stalled. Only answers of a set that was asked for its best atom count: after others,
-        from memory or at random, the next one may still help."""
-        asked = all(answer.calls > 0 and (answer.lower is not None or answer.delta > 0) for answer in answers)
-        better = value < self.value or gap < self.gap or not asked
-        self.value, self.gap = min(value, self.value), min(gap, self.gap)
-        self.idle = 0 if better else self.idle + 1
-        return self.descends and self.idle >= PATIENCE
+    def detect(self, value: float, gap: float, answers: Sequence[Answer]) -> bool:
+        """Whether the run has stalled. After an answer from memory, or a random one, the count starts again: the next
+        answer may still help."""
+        searched = all(answer.calls > 0 and (answer.lower is not None or answer.delta > 0) for answer in answers)
+        better = value < self._lowest or gap < self._smallest_gap or not searched
+        self._lowest, self._smallest_gap = min(value, self._lowest), min(gap, self._smallest_gap)
+        self._count = 0 if better else self._count + 1
+        return self._descends and self._count >= STALL_ITERATIONS

@@ -42,7 +42,7 @@ class Oracle(Protocol):
     ) -> Ask: ...
 
 
-def admitted(space: Space, a: Any) -> Atom:
+def as_atom_of(space: Space, a: Any) -> Atom:
     """An oracle's answer as an atom of the space: sets that know no dtype (operators) may answer in another."""
     atom = as_atom(a)
     if type(atom) is Atom and atom.vector.dtype != space.dtype and isinstance(atom.vector, np.ndarray) and space.numpy:
@@ -75,15 +75,15 @@ class Exact:
     ) -> Ask:
         if self.gram is not None:
             return _through_gram(np.asarray(self.gram), part, space, several, f)
-        return asking(part.asked.begin(), part, space, several)
+        return ask_set(part.asked.begin(), part, space, several)
 
 
-def asking(search: Search, part: Part, space: Space, several: int) -> Ask:
+def ask_set(search: Search, part: Part, space: Space, several: int) -> Ask:
     """The answers of a set, with what it proves; no more atoms than the update has a use for."""
 
     def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
         found, lower = search(grad, min(several, active.wanted), part.origin(gx))
-        atoms = [admitted(space, a) for a in found]
+        atoms = [as_atom_of(space, a) for a in found]
         dot = atoms[0].dot(space, grad)
         return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
 
@@ -141,7 +141,7 @@ class Screened:
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        return asking(part.asked.screened().begin(), part, space, several)
+        return ask_set(part.asked.screened().begin(), part, space, several)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Paths: the same problem over growing hulls, or one greedy run seen at each size."""
+"""Paths: one problem over hulls of increasing radius, or one greedy run at increasing numbers of atoms."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import conv, lin
 from pursuit.objectives import Objective
 from pursuit.refine import Refine
-from pursuit.result import Result, State, Stop
+from pursuit.result import Result, State, Stop, result_fields
 from pursuit.solve import minimize
 from pursuit.updates import Update
 
+COLUMNS = ("radius", "value", "gap", "atoms", "score")
 
-@dataclass(frozen=True)
+MAX_PRINTED_ROWS = 20
+"""Rows of a longer path beyond this number are left out of its repr."""
+
+
+@dataclass(frozen=True, repr=False)
 class Path:
-    """A table with a row per radius or size: columns radius (nan on a path of sizes), value, gap, atoms, score (nan
-    where none was asked for), as arrays; `results` holds the full results, which may be indexed.
+    """A table with one row per radius or number of atoms. It prints as such.
 
-    `best` is the row with the lowest score, or the lowest value where there is no score.
+    Its columns are arrays: `radius` (nan on a path of sizes), `value`, `gap`, `atoms` and `score` (nan without a
+    score). `results` are the full results; `path[i]` is the i-th.
     """
 
     radius: Small
@@ -42,15 +47,25 @@ class Path:
     def __getitem__(self, i: int) -> Result:
         return self.results[i]
 
+    def __repr__(self) -> str:
+        columns = [name for name in COLUMNS if not np.isnan(getattr(self, name)).all()]
+        lines = [" " * 5 + "".join(f"{name:>14}" for name in columns)]
+        for i in range(len(self)):
+            lines.append(f"{i:>5}" + "".join(f"{getattr(self, name)[i]:>14.6g}" for name in columns))
+        if len(self) > MAX_PRINTED_ROWS:
+            lines[1 + MAX_PRINTED_ROWS // 2 : -MAX_PRINTED_ROWS // 2] = ["  ..."]
+        return "\n".join(lines)
+
     @property
     def best(self) -> int:
+        """The index of the row with the lowest score, or with the lowest value where there is no score."""
         return int(np.argmin(self.value if np.isnan(self.score).all() else self.score))
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame (pandas must be installed)."""
         import pandas as pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in ("radius", "value", "gap", "atoms", "score")})
+        return pd.DataFrame({name: getattr(self, name) for name in COLUMNS})
 
 
 def path(
@@ -64,24 +79,26 @@ def path(
     stop: Stop = Stop(),
     score: Callable[[Result], float] | None = None,
 ) -> Path:
-    """Minimise f over conv(r A) for growing radii r, each warm-started from the last; or over lin(A) at each size.
+    """Minimise f over conv(r A) for increasing radii r, or greedily over lin(A) at increasing numbers of atoms.
+
+    Over hulls each run starts at the last result. Over the span there is one run, from which the results are taken.
 
     Parameters
     ----------
     f : Objective
     A : Atoms
     radii : increasing positive numbers
-        The hulls conv(r A). A must be symmetric or contain 0 in its hull, so that they grow.
+        The radii. A must be symmetric or contain 0 in its hull, so that the hulls conv(r A) grow.
     atoms : increasing integers >= 1
-        The sizes at which one greedy run over lin(A) is seen.
+        The numbers of active atoms at which results are taken from one greedy run over lin(A).
     update : Update, optional
         For radii the default of `minimize`; for sizes FullyCorrective(), which is OMP for least squares.
     refine : refinement, or several, optional
-        That of `minimize`.
+        As for `minimize`.
     stop : Stop, optional
-        For each radius; for sizes, what may end the run early.
+        For each radius; on a path of sizes, rules that may end the run early.
     score : callable of a Result, optional
-        A held-out score, the lower the better.
+        A held-out score; lower is better.
 
     Examples
     --------
@@ -95,6 +112,9 @@ def path(
     >>> by_radius = ps.path(ps.LeastSquares(y), ps.Dictionary(X, signed=True), radii=[1.0, 3.0, 6.0])
     >>> bool((by_radius.gap <= 1e-6 * by_radius.value).all())
     True
+    >>> by_radius
+                 radius         value           gap         atoms
+        0             1       ...
     """
     if (radii is None) == (atoms is None):
         raise ValueError("path needs either radii=... or atoms=...; give exactly one of them.")
@@ -126,17 +146,17 @@ def _by_radius(f: Objective, A: Atoms, radii: list[float], options: dict[str, An
 
 
 def _by_size(f: Objective, A: Atoms, sizes: set[int], options: dict[str, Any]) -> list[Result]:
-    """One greedy run; a result is cut out of it whenever the number of active atoms is asked for."""
+    """The results of one greedy run at these numbers of active atoms."""
     snapshots: dict[int, dict[str, Any]] = {}
 
-    def watch(state: State) -> bool:
+    def take_results(state: State) -> bool:
         size = len(state.active)
         if size in sizes and size not in snapshots:
-            snapshots[size] = state.known()
+            snapshots[size] = result_fields(state)
         return size >= max(sizes)
 
-    run = minimize(f, lin(A), callback=watch, **options)
-    return [replace(run, **known) for known in snapshots.values()]
+    run = minimize(f, lin(A), callback=take_results, **options)
+    return [replace(run, **fields) for fields in snapshots.values()]
 
 
 def _table(radii: list[float], results: list[Result], score: Callable[[Result], float] | None) -> Path:

@@ -1,8 +1,9 @@
-"""What comes out: states, rules to stop, traces, results."""
+"""States, stopping rules, traces and results of runs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -16,12 +17,12 @@ from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
-from pursuit.oracles import admitted, asking
+from pursuit.oracles import as_atom_of, ask_set
 from pursuit.promises import Promise, promise
 
-CHECK = 1
-"""The seed of the searches of `check`: a bound that holds but for a small chance needs random numbers on which x
-does not depend, and the run has used those of seed 0."""
+CHECK_SEED = 1
+"""The seed of the searches of `check`. Bounds that hold with high probability need random numbers on which x does not
+depend, and the run has used those of seed 0."""
 
 
 class Status(Enum):
@@ -40,7 +41,7 @@ class Status(Enum):
 
 @dataclass(slots=True)
 class State:
-    """What one iteration knows, before its update. `active` is the live set of the run: read it, don't keep it."""
+    """One iteration, before its update. `active` is the active set of the run, which changes it: copy what you keep."""
 
     iteration: int
     x: Array
@@ -61,28 +62,14 @@ class State:
         """The atom that the oracle named (for the first summand of a sum)."""
         return self.answers[0].atoms[0]
 
-    def known(self) -> dict[str, Any]:
-        """The fields of a `Result` that one state determines, copied where the run would go on to change them."""
-        support = self.active.support
-        return {
-            "x": self.x,
-            "value": self.value,
-            "gap": self.gap,
-            "lower": self.lower,
-            "iterations": self.iteration,
-            "oracle_calls": self.oracle_calls,
-            "cached": self.cached,
-            "refused": self.refused,
-            "weights": self.active.weights[support],
-            "atoms": [self.active.atoms[i] for i in support],
-            "blocks": self.active.blocks[support],
-            "answers": self.answers,
-        }
+    def __repr__(self) -> str:
+        gap = f"{self.value:.6g}, gap {self.gap:.3g}"
+        return f"State(iteration {self.iteration}: value {gap}, {len(self.active)} atoms)"
 
 
 @dataclass(frozen=True)
 class Stop:
-    """When to stop; the first rule met decides.
+    """Stopping rules. A run stops at the first rule that it meets.
 
     Parameters
     ----------
@@ -91,7 +78,8 @@ class Stop:
     rgap : float, optional
         Certified gap relative to |f(x)|.
     atoms : int, optional
-        Number of active atoms. An update that admits several atoms a call may pass it; one atom a call does not.
+        Number of active atoms. An update that admits several atoms per oracle call may exceed it; with one atom per
+        call the number is exact.
     iterations : int
     seconds : float, optional
     value : float, optional
@@ -114,7 +102,7 @@ class Stop:
             raise ValueError("Stop(value=nan) can never be met; give a number, or None.")
 
     def reached(self, state: State, seconds: float) -> Status | None:
-        """The rule that this state meets."""
+        """The first rule that this state meets, or None."""
         gap_limit = max(self.gap or 0.0, (self.rgap or 0.0) * abs(state.value))
         if (self.gap is not None or self.rgap is not None) and state.gap <= gap_limit and math.isfinite(state.gap):
             return Status.GAP
@@ -140,19 +128,24 @@ class Trace:
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
     >>> r.trace.value, r.trace.atoms
     (array([5. , 0.5, 0. ]), array([0, 1, 2]))
+    >>> r.trace
+    Trace(3 iterations, value 5 to 0, gap 5 to 0, 3 oracle calls)
     """
 
     COLUMNS = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds")
 
-    def __init__(self) -> None:
-        self._rows: list[tuple[float, ...]] = []
-
-    def record(self, state: State, seconds: float) -> None:
-        row = (state.iteration, state.value, state.gap, len(state.active), state.oracle_calls, seconds)
-        self._rows.append(row)
+    def __init__(self, rows: Sequence[tuple[float, ...]]) -> None:
+        self._rows = rows
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __repr__(self) -> str:
+        if not self._rows:
+            return "Trace(0 iterations)"
+        (_, value, gap, *_), (_, end, end_gap, _, calls, _) = self._rows[0], self._rows[-1]
+        values = f"value {value:.6g} to {end:.6g}, gap {gap:.3g} to {end_gap:.3g}"
+        return f"Trace({len(self)} iterations, {values}, {calls} oracle calls)"
 
     def __getattr__(self, name: str) -> Any:
         if name not in Trace.COLUMNS:
@@ -174,11 +167,16 @@ class Trace:
         return plot_traces({"certified gap": self}, ax=ax)
 
 
+def trace_row(state: State, seconds: float) -> tuple[float, ...]:
+    """The row of a trace for this state."""
+    return state.iteration, state.value, state.gap, len(state.active), state.oracle_calls, seconds
+
+
 @dataclass(frozen=True)
 class Check:
-    """A certificate that was recomputed from nothing: from the weights, the atoms, f and an exact oracle.
+    """A certificate that was recomputed from the weights, the atoms, f and an exact oracle alone.
 
-    `error` is ||x - sum_a w_a a|| / ||x||, `feasible` whether the weights satisfy the domain's constraint.
+    `error` is ||x - sum_a w_a a|| / ||x||; `feasible` says whether the weights satisfy the domain's constraint.
     """
 
     value: float
@@ -192,9 +190,9 @@ class Check:
 class Dual:
     """Dual information at the end of a run.
 
-    `grad` is the gradient; `multipliers` has one number per summand, the rate at which f would fall if the total weight
-    of a hull grew (0 for cones and spans); `reduced` has one number per active atom, <grad, a> + multiplier: 0 at a
-    minimum, positive for atoms that should lose weight; `atoms` are the supporting ones, the oracle's answers at x.
+    `grad` is the gradient at x. `multipliers` has one number per summand: the rate at which f would fall if the total
+    weight of a hull grew, and 0 for cones and spans. `reduced` has one number per active atom, <grad, a> + multiplier:
+    0 at a minimum, positive for atoms that should lose weight. `atoms` are the oracle's answers at x.
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.conv(ps.SignedBasis(2)))
@@ -210,13 +208,13 @@ class Dual:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A sparse combination of atoms, and how good it is.
+    """A sparse combination of atoms, with a certificate of how good it is.
 
-    `x` is the point, sum_i weights[i] * atoms[i].vector; `value` = f(x); f* lies between `lower` and `value`, so that
-    `gap` = value - lower bounds f(x) - f* (infinite where nothing could be proved); `status` says why the run ended,
-    `update` and `refine` what was run; `refused` counts refinements that raised f or left the domain, `cached` answers
-    that cost no oracle call. In a sum of domains `blocks` says which summand each atom belongs to; `answers` is what
-    the oracle said last, one answer per summand.
+    `x` is the point, sum_i weights[i] * atoms[i].vector, and `value` = f(x). The minimum f* lies between `lower` and
+    `value`, so `gap` = value - lower bounds f(x) - f*; it is infinite where nothing could be proved. `status` says why
+    the run ended; `update`, `oracle` and `refine` say what was run. `refused` counts proposals of refinements that
+    raised f or left the domain, `cached` counts answers that cost no oracle call. In a sum of domains `blocks` says
+    which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand.
     """
 
     x: Array
@@ -241,22 +239,17 @@ class Result:
     f: Objective
     domain: Domain
 
-    @classmethod
-    def of(cls, state: State, **run: Any) -> Result:
-        """The result of a run that ended at this state; `run` has the fields that belong to the run as a whole."""
-        return cls(**state.known(), **run)
-
     @cached_property
     def coef(self) -> Any:
-        """The combination in the set's own coordinates, one entry per column or basis vector; None if it has none."""
+        """The coefficients of the columns or basis vectors of the set; None where it has neither."""
         return self.domain.coefficients(self.atoms, self.weights, self.blocks)
 
     @cached_property
     def dual(self) -> Dual:
-        """What the gradient at x says about the constraints: multipliers, reduced costs, supporting atoms."""
+        """Multipliers of the constraints, reduced costs and supporting atoms at x."""
         space = Space.of(self.x)
         grad = self.f.value_and_grad(self.x)[1]
-        support = [admitted(space, part.asked.lmo(grad)) for part in self.domain.parts]
+        support = [as_atom_of(space, part.asked.lmo(grad)) for part in self.domain.parts]
         correlations = np.array([a.dot(space, grad) for a in self.atoms])
         dots = [a.dot(space, grad) for a in support]
         multipliers = [-dot if part.compact else 0.0 for part, dot in zip(self.domain.parts, dots, strict=True)]
@@ -264,10 +257,10 @@ class Result:
         return Dual(grad, tuple(multipliers), correlations + levels, support)
 
     def promise(self, *, mdw: Any = None, rho: Any = None) -> Promise:
-        """What the theorems promise of this run: the strongest bound on f(x_t) - f*, a curve to lay beside the trace.
+        """The strongest bound on f(x_t) - f* that a theorem proves for this run, one number per row of the trace.
 
-        Geometry is computed where it is needed, which for large dictionaries takes time; `mdw` and `rho` (numbers or
-        intervals) may be given instead.
+        The geometric constants of the set are computed where they are needed, which takes time for large dictionaries;
+        `mdw` and `rho` (numbers or intervals) may be given instead.
 
         >>> import pursuit as ps
         >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
@@ -282,10 +275,11 @@ class Result:
         active = self.domain.active_set(space)
         active.replace(self.weights, self.atoms, self.blocks)
         value, grad = self.f.value_and_grad(active.x)
-        shares = active.shares(grad)
-        asks = [asking(part.asked.begin(CHECK), part, space, 1) for part in self.domain.parts]
+        point_dots = active.point_dots(grad)
+        asks = [ask_set(part.asked.begin(CHECK_SEED), part, space, 1) for part in self.domain.parts]
         certificate = Certificate(self.f, self.domain, space)
-        certificate.see(value, grad, shares, [a(grad, active, gx) for a, gx in zip(asks, shares, strict=True)], active)
+        answers = [ask(grad, active, gx) for ask, gx in zip(asks, point_dots, strict=True)]
+        certificate.observe(value, grad, point_dots, answers, active)
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)
         feasible = self.domain.admits(self.weights, self.blocks)
         return Check(value, certificate.gap, certificate.lower, error, feasible)
@@ -306,3 +300,22 @@ class Result:
         )
 
     __repr__ = __str__
+
+
+def result_fields(state: State) -> dict[str, Any]:
+    """The fields of a `Result` that one state determines, copied where the run would go on to change them."""
+    support = state.active.support
+    return {
+        "x": state.x,
+        "value": state.value,
+        "gap": state.gap,
+        "lower": state.lower,
+        "iterations": state.iteration,
+        "oracle_calls": state.oracle_calls,
+        "cached": state.cached,
+        "refused": state.refused,
+        "weights": state.active.weights[support],
+        "atoms": [state.active.atoms[i] for i in support],
+        "blocks": state.active.blocks[support],
+        "answers": state.answers,
+    }

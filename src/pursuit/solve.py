@@ -14,11 +14,11 @@ from tqdm.auto import tqdm
 from pursuit.certificates import Certificate
 from pursuit.defaults import choose
 from pursuit.domains import Domain
-from pursuit.guards import GuardedOracle, Patience, guarded, probing
+from pursuit.guards import GuardedOracle, StallDetector, guarded, probing
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
 from pursuit.refine.proposals import Refine, Refinements
-from pursuit.result import Result, State, Status, Stop, Trace
+from pursuit.result import Result, State, Status, Stop, Trace, result_fields, trace_row
 from pursuit.start import find_space, first_active_set
 from pursuit.steps import UnboundedError
 from pursuit.updates import Now, Update
@@ -47,20 +47,20 @@ def iterate(
     ask = GuardedOracle(oracle, update, f, domain, space)
     advance = probing(update.begin(f, domain, space), f, domain, space)
     refinements = Refinements(refine, f, domain, space)
-    certificate, patience = Certificate(f, domain, space), Patience(update.descends)
+    certificate, stall = Certificate(f, domain, space), StallDetector(update.descends)
     active = first_active_set(f, domain, space, start, ask, certificate)
 
     for t in count():
         value, grad = value_and_grad(active.x)
-        shares = active.shares(grad)  # <grad, x_b>, for each summand x_b of x_t in a sum of domains
-        answers = ask(grad, active, shares)  # z_t = (approx) LMO_A(grad f(x_t)), with its quality delta
-        certificate.see(value, grad, shares, answers, active)
-        stalled = patience.ends(value, certificate.gap, answers)
+        point_dots = active.point_dots(grad)  # <grad, x_b>, for each summand x_b of x_t in a sum of domains
+        answers = ask(grad, active, point_dots)  # z_t = (approx) LMO_A(grad f(x_t)), with its quality delta
+        certificate.observe(value, grad, point_dots, answers, active)
+        stalled = stall.detect(value, certificate.gap, answers)
         yield State(
             t, active.x, value, grad, answers, certificate.gap, certificate.lower,
             active, ask.calls, ask.cached, refinements.refused, certificate.stationary, stalled,
         )  # fmt: skip
-        advance(Now(t, value, grad, shares, answers), active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
+        advance(Now(t, value, grad, point_dots, answers), active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
         refinements(active, value)  # line 7 of Algorithms 3 and 4: the atoms themselves move
 
 
@@ -87,15 +87,14 @@ def minimize(
         None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them, and
         with a refinement where the atoms can move; `result.update` and `result.refine` say which they were.
     oracle : Exact, Approximate, Lazy, Screened or RandomAtom
-        Who answers; Exact() by default.
+        The search for the next atom; Exact() by default.
     refine : callable (f, domain, active) -> (weights, atoms) or None, or several of them, optional
-        Line 7 of Algorithms 3 and 4: called after each update, may move atoms and weights; `pursuit.refine` has some.
-        What raises f (or gives back more of the update's gain than its `share`) or leaves the domain is refused and
-        counted.
+        Line 7 of Algorithms 3 and 4: called after each update, may move atoms and weights; see `pursuit.refine`.
+        A proposal that leaves the domain, or raises f by more than it may, is refused and counted.
     stop : Stop
         By default a certified relative gap of 1e-6, or 10,000 iterations.
     start : Result, (weights, atoms) or point, optional
-        Where to begin. Without it, hulls begin at the atom that the oracle names for the gradient at 0, spans at 0.
+        The first point. Without it, hulls begin at the atom that the oracle names for the gradient at 0, spans at 0.
     callback : callable of a State, optional
         Return True to stop.
     progress : bool
@@ -121,12 +120,13 @@ def minimize(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {callback!r}; give a function of a State.")
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
-    trace, status, state, first = Trace(), None, None, None
+    rows: list[tuple[float, ...]] = []
+    status = state = first = None
     try:
         with _progress_bar(progress) as show:
             for state in iterate(f, domain, start=start, **method._asdict()):
                 seconds = time.perf_counter() - began
-                trace.record(state, seconds)
+                rows.append(trace_row(state, seconds))
                 show(state)
                 first = state.x if first is None else first
                 ended = callback is not None and callback(state)
@@ -136,13 +136,13 @@ def minimize(
     except UnboundedError:
         if state is None:
             raise
-        status = Status.UNBOUNDED  # some inner steps may have been made: what is returned belongs together
+        status = Status.UNBOUNDED
+        # The update may have made inner steps before it raised: x and its value are those of the active set.
         state = replace(state, x=state.active.x, value=f.value(state.active.x))
     assert state is not None
     seconds = time.perf_counter() - began
-    return Result.of(
-        state, f=f, domain=domain, start=first, status=status, trace=trace, seconds=seconds, **method._asdict()
-    )
+    run = {"f": f, "domain": domain, "start": first, "status": status, "trace": Trace(rows), "seconds": seconds}
+    return Result(**result_fields(state), **run, **method._asdict())
 
 
 @contextmanager
@@ -152,8 +152,8 @@ def _progress_bar(shown: bool) -> Iterator[Callable[[State], None]]:
 
     def show(state: State) -> None:
         if shown:
-            news = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {len(state.active)} atoms"
-            bar.set_postfix_str(news, refresh=False)
+            text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {len(state.active)} atoms"
+            bar.set_postfix_str(text, refresh=False)
             bar.update()
 
     try:

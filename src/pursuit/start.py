@@ -1,4 +1,4 @@
-"""Where to begin: the space that x lives in, and the first active set, from the oracle or from what the user gives."""
+"""The start of a run: the space of x, and the first active set, from the oracle or from the user's `start`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pursuit.result import Result
 
 
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:
-    """H, from whoever knows it: the objective, the atoms, or the start; they must agree."""
+    """H, as the objective, the atoms or the start determine it; they must agree."""
     space = f.space
     for A in (part.A for part in domain.parts):
         if space is not None and A.space is not None and space.xp is not A.space.xp:
@@ -36,8 +36,8 @@ def find_space(f: Objective, domain: Domain, start: Any) -> Space:
     if space is None and shapes:
         space = Space.default(shapes[0])
     if space is None and start is not None:
-        known = start.x if isinstance(start, Result) else start[1][0] if isinstance(start, tuple) else start
-        space = Space.of(known.vector if isinstance(known, Atom) else real_array(known, "start"))
+        given = start.x if isinstance(start, Result) else start[1][0] if isinstance(start, tuple) else start
+        space = Space.of(given.vector if isinstance(given, Atom) else real_array(given, "start"))
     if space is None:
         raise ValueError("neither f nor the atoms know the shape of x; give start=, or set `shape` on the atom set.")
     return space
@@ -47,15 +47,15 @@ def first_active_set(
     f: Objective, domain: Domain, space: Space, start: Any, ask: GuardedOracle, certificate: Certificate
 ) -> ActiveSet:
     """S at iteration 0: the user's start, if there is one. Otherwise spans and cones begin at 0, and a hull begins at
-    the atom that the oracle names for the gradient at 0; the other atoms that it names enter S with weight zero.
+    the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with weight zero.
 
-    The oracle answers within the run. Its random numbers are used up by that, so that bounds that hold but
-    for a small chance are drawn later from numbers on which x does not depend.
+    The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
+    that later bounds, which hold with high probability, rest on numbers on which x does not depend.
     """
     active = domain.active_set(space)
     hulls = [b for b, part in enumerate(domain.parts) if part.compact]
     if start is not None:
-        active.replace(*_given(domain, space, start))
+        active.replace(*_read_start(domain, space, start))
         return active
     if not hulls:
         return active
@@ -63,11 +63,11 @@ def first_active_set(
     check_shape(grad, space)
     if math.isnan(value) or not math.isfinite(space.norm(grad)):
         raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
-    certificate.notice(space.norm(grad))
+    certificate.observe_gradient(space.norm(grad))
     answers = [ask.ask(b, grad, active, 0.0).atoms for b in hulls]
     firsts = [atoms[0] for atoms in answers]
     active.replace(np.ones(len(hulls)), firsts, hulls)
-    if f.L is None and f.value(active.x) > value:  # curvature has no bound, and the atom may be astronomically bad
+    if f.L is None and f.value(active.x) > value:  # without a bound on the curvature, f may be huge at the atom
         _move_to_zero(active, domain, hulls, firsts)
     for b, atoms in zip(hulls, answers, strict=True):
         for a in atoms[1:]:
@@ -83,18 +83,18 @@ def _move_to_zero(active: ActiveSet, domain: Domain, hulls: Sequence[int], first
         active.replace(weights, [a for _, atoms in pieces for a in atoms], blocks)
 
 
-def _given(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:
+def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:
     """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), or a bare point."""
     if isinstance(start, Result):
         weights, atoms, blocks = start.weights, start.atoms, start.blocks
     elif isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
-        weights, atoms, blocks = *_pair(*start), np.zeros(len(start[1]), dtype=np.intp)
+        weights, atoms, blocks = *_read_pair(*start), np.zeros(len(start[1]), dtype=np.intp)
     else:
-        return *_point(domain, space, start), 0
+        return *_read_point(domain, space, start), 0
     for a in atoms:
         check_fits(a, space)
     if len(blocks) and blocks.max() >= len(domain.parts):
-        return *_point(domain, space, start.x), 0  # from a sum with more summands: only the point carries over
+        return *_read_point(domain, space, start.x), 0  # a Result over more summands: only its point can be used
     pieces = [
         part.decompose(weights[blocks == b], [a for a, mine in zip(atoms, blocks == b, strict=True) if mine])
         for b, part in enumerate(domain.parts)
@@ -103,14 +103,14 @@ def _given(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom],
     blocks = np.repeat(np.arange(len(pieces)), [len(own) for _, own in pieces])
     if not domain.admits(weights, blocks):
         if isinstance(start, Result):
-            return *_point(domain, space, start.x), 0
+            return *_read_point(domain, space, start.x), 0
         raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
     if not all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True)):
         raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
     return weights, atoms, blocks
 
 
-def _pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
+def _read_pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
     """A start that is given as weights and atoms, checked."""
     weights, atoms = np.asarray(weights, dtype=np.float64), [as_atom(a) for a in atoms]
     if weights.shape != (len(atoms),):
@@ -120,8 +120,8 @@ def _pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
     return weights, atoms
 
 
-def _point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom]]:
-    """A bare point, which is then the first element of S, as in the paper."""
+def _read_point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom]]:
+    """A bare point as the first element of S, as in the paper."""
     x = space.put(real_array(x, "start")) if isinstance(x, list | tuple | np.ndarray) else real_array(x, "start")
     if tuple(x.shape) != space.shape:
         raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")

@@ -69,21 +69,21 @@ class Domain:
         """An empty small problem with one block per summand."""
         return WeightProblem([part.total for part in self.parts])
 
-    def lower(self, value: float, answers: Sequence[Answer], shares: Sequence[float], mu: float) -> float:
+    def lower(self, value: float, answers: Sequence[Answer], point_dots: Sequence[float], mu: float) -> float:
         """A lower bound on f over the domain: what the answers prove, given <grad, x_b> for the summands' points."""
-        excess = sum(p.excess(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, shares, strict=True))
+        excess = sum(p.excess(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, point_dots, strict=True))
         bounds = [value - excess]
         if mu > 0:
-            bounds.append(value - self._strong(answers, shares, mu))
+            bounds.append(value - self._strong(answers, point_dots, mu))
         return max(bounds)
 
-    def _strong(self, answers: Sequence[Answer], shares: Sequence[float], mu: float) -> float:
+    def _strong(self, answers: Sequence[Answer], point_dots: Sequence[float], mu: float) -> float:
         """Hulls of total diameter D and spans, f strongly convex: with P = sum h / width >= |projection of grad on the
         spans|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
         if sum(part.signless for part in self.parts) > 1:
             return math.inf  # projections on nearly parallel spans do not add up
         gaps = diameter = spans = 0.0
-        for part, answer, gx in zip(self.parts, answers, shares, strict=True):
+        for part, answer, gx in zip(self.parts, answers, point_dots, strict=True):
             if part.compact:
                 gaps += part.excess(part.lowest(answer, gx), gx)
                 diameter += math.inf if part.A.diameter is None else part.A.diameter
@@ -93,13 +93,13 @@ class Domain:
                 return math.inf
         return gaps + spans * diameter + spans * spans / (2.0 * mu) if spans > 0 else gaps
 
-    def slope(self, answers: Sequence[Answer], shares: Sequence[float]) -> float:
+    def slope(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
         """The steepest descent that the answers offer."""
-        return sum(part.descent(a.dot, gx) for part, a, gx in zip(self.parts, answers, shares, strict=True))
+        return sum(part.descent(a.dot, gx) for part, a, gx in zip(self.parts, answers, point_dots, strict=True))
 
-    def steepest(self, answers: Sequence[Answer], shares: Sequence[float]) -> float:
+    def steepest(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
         """The steepest descent that the answers leave possible."""
-        return sum(p.descent(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, shares, strict=True))
+        return sum(p.descent(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, point_dots, strict=True))
 
     def inner_gap(self, active: ActiveSet, q: Small) -> float:
         """How much f could still fall over S, to first order: 0 where the weights are optimal."""

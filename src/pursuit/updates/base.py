@@ -19,7 +19,7 @@ class Now:
     iteration: int
     value: float
     grad: Array
-    shares: list[float]
+    point_dots: list[float]
     answers: list[Answer]
 
     def enter(self, active: ActiveSet, most: int) -> list[int]:

@@ -137,7 +137,7 @@ class NormCorrective:
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
             correlations = active.analyze(now.grad)
-            tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers, now.shares))
+            tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers, now.point_dots))
             weights = self.project(bound, small, active, now, now.value, correlations, tolerance)
             small.settle(active, weights, correlations)
 
@@ -165,7 +165,7 @@ class NormCorrective:
                 return w, None, 0.0
             return w, active.synthesize(w - start), float(correlations @ (w - start))
 
-        toward = small.domain.parts[0].toward(active, now.answers[0], now.shares[0]) if bound.L is None else None
+        toward = small.domain.parts[0].toward(active, now.answers[0], now.point_dots[0]) if bound.L is None else None
         along = (active.x, 0.0) if toward is None else (toward.vector, toward.slope)
         weights = bound.minimise(active.x, value, along, propose)
         if problem.ray is not None:  # raises, if f really falls for ever along it
@@ -221,7 +221,7 @@ class FullyCorrective:
 
     def _goal(self, domain: Domain, now: Now) -> float:
         accuracy = self.accuracy or (0.1 if domain.bounded else 1e-12)
-        return accuracy * abs(domain.slope(now.answers, now.shares))
+        return accuracy * abs(domain.slope(now.answers, now.point_dots))
 
     def _repeat(self, f: Objective, domain: Domain, space: Space) -> Advance:
         bound = UpperBound(f, space, None, None)

@@ -77,7 +77,7 @@ class Plain(_Walk):
     step: Step
 
     def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
-        return part.toward(active, now.answers[0], now.shares[0])
+        return part.toward(active, now.answers[0], now.point_dots[0])
 
 
 class _Retreating(_Walk):
@@ -114,10 +114,10 @@ class Away(_Retreating):
     step: Step | None = None
 
     def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
-        toward = part.toward(active, now.answers[0], now.shares[0])
+        toward = part.toward(active, now.answers[0], now.point_dots[0])
         if not len(active):
             return toward
-        away = part.away(active, active.analyze(now.grad), now.shares[0])
+        away = part.away(active, active.analyze(now.grad), now.point_dots[0])
         return toward if toward.slope <= away.slope else away
 
 
@@ -154,9 +154,9 @@ class BlendedPairwise(_Retreating):
         if not isinstance(part, Hull):
             return part.pairwise(active, answer, q)
         best, local = self._local(active, q)
-        if local >= now.shares[0] - answer.dot:
+        if local >= now.point_dots[0] - answer.dot:
             return exchange(active, active.atoms[best], float(q[best]), q)
-        return part.toward(active, answer, now.shares[0])
+        return part.toward(active, answer, now.point_dots[0])
 
     @staticmethod
     def _local(active: ActiveSet, q: Small) -> tuple[int, float]:
