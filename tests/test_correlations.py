@@ -196,8 +196,8 @@ def test_a_given_gram_matrix_needs_no_product_at_all(rng):
 
 
 def test_where_rounding_rules_attempts_become_rare(monkeypatch, rng):
-    attempts, settled = [], Correlations._settled
-    monkeypatch.setattr(Correlations, "_settled", lambda *a: attempts.append(settled(*a)) or attempts[-1])
+    attempts, settled = [], Correlations._correct_best
+    monkeypatch.setattr(Correlations, "_correct_best", lambda *a: attempts.append(settled(*a)) or attempts[-1])
     D = make("random", 90, 400, rng)
     follow(D, ps.LeastSquares(D[:, :20] @ rng.standard_normal(20)), 80)
     assert attempts.count(False) <= 8  # after 1, 3, 7, ... calls

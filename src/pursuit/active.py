@@ -15,17 +15,17 @@ from pursuit.metrics import Metric
 
 Frame = DenseFrame | SparseFrame | FactoredFrame | TensorFrame
 FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, SparseFrame, DenseFrame)
-"""Kinds of frames, most structured first; the active set opens the first whose kind of atom fits."""
+"""Kinds of frames, the most structured first; an atom goes into the first kind that can hold it."""
 
 
 class ActiveSet:
-    """Atoms in the order of their entry, weights, and the point they make.
+    """Atoms in the order of their entry, their weights, and the point x = sum_a w_a a.
 
-    As in the paper, an atom whose weight becomes zero stays in S: it rests there and may come back without an oracle
-    call. `len` and `support` speak of the atoms that carry weight.
+    As in the paper, an atom whose weight becomes zero stays in S and may get weight again without an oracle call. `len`
+    and `support` count only the atoms whose weight is not zero.
 
-    There is one block of atoms per summand of the domain. `signless` blocks (spans) hold an atom and its negative as
-    one entry, with a weight of either sign: two entries would make every refit collinear.
+    There is one block of atoms per summand of the domain. A `signless` block (a span) holds an atom and its negative as
+    one entry, with a weight of either sign: two entries would make the Gram matrix singular.
     """
 
     def __init__(self, space: Space, signless: Sequence[bool]) -> None:
@@ -35,7 +35,7 @@ class ActiveSet:
         self.blocks: Indices = np.zeros(0, dtype=np.intp)
         self.x: Array = space.zeros()
         self.wanted = 1 << 30
-        """How many atoms of the next answer the update has a use for."""
+        """The number of atoms of the next answer that the update can use."""
         self._index: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._parts: list[tuple[Frame, list[int]]] = []  # frames, and the places of their atoms in the order above
@@ -45,35 +45,35 @@ class ActiveSet:
 
     @property
     def support(self) -> Indices:
-        """Places of the atoms that carry weight."""
+        """Places of the atoms whose weight is not zero."""
         return np.flatnonzero(self.weights)
 
     def enter(self, atom: Atom, block: int = 0) -> tuple[int, float]:
-        """The atom's place, entered with weight 0 if it is new, and its factor against the entry that stands there."""
+        """The place of the atom, which enters with weight 0 if it is new, and its sign relative to the entry there."""
         signless = self.signless[block]
         key = (block, atom.key(signless))
         i = self._index.get(key)
         if i is not None:
-            factor = self._factor(i, atom) if signless else 1.0
-            self._recognise(i, atom, factor)
-            return i, factor
+            sign = self._sign(i, atom) if signless else 1.0
+            self._check_same(i, atom, sign)
+            return i, sign
         flip = signless and atom.coef < 0  # so that weights in a span are plain coefficients
         self._append(atom.scaled(-1.0) if flip else atom, key, block)
         return len(self.atoms) - 1, -1.0 if flip else 1.0
 
-    def _recognise(self, i: int, atom: Atom, factor: float) -> None:
-        """An atom that carries the source of another must be that other."""
+    def _check_same(self, i: int, atom: Atom, sign: float) -> None:
+        """Refuse an atom that has the source of entry i but is another vector."""
         stored = self.atoms[i]
         if atom is stored or type(atom) is not Atom or atom.source is None:
             return
         square = self.space.dot(stored.dense(self.space), stored.dense(self.space))
-        same = abs(self.space.dot(atom.vector, stored.dense(self.space)) - factor * square) <= 1e-4 * square
+        same = abs(self.space.dot(atom.vector, stored.dense(self.space)) - sign * square) <= 1e-4 * square
         if not same and 0 < square < float("inf"):
             raise ValueError(
                 f"two different atoms have the source {atom.source!r}; tell them apart by source or by coef=."
             )
 
-    def _factor(self, i: int, atom: Atom) -> float:
+    def _sign(self, i: int, atom: Atom) -> float:
         stored = self.atoms[i]
         if atom.source is not None:
             return float(np.sign(atom.coef * stored.coef))
@@ -112,18 +112,21 @@ class ActiveSet:
         self.weights, self.blocks = self.weights[mask], self.blocks[mask]
 
     def replace(self, weights: Sequence[float] | Small, atoms: Sequence[Atom], blocks: Any = 0) -> None:
-        """Start anew from these weights and atoms."""
+        """Replace all atoms and weights by these."""
         self.atoms, self._keys, self._index, self._parts = [], [], {}, []
         self.weights, self.blocks = np.zeros(0), np.zeros(0, dtype=np.intp)
         for w, atom, block in zip(weights, atoms, np.broadcast_to(blocks, (len(atoms),)), strict=True):
-            i, factor = self.enter(atom, int(block))
-            self.weights[i] += factor * w
+            i, sign = self.enter(atom, int(block))
+            self.weights[i] += sign * w
         self.keep(self.weights != 0)
         self.refresh()
 
     def refresh(self) -> None:
-        """The point anew from the weights."""
+        """Compute the point from the weights."""
         self.x = self.synthesize(self.weights)
+
+    def __repr__(self) -> str:
+        return f"ActiveSet({len(self)} atoms with weight, {len(self.atoms)} in all)"
 
     def synthesize(self, w: Small) -> Array:
         """sum_a w_a a."""
@@ -145,7 +148,7 @@ class ActiveSet:
         return out
 
     def point_dots(self, g: Array) -> list[float]:
-        """<g, x_b> for the point x_b that each block makes."""
+        """<g, x_b> for the point x_b = sum_a w_a a of each block."""
         if len(self.signless) == 1:
             return [self.space.dot(g, self.x)]
         return [float(v) for v in np.bincount(self.blocks, self.weights * self.analyze(g), len(self.signless))]

@@ -1,6 +1,6 @@
-"""Laws that atom sets and objectives must obey, for authors of their own: `check_atoms(A)`, `check_objective(f)`.
+"""Laws of atom sets and objectives, for those who write their own: `check_atoms(A)`, `check_objective(f)`.
 
-Each raises AssertionError with a sentence that says which law is broken, and returns None where all hold.
+Each raises AssertionError with a sentence that names the broken law, and returns None where all laws hold.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from pursuit.atoms.frames import Atom
 from pursuit.objectives import Objective
 from pursuit.oracles import as_atom_of
 
-DRAWS = 1000
-"""Random atoms that an oracle must beat."""
+RANDOM_ATOMS = 1000
+"""The number of random atoms that the oracle's answers are compared with."""
 
 
 def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0) -> None:
-    """The oracle's answers are atoms; they beat 1,000 random atoms (where the set can draw some) and each other; only
-    the direction of g counts; lmo is deterministic, symmetric where the set says so, and leaves g alone; sources name
-    what they say; and what the set knows of itself (radius, diameter, width, gauge, list) is true.
+    """Check the laws of a set of atoms.
+
+    The answers of the oracle are atoms of the set. None is worse than another answer, or than any of 1,000 random atoms
+    where the set can draw them. The answer depends on the direction of g only, is deterministic, is symmetric where the
+    set says so, and g is not changed. An atom can be rebuilt from its source. Radius, diameter, width, gauge and list,
+    where the set has them, are true.
 
     >>> import pursuit as ps
     >>> check_atoms(ps.Ball(4, 3))
@@ -70,9 +73,9 @@ def _ask(A: Atoms, space: Space, g: Array) -> Atom:
 
 
 def _draw(A: Atoms, space: Space, rng: np.random.Generator) -> list[Atom]:
-    """Random atoms of the set; none where it cannot draw them."""
+    """Random atoms of the set; an empty list where it cannot draw them."""
     try:
-        drawn = [as_atom_of(space, A.sample(rng)) for _ in range(DRAWS)]
+        drawn = [as_atom_of(space, A.sample(rng)) for _ in range(RANDOM_ATOMS)]
     except NotImplementedError:
         return []
     problem = drawn[0].mismatch(space)
@@ -81,7 +84,7 @@ def _draw(A: Atoms, space: Space, rng: np.random.Generator) -> list[Atom]:
 
 
 def _check_answer(A: Atoms, space: Space, g: Array, own: Atom, tolerance: float) -> None:
-    """The same question again, at other scales, and mirrored."""
+    """The answers to g again, to multiples of g, and to -g."""
     best = own.dot(space, g)
     again = _ask(A, space, g)
     assert np.array_equal(host(again.dense(space)), host(own.dense(space))), (
@@ -139,7 +142,7 @@ def _check_diameter(A: Atoms, space: Space, atoms: Sequence[Atom]) -> None:
 
 
 def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.Generator) -> None:
-    """max <d, a> >= width ||d|| for directions d in the span of the atoms, the only ones that count."""
+    """max <d, a> >= width ||d|| for directions d in the span of the atoms."""
     if A.width is None:
         return
     for _ in named:
@@ -153,7 +156,7 @@ def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.G
 
 
 def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0) -> None:
-    """The gradient is that of the value, f is convex, and L, mu, infimum and the Hessian are true, along random lines.
+    """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum and Hessian are true.
 
     >>> import pursuit as ps
     >>> check_objective(ps.Logistic([0, 1, 1]))

@@ -1,4 +1,4 @@
-"""Who answers: exact, approximate and lazy linear minimisation oracles. An answer carries its quality delta.
+"""Linear minimisation oracles: exact, approximate, lazy and screened. An answer carries its quality delta.
 
 The paper has two notions of quality (its equations for Algorithms 3 and 4): relative to x over a hull,
 <g, z~ - x> <= delta min_z <g, z - x>; relative to 0 over a span, <g, z~> <= delta min_z <g, z>.
@@ -26,15 +26,15 @@ from pursuit.objectives import Objective
 Ask = Callable[[Array, ActiveSet, float], Answer]
 """(grad, active set, <grad, x>) -> Answer.
 
-Over a hull the first question comes before there is a point: the active set is empty, <grad, x> = 0, and the run begins
-at the atom that is named."""
+Over a hull the first call has no point yet: the active set is empty, <grad, x> = 0, and the run begins at the atom that
+is the answer."""
 
 
 class Oracle(Protocol):
-    """The contract: `begin` gives the function that answers for one summand of the domain during one run.
+    """The contract of an oracle: `begin` returns the function that answers for one summand of the domain in one run.
 
-    `several` is how many atoms the update can use at once, `blends` whether it can move weight among the atoms it has;
-    `f` is given where the gradient depends on this summand alone.
+    `several` is the number of atoms that the update can use at once, `blends` says whether it moves weight among the
+    active atoms. `f` is given if the domain has one summand only.
     """
 
     def begin(
@@ -43,7 +43,7 @@ class Oracle(Protocol):
 
 
 def as_atom_of(space: Space, a: Any) -> Atom:
-    """An oracle's answer as an atom of the space: sets that know no dtype (operators) may answer in another."""
+    """`a` as an atom with the dtype of the space: sets without a dtype (operators) may answer in another."""
     atom = as_atom(a)
     if type(atom) is Atom and atom.vector.dtype != space.dtype and isinstance(atom.vector, np.ndarray) and space.numpy:
         return Atom(space.put(atom.vector), atom.source, atom.coef)
@@ -51,7 +51,7 @@ def as_atom_of(space: Space, a: Any) -> Atom:
 
 
 def check_fits(a: Atom, space: Space) -> None:
-    """An atom is a vector of the space of f."""
+    """Refuse an atom that is not a vector of the space of f."""
     problem = a.mismatch(space)
     if problem is not None:
         raise ValueError(f"an atom has {problem}; atoms must be vectors of the space of f.")
@@ -59,13 +59,13 @@ def check_fits(a: Atom, space: Space) -> None:
 
 @dataclass(frozen=True)
 class Exact:
-    """Asks the set itself: delta = 1, or what the set's own lower bound on <g, a> proves.
+    """The set's own oracle: delta = 1, or what the set's lower bound on <g, a> proves.
 
     Parameters
     ----------
     gram : (n, n) array, optional
-        The Gram matrix D' M D of the dictionary in the metric of a quadratic f (D' D for least squares), where you have
-        it: then correlations are kept through its rows (`pursuit.correlations`).
+        The Gram matrix D' M D of the dictionary in the metric of a quadratic f (D' D for least squares). With it, the
+        correlations are computed from its rows (`pursuit.correlations`).
     """
 
     gram: Any = None
@@ -79,7 +79,7 @@ class Exact:
 
 
 def ask_set(search: Search, part: Part, space: Space, several: int) -> Ask:
-    """The answers of a set, with what it proves; no more atoms than the update has a use for."""
+    """The answers of a set's own search, with the quality that it proves and no more atoms than the update uses."""
 
     def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
         found, lower = search(grad, min(several, active.wanted), part.origin(gx))
@@ -90,16 +90,16 @@ def ask_set(search: Search, part: Part, space: Space, several: int) -> Ask:
     return ask
 
 
-def _dense(A: Atoms) -> tuple[Dictionary, float] | None:
-    """A as a factor and a plain dictionary in memory, if that is what it is."""
+def _dense_dictionary(A: Atoms) -> tuple[Dictionary, float] | None:
+    """The dictionary and the factor, if A is a multiple of a dense NumPy dictionary."""
     A, factor = unscaled(A)
     plain = isinstance(A, Dictionary) and type(A) is Dictionary and isinstance(A.D, np.ndarray)
     return (A, factor) if isinstance(A, Dictionary) and plain and A.D.dtype in (np.float32, np.float64) else None
 
 
 def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Objective | None) -> Ask:
-    """Answers through kept correlations."""
-    found = _dense(part.asked)
+    """The answers of a dictionary, by correlations from a Gram matrix."""
+    found = _dense_dictionary(part.asked)
     if f is None or not f.quadratic or not found or found[0].D.ndim != 2 or not (found[0].symmetric or found[1] > 0):
         raise ValueError("gram serves a quadratic f over a dense NumPy Dictionary; leave it out here.")
     columns, factor = found
@@ -112,14 +112,14 @@ def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Object
     assert metric is not None
     assert columns.radius is not None
     c0 = D.T @ f.value_and_grad(space.zeros())[1]
-    kept = Correlations(D, metric, c0, gram, several=several, signed=columns.symmetric, radius=columns.radius)
+    from_gram = Correlations(D, metric, c0, gram, several=several, signed=columns.symmetric, radius=columns.radius)
 
     def best(grad: Array, active: ActiveSet) -> Sequence[Atom]:
         atoms = [active.atoms[i] for i in active.support]
-        if not all(isinstance(a.source, int) for a in atoms):  # a start that is no combination of columns
+        if not all(isinstance(a.source, int) for a in atoms):  # the user's start is no combination of columns
             return part.asked.best(grad, several)
         coefs = active.weights[active.support] * np.array([a.coef for a in atoms])
-        c = kept.correlations(grad, [a.source for a in atoms], coefs)
+        c = from_gram.correlations(grad, [a.source for a in atoms], coefs)
         return [a.scaled(factor) for a in columns.pick(c, several)]
 
     def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
@@ -131,11 +131,11 @@ def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Object
 
 @dataclass(frozen=True)
 class Screened:
-    """An exact oracle (delta = 1) for dense dictionaries that reads an 8-bit copy first and proves which atoms must be
-    recomputed: the same atoms at a fraction of the memory traffic, for every objective and domain.
+    """An exact oracle (delta = 1) for dense dictionaries: an 8-bit copy proves which atoms cannot be the best, and only
+    the others are recomputed. The atoms are the same as those of `Exact`, with a fraction of the memory traffic.
 
-    Making the copy costs a few products; `A.screened()` makes it once for many solves. It switches itself off where
-    too many atoms are candidates.
+    Making the copy costs a few products; `A.screened()` makes it once for many solves. Where too many atoms must be
+    recomputed, the plain product is used.
     """
 
     def begin(
@@ -146,20 +146,20 @@ class Screened:
 
 @dataclass(frozen=True)
 class Approximate:
-    """An oracle that is only as good as delta: the paper's approximate LMO, for experiments and for tests.
+    """An oracle of quality delta: the paper's approximate LMO, for experiments and for tests.
 
     Parameters
     ----------
     delta : float in (0, 1]
     worst : bool
-        True: the adversary, which returns the worst atom that delta still allows. False: a random allowed one.
+        True: the worst atom that delta allows, an adversary. False: a random atom that delta allows.
     seed : int
-        For the random choice.
+        The seed of the random choice.
 
     Notes
     -----
-    Sets that list their atoms are searched. Over the hull of a convex set (balls, boxes), the point x + delta (z - x)
-    is an atom of exactly this quality. Other sets, and such sets in a sum of domains, raise TypeError.
+    A finite set is searched through. Over the hull of a convex set (balls, boxes), the point x + delta (z - x) is an
+    atom of exactly this quality. Other sets, and convex sets in a sum of domains, raise TypeError.
     """
 
     delta: float
@@ -180,7 +180,7 @@ class Approximate:
         def degrade(grad: Array, active: ActiveSet) -> Atom:
             quality = self.delta if self.worst else float(rng.uniform(self.delta, 1.0))
             best = as_atom(asked.lmo(grad))
-            if not len(active):  # no point of the hull yet that it could be mixed with: 0 may lie outside
+            if not len(active):  # there is no point of the hull yet to mix it with: 0 may lie outside
                 return best
             z = best.dense(space)
             return Atom(active.x + quality * (z - active.x))
@@ -189,7 +189,7 @@ class Approximate:
             scores = asked.scores(grad)
             origin, best = part.origin(gx), float(scores.min())
             allowed = np.flatnonzero(scores - origin <= self.delta * min(best - origin, 0.0))
-            if not len(allowed):  # nothing improves: only the best will do
+            if not len(allowed):  # no atom descends: only the best one is allowed
                 allowed = np.flatnonzero(scores == best)
             i = allowed[scores[allowed].argmax()] if self.worst else rng.choice(allowed)
             return asked.atom(int(i))
@@ -203,12 +203,12 @@ class Approximate:
 
 @dataclass(frozen=True)
 class Lazy:
-    """Answers from atoms already in S when they promise enough, and asks the set only when they do not.
+    """Answers with an atom of S where it descends fast enough, and calls the set's oracle only where none does.
 
-    phi is the gap that the last true answer promised. An atom of S that promises phi / K is answered at once (for
-    updates that blend: a pair of atoms of S that does); otherwise the set is asked, and phi is what it promises now.
-    Answers from memory prove nothing: their delta is 0, so the certificate waits for the next true one.
-    `Result.oracle_calls` counts only the times the set was asked; `Result.cached` counts the others.
+    Let phi be the descent <grad, x - z> of the last answer z of the set. An atom of S whose descent is at least phi / K
+    is the answer (for updates that blend: a pair of atoms of S, with the difference of their slopes). Otherwise the
+    set is asked, and phi is the descent of its answer. An answer from S proves nothing: its delta is 0, and the
+    certificate does not change. `Result.oracle_calls` counts the answers of the set, `Result.cached` the others.
 
     Examples
     --------
@@ -233,12 +233,12 @@ class Lazy:
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             nonlocal phi
-            if f is not None and len(active) and 0.0 < phi < math.inf:  # in a sum, S holds atoms of others too
+            if f is not None and len(active) and 0.0 < phi < math.inf:  # in a sum, S holds other sets' atoms
                 q = active.analyze(grad)
                 best = int(np.abs(q).argmax() if part.signless else q.argmin())
                 dot = -abs(float(q[best])) if part.signless else float(q[best])
-                spread = float(q[active.support].max()) - dot
-                if (spread if blends and part.compact else -part.descent(dot, gx)) >= phi / self.K:
+                difference = float(q[active.support].max()) - dot
+                if (difference if blends and part.compact else -part.descent(dot, gx)) >= phi / self.K:
                     flip = part.signless and q[best] > 0
                     atom = active.atoms[best]
                     return Answer([atom.scaled(-1.0) if flip else atom], dot, 0.0, 0)
@@ -251,8 +251,8 @@ class Lazy:
 
 @dataclass(frozen=True)
 class RandomAtom:
-    """A random atom instead of the best one: random pursuit, the baseline that greedy rates are compared with. It
-    proves nothing (delta = 0). Needs a set that can list its atoms; over a span the sign is the one that descends."""
+    """A random atom instead of the best one: random pursuit, the baseline for greedy rates. It proves nothing
+    (delta = 0). The set must be finite. Over a span the sign is chosen so that f descends."""
 
     seed: int = 0
 

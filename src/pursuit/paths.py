@@ -50,8 +50,8 @@ class Path:
     def __repr__(self) -> str:
         columns = [name for name in COLUMNS if not np.isnan(getattr(self, name)).all()]
         lines = [" " * 5 + "".join(f"{name:>14}" for name in columns)]
-        for i in range(len(self)):
-            lines.append(f"{i:>5}" + "".join(f"{getattr(self, name)[i]:>14.6g}" for name in columns))
+        table = np.column_stack([getattr(self, name) for name in columns])
+        lines += [f"{i:>5}" + "".join(f"{number:>14.6g}" for number in row) for i, row in enumerate(table)]
         if len(self) > MAX_PRINTED_ROWS:
             lines[1 + MAX_PRINTED_ROWS // 2 : -MAX_PRINTED_ROWS // 2] = ["  ..."]
         return "\n".join(lines)

@@ -140,9 +140,9 @@ def minimize(
         # The update may have made inner steps before it raised: x and its value are those of the active set.
         state = replace(state, x=state.active.x, value=f.value(state.active.x))
     assert state is not None
-    seconds = time.perf_counter() - began
-    run = {"f": f, "domain": domain, "start": first, "status": status, "trace": Trace(rows), "seconds": seconds}
-    return Result(**result_fields(state), **run, **method._asdict())
+    assert status is not None
+    fields, seconds = result_fields(state) | method._asdict(), time.perf_counter() - began
+    return Result(f=f, domain=domain, start=first, status=status, trace=Trace(rows), seconds=seconds, **fields)
 
 
 @contextmanager

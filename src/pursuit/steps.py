@@ -1,6 +1,6 @@
-"""How far: step lengths along a direction, and the quadratic upper bound that most of them minimise.
+"""Step lengths along a direction, and the quadratic upper bound that most of them minimise.
 
-A step is a frozen value; `begin` gives the function that serves one run. The smoothness constant L of the bound
+A step rule is a frozen value; `begin` returns the function for one run. The smoothness constant L of the bound
 
     f(x + d) <= f(x) + <grad f(x), d> + L/2 ||d||^2
 
@@ -28,7 +28,7 @@ class UnboundedError(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a step rule may look at: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0."""
+    """The input of a step rule: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0."""
 
     iteration: int
     x: Array
@@ -40,6 +40,7 @@ class Move:
 
 
 Length = Callable[[Move], float]
+"""A step rule for one run: the step length gamma."""
 
 
 def _clip(gamma: float, reach: float) -> float:
@@ -51,7 +52,7 @@ def _clip(gamma: float, reach: float) -> float:
 
 @dataclass(frozen=True)
 class Backtracking:
-    """Finds L on the way: try the last one times `shrink`, multiply by `grow` while the upper bound fails.
+    """Finds L during the run: tries the last L times `shrink`, and multiplies by `grow` while the upper bound fails.
 
     f is evaluated at most (1 - log shrink / log grow) (t + 1) + log_grow(grow L / L_0) times in t steps.
     """
@@ -68,13 +69,13 @@ Smoothness = float | Backtracking | None
 
 
 def check_smoothness(L: Smoothness) -> None:
-    """L as a step or an update accepts it."""
+    """Refuse an L that is neither a positive number, Backtracking nor None."""
     if L is not None and not isinstance(L, Backtracking) and not 0 < L < math.inf:
         raise ValueError(f"L is {L!r}; give a positive number, Backtracking(), or None for the objective's own.")
 
 
 class UpperBound:
-    """The bound of one run: L fixed, or found by backtracking, in a metric."""
+    """The quadratic upper bound of one run, in a metric, with a fixed L or one found by backtracking."""
 
     def __init__(self, f: Objective, space: Space, L: Smoothness, metric: Any) -> None:
         self.f, self.space = f, space
@@ -85,23 +86,25 @@ class UpperBound:
         self.fixed = self.L is not None
 
     def square(self, d: Array) -> float:
+        """||d||^2 in the metric."""
         return self.space.dot(d, self.metric(d))
 
     def _guess(self, x: Array, d: Array, slope: float) -> float:
-        """The curvature over the first thousandth of d, to start from."""
+        """A first L: the curvature over the first thousandth of d."""
         square, h = self.square(d), 1e-3
         rise = self.space.dot(self.f.value_and_grad(x + h * d)[1], d) - slope
         guess = rise / (h * square) if square > 0 else 1.0
         if 0 < guess < math.inf:
-            return 1.001 * guess  # a quadratic's bound is an equality: do not let rounding decide
+            return 1.001 * guess  # for a quadratic the bound is an equality, which rounding must not break
         return max(abs(slope) / square, 1e-300) if square > 0 else 1.0
 
     def minimise(
         self, x: Array, value: float, along: tuple[Array, float], propose: Callable[[float], tuple[T, Array, float]]
     ) -> T:
-        """propose(L) minimises the bound and says (result, d, <grad, d>); the first L whose bound holds wins.
+        """The result of propose(L) for the first L whose bound holds at x + d.
 
-        `along` is a direction of the size of the atoms, and its slope, in which L is guessed at first.
+        propose(L) minimises the bound with this L and returns (result, d, <grad, d>). `along` is a direction of the
+        size of the atoms, and its slope; the first L is guessed along it.
         """
         if self.fixed:
             assert self.L is not None
@@ -238,38 +241,38 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
     curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
     if f.quadratic:
         return min(-slope / curvature, reach) if curvature > 0 else _bounded(reach)
-    low, high, at_low, at_high, growth, before = 0.0, reach, slope, math.inf, 2.0, -slope
+    low, high, at_low, at_high, growth, last = 0.0, reach, slope, math.inf, 2.0, -slope
     size = space.norm(d)
-    horizon = min(reach, 1e150 / max(size, 1e-150))  # whoever still descends there descends for ever
+    horizon = min(reach, 1e150 / max(size, 1e-150))  # a function that descends there descends for ever
     gamma = -slope / curvature if curvature > 0 else 1.0
     for _ in range(200):
         gamma = min(gamma, horizon)
         point = x + gamma * d
         value, grad = f.value_and_grad(point)
-        now = space.dot(grad, d) if math.isfinite(value) else math.inf  # outside the domain of f is too far
-        settled = math.isfinite(now) and abs(now) <= 2.0 * space.eps * space.norm(grad) * size
-        if settled or (now < 0 and gamma == reach):
+        derivative = space.dot(grad, d) if math.isfinite(value) else math.inf  # beyond the domain of f
+        stationary = math.isfinite(derivative) and abs(derivative) <= 2.0 * space.eps * space.norm(grad) * size
+        if stationary or (derivative < 0 and gamma == reach):
             return gamma
-        if now < 0:
-            low, at_low = gamma, now
+        if derivative < 0:
+            low, at_low = gamma, derivative
         else:  # also where the derivative is not finite
-            high, at_high = gamma, now
-        if (math.isfinite(high) and high - low <= 4.0 * space.eps * high) or (now < 0 and gamma == horizon):
+            high, at_high = gamma, derivative
+        if (math.isfinite(high) and high - low <= 4.0 * space.eps * high) or (derivative < 0 and gamma == horizon):
             break
-        hessian = f.hessian(point) if math.isfinite(now) else None
+        hessian = f.hessian(point) if math.isfinite(derivative) else None
         curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
         if curvature > 0 and math.isfinite(curvature):
-            gamma = gamma - now / curvature
+            gamma = gamma - derivative / curvature
         elif math.isfinite(at_high):
             gamma = low + (high - low) * at_low / (at_low - at_high)
         else:
             gamma = math.nan
-        if math.isinf(high):  # not bracketed yet: at least double, ever faster
+        if math.isinf(high):  # no bracket yet: at least double, faster each time
             gamma = growth * low if math.isnan(gamma) else max(gamma, growth * low)
             growth = min(growth * growth, 1e30)
-        elif not (low < gamma < high and abs(now) <= 0.5 * before):  # out of the bracket, or too slow
+        elif not (low < gamma < high and abs(derivative) <= 0.5 * last):  # outside the bracket, or too slow: bisect
             gamma = 0.5 * (low + high)
-        before = abs(now)
+        last = abs(derivative)
     if math.isinf(high):
         return _bounded(high)
     return gamma if math.isfinite(at_high) else low

@@ -9,7 +9,7 @@ import numpy as np
 
 from pursuit import native
 from pursuit._arrays import Array, Indices, Small
-from pursuit._ranking import Trust, contenders, order, rounding
+from pursuit._ranking import Backoff, contenders, order, rounding
 from pursuit._threads import allowed_threads
 
 COLUMNS_PER_RECOMPUTED = 10
@@ -34,7 +34,7 @@ class Screen:
     """
 
     def __init__(self, matrix: Array) -> None:
-        self.matrix, self.trust, self.tally = matrix, Trust(), Tally()
+        self.matrix, self.trust, self.tally = matrix, Backoff(), Tally()
         kernels, n = native.kernels(matrix.dtype), matrix.shape[1]
         self._copy = kernels.Screen(kernels.Atoms(matrix.T, np.ones(n, matrix.dtype)), allowed_threads())
 
@@ -46,10 +46,10 @@ class Screen:
         products with g; None where only the plain product can tell."""
         self.tally.calls += 1
         found, n = None, self.matrix.shape[1]
-        if several * COLUMNS_PER_RECOMPUTED <= n and self.trust.tries():
+        if several * COLUMNS_PER_RECOMPUTED <= n and self.trust.attempts():
             full = np.ascontiguousarray(g, dtype=np.float64)
             found = self._find_one(full, signed) if several == 1 else self._find(full, several, signed)
-            self.trust.learn(found is not None)
+            self.trust.record(found is not None)
         self.tally.plain += found is None
         return found
 

@@ -39,7 +39,7 @@ def cone(A: Atoms, rho: float | None = None) -> Part:
 
 
 def lin(A: Atoms, rho: float | None = None, width: float | None = None) -> Part:
-    """The linear span of a set of atoms: matching pursuit. The oracle is asked for both signs.
+    """The linear span of a set of atoms: matching pursuit. The oracle searches the atoms and their negatives.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def lin(A: Atoms, rho: float | None = None, width: float | None = None) -> Part:
     rho : float, optional
         A bound on the atomic norm of a minimiser, which makes certificates possible: f* >= f(x) - <g, x> - rho h(-g).
     width : float, optional
-        A lower bound on the minimal intrinsic directional width of the atoms with their negatives, where you know more
-        than the set does; with strong convexity, f* >= f(x) - h(-g)^2 / (2 mu width^2).
+        A lower bound on the minimal intrinsic directional width of the atoms with their negatives, where you know a
+        better one than the set; with strong convexity, f* >= f(x) - h(-g)^2 / (2 mu width^2).
 
     Examples
     --------

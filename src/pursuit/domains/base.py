@@ -1,5 +1,5 @@
-"""What a domain is: it says which directions exist, how far one may go, what binds the weights, and what an oracle's
-answer proves.
+"""The contract of a domain: directions and their largest steps, constraints on the weights, and lower bounds from an
+oracle's answer.
 
 | | toward | away | pairwise | weights on S |
 |---|---|---|---|---|
@@ -27,9 +27,12 @@ from pursuit.weights import WeightProblem
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an oracle said: atoms (the best first), <grad, best>, the quality delta that is proved for the best (0:
-    none), how often the set was asked, and a proved lower bound on <grad, a> over all atoms, where it is not delta that
-    says it."""
+    """The answer of an oracle.
+
+    `atoms` are the best first; `dot` is <grad, atoms[0]>; `delta` is the proved quality of atoms[0], 0 where nothing is
+    proved; `calls` counts how often the set was asked; `lower` is a proved lower bound on <grad, a> over all atoms,
+    None where only delta is known.
+    """
 
     atoms: list[Atom]
     dot: float
@@ -40,7 +43,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """x + gamma * vector for gamma in [0, reach]; slope = <grad, vector>; `move` changes the weights alike."""
+    """x + gamma * vector for gamma in [0, reach], with slope = <grad, vector>; `move(gamma)` changes the weights
+    accordingly."""
 
     vector: Array
     slope: float
@@ -49,7 +53,7 @@ class Direction:
 
 
 class Domain:
-    """What all domains share: a sequence of summands (a plain domain is its own only one)."""
+    """A domain of x: a hull, cone or span of atoms, or a sum of them. `parts` are the summands."""
 
     parts: tuple[Part, ...]
 
@@ -70,7 +74,7 @@ class Domain:
         return WeightProblem([part.total for part in self.parts])
 
     def lower(self, value: float, answers: Sequence[Answer], point_dots: Sequence[float], mu: float) -> float:
-        """A lower bound on f over the domain: what the answers prove, given <grad, x_b> for the summands' points."""
+        """The lower bound on f over the domain that the answers prove, given <grad, x_b> for the summands' points."""
         excess = sum(p.excess(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, point_dots, strict=True))
         bounds = [value - excess]
         if mu > 0:
@@ -81,7 +85,7 @@ class Domain:
         """Hulls of total diameter D and spans, f strongly convex: with P = sum h / width >= |projection of grad on the
         spans|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
         if sum(part.signless for part in self.parts) > 1:
-            return math.inf  # projections on nearly parallel spans do not add up
+            return math.inf  # the bound does not hold for projections on several spans
         gaps = diameter = spans = 0.0
         for part, answer, gx in zip(self.parts, answers, point_dots, strict=True):
             if part.compact:
@@ -94,15 +98,15 @@ class Domain:
         return gaps + spans * diameter + spans * spans / (2.0 * mu) if spans > 0 else gaps
 
     def slope(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
-        """The steepest descent that the answers offer."""
+        """The slope of the steepest direction towards the answers."""
         return sum(part.descent(a.dot, gx) for part, a, gx in zip(self.parts, answers, point_dots, strict=True))
 
     def steepest(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
-        """The steepest descent that the answers leave possible."""
+        """A lower bound on the slope of every direction, from the answers and their quality."""
         return sum(p.descent(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, point_dots, strict=True))
 
     def inner_gap(self, active: ActiveSet, q: Small) -> float:
-        """How much f could still fall over S, to first order: 0 where the weights are optimal."""
+        """The possible decrease of f over S, to first order: 0 where the weights are optimal."""
         gap = 0.0
         for b, part in enumerate(self.parts):
             mine = active.blocks == b
@@ -111,12 +115,12 @@ class Domain:
         return gap
 
     def admits(self, weights: Small, blocks: Any = 0) -> bool:
-        """Whether weights satisfy the constraints, up to rounding."""
+        """Whether the weights satisfy the constraints, up to rounding."""
         which = np.broadcast_to(blocks, weights.shape)
         return all(part.feasible(weights[which == b]) for b, part in enumerate(self.parts))
 
     def coefficients(self, atoms: Sequence[Atom], weights: Small, blocks: Any) -> Any:
-        """The combination in each set's own coordinates; a tuple over the summands of a sum."""
+        """The coefficients in each set's own coordinates; a tuple with one entry per summand of a sum."""
         out = []
         for b, part in enumerate(self.parts):
             mine = [i for i in range(len(atoms)) if blocks[i] == b]
@@ -128,7 +132,7 @@ class Domain:
 
 
 class Sum(Domain):
-    """The sum of domains: x = x_1 + x_2 + ..., each in its own."""
+    """The sum of domains: x = x_1 + x_2 + ..., with x_b in summand b."""
 
     def __init__(self, *domains: Domain) -> None:
         for d in domains:
@@ -144,16 +148,17 @@ class Sum(Domain):
 
 
 class Part(Domain):
-    """A plain domain. `A` is the set that the user gave, `asked` the one that the oracle is asked."""
+    """A domain with one set of atoms. `A` is the user's set, `asked` the set that the oracle searches, which for a span
+    has the negatives of the atoms, too."""
 
     signless: bool
-    """Whether an atom and its negative are the same."""
+    """Whether an atom and its negative are one entry of the active set."""
     nonnegative: bool
-    """Whether weights are non-negative."""
+    """Whether the weights must be non-negative."""
     total: float
     """The sum of the weights, nan where it is free."""
     width: float | None = None
-    """A lower bound on the directional width of the atoms, where it can prove something."""
+    """A lower bound on the directional width of the atoms, where one is known."""
 
     def __init__(self, A: Atoms) -> None:
         if not isinstance(A, Atoms):
@@ -184,15 +189,15 @@ class Part(Domain):
         raise NotImplementedError
 
     def gap_on(self, w: Small, q: Small) -> float:
-        """How much f could still fall over the active atoms with weights w and correlations q, to first order."""
+        """The possible decrease of f over the active atoms with weights w and correlations q, to first order."""
         raise NotImplementedError
 
     def origin(self, gx: float) -> float:
-        """What an oracle's quality is relative to: <grad, x> over a hull, 0 elsewhere."""
+        """The number that an oracle's quality is relative to: <grad, x> over a hull, 0 elsewhere."""
         return 0.0
 
     def lowest(self, answer: Answer, gx: float) -> float:
-        """A lower bound on <grad, a> over all atoms: the answer's own, or what its quality proves."""
+        """A lower bound on <grad, a> over all atoms: that of the answer, or the one that its quality proves."""
         if answer.lower is not None:
             return answer.lower
         if answer.delta <= 0:
@@ -209,6 +214,7 @@ class Part(Domain):
         raise NotImplementedError
 
     def feasible(self, weights: Small) -> bool:
+        """Whether the weights satisfy the constraints, up to rounding."""
         raise NotImplementedError
 
     def contains(self, space: Space, x: Array) -> bool | None:
@@ -216,11 +222,11 @@ class Part(Domain):
         raise NotImplementedError
 
     def decompose(self, weights: Small, atoms: Sequence[Atom]) -> tuple[Small, list[Atom]]:
-        """A point that is given by weights on atoms, as weights on this domain's own atoms."""
+        """The same point as weights on atoms of this domain, where the given atoms are multiples of them."""
         return np.array(weights, dtype=np.float64), list(atoms)
 
     def owns(self, space: Space, a: Atom) -> bool:
-        """Whether `a` may stand among the atoms: False only where it provably does not."""
+        """False where `a` is provably no atom of this domain, else True."""
         twin = self.asked.rebuild(a)
         if twin is None:
             return self.contains(space, a.dense(space)) is not False
@@ -228,7 +234,7 @@ class Part(Domain):
 
 
 def worst(active: ActiveSet, q: Small) -> int:
-    """The active atom that points most along the gradient, the one to move away from."""
+    """The place of the active atom with the largest <grad, a>, from which to move away."""
     return int(np.where(active.weights > 0, q, -np.inf).argmax())
 
 

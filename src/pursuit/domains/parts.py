@@ -15,6 +15,8 @@ from pursuit.domains.base import Answer, Direction, Part, exchange, worst
 
 
 class Hull(Part):
+    """conv(A)."""
+
     signless, nonnegative, total = False, True, 1.0
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
@@ -62,9 +64,9 @@ class Hull(Part):
         return None if gauge is None else self._within(gauge, 1e3 * space.eps)
 
     def _within(self, gauge: float, tolerance: float) -> bool:
-        """Whether a point of this gauge lies in the hull; where 0 is outside, smaller multiples do not."""
-        around = self.A.width is not None and self.A.width >= 0
-        return gauge <= 1.0 + tolerance and (around or gauge >= 1.0 - tolerance)
+        """Whether a point of this gauge lies in the hull. If 0 does not, its gauge must be 1."""
+        contains_zero = self.A.width is not None and self.A.width >= 0
+        return gauge <= 1.0 + tolerance and (contains_zero or gauge >= 1.0 - tolerance)
 
     def decompose(self, weights: Small, atoms: Sequence[Atom]) -> tuple[Small, list[Atom]]:
         own, scaled = [], np.array(weights, dtype=np.float64)
@@ -100,6 +102,8 @@ class Hull(Part):
 
 
 class Cone(Part):
+    """cone(A)."""
+
     signless, nonnegative, total = False, True, math.nan
 
     def __init__(self, A: Atoms, rho: float | None = None) -> None:
@@ -108,7 +112,7 @@ class Cone(Part):
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         total = float(active.weights.sum())
-        if total > 0 and -gx < answer.dot * total:  # -x / ||x||_A points further down than z
+        if total > 0 and -gx < answer.dot * total:  # -x / ||x||_A descends faster than z
 
             def shrink(gamma: float) -> None:
                 active.weights *= 1.0 - gamma
@@ -137,7 +141,7 @@ class Cone(Part):
         return Direction(-active.atoms[v].dense(active.space), -float(q[v]), reach, move)
 
     def pairwise(self, active: ActiveSet, answer: Answer, q: Small) -> Direction:
-        """The origin is always active, or the method stalls: it may be what one moves from, or to."""
+        """Weight may also move from or to the origin, which always counts as active: else the method stalls."""
         if not (active.weights > 0).any() or q[worst(active, q)] <= 0:
             return self._grow(active, answer)
         if answer.dot >= 0:
@@ -167,6 +171,8 @@ class Cone(Part):
 
 
 class Span(Part):
+    """lin(A)."""
+
     signless, nonnegative, total = True, False, math.nan
 
     def __init__(self, A: Atoms, rho: float | None = None, width: float | None = None) -> None:
@@ -201,7 +207,7 @@ class Span(Part):
     def contains(self, space: Space, x: Array) -> bool | None:
         if self.asked.width is not None and self.asked.width > 0:  # these sets span their space
             gauge = self.asked.gauge(x)
-            return gauge is None or math.isfinite(gauge)  # the space of symmetric matrices, say
+            return gauge is None or math.isfinite(gauge)  # infinite for a matrix that is not symmetric, say
         matrix = getattr(self.A, "D", None)
         if not isinstance(matrix, np.ndarray):
             return None

@@ -59,7 +59,7 @@ class Alternating:
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:
-        """Whether there are tensors, none of them in a hull, and f has the curvature that is needed."""
+        """Whether spans or cones, and no hull, have rank-one tensors as atoms, and f has a diagonal Hessian or L."""
         tensors = [part for part in domain.parts if _tensors(part) is not None]
         known = f.L is not None or (f.space is not None and isinstance(f.hessian(f.space.zeros()), Diagonal))
         return known and bool(tensors) and not any(part.compact for part in tensors)

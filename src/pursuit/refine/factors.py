@@ -75,9 +75,10 @@ class Factors:
     steps: int = 200
     accuracy: float = 0.1
 
-    def serves(self, part: Part) -> bool:
-        """Whether the atoms of this domain are matrices that it can move."""
-        return isinstance(unscaled(part.asked)[0], MATRICES)
+    @staticmethod
+    def serves(f: Objective, domain: Domain) -> bool:
+        """Whether a summand of the domain has rank-one matrices as atoms."""
+        return any(_has_matrices(part) for part in domain.parts)
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
         """New weights, atoms and blocks, or None."""
@@ -89,7 +90,7 @@ class Factors:
             for b, part in enumerate(domain.parts):
                 mine = [i for i, block in enumerate(blocks) if block == b]
                 own = [(weights[i], atoms[i]) for i in mine]
-                if not (own and self.serves(part) and _movable(part, [a for _, a in own])):
+                if not (own and _has_matrices(part) and _movable(part, [a for _, a in own])):
                     continue
                 fit = _Fit(f, part, active, x, own)
                 fitted = self._fit(fit)
@@ -110,6 +111,10 @@ class Factors:
         fit.improve_factors(self.steps, self.accuracy * scale, scale)
         fit.improve_core(1)
         return fit.result()
+
+
+def _has_matrices(part: Part) -> bool:
+    return isinstance(unscaled(part.asked)[0], MATRICES)
 
 
 def _movable(part: Part, atoms: list[Atom]) -> bool:

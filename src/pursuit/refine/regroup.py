@@ -58,9 +58,10 @@ class Regroup:
             raise ValueError(f"accuracy is {self.accuracy}; give a fraction between 0 and 1.")
 
     @staticmethod
-    def serves(part: Part) -> bool:
-        """Whether the atoms of this domain are those of groups."""
-        return _groups(part) is not None
+    def serves(f: Objective, domain: Domain) -> bool:
+        """Whether f has a Hessian and a summand of the domain has atoms of groups."""
+        known = type(f).hessian is not Objective.hessian
+        return known and any(_groups(part) is not None for part in domain.parts)
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
         x, weights, atoms, blocks, moved = active.x, [], [], [], False

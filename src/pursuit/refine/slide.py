@@ -45,6 +45,11 @@ class Slide:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
             raise ValueError(f"steps is {self.steps!r}; give the number of descent steps, at least 1.")
 
+    @staticmethod
+    def serves(f: Objective, domain: Domain) -> bool:
+        """Whether the atoms of a summand of the domain depend smoothly on parameters."""
+        return any(part.asked.chart() is not None for part in domain.parts)
+
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
         places = active.support
         owned = [places[active.blocks[places] == b] for b in range(len(domain.parts))]

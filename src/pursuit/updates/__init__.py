@@ -1,8 +1,8 @@
-"""Where to: how the weights on the active set change once the oracle has named an atom.
+"""Updates: how the weights of the active set change once the oracle has named an atom.
 
 `Plain` moves towards the new atom only (the paper's variant 0); `Away`, `Pairwise` and `BlendedPairwise` may also take
-weight from old ones; `NormCorrective` and `FullyCorrective` correct all weights. An update is a frozen value and does
-not know which domain it serves; `begin` gives the function that serves one run, and with it the memory of the run.
+weight from active atoms; `NormCorrective` and `FullyCorrective` correct all weights. An update is a frozen value, the
+same for all domains; `begin` returns the function for one run, which holds the memory of that run.
 """
 
 from __future__ import annotations

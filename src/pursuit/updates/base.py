@@ -14,7 +14,7 @@ from pursuit.objectives import Objective
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What the loop knows when it asks for an update: one answer and one <grad, x_b> per summand of the domain."""
+    """The current iteration. For each summand b, `point_dots` has <grad, x_b> and `answers` the oracle's answer."""
 
     iteration: int
     value: float
@@ -22,20 +22,23 @@ class Now:
     point_dots: list[float]
     answers: list[Answer]
 
-    def enter(self, active: ActiveSet, most: int) -> list[int]:
-        """Admit the oracles' best atoms to S, at most so many of each; their places."""
+    def enter(self, active: ActiveSet, limit: int) -> list[int]:
+        """Add the best atoms of each answer to S, at most `limit` per answer. Returns their places."""
         return [
-            active.enter(atom, block)[0] for block, answer in enumerate(self.answers) for atom in answer.atoms[:most]
+            active.enter(atom, block)[0] for block, answer in enumerate(self.answers) for atom in answer.atoms[:limit]
         ]
 
 
 Advance = Callable[[Now, ActiveSet], None]
-"""Changes the active set: atoms, weights and point."""
+"""An update for one run: changes the active set, its atoms, weights and point."""
 
 
 class Update(Protocol):
-    """`several`: how many atoms of one oracle call it can use; `blends`: whether it moves weight among atoms of S as
-    well as to new ones; `descends`: whether f never increases."""
+    """The contract of an update: `begin` returns the function that changes the active set in one run.
+
+    `several` is the number of atoms of one oracle call that it can use, `blends` says whether it also moves weight
+    among active atoms, `descends` whether f never increases.
+    """
 
     @property
     def several(self) -> int: ...
@@ -47,7 +50,7 @@ class Update(Protocol):
 
 
 def single(domain: Domain, update: object) -> Part:
-    """The domain as a plain one, for updates that walk along one direction."""
+    """The only summand of the domain, for updates along one direction; refuse a sum of domains."""
     if len(domain.parts) > 1:
         name = type(update).__name__
         raise ValueError(

@@ -21,57 +21,64 @@ from pursuit.updates.base import Advance, Now
 from pursuit.weights import WeightProblem, projected_gradient
 
 SINGLE_THREADED_NUMBERS = 1 << 23
-"""Numbers in the active atoms below which a correction is not worth more than one thread of BLAS."""
+"""Numbers in the active atoms below which a correction uses one thread of BLAS."""
 
 
-def calmly(advance: Advance, space: Space) -> Advance:
-    """The same, on one thread of BLAS while the active atoms are small."""
+MAX_UNUSED_ATOMS = 128
+"""Atoms of weight zero that S may hold, beside two per atom with weight; beyond it the least promising are dropped."""
 
-    def quiet(now: Now, active: ActiveSet) -> None:
+MAX_INNER_STEPS = 50
+"""Steps of a fully corrective update per oracle call."""
+
+
+def with_single_threaded_blas(advance: Advance, space: Space) -> Advance:
+    """The same update, with one thread of BLAS while the active atoms are small."""
+
+    def advance_single_threaded(now: Now, active: ActiveSet) -> None:
         small = space.numpy and space.size * len(active.atoms) < SINGLE_THREADED_NUMBERS
         with single_threaded_blas if small else nullcontext():
             advance(now, active)
 
-    return quiet
+    return advance_single_threaded
 
 
-class Appetite:
-    """How many atoms of one oracle call are worth admitting: twice as many as found a use last time, and one.
+class _Admission:
+    """How many atoms of one oracle call enter S: one more than twice the number that got weight last time.
 
-    Where weights have signs or a sum, superfluous atoms get weight zero, so the first call may bring as many as it
-    likes; over a span every atom gets a weight, so the first brings few.
+    Where weights are non-negative, superfluous atoms get weight zero, so the first call may add `several`. Over a span
+    every atom gets weight, so the first call adds at most 4.
     """
 
     def __init__(self, several: int, domain: Domain) -> None:
         self.several = several
-        self.most = several if any(part.nonnegative for part in domain.parts) else min(several, 4)
+        self.limit = several if any(part.nonnegative for part in domain.parts) else min(several, 4)
         self._places: list[int] = []
 
     def enter(self, now: Now, active: ActiveSet) -> None:
-        self._places = now.enter(active, self.most)
+        """Add atoms of the oracle's answers to S."""
+        self._places = now.enter(active, self.limit)
 
-    def digest(self, active: ActiveSet) -> None:
+    def adapt(self, active: ActiveSet) -> None:
+        """Set the limit for the next call, once the new weights are known."""
         if self._places:
             used = sum(bool(active.weights[i]) for i in self._places)
-            self.most = active.wanted = min(self.several, 2 * used + 1)
-            self._places = []  # once forgotten atoms are gone, places mean others
+            self.limit = active.wanted = min(self.several, 2 * used + 1)
+            self._places = []  # places change when atoms are dropped
 
 
-class _Small:
-    """The small problem of a run, kept in step with the active set: Gram matrix in a metric, constraints, factor."""
-
-    MAX_RESTING = 128  # atoms at weight zero that S may hold before the least promising are forgotten
+class _SmallProblem:
+    """The small problem of a run, kept up to date with the active set: Gram matrix in a metric, constraints, factor."""
 
     def __init__(self, domain: Domain, metric: Metric, several: int) -> None:
-        self.domain, self.metric, self.appetite = domain, metric, Appetite(several, domain)
+        self.domain, self.metric, self.admission = domain, metric, _Admission(several, domain)
         self.problem = domain.weight_problem()
         self.members: list[Any] = []
 
     def enter(self, now: Now, active: ActiveSet) -> None:
-        """Admit the oracle's atoms and bring the Gram matrix up to date."""
-        self.appetite.enter(now, active)
+        """Add atoms of the oracle's answers to S and to the Gram matrix."""
+        self.admission.enter(now, active)
         known = len(self.members)
-        if self.members != active.atoms[:known]:  # moved atoms, or a new start
+        if self.members != active.atoms[:known]:  # a refinement has replaced atoms
             self.problem, self.members, known = self.domain.weight_problem(), [], 0
         if known < len(active.atoms):
             blocks = active.blocks[known:]
@@ -79,14 +86,14 @@ class _Small:
             self.problem.extend(active.rows(self.metric, known), nonnegative, blocks)
             self.members.extend(active.atoms[known:])
 
-    def settle(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
-        """The new weights and their point; if too many atoms rest, those that promise least are forgotten."""
+    def set_weights(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
+        """Set the weights of S and compute its point; drop unused atoms, the least promising, if there are too many."""
         active.weights = weights
-        self.appetite.digest(active)
-        resting = np.flatnonzero(weights == 0)
-        if self.appetite.several > 1 and len(resting) > self.MAX_RESTING + 2 * (len(weights) - len(resting)):
+        self.admission.adapt(active)
+        unused = np.flatnonzero(weights == 0)
+        if self.admission.several > 1 and len(unused) > MAX_UNUSED_ATOMS + 2 * (len(weights) - len(unused)):
             keep = np.ones(len(weights), dtype=bool)
-            keep[resting[np.argsort(correlations[resting], kind="stable")[self.MAX_RESTING // 2 :]]] = False
+            keep[unused[np.argsort(correlations[unused], kind="stable")[MAX_UNUSED_ATOMS // 2 :]]] = False
             active.keep(keep)
             self.problem.keep(keep)
             self.members = list(active.atoms)
@@ -95,15 +102,15 @@ class _Small:
 
 @dataclass(frozen=True)
 class NormCorrective:
-    """Variant 1 of Algorithms 3 and 4: project b = x - grad f(x) / L on conv(S) or lin(S).
+    """Variant 1 of Algorithms 3 and 4: the projection of b = x - grad f(x) / L on conv(S) or lin(S).
 
     Parameters
     ----------
     inner : int, optional
-        None: the projection is exact. A number: that many projected-gradient steps on the weights instead, the paper's
-        cheaper alternative.
+        None: the projection is exact. A number: this many projected-gradient steps on the weights, the paper's cheaper
+        alternative.
     several : int
-        How many atoms of one oracle call may enter S together, where the set can name them.
+        The number of atoms of one oracle call that may enter S together, where the set can name several.
     L : float, Backtracking or None
         Smoothness; None: the objective's, or backtracking where it has none.
     metric : positive definite matrix or diagonal, optional
@@ -132,28 +139,28 @@ class NormCorrective:
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         bound = UpperBound(f, space, self.L, self.metric)
-        small = _Small(domain, bound.metric, self.several)
+        small = _SmallProblem(domain, bound.metric, self.several)
 
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
             correlations = active.analyze(now.grad)
             tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers, now.point_dots))
-            weights = self.project(bound, small, active, now, now.value, correlations, tolerance)
-            small.settle(active, weights, correlations)
+            weights = self._minimise_bound(bound, small, active, now, now.value, correlations, tolerance)
+            small.set_weights(active, weights, correlations)
 
-        return calmly(advance, space)
+        return with_single_threaded_blas(advance, space)
 
-    def project(
+    def _minimise_bound(
         self,
         bound: UpperBound,
-        small: _Small,
+        small: _SmallProblem,
         active: ActiveSet,
         now: Now,
         value: float,
         correlations: Small,
         tolerance: float = 0.0,
     ) -> Small:
-        """Weights that minimise the upper bound at x over S; atoms that promise less than the tolerance rest."""
+        """Weights that minimise the upper bound at x over S; zeros with a slope above -tolerance stay zero."""
         start, problem = active.weights, small.problem
 
         def propose(L: float) -> tuple[Small, Array, float]:
@@ -161,14 +168,14 @@ class NormCorrective:
                 w = problem.descend(correlations / L, start, tolerance / L)
             else:
                 w = projected_gradient(problem, correlations / L, start, self.inner)
-            if bound.fixed:  # nobody looks at the displacement
+            if bound.fixed:  # the displacement is not used
                 return w, None, 0.0
             return w, active.synthesize(w - start), float(correlations @ (w - start))
 
         toward = small.domain.parts[0].toward(active, now.answers[0], now.point_dots[0]) if bound.L is None else None
         along = (active.x, 0.0) if toward is None else (toward.vector, toward.slope)
         weights = bound.minimise(active.x, value, along, propose)
-        if problem.ray is not None:  # raises, if f really falls for ever along it
+        if problem.ray is not None:  # raises UnboundedError if f falls for ever along it
             slope = float(correlations @ problem.ray)
             line_search(bound.f, bound.space, active.x, active.synthesize(problem.ray), slope, math.inf)
         return weights
@@ -178,16 +185,17 @@ class NormCorrective:
 class FullyCorrective:
     """argmin of f over conv(S) or lin(S): OMP, fully corrective Frank-Wolfe, variant 2 of Algorithm 6.
 
-    For quadratic f one exact small problem; otherwise Newton's method on the weights, each model solved exactly under
-    the constraints, with an exact line search; where f knows no Hessian, repeated norm-corrective steps.
+    For quadratic f this is one small problem, solved exactly. For other f with a Hessian it is Newton's method on the
+    weights, each model solved exactly under the constraints, with an exact line search; without a Hessian,
+    norm-corrective steps are repeated.
 
     Parameters
     ----------
     several : int
-        How many atoms of one oracle call may enter S together, where the set can name them.
+        The number of atoms of one oracle call that may enter S together, where the set can name several.
     accuracy : float, optional
-        Where f is not quadratic, the inner gap is brought below this fraction of the outer one; None: 0.1 over a hull,
-        and over a span until the gradient is orthogonal to S to 1e-12.
+        Where f is not quadratic, the gap over S is reduced to this fraction of the gap over the domain. None: 0.1 over
+        hulls, 1e-12 elsewhere.
 
     Examples
     --------
@@ -204,8 +212,6 @@ class FullyCorrective:
     blends: ClassVar[bool] = False
     descends: ClassVar[bool] = True
 
-    MAX_INNER_STEPS: ClassVar[int] = 50  # per oracle call
-
     def __post_init__(self) -> None:
         _check_several(self.several)
         if self.accuracy is not None and not 0 < self.accuracy < 1:
@@ -216,23 +222,23 @@ class FullyCorrective:
             exact = NormCorrective(several=self.several, L=1.0, metric=f.hessian(space.zeros()))
             return exact.begin(f, domain, space)
         if type(f).hessian is Objective.hessian:
-            return calmly(self._repeat(f, domain, space), space)
-        return calmly(self._newton(f, domain, space), space)
+            return with_single_threaded_blas(self._repeat_corrections(f, domain, space), space)
+        return with_single_threaded_blas(self._newton_steps(f, domain, space), space)
 
     def _goal(self, domain: Domain, now: Now) -> float:
         accuracy = self.accuracy or (0.1 if domain.bounded else 1e-12)
         return accuracy * abs(domain.slope(now.answers, now.point_dots))
 
-    def _repeat(self, f: Objective, domain: Domain, space: Space) -> Advance:
+    def _repeat_corrections(self, f: Objective, domain: Domain, space: Space) -> Advance:
         bound = UpperBound(f, space, None, None)
-        small, projection = _Small(domain, bound.metric, self.several), NormCorrective()
+        small, correct = _SmallProblem(domain, bound.metric, self.several), NormCorrective()._minimise_bound
 
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
             goal, value, correlations = self._goal(domain, now), now.value, active.analyze(now.grad)
-            for _ in range(self.MAX_INNER_STEPS):
-                weights = projection.project(bound, small, active, now, value, correlations)
-                small.settle(active, weights, correlations)
+            for _ in range(MAX_INNER_STEPS):
+                weights = correct(bound, small, active, now, value, correlations)
+                small.set_weights(active, weights, correlations)
                 value, grad = f.value_and_grad(active.x)
                 correlations = active.analyze(grad)
                 if domain.inner_gap(active, correlations) <= goal:
@@ -240,17 +246,17 @@ class FullyCorrective:
 
         return advance
 
-    def _newton(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        nonnegative, appetite = any(part.nonnegative for part in domain.parts), Appetite(self.several, domain)
+    def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
+        nonnegative, admission = any(part.nonnegative for part in domain.parts), _Admission(self.several, domain)
 
         def advance(now: Now, active: ActiveSet) -> None:
-            appetite.enter(now, active)
+            admission.enter(now, active)
             goal, value, grad = self._goal(domain, now), now.value, now.grad
             lowest = closest = math.inf
-            for step in range(self.MAX_INNER_STEPS):
+            for step in range(MAX_INNER_STEPS):
                 correlations = active.analyze(grad)
                 inner = domain.inner_gap(active, correlations)
-                if step and (inner <= goal or not (value < lowest or inner < closest)):  # done, or down to rounding
+                if step and (inner <= goal or not (value < lowest or inner < closest)):  # or only rounding is left
                     break
                 lowest, closest = value, inner if step else math.inf
                 d = self._direction(f, domain, active, correlations, goal)
@@ -266,12 +272,12 @@ class FullyCorrective:
                 if not value <= ceiling:
                     active.weights, active.x = before
                     break
-            appetite.digest(active)
+            admission.adapt(active)
 
         return advance
 
     def _direction(self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float) -> Small:
-        """The Newton direction on the weights: support, and resting atoms that could help."""
+        """The Newton direction of the weights on the support and on the unused atoms that descend."""
         which = self._useful(domain, active, q, goal)
         hessian = f.hessian(active.x)
         assert hessian is not None
@@ -286,6 +292,7 @@ class FullyCorrective:
 
     @staticmethod
     def _useful(domain: Domain, active: ActiveSet, q: Small, goal: float) -> Indices:
+        """Places of the atoms with weight, and of unused atoms whose descent exceeds half the goal."""
         useful = active.weights != 0
         for b, part in enumerate(domain.parts):
             mine = active.blocks == b

@@ -1,4 +1,4 @@
-"""Pursuits over a span that came after the paper: blended and accelerated matching pursuit."""
+"""Later pursuits over a span: blended and accelerated matching pursuit."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _span(domain: Domain, update: object) -> Part:
 class BlendedPursuit:
     """Blended matching pursuit (Combettes and Pokutta, 2019), to be run with `oracle=Lazy(K=5)`.
 
-    As long as the oracle answers from the active atoms, a gradient step on their weights; when it names a new atom, a
-    matching-pursuit step. Both with an exact line search (a short step where f knows no Hessian).
+    While the oracle answers with an active atom, it makes a gradient step on the weights of S; when the oracle names a
+    new atom, a matching-pursuit step. Both use an exact line search, or a short step where f has no Hessian.
 
     Examples
     --------
@@ -79,14 +79,14 @@ class AcceleratedPursuit:
     and :math:`y = (1-\tau) x + \tau v`, the greedy atom gives :math:`x = y - \langle g(y), z\rangle z / L`, a random
     one :math:`v \leftarrow v - \alpha \langle g(y), \tilde z\rangle \tilde z`. In expectation
     :math:`f(x_t) - f^\star \le 2 L \nu \|x_0 - x^\star\|_P^2 / (t+1)^2`. The run's states are the points y, where
-    gradients are taken; f may rise now and then.
+    gradients are taken; f may increase.
 
     Parameters
     ----------
     nu : float, optional
         None: computed, for sets that can list their atoms.
     seed : int
-        For the random atoms.
+        The seed of the random atoms.
     """
 
     nu: float | None = None
@@ -120,7 +120,7 @@ class AcceleratedPursuit:
             z, random = now.answers[0].atoms[0], asked.atom(int(rng.integers(size)))
             places = [active.enter(atom) for atom in (z, random)]
             y = active.weights
-            greedy, v = y.copy(), np.append(momentum, y[len(momentum) :])  # v_0 = x_0: a start is carried over
+            greedy, v = y.copy(), np.append(momentum, y[len(momentum) :])  # v_0 = x_0, also for a user's start
             for weights, atom, (i, sign), rate in zip((greedy, v), (z, random), places, (1.0 / L, alpha), strict=True):
                 weights[i] -= sign * rate * atom.dot(space, now.grad) / atom.norm(space) ** 2
             momentum = v
@@ -144,6 +144,6 @@ def leverage(A: Atoms, space: Space) -> float:
 
 
 def _half(A: Atoms) -> int:
-    """Listed symmetric sets hold each atom and then each negative; one half says it all."""
+    """The number of atoms without their negatives, which a symmetric set lists last."""
     size = A.size or 0
     return size // 2 if A.symmetric else size

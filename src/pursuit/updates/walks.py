@@ -1,4 +1,4 @@
-"""Updates that walk along one direction: towards the new atom, away from an old one, or from one to the other."""
+"""Updates along one direction: towards the new atom, away from an active one, or from an active one to the new one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pursuit.steps import LineSearch, Move, OpenLoop, ShortStep, Step
 from pursuit.updates.base import Advance, Now, single
 
 REFRESH_PERIOD = 64
-"""x is kept incrementally and made anew from the weights this often."""
+"""Iterations after which x, which is updated incrementally, is computed from the weights again."""
 
 
 class _Walk:
-    """One direction per iteration, chosen by `direct`; its length is the step rule's."""
+    """One direction per iteration, chosen by `_direction`, with the length of the step rule."""
 
     step: Step | None
     several: ClassVar[int] = 1
@@ -32,16 +32,16 @@ class _Walk:
     def descends(self) -> bool:
         return not isinstance(self.step, OpenLoop)
 
-    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+    def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         raise NotImplementedError
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
-        blind = type(f).hessian is Objective.hessian
-        length = (self.step or (ShortStep() if blind else LineSearch())).begin(f, domain, space)
+        has_hessian = type(f).hessian is not Objective.hessian
+        length = (self.step or (LineSearch() if has_hessian else ShortStep())).begin(f, domain, space)
 
         def advance(now: Now, active: ActiveSet) -> None:
-            d = self.direct(part, now, active)
+            d = self._direction(part, now, active)
             delta = now.answers[0].delta
             gamma = length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, delta))
             if gamma == 0.0:
@@ -60,7 +60,7 @@ class _Walk:
 
 @dataclass(frozen=True)
 class Plain(_Walk):
-    """x + gamma (z - x) over a hull, x + gamma z over a span, z or -x over a cone: the new atom only.
+    """A step towards the new atom z: along z - x over a hull, along z over a span, along z or -x over a cone.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ class Plain(_Walk):
 
     step: Step
 
-    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+    def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         return part.toward(active, now.answers[0], now.point_dots[0])
 
 
 class _Retreating(_Walk):
-    """Walks that may take weight from active atoms: hulls and cones only."""
+    """Updates that take weight from active atoms: over hulls and cones only."""
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
@@ -101,7 +101,7 @@ class Away(_Retreating):
     Parameters
     ----------
     step : LineSearch or ShortStep, optional
-        None: an exact line search where f knows its Hessian, a short step elsewhere.
+        None: an exact line search where f has a Hessian, a short step elsewhere.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Away(_Retreating):
 
     step: Step | None = None
 
-    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+    def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         toward = part.toward(active, now.answers[0], now.point_dots[0])
         if not len(active):
             return toward
@@ -129,38 +129,38 @@ class Pairwise(_Retreating):
     Parameters
     ----------
     step : LineSearch or ShortStep, optional
-        None: an exact line search where f knows its Hessian, a short step elsewhere.
+        None: an exact line search where f has a Hessian, a short step elsewhere.
     """
 
     step: Step | None = None
 
-    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+    def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         return part.pairwise(active, now.answers[0], active.analyze(now.grad))
 
 
 @dataclass(frozen=True)
 class BlendedPairwise(_Retreating):
-    """Blended pairwise conditional gradients (Tsuji, Tanaka and Pokutta, 2022): weight moves between active atoms as
-    long as that promises as much as the oracle's atom; no step wastes a new atom on a swap.
+    """Blended pairwise conditional gradients (Tsuji, Tanaka and Pokutta, 2022): weight moves between active atoms while
+    this descends at least as fast as the step towards the oracle's atom.
 
-    With `oracle=Lazy()` the set is asked only when the active atoms promise too little.
+    With `oracle=Lazy()` the set is asked only where the active atoms do not descend fast enough.
     """
 
     step: Step | None = None
     blends: ClassVar[bool] = True
 
-    def direct(self, part: Part, now: Now, active: ActiveSet) -> Direction:
+    def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         answer, q = now.answers[0], active.analyze(now.grad)
         if not isinstance(part, Hull):
             return part.pairwise(active, answer, q)
-        best, local = self._local(active, q)
+        best, local = self._local_pair(active, q)
         if local >= now.point_dots[0] - answer.dot:
             return exchange(active, active.atoms[best], float(q[best]), q)
         return part.toward(active, answer, now.point_dots[0])
 
     @staticmethod
-    def _local(active: ActiveSet, q: Small) -> tuple[int, float]:
-        """The best active atom, and how much further down it points than the worst."""
+    def _local_pair(active: ActiveSet, q: Small) -> tuple[int, float]:
+        """The place of the best active atom, and the difference of <grad, a> between the worst and the best."""
         support = active.support
         best = int(support[q[support].argmin()])
         return best, float(q[support].max() - q[best])
