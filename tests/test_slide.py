@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import pursuit as ps
 from pursuit._arrays import Space
-from pursuit.refine.slide import _Group
+from pursuit.refine.slide import _Summand
 
 T = np.linspace(0.0, 1.0, 101)
 BUMP = ps.families.Gaussian(T, 0.04)
@@ -63,7 +63,7 @@ def test_the_slide_differentiates_its_point_and_its_atoms_make_it(case):
     active = active_of(domain, Space.default((101,)), [0.4, 0.6, 1.0 if blocks[2] else 0.0], atoms, blocks)
     g = rng.standard_normal(101)
     for b, part in enumerate(domain.parts):
-        group = _Group(part, active, np.flatnonzero(active.blocks == b))
+        group = _Summand(part, active, np.flatnonzero(active.blocks == b))
         z, step = group.start.copy(), 1e-6
         assert np.allclose(group.point(z)[0], active.synthesize(np.where(active.blocks == b, active.weights, 0.0)))
         z = z + 0.01 * rng.uniform(0, 1, z.shape)

@@ -29,7 +29,7 @@ Indices = np.ndarray[Any, np.dtype[np.intp]]
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """H as arrays: all vectors of one solve share this namespace, shape, dtype and device."""
+    """H: the array library, shape, dtype and device that all vectors of one run share."""
 
     xp: Any
     shape: tuple[int, ...]
@@ -39,11 +39,11 @@ class Space:
     eps: float
     """Unit roundoff of the dtype."""
     safe: tuple[float, float]
-    """Between these a sum of squares has neither overflowed nor lost digits."""
+    """A sum of squares between these bounds has neither overflowed nor lost digits."""
 
     @classmethod
     def of(cls, x: Array) -> Space:
-        """The space that the array x lives in."""
+        """The space of the array x."""
         xp = compat.array_namespace(x)
         numpy, info = compat.is_numpy_array(x), xp.finfo(x.dtype)
         safe = float(info.smallest_normal) / float(info.eps), float(info.max) * float(info.eps)
@@ -51,7 +51,7 @@ class Space:
 
     @classmethod
     def default(cls, shape: tuple[int, ...]) -> Space:
-        """NumPy float64, where nothing else is said."""
+        """The space of NumPy float64 arrays of this shape."""
         return cls.of(np.empty(shape))
 
     def __reduce__(self) -> Any:  # namespaces are modules, which do not pickle
@@ -59,9 +59,11 @@ class Space:
 
     @property
     def size(self) -> int:
+        """The number of entries of a vector."""
         return math.prod(self.shape)
 
     def zeros(self) -> Array:
+        """The zero vector."""
         return self.xp.zeros(self.shape, dtype=self.dtype, device=self.device)
 
     def put(self, a: Any) -> Array:
@@ -77,7 +79,7 @@ class Space:
         return float(self.xp.vecdot(flat(a), flat(b)))
 
     def norm(self, a: Array) -> float:
-        """The norm of H; scaled first, so that squares neither overflow nor vanish."""
+        """The norm of H, without overflow or underflow of squares."""
         squared = self.dot(a, a)
         if self.safe[0] < squared < self.safe[1]:
             return math.sqrt(squared)
@@ -94,7 +96,7 @@ class Space:
         x = self.xp.zeros((self.size,), dtype=self.dtype, device=self.device)
         if self.numpy or compat.is_torch_namespace(self.xp):
             x[self.xp.asarray(where, device=self.device)] = self.put(sums)
-        else:  # the standard has no assignment through an index array
+        else:  # the standard has no assignment with an index array
             for i, value in zip(where, sums, strict=True):
                 x[int(i)] = float(value)
         return self.xp.reshape(x, self.shape)
@@ -111,7 +113,7 @@ def _restore(name: str, *rest: Any) -> Space:
 
 
 def namespace(a: Array) -> Any:
-    """The array's library alone, where nothing else of its space is needed."""
+    """The array API namespace of the array."""
     return compat.array_namespace(a)
 
 
@@ -155,7 +157,7 @@ def real_array(a: Any, name: str) -> Array:
 
 
 def column_squares(D: Array) -> Array:
-    """Squared norms of the columns of a NumPy matrix, in one pass over it whatever its memory order."""
+    """Squared norms of the columns of a NumPy matrix, in one pass over its memory."""
     if not D.flags.f_contiguous:
         return np.einsum("ij,ij->j", D, D)
     squares = np.empty(D.shape[1], D.dtype)

@@ -1,4 +1,4 @@
-"""What to cite: BibTeX of the methods that a choice of parts uses."""
+"""BibTeX entries of the works to cite for an algorithm."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ BY_UPDATE = {
 
 
 def citation(f: Objective, domain: Domain, update: Any = None) -> str:
-    """BibTeX of what `minimize(f, domain, update)` uses: the paper first, then what came before and after it.
+    """BibTeX entries of the methods that `minimize(f, domain, update)` uses, the paper first.
 
     >>> import pursuit as ps
     >>> text = ps.citation(ps.LeastSquares([1.0]), ps.conv(ps.Simplex(1)), ps.Away())

@@ -44,7 +44,7 @@ def paper(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer problems: seconds instead of a minute.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random problems.")] = 0,
 ) -> None:
-    """Try every theorem of the paper, and write what came out to one HTML page.
+    """Test every theorem of the paper on random problems, and write the results to one HTML page.
 
     Exits with status 1 if a bound was violated.
     """

@@ -1,7 +1,7 @@
 """Positive semidefinite maps of H: Hessians of objectives, and the metrics of norm-corrective updates.
 
 A metric turns v into Mv and gives Gram matrices <a, M b> of atoms. `Diagonal` covers the identity, weights and every
-loss that is a sum over the entries of x; `Operator` covers everything else.
+loss that is a sum over the entries of x; `Operator` covers all other maps.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def plot_traces(
     for i, (label, trace) in enumerate(traces.items()):
         x, y = getattr(trace, against), getattr(trace, column) - offset
         shown = np.isfinite(y) & (y > 0)
-        line = ("-", "--", "-.", ":")[i % 4]  # equal runs stay visible under each other
+        line = ("-", "--", "-.", ":")[i % 4]  # equal curves stay visible, one below the other
         ax.plot(np.maximum(x[shown], 1), y[shown], line, marker="." if shown.sum() < 30 else None, label=label)
     ax.set(xscale="log", yscale="log", xlabel=against.replace("_", " "), ylabel=column)
     ax.grid(alpha=0.3)

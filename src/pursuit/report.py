@@ -10,7 +10,7 @@ from html import escape
 
 @dataclass(frozen=True)
 class Figure:
-    """A PNG image: its file name without the ending, what it shows (HTML), and its bytes."""
+    """A PNG image: its file name without the suffix, its caption (HTML), and its bytes."""
 
     name: str
     caption: str
@@ -35,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, paragraphs (HTML), and what is to be seen."""
+    """A heading, paragraphs (HTML), a table and figures."""
 
     heading: str
     paragraphs: Sequence[str] = ()

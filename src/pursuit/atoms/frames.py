@@ -71,6 +71,7 @@ class Atom:
         return Atom(c * self._vector, self.source, c * self.coef)
 
     def norm(self, space: Space) -> float:
+        """The norm of the atom."""
         return space.norm(self._vector)
 
     def distance(self, space: Space, other: Atom) -> float:

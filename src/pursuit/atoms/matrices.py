@@ -31,7 +31,7 @@ from pursuit.atoms.factored import (
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import check_dimension
 from pursuit.linalg import unit
-from pursuit.linalg.lanczos import Memory, ends
+from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
 
 MAX_LAPACK_SIDE = 640
 """LAPACK, which is exact, answers for matrices whose smaller side is at most this."""
@@ -208,7 +208,7 @@ def leading(M: Any, several: int, level: float, memory: Memory, failure: float) 
     def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
         return sharp(_root(largest), _root(upper), level)
 
-    found = ends(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
+    found = extreme_eigenvalues(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
     return _root(float(found.values[0])), found.vectors, _root(found.upper)
 
 
@@ -248,7 +248,9 @@ class _Symmetric(Factored):
         def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
             return sharp(extreme(smallest, largest), extreme(lower, upper), level)
 
-        found = ends(lambda v: -0.5 * (M @ v + M.T @ v), n, several, memory, self.failure, enough, both=both)
+        found = extreme_eigenvalues(
+            lambda v: -0.5 * (M @ v + M.T @ v), n, several, memory, self.failure, enough, both=both
+        )
         return -found.values, found.vectors, -extreme(found.lower, found.upper)
 
     def rebuild(self, a: Atom) -> Atom | None:

@@ -1,13 +1,13 @@
-"""The linear algebra that several modules need; it knows nothing of atoms, domains or objectives.
+"""Linear algebra that several modules need. It does not depend on atoms, domains or objectives.
 
-| module | holds |
+| module | content |
 |---|---|
 | `vectors` | norms without overflow, unit vectors |
 | `cholesky` | a Cholesky factor that grows and shrinks by one row |
 | `simplex` | projections on simplices |
 | `accelerated` | Nesterov's accelerated gradient method with restart |
-| `lanczos` | the ends of the spectrum of a large symmetric map, with bounds |
-| `operators` | linear operators of any library, their adjoints tested |
+| `lanczos` | the extreme eigenvalues of a large symmetric map, with bounds |
+| `operators` | linear operators of any library, with a test of their adjoints |
 """
 
 from pursuit.linalg.accelerated import accelerated_gradient

@@ -11,7 +11,7 @@ from pursuit._arrays import Small
 
 
 def accelerated_gradient(step: Callable[[Small], Small], x: Small) -> Iterator[Small]:
-    r"""The iterates of accelerated (projected, proximal) gradient descent from x, without end.
+    r"""The iterates of accelerated (projected, proximal) gradient descent from x, an infinite iterator.
 
     `step` is one plain step, such as :math:`y \mapsto P(y - \nabla f(y)/L)` with a projection P. With :math:`t_0 = 1`
     and :math:`y_0 = x_0`,
@@ -21,7 +21,7 @@ def accelerated_gradient(step: Callable[[Small], Small], x: Small) -> Iterator[S
 
     (FISTA: Beck and Teboulle, 2009). Where the momentum points uphill, :math:`\langle y_k - x_{k+1}, x_{k+1} - x_k
     \rangle > 0`, it starts anew with :math:`t_{k+1} = 1` and :math:`y_{k+1} = x_{k+1}` (O'Donoghue and Candes, 2015);
-    so a strongly convex f is minimised at a linear rate that nobody has to know.
+    so a strongly convex f is minimised at a linear rate, although mu is not given.
 
     >>> from itertools import islice
     >>> H = np.array([1.0, 0.01])                                      # f(x) = <x, H x> / 2, L = 1

@@ -1,4 +1,4 @@
-"""A Cholesky factor that grows and shrinks with the set of vectors whose Gram matrix it factors."""
+"""A Cholesky factor of a Gram matrix to which vectors are added and from which they are removed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pursuit._arrays import Small
 from pursuit.linalg.vectors import EPS
 
 NEARLY_SINGULAR = 1e-6
-"""A matrix with unit diagonal and a squared pivot below this loses half of the digits: refine what it solves."""
+"""With a squared pivot below this, solutions lose half of their digits and need iterative refinement."""
 
 
 class CholeskyFactor:
-    r"""The lower triangular L with :math:`L L^\top = M`, for the Gram matrix M of unit vectors that come and go.
+    r"""The lower triangular L with :math:`L L^\top = M`, for the Gram matrix M of a changing list of unit vectors.
 
     One more vector, with inner products m with the others, appends the row
     :math:`(r, \sqrt{p})` with :math:`L r = m` and the squared pivot :math:`p = 1 - \|r\|^2`, its squared distance to
@@ -45,7 +45,7 @@ class CholeskyFactor:
 
     @property
     def smallest_pivot(self) -> float:
-        """The smallest squared pivot; 1 where there is none."""
+        """The smallest squared pivot; 1 for an empty factor."""
         return float(self._L.diagonal()[: self.k].min(initial=1.0)) ** 2
 
     def _reserve(self, k: int) -> None:
@@ -70,7 +70,7 @@ class CholeskyFactor:
         return r, 1.0 - float(r @ r)
 
     def append(self, r: Small, pivot: float) -> None:
-        """Append what `row` returned."""
+        """Append the row that `row` returned."""
         self._reserve(self.k + 1)
         self._L[self.k, : self.k] = r
         self._L[self.k, self.k] = np.sqrt(pivot)
@@ -84,7 +84,7 @@ class CholeskyFactor:
         self._L[i : k - 1, i : k - 1] = self._L[i + 1 : k, i + 1 : k]
         self._L[k - 1, :k] = 0.0
         self.k = k - 1
-        if len(v):  # reflections, which lose nothing even where vectors are nearly dependent
+        if len(v):  # by reflections, which are stable also where vectors are nearly dependent
             T = self._L[i : k - 1, i : k - 1]
             R = np.triu(dtpqrt(0, min(16, len(v)), T.T, v[None, :])[0])
             T[:] = (R * np.sign(R.diagonal())[:, None]).T
@@ -104,8 +104,8 @@ class CholeskyFactor:
 
 
 def pivot_rounding(y: Small) -> float:
-    """A squared pivot at most this is rounding, where y are the coefficients of the nearest combination.
+    """The largest squared pivot that may be rounding; y are the coefficients of the nearest combination.
 
-    The pivot is the squared distance (e - y)'M(e - y), so its error grows with the square of the sum of |y|.
+    The squared pivot is the squared distance (e - y)'M(e - y), so its error grows with the square of the sum of |y|.
     """
     return (len(y) + 2) * EPS * max(16.0, float(np.abs(y).sum()) ** 2)

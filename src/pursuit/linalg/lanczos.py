@@ -1,9 +1,9 @@
-r"""The ends of the spectrum of a large symmetric map, and how far they can lie: Lanczos with full reorthogonalisation.
+r"""The extreme eigenvalues of a large symmetric map, with bounds: Lanczos with full reorthogonalisation.
 
 On M'M it is the Golub-Kahan iteration for singular values, one-sided: only the right vectors are kept.
 
-Ritz values are bounds from inside: the largest one lies below the largest eigenvalue :math:`\lambda_1`, so no gap may
-be built from it. The bound from outside comes from a start that is partly random. With orthonormal Lanczos vectors
+The largest Ritz value is a lower bound on the largest eigenvalue :math:`\lambda_1`, so it certifies no gap. An upper
+bound follows from a start that is partly random. With orthonormal Lanczos vectors
 :math:`q_j = p_j(A) q_0`, where the polynomials follow the same three-term recurrence as the vectors, and a unit
 eigenvector v of :math:`\lambda_1`, Bessel's inequality says
 
@@ -30,18 +30,18 @@ from scipy.linalg import eigh_tridiagonal
 from pursuit._arrays import Small
 
 MAX_STEPS = 300
-"""Steps after which the bound is taken as it stands; fewer where that many vectors would take too much memory."""
+"""The largest number of steps; fewer where their vectors would take too much memory."""
 
 MAX_NUMBERS = 1 << 26
-"""Numbers that the vectors may take in memory."""
+"""The largest number of entries of all vectors together."""
 
 RANDOM_SHARE = 0.1
-"""The size of the random part of a start, beside that of the last answer."""
+"""The norm of the random part of a start, relative to that of the last eigenvector."""
 
 
 @dataclass
 class Memory:
-    """What one run remembers between two searches: where the last one ended, its random numbers, its products."""
+    """The memory of one run: its random numbers, the last eigenvector, and the number of products so far."""
 
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     last: Small | None = None
@@ -49,8 +49,8 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Ritz values, the largest in size first, their unit vectors as columns, and an interval for the spectrum."""
+class ExtremeEigenvalues:
+    """Ritz values, the largest first, their unit vectors as columns, and an interval that contains the spectrum."""
 
     values: Small
     vectors: Small
@@ -58,7 +58,7 @@ class Ends:
     upper: float
 
 
-def ends(
+def extreme_eigenvalues(
     apply: Callable[[Small], Small],
     n: int,
     several: int,
@@ -66,15 +66,15 @@ def ends(
     failure: float,
     enough: Callable[[float, float, float, float], bool],
     both: bool = False,
-) -> Ends:
-    """The largest eigenvalues of a symmetric map of R^n (or, with `both`, the largest in size).
+) -> ExtremeEigenvalues:
+    """The largest eigenvalues of a symmetric map of R^n (with `both`, the largest in modulus).
 
-    `enough(smallest Ritz value, largest, lower, upper)` says when the interval [lower, upper] is narrow enough; it
-    contains the spectrum but for a chance of `failure`. Without `both`, lower is -inf.
+    The interval [lower, upper] contains the spectrum with a probability of at least 1 - `failure`; the search ends when
+    `enough(smallest Ritz value, largest Ritz value, lower, upper)` is true. Without `both`, lower is -inf.
 
     >>> d = np.linspace(0.0, 1.0, 500)
     >>> sharp = lambda low, high, lower, upper: upper - high <= 1e-6
-    >>> found = ends(lambda v: d * v, 500, several=1, memory=Memory(), failure=1e-9, enough=sharp)
+    >>> found = extreme_eigenvalues(lambda v: d * v, 500, several=1, memory=Memory(), failure=1e-9, enough=sharp)
     >>> bool(found.values[0] <= 1.0 <= found.upper <= found.values[0] + 1e-6), int(np.abs(found.vectors).argmax())
     (True, 499)
     """
@@ -83,14 +83,18 @@ def ends(
     b = part * random if warm is None else warm + part * random
     size = float(np.linalg.norm(b))
     chance = failure / 2 if both else failure
-    bar = math.log(2.0 * n / math.pi) + 2.0 * math.log(size / (part * chance))
+    threshold = math.log(2.0 * n / math.pi) + 2.0 * math.log(size / (part * chance))
     krylov = _Krylov(apply, b / size)
     limit = min(n, MAX_STEPS, max(MAX_NUMBERS // n, several + 1))
     while True:
         krylov.extend(several + 1 if krylov.k == 0 else 4, limit)
         values, coordinates = eigh_tridiagonal(*krylov.tridiagonal)
-        upper = _beyond(*krylov.recurrence, float(values[-1]), bar)
-        lower = -_beyond(-krylov.recurrence[0], krylov.recurrence[1], -float(values[0]), bar) if both else -math.inf
+        upper = _upper_bound(*krylov.recurrence, float(values[-1]), threshold)
+        lower = (
+            -_upper_bound(-krylov.recurrence[0], krylov.recurrence[1], -float(values[0]), threshold)
+            if both
+            else -math.inf
+        )
         if krylov.exhausted or krylov.k >= limit or enough(float(values[0]), float(values[-1]), lower, upper):
             break
     memory.products += krylov.k
@@ -98,7 +102,7 @@ def ends(
     vectors = krylov.basis.T @ coordinates[:, which]
     vectors /= np.linalg.norm(vectors, axis=0)
     memory.last = vectors.sum(axis=1) / math.sqrt(vectors.shape[1])
-    return Ends(np.asarray(values[which], dtype=np.float64), vectors, lower, upper)
+    return ExtremeEigenvalues(np.asarray(values[which], dtype=np.float64), vectors, lower, upper)
 
 
 class _Krylov:
@@ -136,18 +140,20 @@ class _Krylov:
         y = self.apply(q)
         self.k += 1
         self.alpha.append(float(q @ y))
-        for _ in range(2):  # once more takes away what rounding left
+        for _ in range(2):  # twice: the second time removes the rounding errors of the first
             y = y - self.basis.T @ (self.basis @ y)
         beta, scale = float(np.linalg.norm(y)), max(map(abs, self.alpha + self.beta))
-        whole = self.k == len(q)  # only then is there nothing left; a tiny beta may hide what the start hardly saw
+        whole = self.k == len(
+            q
+        )  # the basis is complete; a tiny beta may also mean a start nearly orthogonal to the rest
         self.exhausted = whole or beta <= 1e-14 * scale
         self.beta.append(0.0 if whole else max(beta, 1e-14 * scale))
         if not self.exhausted:
             self._vectors[self.k] = y / beta
 
 
-def _beyond(alpha: Small, beta: Small, top: float, bar: float) -> float:
-    """The first point of a fine grid beyond the largest Ritz value where the log of sum_j p_j^2 reaches the bar."""
+def _upper_bound(alpha: Small, beta: Small, top: float, threshold: float) -> float:
+    """The first point of a fine grid above the largest Ritz value where log(sum_j p_j^2) reaches the threshold."""
     scale = max(float(np.abs(alpha).max()), float(beta.max()))
     if scale == 0.0:
         return 0.0
@@ -159,5 +165,5 @@ def _beyond(alpha: Small, beta: Small, top: float, bar: float) -> float:
             log_sum = np.logaddexp(log_sum, 2.0 * log_p)
             if j + 1 < len(alpha):
                 pivot = points - alpha[j + 1] - b * b / pivot
-        reached = np.flatnonzero(log_sum >= bar)
+        reached = np.flatnonzero(log_sum >= threshold)
     return float(points[reached[0]]) if len(reached) else math.inf

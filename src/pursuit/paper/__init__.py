@@ -12,13 +12,13 @@ promised numbers come from `pursuit.rates` and `pursuit.geometry`, the measured 
 | `sets` | coherence, curvature, strong convexity, lemmas |
 | `equivalence` | Frank-Wolfe tends to matching pursuit; affine invariance |
 | `document` | the table and the page |
-| `experiment` | the experiment of the appendix |
+| `experiments` | the experiment of the appendix |
 | `figures` | the figures (needs matplotlib) |
 """
 
 from pursuit.paper.claims import Case, Claim, Plan, Row
 from pursuit.paper.equivalence import affine_invariance, oracle_qualities, theorem_14
-from pursuit.paper.experiment import appendix, experiment
+from pursuit.paper.experiments import appendix, experiment
 from pursuit.paper.linear import corollary_9, theorem_7, theorem_8, theorem_8_sharp, theorem_13
 from pursuit.paper.sets import lemma_15, lemma_16, lemma_17, lemma_18, theorem_10
 from pursuit.paper.sublinear import (

@@ -1,10 +1,10 @@
-"""Line 7 of Algorithms 3 and 4: moving the atoms themselves, `minimize(..., refine=...)`.
+"""Line 7 of Algorithms 3 and 4: the atoms themselves move, `minimize(..., refine=...)`.
 
 `Factors` moves the factors of matrices, `Alternating` those of tensors, `Regroup` the directions of groups, `Slide` all
-atoms that depend smoothly on parameters; `Merge` and `Prune` make do with fewer atoms. A refinement is called after
-each update with (f, domain, active set) and answers with new (weights, atoms, blocks), or None to leave things as they
-are; several are called in turn. The loop obeys only if the domain is not left and f does not rise; `Merge` and `Prune`
-may give back a share of what the update has gained.
+atoms that depend smoothly on parameters; `Merge` and `Prune` reduce the number of atoms. A refinement is called after
+each update with (f, domain, active set) and proposes new (weights, atoms, blocks), or returns None to change nothing;
+several are called in turn. A proposal is accepted if it stays in the domain and f does not increase; `Merge` and
+`Prune` may give back a share of the decrease of f in the update.
 """
 
 from __future__ import annotations

@@ -21,19 +21,19 @@ from pursuit.objectives import Objective
 @dataclass(frozen=True)
 class Alternating:
     r"""Line 7 for spans and cones of `RankOneTensor`, in full or at observed entries: the factors of all active atoms
-    are moved, one mode at a time.
+    move, one mode at a time.
 
     With the other modes fixed, x is linear in the factor matrix :math:`U_k`, and for an f whose Hessian is diagonal
     each row of :math:`U_k` has its own r x r system: Newton's step, which for quadratic f is alternating least squares,
-    exact. It is halved until f falls. After each sweep the factors go on along the way of the sweep as long as that
-    helps, which shortens the long flat valleys of this problem.
+    exact. The step is halved until f falls. After each sweep the change of the whole sweep is tried once more, which
+    speeds up the slow convergence that alternating methods are known for.
 
     Parameters
     ----------
     sweeps : int
-        At most so many passes over the modes.
+        The largest number of passes over the modes.
     accuracy : float
-        Stop when a sweep lowers f by less than this fraction of what all sweeps have.
+        Stop when a sweep lowers f by less than this fraction of the decrease in all sweeps.
 
     Examples
     --------
@@ -100,11 +100,11 @@ class Alternating:
             before, old = value, [U.copy() for U in factors]
             for k in range(len(factors)):
                 x, value = self._step(f, space, view, x, value, factors, k)
-            further = [2.0 * U - V for U, V in zip(factors, old, strict=True)]
-            beyond = rest + space.put(view.synthesize(further, np.ones(factors[0].shape[1])))
-            there = f.value(beyond)
-            if there < value:
-                factors, x, value = further, beyond, there
+            extrapolated = [2.0 * U - V for U, V in zip(factors, old, strict=True)]
+            trial = rest + space.put(view.synthesize(extrapolated, np.ones(factors[0].shape[1])))
+            trial_value = f.value(trial)
+            if trial_value < value:
+                factors, x, value = extrapolated, trial, trial_value
             if not before - value > self.accuracy * (first - value):
                 break
         return factors, x

@@ -4,12 +4,14 @@ With factors in place of weights, a nuclear-norm problem takes a handful of orac
 update S holds the current singular vectors and the new ones that the oracle named; then
 
 1. a few accelerated projected-gradient steps on the small core C of :math:`X = Q C P^\top`, where Q and P are bases of
-   the left and right vectors of S: all pairs may combine, and needless ones get weight zero;
+   the left and right vectors of S: every left vector may combine with every right one, and superfluous combinations get
+   weight zero;
 2. L-BFGS on the factors of :math:`X = A B^\top`, with the constraint built in: every
    :math:`X = 2\tau A B^\top / (\|A\|^2 + \|B\|^2 + s^2)` lies in the nuclear-norm ball of radius :math:`\tau` (the
-   slack s lets it lie inside), every :math:`X = \tau A A^\top / \|A\|^2` in the spectrahedron; over spans nothing
-   binds. Each coordinate has its own unit, by the curvature of f along it, as rare rows and large rates ask for;
-3. one projected-gradient step on the core again, which drops what has become superfluous.
+   slack s lets it lie inside), every :math:`X = \tau A A^\top / \|A\|^2` in the spectrahedron; over spans there is no
+   constraint. Each coordinate has its own unit, from the curvature of f along it: this matters where some rows have few
+   entries, or entries of large curvature;
+3. one projected-gradient step on the core again, which drops superfluous combinations.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ from pursuit.objectives import Objective
 MATRICES = RankOne | SymmetricRankOne | Spectrahedron
 
 SHORT_MEMORY_NUMBERS = 1 << 20
-"""Numbers in the factors from which L-BFGS remembers half as many steps: each takes two vectors of that length."""
+"""Numbers in the factors from which L-BFGS remembers half as many steps, to save memory."""
 STEPS_PER_ROUND = 50
-"""Steps of L-BFGS after which the units of the factors are measured anew."""
+"""Steps of L-BFGS after which the units of the factors are computed again."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,11 @@ class Factors:
     core : int
         Accelerated steps on the core.
     steps : int
-        At most so many steps of L-BFGS on the factors.
+        The largest number of steps of L-BFGS on the factors.
     accuracy : float
-        L-BFGS ends when what the factors still promise is this fraction of what the core promised at first. Smaller
-        ones save oracle calls and cost steps: for a gap of 1e-7 it makes no difference, for 1e-3 they waste time.
+        L-BFGS ends when the possible decrease of f, to first order, is this fraction of that of the first core. A
+        smaller fraction saves oracle calls and costs steps: for a gap of 1e-7 the time is the same, for 1e-3 it is
+        longer.
 
     Examples
     --------
@@ -83,10 +86,10 @@ class Factors:
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
         """New weights, atoms and blocks, or None."""
         if not f.exact:
-            return None  # L-BFGS has no use for estimates
+            return None  # L-BFGS needs exact values
         weights, atoms, blocks = active.weights.tolist(), list(active.atoms), active.blocks.tolist()
         x, moved = active.x, False
-        with single_threaded_blas:  # many short products: threads would only wait
+        with single_threaded_blas:  # many short products, for which threads do not pay
             for b, part in enumerate(domain.parts):
                 mine = [i for i, block in enumerate(blocks) if block == b]
                 own = [(weights[i], atoms[i]) for i in mine]
@@ -104,7 +107,7 @@ class Factors:
         return (np.array(weights), atoms, np.array(blocks, dtype=np.intp)) if moved else None
 
     def _fit(self, fit: _Fit) -> tuple[Small, list[Atom]] | None:
-        scale = fit.promise()
+        scale = fit.possible_decrease()
         if not scale > 0:
             return None
         fit.improve_core(self.core)
@@ -134,13 +137,13 @@ class _Fit:
         self.sign = math.copysign(1.0, c) if isinstance(base, Spectrahedron) else 0.0  # of all eigenvalues; 0: either
         w = np.array([weight for weight, _ in own])
         A, B = columns([a for _, a in own if isinstance(a, RankOneAtom)])
-        self._take(B if self.square else A, w * [a.coef for _, a in own] if self.square else w, B)
+        self._set_factors(B if self.square else A, w * [a.coef for _, a in own] if self.square else w, B)
         alone = len(active.signless) == 1
         self.rest: Any = 0.0 if alone else x - self.view.image(self.space, A * w, B)
         self.L = f.L
 
-    def _take(self, A: Small, w: Small, B: Small) -> None:
-        """X = A diag(w) B' as a core between orthonormal bases."""
+    def _set_factors(self, A: Small, w: Small, B: Small) -> None:
+        """Set X = A diag(w) B', as a core between orthonormal bases."""
         self.Q, RA = np.linalg.qr(A)
         self.P, RB = (self.Q, RA) if self.square else np.linalg.qr(B)
         self.C = (RA * w) @ RB.T
@@ -161,8 +164,8 @@ class _Fit:
         G = self.Q.T @ (M @ self.P)
         return value, 0.5 * (G + G.T) if self.square else G
 
-    def promise(self) -> float:
-        """How much f could still fall between the bases, to first order."""
+    def possible_decrease(self) -> float:
+        """The possible decrease of f over all cores, to first order."""
         G = self._core(self.C)[1]
         if self.tau is None:
             return float(np.linalg.norm(G) * np.linalg.norm(self.C))
@@ -179,12 +182,12 @@ class _Fit:
         left, values, right = np.linalg.svd(C, full_matrices=False)
         return left, values, right.T
 
-    def _project(self, C: Small) -> Small:
+    def _nearest_feasible(self, C: Small) -> Small:
         left, values, right = self._spectrum(C)
-        return (left * self._feasible(values)) @ right.T
+        return (left * self._feasible_values(values)) @ right.T
 
-    def _feasible(self, values: Small) -> Small:
-        """The nearest eigenvalues or singular values that the constraint allows."""
+    def _feasible_values(self, values: Small) -> Small:
+        """The feasible eigenvalues or singular values nearest to these."""
         if self.sign == 0.0:
             return values if self.tau is None else np.sign(values) * project_solid_simplex(np.abs(values), self.tau)
         sizes = self.sign * values
@@ -199,12 +202,12 @@ class _Fit:
         """One projected-gradient step; the smoothness is that of f, or found by backtracking."""
         value, G = self._core(Y)
         if self.L is not None:
-            return self._project(Y - G / self.L)
+            return self._nearest_feasible(Y - G / self.L)
         size, length = float(np.linalg.norm(Y)) or 1.0, float(np.linalg.norm(G)) or 1.0
         near = self._core(Y - 1e-3 * size / length * G)[1]
         L = float(np.linalg.norm(near - G)) / (1e-3 * size) or length / size
         for _ in range(100):
-            new = self._project(Y - G / L)
+            new = self._nearest_feasible(Y - G / L)
             d = new - Y
             bound = value + float(np.sum(G * d)) + 0.5 * L * float(np.sum(d * d))
             if self._core(new)[0] <= bound + 1e-12 * abs(value):
@@ -214,7 +217,7 @@ class _Fit:
 
     # ------------------------------------------------------------------ the factors
     def improve_factors(self, steps: int, goal: float, scale: float) -> None:
-        """L-BFGS on the factors, until |gradient| |factors| is at the goal."""
+        """L-BFGS on the factors, until |gradient| |factors| is at most the goal."""
         left, values, right = self._spectrum(self.C)
         keep = np.abs(values) > 1e-10 * float(np.abs(values).max())
         roots, signs = np.sqrt(np.abs(values[keep])), np.sign(values[keep])
@@ -223,27 +226,27 @@ class _Fit:
         w = split.join(A, B)
         if self.tau is not None:
             inside = self.tau - float(np.sum(roots**2))
-            slack = 0.0 if self.sign else math.sqrt(split.share * max(inside, 1e-6 * self.tau))
+            slack = 0.0 if self.sign else math.sqrt(split.norm_factor * max(inside, 1e-6 * self.tau))
             w = np.append(w, slack)
         first = float(self.f.value(self.point))
-        promised, units = math.inf, np.ones_like(w)
+        remaining_decrease, units = math.inf, np.ones_like(w)
 
         def evaluate(z: Small) -> tuple[float, Small]:
-            nonlocal promised
+            nonlocal remaining_decrease
             w = units * z
             size = float(w @ w)
-            c = 1.0 if self.tau is None else split.share * self.tau / size
+            c = 1.0 if self.tau is None else split.norm_factor * self.tau / size
             A, B = split.factors(w)
             value, M, grad, X = self.evaluate(A, B, c)
             slope = np.zeros_like(w)
-            split.pull(M, A, B, c, slope)
+            split.gradient(M, A, B, c, slope)
             if self.tau is not None:
                 slope -= (2.0 * c / size * self.space.dot(grad, X)) * w
-            promised = float(np.linalg.norm(slope)) * math.sqrt(size)
+            remaining_decrease = float(np.linalg.norm(slope)) * math.sqrt(size)
             return (value - first) / scale, units * (slope / scale)
 
-        def look(intermediate_result: Any) -> None:
-            if promised <= goal:
+        def stop_at_goal(intermediate_result: Any) -> None:
+            if remaining_decrease <= goal:
                 raise StopIteration
 
         options = {
@@ -252,28 +255,28 @@ class _Fit:
             "ftol": 0.0,
             "gtol": 0.0,
         }
-        lbfgs: Any = partial(scipy_minimize, evaluate, jac=True, method="L-BFGS-B", callback=look)
+        lbfgs: Any = partial(scipy_minimize, evaluate, jac=True, method="L-BFGS-B", callback=stop_at_goal)
         for remaining in range(steps, 0, -STEPS_PER_ROUND):
             w = w if self.tau is None else w / np.linalg.norm(w)
-            with np.errstate(over="ignore", invalid="ignore"):  # the line search may look far
+            with np.errstate(over="ignore", invalid="ignore"):  # the line search may try long steps
                 units = self._units(split, w)
                 found = lbfgs(w / units, options=options | {"maxiter": min(remaining, STEPS_PER_ROUND)})
             w = units * found.x
-            if promised <= goal or found.nit < STEPS_PER_ROUND:
+            if remaining_decrease <= goal or found.nit < STEPS_PER_ROUND:
                 break
         A, B = split.factors(w)
-        c = 1.0 if self.tau is None else split.share * self.tau / float(w @ w)
-        self._take(A, c * signs if self.square else np.full(A.shape[1], c), A if self.square else B)
+        c = 1.0 if self.tau is None else split.norm_factor * self.tau / float(w @ w)
+        self._set_factors(A, c * signs if self.square else np.full(A.shape[1], c), A if self.square else B)
 
     def _units(self, split: _Pair | _Square, w: Small) -> Small:
         """A unit for each coordinate of the factors, in which f is about equally curved along all of them: the inverse
         root of the Gauss-Newton diagonal (for A: H (B * B), if f has the Hessian diag(H)) over its mean, plus one."""
         A, B = split.factors(w)
-        c = 1.0 if self.tau is None else split.share * self.tau / float(w @ w)
+        c = 1.0 if self.tau is None else split.norm_factor * self.tau / float(w @ w)
         hessian = self.f.hessian(self.rest + c * self.view.image(self.space, A, B))
         curvature, factors = np.zeros_like(w), slice(len(w) - (self.tau is not None))
         if isinstance(hessian, Diagonal):
-            split.pull(self.view.matrix(hessian.h + self.space.zeros()), A * A, B * B, 1.0, curvature)
+            split.gradient(self.view.matrix(hessian.h + self.space.zeros()), A * A, B * B, 1.0, curvature)
         mean = float(curvature[factors].mean())
         if not 0 < mean < math.inf:
             return np.ones_like(w)
@@ -304,7 +307,7 @@ class _Fit:
 class _Pair:
     """Factors A and B as one vector."""
 
-    share = 2.0  # of tau in c |w|^2: the nuclear norm of A B' is at most (|A|^2 + |B|^2) / 2
+    norm_factor = 2.0  # the nuclear norm of A B' is at most |w|^2 / 2 = (|A|^2 + |B|^2) / 2
 
     def __init__(self, left: tuple[int, ...], right: tuple[int, ...]) -> None:
         self.left, self.right, self.cut = left, right, math.prod(left)
@@ -316,8 +319,8 @@ class _Pair:
         stop = self.cut + math.prod(self.right)
         return w[: self.cut].reshape(self.left), w[self.cut : stop].reshape(self.right)
 
-    def pull(self, M: Any, A: Small, B: Small, c: float, slope: Small) -> None:
-        """The gradient in w of <M, c A B'>."""
+    def gradient(self, M: Any, A: Small, B: Small, c: float, slope: Small) -> None:
+        """Write the gradient in w of <M, c A B'> into slope."""
         slope[: A.size] = (c * (M @ B)).ravel()
         slope[A.size : A.size + B.size] = (c * (M.T @ A)).ravel()
 
@@ -325,7 +328,7 @@ class _Pair:
 class _Square:
     """One factor A, with B = A diag(signs)."""
 
-    share = 1.0  # the nuclear norm of A diag(signs) A' is at most |A|^2
+    norm_factor = 1.0  # the nuclear norm of A diag(signs) A' is at most |w|^2 = |A|^2
 
     def __init__(self, shape: tuple[int, ...], signs: Small) -> None:
         self.shape, self.signs = shape, signs
@@ -337,6 +340,6 @@ class _Square:
         A = w[: math.prod(self.shape)].reshape(self.shape)
         return A, A * self.signs
 
-    def pull(self, M: Any, A: Small, B: Small, c: float, slope: Small) -> None:
-        """The gradient in w of <M, c A diag(signs) A'>."""
+    def gradient(self, M: Any, A: Small, B: Small, c: float, slope: Small) -> None:
+        """Write the gradient in w of <M, c A diag(signs) A'> into slope."""
         slope[: A.size] = (c * (M @ B + M.T @ B)).ravel()

@@ -1,4 +1,4 @@
-"""Fewer atoms: merging those that are nearly equal, dropping those that hardly matter."""
+"""Fewer atoms: `Merge` joins nearly equal atoms, `Prune` drops atoms that hardly lower f."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pursuit.weights import Mask, WeightProblem
 
 def _check_share(share: float) -> None:
     if not 0 <= share <= 1:
-        raise ValueError(f"share is {share}; give the part of an update's gain that may be given back, from 0 to 1.")
+        raise ValueError(f"share is {share}; give the share of the decrease of f that may be given back, from 0 to 1.")
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Atoms of one summand that are nearly equal become one, which takes their weight together.
+    """Nearly equal atoms of one summand become one atom, with the sum of their weights.
 
     Where the atoms have parameters in a box (`Parametric`), the merged one has their weighted mean; elsewhere it is the
-    heaviest. Use it with `Slide`, which brings atoms together and makes up for what merging costs:
+    atom with the largest weight. Use it with `Slide`, which moves atoms together and lowers f again afterwards:
     ``refine=(Slide(), Merge(1e-3), Slide())``.
 
     Parameters
@@ -35,7 +35,7 @@ class Merge:
     tolerance : float
         Two atoms are nearly equal if their distance is at most this fraction of the larger norm.
     share : float
-        What part of the gain of an update may be given back; else the merger is refused.
+        The share of the decrease of f in the update that may be given back; beyond it the merger is refused.
 
     Examples
     --------
@@ -65,20 +65,20 @@ class Merge:
             return None
         blocks, w = active.blocks[places], active.weights[places]
         near, signs = self._pairs(domain, blocks, active.gram(Diagonal(), places))
-        weights, atoms, owners, left = [], [], [], np.ones(len(places), dtype=bool)
-        for i in np.argsort(-np.abs(w), kind="stable"):  # the heaviest gathers its neighbours
-            if left[i]:
-                group = np.flatnonzero(near[i] & left)
+        weights, atoms, owners, unmerged = [], [], [], np.ones(len(places), dtype=bool)
+        for i in np.argsort(-np.abs(w), kind="stable"):  # the atom with the largest weight takes its neighbours
+            if unmerged[i]:
+                group = np.flatnonzero(near[i] & unmerged)
                 group = np.append(i, group[group != i])
-                left[group] = False
-                shares = w[group] * signs[i, group]
-                weights.append(float(shares.sum()))
-                atoms.append(_mean(domain.parts[blocks[i]], [active.atoms[places[j]] for j in group], shares))
+                unmerged[group] = False
+                own = w[group] * signs[i, group]
+                weights.append(float(own.sum()))
+                atoms.append(_mean(domain.parts[blocks[i]], [active.atoms[places[j]] for j in group], own))
                 owners.append(blocks[i])
         return None if len(atoms) == len(places) else (np.array(weights), atoms, np.array(owners))
 
     def _pairs(self, domain: Domain, blocks: Indices, G: Small) -> tuple[Mask, Small]:
-        """Which pairs are nearly equal, and with which sign: in a span an atom is its own negative."""
+        """Which pairs are nearly equal, and with which sign: in a span an atom and its negative count as equal."""
         signless = np.array([part.signless for part in domain.parts])[blocks]
         signs = np.where(signless[:, None] & (G < 0), -1.0, 1.0)
         squares = G.diagonal()
@@ -88,7 +88,7 @@ class Merge:
 
 
 def _mean(part: Part, atoms: list[Atom], weights: Small) -> Atom:
-    """One atom for several: that of the mean parameters where the set has bounded ones, else the heaviest."""
+    """One atom for several: that of the mean parameters where these are bounded, else the first."""
     chart = part.asked.chart()
     if chart is None or not np.isfinite(chart.bounds).all() or any(part.asked.rebuild(a) is None for a in atoms):
         return atoms[0]
@@ -100,19 +100,19 @@ def _mean(part: Part, atoms: list[Atom], weights: Small) -> Atom:
 
 @dataclass(frozen=True)
 class Prune:
-    r"""CoGEnT's truncation: the atom whose loss raises f least is dropped and the other weights are refitted, as long
-    as no more than a share :math:`\eta` of what the update gained is given back:
+    r"""The truncation of CoGEnT: the atom whose removal raises f least is dropped and the others are refitted, as long
+    as at most a share :math:`\eta` of the decrease of f in the update is given back:
     :math:`f(x_{t+1}) \le (1-\eta) f(x_{t+1/2}) + \eta f(x_t)`. So f still never increases.
 
-    With the Hessian's Gram matrix G of the atoms that carry weight, losing atom i and refitting the others raises a
-    quadratic f by :math:`w_i^2 / (2 (G^{-1})_{ii})` (the inverse on the directions that keep the sums which the domain
-    fixes); that ranks the atoms, and the refit itself, which also minds signs, is exact. For other f it is Newton's
-    step, and f decides.
+    Let G be the Gram matrix of the atoms with weight, in the metric of the Hessian. Removing atom i and refitting the
+    others raises a quadratic f by :math:`w_i^2 / (2 (G^{-1})_{ii})`; where the domain fixes sums of weights, the
+    inverse is that on the directions which keep the sums. This ranks the atoms. The refit itself also respects the
+    signs and is exact. For other f the refit is a Newton step, and the value of f decides whether it is accepted.
 
     Parameters
     ----------
     share : float in [0, 1]
-        The share.
+        The share :math:`\eta`.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _metric(f: Objective, active: ActiveSet) -> Metric:
 
 
 def _cheapest(domain: Domain, blocks: Indices, G: Small, w: Small) -> int:
-    """The place of the atom whose loss raises the quadratic model least, the others refitted."""
+    """The place of the atom whose removal raises the quadratic model least when the others are refitted."""
     hulls = [b for b, part in enumerate(domain.parts) if part.compact]
     sums = np.stack([np.equal(blocks, b) for b in hulls]).astype(float) if hulls else np.zeros((0, len(w)))
     G = G / (float(np.trace(G)) / len(w) or 1.0)
@@ -169,7 +169,7 @@ def _cheapest(domain: Domain, blocks: Indices, G: Small, w: Small) -> int:
 
 
 def _refit(domain: Domain, blocks: Indices, G: Small, q: Small, w: Small, kept: Indices) -> Small | None:
-    """Weights on `kept` alone that minimise the quadratic model at w; None where a hull would lose its last atom."""
+    """Weights on `kept` alone that minimise the quadratic model at w; None where a hull would have no atom."""
     start = np.zeros(len(w))
     start[kept] = w[kept]
     for b, part in enumerate(domain.parts):

@@ -1,4 +1,4 @@
-"""What a refinement is, and which of its proposals are accepted."""
+"""The contract of a refinement, and the acceptance of its proposals."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pursuit.objectives import Objective
 from pursuit.oracles import check_fits
 
 Refine = Callable[..., tuple[Any, ...] | None]
-"""(f, domain, active) -> new (weights, atoms), with their blocks in a sum of domains, or None to leave them.
+"""(f, domain, active) -> new (weights, atoms), with their blocks in a sum of domains, or None to change nothing.
 
-One that has an attribute `share` may give back that share of what the update has gained, and is told how high f may be
-as a fourth argument; all others must not raise f."""
+A refinement must not raise f. One with an attribute `share` may give back that share of the update's decrease of f; the
+largest value of f that it may propose is its fourth argument."""
 
 
 class Refinements:
     """Line 7 of Algorithms 3 and 4 in one run: the refinements propose in turn. A proposal is accepted if its point
-    stays in the domain and f rises no further than it may; `refused` counts the others."""
+    stays in the domain and f is not above the allowed value; `refused` counts the others."""
 
     def __init__(self, refine: Refine | Sequence[Refine] | None, f: Objective, domain: Domain, space: Space) -> None:
         self._refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
@@ -32,12 +32,12 @@ class Refinements:
         self.refused = 0
 
     def __call__(self, active: ActiveSet, before: float) -> None:
-        """Refine the active set; `before` is what f was before the update."""
+        """Refine the active set; `before` is the value of f before the update."""
         for refine in self._refinements:
             self.refused += not self._accept(refine, active, before)
 
     def _accept(self, refine: Refine, active: ActiveSet, before: float) -> bool:
-        """Whether the proposal was accepted; a proposal to change nothing is."""
+        """Whether the proposal of this refinement is accepted; None counts as accepted."""
         f, domain = self._f, self._domain
         ceiling = f.value(active.x)
         share = getattr(refine, "share", None)
@@ -65,7 +65,7 @@ class Refinements:
         return weights, atoms, np.broadcast_to(proposal[2] if len(proposal) > 2 else 0, (len(atoms),))
 
     def _feasible(self, weights: Small, atoms: list[Atom], blocks: Any) -> bool:
-        """Whether these weights and atoms make a point of the domain."""
+        """Whether these weights and atoms give a point of the domain."""
         if weights.shape != (len(atoms),) or not np.isfinite(weights).all():
             return False
         for a in atoms:

@@ -23,16 +23,18 @@ from pursuit.steps import line_search
 
 @dataclass(frozen=True)
 class Regroup:
-    r"""One atom per active group, its direction and all weights moved together.
+    r"""One atom per active group: all directions and weights move together.
 
-    Atoms of one group are a continuum, of which the oracle names one direction a call; the right one is between many.
-    Let v hold the coordinates of the active groups. The point is x = x(v), linear, and it stays in the domain as long
-    as :math:`\sum_G w_G \|v_G\| \le 1` (`conv`), or anyway (`lin`, `cone`). This takes one Newton step on
-    :math:`f(x(v))` under that constraint, with an exact line search: f never rises, and for quadratic f it is a
-    minimum over the active groups. Then :math:`v_G` is one atom with the weight :math:`w_G \|v_G\|`. Weight that is
-    left over in a hull goes to an atom and its negative in equal parts, which is nothing.
+    The atoms of a group are all unit vectors on it, and the oracle names one of them per call, so without this
+    refinement a group needs many atoms. Let v be the coordinates of the active groups. The point x = x(v) is linear in
+    v; it lies in the domain if :math:`\sum_G w_G \|v_G\| \le 1` (`conv`), or for every v (`lin`, `cone`). This is one
+    Newton step on :math:`f(x(v))` under this constraint, with an exact line search: f never increases, and for
+    quadratic f the step ends at the minimum over the active groups. Then :math:`v_G` becomes one atom with the weight
+    :math:`w_G \|v_G\|`. Weight that is left over in a hull goes to an atom and its negative in equal parts, which does
+    not change x.
 
-    Objectives without a Hessian and sets that are not made of `Groups` (scaled, or seen through a map) are left alone.
+    It needs an f with a Hessian. Summands whose atoms do not come from `Groups` (as they are, scaled, or through a map)
+    are not changed.
 
     Parameters
     ----------
@@ -106,7 +108,7 @@ class _Piece:
 
     @classmethod
     def of(cls, part: Part, active: ActiveSet, weights: Small, atoms: list[Atom]) -> _Piece | None:
-        """The coordinates of these atoms, where all of them are of groups."""
+        """The coordinates of these atoms; None where one of them is no atom of the groups."""
         groups = _groups(part)
         if groups is None or not atoms or any(groups.rebuild(a) is None for a in atoms):
             return None
@@ -125,7 +127,7 @@ class _Piece:
         q, every = self.frame.analyze(f.value_and_grad(x)[1]), np.arange(len(self.v))
         Q = self.frame.gram(hessian, every)
         if self.part.compact:
-            d = group_ball(Q, q, self.v, self.starts, accuracy) - self.v
+            d = minimise_on_group_ball(Q, q, self.v, self.starts, accuracy) - self.v
         else:
             d = -np.linalg.lstsq(Q, q, rcond=None)[0]
         along, slope = self.frame.synthesize(d), float(q @ d)
@@ -135,7 +137,7 @@ class _Piece:
         return x + gamma * along, *self._atoms(self.v + gamma * d)
 
     def _atoms(self, v: Small) -> tuple[Small, list[Atom]]:
-        """v as weights on one atom per group; what a hull has left goes to both signs of the first."""
+        """v as weights on one atom per group; the remaining weight of a hull goes to both signs of the first atom."""
         pieces, norms = np.split(v, self.starts[1:]), _norms(v, self.starts)
         atoms = [self._image(name, u) for name, u, norm in zip(self.names, pieces, norms, strict=True) if norm > 0]
         weights, slack = norms[norms > 0], 1.0 - float(norms.sum())
@@ -153,7 +155,7 @@ def _norms(v: Small, starts: Indices) -> Small:
     return np.asarray(np.sqrt(np.add.reduceat(v * v, starts)))
 
 
-def group_ball(Q: Small, q: Small, v: Small, starts: Indices, accuracy: float, steps: int = 2000) -> Small:
+def minimise_on_group_ball(Q: Small, q: Small, v: Small, starts: Indices, accuracy: float, steps: int = 2000) -> Small:
     """argmin of <q, u - v> + <u - v, Q (u - v)> / 2 over sum_G ||u_G|| <= 1, groups beginning at `starts`: accelerated
     projected gradient with restarts, until the Frank-Wolfe gap is this fraction of the first."""
     L = float(scipy.linalg.eigvalsh(Q, subset_by_index=[len(q) - 1, len(q) - 1])[0])
@@ -166,7 +168,7 @@ def group_ball(Q: Small, q: Small, v: Small, starts: Indices, accuracy: float, s
 
     u, goal = v, accuracy * gap(v)
     iterates = accelerated_gradient(lambda y: project_group_ball(y - (q + Q @ (y - v)) / L, starts), v)
-    for u in islice(iterates, 9, steps, 10):  # the gap costs a product, so it is looked at now and then
+    for u in islice(iterates, 9, steps, 10):  # the gap costs a product, so it is computed every 10 steps
         if gap(u) <= goal:
             break
     return u

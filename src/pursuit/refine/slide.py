@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize as descend
+from scipy.optimize import minimize as scipy_minimize
 
 from pursuit._arrays import Array, Indices, Small, flat, host
 from pursuit.active import ActiveSet
@@ -21,13 +21,13 @@ class Slide:
     """Line 7 for atoms that move smoothly with parameters (`Parametric`, `RankOneTensor`, also scaled or seen through a
     matrix): L-BFGS on all parameters and weights together, the sliding step of sliding Frank-Wolfe.
 
-    Weights keep to the domain: free over a span, non-negative over a cone, and over a hull w = s / sum(s) with s >= 0.
-    Atoms of other sets in a sum of domains stay where they are, but their weights take part.
+    The weights stay in the domain: they are free over a span, non-negative over a cone, and over a hull w = s / sum(s)
+    with s >= 0. Atoms of other sets in a sum of domains do not move, but their weights change, too.
 
     Parameters
     ----------
     steps : int
-        At most so many L-BFGS steps per call.
+        The largest number of L-BFGS steps per call.
 
     Examples
     --------
@@ -53,43 +53,43 @@ class Slide:
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
         places = active.support
         owned = [places[active.blocks[places] == b] for b in range(len(domain.parts))]
-        groups = [_Group(part, active, mine) for part, mine in zip(domain.parts, owned, strict=True) if len(mine)]
-        if not any(len(group.moving) for group in groups):
+        summands = [_Summand(part, active, mine) for part, mine in zip(domain.parts, owned, strict=True) if len(mine)]
+        if not any(len(summand.moving) for summand in summands):
             return None
-        ends = np.cumsum([len(group.start) for group in groups])[:-1]
+        ends = np.cumsum([len(summand.start) for summand in summands])[:-1]
         origin = f.value(active.x)
         scale = 1.0
 
         def value(z: Small) -> tuple[float, Small]:
-            pieces = [group.point(own) for group, own in zip(groups, np.split(z, ends), strict=True)]
+            pieces = [summand.point(own) for summand, own in zip(summands, np.split(z, ends), strict=True)]
             there, grad = f.value_and_grad(sum(x for x, _ in pieces))
-            return (there - origin) / scale, np.concatenate([pull(grad) for _, pull in pieces]) / scale
+            return (there - origin) / scale, np.concatenate([gradient(grad) for _, gradient in pieces]) / scale
 
-        start = np.concatenate([group.start for group in groups])
+        start = np.concatenate([summand.start for summand in summands])
         scale = float(np.abs(value(start)[1]).max())
         if not 0 < scale < np.inf:
             return None
-        bounds: Any = np.concatenate([group.bounds for group in groups])
+        bounds: Any = np.concatenate([summand.bounds for summand in summands])
         options: Any = {"maxiter": self.steps, "maxfun": 2 * self.steps, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
-        found = descend(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        found = scipy_minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         if not found.fun < 0:
             return None
-        moved = [group.moved(own) for group, own in zip(groups, np.split(found.x, ends), strict=True)]
+        moved = [summand.moved(own) for summand, own in zip(summands, np.split(found.x, ends), strict=True)]
         weights, atoms = np.concatenate([w for w, _ in moved]), [a for _, atoms in moved for a in atoms]
         return weights, atoms, active.blocks[np.concatenate(owned)]
 
 
-class _Group:
-    """The atoms of one summand, as one vector: weights in units of the largest, then parameters in units of the box.
+class _Summand:
+    """The atoms of one summand as one vector z: weights in units of the largest, then parameters in units of the box.
 
-    Atoms that are none of the chart's, such as a point that the run started from, stay where they are.
+    Atoms without parameters, such as a point that the run started from, do not move.
     """
 
     def __init__(self, part: Part, active: ActiveSet, mine: Indices) -> None:
         self.part, self.space, self.chart = part, active.space, part.asked.chart()
         self.atoms = [active.atoms[i] for i in mine]
         moves = np.array([self.chart is not None and part.asked.rebuild(a) is not None for a in self.atoms])
-        self.moving, self.resting = np.flatnonzero(moves), np.flatnonzero(~moves)
+        self.moving, self.fixed = np.flatnonzero(moves), np.flatnonzero(~moves)
         self.coefs = np.array([a.coef for a in self.atoms])[self.moving]
         weights = active.weights[mine]
         self.unit = float(np.abs(weights).max())
@@ -100,8 +100,8 @@ class _Group:
         ranges = np.column_stack([(low - self.low) / self.span, (high - self.low) / self.span])
         signs = [(0.0 if part.nonnegative else -np.inf, np.inf)] * len(self.atoms)
         self.bounds = np.concatenate([np.array(signs), np.tile(ranges, (len(self.moving), 1))])
-        if len(self.resting):
-            rest = [flat(self.atoms[i].dense(self.space)) for i in self.resting]
+        if len(self.fixed):
+            rest = [flat(self.atoms[i].dense(self.space)) for i in self.fixed]
             self.rows = self.space.xp.stack(rest)
 
     def _thetas(self) -> Small:
@@ -121,26 +121,26 @@ class _Group:
         scaled = weights[self.moving] * self.coefs
         x = self.space.zeros()
         if self.chart is not None and len(self.moving):
-            moved, pull = self.chart.combine(thetas, scaled)
+            moved, slopes_of = self.chart.combine(thetas, scaled)
             x = x + self.space.put(moved)
-        if len(self.resting):
-            x = x + self.space.xp.reshape(self.space.put(weights[self.resting]) @ self.rows, self.space.shape)
+        if len(self.fixed):
+            x = x + self.space.xp.reshape(self.space.put(weights[self.fixed]) @ self.rows, self.space.shape)
 
-        def back(grad: Array) -> Small:
-            along, turns = np.empty(len(weights)), np.zeros(0)
+        def gradient_in_z(grad: Array) -> Small:
+            in_weights, in_parameters = np.empty(len(weights)), np.zeros(0)
             if len(self.moving):
-                dots, slopes = pull(grad)
-                along[self.moving] = dots * self.coefs
-                turns = (slopes * scaled[:, None] * self.span).ravel()
-            if len(self.resting):
-                along[self.resting] = host(self.rows @ flat(grad))
+                dots, slopes = slopes_of(grad)
+                in_weights[self.moving] = dots * self.coefs
+                in_parameters = (slopes * scaled[:, None] * self.span).ravel()
+            if len(self.fixed):
+                in_weights[self.fixed] = host(self.rows @ flat(grad))
             if self.part.compact:  # w = total s / sum(s)
-                along = (along * self.part.total - float(along @ weights)) / z[: len(weights)].sum()
+                in_weights = (in_weights * self.part.total - float(in_weights @ weights)) / z[: len(weights)].sum()
             else:
-                along = along * self.unit
-            return np.concatenate([along, turns])
+                in_weights = in_weights * self.unit
+            return np.concatenate([in_weights, in_parameters])
 
-        return x, back
+        return x, gradient_in_z
 
     def moved(self, z: Small) -> tuple[Small, list[Atom]]:
         """The weights and atoms at z."""

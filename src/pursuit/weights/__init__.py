@@ -9,29 +9,29 @@ domains are several blocks. `WeightProblem` solves all of them by one primal act
 
 The method
 ----------
-The *passive* weights may move: all free ones, and the non-negative ones that are not held at zero. At first these are
-the nonzero weights of the start. Then, with the slope :math:`g = G w - c` and the multipliers :math:`\lambda_b` of the
-totals (zero for blocks without one):
+The *passive* weights may change: all free ones, and the non-negative ones that are not held at zero. At first the
+passive non-negative weights are those that are not zero at the start. Let :math:`g = G w - c` be the slope and
+:math:`\lambda_b` the multipliers of the totals (zero for blocks without one).
 
 1. *Target.* Minimise over the passive weights alone, signs left out, by their Cholesky factor; call the minimiser z.
 2. *Cut.* If some non-negative :math:`z_i \le 0`, go from w towards z by
-   :math:`\theta = \min w_i / (w_i - z_i)` over those, where the first of them reach zero. They are set to zero
-   exactly and leave the passive set; go to 1.
+   :math:`\theta = \min w_i / (w_i - z_i)` over these i. The weights that reach zero are set to zero exactly and leave
+   the passive set; go to 1.
 3. *Enter.* Otherwise w = z. Of the weights held at zero with :math:`g_i + \lambda_{b(i)} < -\tau_i`, the one with the
    most negative :math:`(g_i + \lambda_{b(i)}) / \sigma_i` becomes passive, at the value 0; go to 1. The length
    :math:`\sigma_i = \sqrt{G_{ii} + \alpha_{b(i)}}` (:math:`\alpha = 0` without a total: the norm of atom i) makes the
    rule that of matching pursuit: the atom with the largest normalised correlation enters, in any scaling of the atoms.
-4. *End.* If there is none, the conditions of Karush, Kuhn and Tucker hold to rounding. One step of iterative refinement
+4. *End.* If there is none, the Karush-Kuhn-Tucker conditions hold up to rounding. One step of iterative refinement
    follows.
 
-Rounding decides twice. The slope counts as zero within
+Rounding matters in two places. The slope counts as zero within
 :math:`\tau_i = 8 u\,(\sqrt{G_{ii}} \sum_j \sqrt{G_{jj}} |d_j| + |q_i| + |\lambda_{b(i)}|)`, where q is the slope at the
-start, d the way from there, and u the spacing of floats at 1; a caller may ask for a larger :math:`\tau`. And an atom
+start, d = w - start, and u the spacing of floats at 1; a caller may ask for a larger :math:`\tau`. And an atom
 that depends on the passive ones, with coefficients y, does not enter next to them: where its squared pivot is at most
 :math:`(k + 2) u \max(16, \|y\|_1^2)` of its squared length, it is exchanged for the first of them that reaches zero
 along :math:`e_i - y`, a direction without curvature, or stays at zero. A weight that entered and could not move is not
-tried again before the objective has fallen by 1e-9 of what it has fallen so far, so the method does not cycle; after
-10 k + 50 rounds it ends anyway, with weights that are feasible and not worse than the start.
+tried again before the objective has fallen by 1e-9 of its decrease so far, so the method does not cycle. After
+10 k + 50 rounds it ends in any case, with weights that are feasible and not worse than the start.
 """
 
 from pursuit.weights.passive import Mask

@@ -1,13 +1,13 @@
-r"""The passive weights, those that may move, and the minimum over them when signs are left out.
+r"""The passive weights, which may change, and the minimum over them without the constraints on signs.
 
 .. math:: G_{pp}\,w_p + E_p^\top \lambda = c_p, \qquad E_p w_p = s,
 
 where row b of E marks the weights of block b and s are the totals.
 
-Two devices keep it exact and safe. A fixed sum makes any multiple of :math:`e_b e_b^\top` a constant, so the factor is
-that of :math:`M = G + \sum_b \alpha_b e_b e_b^\top`, which is definite as soon as the atoms are *affinely* independent.
-And M is scaled to a unit diagonal, so every pivot is measured against its own diagonal entry: an atom that depends on
-the passive ones is told apart from one that is short.
+A fixed sum makes any multiple of :math:`w^\top e_b e_b^\top w` a constant, so the factor is that of
+:math:`M = G + \sum_b \alpha_b e_b e_b^\top`, which is positive definite where the atoms are *affinely* independent. It
+is scaled to a unit diagonal, so every pivot is compared with its own diagonal entry: a short atom is not mistaken for
+one that depends on the passive atoms.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class PassiveSet:
     # ------------------------------------------------------------------ all weights
 
     def extend(self, rows: Small, block: Any) -> None:
-        """More weights, not passive; each row holds the inner products of one with all, the new ones last."""
+        """Add weights, not passive; each row holds the inner products of one atom with all, the new ones last."""
         k, self.k = self.k, rows.shape[1]
         if self.k > self._G.shape[0]:
             grown = np.zeros((2 * self.k + 16, 2 * self.k + 16))
@@ -71,7 +71,7 @@ class PassiveSet:
         self._fit_alpha()
 
     def keep(self, mask: Mask) -> None:
-        """Forget the weights where the mask is False."""
+        """Remove the weights where the mask is False."""
         for i in [i for i in self.members if not mask[i]]:
             self.drop(i)
         new_place = np.cumsum(mask) - 1
@@ -86,7 +86,7 @@ class PassiveSet:
         return np.where(scale == 0.0, 1.0, scale)
 
     def _fit_alpha(self) -> None:
-        """Keep alpha of the size of G, block by block; where it had to change, the factor starts anew."""
+        """Keep alpha of the size of G, block by block; where it changes, the passive set becomes empty."""
         diagonal, changed = self.G.diagonal(), False
         for b in self.fixed:
             top = float(diagonal[self.block == b].max(initial=0.0))
@@ -96,13 +96,13 @@ class PassiveSet:
             self.scale = self._scale_from(0)
             self.clear()
 
-    # ------------------------------------------------------------------ who is passive
+    # ------------------------------------------------------------------ the passive set
 
     def clear(self) -> None:
         self.members, self._factor = [], CholeskyFactor()
 
     def build(self, members: list[int]) -> bool:
-        """Make just these passive, with one factorisation; False, and nothing changes, where they nearly depend."""
+        """Make exactly these passive, by one factorisation; False, and no change, if they are nearly dependent."""
         p = np.asarray(members, dtype=np.intp)
         same = (self.block[p][:, None] == self.block[p][None, :]) * self._alpha[self.block[p]][:, None]
         M = (self._G[np.ix_(p, p)] + same) / np.outer(self.scale[p], self.scale[p])
@@ -112,7 +112,7 @@ class PassiveSet:
         return True
 
     def append(self, i: int) -> Small | None:
-        """Make i passive. Where it depends on the members: not done, and the combination that makes it is returned."""
+        """Make i passive and return None; or return the coefficients of atom i, if it depends on the members."""
         r, pivot = self._factor.row(self._products(i))
         y = self._factor.coefficients(r)
         if pivot > pivot_rounding(y) and self._G[i, i] + self._alpha[self.block[i]] > 0:
@@ -121,11 +121,11 @@ class PassiveSet:
             return None
         b = self.block[self.members]
         alone = (np.bincount(b, minlength=len(self.totals))[b] == 1) & ~np.isnan(self.totals[b]) & (b != self.block[i])
-        y[alone] = 0.0  # exactly, by the sum of that block: it may not lose its last atom
+        y[alone] = 0.0  # exactly: the total of its block fixes a lone passive weight
         return np.asarray(y * self.scale[i] / self.scale[self.members])
 
     def drop(self, i: int) -> None:
-        """Make i passive no longer."""
+        """Remove i from the passive set."""
         place = self.members.index(i)
         self._factor.drop(place)
         del self.members[place]
@@ -142,11 +142,11 @@ class PassiveSet:
             row = row + self._alpha[self.block[i]] * (self.block[p] == self.block[i])
         return np.asarray(row / (self.scale[i] * self.scale[p]))
 
-    # ------------------------------------------------------------------ the minimum over them
+    # ------------------------------------------------------------------ the minimum over the members
 
     def step(self, slope: Small, w: Small) -> tuple[Small, Small]:
-        """The step of the members to their minimiser, signs left out, and multipliers lam of the blocks with
-        slope + G step + lam = 0."""
+        """The step of the members to their minimiser, without constraints on signs, and multipliers lam of the blocks
+        with slope + G step + lam = 0."""
         p = self.places
         missing = self.totals[self.fixed] - self._sums(w[p], p)
         step, nu = self._solve(-slope[p], missing)
@@ -166,7 +166,7 @@ class PassiveSet:
         scale = self.scale[p]
         if not len(self.fixed):
             return self._factor.solve(rhs / scale) / scale, np.zeros(0)
-        unit = np.sqrt(self._alpha[self.fixed])  # in these units the multipliers of all blocks are alike
+        unit = np.sqrt(self._alpha[self.fixed])  # these units give the multipliers of all blocks the same scale
         E = (self.block[p][None, :] == self.fixed[:, None]) * unit[:, None]
         both = (self._factor.solve(np.vstack([rhs, E]).T / scale[:, None]) / scale[:, None]).T
         w, Z = both[0], both[1:]

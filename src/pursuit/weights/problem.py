@@ -1,4 +1,4 @@
-"""The active-set method for the small problem; the package's docstring says how it goes."""
+"""The active-set method for the small problem; the docstring of the package describes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pursuit.weights.passive import Mask, PassiveSet
 
 
 class WeightProblem:
-    """The small problem and its memory from call to call: Gram matrix, passive set, factor.
+    """The small problem, with a memory between calls: Gram matrix, passive set, factor.
 
     Parameters
     ----------
@@ -59,16 +59,16 @@ class WeightProblem:
         return self.passive.totals
 
     def append(self, row: Small, nonnegative: bool, block: int = 0) -> None:
-        """One more weight; row holds its inner products with all the others and, last, with itself."""
+        """Add a weight; row holds the inner products of its atom with all others and, last, with itself."""
         self.extend(np.asarray(row)[None, :], [nonnegative], [block])
 
     def extend(self, rows: Small, nonnegative: Any, block: Any) -> None:
-        """More weights; each row holds the inner products of one with all, the new ones last."""
+        """Add weights; each row holds the inner products of one atom with all atoms, the new ones last."""
         self.nonnegative = np.concatenate([self.nonnegative, np.asarray(nonnegative, dtype=bool)])
         self.passive.extend(rows, block)
 
     def keep(self, mask: Mask) -> None:
-        """Forget the weights where the mask is False; they must be zero."""
+        """Remove the weights where the mask is False; they must be zero."""
         self.nonnegative = self.nonnegative[mask]
         self.passive.keep(mask)
 
@@ -79,8 +79,8 @@ class WeightProblem:
     def descend(self, q: Small, start: Small, tolerance: float = 0.0) -> Small:
         """The minimiser of q'(w - start) + (w - start)'G(w - start)/2, from a feasible start; never worse than it.
 
-        The same problem as `solve`, told by its slope q at the start: near a minimum q is small and exact, and so is
-        the answer. With a tolerance, weights at zero whose increase promises less than that stay there.
+        The problem is that of `solve`, given by its slope q at the start: near a minimum q is small and accurate, and
+        so is the answer. Weights at zero with a slope above -tolerance stay zero.
         """
         w = start.copy()
         self._warm_start(w)
@@ -98,8 +98,8 @@ class WeightProblem:
 
     def _minimise(self, w: Small, q: Small, start: Small, tolerance: float) -> None:
         """Steps 1 to 4 of the method, in place."""
-        slope = q + self.G @ (w - start)  # exact where a new weight is chosen, elsewhere kept up on the passive set
-        stuck: set[int] = set()  # weights that could not move; they may try again once the objective has fallen
+        slope = q + self.G @ (w - start)  # recomputed where a weight enters, elsewhere updated on the passive set
+        stuck: set[int] = set()  # weights that could not change; they may enter again once the objective has fallen
         lowest = 0.0
         for _ in range(10 * self.k + 50):
             p = self.passive.places
@@ -130,18 +130,18 @@ class WeightProblem:
                 slope = q + self.G @ (w - start)
 
     def _cut(self, w: Small, p: Indices, target: Small, blocking: Mask) -> tuple[float, set[int]]:
-        """Move w towards the target until the first weights are zero; they leave. How far, and which never moved."""
-        now = w[p]
-        ratios = np.where(blocking, now / np.where(blocking & (now > 0), now - target, 1.0), np.inf)
+        """Move w towards the target until weights are zero, and drop these. Returns the step, and those zero before."""
+        old = w[p]
+        ratios = np.where(blocking, old / np.where(blocking & (old > 0), old - target, 1.0), np.inf)
         theta = float(ratios.min())
-        w[p] = now + theta * (target - now)
+        w[p] = old + theta * (target - old)
         for i in p[blocking & (ratios <= theta)]:
             w[i] = 0.0
             self.passive.drop(int(i))
         return theta, {int(i) for i in p[blocking & (ratios <= 0)]}
 
     def _entering(self, slope: Small, q: Small, d: Small, lam: Small, tolerance: float, stuck: set[int]) -> int | None:
-        """The weight at zero whose increase lowers the objective fastest, if any does beyond rounding."""
+        """The weight at zero whose increase lowers the objective fastest; None if none does beyond rounding."""
         held = self.nonnegative.copy()
         held[self.passive.members] = False
         held[list(stuck)] = False
@@ -155,13 +155,13 @@ class WeightProblem:
         return i if merit[i] < 0 else None
 
     def _exchange(self, w: Small, i: int, y: Small) -> None:
-        """Raise w_i along e_i - y, where M vanishes, until a passive weight is zero; i takes its place."""
+        """Increase w_i along e_i - y, where M vanishes, until a passive weight is zero; i replaces it."""
         p = self.passive.places
         z = y * self.passive.scale[p] / self.passive.scale[i]
-        partners = self.nonnegative[p] & (z**2 > pivot_rounding(z))  # without one of these, i is independent
+        partners = self.nonnegative[p] & (z**2 > pivot_rounding(z))  # if there is none, atom i is independent
         theta, out = _longest_step(w[p], -y, partners)
         if out is None or not np.isfinite(theta):
-            return  # nothing limits the direction: it is rounding
+            return  # no weight limits the step: the dependence is rounding
         w[p] = np.where(self.nonnegative[p], np.maximum(w[p] - theta * y, 0.0), w[p] - theta * y)
         w[i] += theta
         w[p[out]] = 0.0
@@ -169,7 +169,7 @@ class WeightProblem:
         self._make_passive(w, [i])
 
     def _refine(self, q: Small, w: Small, start: Small) -> None:
-        """One step of iterative refinement at the end, unless it would cross a sign."""
+        """One step of iterative refinement at the end, unless a non-negative weight would become negative."""
         p = self.passive.places
         refined = w[p] + self.passive.step(q + self.G @ (w - start), w)[0]
         if np.isfinite(refined).all() and not (self.nonnegative[p] & (refined <= 0)).any():
@@ -178,14 +178,14 @@ class WeightProblem:
     # ------------------------------------------------------------------ the start
 
     def _warm_start(self, w: Small) -> None:
-        """Make just the free and the nonzero weights passive, moving the weight of dependent ones onto the others."""
+        """Make the free and the nonzero weights passive; the weight of dependent atoms moves to the others."""
         passive, free = self.passive, ~self.nonnegative
         wanted = free | (w != 0)
         for i in [i for i in passive.members if not wanted[i]]:
             passive.drop(i)
         wanted[passive.members] = False
         if (wanted & free).any() and self.nonnegative[passive.members].any():
-            wanted[passive.members] = True  # free weights come first: a non-negative one must not stand in for them
+            wanted[passive.members] = True  # free weights first: the dependent ones left out are non-negative
             passive.clear()
         missing = [int(i) for i in (*np.flatnonzero(wanted & free), *np.flatnonzero(wanted & ~free))]
         if missing and not passive.members and passive.build(missing):
@@ -193,13 +193,13 @@ class WeightProblem:
         self._make_passive(w, missing)
 
     def _make_passive(self, w: Small, missing: list[int]) -> None:
-        """Make these passive, moving the weight of dependent ones onto the others."""
+        """Make these passive; the weight of dependent atoms moves to the others."""
         while missing:
             i = missing.pop(0)
             y = self.passive.append(i)
             if y is None:
                 continue
-            # atom_i = sum y_j atom_j: move w_i over, as far as the signs allow
+            # atom_i = sum y_j atom_j: move w_i to these, as far as the signs allow
             p = self.passive.places
             theta, out = _longest_step(w[p], w[i] * y, self.nonnegative[p])
             w[p] += min(theta, 1.0) * w[i] * y
@@ -212,7 +212,7 @@ class WeightProblem:
                 w[i] = 0.0
 
     def _centred(self, q: Small, start: Small) -> Small:
-        """q less a constant per block with a total: the same problem, without the cancellation in q'(w - start)."""
+        """q minus a constant per block with a total: the same problem, without cancellation in q'(w - start)."""
         mean = np.zeros(len(self.totals))
         for b in self.passive.fixed:
             mine = self.block == b
@@ -220,7 +220,8 @@ class WeightProblem:
         return q - mean[self.block]
 
     def _falling_ray(self, q: Small) -> Small | None:
-        """e_i - y for a free weight i that depends on the passive ones with coefficients y, if q falls along it."""
+        """A direction without curvature along which the objective falls, or None: e_i - y or its negative, where i is a
+        free weight whose atom depends on the passive ones with coefficients y."""
         p, ray = self.passive.places, None
         left_out = ~self.nonnegative
         left_out[p] = False
@@ -236,7 +237,7 @@ class WeightProblem:
 
 def _longest_step(w: Small, d: Small, nonnegative: Mask) -> tuple[float, int | None]:
     """The longest step along d that keeps non-negative weights non-negative, and the weight that stops it."""
-    falling = nonnegative & (d < -1e-10 * np.abs(d).max(initial=0.0))  # smaller coefficients are rounding
+    falling = nonnegative & (d < -1e-10 * np.abs(d).max(initial=0.0))  # smaller entries are rounding
     if not falling.any():
         return np.inf, None
     ratios = np.where(falling, w / np.where(falling, -d, 1.0), np.inf)
