@@ -17,7 +17,7 @@ from pursuit.linalg import unit_columns
 from pursuit.objectives import Objective
 from pursuit.paper.claims import Plan
 from pursuit.paper.equivalence import StepComparison
-from pursuit.paper.experiment import experiment
+from pursuit.paper.experiments import experiment
 from pursuit.paper.problems import SHORT_STEP, Problem, quadratic
 from pursuit.report import Figure, Section
 
