@@ -1,4 +1,4 @@
-"""Laws of atom sets and objectives, for those who write their own: `check_atoms(A)`, `check_objective(f)`.
+"""Laws that every set of atoms and every objective must satisfy: `check_atoms(A)`, `check_objective(f)`.
 
 Each raises AssertionError with a sentence that names the broken law, and returns None where all laws hold.
 """

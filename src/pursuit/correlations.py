@@ -23,7 +23,7 @@ from pursuit.metrics import Metric
 
 @dataclass
 class Tally:
-    """The number of calls, and of those that needed a product with all of D."""
+    """The number of calls, and of products with all of D."""
 
     calls: int = 0
     passes: int = 0

@@ -37,7 +37,7 @@ def choose(
     refine: Refine | Sequence[Refine] | None,
     sparse: bool = False,
 ) -> Method:
-    """The user's parts, checked, with defaults for those that are None.
+    """The user's parts, checked; a part that is None becomes its default.
 
     A refinement is chosen by default only where the update is, too: a user who names an update gets that algorithm.
     """

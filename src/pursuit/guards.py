@@ -72,10 +72,10 @@ def check_shape(grad: Array, space: Space) -> None:
         raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")
 
 
-def check_number(total: float, who: str, t: int) -> None:
+def check_number(total: float, source: str, t: int) -> None:
     """Refuse a NaN; `total` is a sum of numbers that f or the oracle returned."""
     if math.isnan(total):
-        raise ValueError(f"{who} returned NaN at iteration {t}; check the objective and the atoms.")
+        raise ValueError(f"{source} returned NaN at iteration {t}; check the objective and the atoms.")
 
 
 def probing(advance: Advance, f: Objective, domain: Domain, space: Space) -> Advance:

@@ -143,11 +143,9 @@ class _Krylov:
         for _ in range(2):  # twice: the second time removes the rounding errors of the first
             y = y - self.basis.T @ (self.basis @ y)
         beta, scale = float(np.linalg.norm(y)), max(map(abs, self.alpha + self.beta))
-        whole = self.k == len(
-            q
-        )  # the basis is complete; a tiny beta may also mean a start nearly orthogonal to the rest
-        self.exhausted = whole or beta <= 1e-14 * scale
-        self.beta.append(0.0 if whole else max(beta, 1e-14 * scale))
+        complete = self.k == len(q)  # else a tiny beta may only say that b is nearly orthogonal to other eigenvectors
+        self.exhausted = complete or beta <= 1e-14 * scale
+        self.beta.append(0.0 if complete else max(beta, 1e-14 * scale))
         if not self.exhausted:
             self._vectors[self.k] = y / beta
 

@@ -9,8 +9,8 @@ domains are several blocks. `WeightProblem` solves all of them by one primal act
 
 The method
 ----------
-The *passive* weights may change: all free ones, and the non-negative ones that are not held at zero. At first the
-passive non-negative weights are those that are not zero at the start. Let :math:`g = G w - c` be the slope and
+The *passive* weights may change: all free ones, and the non-negative ones that are not held at zero. A
+non-negative weight is passive at first if it is not zero at the start. Let :math:`g = G w - c` be the slope and
 :math:`\lambda_b` the multipliers of the totals (zero for blocks without one).
 
 1. *Target.* Minimise over the passive weights alone, signs left out, by their Cholesky factor; call the minimiser z.
