@@ -15,7 +15,8 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from pursuit._threads import in_parallel
+from pursuit import native
+from pursuit._threads import allowed_threads
 
 Array = Any
 """An array of H in the user's library; the array API has no common static type."""
@@ -158,13 +159,8 @@ def real_array(a: Any, name: str) -> Array:
 
 def column_squares(D: Array) -> Array:
     """Squared norms of the columns of a NumPy matrix, in one pass over its memory."""
-    if not D.flags.f_contiguous:
+    if D.dtype not in (np.float32, np.float64) or not native.is_built():
         return np.einsum("ij,ij->j", D, D)
     squares = np.empty(D.shape[1], D.dtype)
-
-    def work(start: int, stop: int) -> None:
-        rows = D.T[start:stop]
-        np.vecdot(rows, rows, out=squares[start:stop])
-
-    in_parallel(work, D.shape[1], max(1, (1 << 20) // len(D)))
+    native.kernels(D.dtype).squared_norms(D.T, squares, allowed_threads())
     return squares

@@ -34,7 +34,7 @@ template <class T> class Alone {
     const Screen<T> &screen;
     const Dictionary<T> &D;
     const Tile<T> &tile;
-    Team &team;
+    const int threads;
     const bool ols;
     const int64_t n;
     Pursuit<double, T> P;
@@ -47,8 +47,8 @@ template <class T> class Alone {
     int64_t spent = 0;
 
   public:
-    Alone(const Screen<T> &screen, Method method, const Tile<T> &tile, Team &team)
-        : screen(screen), D(screen.D), tile(tile), team(team), ols(method == Method::ols), n(D.n), P(D, tile, method),
+    Alone(const Screen<T> &screen, Method method, const Tile<T> &tile, int threads)
+        : screen(screen), D(screen.D), tile(tile), threads(threads), ols(method == Method::ols), n(D.n), P(D, tile, method),
           y(D.d), which(n), residual(screen, true), direction(screen, ols), Q(ols ? size_t(tile.width) * D.d : 0),
           low(ols ? n : 0), high(ols ? n : 0), exact(ols ? n : 0), squares(ols ? n : 0), seen(ols ? n : 0) {}
 
@@ -70,7 +70,7 @@ template <class T> class Alone {
     // Intervals of both queries; the largest lower end of the first.
     double enclose() {
         double best[PIECES];
-        auto piece = [&](int k) {
+        in_parallel(threads, PIECES, [&](int k) {
             const int64_t start = k * n / PIECES, stop = (k + 1) * n / PIECES;
             best[k] = -INFINITY;
             for (int64_t from = start; from < stop; from += NEARBY) {  // the second query finds them in the cache
@@ -78,8 +78,7 @@ template <class T> class Alone {
                 best[k] = larger(best[k], screen.enclose(residual.rounded, some, false, true, residual.lower, residual.upper));
                 if (ols && P.s > 0) screen.enclose(direction.rounded, some, false, true, direction.lower, direction.upper);
             }
-        };
-        team.run(PIECES, piece);
+        });
         double most = -INFINITY;
         for (double each : best) most = larger(most, each);
         return most;
@@ -161,8 +160,8 @@ template <class T> class Alone {
 template <class T> class Screened final : public Screen<T> {
   public:
     using Screen<T>::Screen;
-    void solve_alone(Method method, const Tile<T> &tile, Team &team) override {
-        Alone<T> alone(*this, method, tile, team);
+    void solve_alone(Method method, const Tile<T> &tile, int threads) override {
+        Alone<T> alone(*this, method, tile, threads);
         for (int64_t number = 0; number < tile.count; ++number)
             if (tile.counts[number] == UNSOLVED) alone.solve(number);
     }

@@ -35,20 +35,11 @@ template <class T> struct Tile {
     int64_t *counts;    // UNSOLVED until a strategy has succeeded
 };
 
-// Threads that share the pieces of a task; they wait busily between two tasks, as waking them takes longer than one.
-class Team {
-    struct Shared;
-    Shared *shared;
-
-  public:
-    explicit Team(int threads);
-    ~Team();
-    Team(const Team &) = delete;
-    void run(int pieces, void (*work)(void *context, int piece), void *context);
-    template <class Work> void run(int pieces, Work &work) {
-        run(pieces, [](void *context, int piece) { (*static_cast<Work *>(context))(piece); }, &work);
-    }
-};
+// work(piece) for all pieces, on at most so many threads (parallel.cpp).
+void in_parallel(int threads, int pieces, void (*work)(void *context, int piece), void *context);
+template <class Work> void in_parallel(int threads, int pieces, Work work) {
+    in_parallel(threads, pieces, [](void *context, int piece) { (*static_cast<Work *>(context))(piece); }, &work);
+}
 
 // A vector in 16 bits: 2^exponent (p + a rest). In these units, the norm of p and (an upper bound of) that of the rest.
 struct Rounded {
@@ -87,7 +78,7 @@ template <class T> struct Screening {
     virtual int64_t winner(const double *g, const double *upper, double bar, bool is_signed, int64_t most, double *value,
                            int64_t *tried) = 0;
     virtual void products(const double *g, Columns, double *value, double *size) = 0;
-    virtual void solve_alone(Method, const Tile<T> &, Team &) = 0;
+    virtual void solve_alone(Method, const Tile<T> &, int threads) = 0;
     virtual void destroy() = 0;
 };
 
@@ -96,6 +87,7 @@ template <class T> struct Level {
     void (*careful)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
     DirectPursuits<T> *(*direct)(const Dictionary<T> &, Method, const Tile<T> &, const T *norms, int64_t norms_stride);
     Screening<T> *(*screen)(const Dictionary<T> &);
+    void (*squared_norms)(const Dictionary<T> &, int64_t start, int64_t stop, T *out);
 };
 
 struct Levels {

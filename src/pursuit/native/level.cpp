@@ -31,7 +31,27 @@ DirectPursuits<T> *direct(const Dictionary<T> &D, Method method, const Tile<T> &
 
 template <class T> Screening<T> *screen(const Dictionary<T> &D) { return new Screened<T>(D); }
 
-template <class T> constexpr Level<T> kernels = {fast<T>, careful<T>, direct<T>, screen<T>};
+// Of atoms start to stop; for matrices by rows, a block of columns at a time.
+template <class T> void squared_norms(const Dictionary<T> &D, int64_t start, int64_t stop, T *out) {
+    constexpr int N = LANES<T>, BLOCK = 8 * N;
+    int64_t j = start;
+    for (; D.atom_stride == 1 && j + BLOCK <= stop; j += BLOCK) {
+        Vec<T> sums[8] = {};
+        for (int i = 0; i < D.d; ++i)
+            for (int k = 0; k < 8; ++k) {
+                const Vec<T> v = load(D.atom(j) + i * D.entry_stride + k * N);
+                sums[k] += v * v;
+            }
+        for (int k = 0; k < 8; ++k) store(out + j + k * N, sums[k]);
+    }
+    for (; j < stop; ++j) {
+        out[j] = D.entry_stride == 1 ? dot(D.atom(j), D.atom(j), D.d) : 0;
+        for (int i = 0; D.entry_stride != 1 && i < D.d; ++i)
+            out[j] += D.atom(j)[i * D.entry_stride] * D.atom(j)[i * D.entry_stride];
+    }
+}
+
+template <class T> constexpr Level<T> kernels = {fast<T>, careful<T>, direct<T>, screen<T>, squared_norms<T>};
 
 }  // namespace
 

@@ -153,8 +153,7 @@ template <class T> class ScreenKernel {
 
     template <class Work> void in_pieces(int64_t count, int threads, Work work) {
         const int pieces = int((count + piece - 1) / piece);
-        auto part = [&](int k) { work(k, k * piece, std::min((k + 1) * piece, count)); };
-        Team(std::min(threads, pieces)).run(pieces, part);
+        in_parallel(threads, pieces, [&](int k) { work(k, k * piece, std::min((k + 1) * piece, count)); });
     }
     std::optional<double> enclose(const Vector &g, const int64_t *which, int64_t count, bool fine, bool is_signed,
                                   int threads, double *low, double *high) {
@@ -173,7 +172,7 @@ template <class T> class ScreenKernel {
 
   public:
     ScreenKernel(const Atoms<T> &atoms, int threads)
-        : atoms(atoms), n(atoms.n), piece(std::max((1 << 18) / atoms.d, 64)), screen(kernels<T>().screen(atoms)),
+        : atoms(atoms), n(atoms.n), piece(((1 << 19) / atoms.d / 64 + 1) * 64), screen(kernels<T>().screen(atoms)),
           p((atoms.d + 63) / 64 * 64), lower(n), upper(n) {
         in_pieces(n, threads, [&](int, int64_t start, int64_t stop) { screen->quantise(start, stop); });
         screen->measure();
@@ -217,13 +216,22 @@ template <class T> class ScreenKernel {
     void alone(Method method, const Signals<T> &signals, int threads) {
         signals.check(atoms);
         std::lock_guard<std::mutex> hold(lock);
-        Team team(threads);
-        screen->solve_alone(method, signals, team);
+        screen->solve_alone(method, signals, threads);
     }
 };
 
+template <class T> void squared_norms(const Strided<T> &atoms, const Out<T, 1> &out, int threads) {
+    require(out.shape(0) == atoms.shape(0), "out does not fit the atoms");
+    const Dictionary<T> D{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0), atoms.stride(1), nullptr, nullptr};
+    constexpr int64_t piece = 512;
+    in_parallel(threads, int((D.n + piece - 1) / piece), [&](int k) {
+        kernels<T>().squared_norms(D, k * piece, std::min<int64_t>((k + 1) * piece, D.n), out.data());
+    });
+}
+
 template <class T> void bind(nb::module_ m) {
     using nb::init;
+    m.def("squared_norms", &squared_norms<T>, Unlocked());
     nb::class_<Atoms<T>>(m, "Atoms")
         .def(init<Strided<T>, In<T, 1>, std::optional<In<T, 2>>>(), "atoms"_a, "norms"_a, "gram"_a.none() = nb::none());
     nb::class_<Signals<T>>(m, "Signals")

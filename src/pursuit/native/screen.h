@@ -245,12 +245,21 @@ template <class T> class Screen : public Screening<T> {
             for (int64_t j = start; j < stop; ++j) work(j, D.atom(j));
             return;
         }
-        Array<T> some(size_t(AT_ONCE) * D.d);
+        const size_t row = round_up(D.d, 16) + 16;  // begins at a cache line, each at another one of the cache
+        Array<T> some(AT_ONCE * row);
         for (int64_t first = start; first < stop; first += AT_ONCE) {
             const int count = int(smaller(int64_t(AT_ONCE), stop - first));
-            for (int i = 0; i < D.d; ++i)
-                for (int k = 0; k < count; ++k) some[size_t(k) * D.d + i] = D.atom(first + k)[i * D.entry_stride];
-            for (int k = 0; k < count; ++k) work(first + k, some + size_t(k) * D.d);
+            int i = 0;
+            for (constexpr int N = LANES<T>; D.atom_stride == 1 && count == AT_ONCE && i + N <= D.d; i += N)
+                for (int k = 0; k < AT_ONCE; k += N) {
+                    Vec<T> block[N];
+                    for (int r = 0; r < N; ++r) block[r] = load(D.atom(first + k) + (i + r) * D.entry_stride);
+                    transpose<T>(block);
+                    for (int r = 0; r < N; ++r) store(some + (k + r) * row + i, block[r]);
+                }
+            for (; i < D.d; ++i)
+                for (int k = 0; k < count; ++k) some[k * row + i] = D.atom(first + k)[i * D.entry_stride];
+            for (int k = 0; k < count; ++k) work(first + k, some + k * row);
         }
     }
 };

@@ -200,6 +200,20 @@ template <class T, int STEP = 1> inline Vec<T> totals(Vec<T> *vectors) {
     }
 }
 
+// A block of LANES vectors is transposed: halves that are STEP apart change places.
+template <int STEP, class T, int... K> inline void exchange(Vec<T> &a, Vec<T> &b, std::integer_sequence<int, K...>) {
+    const Vec<T> first = a;
+    a = __builtin_shufflevector(first, b, (K & STEP ? (K & ~STEP) + LANES<T> : K)...);
+    b = __builtin_shufflevector(first, b, (K & STEP ? K + LANES<T> : K + STEP)...);
+}
+template <class T, int STEP = 1> inline void transpose(Vec<T> *block) {
+    if constexpr (STEP < LANES<T>) {
+        for (int k = 0; k < LANES<T>; ++k)
+            if (!(k & STEP)) exchange<STEP, T>(block[k], block[k + STEP], std::make_integer_sequence<int, LANES<T>>());
+        transpose<T, 2 * STEP>(block);
+    }
+}
+
 // <u_k, v_k> for LANES pairs of vectors.
 template <class T> inline Vec<T> dots(const T *const *u, const T *const *v, int count) {
     constexpr int N = LANES<T>;
