@@ -31,24 +31,20 @@ DirectPursuits<T> *direct(const Dictionary<T> &D, Method method, const Tile<T> &
 
 template <class T> Screening<T> *screen(const Dictionary<T> &D) { return new Screened<T>(D); }
 
-// Of atoms start to stop; for matrices by rows, a block of columns at a time.
+// Of atoms start to stop; for matrices by rows, four rows at a time.
 template <class T> void squared_norms(const Dictionary<T> &D, int64_t start, int64_t stop, T *out) {
-    constexpr int N = LANES<T>, BLOCK = 8 * N;
-    int64_t j = start;
-    for (; D.atom_stride == 1 && j + BLOCK <= stop; j += BLOCK) {
-        Vec<T> sums[8] = {};
-        for (int i = 0; i < D.d; ++i)
-            for (int k = 0; k < 8; ++k) {
-                const Vec<T> v = load(D.atom(j) + i * D.entry_stride + k * N);
-                sums[k] += v * v;
-            }
-        for (int k = 0; k < 8; ++k) store(out + j + k * N, sums[k]);
+    const int64_t across = D.atom_stride, down = D.entry_stride;
+    for (int64_t j = start; j < stop; ++j) out[j] = down == 1 ? dot(D.atom(j), D.atom(j), D.d) : 0;
+    int i = 0;
+    for (; across == 1 && down != 1 && i + 4 <= D.d; i += 4) {
+        const T *row = D.atoms + i * down;
+#pragma omp simd
+        for (int64_t j = start; j < stop; ++j)
+            out[j] += row[j] * row[j] + row[j + down] * row[j + down] + row[j + 2 * down] * row[j + 2 * down] +
+                      row[j + 3 * down] * row[j + 3 * down];
     }
-    for (; j < stop; ++j) {
-        out[j] = D.entry_stride == 1 ? dot(D.atom(j), D.atom(j), D.d) : 0;
-        for (int i = 0; D.entry_stride != 1 && i < D.d; ++i)
-            out[j] += D.atom(j)[i * D.entry_stride] * D.atom(j)[i * D.entry_stride];
-    }
+    for (; down != 1 && i < D.d; ++i)
+        for (int64_t j = start; j < stop; ++j) out[j] += D.atom(j)[i * down] * D.atom(j)[i * down];
 }
 
 template <class T> constexpr Level<T> kernels = {fast<T>, careful<T>, direct<T>, screen<T>, squared_norms<T>};
