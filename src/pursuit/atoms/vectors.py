@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from pursuit import native
 from pursuit._arrays import Array, Indices, Small, Space, column_squares, everywhere, flat, host, namespace, real_array
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
@@ -180,7 +181,7 @@ class Dictionary(_Listed):
             spent += size
             return search(g, several, level)
 
-        return answer if size >= MIN_SCREENED_ENTRIES else search
+        return answer if size >= MIN_SCREENED_ENTRIES and native.is_built() else search
 
     def screened(self) -> Atoms:
         """The same set with an oracle that reads an 8-bit copy of D first; made once, it may serve many solves."""

@@ -18,21 +18,23 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
-#if defined(__x86_64__)
-namespace v2 { extern const Levels level; }
-namespace v3 { extern const Levels level; }
-namespace v4 { extern const Levels level; }
+// LEVELS is LEVEL(v2) LEVEL(v3) ..., those that were compiled, in increasing order.
+#define LEVEL(name) namespace name { extern const Levels level; }
+LEVELS
+#undef LEVEL
+#define LEVEL(name) &name::level,
+static const Levels *const compiled[] = {LEVELS};
+
+// The highest level that this processor has, or that the environment asks to keep to, for tests: PURSUIT_LEVEL=v2.
 static const Levels &choose_level() {
-    const char *most = std::getenv("PURSUIT_LEVEL");  // v2 or v3 keeps to an older level, for tests
-    int level = processor_level();
-    if (level < 2) throw std::runtime_error("this processor has no SSE4.2, which the kernels of pursuit need.");
-    if (most && most[0] == 'v' && most[1] >= '2') level = std::min(level, most[1] - '0');
-    return level >= 4 ? v4::level : level == 3 ? v3::level : v2::level;
+    const auto number = [](const char *name) { return name && name[0] == 'v' ? name[1] - '0' : 0; };
+    const int has = processor_level(), asked = number(std::getenv("PURSUIT_LEVEL"));
+    const Levels *chosen = nullptr;
+    for (const Levels *each : compiled)
+        if (number(each->name) <= has && (!chosen || asked == 0 || number(each->name) <= asked)) chosen = each;
+    if (!chosen) throw std::runtime_error("this processor is older than all for which the kernels of pursuit were compiled.");
+    return *chosen;
 }
-#else
-namespace generic { extern const Levels level; }
-static const Levels &choose_level() { return generic::level; }
-#endif
 
 static const Levels &levels() { static const Levels &chosen = choose_level(); return chosen; }
 template <class T> const Level<T> &kernels() {
@@ -57,7 +59,8 @@ template <class T> struct Atoms : Dictionary<T> {
     std::optional<In<T, 2>> gram_array;
 
     Atoms(Strided<T> atoms, In<T, 1> norms, std::optional<In<T, 2>> gram)
-        : Dictionary<T>{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0), atoms.stride(1),
+        : Dictionary<T>{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0),
+                        atoms.shape(1) == 1 ? 1 : atoms.stride(1),  // of a single entry, the stride may be anything
                         norms.data(), gram ? gram->data() : nullptr},
           atoms_array(atoms), norms_array(norms), gram_array(gram) {
         const size_t n = atoms.shape(0);
@@ -229,28 +232,30 @@ template <class T> void squared_norms(const Strided<T> &atoms, const Out<T, 1> &
     });
 }
 
+// Arrays that are written to are never converted: a copy would be written to.
 template <class T> void bind(nb::module_ m) {
     using nb::init;
-    m.def("squared_norms", &squared_norms<T>, Unlocked());
+    m.def("squared_norms", &squared_norms<T>, Unlocked(), "atoms"_a, "out"_a.noconvert(), "threads"_a);
     nb::class_<Atoms<T>>(m, "Atoms")
         .def(init<Strided<T>, In<T, 1>, std::optional<In<T, 2>>>(), "atoms"_a, "norms"_a, "gram"_a.none() = nb::none());
     nb::class_<Signals<T>>(m, "Signals")
         .def(init<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>, Out<int64_t, 1>>(),
-             "y"_a, "weights"_a.none(), "limits"_a, "tols"_a, "atoms"_a, "x"_a, "counts"_a);
+             "y"_a, "weights"_a.none(), "limits"_a, "tols"_a, "atoms"_a.noconvert(), "x"_a.noconvert(),
+             "counts"_a.noconvert());
     nb::class_<FastKernel<T>>(m, "Fast")
         .def(init<const Atoms<T> &, Method, Search>())
         .def("solve", &FastKernel<T>::solve, Unlocked());
     m.def("careful", &careful<T>, Unlocked());
     nb::class_<DirectKernel<T>>(m, "Direct")
         .def(init<const Atoms<T> &, Method, const Signals<T> &, In<T, 2>>())
-        .def("vectors", &DirectKernel<T>::vectors, Unlocked())
-        .def("advance", &DirectKernel<T>::advance, Unlocked());
+        .def("vectors", &DirectKernel<T>::vectors, Unlocked(), "out"_a.noconvert())
+        .def("advance", &DirectKernel<T>::advance, Unlocked(), "products"_a.noconvert());
     nb::class_<ScreenKernel<T>>(m, "Screen")
         .def(init<const Atoms<T> &, int>())
         .def("best", &ScreenKernel<T>::best, Unlocked())
         .def("intervals", &ScreenKernel<T>::intervals, Unlocked(), "g"_a, "which"_a.none(), "fine"_a, "signed"_a,
-             "threads"_a, "lower"_a, "upper"_a)
-        .def("products", &ScreenKernel<T>::products, Unlocked())
+             "threads"_a, "lower"_a.noconvert(), "upper"_a.noconvert())
+        .def("products", &ScreenKernel<T>::products, Unlocked(), "g"_a, "which"_a, "value"_a.noconvert(), "size"_a.noconvert())
         .def("alone", &ScreenKernel<T>::alone, Unlocked());
 }
 
@@ -272,6 +277,6 @@ NB_MODULE(_core, m) {
     nb::enum_<Search>(m, "Search").value("int16", Search::int16).value("float32", Search::float32);
     bind<double>(m.def_submodule("float64"));
     bind<float>(m.def_submodule("float32"));
-    m.def("row_products", &row_products, Unlocked());
-    m.def("lower_gram", &lower_gram, Unlocked());
+    m.def("row_products", &row_products, Unlocked(), "A"_a, "B"_a, "rows"_a, "cols"_a, "out"_a.noconvert());
+    m.def("lower_gram", &lower_gram, Unlocked(), "pointers"_a, "indices"_a, "data"_a, "G"_a.noconvert());
 }

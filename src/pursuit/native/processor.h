@@ -17,4 +17,6 @@ inline int processor_level() {
     const bool wide = has(b, bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL) && has(c, bit_AVX512VNNI);
     return wide && has(saved, 0xe6) ? 4 : 3;
 }
+#else
+inline int processor_level() { return 0; }
 #endif

@@ -20,7 +20,7 @@ template <class T> class Screen : public Screening<T> {
   public:
     const Dictionary<T> D;  // atoms are columns
     const int width;        // entries of a code; after the last, zeros: no loop has a remainder
-    const double room;      // the squared norm of p may be, so that no product with a code leaves 32 bits
+    const double room;      // upper limit of the squared norm of p, so that no product with a code leaves 32 bits
     Array<int8_t> coarse;
     Array<double> scale, error, norm;
     double smallest_scale = 0, largest_norm = 0;

@@ -48,7 +48,7 @@ template <class T, class S> struct Tables {
     const int columns, stride, words;
     const bool prefetch;      // whether the Gram matrix is too large for the cache
     T longest = 0, mu = 0;
-    T max_offdiagonal = 0;    // m above
+    T max_offdiagonal = 0;    // m in fast.h
     T rounded_off = 0;        // the largest norm of an atom minus its integers
     Array<S> rows;            // of the Gram matrix
     Array<S> strips;          // atoms, STRIP of them side by side
