@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit import _kernels
 from pursuit._ranking import PAUSE, contenders, order
-from pursuit.atoms import screening, vectors
+from pursuit.atoms import vectors
 from pursuit.atoms.screened import ScreenedDictionary
-from pursuit.atoms.screening import round_to_16_bits
 
 
 def make(kind, d, n, rng):
@@ -110,29 +108,84 @@ def test_any_scale_any_size_gives_the_plain_answer(seed, d, n, kind, exponents, 
         agree(A, ScreenedDictionary(A), g.astype(dtype), int(rng.integers(1, 1 + n // 10)))
 
 
-@given(seed=st.integers(0, 10**6), signed=st.booleans(), kind=st.sampled_from(KINDS))
-def test_the_intervals_contain_the_computed_correlations(seed, signed, kind):
+def intervals(S, g, fine, signed=True, which=None):
+    """Lower and upper ends for the merits of all columns; which power of two they are in units of, they tell."""
+    n = S.D.shape[-1] if which is None else len(which)
+    lower, upper = np.empty(n), np.empty(n)
+    best = S._screen._copy.intervals(g.astype(float), which, fine, signed, 2, lower, upper)
+    assert best == lower.max()
+    return lower, upper
+
+
+def unit(merit, lower, upper):
+    return 2.0 ** np.round(np.log2(np.abs(merit).max() / np.abs((lower + upper) / 2).max()))
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    signed=st.booleans(),
+    kind=st.sampled_from(KINDS),
+    dtype=st.sampled_from([np.float64, np.float32]),
+)
+def test_the_intervals_contain_the_computed_correlations(seed, signed, kind, dtype):
     rng = np.random.default_rng(seed)
     d, n = int(rng.integers(1, 80)), 40
-    A = ps.Dictionary(make(kind, d, n, rng) * 10.0 ** rng.integers(-5, 6, n), signed=signed)
-    S = ScreenedDictionary(A)
-    g = rng.standard_t(1.2, d)
+    D = make(kind, d, n, rng) * 10.0 ** rng.integers(-5, 6, n)
+    A = ps.Dictionary(np.array(D, dtype=dtype, order=rng.choice(["C", "F"])), signed=signed)
+    S, g = ScreenedDictionary(A), rng.standard_t(1.2, d).astype(dtype)
     merit = np.abs(A.correlations(g)) if signed else -A.correlations(g)
-    intervals = []
+    scale = unit(merit, *intervals(S, g, True, signed))
+    widths = []
+    for fine in (False, True):
+        lower, upper = intervals(S, g, fine, signed)
+        assert (scale * lower <= merit).all()
+        assert (merit <= scale * upper).all()
+        widths.append(upper - lower)
+        some = rng.permutation(n)[:7]
+        for ends, others in zip((lower, upper), intervals(S, g, fine, signed, some), strict=True):
+            np.testing.assert_allclose(others, ends[some], rtol=1e-13)
+    assert (widths[1] <= widths[0] * (1 + 1e-12)).all()
+    norms = np.linalg.norm(A.D.astype(float), axis=0) * np.linalg.norm(g.astype(float)) / scale
+    peaks = np.abs(A.D).max(axis=0) * d**0.5 * np.linalg.norm(g.astype(float)) / scale  # half a unit in every entry
+    assert (widths[0] <= peaks / 127 + 1e-3 * norms + 1e-2 * np.abs(A.D).max(axis=0)).all()
 
-    def spy(lower, upper, best, several):
-        assert best == lower.max()
-        intervals.append((lower, upper))
-        return np.arange(len(lower))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(screening, "contenders", spy)
-        S.best(g, 2)
-    assert len(intervals) == 2  # both codes
-    unit = 2.0 ** round(np.log2(np.abs(merit).max() / np.abs((intervals[1][0] + intervals[1][1]) / 2).max()))
-    for lower, upper in intervals:
-        assert (unit * lower <= merit).all()
-        assert (merit <= unit * upper).all()
+def half_way(d, n, fine):
+    """Columns whose entries are half way between two codes, all rounded away from g's signs but for one column each
+    that is rounded the other way: errors as large as Cauchy and Schwarz allow."""
+    rng = np.random.default_rng(7)
+    signs = rng.choice([-1.0, 1.0], d)
+    down = np.where(np.arange(n) % 2, 0.499, 0.501)
+    k = rng.integers(20, 100, n) + (down if not fine else np.where(np.arange(n) % 2, 0.499, 0.501) / 254)
+    D = signs[:, None] * np.broadcast_to(k, (d, n))
+    return np.vstack([np.full((1, n), 127.0), D]), np.append(1e-3, signs)
+
+
+@pytest.mark.parametrize("fine", [False, True])
+def test_intervals_are_no_wider_than_errors_can_be(fine):
+    D, g = half_way(400, 60, fine)
+    S = ScreenedDictionary(ps.Dictionary(D, signed=True))
+    merit = np.abs(D.T @ g)
+    lower, upper = intervals(S, g, fine)
+    scale = unit(merit, *intervals(S, g, True))
+    middle, radius = (lower + upper) / 2, (upper - lower) / 2
+    share = np.abs(merit / scale - middle) / radius
+    assert share.max() <= 1 and share.min() > 0.9
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_column_that_its_code_belittles_is_found(signed):
+    g = np.append(0.0, np.random.default_rng(7).choice([-1.0, 1.0], 400))
+    D = np.outer(g, np.full(500, 30.0))
+    D[0] = 127
+    D[1:, 0] = 60.499 * g[1:]  # rounded down; the next ones are less, and are rounded up
+    D[1:, 1:6] = (np.where(np.arange(400) < 390, 60.501, 59.501) * g[1:])[:, None]
+    for j in (0, 33, 499):
+        A = ps.Dictionary(-np.roll(D, j, axis=1), signed=signed)
+        S = ScreenedDictionary(A)
+        assert A.lmo(g).source == j
+        agree(A, S, g)
+        assert S.tally.plain == 0
 
 
 def test_columns_that_differ_in_the_last_bits_are_told_apart_as_the_plain_product_does():
@@ -179,15 +232,18 @@ def test_adversarial_rounding_of_columns_loses_nobody():
         agree(A, ScreenedDictionary(A), g, 9)
 
 
-def test_sums_use_the_full_32_bits_without_overflow():
-    d, n = 5000, 64
+@pytest.mark.parametrize("d", [5000, 70_000])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_largest_sums_do_not_leave_32_bits(d, sign):
+    n = 64
     D = np.ones((d, n)) * (1.0 + np.arange(n) / 1e3)
-    A, g = ps.Dictionary(D, signed=True), -np.ones(d)
+    A, g = ps.Dictionary(D, signed=True), sign * np.ones(d)  # all codes are 127, all products of one sign
     S = ScreenedDictionary(A)
-    p, norm, _ = round_to_16_bits(g, S._screen.codes, np.float64)
-    total = int(S._screen.codes.coarse[0].astype(np.int64) @ p.astype(np.int64))
-    assert 2**28 < abs(total) < 2**31
-    assert norm >= np.linalg.norm(p.astype(float))
+    lower, upper = intervals(S, g, False)
+    merit = np.abs(A.correlations(g))
+    scale = unit(merit, lower, upper)
+    assert ((scale * lower <= merit) & (merit <= scale * upper)).all()
+    assert merit.max() / scale * 127 / D.max() > 2**28  # sums make use of 32 bits
     agree(A, S, g, 3)
 
 
@@ -329,30 +385,17 @@ def test_an_order_that_is_given_survives_every_error_within_the_doubt(seed, n, s
             assert list(np.argsort(-moved, kind="stable")[:several]) == list(places)
 
 
-@given(seed=st.integers(0, 10**6), columns=st.integers(1, 9), wide=st.integers(1, 5), signed=st.booleans())
-def test_products_of_codes_are_those_of_whole_numbers(seed, columns, wide, signed):
-    rng = np.random.default_rng(seed)
-    q = rng.integers(-127, 128, (2, columns + 3, 64 * wide)).astype(np.int8)
-    p = rng.integers(-1000, 1001, 64 * wide).astype(np.int16)
-    which, ones, ends = rng.permutation(columns + 3)[:columns], np.ones(columns + 3), np.empty((2, columns))
-    one, both = q.astype(float) @ p
-    for fine, merit in ((q[1, :0], one), (q[1], one + both / _kernels.FINE)):
-        best = _kernels.enclose(q[0], fine, which, 0, columns, p, ones, ones, ones, 2.0, 1.0, signed, *ends)
-        middle = np.abs(merit) if signed else -merit
-        np.testing.assert_allclose(ends[0], (middle - 3.001)[which], rtol=1e-14)
-        np.testing.assert_allclose(ends[1], (middle + 3.001)[which], rtol=1e-14)
-        assert best == ends[0].max()
-
-
 @given(seed=st.integers(0, 10**6), dtype=st.sampled_from([np.float64, np.float32]))
-def test_both_codes_give_a_column_back_also_where_an_entry_is_half_way_between_two(seed, dtype):
-    x = np.random.default_rng(seed).uniform(0.1, 10, 50).astype(dtype)
-    codes = screening.Codes(np.array([2 * x, x]))  # x is 63.5 units of 2 x / 127
-    fine, error = codes.second(np.array([2 * x, x]))
-    back = codes.scale[:, None] * (codes.coarse + fine / _kernels.FINE)[:, :2]
-    far = np.linalg.norm(back - np.array([2 * x, x]).T, axis=1)
-    assert (far <= codes.scale * error * (1 + 1e-9)).all()
-    assert error.max() < 1 / 254
+def test_both_codes_together_know_a_column_254_times_as_well_as_one(seed, dtype):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0.1, 10, 50).astype(dtype)
+    A = ps.Dictionary(np.array([2 * x, x]), signed=True)  # x is 63.5 units of 2 x / 127: half way between two codes
+    S, g = ScreenedDictionary(A), np.array([1e-3, 1.0], dtype)
+    coarse, fine = (np.subtract(*intervals(S, g, both)[::-1]) for both in (False, True))
+    assert (fine < coarse / 20).all()
+    merit, scale = np.abs(A.correlations(g)), unit(np.abs(A.correlations(g)), *intervals(S, g, True))
+    lower, upper = intervals(S, g, True)
+    assert ((scale * lower <= merit) & (merit <= scale * upper)).all()
 
 
 def test_whole_numbers_are_screened_as_the_plain_product_does():

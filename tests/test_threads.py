@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from pursuit import _threads
-from pursuit._threads import at_most, calm, helped, spread
+from pursuit._threads import at_most, single_threaded_blas, spread
 
 
 def blas():
@@ -20,9 +20,9 @@ def two():
         yield blas()
 
 
-def test_blas_is_calm_inside_and_as_before_outside_even_after_an_error(two):
+def test_blas_has_one_thread_inside_and_as_many_as_before_outside_even_after_an_error(two):
     def fail():
-        with calm, calm:
+        with single_threaded_blas, single_threaded_blas:
             assert set(blas()) == {1}
             raise ZeroDivisionError
 
@@ -35,14 +35,14 @@ def test_other_threads_leave_blas_as_it_is(two):
     inside, leave = threading.Barrier(2), threading.Event()
 
     def stay():
-        with calm:
+        with single_threaded_blas:
             inside.wait()
             leave.wait()
 
     other = threading.Thread(target=stay)
     other.start()
     inside.wait()
-    with calm:
+    with single_threaded_blas:
         assert set(blas()) == {1}
     assert blas() == two
     leave.set()
@@ -65,19 +65,6 @@ def test_work_that_is_spread_may_spread_its_own():
 
     spread(lambda start, stop: [spread(inner, 50, 1) for _ in range(start, stop)], 20, 1)
     assert sorted(done) == sorted(20 * list(range(50)))
-
-
-def test_helpers_stop_when_the_work_ends_even_by_an_error():
-    over = threading.Event()
-
-    def fail():
-        with helped(over.wait, over.set):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert over.is_set()
-    spread(lambda start, stop: None, 10, 1)  # the threads are free again
 
 
 def test_nobody_goes_on_after_an_error_and_it_comes_out():
@@ -119,8 +106,6 @@ def test_where_no_thread_can_be_started_the_work_is_done_all_the_same(monkeypatc
 
     monkeypatch.setattr(_threads, "_pool", Full())
     monkeypatch.setattr(_threads, "processors", lambda: 4)
-    done, over = [], threading.Event()
+    done = []
     spread(lambda start, stop: done.append(start), 10, 1)
-    with helped(over.wait, over.set):
-        pass
-    assert sorted(done) == list(range(10)) and over.is_set()
+    assert sorted(done) == list(range(10))

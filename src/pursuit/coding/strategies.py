@@ -69,7 +69,7 @@ class Fast:
     """
 
     def __init__(self, atoms: Any, kernels: Any, method: str, search: str, share: float = 0.0) -> None:
-        core = native.core()
+        core, self.search = native.core(), search
         self._arguments = atoms, core.Method[method], core.Search[search]
         self._make, self._share, self._kernel, self._lock = kernels.Fast, share, None, Lock()
 

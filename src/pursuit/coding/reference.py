@@ -1,0 +1,141 @@
+r"""One signal, one pursuit, written plainly: the specification of `encode`.
+
+Tests compare `encode` with it; nothing in the package uses it. It is in float64, and every turn begins from nothing.
+
+A turn has the weights x, zero but for the active atoms, and the residual r = y - D x. Every atom a has the correlation
+:math:`c = \langle r, a\rangle` and a merit; the atom of the largest merit enters, the first of several:
+
+========= ========================== ========================================================================
+method    merit                      weights after atom a enters
+========= ========================== ========================================================================
+``omp``   :math:`|c|`                :math:`\arg\min \|y - D x\|` over the weights of active atoms
+``mp``    :math:`|c|`                :math:`x_a + c / \|a\|^2`; the others stay
+``ols``   :math:`|c| / \|a_\perp\|`  as ``omp``
+``nnomp`` c                          as ``omp``, over weights that are not negative; atoms of weight 0 leave
+========= ========================== ========================================================================
+
+where :math:`a_\perp` is the part of a that is orthogonal to the active atoms: a refit with a lowers :math:`\|r\|^2` by
+the square of the merit of a. Active atoms do not enter again, except in ``mp``.
+
+A pursuit ends
+
+- where :math:`\|r\| \le` tol;
+- with `atoms` atoms (``mp``: where one more would be needed, or after 10 `atoms` steps);
+- where no correlation exceeds its own rounding error, for which :math:`4 \sqrt{d}\, \epsilon \|a\| S` stands. Here
+  :math:`S = \|y\| + \sum_i |x_i| \|a_i\|` is the size of the terms of the residual, and :math:`\epsilon` belongs to
+  the type of the numbers that are given. In ``ols``, an atom with :math:`\|a_\perp\|^2 \le 16 (s + 4) \epsilon \|a\|^2`
+  counts as a combination of the s active ones.
+
+With weights w, inner products are :math:`\langle u, v\rangle_w = \sum_t w_t u_t v_t`: rows of D and entries of y are
+multiplied by :math:`\sqrt{w_t}`.
+
+**Leads.** Two programs round differently, and may part where a decision is close. So a code comes with its least lead:
+
+- how far the best atom was ahead of each of the others, as a share of the numbers that both merits were computed from:
+  :math:`S \|a\|`, or, for a merit m of ``ols`` and :math:`\sigma = \|a_\perp\| / \|a\|`, :math:`S / \sigma + m / \sigma^2`;
+- how far :math:`\|r\|` was from tol, as a share of S;
+- in ``nnomp``, how far weights were from 0, as a share of :math:`S / \|a\|`, and correlations of atoms that left, as a
+  share of :math:`S \|a\|`;
+- 0 where a pursuit ended for want of correlations and one exceeded a quarter of the bound above.
+
+Rounding changes no decision of a code whose lead is many :math:`\epsilon`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from pursuit.coding.request import Array
+
+MP_STEPS = 10
+"""Of matching pursuit, for each atom that a code may have."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """The weights of all atoms, the active ones in increasing order, and the least lead of all decisions."""
+
+    x: Array
+    active: list[int]
+    lead: float
+
+
+def pursue(
+    D: Array, y: Array, atoms: int, tol: float = -1.0, method: str = "omp", weights: Array | None = None
+) -> Code:
+    """The code of one signal; a negative `tol` is none.
+
+    >>> D, y = np.array([[1.0, 0.0, 0.6], [0.0, 2.0, 0.8]]), np.array([1.2, 1.6])
+    >>> pursue(D, y, 2).x, pursue(D, y, 2, method="ols").x
+    (array([1.2, 0.8, 0. ]), array([0., 0., 2.]))
+    """
+    epsilon = float(np.finfo(np.result_type(D, y)).eps)
+    D, y = np.asarray(D, float), np.asarray(y, float)
+    if weights is not None:
+        root = np.sqrt(np.asarray(weights, float))
+        D, y = root[:, None] * D, root * np.where(root > 0, y, 0.0)
+    (d, n), norms = D.shape, np.linalg.norm(D, axis=0)
+    limit = min(atoms, n if method == "mp" else min(d, n))
+    active: list[int] = []
+    x, lead = np.zeros(n), 1.0
+    for _ in range(MP_STEPS * limit if method == "mp" else 10 * (n + 1)):  # NNOMP: atoms may leave and come back
+        r, size = y - D @ x, float(np.linalg.norm(y) + np.abs(x) @ norms)
+        distance = float(np.linalg.norm(r))
+        if tol >= 0 and size > 0:
+            lead = min(lead, abs(distance - tol) / size)
+        if distance <= tol or (method != "mp" and len(active) == limit):
+            break
+        which, merit, terms = candidates(D, r, size, active, method, epsilon)
+        if not len(which):
+            near_misses = candidates(D, r, size, active, method, epsilon / 4)[0]
+            lead = 0.0 if len(near_misses) else lead
+            break
+        best = int(np.argmax(merit))
+        ahead = (merit[best] - merit) / np.maximum(terms[best], terms)
+        ahead[best] = merit[best] / terms[best]
+        lead, entering = min(lead, float(ahead.min())), int(which[best])
+        if entering not in active:
+            if len(active) == limit:
+                break
+            active = sorted([*active, entering])
+        if method == "mp":
+            x[entering] += (D[:, entering] @ r) / norms[entering] ** 2
+        elif method != "nnomp":
+            x[active] = np.linalg.lstsq(D[:, active] / norms[active], y, rcond=None)[0] / norms[active]
+        else:
+            x[active] = nnls(D[:, active] / norms[active], y)[0] / norms[active]
+            slopes, size = D.T @ (y - D @ x), float(np.linalg.norm(y) + x @ norms)
+            decided = np.where(x > 0, x * norms, -slopes / norms)[active]
+            lead, active = min(lead, float(decided.min()) / size), [j for j in active if x[j] > 0]
+    return Code(x, active, lead)
+
+
+def candidates(
+    D: Array, r: Array, size: float, active: list[int], method: str, epsilon: float
+) -> tuple[Array, Array, Array]:
+    """The atoms that may enter, their merits, and the sizes of the numbers that these were computed from."""
+    c, norms = D.T @ r, np.linalg.norm(D, axis=0)
+    if method != "nnomp":
+        c = np.abs(c)
+    which = np.flatnonzero(c > 4 * len(D) ** 0.5 * epsilon * norms * size)
+    if method != "mp":
+        which = np.setdiff1d(which, active)
+    if method != "ols":
+        return which, c[which], size * norms[which]
+    share = orthogonal_share(D[:, which], D[:, active])
+    independent = share > 16 * (len(active) + 4) * epsilon
+    which, share = which[independent], share[independent]
+    merit = c[which] / (norms[which] * np.sqrt(share))
+    return which, merit, size / np.sqrt(share) + merit / share
+
+
+def orthogonal_share(A: Array, B: Array) -> Array:
+    """For each column of A, its squared distance to the span of the columns of B, as a share of its squared norm."""
+    Q = np.linalg.qr(B)[0]
+    rest = A - Q @ (Q.T @ A)
+    rest -= Q @ (Q.T @ rest)  # what rounding left the first time
+    share: Array = np.square(rest).sum(axis=0) / np.square(A).sum(axis=0)
+    return share

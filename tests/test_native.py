@@ -1,0 +1,156 @@
+"""The compiled kernels: right on every level of processors, and needed only where they are used."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from codes import METHODS, problem
+
+import pursuit as ps
+from pursuit import native
+
+TESTS = Path(__file__).parent
+
+
+def run(code, **environment):
+    """What a program prints in a process of its own, warnings being errors."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    path = os.pathsep.join([str(TESTS), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+CLAIMS = """
+import numpy as np
+from codes import METHODS, Climb, agree, problem, unit_atoms
+import pursuit as ps
+from pursuit import native
+from pursuit.coding import strategies
+
+print(native.core().level)
+for dtype in (np.float64, np.float32):
+    for d, n, signals in ((20, 45, 70), (7, 33, 40), (64, 256, 50), (1, 5, 9), (530, 40, 30)):
+        D, Y, rng = problem(d, signals, d, n, dtype, spread=0.3)
+        weights = rng.uniform(0, 2, Y.shape).astype(dtype)
+        for method in METHODS:
+            k = min(4, max(d - 1, 1))
+            for extra in ({}, {"weights": weights}, {"gram": D.T @ D}):
+                codes = ps.encode(D, Y, atoms=k, method=method, **extra)
+                clear = agree(codes, D, Y, k, method=method, weights=extra.get("weights"))
+                assert clear >= 0.8 * signals or (d == 1 and method == "ols"), (d, n, dtype, method, extra, clear)
+D, Y, rng = unit_atoms(0, 200, 30, 80)
+close = np.concatenate([(1 - 1e-9) * D, D], axis=1)
+for search in ("int16", "float32"):
+    found = Climb(close, Y, 6, only=search)
+    assert found.counts == {search: 200} and (found.codes.indices >= 80).all()
+strategies.CACHED = 1
+for dtype in (np.float64, np.float32):
+    for layout in "CF":
+        D, Y, _ = problem(5, 3, 70, 500, dtype)
+        D = np.array(D, order=layout)
+        for method in ("omp", "ols"):
+            found = Climb(D, Y, 16, method=method)
+            assert found.counts["alone"] == 3 and agree(found.codes, D, Y, 16, method=method) >= 2
+        A = ps.Dictionary(D, signed=True)
+        S = A.screened()
+        for several in (1, 5):
+            for y in Y:
+                assert [a.source for a in S.best(y, several)] == [a.source for a in A.best(y, several)]
+        assert S.tally.plain == 0
+A = ps.RankOne((9, 8))
+rows, cols = np.divmod(np.arange(72), 8)
+print(round(float(ps.minimize(ps.LeastSquares(rng.standard_normal(72)), ps.conv(A.at(rows, cols))).value), 6))
+"""
+
+
+@pytest.mark.parametrize("level", ["v2", "v3", "v4", "generic"])
+def test_the_kernels_are_right_on_every_level(level):
+    if run("from pursuit import native; print(native.core().level)", PURSUIT_LEVEL=level) != level:
+        pytest.skip("this processor does not have that level")
+    lines = run(CLAIMS, PURSUIT_LEVEL=level).splitlines()
+    assert lines[0] == level and len(lines) == 2
+
+
+def test_an_unknown_level_is_ignored():
+    best = run("from pursuit import native; print(native.core().level)", PURSUIT_LEVEL="")
+    assert run("from pursuit import native; print(native.core().level)", PURSUIT_LEVEL="none") == best
+
+
+WITHOUT = """
+import sys
+sys.modules["pursuit.native._core"] = None  # an import of it fails
+import numpy as np
+import pursuit as ps
+from pursuit import native
+assert not native.is_built()
+"""
+
+
+def test_what_needs_no_kernel_works_without_them():
+    code = """
+rng = np.random.default_rng(0)
+D, y = rng.standard_normal((30, 90)), rng.standard_normal(30)
+print(ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), stop=ps.Stop(atoms=5)).coef.nonzero()[0])
+print(ps.minimize(ps.LeastSquares(y), ps.conv(ps.Dictionary(D, signed=True))).status.name)
+M = rng.standard_normal((6, 5))
+print(ps.minimize(ps.LeastSquares(M), ps.conv(3.0 * ps.RankOne((6, 5)))).status.name)
+"""
+    assert run(WITHOUT + code) == run("import numpy as np\nimport pursuit as ps\n" + code)
+
+
+def test_a_large_dictionary_is_not_screened_without_kernels():
+    code = """
+from pursuit.atoms import vectors
+vectors.CACHED = 1
+rng = np.random.default_rng(9)
+D, y = rng.standard_normal((50, 400)), rng.standard_normal(50)
+print(ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), stop=ps.Stop(atoms=20)).coef.nonzero()[0])
+"""
+    assert run(WITHOUT + code) == run("import numpy as np\nimport pursuit as ps\n" + code)
+
+
+@pytest.mark.parametrize(
+    "call", ["ps.encode(np.eye(3), np.ones((2, 3)), atoms=1)", "ps.Dictionary(np.eye(3)).screened()"]
+)
+def test_what_needs_a_kernel_says_so_in_a_sentence(call):
+    code = f"try:\n    {call}\nexcept ImportError as problem:\n    print(problem)"
+    sentence = run(WITHOUT + code)
+    assert sentence.startswith("pursuit was installed without its compiled kernels") and "\n" not in sentence
+    assert "pip install" in sentence and len(sentence) < 200
+
+
+def test_kernels_are_imported_by_the_first_call_and_not_before():
+    code = "import sys, pursuit, pursuit.coding; print('pursuit.native._core' in sys.modules)"
+    assert run(code) == "False"
+
+
+def test_kernels_refuse_arrays_that_do_not_fit():
+    kernels, core = native.kernels(np.float64), native.core()
+    D, Y, _ = problem(0, 3, 4, 6)
+    with pytest.raises(ValueError, match="norms do not fit"):
+        kernels.Atoms(D.T, np.ones(5))
+    with pytest.raises(ValueError, match="gram does not fit"):
+        kernels.Atoms(D.T, np.ones(6), np.eye(5))
+    atoms = kernels.Atoms(D.T, np.ones(6))
+    with pytest.raises(ValueError, match="a Gram matrix"):
+        kernels.Fast(atoms, core.Method.omp, core.Search.int16)
+    given = {"y": Y, "weights": None, "limits": np.full(3, 2), "tols": np.zeros(3)}
+    room = {"atoms": np.zeros((3, 2), np.int32), "x": np.zeros((3, 2)), "counts": np.full(3, -1)}
+    kernels.Signals(**given, **room)
+    with pytest.raises(ValueError, match="no room for the limits"):
+        kernels.Signals(**{**given, "limits": np.full(3, 3)}, **room)
+    for name, other in (("atoms", np.int64), ("x", np.float32), ("counts", np.int32)):  # a copy would be written to
+        with pytest.raises(TypeError):
+            kernels.Signals(**given, **{**room, name: room[name].astype(other)})
+
+
+def test_screens_refuse_columns_that_there_are_not():
+    A = ps.Dictionary(problem(0, 0, 4, 60)[0])
+    with pytest.raises(ValueError, match="no such column"):
+        A.screened()._screen._copy.products(np.ones(4), np.array([60]), np.ones(1), np.ones(1))
+    assert METHODS == ["omp", "mp", "ols", "nnomp"]
