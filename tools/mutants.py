@@ -1,19 +1,29 @@
-"""Breaks the code on purpose, one small change at a time, and sees whether the tests notice: `make mutants`.
+"""Breaks the code on purpose, one small change at a time, and sees whether the tests notice.
+
+`make mutants` tries all changes, `tools/mutants.py --quick` a few of every kind. Either way the text that each change
+replaces must stand in its file exactly once.
 
 Each mutant is (what it breaks, file, old text, new text, tests that must fail). The package is copied to a temporary
-folder, changed there, and the named tests run against the copy. A mutant that survives is a hole in the suite.
+folder and changed there; C++ is compiled, for one level of processors; and the named tests run against the copy. A
+mutant that survives is a hole in the suite. The tests of kernels must pass on a copy that is compiled and not changed.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
+
+from pursuit import native
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +34,11 @@ class Mutant(NamedTuple):
     old: str
     new: str
     tests: str
+    quick: bool = False
+
+    @property
+    def compiled(self) -> bool:
+        return self.file.endswith((".h", ".cpp"))
 
 
 MUTANTS = [
@@ -34,6 +49,7 @@ MUTANTS = [
         "1 - delta**2 * low",
         "1 - delta * low",
         "test_rates.py",
+        quick=True,
     ),
     Mutant(
         "rate of pursuit: the factor 4 dropped",
@@ -96,6 +112,7 @@ MUTANTS = [
         "(answer.dot - self.origin(gx)) / answer.delta",
         "(answer.dot - self.origin(gx))",
         "test_domains.py",
+        quick=True,
     ),
     Mutant(
         "sets that are not exact certify",
@@ -127,13 +144,14 @@ MUTANTS = [
     ),
     Mutant("answers from memory are certified", "oracles.py", "dot, 0.0, 0)", "dot, 1.0, 0)", "test_beyond.py"),
     # the machinery
-    Mutant("the oracle maximises", "atoms/vectors.py", "else -c", "else c", "test_atoms.py"),
+    Mutant("the oracle maximises", "atoms/vectors.py", "else -c", "else c", "test_atoms.py", quick=True),
     Mutant(
         "no weight at zero comes back",
         "weights/problem.py",
         "i = self._entering(",
         "i = None and self._entering(",
         "test_weights.py",
+        quick=True,
     ),
     Mutant(
         "accelerated gradient never restarts",
@@ -185,138 +203,36 @@ MUTANTS = [
         "begin()",
         "test_solve.py",
     ),
-    # the kernels
+    # encode, in Python
     Mutant(
-        "selection in float32 is believed",
-        "encode/fast.py",
-        "if not first - second > margin:",
-        "if False:",
+        "a tolerance forgets the scale of weights",
+        "coding/tiles.py",
+        "np.ldexp(tols, -even)",
+        "tols",
         "test_encode.py",
     ),
     Mutant(
-        "selection in 16 bits is believed",
-        "encode/sift.py",
-        "emit.load(leads, wave, 4 * WAVE))",
-        "every(wave, 1))",
-        "test_encode.py",
+        "weights are not scaled back to the norms of atoms",
+        "coding/strategies.py",
+        "np.ldexp(codes.x[used], -self.exponents",
+        "np.ldexp(codes.x[used], 0 * self.exponents",
+        "test_encode_hard.py",
+        quick=True,
     ),
     Mutant(
-        "rows in 16 bits are believed",
-        "encode/sift.py",
-        "emit.plus(b.fsub(number(SHORT), tall), t, mass)",
-        "b.fsub(number(SHORT), tall)",
-        "test_encode.py",
-    ),
-    Mutant("so are weights", "encode/sift.py", "b.fmul(number(2.0), off)", "number(0.0)", "test_encode.py"),
-    Mutant(
-        "and active atoms",
-        "encode/sift.py",
-        "emit.plus(b.fsub(number(SHORT), tall), t, mass)",
-        "b.fmul(t, mass)",
-        "test_encode.py",
+        "float32 is tried for every signal that 16 bits leave",
+        "coding/strategies.py",
+        "WORTH_FLOAT32 if in_16_bits else 0.0",
+        "0.0",
+        "test_encode_strategies.py",
     ),
     Mutant(
-        "and atoms and signals",
-        "encode/short.py",
-        "emit.plus(change, off, length)",
-        "change",
-        "test_encode.py",
+        "rows of a given Gram matrix are not checked",
+        "coding/strategies.py",
+        "            check_used_rows(self.D, self.given, np.unique(tile.codes.atoms[tile.codes.used]))",
+        "            pass",
+        "test_encode_interface.py",
     ),
-    Mutant("sums of products of 16 bits wrap", "encode/short.py", "65_000.0", "75_000.0", "test_encode.py"),
-    Mutant(
-        "weights out of range are believed",
-        "encode/sift.py",
-        "lead = b.select(fits,",
-        "lead = b.select(b.or_(fits, b.not_(fits)),",
-        "test_encode.py",
-    ),
-    Mutant(
-        "the same for OLS",
-        "encode/fast.py",
-        "if not gain(c[j], v[j], -more[p], -less[p]) > second * (1 + 2 * TRUNCATED + ROUGHLY):",
-        "if False:",
-        "test_encode.py",
-    ),
-    Mutant(
-        "OLS believes its squared norms",
-        "encode/fast.py",
-        "+= (2 * longest + entry) * entry + tick * longest",
-        "+= 0",
-        "test_encode.py",
-    ),
-    Mutant(
-        "an atom enters as if it were alone",
-        "encode/vector.py",
-        "return [emit.minus(pivot, u, u),",
-        "return [pivot,",
-        "test_encode.py",
-    ),
-    Mutant(
-        "the rest of a signal is left out of products",
-        "encode/vector.py",
-        "emit.loop(b.srem(length, lanes), [emit.totals(sums)]",
-        "emit.loop(ir.Constant(I64, 0), [emit.totals(sums)]",
-        "test_encode.py",
-    ),
-    Mutant(
-        "a signal that is stuck counts as done",
-        "encode/fast.py",
-        "s if roots[p] == 0 and spent else",
-        "s if roots[p] == 0 else",
-        "test_encode.py",
-    ),
-    Mutant(
-        "and one that is done as stuck",
-        "encode/fast.py",
-        "spent = math.sqrt(rest) <= noise *",
-        "spent = math.sqrt(rest) <= 0 *",
-        "test_encode.py",
-    ),
-    Mutant(
-        "or as not sure",
-        "encode/fast.py",
-        "s if math.sqrt(rest) <= noise * mass else UNSURE",
-        "UNSURE",
-        "test_encode.py",
-    ),
-    Mutant(
-        "digits lost over many pivots go unnoticed",
-        "encode/fast.py",
-        " or not worst[p] <= lost",
-        "",
-        "test_encode.py",
-    ),
-    Mutant("the same for a signal alone", "encode/alone.py", "> LOST[0]", "> np.inf", "test_encode.py"),
-    Mutant(
-        "OLS keeps old correlations", "encode/engine.py", "C = C[stay] - np", "C = C[stay] - 0 * np", "test_encode.py"
-    ),
-    # routines, and OLS of one signal
-    Mutant("ties go to the last", "encode/lines.py", '"<", two[1], one[1]', '">", two[1], one[1]', "test_lines.py"),
-    Mutant("a triangle one too small", "encode/lines.py", "length = emit.at(i, 1)", "length = i", "test_lines.py"),
-    Mutant("dependent atoms enter", "encode/lines.py", "number, 4 * eps)", "number, 0.04 * eps)", "test_encode.py"),
-    Mutant("who left does not come back", "encode/small.py", "if not inside[k] and", "if False and", "test_lines.py"),
-    Mutant(
-        "OLS, the careful way: atoms stay whole",
-        "encode/careful.py",
-        "v[k] -= t[k] * t[k]",
-        "pass",
-        "test_encode.py",
-    ),
-    Mutant(
-        "OLS of one: too much is left of an atom", "encode/alone.py", "low[j] -= more * more", "pass", "test_encode.py"
-    ),
-    Mutant(
-        "OLS of one: taken atoms are taken again",
-        "encode/alone.py",
-        "s, low[j], high[j] = s + 1, np.inf, np.inf",
-        "s = s + 1",
-        "test_encode.py",
-    ),
-    Mutant("a ticket is done at once", "encode/team.py", "[DONE:] = -1", "[DONE:] = 0", "test_encode.py"),
-    Mutant(
-        "a row of a block is left out", "encode/team.py", "first + NEAR, stop", "first + 63, stop", "test_encode.py"
-    ),
-    Mutant("intervals too narrow", "_kernels.py", "radius = error[j]", "radius = 0.5 * error[j]", "test_screened.py"),
     Mutant(
         "an error stops nobody",
         "_threads.py",
@@ -324,46 +240,334 @@ MUTANTS = [
         "                pass",
         "test_threads.py",
     ),
+    # encode over a Gram matrix, several signals in step
+    Mutant(
+        "the best atom need not lead by its whole error",
+        "native/fast.h",
+        "lead[p] = INT16 ? T(int(bound[p])) : bound[p];",
+        "lead[p] = INT16 ? T(int(bound[p] / 2)) : bound[p] / 2;",
+        "test_encode_bounds.py",
+        quick=True,
+    ),
+    Mutant(
+        "atoms in 16 bits are believed",
+        "native/fast.h",
+        "* std::sqrt(rest) / t + off * size)",
+        "* std::sqrt(rest) / t)",
+        "test_encode_bounds.py",
+    ),
+    Mutant(
+        "so are signals",
+        "native/fast.h",
+        "((tables.longest + off) * std::sqrt(rest) / t + off * size)",
+        "(off * size)",
+        "test_encode_bounds.py",
+    ),
+    Mutant("so are Gram rows", "native/fast.h", " + t * absolute_sum + 2 * m", " + 2 * m", "test_encode_bounds.py"),
+    Mutant(
+        "so are weights", "native/fast.h", "absolute_sum + 2 * m * rounded)", "absolute_sum)", "test_encode_bounds.py"
+    ),
+    Mutant("so are their products", "native/fast.h", "(T(s + 2) + T(1. / 16))", "T(2)", "test_encode_bounds.py"),
+    Mutant(
+        "weights out of the range of 16 bits are believed",
+        "native/fast.h",
+        "((t * largest_term <= T(SHORT_MAX)) & (bound <= T(MAX_LEAD)))",
+        "(bound <= T(MAX_LEAD))",
+        "test_encode_bounds.py",
+    ),
+    Mutant(
+        "products leave 32 bits",
+        "native/tables.h",
+        "SIGNAL_NORM = 65000",
+        "SIGNAL_NORM = 75000",
+        "test_encode_bounds.py",
+    ),
+    Mutant(
+        "the parts of a correlation in float32 are believed",
+        "native/fast.h",
+        "(s + 4) * (tables.longest * length + tables.mu * absolute_sum)",
+        "(s + 4) * tables.longest * length",
+        "test_encode_bounds.py",
+    ),
+    Mutant(
+        "OLS believes its correlations in float32",
+        "native/fast.h",
+        "        error_c += magnitude(move) * (entry + tick) + tick * length;\n",
+        "",
+        "test_encode_bounds.py",
+    ),
+    Mutant(
+        "of close atoms, the last is taken",
+        "native/fast.h",
+        "if (merit > most) found",
+        "if (merit >= most) found",
+        "test_encode_hard.py",
+    ),
+    Mutant(
+        "an atom enters as if the others were not there",
+        "native/fast.h",
+        "            pivot -= u * u;\n",
+        "",
+        "test_encode.py",
+    ),
+    Mutant(
+        "small pivots are believed",
+        "native/fast.h",
+        "(pivot > CLEAR_PIVOT * h[s])",
+        "(pivot > T(1e-12) * h[s])",
+        "test_encode_hard.py test_encode_strategies.py",
+    ),
+    Mutant(
+        "digits lost over many pivots go unnoticed",
+        "native/fast.h",
+        " || !(largest_inverse[p] <= MAX_INVERSE)",
+        "",
+        "test_encode_hard.py",
+    ),
+    Mutant(
+        "a signal that is stuck counts as done",
+        "native/fast.h",
+        "root[p] == 0 && only_rounding_left(p, s) ? s",
+        "root[p] == 0 ? s",
+        "test_encode_hard.py test_encode_strategies.py",
+    ),
+    Mutant(
+        "and one that is done as stuck",
+        "native/fast.h",
+        "const bool ends = only_rounding_left(p, s);",
+        "const bool ends = false;",
+        "test_encode_strategies.py",
+    ),
+    Mutant(
+        "a residual near tol is not formed",
+        "native/fast.h",
+        "left[p] < goal - doubt || (left[p] <= goal + doubt && residual_norm(p, s) <= tol)",
+        "left[p] <= goal",
+        "test_encode_hard.py",
+    ),
+    Mutant(
+        "the rest of a signal is left out of products",
+        "native/simd.h",
+        "    for (; i < count; ++i) sum += u[i] * v[i];\n",
+        "",
+        "test_encode.py",
+    ),
+    # one signal at a time
+    Mutant(
+        "dependent atoms enter",
+        "native/pursuit.h",
+        "4 * (i + 2) * EPS<T> * sum",
+        "0.01 * EPS<T> * sum",
+        "test_encode_hard.py",
+    ),
+    Mutant(
+        "steps of NNLS are not cut",
+        "native/pursuit.h",
+        "step = x[i] > 0 ? x[i] / (x[i] - z[i]) : 0;",
+        "step = 1;",
+        "test_encode.py test_encode_hard.py",
+        quick=True,
+    ),
+    Mutant("atoms that left stay away", "native/pursuit.h", "free[atoms[i]] = norms[i];", ";", "test_encode_hard.py"),
+    Mutant(
+        "OLS forgets what atoms lose to the active ones",
+        "native/pursuit.h",
+        "c[j] -= move * t[j], v[j] -= t[j] * t[j];",
+        "c[j] -= move * t[j];",
+        "test_encode.py",
+    ),
+    Mutant(
+        "weights are not refined", "native/pursuit.h", "turn < 2 && method", "turn < 0 && method", "test_encode_hard.py"
+    ),
+    Mutant(
+        "of equal atoms, the last is taken",
+        "native/pursuit.h",
+        "for (int j = 0; j < n && most > 0; ++j)\n            if (key[j] == most) return j;",
+        "for (int j = n - 1; j >= 0 && most > 0; --j)\n            if (key[j] == most) return j;",
+        "test_encode_hard.py",
+    ),
+    Mutant("matching pursuit ends early", "native/pursuit.h", "MP_STEPS = 10", "MP_STEPS = 9", "test_encode.py"),
+    Mutant("residuals forget weights", "native/direct.h", "v[i] *= P.w[i];", "v[i] *= 1;", "test_encode.py"),
+    Mutant(
+        "OLS from residuals keeps old correlations",
+        "native/direct.h",
+        "                P.remove_direction(products, correlations);\n",
+        "",
+        "test_encode.py",
+    ),
+    # one signal on a large dictionary, and the screened oracle
+    Mutant(
+        "too much is left of an atom",
+        "native/alone.h",
+        "            low[j] -= most * most;\n",
+        "",
+        "test_encode_strategies.py",
+    ),
+    Mutant(
+        "taken atoms are taken again",
+        "native/alone.h",
+        "        if (ols) low[j] = high[j] = INFINITY;\n",
+        "",
+        "test_encode_strategies.py",
+    ),
+    Mutant(
+        "old directions are not caught up with",
+        "native/alone.h",
+        "i = seen[j]; i < s",
+        "i = s - 1; i < s",
+        "test_encode_strategies.py",
+    ),
+    Mutant(
+        "lost digits of a signal alone",
+        "native/alone.h",
+        " > MAX_INVERSE) return;",
+        " > 1e300) return;",
+        "test_encode_hard.py",
+    ),
+    Mutant(
+        "a column of each block is left out",
+        "native/alone.h",
+        "smaller(from + NEARBY, stop)",
+        "smaller(from + NEARBY - 1, stop)",
+        "test_encode_strategies.py",
+    ),
+    Mutant(
+        "intervals are too narrow",
+        "native/screen.h",
+        "const double radius = (use_fine",
+        "const double radius = 0.5 * (use_fine",
+        "test_screened.py",
+        quick=True,
+    ),
+    Mutant(
+        "the vector in 16 bits is believed",
+        "native/screen.h",
+        " + norm[j[r]] * g.rest + 1e-3",
+        " + 1e-3",
+        "test_screened.py",
+    ),
+    Mutant(
+        "the second code is subtracted",
+        "native/screen.h",
+        "? sum : sum / FINE",
+        "? sum : -sum / FINE",
+        "test_screened.py",
+    ),
+    Mutant(
+        "sums of codes leave 32 bits",
+        "native/screen.h",
+        "(2147483647.0 / 127) / D.d)",
+        "(2147483647.0 / 127) * 4 / D.d)",
+        "test_screened.py",
+    ),
+    Mutant(
+        "an order within rounding is believed",
+        "native/screen.h",
+        "return best - doubt > others",
+        "return best > others",
+        "test_screened.py",
+    ),
+    Mutant("a Gram matrix lacks its diagonal", "native/level.cpp", "b <= a; ++b", "b < a; ++b", "test_matrices.py"),
 ]
 
 
-def survives(mutant: Mutant) -> bool:
+class Compiler:
+    """Compiles changed kernels in one folder, so that a change of a header costs the compilation of one level."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree, self.build_folder, self.lock = folder / "tree", folder / "build", Lock()
+        for name in ("src", "tools"):
+            shutil.copytree(ROOT / name, self.tree / name, ignore=shutil.ignore_patterns("__pycache__", "_core*"))
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, self.tree)
+        self.python = str(folder / "venv" / "bin" / "python")
+        run([sys.executable, "-m", "venv", str(folder / "venv")])
+        self.install(tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"])
+        self.install(self.backend("print(*build_backend.get_requires_for_build_wheel())").split())
+        level = native.core().level
+        self.settings = {
+            "build-dir": str(self.build_folder),
+            "cmake.define.PURSUIT_LEVELS": "v3" if level == "v4" else level,
+        }
+
+    def install(self, packages: list[str]) -> None:
+        if packages:
+            run([self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+
+    def backend(self, code: str) -> str:
+        """What a program prints that has the build backend of the project."""
+        path = {**os.environ, "PYTHONPATH": str(self.tree / "tools")}
+        return run([self.python, "-c", f"import build_backend\n{code}"], cwd=self.tree, env=path)
+
+    def compile(self, mutant: Mutant, package: Path) -> None:
+        """The kernels, changed, into a copy of the package."""
+        with self.lock:
+            file = self.tree / "src" / "pursuit" / mutant.file
+            before = file.read_text()
+            file.write_text(before.replace(mutant.old, mutant.new) if mutant.old else before)
+            wheels = self.build_folder.parent / "wheels"
+            try:
+                self.backend(f"build_backend.build_wheel({str(wheels)!r}, {self.settings!r})")
+            finally:
+                file.write_text(before)
+            (wheel,) = wheels.glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                (name,) = (name for name in archive.namelist() if Path(name).name.startswith("_core"))
+                archive.extract(name, package.parent)
+            wheel.unlink()
+
+
+def run(command: list[str], **options: object) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed.\n{done.stdout}{done.stderr}")
+    return str(done.stdout)
+
+
+def survives(mutant: Mutant, compiler: Compiler) -> bool:
     """Whether the named tests pass on the broken copy."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        target = Path(folder) / "src" / "pursuit" / mutant.file
-        target.write_text(target.read_text().replace(mutant.old, mutant.new))
+        package = Path(folder) / "src" / "pursuit"
+        shutil.copytree(ROOT / "src" / "pursuit", package, ignore=shutil.ignore_patterns("__pycache__", "_core*"))
+        if mutant.compiled:
+            compiler.compile(mutant, package)
+        else:
+            shutil.copy(native.core().__file__, package / "native")
+            target = package / mutant.file
+            target.write_text(target.read_text().replace(mutant.old, mutant.new))
         tests = [str(ROOT / "tests" / name) for name in mutant.tests.split()]
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-c",
-            str(ROOT / "pyproject.toml"),
-        ]
-        environment = {**os.environ, "PYTHONPATH": str(Path(folder) / "src")}
-        run = subprocess.run(
-            [*command, *tests], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        if run.returncode > 1:  # below 0: what it broke killed the tests, which is noticed too
-            sys.exit(f"mutant '{mutant.breaks}': the tests did not run.\n{run.stdout}{run.stderr}")
-        return run.returncode == 0
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml")]
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        copy = {**os.environ, "PURSUIT_FOLDER": str(package.parent)}  # see tests/conftest.py
+        done = subprocess.run(command, cwd=folder, env=copy, capture_output=True, text=True, check=False)
+        if done.returncode > 1:  # below 0: what it broke killed the tests, which is noticed too
+            sys.exit(f"mutant '{mutant.breaks}': the tests did not run.\n{done.stdout}{done.stderr}")
+        return done.returncode == 0
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few mutants of every kind")
+    parser.add_argument("words", nargs="*", help="only mutants whose description contains one of these")
+    arguments = parser.parse_args()
     for mutant in MUTANTS:
         found = (ROOT / "src" / "pursuit" / mutant.file).read_text().count(mutant.old)
         if found != 1:
             sys.exit(f"mutant '{mutant.breaks}': its text stands {found} times in {mutant.file}, not once.")
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(pool.map(survives, MUTANTS))
-    for mutant, alive in zip(MUTANTS, verdicts, strict=True):
+    chosen = [mutant for mutant in MUTANTS if mutant.quick or not arguments.quick]
+    if arguments.words:
+        chosen = [mutant for mutant in chosen if any(word in mutant.breaks for word in arguments.words)]
+    chosen.sort(key=lambda mutant: not mutant.compiled)  # compilers work while tests run
+    kernel_tests = " ".join(sorted({name for mutant in chosen if mutant.compiled for name in mutant.tests.split()}))
+    unchanged = [Mutant("nothing", "native/level.cpp", "", "", kernel_tests)] if kernel_tests else []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        compiler = Compiler(Path(folder))
+        verdicts = list(pool.map(lambda mutant: survives(mutant, compiler), unchanged + chosen))
+    if unchanged and not verdicts.pop(0):
+        sys.exit(f"{kernel_tests} do not pass on kernels that are compiled and not changed.")
+    for mutant, alive in zip(chosen, verdicts, strict=True):
         print(f"{'SURVIVED' if alive else 'caught':10}{mutant.breaks}")
-    print(f"\n{len(MUTANTS) - sum(verdicts)} of {len(MUTANTS)} mutants caught")
+    print(f"\n{len(chosen) - sum(verdicts)} of {len(chosen)} mutants caught")
     sys.exit(any(verdicts))
 
 
