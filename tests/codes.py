@@ -1,5 +1,10 @@
 """What the tests of `encode` share: problems, the plain pursuit to compare with, and strategies one by one."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from pursuit.coding.in_tiles import assemble
@@ -67,6 +72,8 @@ class Climb:
                     before = tile.unsolved
                     each.solve(tile)
                     self.solved[name] = np.setdiff1d(before, tile.unsolved)
+            if isinstance(strategy, Rescaled):
+                Rescaled([], strategy.exponents).solve(tile)
         tile.codes.counts[tile.codes.counts == UNSOLVED] = 0
         self.codes = assemble(
             [tile.packed(self.ladder.exponent, method == "nnomp")], (len(Y), D.shape[1]), inputs.dtype
@@ -75,3 +82,14 @@ class Climb:
     @property
     def counts(self):
         return {name: len(rows) for name, rows in self.solved.items()}
+
+
+def run_python(code, *arguments, **environment):
+    """What a program prints in a process of its own that imports the same package; warnings are errors."""
+    begin = "import conftest\n"  # finds the copy of the package that is tested
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    command = [sys.executable, "-W", "error", "-c", begin + code, *map(str, arguments)]
+    env = {**os.environ, "PYTHONPATH": path, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()

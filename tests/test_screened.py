@@ -348,7 +348,9 @@ def test_exact_screens_a_large_dictionary_once_its_products_have_paid_for_the_co
     states = list(islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20))
     assert [s.atom.source for s in states] == plain
     assert len(made) == 1
-    assert made[0].tally.calls == states[-1].oracle_calls - vectors.COPY_COST_IN_PRODUCTS  # a hull's first atom counts, too
+    assert (
+        made[0].tally.calls == states[-1].oracle_calls - vectors.COPY_COST_IN_PRODUCTS
+    )  # a hull's first atom counts, too
 
 
 def test_short_runs_and_small_dictionaries_are_never_screened(monkeypatch):

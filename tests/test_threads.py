@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from pursuit import _threads
-from pursuit._threads import at_most, single_threaded_blas, spread
+from pursuit._threads import at_most, in_parallel, single_threaded_blas
 
 
 def blas():
@@ -53,7 +53,7 @@ def test_other_threads_leave_blas_as_it_is(two):
 def test_work_is_spread_over_no_more_threads_than_allowed():
     seen = set()
     with at_most(1):
-        spread(lambda start, stop: seen.add(threading.get_ident()), 100, 1)
+        in_parallel(lambda start, stop: seen.add(threading.get_ident()), 100, 1)
     assert seen == {threading.get_ident()}
 
 
@@ -63,7 +63,7 @@ def test_work_that_is_spread_may_spread_its_own():
     def inner(start, stop):
         done.extend(range(start, stop))
 
-    spread(lambda start, stop: [spread(inner, 50, 1) for _ in range(start, stop)], 20, 1)
+    in_parallel(lambda start, stop: [in_parallel(inner, 50, 1) for _ in range(start, stop)], 20, 1)
     assert sorted(done) == sorted(20 * list(range(50)))
 
 
@@ -78,7 +78,7 @@ def test_nobody_goes_on_after_an_error_and_it_comes_out():
 
     gate = threading.Event()
     with pytest.raises(ZeroDivisionError):
-        spread(work, 1000, 1)
+        in_parallel(work, 1000, 1)
     count = len(seen)
     gate.wait(0.1)
     assert len(seen) == count < 1000
@@ -90,11 +90,11 @@ def test_threads_have_the_callers_context_and_share_what_is_allowed():
     def work(start, stop):
         both.wait(5)
         states.append(np.geterr()["over"])
-        allowed.append(_threads._most.get())
+        allowed.append(_threads.allowed_threads())
 
     with np.errstate(over="ignore"), at_most(2), pytest.MonkeyPatch.context() as patch:
         patch.setattr(_threads, "processors", lambda: 2)
-        spread(work, 2, 1)
+        in_parallel(work, 2, 1)
     assert states == ["ignore", "ignore"]
     assert allowed == [1, 1]
 
@@ -107,5 +107,5 @@ def test_where_no_thread_can_be_started_the_work_is_done_all_the_same(monkeypatc
     monkeypatch.setattr(_threads, "_pool", Full())
     monkeypatch.setattr(_threads, "processors", lambda: 4)
     done = []
-    spread(lambda start, stop: done.append(start), 10, 1)
+    in_parallel(lambda start, stop: done.append(start), 10, 1)
     assert sorted(done) == list(range(10))

@@ -131,7 +131,7 @@ MUTANTS = [
     Mutant(
         "a tiny beta counts as none",
         "linalg/lanczos.py",
-        "0.0 if whole else max(beta, 1e-14 * scale)",
+        "0.0 if complete else max(beta, 1e-14 * scale)",
         "0.0 if self.exhausted else beta",
         "test_traps.py",
     ),
@@ -299,8 +299,8 @@ MUTANTS = [
     Mutant(
         "of close atoms, the last is taken",
         "native/fast.h",
-        "if (merit > most) found",
-        "if (merit >= most) found",
+        "if (merit > most + doubt) found",
+        "if (merit > most - doubt) found",
         "test_encode_hard.py",
     ),
     Mutant(
@@ -387,12 +387,14 @@ MUTANTS = [
         "test_encode_hard.py",
     ),
     Mutant("matching pursuit ends early", "native/pursuit.h", "MP_STEPS = 10", "MP_STEPS = 9", "test_encode.py"),
-    Mutant("residuals forget weights", "native/direct.h", "v[i] *= P.w[i];", "v[i] *= 1;", "test_encode.py"),
+    Mutant(
+        "residuals forget weights", "native/direct.h", "weighted[i] *= P.w[i];", "weighted[i] *= 1;", "test_encode.py"
+    ),
     Mutant(
         "OLS from residuals keeps old correlations",
         "native/direct.h",
-        "                P.remove_direction(products, correlations);\n",
-        "",
+        "P.remove_direction(products, correlations), products += D.n;",
+        "products += D.n;",
         "test_encode.py",
     ),
     # one signal on a large dictionary, and the screened oracle
@@ -406,22 +408,22 @@ MUTANTS = [
     Mutant(
         "taken atoms are taken again",
         "native/alone.h",
-        "        if (ols) low[j] = high[j] = INFINITY;\n",
+        "            low[P.atoms[P.s - 1]] = high[P.atoms[P.s - 1]] = INFINITY;\n",
         "",
         "test_encode_strategies.py",
     ),
     Mutant(
         "old directions are not caught up with",
         "native/alone.h",
-        "i = seen[j]; i < s",
-        "i = s - 1; i < s",
+        "i = seen[j]; i < P.s",
+        "i = larger(int(seen[j]), P.s - 1); i < P.s",
         "test_encode_strategies.py",
     ),
     Mutant(
         "lost digits of a signal alone",
         "native/alone.h",
-        " > MAX_INVERSE) return;",
-        " > 1e300) return;",
+        "            if (ols && P.ill_conditioned()) return;\n",
+        "",
         "test_encode_hard.py",
     ),
     Mutant(
