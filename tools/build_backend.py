@@ -46,12 +46,7 @@ def use_zig() -> None:
     zig, folder = Path(ziglang.__file__).with_name("zig"), Path(sys.prefix) / "zig-compilers"
     folder.mkdir(exist_ok=True)
     baseline = "-mcpu=baseline"  # zig's default is the processor of this machine
-    for name, (variable, flags) in {
-        "cc": ("CC", baseline),
-        "c++": ("CXX", baseline),
-        "ar": ("AR", ""),
-        "ranlib": ("RANLIB", ""),
-    }.items():
+    for name, (variable, flags) in {"cc": ("CC", baseline), "c++": ("CXX", baseline), "ar": ("AR", ""), "ranlib": ("RANLIB", "")}.items():
         script = folder / f"zig-{name}"
         script.write_text(f'#!/bin/sh\nexec "{zig}" {name} {flags} "$@"\n')
         script.chmod(0o755)
