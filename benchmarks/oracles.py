@@ -8,7 +8,6 @@ With OMP_NUM_THREADS=1 the clock is that of the processor, so that a busy machin
 
 from __future__ import annotations
 
-import importlib
 import os
 import statistics
 import sys

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pursuit.coding.in_tiles import assemble
 from pursuit.coding.reference import pursue
 from pursuit.coding.request import Inputs, Request, stopping_rules
+from pursuit.coding.scheduling import assemble
 from pursuit.coding.strategies import Fast, Rescaled, ladder
 from pursuit.coding.tiles import UNSOLVED, Codes, Tile
 

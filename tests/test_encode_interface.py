@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from codes import DTYPES, METHODS, agree, problem, run_python
 
 from pursuit import encode
-from pursuit.coding.in_tiles import TILE_BYTES
+from pursuit.coding.scheduling import TILE_BYTES
 
 # ------------------------------------------------------------------------------ arrays and threads
 

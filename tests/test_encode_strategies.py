@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pursuit import encode
-from pursuit.coding import in_tiles, strategies
+from pursuit.coding import scheduling, strategies
 
 WHO = {
     "int16": ["omp"],
@@ -194,7 +194,7 @@ def test_a_dictionary_too_large_for_its_gram_matrix_is_used_without_it(monkeypat
     D, Y, _ = problem(19, 300, 16, 60)
     codes = {method: encode(D, Y, atoms=5, method=method).toarray() for method in METHODS}
     monkeypatch.setattr(strategies, "MAX_GRAM_BYTES", 1000)
-    monkeypatch.setattr(in_tiles, "TILE_BYTES", 2**16)  # and tiles of few signals
+    monkeypatch.setattr(scheduling, "TILE_BYTES", 2**16)  # and tiles of few signals
     for method in METHODS:
         assert list(Climb(D, Y, 5, method=method).solved) == ["direct"]
         np.testing.assert_allclose(encode(D, Y, atoms=5, method=method).toarray(), codes[method], atol=1e-11)

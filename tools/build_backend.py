@@ -28,8 +28,8 @@ __all__ = [
 
 COMPILERS = ("c++", "g++", "clang++")
 HELP = (
-    "pursuit: its C++ kernels could not be built (the reason stands above); install a C++20 compiler, such as g++ 11 or "
-    "clang 14, and try again, or set PURSUIT_ZIG=1 to take one from PyPI."
+    "pursuit: its C++ kernels could not be built (the reason stands above); install a C++20 compiler, such as g++ 12 "
+    "or clang 15, and try again, or set PURSUIT_ZIG=1 to take one from PyPI."
 )
 
 
@@ -46,7 +46,8 @@ def use_zig() -> None:
     zig, folder = Path(ziglang.__file__).with_name("zig"), Path(sys.prefix) / "zig-compilers"
     folder.mkdir(exist_ok=True)
     baseline = "-mcpu=baseline"  # zig's default is the processor of this machine
-    for name, (variable, flags) in {"cc": ("CC", baseline), "c++": ("CXX", baseline), "ar": ("AR", ""), "ranlib": ("RANLIB", "")}.items():
+    tools = {"cc": ("CC", baseline), "c++": ("CXX", baseline), "ar": ("AR", ""), "ranlib": ("RANLIB", "")}
+    for name, (variable, flags) in tools.items():
         script = folder / f"zig-{name}"
         script.write_text(f'#!/bin/sh\nexec "{zig}" {name} {flags} "$@"\n')
         script.chmod(0o755)

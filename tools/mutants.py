@@ -207,7 +207,7 @@ MUTANTS = [
     Mutant(
         "a tolerance forgets the scale of weights",
         "coding/tiles.py",
-        "np.ldexp(tols, -even)",
+        "np.ldexp(tols, -halves)",
         "tols",
         "test_encode.py",
     ),
@@ -222,7 +222,7 @@ MUTANTS = [
     Mutant(
         "float32 is tried for every signal that 16 bits leave",
         "coding/strategies.py",
-        "WORTH_FLOAT32 if in_16_bits else 0.0",
+        "MIN_UNSOLVED_SHARE if in_16_bits else 0.0",
         "0.0",
         "test_encode_strategies.py",
     ),
@@ -341,8 +341,8 @@ MUTANTS = [
     Mutant(
         "a residual near tol is not formed",
         "native/fast.h",
-        "left[p] < goal - doubt || (left[p] <= goal + doubt && residual_norm(p, s) <= tol)",
-        "left[p] <= goal",
+        "residual_square[p] < goal - doubt || (residual_square[p] <= goal + doubt && residual_norm(p, s) <= tol)",
+        "residual_square[p] <= goal",
         "test_encode_hard.py",
     ),
     Mutant(
@@ -368,12 +368,18 @@ MUTANTS = [
         "test_encode.py test_encode_hard.py",
         quick=True,
     ),
-    Mutant("atoms that left stay away", "native/pursuit.h", "free[atoms[i]] = norms[i];", ";", "test_encode_hard.py"),
+    Mutant(
+        "atoms that residual_square stay away",
+        "native/pursuit.h",
+        "candidate_norms[atoms[i]] = norms[i];",
+        ";",
+        "test_encode_hard.py",
+    ),
     Mutant(
         "OLS forgets what atoms lose to the active ones",
         "native/pursuit.h",
-        "c[j] -= move * t[j], v[j] -= t[j] * t[j];",
-        "c[j] -= move * t[j];",
+        "c[j] -= last_step * t[j], v[j] -= t[j] * t[j];",
+        "c[j] -= last_step * t[j];",
         "test_encode.py",
     ),
     Mutant(
@@ -429,8 +435,8 @@ MUTANTS = [
     Mutant(
         "a column of each block is left out",
         "native/alone.h",
-        "smaller(from + NEARBY, stop)",
-        "smaller(from + NEARBY - 1, stop)",
+        "smaller(from + COLUMNS_PER_QUERY, stop)",
+        "smaller(from + COLUMNS_PER_QUERY - 1, stop)",
         "test_encode_strategies.py",
     ),
     Mutant(

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ["tests/test_encode.py", "tests/test_screened.py", "tests/test_matrices.py", *map(str, Path("tests").glob("test_encode_*.py"))]
+TESTS = [f"tests/test_{name}.py" for name in ("encode*", "screened", "matrices", "native")]
 
 
 def build(folder: Path, env: dict[str, str], *settings: str) -> Path:
@@ -32,7 +32,11 @@ def sanitized(env: dict[str, str]) -> dict[str, str]:
         subprocess.run(["g++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
         for name in ("libasan.so", "libubsan.so")
     ]
-    return env | {"LD_PRELOAD": " ".join(found), "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    return env | {
+        "LD_PRELOAD": " ".join(found),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
 
 
 def main() -> None:
@@ -48,9 +52,11 @@ def main() -> None:
         env["PURSUIT_ZIG"] = "1"
     with tempfile.TemporaryDirectory() as name:
         site = build(Path(name), env, *settings)
-        env = (sanitized(env) if way == "sanitize" else env) | {"PURSUIT_FOLDER": str(site), "OPENBLAS_NUM_THREADS": "1"}
-        run = [sys.executable, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
-        sys.exit(subprocess.run(run, env=env).returncode)
+        env = sanitized(env) if way == "sanitize" else env
+        tests = sorted(str(path) for pattern in TESTS for path in Path().glob(pattern))
+        run = [sys.executable, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *tests]
+        env |= {"PURSUIT_FOLDER": str(site), "OPENBLAS_NUM_THREADS": "1"}
+        sys.exit(subprocess.run(run, env=env, check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pursuit._threads import at_most
 from pursuit.coding.request import Inputs, Request, stopping_rules, thread_count
-from pursuit.coding.in_tiles import solve_in_tiles
+from pursuit.coding.scheduling import solve_in_tiles
 
 if TYPE_CHECKING:
     import scipy.sparse as sp

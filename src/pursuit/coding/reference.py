@@ -32,7 +32,8 @@ multiplied by :math:`\sqrt{w_t}`.
 **Leads.** Two programs round differently, and may part where a decision is close. So a code comes with its least lead:
 
 - how far the best atom was ahead of each of the others, as a share of the numbers that both merits were computed from:
-  :math:`S \|a\|`; or, for a merit m of ``ols``, :math:`S / \sigma + m / \sigma^2`, :math:`\sigma = \|a_\perp\| / \|a\|`;
+  :math:`S \|a\|`; or, for a merit m of ``ols``, :math:`S / \sigma + m / \sigma^2` with
+  :math:`\sigma = \|a_\perp\| / \|a\|`;
 - how far :math:`\|r\|` was from tol, as a share of S;
 - in ``nnomp``, how far weights were from 0, as a share of :math:`S / \|a\|`, and correlations of atoms that left, as a
   share of :math:`S \|a\|`;

@@ -57,8 +57,8 @@ class Request:
     exponent: int
 
     @property
-    def few(self) -> bool:
-        """What `few_atoms` says of this request."""
+    def finds_few_atoms(self) -> bool:
+        """Whether all codes together have so few atoms that nothing as large as the Gram matrix should be read."""
         return few_atoms(self.limits, self.inputs.D.shape[1])
 
     @classmethod
@@ -75,9 +75,9 @@ class Request:
         return cls(inputs, limits, tols, method, threads, norms.astype(kind, copy=False), exponent)
 
 
-def matrix(a: Any, name: str) -> Array:
-    """`a` as a NumPy matrix of real numbers, not yet of one dtype."""
-    a = np.asarray(a)
+def matrix(given: Any, name: str) -> Array:
+    """`given` as a NumPy matrix of real numbers, not yet of one dtype."""
+    a: Array = np.asarray(given)
     if a.ndim != 2:
         raise ValueError(f"{name} has shape {a.shape}; give a matrix (one signal: Y[None, :]).")
     if a.dtype.kind == "c":
@@ -111,7 +111,7 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
 
 
 def few_atoms(limits: Array, n: int) -> bool:
-    """Whether so few atoms are to be found that nothing as large as the Gram matrix should be touched."""
+    """Whether the codes, of at most `limits` atoms, have fewer than half as many atoms in all as the dictionary has."""
     return 2 * int(limits.sum()) < n
 
 

@@ -1,7 +1,7 @@
 """The ways to find the codes of a tile, from the fastest to the most careful.
 
-Each strategy codes the signals of a tile that have no code yet, as far as it can prove its choices; the next one goes on
-with those that are left. The last one of a ladder leaves none.
+Each strategy codes the signals of a tile that have no code yet, as far as it can prove its choices; the next one takes
+those that are left. The last one of a ladder leaves none.
 
 ========== ================================================== ===================================================
 strategy   what it reads                                      where it is used
@@ -29,12 +29,12 @@ from pursuit.coding.tiles import Tile
 
 MAX_GRAM_BYTES = 2**30
 """Beyond this, residuals are used instead of the Gram matrix."""
-SHARED_PRODUCT = 8
-"""Signals that make one matrix product worth its while; fewer have the product on all threads."""
+MIN_SIGNALS_PER_PRODUCT = 8
+"""With fewer signals, reading the dictionary takes most of the time of a product, and threads share that."""
 MAX_INT16_ENTRIES = 512
-"""Of a signal. The error of 16-bit products grows, and correlations decrease, with the root of it; beyond this, too many
-atoms are too close to one another."""
-WORTH_FLOAT32 = 1 / 32
+"""Entries of a signal beyond which 16 bits are not tried: their error grows, and correlations decrease, with the root
+of the number of entries, until too many atoms are too close to one another."""
+MIN_UNSOLVED_SHARE = 1 / 32
 """The share of a tile that 16 bits must leave before it is tried in float32."""
 MIN_ALONE_ATOMS = 16
 """Fewer atoms are found before an 8-bit copy is made."""
@@ -56,10 +56,15 @@ class Ladder:
     """Whether all signals belong to one tile, as threads share the work on each of them."""
 
     def solve(self, tile: Tile) -> None:
-        for strategy in self.strategies:
-            strategy.solve(tile)
-            if not len(tile.unsolved):
-                return
+        solve_in_turn(self.strategies, tile)
+
+
+def solve_in_turn(strategies: list[Strategy], tile: Tile) -> None:
+    """Each strategy codes what those before it left."""
+    for strategy in strategies:
+        strategy.solve(tile)
+        if not len(tile.unsolved):
+            return
 
 
 class Fast:
@@ -71,7 +76,8 @@ class Fast:
     def __init__(self, atoms: Any, kernels: Any, method: str, search: str, share: float = 0.0) -> None:
         core, self.search = native.core(), search
         self._arguments = atoms, core.Method[method], core.Search[search]
-        self._make, self._share, self._kernel, self._lock = kernels.Fast, share, None, Lock()
+        self._make, self._share, self._lock = kernels.Fast, share, Lock()
+        self._kernel: Any = None
 
     def solve(self, tile: Tile) -> None:
         if len(tile.unsolved) <= self._share * len(tile.y):
@@ -133,14 +139,14 @@ class Rescaled:
         self.strategies, self.exponents = strategies, exponents
 
     def solve(self, tile: Tile) -> None:
-        Ladder(self.strategies, 0, 0).solve(tile)
+        solve_in_turn(self.strategies, tile)
         codes, used = tile.codes, tile.codes.used
         codes.x[used] = np.ldexp(codes.x[used], -self.exponents[codes.atoms[used]])
 
 
 def product(R: Array, D: Array) -> Array:
     """R D, by blocks of columns on several threads where R has few rows, so that it is D that takes time to read."""
-    if len(R) >= SHARED_PRODUCT:
+    if len(R) >= MIN_SIGNALS_PER_PRODUCT:
         return np.asarray(R @ D)
     out = np.empty((len(R), D.shape[1]), D.dtype)
 
@@ -171,7 +177,7 @@ def ladder(request: Request) -> Ladder:
     D = inputs.D.astype(inputs.dtype, copy=False)
     D = D if exponent == 0 else np.ldexp(D, -exponent)
     n, size = D.shape[1], D.itemsize + {"omp": 6, "ols": 4}.get(method, 0)  # copies: in float32, in 16 bits
-    too_large = inputs.gram is None and (request.few or n * n * size > MAX_GRAM_BYTES)
+    too_large = inputs.gram is None and (request.finds_few_atoms or n * n * size > MAX_GRAM_BYTES)
     if inputs.weights is not None or too_large:
         return from_residuals(request, D)
     return over_gram_matrix(request, D)
@@ -184,7 +190,7 @@ def from_residuals(request: Request, D: Array) -> Ladder:
     direct = Direct(D, atoms, request.norms, method, weighted)
     width = int(request.limits.max(initial=1))
     size = D.itemsize * (8 * n + (6 + width) * d + 3 * width * width + 8 * width)
-    alone = len(request.inputs.Y) < SHARED_PRODUCT and method in ("omp", "ols") and width >= MIN_ALONE_ATOMS
+    alone = len(request.inputs.Y) < MIN_SIGNALS_PER_PRODUCT and method in ("omp", "ols") and width >= MIN_ALONE_ATOMS
     if not alone or weighted or D.size < MIN_SCREENED_ENTRIES:
         return Ladder([direct], request.exponent, size)
     screen = kernels.Screen(atoms, request.threads)
@@ -194,24 +200,24 @@ def from_residuals(request: Request, D: Array) -> Ladder:
 def over_gram_matrix(request: Request, D: Array) -> Ladder:
     """`Fast` for OMP and OLS of many signals, then `Careful`."""
     method, kernels, norms, given = request.method, native.kernels(D.dtype), request.norms, request.inputs.gram
-    D, own = D if request.few else np.ascontiguousarray(D), np.zeros(D.shape[1], np.intc)
-    if method == "ols" and not request.few:  # for which the norms of atoms do not matter, but for rounding
-        own = np.rint(np.log2(norms)).astype(np.intc)
-    if own.any():
-        D, norms = np.ldexp(D, -own), np.ldexp(norms, -own)
+    D, atom_exponents = D if request.finds_few_atoms else np.ascontiguousarray(D), np.zeros(D.shape[1], np.intc)
+    if method == "ols" and not request.finds_few_atoms:  # for which the norms of atoms do not matter, but for rounding
+        atom_exponents = np.rint(np.log2(norms)).astype(np.intc)
+    if atom_exponents.any():
+        D, norms = np.ldexp(D, -atom_exponents), np.ldexp(norms, -atom_exponents)
     if given is None:
         gram = gram_matrix(D)
     else:
-        gram, scale = np.require(given, D.dtype, "C"), request.exponent + own
+        gram, scale = np.require(given, D.dtype, "C"), request.exponent + atom_exponents
         gram = np.ldexp(gram, -scale - scale[:, None]) if scale.any() else gram
-    atoms = kernels.Atoms(D.T if request.few else np.ascontiguousarray(D.T), norms, gram)
-    strategies: list[Strategy] = [Careful(D, atoms, kernels, method, gram if request.few else None)]
-    if not request.few and method in ("omp", "ols"):
+    atoms = kernels.Atoms(D.T if request.finds_few_atoms else np.ascontiguousarray(D.T), norms, gram)
+    strategies: list[Strategy] = [Careful(D, atoms, kernels, method, gram if request.finds_few_atoms else None)]
+    if not request.finds_few_atoms and method in ("omp", "ols"):
         in_16_bits = method == "omp" and len(D) <= MAX_INT16_ENTRIES
-        strategies.insert(0, Fast(atoms, kernels, method, "float32", WORTH_FLOAT32 if in_16_bits else 0.0))
+        strategies.insert(0, Fast(atoms, kernels, method, "float32", MIN_UNSOLVED_SHARE if in_16_bits else 0.0))
         if in_16_bits:
             strategies.insert(0, Fast(atoms, kernels, method, "int16"))
-    if own.any():
-        strategies = [Rescaled(strategies, own)]
+    if atom_exponents.any():
+        strategies = [Rescaled(strategies, atom_exponents)]
     width = int(request.limits.max(initial=1))
     return Ladder(strategies, request.exponent, D.itemsize * sum(D.shape) + (D.itemsize + 4) * width)

@@ -48,8 +48,8 @@ class Tile:
         if request.inputs.weights is not None:
             w = request.inputs.weights[rows]
             y = np.where(w > 0, y, 0)
-            even = np.frexp(w.max(axis=1))[1] // 2
-            w, tols = np.require(np.ldexp(w, -2 * even[:, None]), kind, "C"), np.ldexp(tols, -even)
+            halves = np.frexp(w.max(axis=1))[1] // 2  # of exponents: norms are divided by 2^halves
+            w, tols = np.require(np.ldexp(w, -2 * halves[:, None]), kind, "C"), np.ldexp(tols, -halves)
         y = np.require(y, kind, ["C", "W"])
         squares = _squared_norms(y, w)
         self.exponents = np.zeros(len(y), np.intc)

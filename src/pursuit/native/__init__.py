@@ -5,6 +5,7 @@ They are imported where they are used. What needs none of them works where they 
 
 from __future__ import annotations
 
+import importlib
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -16,13 +17,12 @@ import numpy as np
 def core() -> Any:
     """The compiled module; its `level` is the name of the instruction set that it was given."""
     try:
-        from pursuit.native import _core
+        return importlib.import_module("pursuit.native._core")
     except ImportError as problem:
         raise ImportError(
             "pursuit was installed without its compiled kernels, which encode and screened dictionaries need; "
             "install it again, from its source folder: pip install ."
         ) from problem
-    return _core
 
 
 @cache

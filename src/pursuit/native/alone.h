@@ -5,7 +5,7 @@
 //
 // OLS asks for the largest c_j^2 / v_j, with v_j = |a_j|^2 - sum_i <q_i, a_j>^2 for an orthonormal basis q_i of the active
 // atoms. The copy encloses <q_i, a_j> as it does c_j = <a_j, r>, for one more direction a turn, and the squares add up to
-// bounds of v_j. Atoms whose largest ratio reaches the largest of the least ones are compared in full precision, with
+// bounds of v_j. Atoms whose upper bound reaches the largest lower bound are compared in full precision, with
 // the directions that came since they last were; their bounds are exact then.
 //
 // Where the copy leaves more than a tenth of the atoms, where OLS has nearly dependent atoms or needs too many products,
@@ -17,10 +17,10 @@
 namespace {
 
 template <class T> class Alone {
-    static constexpr int PIECES = 16, NEARBY = 64;
-    static constexpr double CLEAR = 1e-3;       // v relative to the squared norm of the atom: what is less loses digits
+    static constexpr int PIECES = 16, COLUMNS_PER_QUERY = 64;
+    static constexpr double MIN_PIVOT = 1e-3;       // v relative to the squared norm of the atom: what is less loses digits
     static constexpr double MAX_SHARE = 0.25;   // of the products that OLS would take without a copy, that it may spend
-    static constexpr double NEARLY = 1 - 1e-9;  // what rounding leaves of a bound
+    static constexpr double ROUNDED_DOWN = 1 - 1e-9;  // what rounding leaves of a bound
 
     // Intervals of the products of all atoms with a vector.
     struct Query {
@@ -73,8 +73,8 @@ template <class T> class Alone {
         in_parallel(threads, PIECES, [&](int k) {
             const int64_t start = k * n / PIECES, stop = (k + 1) * n / PIECES;
             best[k] = -INFINITY;
-            for (int64_t from = start; from < stop; from += NEARBY) {  // the second query finds them in the cache
-                const Columns some{nullptr, from, smaller(from + NEARBY, stop)};
+            for (int64_t from = start; from < stop; from += COLUMNS_PER_QUERY) {  // the second query finds them in the cache
+                const Columns some{nullptr, from, smaller(from + COLUMNS_PER_QUERY, stop)};
                 best[k] = larger(best[k], screen.enclose(residual.rounded, some, false, true, residual.lower, residual.upper));
                 if (ols && P.s > 0) screen.enclose(direction.rounded, some, false, true, direction.lower, direction.upper);
             }
@@ -87,13 +87,13 @@ template <class T> class Alone {
     // OMP: the atom of the largest |<a, r>| beyond rounding; -1 if the copy does not tell.
     int64_t best_correlation() {
         if (!screen.round(P.residual, residual.p, residual.rounded)) return -1;
-        const double bar = enclose(), floor = P.noise * P.absolute_sum();
-        const int64_t most = n / 10, count = screen.contenders(residual.upper, bar, most, which);
+        const double threshold = enclose(), floor = P.noise * P.absolute_sum();
+        const int64_t most = n / 10, count = screen.contenders(residual.upper, threshold, most, which);
         int64_t found = -1;
         double best = 0;
         for (int64_t k = 0; k < count && count <= most; ++k) {
             const double c = std::fabs(inner<double>(P.w, screen.column(which[k]), &P.residual[0], D.d));
-            if (c > best && c > floor * P.free[which[k]]) best = c, found = which[k];
+            if (c > best && c > floor * P.candidate_norms[which[k]]) best = c, found = which[k];
         }
         return found;
     }
@@ -110,7 +110,7 @@ template <class T> class Alone {
 
     // OLS: the atom of the largest c^2 / v beyond rounding; -1 if that takes too much.
     int64_t best_gain() {
-        double *q = Q + size_t(P.s - 1) * D.d, unit = 0, bar = 0, best = 0;
+        double *q = Q + size_t(P.s - 1) * D.d, unit = 0, threshold = 0, best = 0;
         if (!screen.round(P.residual, residual.p, residual.rounded)) return -1;
         if (P.s > 0) {
             low[P.atoms[P.s - 1]] = high[P.atoms[P.s - 1]] = INFINITY;
@@ -124,11 +124,11 @@ template <class T> class Alone {
             const double size = larger(residual.lower[j], 0.0);
             low[j] -= most * most;
             high[j] -= least * least;
-            bar = larger(bar, high[j] > 0 ? size * size / high[j] : 0.0);
+            threshold = larger(threshold, high[j] > 0 ? size * size / high[j] : 0.0);
         }
         int64_t count = 0, found = -1;
         for (int64_t j = 0; j < n; ++j)
-            if (residual.upper[j] * residual.upper[j] >= NEARLY * bar * low[j] || low[j] <= CLEAR * squares[j])
+            if (residual.upper[j] * residual.upper[j] >= ROUNDED_DOWN * threshold * low[j] || low[j] <= MIN_PIVOT * squares[j])
                 which[count++] = j;
         if (spent + count > MAX_SHARE * n * (P.s + 1)) return -1;
         screen.fetch(which, count);
@@ -136,7 +136,7 @@ template <class T> class Alone {
             const int64_t j = which[k];
             if (!make_exact(j)) return -1;
             const double c = std::fabs(inner<double>(P.w, screen.column(j), &P.residual[0], D.d));
-            if (c > P.noise * P.absolute_sum() * P.free[j] && c * c > best * low[j]) found = j, best = c * c / low[j];
+            if (c > P.noise * P.absolute_sum() * P.candidate_norms[j] && c * c > best * low[j]) found = j, best = c * c / low[j];
         }
         return found;
     }
@@ -152,11 +152,11 @@ template <class T> class Alone {
         }
         seen[j] = P.s;
         low[j] = high[j] = exact[j] > 16 * (P.s + 4) * U * squares[j] ? double(exact[j]) : INFINITY;
-        return spent <= MAX_SHARE * n * (P.s + 1) && low[j] > CLEAR * squares[j];
+        return spent <= MAX_SHARE * n * (P.s + 1) && low[j] > MIN_PIVOT * squares[j];
     }
 };
 
-// A screen that also serves pursuits.
+// The screen of module.cpp: with `solve_alone`.
 template <class T> class Screened final : public Screen<T> {
   public:
     using Screen<T>::Screen;

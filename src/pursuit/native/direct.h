@@ -1,4 +1,4 @@
-// Pursuits from the residuals themselves, all signals of a tile in step: for weights, few signals and many atoms.
+// Pursuits from the residuals themselves, all signals of a tile in step: for weighted signals, few signals, many atoms.
 //
 // With weights every signal has its own inner product, hence its own Gram matrix, of which only entries between active
 // atoms are formed. In a turn the caller multiplies the `vectors` of all signals by the dictionary, one matrix product
@@ -18,18 +18,18 @@ template <class T> class Direct final : public DirectPursuits<T> {
     Array<Pursuit<T> *> pursuits;
     Array<int64_t> numbers;
     Array<T> c, key;     // OLS: correlations, kept up to date; room for `best`
-    Array<bool> renews;  // whether the correlations of a signal are computed from its residual in this turn
+    Array<bool> recomputes;  // whether the correlations of a signal are computed from its residual in this turn
 
   public:
     Direct(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *norms, int64_t norms_stride)
         : D(D), tile(tile), method(method), pursuits(tile.count), numbers(tile.count),
-          c(method == Method::ols ? size_t(tile.count) * D.n : 0), key(D.n), renews(tile.count) {
+          c(method == Method::ols ? size_t(tile.count) * D.n : 0), key(D.n), recomputes(tile.count) {
         for (int64_t number = 0; number < tile.count; ++number) {
             if (tile.counts[number] != UNSOLVED) continue;
             Pursuit<T> &P = *(pursuits[signals] = new Pursuit<T>(D, tile, method));
             numbers[signals++] = number;
             P.begin(tile, number, tile.y + number * D.d, norms + number * norms_stride);
-            if (P.over) P.finish(tile, number);
+            if (P.done) P.finish(tile, number);
         }
     }
     void destroy() override {
@@ -37,17 +37,17 @@ template <class T> class Direct final : public DirectPursuits<T> {
         delete this;
     }
 
-    // What is to be multiplied by the dictionary, weights included: residuals and, of OLS, last directions. How many: at
-    // most two for each signal.
+    // Writes the vectors that are to be multiplied by the dictionary, weights included: residuals and, of OLS, last
+    // directions. Returns how many there are, at most two for each signal.
     int64_t vectors(T *out) override {
         T *to = out;
         for (int64_t p = 0; p < signals; ++p) {
             const Pursuit<T> &P = *pursuits[p];
-            if (P.over) continue;
-            renews[p] = method != Method::ols || P.turns % REFRESH == 0 || P.ill_conditioned();
+            if (P.done) continue;
+            recomputes[p] = method != Method::ols || P.turns % REFRESH == 0 || P.ill_conditioned();
             T *weighted = to;
             if (has_direction(P)) P.direction(to), to += D.d;
-            if (renews[p]) std::memcpy(to, P.residual, D.d * sizeof(T)), to += D.d;
+            if (recomputes[p]) std::memcpy(to, P.residual, D.d * sizeof(T)), to += D.d;
             for (; P.w && weighted < to; weighted += D.d)
                 for (int i = 0; i < D.d; ++i) weighted[i] *= P.w[i];
         }
@@ -58,22 +58,22 @@ template <class T> class Direct final : public DirectPursuits<T> {
     void advance(T *products) override {
         for (int64_t p = 0; p < signals; ++p) {
             Pursuit<T> &P = *pursuits[p];
-            if (P.over) continue;
+            if (P.done) continue;
             T *correlations = method == Method::ols ? c + p * D.n : products;
             if (has_direction(P)) P.remove_direction(products, correlations), products += D.n;
-            if (renews[p]) {
+            if (recomputes[p]) {
                 if (method == Method::ols) std::memcpy(correlations, products, D.n * sizeof(T));
                 products += D.n;
             }
-            P.over = !turn(P, correlations);
-            if (P.over) P.finish(tile, numbers[p]);
+            P.done = !turn(P, correlations);
+            if (P.done) P.finish(tile, numbers[p]);
         }
     }
 
   private:
     bool has_direction(const Pursuit<T> &P) const { return method == Method::ols && P.s > 0; }
 
-    // False at the end.
+    // One turn of one signal; false when it has ended.
     bool turn(Pursuit<T> &P, const T *correlations) {
         for (;;) {
             if (P.limit_reached() || (P.tol >= 0 && P.residual_norm() <= P.tol)) return false;

@@ -1,11 +1,11 @@
 // Orthogonal matching pursuit and orthogonal least squares over a shared Gram matrix: several signals in step, atoms
-// chosen in a cheap number type that can tell where it is not sure.
+// chosen in a cheap number type with an error bound.
 //
 // The update. After s atoms the correlations are c = A y - sum_i x_i G_i, with G_i the Gram rows of the active atoms. T
 // is lower triangular, and T'T the inverse of the Gram matrix of the active atoms. An atom j with Gram entries h enters
 // by u = T h, beta = (-T'u, 1) and pivot = G_jj - |u|^2: the next row of T is beta / sqrt(pivot), and the weights move by
-// (c_j / pivot) beta. These are chains of short sums in which a processor mostly waits: so LANES signals go in step, and
-// what is a number for one signal is a vector here.
+// (c_j / pivot) beta. Each of these short sums waits for the one before: so LANES signals go in step, and what is a number
+// for one signal is a vector here.
 //
 // The search finds the largest |c_j| in numbers of type S, 16-bit integers or float32. Let `longest` be at least the
 // norm of every atom and mu at least |G_ij| / |a_i| for all i != j.
@@ -25,7 +25,7 @@
 //     2 e + s + 1 + (sum_i |q_i| + 2 m sum_i |e_i| + SHORT_MAX - m) / 2^15
 //
 // is the best, and is not active (an active atom has correlation 0). A sixteenth more of the last term and a sixteenth
-// of a unit pay for the rounding of the bound itself.
+// of a unit cover the rounding of the bound itself.
 //
 // In float32, with u = 2^-24, <y, a_j> errs by at most e = u (d + 3) longest |y|, and no partial sum of c exceeds
 // M = longest |y| + mu sum_i |x_i| |a_i|. Rounding of entries, weights, products and sums moves c by at most u (s + 3) M
@@ -34,9 +34,9 @@
 // Orthogonal least squares takes the atom of the largest c_j^2 / v_j, where v_j is the squared norm of the part of a_j
 // that is orthogonal to the active atoms. As an atom enters, the sum t of Gram rows weighted by the new row of T updates
 // c to c - t c_j / sqrt(pivot), and v to v - t^2, in float32. t errs by at most u (s + 4) mu sum_i |T_si| |a_i|; c and v
-// err by the sum of these, times the step and times 2 |a_j|, plus the rounding of every sum: `error_c` and `error_v`. An
-// atom whose (|c| - error_c)^2 / (v + error_v) exceeds (|c| + error_c)^2 / (v - error_v) of all others is the best: so
-// the atom for which the latter is largest is compared with those for which it exceeds the former of this one.
+// err by the sum of these, times the step and times 2 |a_j|, plus the rounding of every sum: `error_c` and `error_v`. So
+// c_j^2 / v_j lies between (|c| - error_c)^2 / (v + error_v) and (|c| + error_c)^2 / (v - error_v). The atom with the
+// largest upper bound is the best if its lower bound exceeds the upper bounds of all others.
 //
 // At most MAX_CLOSE atoms that are closer to one another are compared in full precision. A signal with more of them, or
 // with atoms that are nearly dependent, stays unsolved.
@@ -51,7 +51,7 @@ template <class T, class S, bool OLS> class Fast {
     using Index = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
     using I = Vec<Index>;
     using Word = typename Tables<T, S>::Word;
-    using Flag = std::conditional_t<Tables<T, S>::INT16, int16_t, int32_t>;  // what a comparison of S makes
+    using Flag = std::conditional_t<Tables<T, S>::INT16, int16_t, int32_t>;  // the result of a comparison of numbers of type S
     static constexpr bool INT16 = Tables<T, S>::INT16;
     static constexpr int PER_WORD = Tables<T, S>::PER_WORD, BLOCK = Tables<T, S>::BLOCK;
     static constexpr int SIGNALS = LANES<T>, N = LANES<S>;
@@ -80,29 +80,29 @@ template <class T, class S, bool OLS> class Fast {
     const T *y[SIGNALS];
     Vec<S> best[SIGNALS];     // the largest merit of each lane of columns; for OLS, and where it is
     Vec<Flag> best_at[SIGNALS];
-    V length, left, absolute_sum, largest_term, root, step;
+    V length, residual_square, absolute_sum, largest_term, root, step;
     I chosen, going;
     T lead[SIGNALS];
     V move, error_c, error_v;  // OLS: c_j / sqrt(pivot), and the errors of c and v
 
   public:
     Fast(const Tables<T, S> &tables, const Tile<T> &tile)
-        : tables(tables), D(tables.dictionary), tile(tile), noise(T(4 * std::sqrt(T(D.d)) * EPS<T>)), numbers(GROUP),
-          entries(size_t(GROUP) * PER_WORD * tables.words), products(size_t(GROUP) * tables.columns), per_unit(GROUP),
-          quantisation(GROUP), lengths(GROUP), inverse_factor(size_t(tile.width) * (tile.width + 1) / 2), x(tile.width),
+        : tables(tables), D(tables.dictionary), tile(tile), noise(T(4 * std::sqrt(T(D.d)) * EPS<T>)), numbers(SIGNALS_PER_GROUP),
+          entries(size_t(SIGNALS_PER_GROUP) * PER_WORD * tables.words), products(size_t(SIGNALS_PER_GROUP) * tables.columns), per_unit(SIGNALS_PER_GROUP),
+          quantisation(SIGNALS_PER_GROUP), lengths(SIGNALS_PER_GROUP), inverse_factor(size_t(tile.width) * (tile.width + 1) / 2), x(tile.width),
           norm(tile.width), inverse_diagonal(tile.width), beta(tile.width), h(tile.width), atoms(tile.width),
           rows(size_t(tile.width) * SIGNALS), q(size_t(tile.width) * SIGNALS), merits(size_t(SIGNALS) * tables.columns),
           orthogonal(OLS ? size_t(SIGNALS) * tables.columns : 0), residual(D.d) {}
 
-    // Codes of all signals that are not solved yet, or of none after more than half of them were not sure.
+    // Finds codes of the unsolved signals; gives up once more than half of them were not sure.
     void solve() {
         int64_t tried = 0, unsure = 0;
-        for (int64_t next = 0; 2 * unsure <= tried + GROUP;) {
+        for (int64_t next = 0; 2 * unsure <= tried + SIGNALS_PER_GROUP;) {
             int count = 0;
-            for (; next < tile.count && count < GROUP; ++next)
+            for (; next < tile.count && count < SIGNALS_PER_GROUP; ++next)
                 if (tile.counts[next] == UNSOLVED) numbers[count++] = next;
             if (count == 0) return;
-            for (int p = 0; p < GROUP; ++p) quantise(p < count ? p : count - 1, p);
+            for (int p = 0; p < SIGNALS_PER_GROUP; ++p) quantise(p < count ? p : count - 1, p);
             multiply();
             for (int p = 0; p < count; p += SIGNALS) unsure += solve_in_step(p, smaller(SIGNALS, count - p));
             tried += count;
@@ -131,13 +131,13 @@ template <class T, class S, bool OLS> class Fast {
                                 : T(0x1p-24 * (1 + 1e-6)) * (D.d + 4) * tables.longest * size;
     }
 
-    // The products of a group of signals with all atoms, ROWS signals and STRIP atoms at a time.
+    // The products of a group of signals with all atoms, SIGNALS_PER_BLOCK signals and ATOMS_PER_STRIP atoms at a time.
     void multiply() {
-        for (int j = 0; j < D.n; j += STRIP)
-            for (int p = 0; p < GROUP; p += ROWS) {
+        for (int j = 0; j < D.n; j += ATOMS_PER_STRIP)
+            for (int p = 0; p < SIGNALS_PER_GROUP; p += SIGNALS_PER_BLOCK) {
                 const S *strip = tables.strips + size_t(j) * tables.words * PER_WORD;
                 const S *signal = entries + size_t(p) * tables.words * PER_WORD;
-                Vec<Word> sums[ROWS][STRIP_VECTORS];
+                Vec<Word> sums[SIGNALS_PER_BLOCK][STRIP_VECTORS];
                 for (auto &row : sums)
                     for (auto &sum : row) sum = splat(Word(INT16 ? 1 << 15 : 0));  // rounds the upper half
                 for (int i = 0; i < tables.words; ++i) {
@@ -145,13 +145,13 @@ template <class T, class S, bool OLS> class Fast {
                     for (int k = 0; k < STRIP_VECTORS; ++k)
                         std::memcpy(&a[k], strip + (i * STRIP_VECTORS + k) * N, VECTOR_BYTES);
 #pragma GCC unroll 8
-                    for (int r = 0; r < ROWS; ++r) {
+                    for (int r = 0; r < SIGNALS_PER_BLOCK; ++r) {
                         Word word;
                         std::memcpy(&word, signal + (size_t(r) * tables.words + i) * PER_WORD, sizeof word);
                         for (int k = 0; k < STRIP_VECTORS; ++k) sums[r][k] = add_words(sums[r][k], a[k], splat(word));
                     }
                 }
-                for (int r = 0; r < ROWS; ++r)
+                for (int r = 0; r < SIGNALS_PER_BLOCK; ++r)
                     for (int k = 0; k < STRIP_VECTORS; ++k)
                         store_sum(products + size_t(p + r) * tables.columns + j + k * LANES<Word>, sums[r][k]);
             }
@@ -167,7 +167,7 @@ template <class T, class S, bool OLS> class Fast {
             chosen[p] = -1;
         }
         length = load(lengths + place);
-        left = length * length;
+        residual_square = length * length;
         absolute_sum = largest_term = V{};
         if constexpr (OLS) begin_ols(place);
         for (int s = 0;; ++s) {
@@ -262,7 +262,7 @@ template <class T, class S, bool OLS> class Fast {
         S *c = products + size_t(place + p) * tables.columns, *v = orthogonal + size_t(p) * tables.columns;
         S *out = merits + size_t(p) * tables.columns;
         if (s > 0) v[atoms[s - 1][p]] = S(INFINITY);
-        const Vec<S> along = splat(S(s > 0 ? move[p] : 0)), wide = splat(S(error_c[p])), thin = splat(S(error_v[p]));
+        const Vec<S> last_step = splat(S(s > 0 ? move[p] : 0)), error_of_c = splat(S(error_c[p])), error_of_v = splat(S(error_v[p]));
         Vec<S> top{};
         Vec<Flag> where{};
         for (int j = 0; j < tables.columns; j += BLOCK) {
@@ -274,11 +274,11 @@ template <class T, class S, bool OLS> class Fast {
             }
             for (int e = 0; e < 4; ++e) {
                 const int at = j + e * N;
-                const Vec<S> now = load(c + at) - along * t[e], rest = load(v + at) - t[e] * t[e];
+                const Vec<S> now = load(c + at) - last_step * t[e], rest = load(v + at) - t[e] * t[e];
                 store(c + at, now);
                 store(v + at, rest);
-                const Vec<S> most = magnitude(now) + wide, thinner = rest - thin;
-                const Vec<S> merit = thinner > 0 ? most * most / thinner : splat(S(INFINITY));
+                const Vec<S> most = magnitude(now) + error_of_c, least_v = rest - error_of_v;
+                const Vec<S> merit = least_v > 0 ? most * most / least_v : splat(S(INFINITY));
                 store(out + at, merit);
                 where = merit > top ? splat(Flag(at)) : where;
                 top = larger(top, merit);
@@ -391,7 +391,7 @@ template <class T, class S, bool OLS> class Fast {
         const V r = T(1) / square_root<T>(pivot);
         root = good ? r : V{};
         step = good ? c * r * r : V{};
-        left -= good ? c * c * r * r : V{};
+        residual_square -= good ? c * c * r * r : V{};
     }
 
     // The next row of the inverse factor, and the weights; the largest diagonal entry of T'T, for atoms of norm 1.
@@ -424,7 +424,7 @@ template <class T, class S, bool OLS> class Fast {
         const T tol = tile.tols[number[p]];
         if (tol < 0) return false;
         const T size = length[p] + absolute_sum[p], goal = tol * tol, doubt = 16 * (s + 4) * EPS<T> * size * size;
-        return left[p] < goal - doubt || (left[p] <= goal + doubt && residual_norm(p, s) <= tol);
+        return residual_square[p] < goal - doubt || (residual_square[p] <= goal + doubt && residual_norm(p, s) <= tol);
     }
 
     // The codes, atoms in increasing order.

@@ -1,11 +1,11 @@
-// What the kernels are told, and how they are called: all that the module and the processor levels share.
+// The structures that kernels read and the interface of a level: all that module.cpp and the levels share.
 //
 // A level is one copy of the kernels, compiled for one generation of processors. Here are plain structures and pure
 // interfaces only, so that no code is shared between levels.
 #pragma once
 #include <cstdint>
 
-constexpr int64_t UNSOLVED = -1;  // in place of the number of atoms of a code
+constexpr int64_t UNSOLVED = -1;  // the number of atoms of a signal that has no code yet
 
 enum class Method { omp, mp, ols, nnomp };
 enum class Search { int16, float32 };
@@ -22,14 +22,14 @@ template <class T> struct Dictionary {
     const T *gram_row(int64_t j) const { return gram + j * n; }
 };
 
-// Signals, and room for their codes: atoms in increasing order, their weights, how many there are.
+// Signals, and space for their codes: atoms in increasing order, their weights, how many there are.
 template <class T> struct Tile {
     int64_t count;
-    int width;          // atoms that a code has room for
+    int width;          // atoms that a code has space for
     const T *y;         // count x d
     const T *weights;   // count x d, of the entries of y; or null
     const int64_t *limits;
-    const T *tols;      // norms of residuals that are small enough; negative: none is
+    const T *tols;      // a pursuit stops where the norm of the residual is at most this; negative: never
     int32_t *atoms;     // count x width
     T *x;               // count x width
     int64_t *counts;    // UNSOLVED until a strategy has succeeded
@@ -75,7 +75,7 @@ template <class T> struct Screening {
     virtual void refine(int64_t start, int64_t stop) = 0;
     virtual bool round(const double *g, int16_t *p, Rounded &out) const = 0;
     virtual double enclose(const Rounded &, Columns, bool fine, bool is_signed, double *lower, double *upper) const = 0;
-    virtual int64_t winner(const double *g, const double *upper, double bar, bool is_signed, int64_t most, double *value,
+    virtual int64_t winner(const double *g, const double *upper, double threshold, bool is_signed, int64_t most, double *value,
                            int64_t *tried) = 0;
     virtual void products(const double *g, Columns, double *value, double *size) = 0;
     virtual void solve_alone(Method, const Tile<T> &, int threads) = 0;

@@ -185,10 +185,10 @@ template <class T> class ScreenKernel {
     // many were compared; None where g is out of range.
     std::optional<std::tuple<int64_t, double, int64_t>> best(const Vector &g, bool is_signed, int64_t most, int threads) {
         std::lock_guard<std::mutex> hold(lock);
-        const auto bar = enclose(g, nullptr, n, false, is_signed, threads, lower.data(), upper.data());
-        if (!bar) return std::nullopt;
+        const auto threshold = enclose(g, nullptr, n, false, is_signed, threads, lower.data(), upper.data());
+        if (!threshold) return std::nullopt;
         double value = 0;
-        int64_t tried = 0, found = screen->winner(g.data(), upper.data(), *bar, is_signed, most, &value, &tried);
+        int64_t tried = 0, found = screen->winner(g.data(), upper.data(), *threshold, is_signed, most, &value, &tried);
         return std::tuple(found, value, tried);
     }
 

@@ -1,45 +1,45 @@
 // One signal, its active atoms and their weights, in full precision: the part that all methods share.
 //
 // The Gram matrix of the s active atoms is H = L L', b are their products with the signal, and the weights solve
-// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x over x >= 0 (NNOMP). The drivers of a pursuit find the correlations c of
+// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x done x >= 0 (NNOMP). The drivers of a pursuit find the correlations c of
 // all atoms with the residual: `careful` below from a Gram matrix, direct.h from products with the dictionary, alone.h
 // from its 8-bit copy.
 //
 // An atom j enters with the last row u of L^-1: q = sum_i u_i a_i has norm 1, is orthogonal to the atoms before and has
-// the product c_j u_s with the residual. So the weights move by (c_j u_s) u.
+// the product c_j u_s with the residual. So the weights last_step by (c_j u_s) u.
 #pragma once
 #include "kernels.h"
 #include "simd.h"
 
 namespace {
 
-constexpr int MP_STEPS = 10;  // that matching pursuit takes for each atom that it may use, at most
+constexpr int MP_STEPS = 10;  // most steps of matching pursuit for each atom that it may use
 
-// In arithmetic of type T, on atoms with entries of type A.
+// The arithmetic is of type T, the entries of atoms are of type A.
 template <class T, class A = T> class Pursuit {
   public:
     const int d, n, width;
     const Method method;
     int s = 0, limit = 0, turns = 0;
-    bool over = false;
+    bool done = false;
     T tol = 0, length = 0;          // of y
-    T left = 0;                     // the squared norm of the residual, up to rounding
-    T move = 0;                     // OLS: the product of the last direction with the residual
+    T residual_square = 0;                     // the squared norm of the residual, up to rounding
+    T last_step = 0;                     // OLS: the product of the last direction with the residual
     const T *y = nullptr;
     const A *w = nullptr;           // weights of the entries of y; null: all are 1
     Array<int32_t> atoms;           // the active ones: numbers, entries, weights, products with y, norms
     Array<const A *> columns;
     Array<T> x, b, norms;
-    Array<T> inverse_diagonal;      // of the inverse of H, or more
+    Array<T> inverse_diagonal;      // upper bounds of the diagonal of the inverse of H
     Array<T> u;                     // the last row of L^-1
-    Array<T> free;                  // norms of all atoms, infinite for those that were tried
+    Array<T> candidate_norms;                  // norms of all atoms, infinite for those that were tried
     Array<T> orthogonal;            // OLS: squared norms of the parts of all atoms that are orthogonal to the active ones
     Array<T> residual;
     const T noise;                  // rounding of a correlation relative to the norms of its factors
 
     Pursuit(const Dictionary<A> &D, const Tile<A> &tile, Method method)
         : d(D.d), n(D.n), width(tile.width), method(method), atoms(width), columns(width), x(width), b(width),
-          norms(width), inverse_diagonal(width), u(width), free(n), orthogonal(method == Method::ols ? n : 0),
+          norms(width), inverse_diagonal(width), u(width), candidate_norms(n), orthogonal(method == Method::ols ? n : 0),
           residual(d), noise(T(4 * std::sqrt(T(d)) * EPS<A>)), H(square()), L(square()), z(width),
           stored(D.entry_stride == 1 ? 0 : size_t(width) * d) {}
 
@@ -48,15 +48,15 @@ template <class T, class A = T> class Pursuit {
         w = tile.weights ? tile.weights + number * d : nullptr;
         limit = int(tile.limits[number]), tol = tile.tols[number];
         length = std::sqrt(inner<T>(w, y, y, d));
-        left = length * length;
+        residual_square = length * length;
         s = turns = 0;
-        over = length == 0;
-        for (int j = 0; j < n; ++j) free[j] = all_norms[j];
-        for (int j = 0; method == Method::ols && j < n; ++j) orthogonal[j] = free[j] * free[j];
+        done = length == 0;
+        for (int j = 0; j < n; ++j) candidate_norms[j] = all_norms[j];
+        for (int j = 0; method == Method::ols && j < n; ++j) orthogonal[j] = candidate_norms[j] * candidate_norms[j];
         std::memcpy(residual, y, d * sizeof(T));
     }
 
-    // The norm of the residual, which is formed.
+    // Computes the residual and returns its norm.
     T residual_norm() {
         combine<T>(1, y, x, [&](int i) { return columns[i]; }, s, d, residual);
         return std::sqrt(inner<T>(w, &residual[0], &residual[0], d));
@@ -69,11 +69,11 @@ template <class T, class A = T> class Pursuit {
         return sum;
     }
 
-    // Whether the residual is small enough; it is formed where `left` does not decide.
+    // Whether the residual is small enough; it is formed where `residual_square` does not decide.
     bool tolerable() {
         if (tol < 0) return false;
         const T size = absolute_sum(), doubt = 16 * (turns + 4) * EPS<T> * size * size;
-        return left <= tol * tol + doubt && residual_norm() <= tol;
+        return residual_square <= tol * tol + doubt && residual_norm() <= tol;
     }
 
     bool limit_reached() const {
@@ -84,7 +84,7 @@ template <class T, class A = T> class Pursuit {
     // The atom that enters next, the first of several; -1 if none correlates beyond rounding. `key` has room for n numbers.
     int best(const T *c, T *key) const {
         const T floor = noise * absolute_sum(), least = 16 * (s + 4) * EPS<T>;
-        const T *const f = free, *const v = orthogonal;
+        const T *const f = candidate_norms, *const v = orthogonal;
         if (method == Method::nnomp) {
 #pragma omp simd
             for (int j = 0; j < n; ++j) key[j] = c[j] > floor * f[j] ? c[j] : 0;
@@ -102,7 +102,7 @@ template <class T, class A = T> class Pursuit {
         return -1;
     }
 
-    // The entries of atom j, one after the other; copied where the dictionary has them strided, over an atom that left.
+    // The entries of atom j, one after the other; copied where the dictionary has them strided, done an atom that residual_square.
     const A *entries(const Dictionary<A> &D, int j) {
         if (D.entry_stride == 1) return D.atom(j);
         for (int k = 0; k < s; ++k)
@@ -116,16 +116,16 @@ template <class T, class A = T> class Pursuit {
     // Atom j of correlation c enters with its product with y and its Gram entries h (with the active atoms, then with
     // itself); false if it is dependent on the active ones. It is not tried again, unless it leaves.
     template <class Row> bool enter(int j, const A *column, T c, T product, Row h) {
-        const T norm = free[j];
-        free[j] = T(INFINITY);
+        const T norm = candidate_norms[j];
+        candidate_norms[j] = T(INFINITY);
         ++turns;
         for (int k = 0; k <= s; ++k) H[size_t(s) * width + k] = H[size_t(k) * width + s] = h(k);
         atoms[s] = j, columns[s] = column, b[s] = product, norms[s] = norm, x[s] = inverse_diagonal[s] = 0;
         if (!extend_factor(s)) return false;
-        move = c * u[s++];
+        last_step = c * u[s++];
         if (method == Method::nnomp) make_nonnegative();
-        else add<T>(x, move, u, s);
-        left = length * length - dot<T>(x, b, s);
+        else add<T>(x, last_step, u, s);
+        residual_square = length * length - dot<T>(x, b, s);
         return true;
     }
 
@@ -140,10 +140,10 @@ template <class T, class A = T> class Pursuit {
         int k = 0;
         while (k < s && atoms[k] != j) ++k;
         if (k == limit) return false;
-        if (k == s) atoms[s] = j, columns[s] = column, norms[s] = free[j], x[s++] = 0;
+        if (k == s) atoms[s] = j, columns[s] = column, norms[s] = candidate_norms[j], x[s++] = 0;
         const T step = c / inner<T>(w, column, column, d);
         x[k] += step;
-        left -= step * c;
+        residual_square -= step * c;
         ++turns;
         return true;
     }
@@ -158,7 +158,7 @@ template <class T, class A = T> class Pursuit {
     void remove_direction(const T *t, T *c) {
         T *const v = orthogonal;
 #pragma omp simd
-        for (int j = 0; j < n; ++j) c[j] -= move * t[j], v[j] -= t[j] * t[j];
+        for (int j = 0; j < n; ++j) c[j] -= last_step * t[j], v[j] -= t[j] * t[j];
     }
 
     // Whether the Gram matrix of the active atoms has lost digits that the residual still has.
@@ -229,7 +229,7 @@ template <class T, class A = T> class Pursuit {
         members = s;
         const T floor = noise * absolute_sum();
         std::memcpy(z, x, s * sizeof(T));
-        add<T>(z, move, u, s);
+        add<T>(z, last_step, u, s);
         for (int turn = 0, steps = 3 * members + 9; turn < steps; ++turn) {
             if (turn > 0) {
                 std::memcpy(z, b, s * sizeof(T));
@@ -248,10 +248,10 @@ template <class T, class A = T> class Pursuit {
                     exchange(i--, --s);
                 }
         }
-        for (int i = s; i < members; ++i) free[atoms[i]] = norms[i];
+        for (int i = s; i < members; ++i) candidate_norms[atoms[i]] = norms[i];
     }
 
-    // From x towards z as far as all weights stay non-negative; whether an atom left. `changed`: the first place where.
+    // From x towards z as far as all weights stay non-negative; whether an atom residual_square. `changed`: the first place where.
     bool step_towards(int &changed) {
         T step = 1;
         for (int i = 0; i < s; ++i)
@@ -287,7 +287,7 @@ template <class T, class A = T> class Pursuit {
     }
 };
 
-// The pursuits of one tile over a shared Gram matrix, one signal after the other: all methods. `products` has a row of
+// The pursuits of one tile done a shared Gram matrix, one signal after the other: all methods. `products` has a row of
 // <y, atom> for each signal that is not solved yet.
 template <class T> void careful(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *products) {
     Pursuit<T> P(D, tile, method);
@@ -297,7 +297,7 @@ template <class T> void careful(const Dictionary<T> &D, Method method, const Til
         if (tile.counts[number] != UNSOLVED) continue;
         P.begin(tile, number, tile.y + number * D.d, D.norms);
         std::memcpy(c, products, D.n * sizeof(T));
-        while (!P.over && !P.limit_reached() && !P.tolerable()) {
+        while (!P.done && !P.limit_reached() && !P.tolerable()) {
             const int j = P.best(c, t);
             if (j < 0) break;
             const T *row = D.gram_row(j), before = c[j];

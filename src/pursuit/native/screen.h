@@ -1,4 +1,4 @@
-// The column of a matrix with the largest product with a vector, proved, by an 8-bit copy that rules most columns out.
+// Finds the column of a matrix with the largest product with a vector, with proof; an 8-bit copy excludes most columns.
 //
 // Column a is scale (coarse + rest) with scale = max |a| / 127 and 8-bit integers `coarse`; the vector g is 2^e (p + rest
 // of its own), with 16-bit integers p. Then <a, g> / (scale 2^e) is the integer <coarse, p>, to within
@@ -15,21 +15,21 @@ constexpr double FINE = 254;  // half a unit of the first code is 127 units of t
 constexpr double U = 0x1p-52;
 
 template <class T> class Screen : public Screening<T> {
-    static constexpr int AT_ONCE = 32;  // columns that are copied together where the matrix has them strided
+    static constexpr int COLUMNS_PER_COPY = 32;  // columns that are copied together where the matrix has them strided
 
   public:
     const Dictionary<T> D;  // atoms are columns
     const int width;        // entries of a code; after the last, zeros: no loop has a remainder
-    const double room;      // upper limit of the squared norm of p, so that no product with a code leaves 32 bits
+    const double max_square;      // upper limit of the squared norm of p, so that no product with a code leaves 32 bits
     Array<int8_t> coarse;
     Array<double> scale, error, norm;
     double smallest_scale = 0, largest_norm = 0;
-    bool usable = false;    // whether the bounds hold: for the sizes of the columns, and sums of so many squares
+    bool usable = false;    // whether the bounds hold: for the sizes of the columns, and sums of so fresh_count squares
     Array<int8_t> *fine = nullptr;
     Array<double> *fine_error = nullptr;
 
     explicit Screen(const Dictionary<T> &D)
-        : D(D), width(round_up(D.d, 64)), room((2147483647.0 / 127) * (2147483647.0 / 127) / D.d),
+        : D(D), width(round_up(D.d, 64)), max_square((2147483647.0 / 127) * (2147483647.0 / 127) / D.d),
           coarse(size_t(D.n) * width), scale(D.n), error(D.n), norm(D.n), copies(strided() ? D.n : 0) {}
     ~Screen() {
         delete fine, delete fine_error;
@@ -106,7 +106,7 @@ template <class T> class Screen : public Screening<T> {
                 squares += near * near;
                 rest += (exact - near) * (exact - near);
             }
-            if (squares >= room) continue;
+            if (squares >= max_square) continue;
             const double slack = 1 + (D.d + 8) * U;
             out.p = p;
             out.exponent = exponent;
@@ -122,33 +122,33 @@ template <class T> class Screen : public Screening<T> {
     // Intervals of |<a, g>| (or of -<a, g>), in units of 2^exponent, for some columns; the largest lower end. They
     // contain the number that the plain product computes.
     double enclose(const Rounded &g, Columns some, bool use_fine, bool is_signed, double *lower, double *upper) const override {
-        constexpr int N = LANES<int16_t>, ROWS_AT_ONCE = 4;
+        constexpr int N = LANES<int16_t>, COLUMNS_PER_PASS = 4;
         double best = -INFINITY;
-        for (int64_t k = some.start; k < some.stop; k += ROWS_AT_ONCE) {
-            int64_t j[ROWS_AT_ONCE];
-            double merits[ROWS_AT_ONCE];
-            for (int r = 0; r < ROWS_AT_ONCE; ++r) {
+        for (int64_t k = some.start; k < some.stop; k += COLUMNS_PER_PASS) {
+            int64_t j[COLUMNS_PER_PASS];
+            double merits[COLUMNS_PER_PASS];
+            for (int r = 0; r < COLUMNS_PER_PASS; ++r) {
                 const int64_t at = smaller(k + r, some.stop - 1);
                 j[r] = some.which ? some.which[at] : at;
                 merits[r] = 0;
             }
             for (int pass = 0; pass < 1 + use_fine; ++pass) {
                 const int8_t *codes = pass == 0 ? coarse : *fine;
-                Vec<int32_t> sums[ROWS_AT_ONCE][2] = {};
+                Vec<int32_t> sums[COLUMNS_PER_PASS][2] = {};
                 for (int i = 0; i < width; i += 2 * N)
-                    for (int r = 0; r < ROWS_AT_ONCE; ++r) {
+                    for (int r = 0; r < COLUMNS_PER_PASS; ++r) {
                         const int8_t *row = codes + j[r] * width + i;
-                        __builtin_prefetch(row + ROWS_AT_ONCE * width, 0, 2);
+                        __builtin_prefetch(row + COLUMNS_PER_PASS * width, 0, 2);
                         for (int v = 0; v < 2; ++v)
                             sums[r][v] = add_products(sums[r][v], widened(row + v * N), load(g.p + i + v * N));
                     }
-                for (int r = 0; r < ROWS_AT_ONCE; ++r) {
+                for (int r = 0; r < COLUMNS_PER_PASS; ++r) {
                     using Wrapping = Vec<uint32_t>;  // the sums are in range, their parts may not be
                     const int32_t sum = total_wrapping((Vec<int32_t>)((Wrapping)sums[r][0] + (Wrapping)sums[r][1]));
                     merits[r] += pass == 0 ? sum : sum / FINE;
                 }
             }
-            for (int r = 0; r < ROWS_AT_ONCE && k + r < some.stop; ++r) {
+            for (int r = 0; r < COLUMNS_PER_PASS && k + r < some.stop; ++r) {
                 const double merit = is_signed ? std::fabs(merits[r]) : -merits[r];
                 const double radius = (use_fine ? (*fine_error)[j[r]] : error[j[r]]) * g.length + norm[j[r]] * g.rest + 1e-3;
                 lower[k + r] = (merit - radius) * scale[j[r]];
@@ -159,11 +159,12 @@ template <class T> class Screen : public Screening<T> {
         return best;
     }
 
-    // The columns whose upper end reaches the bar, which are ready to be read then; their number, or more than `most`.
-    int64_t contenders(const double *upper, double bar, int64_t most, int64_t *which) const {
+    // Writes the columns whose upper end reaches the threshold, and fetches them. Returns their number; where that is more
+    // than `most`, nothing is fetched.
+    int64_t contenders(const double *upper, double threshold, int64_t most, int64_t *which) const {
         int64_t count = 0;
         for (int64_t j = 0; j < D.n && count <= most; ++j)
-            if (upper[j] >= bar) {
+            if (upper[j] >= threshold) {
                 if (count < most) which[count] = j;
                 ++count;
             }
@@ -175,35 +176,35 @@ template <class T> class Screen : public Screening<T> {
     void fetch(const int64_t *which, int64_t count) const {
         if (!strided()) return;
         Array<int64_t> fresh(count);
-        int64_t many = 0;
+        int64_t fresh_count = 0;
         for (int64_t k = 0; k < count; ++k)
-            if (!copies[which[k]]) copies[which[k]] = new T[D.d], fresh[many++] = which[k];
-        for (int i = 0; i < D.d && many > 0; ++i)  // by rows, in which neighbours are near
-            for (int64_t k = 0; k < many; ++k) copies[fresh[k]][i] = D.atom(fresh[k])[i * D.entry_stride];
+            if (!copies[which[k]]) copies[which[k]] = new T[D.d], fresh[fresh_count++] = which[k];
+        for (int i = 0; i < D.d && fresh_count > 0; ++i)  // by rows, in which neighbours are near
+            for (int64_t k = 0; k < fresh_count; ++k) copies[fresh[k]][i] = D.atom(fresh[k])[i * D.entry_stride];
     }
 
     // The entries of a column that was fetched.
     const T *column(int64_t j) const { return strided() ? copies[j] : D.atom(j); }
 
-    // The column of the largest merit among those whose upper end reaches the bar; -1 where rounding leaves a doubt, or
+    // The column of the largest merit among those whose upper end reaches the threshold; -1 where rounding leaves a doubt, or
     // more than `most` are `tried`.
-    int64_t winner(const double *g, const double *upper, double bar, bool is_signed, int64_t most, double *value,
+    int64_t winner(const double *g, const double *upper, double threshold, bool is_signed, int64_t most, double *value,
                    int64_t *tried) override {
         int64_t found = -1;
         double best = -INFINITY, doubt = 0, others = -INFINITY;
         Array<int64_t> which(most);
-        *tried = contenders(upper, bar, most, which);
+        *tried = contenders(upper, threshold, most, which);
         for (int64_t k = 0; k < *tried; ++k) {
             if (*tried > most) return -1;
             const int64_t j = which[k];
             double size, product = measured(j, g, size);
             const double merit = is_signed ? std::fabs(product) : -product;
-            const double around = 2 * (D.d + 32) * double(EPS<T>) * size + D.d * TINY;
+            const double radius = 2 * (D.d + 32) * double(EPS<T>) * size + D.d * TINY;
             if (merit > best) {
                 others = larger(others, best + doubt);
-                found = j, *value = product, best = merit, doubt = around;
+                found = j, *value = product, best = merit, doubt = radius;
             } else
-                others = larger(others, merit + around);
+                others = larger(others, merit + radius);
         }
         return best - doubt > others && !(is_signed && best <= doubt) ? found : -1;
     }
@@ -239,19 +240,19 @@ template <class T> class Screen : public Screening<T> {
         return sum;
     }
 
-    // work(j, entries of column j) for some columns; strided ones are copied, AT_ONCE of them by rows.
+    // work(j, entries of column j) for some columns; strided ones are copied, COLUMNS_PER_COPY of them by rows.
     template <class Work> void each_column(int64_t start, int64_t stop, Work work) const {
         if (!strided()) {
             for (int64_t j = start; j < stop; ++j) work(j, D.atom(j));
             return;
         }
         const size_t row = round_up(D.d, 16) + 16;  // begins at a cache line, each at another one of the cache
-        Array<T> some(AT_ONCE * row);
-        for (int64_t first = start; first < stop; first += AT_ONCE) {
-            const int count = int(smaller(int64_t(AT_ONCE), stop - first));
+        Array<T> some(COLUMNS_PER_COPY * row);
+        for (int64_t first = start; first < stop; first += COLUMNS_PER_COPY) {
+            const int count = int(smaller(int64_t(COLUMNS_PER_COPY), stop - first));
             int i = 0;
-            for (constexpr int N = LANES<T>; D.atom_stride == 1 && count == AT_ONCE && i + N <= D.d; i += N)
-                for (int k = 0; k < AT_ONCE; k += N) {
+            for (constexpr int N = LANES<T>; D.atom_stride == 1 && count == COLUMNS_PER_COPY && i + N <= D.d; i += N)
+                for (int k = 0; k < COLUMNS_PER_COPY; k += N) {
                     Vec<T> block[N];
                     for (int r = 0; r < N; ++r) block[r] = load(D.atom(first + k) + (i + r) * D.entry_stride);
                     transpose<T>(block);

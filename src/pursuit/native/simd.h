@@ -1,4 +1,4 @@
-// Vectors of the processor's width, and the few operations on them that C++ has no words for.
+// Vectors of the processor's width, and the few operations on them that need intrinsics.
 //
 // This header and everything that includes it is compiled once for each processor level (see CMakeLists.txt). All of it
 // is in an unnamed namespace, and no template of the standard library is used: the linker keeps one copy of such a
@@ -38,7 +38,7 @@ template <class V> inline V magnitude(V x) { return x < 0 ? -x : x; }
 template <class V> inline V larger(V x, V y) { return x > y ? x : y; }
 template <class V> inline V smaller(V x, V y) { return x < y ? x : y; }
 
-// The vector of each(0), each(1), ... (Entries that are assigned one by one take the long way through memory.)
+// The vector of each(0), each(1), ... (Assigning entries one by one goes through memory, and is slow.)
 template <class T, class Each, int... K> inline Vec<T> collected(Each each, std::integer_sequence<int, K...>) {
     return Vec<T>{T(each(K))...};
 }
@@ -129,7 +129,7 @@ inline uint64_t bits_above(Vec<int32_t> x, Vec<int32_t> low) {
 #endif
 }
 
-// Numbers that begin at a cache line, zero at first.
+// An array of zeros that begins at a cache line.
 template <class T> class Array {
     static constexpr std::align_val_t LINE{64};
     T *data;

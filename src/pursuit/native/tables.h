@@ -1,4 +1,4 @@
-// The dictionary and its Gram matrix in the numbers that fast.h searches in, 16-bit integers or float32: fast.h says how.
+// The dictionary and its Gram matrix in 16-bit integers or float32; the comment at the top of fast.h defines them.
 #pragma once
 #include "kernels.h"
 #include "simd.h"
@@ -7,14 +7,14 @@ namespace {
 
 constexpr int SHORT_MAX = 32767;
 constexpr double ATOM_SCALE = 32700;   // the norm of the longest atom, in integers
-constexpr double SIGNAL_NORM = 65000;  // of a signal, at most: the product of the two is below 2^31
+constexpr double SIGNAL_NORM = 65000;  // the largest norm of a signal, in integers: the product of the two is below 2^31
 constexpr int MAX_LEAD = 400;          // units by which the best atom must lead, at most
 constexpr int MAX_CLOSE = 16;          // atoms that are compared in full precision
-constexpr int GROUP = 32;              // signals that are multiplied by the dictionary together
+constexpr int SIGNALS_PER_GROUP = 32;              // signals that are multiplied by the dictionary together
 constexpr int ROW_GAP = 32;            // numbers between rows, which would otherwise fall on the same lines of the cache
 constexpr int STRIP_VECTORS = VECTOR_BYTES == 64 ? 2 : 1;
-constexpr int STRIP = STRIP_VECTORS * LANES<int32_t>;  // atoms that `multiply` handles together
-constexpr int ROWS = 8;                                // signals that `multiply` handles together
+constexpr int ATOMS_PER_STRIP = STRIP_VECTORS * LANES<int32_t>;  // atoms that `multiply` handles together
+constexpr int SIGNALS_PER_BLOCK = 8;                                // signals that `multiply` handles together
 
 template <class S, class T> inline S to_search(T x) {
     if constexpr (std::is_integral_v<S>) return S(int32_t(nearest(x)));
@@ -51,13 +51,13 @@ template <class T, class S> struct Tables {
     T max_offdiagonal = 0;    // m in fast.h
     T rounded_off = 0;        // the largest norm of an atom minus its integers
     Array<S> rows;            // of the Gram matrix
-    Array<S> strips;          // atoms, STRIP of them side by side
+    Array<S> strips;          // atoms, ATOMS_PER_STRIP of them side by side
     Array<float> squares;     // of the norms; infinite where there is no atom
 
     explicit Tables(const Dictionary<T> &D)
         : dictionary(D), columns(round_up(D.n, BLOCK)), stride(columns + ROW_GAP),
           words((D.d + PER_WORD - 1) / PER_WORD), prefetch(sizeof(T) * D.n * D.n > 1 << 20), rows(size_t(D.n) * stride),
-          strips(size_t(PER_WORD) * words * round_up(columns, STRIP)), squares(columns) {
+          strips(size_t(PER_WORD) * words * round_up(columns, ATOMS_PER_STRIP)), squares(columns) {
         for (int j = 0; j < columns; ++j) squares[j] = j < D.n ? float(D.gram_row(j)[j]) : INFINITY;
         for (int j = 0; j < D.n; ++j) {
             const T *g = D.gram_row(j), offdiagonal = larger(largest_magnitude(g, j), largest_magnitude(g + j + 1, D.n - j - 1));
@@ -79,11 +79,11 @@ template <class T, class S> struct Tables {
 
     void copy_atom(int j) {
         const T scale = INT16 ? T(ATOM_SCALE) / longest : 1, *a = dictionary.atom(j);
-        S *to = strips + (size_t(j / STRIP) * words * STRIP + j % STRIP) * PER_WORD;
+        S *to = strips + (size_t(j / ATOMS_PER_STRIP) * words * ATOMS_PER_STRIP + j % ATOMS_PER_STRIP) * PER_WORD;
         T square = 0;
         for (int i = 0; i < dictionary.d; ++i) {
             const T exact = a[i] * scale;
-            const S near = to[i / PER_WORD * PER_WORD * STRIP + i % PER_WORD] = to_search<S>(exact);
+            const S near = to[i / PER_WORD * PER_WORD * ATOMS_PER_STRIP + i % PER_WORD] = to_search<S>(exact);
             square += (exact - near) * (exact - near);
         }
         rounded_off = larger(rounded_off, std::sqrt(square) / scale * T(1 + 1e-5));

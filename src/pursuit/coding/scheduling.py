@@ -42,8 +42,8 @@ def solve_in_tiles(request: Request, progress: bool) -> sp.csr_array:
         size = total if strategies.at_once else tile_size(request, strategies.bytes_per_signal)
         parts: list[Any] = [None] * -(-total // max(size, 1))
         width = int(request.limits.max(initial=1))
-        even = int(request.limits.min(initial=width)) == width and not np.isfinite(request.tols).any()
-        whole = Codes.empty(request.limits, kind) if even else None  # codes that will have one length
+        equal = int(request.limits.min(initial=width)) == width and not np.isfinite(request.tols).any()
+        whole = Codes.empty(request.limits, kind) if equal else None  # codes that will have one length
 
         def solve(first: int, last: int) -> None:
             for number in range(first, last):
@@ -63,8 +63,8 @@ def solve_in_tiles(request: Request, progress: bool) -> sp.csr_array:
 
 def tile_size(request: Request, bytes_per_signal: int) -> int:
     """Signals of a tile: as many as fit, and some tiles for each thread, so that none is idle for long."""
-    kind, n = request.inputs.dtype, request.inputs.D.shape[1]
-    most = min(PRODUCT_BYTES // kind.itemsize // n + 512, TILE_BYTES // bytes_per_signal)
+    row = request.inputs.dtype.itemsize * request.inputs.D.shape[1]
+    most: int = min(PRODUCT_BYTES // row + 512, TILE_BYTES // bytes_per_signal)
     portion = -(-len(request.inputs.Y) // request.threads)
     rounds = max(-(-portion // max(most, 1)), min(4, portion // 64), 1)
     return max(1, -(-portion // rounds))
