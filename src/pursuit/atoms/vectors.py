@@ -84,6 +84,9 @@ MIN_SCREENED_ENTRIES = 1 << 21
 COPY_COST_IN_PRODUCTS = 2
 """Making the 8-bit copy takes as long as this many products D'g."""
 
+SEVERAL_GAIN = 1 / 3
+"""What the copy gains in a question for several atoms, relative to one for the best: more columns are recomputed."""
+
 
 class Dictionary(_Listed):
     r"""The columns of D, in their order: sparse regression and coding, "the basis seen through D".
@@ -170,15 +173,15 @@ class Dictionary(_Listed):
         """The function that answers the questions of one run. A large dense dictionary answers by full products at
         first. Once these have taken as long as making an 8-bit copy does, the copy is made and read first: the answers
         stay the same, and less memory is read."""
-        search, spent = super().begin(seed), 0.0
+        search, spent = super().begin(seed), 0.0  # in products
         dense = type(self) is Dictionary and isinstance(self.D, np.ndarray) and self.D.dtype in (np.float32, np.float64)
         size = self.D.size if dense else 0
 
         def answer(g: Array, several: int, level: float) -> Found:
             nonlocal search, spent
-            if spent >= COPY_COST_IN_PRODUCTS * size:
+            if spent >= COPY_COST_IN_PRODUCTS:
                 search, spent = self.screened().begin(seed), -math.inf
-            spent += size
+            spent += 1.0 if several == 1 else SEVERAL_GAIN
             return search(g, several, level)
 
         return answer if size >= MIN_SCREENED_ENTRIES and native.is_built() else search

@@ -184,7 +184,7 @@ template <class T, class S, bool OLS> class Fast {
                     else update_correlations(place, p, s);
                 }
             for (int p = 0; p < count; ++p) {
-                chosen[p] = going[p] ? choose(p, s) : -1;
+                chosen[p] = going[p] ? choose(place, p, s) : -1;
                 if (going[p] && chosen[p] < 0) {
                     const bool ends = only_rounding_left(p, s);
                     unsure += !ends;
@@ -304,10 +304,10 @@ template <class T, class S, bool OLS> class Fast {
     }
 
     // The atom of the largest merit; -1 where that is not clear.
-    Index choose(int p, int s) {
+    Index choose(int place, int p, int s) {
         const S *mine = merits + size_t(p) * tables.columns;
         const S top = largest<S>(best[p]);
-        const Vec<S> low = splat(OLS ? least_gain(p, top) : S(larger(T(top) - lead[p], T(-1))));
+        const Vec<S> low = splat(OLS ? least_gain(place, p, top) : S(larger(T(top) - lead[p], T(-1))));
         Vec<Flag> hits{}, where{};
         for (int j = 0; j < tables.columns; j += N) {
             const Vec<Flag> is = load(mine + j) > low;
@@ -328,10 +328,12 @@ template <class T, class S, bool OLS> class Fast {
     }
 
     // OLS: the least that c^2 / v may be of the atom for which it may be `top`; 0 where v is not known at all.
-    S least_gain(int p, S top) const {
+    S least_gain(int place, int p, S top) const {
         const int lane = __builtin_ctzll(bits_above(Vec<Flag>{}, best[p] == splat(top)));
-        const T v = orthogonal[size_t(p) * tables.columns + best_at[p][lane] + lane], merit = top * (v - error_v[p]), size = std::sqrt(larger(merit, T(0))) - 2 * error_c[p];
-        return top < S(INFINITY) && size > 0 ? S(size * size / (v + error_v[p]) * T(1 - 1e-5)) : 0;
+        const size_t j = best_at[p][lane] + lane;
+        const S size = std::fabs(products[size_t(place + p) * tables.columns + j]) - S(error_c[p]);
+        const S v = orthogonal[size_t(p) * tables.columns + j] + S(error_v[p]);
+        return top < S(INFINITY) && size > 0 ? size * size / v * S(1 - 1e-5) : 0;
     }
 
     // The first atom of the largest merit in full precision, where merits that differ by their last bits are equal: those of

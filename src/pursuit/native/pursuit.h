@@ -1,12 +1,12 @@
 // One signal, its active atoms and their weights, in full precision: the part that all methods share.
 //
 // The Gram matrix of the s active atoms is H = L L', b are their products with the signal, and the weights solve
-// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x done x >= 0 (NNOMP). The drivers of a pursuit find the correlations c of
+// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x over x >= 0 (NNOMP). The drivers of a pursuit find the correlations c of
 // all atoms with the residual: `careful` below from a Gram matrix, direct.h from products with the dictionary, alone.h
 // from its 8-bit copy.
 //
 // An atom j enters with the last row u of L^-1: q = sum_i u_i a_i has norm 1, is orthogonal to the atoms before and has
-// the product c_j u_s with the residual. So the weights last_step by (c_j u_s) u.
+// the product c_j u_s with the residual. So the weights move by (c_j u_s) u.
 #pragma once
 #include "kernels.h"
 #include "simd.h"
@@ -85,24 +85,30 @@ template <class T, class A = T> class Pursuit {
     int best(const T *c, T *key) const {
         const T floor = noise * absolute_sum(), least = 16 * (s + 4) * EPS<T>;
         const T *const f = candidate_norms, *const v = orthogonal;
-        if (method == Method::nnomp) {
-#pragma omp simd
-            for (int j = 0; j < n; ++j) key[j] = c[j] > floor * f[j] ? c[j] : 0;
-        } else {
-#pragma omp simd
-            for (int j = 0; j < n; ++j) key[j] = std::fabs(c[j]) > floor * f[j] ? std::fabs(c[j]) : 0;
-        }
-        if (method == Method::ols) {  // relative to norms, or squares could underflow
-#pragma omp simd
-            for (int j = 0; j < n; ++j) key[j] = v[j] > least * f[j] * f[j] ? key[j] / std::sqrt(v[j]) : 0;
-        }
-        const T most = largest_magnitude(key, n);
-        for (int j = 0; j < n && most > 0; ++j)
+        T most = 0;
+        const auto search = [&](auto merit) {
+#pragma omp simd reduction(max : most)
+            for (int j = 0; j < n; ++j) {
+                key[j] = merit(j);
+                most = key[j] > most ? key[j] : most;
+            }
+        };
+        if (method == Method::nnomp) search([&](int j) { return c[j] > floor * f[j] ? c[j] : T(0); });
+        else if (method != Method::ols) search([&](int j) { return std::fabs(c[j]) > floor * f[j] ? T(std::fabs(c[j])) : T(0); });
+        else  // c / sqrt(v), as c^2 / v could underflow
+            search([&](int j) {
+                const bool counts = std::fabs(c[j]) > floor * f[j] && v[j] > least * f[j] * f[j];
+                return counts ? T(std::fabs(c[j]) / std::sqrt(v[j])) : T(0);
+            });
+        int j = 0;
+        while (n - j > 64 && largest_magnitude(key + j, 64) < most) j += 64;  // the search by entries takes longer
+        for (; most > 0 && j < n; ++j)
             if (key[j] == most) return j;
         return -1;
     }
 
-    // The entries of atom j, one after the other; copied where the dictionary has them strided, done an atom that residual_square.
+    // The entries of atom j, one after the other. Where the dictionary has them strided, they are copied, into the space of
+    // an atom that left if there is one.
     const A *entries(const Dictionary<A> &D, int j) {
         if (D.entry_stride == 1) return D.atom(j);
         for (int k = 0; k < s; ++k)
@@ -251,7 +257,8 @@ template <class T, class A = T> class Pursuit {
         for (int i = s; i < members; ++i) candidate_norms[atoms[i]] = norms[i];
     }
 
-    // From x towards z as far as all weights stay non-negative; whether an atom residual_square. `changed`: the first place where.
+    // Moves from x towards z as far as all weights stay non-negative. Returns whether an atom left; `changed` is the first
+    // place where one did.
     bool step_towards(int &changed) {
         T step = 1;
         for (int i = 0; i < s; ++i)
@@ -287,7 +294,7 @@ template <class T, class A = T> class Pursuit {
     }
 };
 
-// The pursuits of one tile done a shared Gram matrix, one signal after the other: all methods. `products` has a row of
+// The pursuits of one tile over a shared Gram matrix, one signal after the other: all methods. `products` has a row of
 // <y, atom> for each signal that is not solved yet.
 template <class T> void careful(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *products) {
     Pursuit<T> P(D, tile, method);

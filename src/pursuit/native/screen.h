@@ -24,7 +24,7 @@ template <class T> class Screen : public Screening<T> {
     Array<int8_t> coarse;
     Array<double> scale, error, norm;
     double smallest_scale = 0, largest_norm = 0;
-    bool usable = false;    // whether the bounds hold: for the sizes of the columns, and sums of so fresh_count squares
+    bool usable = false;    // whether the bounds hold: for the sizes of the columns, and for sums of as many squares
     Array<int8_t> *fine = nullptr;
     Array<double> *fine_error = nullptr;
 
