@@ -132,11 +132,12 @@ template <class T> class Alone {
                 which[count++] = j;
         if (spent + count > MAX_SHARE * n * (P.s + 1)) return -1;
         screen.fetch(which, count);
+        const double floor = P.noise * P.absolute_sum();
         for (int64_t k = 0; k < count; ++k) {
             const int64_t j = which[k];
             if (!make_exact(j)) return -1;
             const double c = std::fabs(inner<double>(P.w, screen.column(j), &P.residual[0], D.d));
-            if (c > P.noise * P.absolute_sum() * P.candidate_norms[j] && c * c > best * low[j]) found = j, best = c * c / low[j];
+            if (c > floor * P.candidate_norms[j] && c * c > best * low[j]) found = j, best = c * c / low[j];
         }
         return found;
     }

@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr int SPINS = 4000;        // of a helper before it sleeps
+constexpr int SPINS = 10'000;       // of a helper before it sleeps
 constexpr int PATIENCE = 100'000;  // spins of the caller after which a helper is late: another program has its processor
 constexpr int TASKS_ALONE = 64;    // that follow one with a late helper
 

@@ -156,8 +156,8 @@ template <class T, class A = T> class Pursuit {
 
     // OLS: the last direction, q.
     void direction(T *q) const {
-        std::memset(q, 0, d * sizeof(T));
-        for (int i = 0; i < s; ++i) add<T, A>(q, u[i], columns[i], d);
+        combine<T>(0, nullptr, u, [&](int i) { return columns[i]; }, s, d, q);
+        for (int i = 0; i < d; ++i) q[i] = -q[i];
     }
 
     // OLS: correlations and orthogonal parts after the last atom, from the products t of its direction with all atoms.

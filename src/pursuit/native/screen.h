@@ -142,11 +142,14 @@ template <class T> class Screen : public Screening<T> {
                         for (int v = 0; v < 2; ++v)
                             sums[r][v] = add_products(sums[r][v], widened(row + v * N), load(g.p + i + v * N));
                     }
-                for (int r = 0; r < COLUMNS_PER_PASS; ++r) {
-                    using Wrapping = Vec<uint32_t>;  // the sums are in range, their parts may not be
-                    const int32_t sum = total_wrapping((Vec<int32_t>)((Wrapping)sums[r][0] + (Wrapping)sums[r][1]));
-                    merits[r] += pass == 0 ? sum : sum / FINE;
-                }
+                Vec<uint32_t> both[COLUMNS_PER_PASS];  // unsigned: the totals are in range, their parts may wrap
+                for (int r = 0; r < COLUMNS_PER_PASS; ++r) both[r] = (Vec<uint32_t>)sums[r][0] + (Vec<uint32_t>)sums[r][1];
+                const auto lanes = std::make_integer_sequence<int, LANES<uint32_t>>();
+                both[0] = folded<1, uint32_t>(both[0], both[1], lanes), both[2] = folded<1, uint32_t>(both[2], both[3], lanes);
+                const auto plus = [](auto x, auto y) { return x + y; };
+                const Vec<uint32_t, 16> total = lower_part<uint32_t>(folded<2, uint32_t>(both[0], both[2], lanes), plus);
+                for (int r = 0; r < COLUMNS_PER_PASS; ++r)
+                    merits[r] += pass == 0 ? double(int32_t(total[r])) : int32_t(total[r]) / FINE;
             }
             for (int r = 0; r < COLUMNS_PER_PASS && k + r < some.stop; ++r) {
                 const double merit = is_signed ? std::fabs(merits[r]) : -merits[r];
@@ -219,10 +222,6 @@ template <class T> class Screen : public Screening<T> {
     static constexpr double TINY = sizeof(T) == 8 ? 0x1p-1022 : 0x1p-126, HUGE = sizeof(T) == 8 ? 0x1p1023 : 0x1p127;
 
     mutable Array<T *> copies;  // of strided columns
-
-    static int32_t total_wrapping(Vec<int32_t> v) {
-        return int32_t(reduced<uint32_t>((Vec<uint32_t>)v, [](auto x, auto y) { return decltype(x)(x + y); }));
-    }
 
     double rounded_up(double squares) const { return std::sqrt(squares) * (1 + (D.d + 8) * U) + 512 * U * std::sqrt(double(D.d)); }
 

@@ -6,6 +6,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -131,16 +132,15 @@ inline uint64_t bits_above(Vec<int32_t> x, Vec<int32_t> low) {
 
 // An array of zeros that begins at a cache line.
 template <class T> class Array {
-    static constexpr std::align_val_t LINE{64};
-    T *data;
+    void *const memory;  // pages of a large array that are never used are never touched
 
   public:
-    explicit Array(size_t count) : data(static_cast<T *>(::operator new(count * sizeof(T) + 64, LINE))) {
-        std::memset(static_cast<void *>(data), 0, count * sizeof(T) + 64);
+    explicit Array(size_t count) : memory(std::calloc(count * sizeof(T) + 128, 1)) {
+        if (!memory) throw std::bad_alloc();
     }
     Array(const Array &) = delete;
-    ~Array() { ::operator delete(data, LINE); }
-    operator T *() const { return data; }
+    ~Array() { std::free(memory); }
+    operator T *() const { return reinterpret_cast<T *>((reinterpret_cast<uintptr_t>(memory) + 63) & ~uintptr_t(63)); }
 };
 
 inline int round_up(int n, int step) { return (n + step - 1) / step * step; }
