@@ -34,6 +34,7 @@ multiplied by :math:`\sqrt{w_t}`.
 - how far the best atom was ahead of each of the others, as a share of the numbers that both merits were computed from:
   :math:`S \|a\|`; or, for a merit m of ``ols``, :math:`S / \sigma + m / \sigma^2` with
   :math:`\sigma = \|a_\perp\| / \|a\|`;
+- how much of an atom that enters, except in ``mp``, is orthogonal to the active ones: :math:`\|a_\perp\|^2 / \|a\|^2`;
 - how far :math:`\|r\|` was from tol, as a share of S;
 - in ``nnomp``, how far weights were from 0, as a share of :math:`S / \|a\|`, and correlations of atoms that left, as a
   share of :math:`S \|a\|`;
@@ -98,6 +99,8 @@ def pursue(
         ahead = (merit[best] - merit) / np.maximum(terms[best], terms)
         ahead[best] = merit[best] / terms[best]
         lead, entering = min(lead, float(ahead.min())), int(which[best])
+        if method != "mp":
+            lead = min(lead, float(orthogonal_share(D[:, [entering]], D[:, active])[0]))
         if entering not in active:
             if len(active) == limit:
                 break
