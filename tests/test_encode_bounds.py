@@ -6,7 +6,7 @@ of a bound is for as large as they can be, and lets two atoms be nearly equal. O
 
 import numpy as np
 import pytest
-from codes import Climb
+from codes import Climb, unit_atoms
 
 ATOM_SCALE, SIGNAL_NORM, SHORT_MAX = 32700, 65000, 32767
 LONGEST = 1 + 1e-6  # what the kernel takes for the norm of the longest atom, where that is 1
@@ -101,14 +101,14 @@ def test_weights_that_16_bits_cannot_hold_are_not_rounded_to_them():
     np.testing.assert_allclose(codes, np.outer(np.arange(1.0, 9), [6, -5, 0.05]), rtol=1e-12)
 
 
-@pytest.mark.parametrize("d", [1, 2, 7, 64, 400, 512])
+@pytest.mark.parametrize("d", [2, 7, 64, 400, 512])
 def test_the_largest_products_do_not_leave_32_bits(d):
-    rng = np.random.default_rng(d)
-    D = rng.standard_normal((d, 40)) * (1 + np.arange(40) / 10)
-    D[:, :20] = np.abs(D[:, :20])
+    D, _, _ = unit_atoms(d, 0, d, 40)
+    D[:, 20:] = 0.85 * D[:, :20]  # products that wrap would be smaller than these
+    D = D[:, ::-1].copy()
     found = Climb(D, D.T.copy(), 1, only="int16")  # no product is larger than that of an atom with itself
     assert found.counts == {"int16": 40}
-    assert (found.codes.indices == np.abs(D.T @ D).argmax(axis=1)).all()
+    assert (found.codes.indices == np.abs(D.T @ D).round(9).argmax(axis=1)).all()
 
 
 def test_sums_in_float32_that_round_one_way_are_not_believed():
