@@ -381,8 +381,8 @@ MUTANTS = [
     Mutant(
         "of equal atoms, the last is taken",
         "native/pursuit.h",
-        "for (int j = 0; j < n && most > 0; ++j)\n            if (key[j] == most) return j;",
-        "for (int j = n - 1; j >= 0 && most > 0; --j)\n            if (key[j] == most) return j;",
+        "for (; most > 0 && j < n; ++j)\n            if (key[j] == most) return j;",
+        "for (j = n - 1; most > 0 && j >= 0; --j)\n            if (key[j] == most) return j;",
         "test_encode_hard.py",
     ),
     Mutant("matching pursuit ends early", "native/pursuit.h", "MP_STEPS = 10", "MP_STEPS = 9", "test_encode.py"),
