@@ -443,8 +443,8 @@ MUTANTS = [
     Mutant(
         "the second code is subtracted",
         "native/screen.h",
-        "? sum : sum / FINE",
-        "? sum : -sum / FINE",
+        "double(int32_t(total[r])) : int32_t",
+        "double(int32_t(total[r])) : -int32_t",
         "test_screened.py",
     ),
     Mutant(
