@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from codes import DTYPES, METHODS, agree, problem, run_python
 
+import pursuit as ps
 from pursuit import encode
 from pursuit.coding.scheduling import TILE_BYTES
 
@@ -124,6 +125,7 @@ def test_dtype_says_what_is_computed():
 MEASURE = """
 import resource, sys
 import numpy as np
+import pursuit as ps
 from pursuit import encode
 signals, n, weighted = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "True"
 rng = np.random.default_rng(0)
@@ -204,6 +206,26 @@ CASES = {
     "negative weights": (lambda: encode(D2, Y2, atoms=1, weights=-Y2), ValueError, "weights contain negative"),
     "no threads": (lambda: encode(D2, Y2, atoms=1, n_jobs=0), ValueError, "n_jobs is 0"),
 }
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-60])
+def test_numbers_out_of_the_range_of_the_dtype_are_scaled_before_they_are_converted(scale):
+    D, Y, _ = problem(51, 30, 12, 40)
+    plain = encode(D.astype("f"), Y.astype("f"), atoms=4)
+    codes = encode(D * scale, Y * scale, atoms=4, dtype="f")
+    np.testing.assert_array_equal(codes.indices, plain.indices)
+    np.testing.assert_allclose(codes.data, plain.data, rtol=1e-3)
+    for one, other in ((D * scale, Y), (D, Y * scale)):
+        with pytest.raises(ValueError, match="out of the range of float32"):
+            encode(one, other, atoms=4, dtype="f")
+
+
+def test_fields_of_records_are_arrays_too():
+    D, Y, _ = problem(52, 5, 6, 20)
+    records = np.zeros(D.shape, dtype=[("value", "f8"), ("flag", "i1")])
+    records["value"] = D
+    np.testing.assert_array_equal(encode(records["value"], Y, atoms=3).toarray(), encode(D, Y, atoms=3).toarray())
+    assert ps.Dictionary(records["value"]).radius == pytest.approx(np.linalg.norm(D, axis=0).max())
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

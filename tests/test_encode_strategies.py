@@ -328,3 +328,13 @@ def test_a_signal_alone_of_any_scale(monkeypatch, scale, method):
     codes, like = (encode(D * by, Y / by, atoms=16, method=method) for by in (scale, 1.0))
     assert (codes.indices == like.indices).all()
     np.testing.assert_allclose(codes.data * scale * scale, like.data, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["omp", "ols"])
+def test_of_atoms_that_occur_twice_a_signal_alone_takes_the_first(method, monkeypatch):
+    monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
+    D, Y, _ = unit_atoms(53, 5, 60, 700)
+    twice = np.hstack([D, D])
+    codes = Climb(twice, Y, atoms=18, method=method, only="alone")
+    assert len(codes.solved["alone"]) >= 4
+    assert (codes.codes.indices < D.shape[1]).all()

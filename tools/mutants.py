@@ -443,8 +443,8 @@ MUTANTS = [
     Mutant(
         "the second code is subtracted",
         "native/screen.h",
-        "double(int32_t(total[r])) : int32_t",
-        "double(int32_t(total[r])) : -int32_t",
+        "double(total[r]) : total",
+        "double(total[r]) : -total",
         "test_screened.py",
     ),
     Mutant(

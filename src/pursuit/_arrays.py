@@ -157,6 +157,11 @@ def real_array(a: Any, name: str) -> Array:
     return a
 
 
+def whole_strides(a: Array) -> Array:
+    """The NumPy array itself, or a copy where its entries lie fractions of an entry apart, as in fields of a record."""
+    return a.copy() if any(stride % a.itemsize for stride in a.strides) else a
+
+
 def column_squares(D: Array) -> Array:
     """Squared norms of the columns of a NumPy matrix, in one pass over its memory."""
     if D.dtype not in (np.float32, np.float64) or not native.is_built():

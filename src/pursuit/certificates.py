@@ -55,7 +55,7 @@ class Certificate:
 
     def _error_norm(self, answer: Answer) -> float:
         """The norm by which rounding errors enter the bound of an answer; the division by delta magnifies them."""
-        return answer.atoms[0].norm(self.space) / (answer.delta or 1.0 if answer.lower is None else 1.0)
+        return answer.atoms[0].norm(self.space) / ((answer.delta or 1.0) if answer.lower is None else 1.0)
 
     def _at_rounding(self, point_dots: Sequence[float], answers: Sequence[Answer], active: ActiveSet) -> bool:
         """Whether no atom correlates with the gradient beyond rounding."""

@@ -10,7 +10,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit import native
-from pursuit._arrays import Array, Indices, Small, Space, column_squares, everywhere, flat, host, namespace, real_array
+from pursuit._arrays import (
+    Array,
+    Indices,
+    Small,
+    Space,
+    column_squares,
+    everywhere,
+    flat,
+    host,
+    namespace,
+    real_array,
+    whole_strides,
+)
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.linalg import operator
@@ -203,7 +215,7 @@ class Dictionary(_Listed):
 def floating_array(D: Any) -> Array:
     """D as an array of floating-point numbers. NaN and infinity in it are found later, together with the norms."""
     if type(D) is np.ndarray and D.dtype.kind == "f":
-        return D
+        return whole_strides(D)
     return real_array(D, "D")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import column_squares
+from pursuit._arrays import column_squares, whole_strides
 from pursuit._threads import processors
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -21,7 +21,7 @@ METHODS = ("omp", "mp", "ols", "nnomp")
 
 @dataclass(frozen=True)
 class Inputs:
-    """The arrays of a call, of one dtype but for Y, gram and weights, which are converted tile by tile."""
+    """The arrays of a call, checked but not converted; `dtype` is that of the computation."""
 
     D: Array
     Y: Array
@@ -86,7 +86,7 @@ def matrix(given: Any, name: str) -> Array:
         raise TypeError(f"{name} has dtype {a.dtype}; give an array of real numbers.")
     if a.shape[1] == 0 or (name == "D" and a.shape[0] == 0):
         raise ValueError(f"{name} has shape {a.shape}; give at least one atom, and signals of at least one entry.")
-    return a if a.dtype.kind == "f" else a.astype(np.float64)
+    return whole_strides(a) if a.dtype.kind == "f" else a.astype(np.float64)
 
 
 def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:

@@ -16,7 +16,8 @@ from pursuit.coding.tiles import Codes, Tile
 TILE_BYTES = 16 * 2**20
 """Working memory that a thread may fill with a tile of signals; one signal may always take what it needs."""
 PRODUCT_BYTES = 2**22
-"""Of products of a tile with the dictionary, beyond those of 512 signals: enough for BLAS, few enough for the cache."""
+"""Bytes of a tile's products with the dictionary, besides those of its first 512 signals: enough for BLAS, few enough
+for the cache."""
 
 
 def assemble(parts: list[Any], shape: tuple[int, int], dtype: Any) -> sp.csr_array:
@@ -38,8 +39,8 @@ def solve_in_tiles(request: Request, progress: bool) -> sp.csr_array:
     bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
     with bar, single_threaded_blas:
         with np.errstate(all="ignore"):  # BLAS raises flags for numbers that it reads and does not use
-            strategies = ladder(request)
-        size = total if strategies.at_once else tile_size(request, strategies.bytes_per_signal)
+            steps = ladder(request)
+        size = total if steps.at_once else tile_size(request, steps.bytes_per_signal)
         parts: list[Any] = [None] * -(-total // max(size, 1))
         width = int(request.limits.max(initial=1))
         equal = int(request.limits.min(initial=width)) == width and not np.isfinite(request.tols).any()
@@ -51,8 +52,8 @@ def solve_in_tiles(request: Request, progress: bool) -> sp.csr_array:
                 with np.errstate(all="ignore"):  # squares out of range are found and scaled away
                     codes = Codes.empty(request.limits[start:stop], kind) if whole is None else whole.rows(start, stop)
                     tile = Tile(request, start, codes)
-                    strategies.solve(tile)
-                parts[number] = tile.packed(strategies.exponent, request.method == "nnomp")
+                    steps.solve(tile)
+                parts[number] = tile.packed(steps.exponent, request.method == "nnomp")
                 bar.update(stop - start)
 
         in_parallel(solve, len(parts), 1)

@@ -10,6 +10,7 @@ strategy   what it reads                                      where it is used
 `Careful`  Gram rows in full precision                        all methods; what `Fast` leaves; a Gram matrix given
 `Alone`    an 8-bit copy of the dictionary                    OMP and OLS of few signals on a large dictionary
 `Direct`   the dictionary                                     weights; few signals; a Gram matrix that is too large
+`Rescaled` what its own strategies read                       OLS of atoms of very different norms
 ========== ================================================== ===================================================
 """
 
@@ -70,7 +71,7 @@ def solve_in_turn(strategies: list[Strategy], tile: Tile) -> None:
 class Fast:
     """OMP or OLS over a shared Gram matrix, several signals in step, atoms chosen in a cheap number type.
 
-    The tables are made for the first tile in which at least `share` of the signals have no code yet.
+    The tables are made for the first tile in which more than `share` of the signals have no code yet.
     """
 
     def __init__(self, atoms: Any, kernels: Any, method: str, search: str, share: float = 0.0) -> None:
@@ -174,8 +175,7 @@ def gram_matrix(D: Array) -> Array:
 def ladder(request: Request) -> Ladder:
     """The strategies for a request."""
     inputs, method, exponent = request.inputs, request.method, request.exponent
-    D = inputs.D.astype(inputs.dtype, copy=False)
-    D = D if exponent == 0 else np.ldexp(D, -exponent)
+    D = (inputs.D if exponent == 0 else np.ldexp(inputs.D, -exponent)).astype(inputs.dtype, copy=False)
     n, size = D.shape[1], D.itemsize + {"omp": 6, "ols": 4}.get(method, 0)  # copies: in float32, in 16 bits
     too_large = inputs.gram is None and (request.finds_few_atoms or n * n * size > MAX_GRAM_BYTES)
     if inputs.weights is not None or too_large:

@@ -48,9 +48,8 @@ class Tile:
         if request.inputs.weights is not None:
             w = request.inputs.weights[rows]
             y = np.where(w > 0, y, 0)
-            halves = np.frexp(w.max(axis=1))[1] // 2  # of exponents: norms are divided by 2^halves
-            w, tols = np.require(np.ldexp(w, -2 * halves[:, None]), kind, "C"), np.ldexp(tols, -halves)
-        y = np.require(y, kind, ["C", "W"])
+            halves = np.frexp(w.max(axis=1))[1] // 2  # weights divided by 4^half, norms by 2^half
+            w, tols = np.ldexp(w, -2 * halves[:, None]), np.ldexp(tols, -halves)
         squares = _squared_norms(y, w)
         self.exponents = np.zeros(len(y), np.intc)
         if not (squares.min() > 2.0**-80 and squares.max() < 2.0**80):  # NaN too
@@ -60,6 +59,8 @@ class Tile:
                 raise ValueError(f"row {row} of Y contains NaN or infinity; give such entries weight 0 or impute them.")
             self.exponents = np.frexp(peaks)[1]
             y = np.ldexp(y, -self.exponents[:, None])
+        y = np.require(y, kind, ["C", "W"])
+        w = None if w is None else np.require(w, kind, "C")
         self.y, self.weights, self.codes = y, w, codes
         tols, limits = np.ldexp(tols, -self.exponents).astype(kind), np.ascontiguousarray(request.limits[rows])
         codes.counts[:] = UNSOLVED
@@ -78,7 +79,11 @@ class Tile:
         which = slice(None) if int(codes.counts.sum()) == codes.x.size else codes.used
         atoms, x = codes.atoms[which].ravel(), codes.x[which].ravel()
         if exponent or self.exponents.any():
-            np.ldexp(x, np.repeat(self.exponents - exponent, codes.counts), out=x)
+            with np.errstate(all="ignore"):
+                scaled = np.ldexp(x, np.repeat(self.exponents - exponent, codes.counts))
+            if not (np.isfinite(scaled) & ((scaled != 0) | (x == 0))).all():
+                raise ValueError(f"some weights are out of the range of {x.dtype}; bring D and Y to similar scales.")
+            x[:] = scaled
         return codes.counts, atoms, np.maximum(x, 0, out=x) if nonnegative else x
 
 

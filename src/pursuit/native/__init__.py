@@ -20,8 +20,8 @@ def core() -> Any:
         return importlib.import_module("pursuit.native._core")
     except ImportError as problem:
         raise ImportError(
-            "pursuit was installed without its compiled kernels, which encode and screened dictionaries need; "
-            "install it again, from its source folder: pip install ."
+            "the compiled kernels of pursuit, which encode and screened dictionaries need, cannot be loaded "
+            f"({problem}); install pursuit again, from its source folder: pip install ."
         ) from problem
 
 

@@ -59,7 +59,7 @@ template <class T> class Alone {
         for (double size = P.length; !P.limit_reached() && size > P.noise * P.absolute_sum() && !(size <= P.tol);) {
             const int64_t j = ols ? best_gain() : best_correlation();
             if (j < 0) return;
-            P.enter(int(j), screen.column(j));
+            if (!P.enter(int(j), screen.column(j)) && ols) return;  // dependent: the directions would be wrong
             if (ols && P.ill_conditioned()) return;
             size = P.residual_norm();
         }
@@ -110,10 +110,11 @@ template <class T> class Alone {
 
     // OLS: the atom of the largest c^2 / v beyond rounding; -1 if that takes too much.
     int64_t best_gain() {
-        double *q = Q + size_t(P.s - 1) * D.d, unit = 0, threshold = 0, best = 0;
+        double unit = 0, threshold = 0, best = 0;
         if (!screen.round(P.residual, residual.p, residual.rounded)) return -1;
         if (P.s > 0) {
             low[P.atoms[P.s - 1]] = high[P.atoms[P.s - 1]] = INFINITY;
+            double *const q = Q + size_t(P.s - 1) * D.d;
             P.direction(q);
             if (!screen.round(q, direction.p, direction.rounded)) return -1;
             unit = std::ldexp(1.0, direction.rounded.exponent);
@@ -137,7 +138,8 @@ template <class T> class Alone {
             const int64_t j = which[k];
             if (!make_exact(j)) return -1;
             const double c = std::fabs(inner<double>(P.w, screen.column(j), &P.residual[0], D.d));
-            if (c > floor * P.candidate_norms[j] && c * c > best * low[j]) found = j, best = c * c / low[j];
+            const double gain = c * c / low[j];
+            if (c > floor * P.candidate_norms[j] && gain > best) found = j, best = gain;
         }
         return found;
     }

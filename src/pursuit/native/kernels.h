@@ -35,7 +35,7 @@ template <class T> struct Tile {
     int64_t *counts;    // UNSOLVED until a strategy has succeeded
 };
 
-// work(piece) for all pieces, on at most so many threads (parallel.cpp).
+// work(piece) for all pieces, on at most `threads` threads (parallel.cpp).
 void in_parallel(int threads, int pieces, void (*work)(void *context, int piece), void *context);
 template <class Work> void in_parallel(int threads, int pieces, Work work) {
     in_parallel(threads, pieces, [](void *context, int piece) { (*static_cast<Work *>(context))(piece); }, &work);

@@ -104,6 +104,9 @@ template <class T> struct FastKernel {
 
     FastKernel(const Atoms<T> &atoms, Method method, Search search) : atoms(atoms) {
         atoms.check(true);
+        require(method == Method::omp || (method == Method::ols && search == Search::float32), "OMP searches in 16 bits or float32, OLS in float32");
+        require(search != Search::int16 || atoms.d <= 1 << 16, "signals are too long for 16 bits");
+        nb::gil_scoped_release release;
         pursuits.reset(kernels<T>().fast(atoms, method, search));
     }
     void solve(const Signals<T> &signals) const {
@@ -167,7 +170,7 @@ template <class T> class ScreenKernel {
         in_pieces(count, threads, [&](int k, int64_t start, int64_t stop) {
             best[k] = screen->enclose(rounded, {which, start, stop}, fine, is_signed, low, high);
         });
-        return *std::max_element(best.begin(), best.end());
+        return best.empty() ? -std::numeric_limits<double>::infinity() : *std::max_element(best.begin(), best.end());
     }
     void check(const Which &which) const {
         for (size_t k = 0; k < which.shape(0); ++k) require(which.data()[k] >= 0 && which.data()[k] < n, "no such column");
@@ -177,6 +180,7 @@ template <class T> class ScreenKernel {
     ScreenKernel(const Atoms<T> &atoms, int threads)
         : atoms(atoms), n(atoms.n), piece(((1 << 19) / atoms.d / 64 + 1) * 64), screen(kernels<T>().screen(atoms)),
           p((atoms.d + 63) / 64 * 64), lower(n), upper(n) {
+        nb::gil_scoped_release release;
         in_pieces(n, threads, [&](int, int64_t start, int64_t stop) { screen->quantise(start, stop); });
         screen->measure();
     }
@@ -218,6 +222,7 @@ template <class T> class ScreenKernel {
     // OMP or OLS of the signals that are not solved, one after the other.
     void alone(Method method, const Signals<T> &signals, int threads) {
         signals.check(atoms);
+        require(!signals.weights && (method == Method::omp || method == Method::ols), "OMP and OLS without weights only");
         std::lock_guard<std::mutex> hold(lock);
         screen->solve_alone(method, signals, threads);
     }

@@ -33,7 +33,8 @@ struct Pool {
     void *context = nullptr;
     std::exception_ptr problem;      // of the task
     std::mutex lock;                 // of `problem`
-    int helpers = 0, tasks = 0, alone = 0;
+    int helpers = 0, alone = 0;
+    uint32_t tasks = 0;
 
     // Whether a piece was there to be done.
     bool do_piece() {
@@ -55,8 +56,9 @@ struct Pool {
     void help(int number) {
         for (int spins = 0;; ++spins) {
             const uint64_t now = open.load(std::memory_order_acquire);
-            if (number < allowed.load(std::memory_order_relaxed) && do_piece()) spins = 0;
-            else if (spins < SPINS) spin(spins);
+            const bool wanted = number < allowed.load(std::memory_order_relaxed);
+            if (wanted && do_piece()) spins = 0;
+            else if (wanted && spins < SPINS) spin(spins);
             else open.wait(now), spins = 0;
         }
     }

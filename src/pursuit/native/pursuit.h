@@ -22,7 +22,7 @@ template <class T, class A = T> class Pursuit {
     const Method method;
     int s = 0, limit = 0, turns = 0;
     bool done = false;
-    T tol = 0, length = 0;          // of y
+    T tol = 0, length = 0;          // length: the norm of y
     T residual_square = 0;                     // the squared norm of the residual, up to rounding
     T last_step = 0;                     // OLS: the product of the last direction with the residual
     const T *y = nullptr;
@@ -319,7 +319,7 @@ template <class T> void careful(const Dictionary<T> &D, Method method, const Til
             if (!P.enter(j, P.entries(D, j), correlation, products[j], h)) continue;
             if (method == Method::ols) {
                 for (int i = 0; i < P.s; ++i) P.u[i] = -P.u[i];
-                combine<T>(0, c, P.u, gram, P.s, D.n, t);
+                combine<T>(0, nullptr, P.u, gram, P.s, D.n, t);  // subtracts, so that t = sum_i u_i G_i
                 P.remove_direction(t, c);
             } else
                 combine<T>(1, products, P.x, gram, P.s, D.n, c);

@@ -142,14 +142,14 @@ template <class T> class Screen : public Screening<T> {
                         for (int v = 0; v < 2; ++v)
                             sums[r][v] = add_products(sums[r][v], widened(row + v * N), load(g.p + i + v * N));
                     }
-                Vec<uint32_t> both[COLUMNS_PER_PASS];  // unsigned: the totals are in range, their parts may wrap
-                for (int r = 0; r < COLUMNS_PER_PASS; ++r) both[r] = (Vec<uint32_t>)sums[r][0] + (Vec<uint32_t>)sums[r][1];
-                const auto lanes = std::make_integer_sequence<int, LANES<uint32_t>>();
-                both[0] = folded<1, uint32_t>(both[0], both[1], lanes), both[2] = folded<1, uint32_t>(both[2], both[3], lanes);
+                Vec<int32_t> both[COLUMNS_PER_PASS];
+                for (int r = 0; r < COLUMNS_PER_PASS; ++r) both[r] = sums[r][0] + sums[r][1];
+                const auto lanes = std::make_integer_sequence<int, LANES<int32_t>>();
+                both[0] = folded<1, int32_t>(both[0], both[1], lanes), both[2] = folded<1, int32_t>(both[2], both[3], lanes);
                 const auto plus = [](auto x, auto y) { return x + y; };
-                const Vec<uint32_t, 16> total = lower_part<uint32_t>(folded<2, uint32_t>(both[0], both[2], lanes), plus);
+                const Vec<int32_t, 16> total = lower_part<int32_t>(folded<2, int32_t>(both[0], both[2], lanes), plus);
                 for (int r = 0; r < COLUMNS_PER_PASS; ++r)
-                    merits[r] += pass == 0 ? double(int32_t(total[r])) : int32_t(total[r]) / FINE;
+                    merits[r] += pass == 0 ? double(total[r]) : total[r] / FINE;
             }
             for (int r = 0; r < COLUMNS_PER_PASS && k + r < some.stop; ++r) {
                 const double merit = is_signed ? std::fabs(merits[r]) : -merits[r];
