@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize as descend
+import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Array, Indices, Small, Space, host, real_array
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
@@ -204,7 +204,9 @@ class Parametric(Atoms):
             return float(self._row(point) @ slope) / scale, self._slopes(point, slope) * span / scale
 
         start = (theta - lo) / span
-        found = descend(value, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(lo), options=LBFGS_OPTIONS)
+        found = scipy.optimize.minimize(
+            value, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(lo), options=LBFGS_OPTIONS
+        )
         best = np.clip(lo + found.x * span, *self.bounds.T)
         after = float(self._row(best) @ slope)
         return (best, after) if after <= before else (theta, before)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
@@ -153,7 +153,7 @@ class Permutations(Atoms):
         costs = host(g)
         if costs.shape != self.shape:
             raise ValueError(f"g has shape {costs.shape}; the assignment needs a square of costs, {self.n} x {self.n}.")
-        return costs, linear_sum_assignment(costs)[1]
+        return costs, scipy.optimize.linear_sum_assignment(costs)[1]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         """The optimal assignment, followed by the assignments that swap two of its rows, cheapest first."""

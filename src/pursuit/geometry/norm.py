@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog, nnls
+import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Array, Small
 from pursuit.atoms import Atoms
@@ -115,7 +115,7 @@ def _well_conditioned(atoms: Small, x: Small) -> _Answer:
     if np.linalg.norm(rest) > CONE_TOLERANCE:  # <rest, a> <= 0 < <rest, x>: outside the cone, by Farkas
         support = float((atoms @ rest).max())
         return _Answer(math.inf if support <= 8 * EPS * len(x) else _dual(rest, x, support), math.inf, rest)
-    program = linprog(np.ones(len(atoms)), A_eq=atoms.T, b_eq=x)
+    program = scipy.optimize.linprog(np.ones(len(atoms)), A_eq=atoms.T, b_eq=x)
     if program.x is None:
         return _Answer(0.0, _total_weight(atoms, x, w), x)
     y = np.asarray(program.eqlin.marginals)
@@ -124,7 +124,7 @@ def _well_conditioned(atoms: Small, x: Small) -> _Answer:
 
 def _cone(atoms: Small, x: Small) -> Small:
     """Weights of the point of the cone nearest to x."""
-    return np.asarray(nnls(atoms.T, x, maxiter=30 * len(atoms) + 300)[0])
+    return np.asarray(scipy.optimize.nnls(atoms.T, x, maxiter=30 * len(atoms) + 300)[0])
 
 
 def _dual(y: Small, x: Small, support: float) -> float:

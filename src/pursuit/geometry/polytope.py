@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog, nnls
-from scipy.spatial import ConvexHull, QhullError
+import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Small
 from pursuit.linalg import EPS, norms, unit, unit_columns
@@ -169,8 +168,8 @@ def facets(points: Small) -> Facets | None:
     if n <= r or most_facets(n, r) > MAX_FACETS:
         return None
     try:
-        hull = ConvexHull(points)
-    except QhullError:
+        hull = scipy.spatial.ConvexHull(points)
+    except scipy.spatial.QhullError:
         return None
     normals = np.ascontiguousarray(hull.equations[:, :-1])
     inner = np.full(len(normals), math.inf)
@@ -228,7 +227,7 @@ def _chebyshev(points: Small) -> tuple[float, float]:
         return _variance_bound(points), float(np.ptp(heights, axis=0).min()) / 2 + _slack(points)
     halfspaces = np.append(hull.normals, np.ones((len(hull.normals), 1)), axis=1)  # <u_i, c> + t <= b_i
     free = [(None, None)] * r + [(0, None)]
-    program = linprog(np.append(np.zeros(r), -1.0), A_ub=halfspaces, b_ub=hull.offsets, bounds=free)
+    program = scipy.optimize.linprog(np.append(np.zeros(r), -1.0), A_ub=halfspaces, b_ub=hull.offsets, bounds=free)
     assert program.x is not None  # bounded, and the mean is feasible
     y = np.maximum(-program.ineqlin.marginals, 0.0)
     y = y / y.sum()
@@ -277,7 +276,7 @@ def _variance_bound(points: Small) -> float:
     columns = np.concatenate([points.T, np.zeros((r, 1))], axis=1)
     equal = np.concatenate([columns, np.append(np.ones(n), 0.0)[None]])
     least = np.concatenate([-np.eye(n), np.ones((n, 1))], axis=1)  # t <= w_i
-    program = linprog(
+    program = scipy.optimize.linprog(
         np.append(np.zeros(n), -1.0), A_ub=least, b_ub=np.zeros(n), A_eq=equal, b_eq=np.append(np.zeros(r), 1.0)
     )
     if program.x is None:
@@ -302,7 +301,7 @@ def successive_lp(points: Small, starts: Small) -> Small:
         d = directions.pop(0) if directions else rng.standard_normal(r)
         before = -math.inf
         while spent < most:
-            program = linprog(-unit(d), A_ub=points, b_ub=np.ones(n), bounds=(-1e8, 1e8))
+            program = scipy.optimize.linprog(-unit(d), A_ub=points, b_ub=np.ones(n), bounds=(-1e8, 1e8))
             spent += 1
             if program.x is None or not np.linalg.norm(program.x) > (1 + 1e-9) * before:
                 break
@@ -315,5 +314,5 @@ def successive_lp(points: Small, starts: Small) -> Small:
 def nearest(points: Small) -> Small:
     """The point of the hull nearest to 0: the solution of NNLS, min ||(P', 1') w - (0, 1)||, made to sum to 1."""
     system = np.concatenate([points.T, np.ones((1, len(points)))])
-    w, _ = nnls(system, np.append(np.zeros(points.shape[1]), 1.0), maxiter=30 * len(points) + 300)
+    w, _ = scipy.optimize.nnls(system, np.append(np.zeros(points.shape[1]), 1.0), maxiter=30 * len(points) + 300)
     return np.asarray(w / w.sum() @ points)

@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize as scipy_minimize
+import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Array, Small
 from pursuit._threads import single_threaded_blas
@@ -255,7 +255,7 @@ class _Fit:
             "ftol": 0.0,
             "gtol": 0.0,
         }
-        lbfgs: Any = partial(scipy_minimize, evaluate, jac=True, method="L-BFGS-B", callback=stop_at_goal)
+        lbfgs: Any = partial(scipy.optimize.minimize, evaluate, jac=True, method="L-BFGS-B", callback=stop_at_goal)
         for remaining in range(steps, 0, -STEPS_PER_ROUND):
             w = w if self.tau is None else w / np.linalg.norm(w)
             with np.errstate(over="ignore", invalid="ignore"):  # the line search may try long steps

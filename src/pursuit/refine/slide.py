@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize as scipy_minimize
+import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Array, Indices, Small, flat, host
 from pursuit.active import ActiveSet
@@ -71,7 +71,7 @@ class Slide:
             return None
         bounds: Any = np.concatenate([summand.bounds for summand in summands])
         options: Any = {"maxiter": self.steps, "maxfun": 2 * self.steps, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
-        found = scipy_minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        found = scipy.optimize.minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         if not found.fun < 0:
             return None
         moved = [summand.moved(own) for summand, own in zip(summands, np.split(found.x, ends), strict=True)]
