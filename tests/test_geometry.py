@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
 
 import pursuit as ps
 from pursuit import geometry as geo
@@ -312,7 +313,7 @@ def test_certified_width_of_100_signed_atoms_in_dimension_50_within_a_ratio_of_1
 
 def test_a_surface_with_a_hole_or_around_another_point_certifies_nothing():
     P = np.vstack([np.eye(3), -np.eye(3)])
-    simplices = polytope.ConvexHull(P).simplices
+    simplices = ConvexHull(P).simplices
     assert polytope._closed(simplices)
     assert not polytope._closed(simplices[1:])
     assert polytope._winds_around_origin(P, simplices)
