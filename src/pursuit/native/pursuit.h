@@ -23,8 +23,8 @@ template <class T, class A = T> class Pursuit {
     int s = 0, limit = 0, turns = 0;
     bool done = false;
     T tol = 0, length = 0;          // length: the norm of y
-    T residual_square = 0;                     // the squared norm of the residual, up to rounding
-    T last_step = 0;                     // OLS: the product of the last direction with the residual
+    T residual_square = 0;          // the squared norm of the residual, up to rounding
+    T last_step = 0;                // OLS: the product of the last direction with the residual
     const T *y = nullptr;
     const A *w = nullptr;           // weights of the entries of y; null: all are 1
     Array<int32_t> atoms;           // the active ones: numbers, entries, weights, products with y, norms
@@ -32,7 +32,7 @@ template <class T, class A = T> class Pursuit {
     Array<T> x, b, norms;
     Array<T> inverse_diagonal;      // upper bounds of the diagonal of the inverse of H
     Array<T> u;                     // the last row of L^-1
-    Array<T> candidate_norms;                  // norms of all atoms, infinite for those that were tried
+    Array<T> candidate_norms;       // norms of all atoms, infinite for those that were tried
     Array<T> orthogonal;            // OLS: squared norms of the parts of all atoms that are orthogonal to the active ones
     Array<T> residual;
     const T noise;                  // rounding of a correlation relative to the norms of its factors
