@@ -115,7 +115,7 @@ def test_every_objective_matches_numpy(backend, rng):
         np.testing.assert_allclose(back(backend, other_grad), grad, rtol=0, atol=10 * tolerance)
         hv, other_hv = f.hessian(point)(point), g.hessian(put(backend, point))(put(backend, point))
         np.testing.assert_allclose(back(backend, other_hv), hv, rtol=0, atol=10 * tolerance)
-        assert f.infimum == pytest.approx(g.infimum, rel=tolerance)
+        assert f.infimum == pytest.approx(g.infimum, rel=10 * tolerance)  # rounded down, in units of the dtype
 
 
 def test_float32_stays_float32_through_states_and_result(rng):

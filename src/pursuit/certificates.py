@@ -1,8 +1,10 @@
 """The certificate: the best lower bound on f* so far. A reported gap is an upper bound on f(x) - f*, or it is infinite.
 
-Three facts prove a bound, and the best bound counts: the oracle's answer (the domain has the formula), strong
-convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), and the objective's own infimum. Each bound is
-lowered by the error that rounding may have made.
+Four facts prove a bound, and the best bound counts: the oracle's answer (the domain has the formula), strong
+convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), the objective's own infimum, and its conjugate at
+a point that is made feasible (`duality`). Each bound is lowered by the error that rounding may have made.
+
+A proof needs a convex f with a true gradient. Where two points of the run contradict that, nothing is proved.
 """
 
 from __future__ import annotations
@@ -13,45 +15,69 @@ from collections.abc import Sequence
 from pursuit._arrays import Array, Space
 from pursuit.active import ActiveSet
 from pursuit.domains import Answer, Domain
+from pursuit.duality import ConjugateBound
 from pursuit.objectives import Objective
+
+CERTIFICATE_SEED = 2
+"""The seed of searches at other points than the run's. Bounds that hold with high probability need random numbers on
+which x does not depend."""
+
+
+Evaluation = tuple[Array, float, Array]
+"""A point, the value there, and the gradient."""
 
 
 class Certificate:
     """The best lower bound of one run, and the scale of its rounding errors."""
 
-    def __init__(self, f: Objective, domain: Domain, space: Space) -> None:
+    def __init__(self, f: Objective, domain: Domain, space: Space, seed: int = CERTIFICATE_SEED) -> None:
         self.f, self.domain, self.space = f, domain, space
         self.lower = f.infimum if f.exact else -math.inf
         self.gap = math.inf
-        self.stationary = False
+        self.stationary = self.contradicted = False
+        self.conjugate = ConjugateBound(f, domain, space, seed)
         self._scale = 0.0  # the largest norm of a gradient, the unit of rounding errors
         self._first = 0.0  # the norm of the first gradient
+        self._last: Evaluation | None = None
+        self._largest = 0.0  # the largest |f(x)|
 
-    def observe_gradient(self, grad_norm: float) -> None:
-        """Adjust the scale of rounding errors to the norm of a gradient.
+    @property
+    def calls(self) -> int:
+        """Oracle calls beside those of the run."""
+        return self.conjugate.calls
+
+    def observe_point(self, x: Array, value: float, grad: Array) -> float:
+        """Compare f at x with f at the last point, and adjust the scale of rounding errors to the gradient, whose norm
+        is returned.
 
         Where the curvature of f has no bound, a bad point may have a huge gradient, which says nothing about rounding
         at other points. Then only the first gradient (over a hull, that at 0) and the current one count.
         """
-        self._first = self._first or grad_norm
-        self._scale = max(self._first if self.f.L is None else self._scale, grad_norm)
+        norm = self.space.norm(grad)
+        self._first = self._first or norm
+        self._scale = max(self._first if self.f.L is None else self._scale, norm)
+        if self.f.exact and self._last is not None:
+            self.contradicted |= _contradict(self.space, self._last, (x, value, grad), self._largest)
+        self._last, self._largest = (x, value, grad), max(self._largest, abs(value))
+        return norm
 
     def observe(
         self, value: float, grad: Array, point_dots: Sequence[float], answers: Sequence[Answer], active: ActiveSet
     ) -> None:
         """Update the lower bound and the gap by what this iteration proves."""
-        eps, norm = self.space.eps, self.space.norm(grad)
-        self.observe_gradient(norm)
-        if not self.f.exact:
+        eps, norm = self.space.eps, self.observe_point(active.x, value, grad)
+        if not self.f.exact or self.contradicted:
+            self.lower, self.gap = -math.inf, math.inf
             return
         reach = self.space.norm(active.x) + sum(self._error_norm(a) for a in answers)
         slack = 4.0 * eps * (abs(value) + norm * reach)  # the rounding errors of the inner products
         bound = self.domain.lower(value, answers, point_dots, self.f.mu) - slack
         if self.f.mu > 0:
-            bound = max(bound, value - norm * norm / (2.0 * self.f.mu) - slack)
-        self.lower = max(self.lower, bound)
-        self.gap = max(value - self.lower, 0.0)
+            bound = max(bound, value - norm * (norm / (2.0 * self.f.mu)) - slack)
         self.stationary = self._at_rounding(point_dots, answers, active)
+        self.lower = max(self.lower, bound)
+        self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
+        self.gap = max(value - self.lower, 0.0)
 
     def _error_norm(self, answer: Answer) -> float:
         """The norm by which rounding errors enter the bound of an answer; the division by delta magnifies them."""
@@ -68,3 +94,17 @@ class Certificate:
             scale = max(scale, (self.f.L or 0.0) * length)
             size += length * any(p.nonnegative for p in self.domain.parts)
         return -self.domain.steepest(answers, point_dots) <= factor * self.space.eps * scale * size
+
+
+def _contradict(space: Space, one: Evaluation, other: Evaluation, largest: float) -> bool:
+    """Whether values and gradients at two points cannot be those of a convex function with values up to `largest`.
+
+    A convex f has f(y) - f(x) between <grad f(x), y - x> and <grad f(y), y - x>. Errors of a thousandth of these
+    numbers, and rounding, are allowed.
+    """
+    (x, fx, gx), (y, fy, gy) = one, other
+    step = y - x
+    low, high, rise = space.dot(gx, step), space.dot(gy, step), fy - fx
+    sizes = largest + abs(fy) + (space.norm(gx) + space.norm(gy)) * (space.norm(x) + space.norm(y))
+    allowed = 1e-3 * (abs(low) + abs(high) + abs(rise)) + 1e3 * space.eps * sizes
+    return low - rise > allowed or rise - high > allowed

@@ -2,13 +2,15 @@
 
 An objective of your own must have one method, `value_and_grad(x)`. It may also know `L` and `mu` (smoothness and strong
 convexity in the norm of H), `infimum` (a lower bound on f over all of H, which is a certificate at no cost),
-`hessian(x)` (for exact line searches and Newton steps) and `space` (shape, dtype and device of the vectors of H).
+`hessian(x)` (for exact line searches and Newton steps), `conjugate(u)` (for certificates over spans and cones) and
+`space` (shape, dtype and device of the vectors of H).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,8 @@ class Objective:
     """H, where the objective determines it."""
     exact: bool = True
     """Whether values and gradients are exact. From estimates nothing can be proved."""
+    dual_range: tuple[Any, Any] | None = None
+    """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 
     def begin(self) -> Objective:
         """The objective for one run: itself, or a fresh copy where it has a memory."""
@@ -57,6 +61,11 @@ class Objective:
 
     def hessian(self, x: Array) -> Metric | None:
         """The second derivative at x as a linear map, or None where it is not known."""
+        return None
+
+    def conjugate(self, u: Array) -> float | None:
+        """The conjugate f*(u) = sup_x <u, x> - f(x), or an upper bound on it; infinite outside its domain, and None
+        where it is not known. Every u proves that f(x) >= <u, x> - f*(u)."""
         return None
 
     def __repr__(self) -> str:
@@ -75,10 +84,34 @@ def _sum(xp: Any, a: Array) -> float:
     return float(xp.sum(a, dtype=xp.float64))
 
 
-class _Entrywise(Objective):
-    """f(x) = sum_i phi_i(x_i), with data y of x's shape."""
+def _sum_above(space: Space, *terms: Array) -> float:
+    """The sum of all entries, rounded up by more than the error that rounding may have made."""
+    xp = space.xp
+    return sum(_sum(xp, t) + ROUNDING * space.eps * _sum(xp, xp.abs(t)) for t in terms)
+
+
+ROUNDING = 8.0
+"""The rounding errors of a sum, in units of roundoff of the sum of absolute values."""
+
+
+def _x_log_x(xp: Any, p: Array) -> Array:
+    """p log p for p >= 0, and 0 at 0."""
+    return p * xp.log(xp.where(p > 0, p, xp.ones_like(p)))
+
+
+class _OnData(Objective):
+    """A loss with data y of x's shape."""
 
     space: Space
+    y: Array
+
+    def _in_range(self, u: Array) -> bool:
+        low, high = self.dual_range or (-math.inf, math.inf)
+        return everywhere((u >= low) & (u <= high))
+
+
+class _Entrywise(_OnData):
+    """f(x) = sum_i phi_i(x_i), with data y of x's shape."""
 
     def __init__(self, y: Any) -> None:
         self.y = real_array(y, "y")
@@ -138,6 +171,9 @@ class LeastSquares(_Entrywise):
     def hessian(self, x: Array) -> Metric:
         return self.metric
 
+    def conjugate(self, u: Array) -> float:
+        return _sum_above(self.space, 0.5 * u * (u / self.metric.h), u * self.y)
+
     def __repr__(self) -> str:
         s = self.metric.h
         weights = [] if isinstance(s, float) and s == 1.0 else [f"weights={s:g}" if isinstance(s, float) else "weights"]
@@ -192,7 +228,7 @@ class Quadratic(Objective):
         if smallest < -noise * self.H.shape[0] * abs(largest):
             raise ValueError(f"H has the eigenvalue {smallest:.3g}; a convex quadratic needs H >= 0.")
         self.L = largest if largest > 0 else None
-        self.mu = smallest if smallest > noise * largest else 0.0
+        self.mu = max(smallest - noise * largest, 0.0)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         Hx = self.H @ x
@@ -200,6 +236,24 @@ class Quadratic(Objective):
 
     def hessian(self, x: Array) -> Metric:
         return Operator(lambda v: self.H @ v, (int(self.H.shape[0]),))
+
+    @cached_property
+    def _eigen(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of a dense H."""
+        return tuple(self.space.xp.linalg.eigh(self.H))
+
+    def conjugate(self, u: Array) -> float | None:
+        """1/2 <u - c, H^+ (u - c)> on c + range(H), for a dense H."""
+        if self.L is None:
+            return None
+        xp, (spectrum, V) = self.space.xp, self._eigen
+        noise = 1e2 * self.space.eps * self.L
+        coordinates = V.T @ (u - self.c)
+        flat, size = spectrum <= noise, self.space.norm(u) + self.space.norm(self.c)
+        if self.space.norm(xp.where(flat, coordinates, 0.0 * coordinates)) > ROUNDING * self.space.eps * size:
+            return math.inf
+        curved = xp.where(flat, math.inf, spectrum - noise)  # lowered by its error
+        return _sum_above(self.space, 0.5 * coordinates * (coordinates / curved))
 
     def __repr__(self) -> str:
         return _repr(self, _size("H", self.H))
@@ -222,6 +276,7 @@ class Huber(_Entrywise):
         if not 0 < width < math.inf:
             raise ValueError(f"width is {width}; give the positive residual beyond which the loss is linear.")
         self.width = float(width)
+        self.dual_range = -self.width, self.width
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         r = x - self.y
@@ -231,6 +286,9 @@ class Huber(_Entrywise):
     def hessian(self, x: Array) -> Metric:
         xp = self.space.xp
         return Diagonal(xp.astype(xp.abs(x - self.y) <= self.width, self.space.dtype))
+
+    def conjugate(self, u: Array) -> float:
+        return _sum_above(self.space, 0.5 * u * u, u * self.y) if self._in_range(u) else math.inf
 
     def __repr__(self) -> str:
         return _repr(self, _size("y", self.y), f"width={self.width:g}")
@@ -259,6 +317,7 @@ class Logistic(_Entrywise):
         if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not everywhere((self.y == low) | (self.y == high)):
             raise ValueError(f"y holds labels from {low:g} to {high:g}; give -1 and 1, 0 and 1, or booleans.")
         self.y = self.y if low == -1.0 else 2.0 * self.y - 1.0
+        self.dual_range = xp.where(self.y > 0, -1.0, 0.0 * self.y), xp.where(self.y > 0, 0.0 * self.y, 1.0)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         xp = self.space.xp
@@ -272,6 +331,10 @@ class Logistic(_Entrywise):
         xp = self.space.xp
         decay = xp.exp(-xp.abs(x))
         return Diagonal(decay / ((1.0 + decay) * (1.0 + decay)))
+
+    def conjugate(self, u: Array) -> float:
+        xp, p = self.space.xp, -self.y * u  # the probability of the other label
+        return _sum_above(self.space, _x_log_x(xp, p), _x_log_x(xp, 1.0 - p)) if self._in_range(u) else math.inf
 
 
 class Poisson(_Entrywise):
@@ -290,8 +353,8 @@ class Poisson(_Entrywise):
         xp = self.space.xp
         if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
-        safe = xp.where(self.y > 0, self.y, xp.ones_like(self.y))
-        self.infimum = _sum(xp, self.y) - _sum(xp, self.y * xp.log(safe))
+        self.dual_range = -self.y, math.inf
+        self.infimum = -self.conjugate(0.0 * self.y)
         # Beyond the range of the dtype the rate is held at its largest finite power: the value becomes huge, not NaN.
         self._ceiling = 0.98 * math.log(float(xp.finfo(self.y.dtype).max))
 
@@ -306,8 +369,12 @@ class Poisson(_Entrywise):
     def hessian(self, x: Array) -> Metric:
         return Diagonal(self._rate(x))
 
+    def conjugate(self, u: Array) -> float:
+        rate = u + self.y
+        return _sum_above(self.space, _x_log_x(self.space.xp, rate), -rate) if self._in_range(u) else math.inf
 
-class Multinomial(Objective):
+
+class Multinomial(_OnData):
     r"""Softmax loss: :math:`f(x) = \sum_i \log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle` on matrices x of n rows and
     K columns, one score per class. L = 1/2.
 
@@ -324,7 +391,6 @@ class Multinomial(Objective):
 
     L = 0.5
     infimum = 0.0
-    space: Space
 
     def __init__(self, y: Any) -> None:
         y = real_array(y, "y")
@@ -346,6 +412,7 @@ class Multinomial(Objective):
             raise ValueError("y has a row that is not a probability distribution; rows must be >= 0 and sum to 1.")
         self.y = y
         self.space = Space.of(y)
+        self.dual_range = -y, 1.0 - y
 
     def _softmax(self, x: Array) -> tuple[Array, Array, Array]:
         xp = self.space.xp
@@ -363,6 +430,11 @@ class Multinomial(Objective):
         _, _, p = self._softmax(x)
         return Operator(lambda v: p * (v - xp.sum(p * v, axis=1, keepdims=True)), self.space.shape)
 
+    def conjugate(self, u: Array) -> float:
+        xp, p = self.space.xp, u + self.y
+        inside = self._in_range(u) and float(xp.max(xp.abs(xp.sum(u, axis=1)))) <= ROUNDING * self.space.eps
+        return _sum_above(self.space, _x_log_x(xp, p)) if inside else math.inf
+
     def __repr__(self) -> str:
         return _repr(self, _size("y", self.y))
 
@@ -379,6 +451,9 @@ class Smooth(Objective):
         Strong convexity, if any.
     infimum : float
         A lower bound on f, if you know one.
+    conjugate : callable of u, optional
+        f*(u) = sup_x <u, x> - f(x), or an upper bound on it; infinite outside its domain. It makes certificates over
+        spans and cones possible.
 
     Examples
     --------
@@ -395,12 +470,13 @@ class Smooth(Objective):
         L: float | None = None,
         mu: float = 0.0,
         infimum: float = -math.inf,
+        conjugate: Callable[[Array], float] | None = None,
     ) -> None:
         if L is not None and not 0 < L < math.inf:
             raise ValueError(f"L is {L}; give a positive smoothness constant, or None to have it found.")
         if not 0 <= mu < math.inf or (L is not None and mu > L):
             raise ValueError(f"mu is {mu} with L = {L}; strong convexity lies between 0 and L.")
-        self._value, self._grad = value, grad
+        self._value, self._grad, self._conjugate = value, grad, conjugate
         self.L, self.mu, self.infimum = L, float(mu), float(infimum)
 
     def value(self, x: Array) -> float:
@@ -408,6 +484,9 @@ class Smooth(Objective):
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         return float(self._value(x)), self._grad(x)
+
+    def conjugate(self, u: Array) -> float | None:
+        return None if self._conjugate is None else float(self._conjugate(u))
 
     def __repr__(self) -> str:
         return _repr(self, "L=None" if self.L is None else f"L={self.L:g}", f"mu={self.mu:g}")

@@ -36,6 +36,7 @@ class Status(Enum):
     CALLBACK = "the callback asked to stop"
     STATIONARY = "no atom correlates with the gradient beyond rounding"
     STALLED = "the update no longer lowers the objective beyond rounding"
+    CONTRADICTION = "values and gradients of f contradict each other or convexity, so that nothing is proved"
     UNBOUNDED = "the objective falls for ever along a direction of the domain"
 
 
@@ -56,6 +57,7 @@ class State:
     refused: int
     stationary: bool
     stalled: bool
+    contradicted: bool
 
     @property
     def atom(self) -> Atom:
@@ -103,6 +105,8 @@ class Stop:
 
     def reached(self, state: State, seconds: float) -> Status | None:
         """The first rule that this state meets, or None."""
+        if state.contradicted:
+            return Status.CONTRADICTION
         gap_limit = max(self.gap or 0.0, (self.rgap or 0.0) * abs(state.value))
         if (self.gap is not None or self.rgap is not None) and state.gap <= gap_limit and math.isfinite(state.gap):
             return Status.GAP
@@ -278,6 +282,9 @@ class Result:
         point_dots = active.point_dots(grad)
         asks = [ask_set(part.asked.begin(CHECK_SEED), part, space, 1) for part in self.domain.parts]
         certificate = Certificate(self.f, self.domain, space)
+        certificate.contradicted = self.status is Status.CONTRADICTION
+        if self.f.exact:
+            certificate.observe_point(self.start, *self.f.value_and_grad(self.start))
         answers = [ask(grad, active, gx) for ask, gx in zip(asks, point_dots, strict=True)]
         certificate.observe(value, grad, point_dots, answers, active)
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)

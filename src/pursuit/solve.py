@@ -58,7 +58,8 @@ def iterate(
         stalled = stall.detect(value, certificate.gap, answers)
         yield State(
             t, active.x, value, grad, answers, certificate.gap, certificate.lower,
-            active, ask.calls, ask.cached, refinements.refused, certificate.stationary, stalled,
+            active, ask.calls + certificate.calls, ask.cached, refinements.refused,
+            certificate.stationary, stalled, certificate.contradicted,
         )  # fmt: skip
         advance(Now(t, value, grad, point_dots, answers), active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
         refinements(active, value)  # line 7 of Algorithms 3 and 4: the atoms themselves move

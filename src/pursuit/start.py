@@ -63,7 +63,7 @@ def first_active_set(
     check_shape(grad, space)
     if math.isnan(value) or not math.isfinite(space.norm(grad)):
         raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
-    certificate.observe_gradient(space.norm(grad))
+    certificate.observe_point(active.x, value, grad)
     answers = [ask.ask(b, grad, active, 0.0).atoms for b in hulls]
     firsts = [atoms[0] for atoms in answers]
     active.replace(np.ones(len(hulls)), firsts, hulls)

@@ -26,8 +26,8 @@ def cone(A: Atoms, rho: float | None = None) -> Part:
     ----------
     A : Atoms
     rho : float, optional
-        A bound on the atomic norm (the sum of weights) of a minimiser, which makes certificates possible:
-        f* >= f(x) - <g, x> + rho min(0, min_a <g, a>).
+        A bound on the atomic norm (the sum of weights) of a minimiser. It makes certificates possible where the
+        conjugate of f cannot: f* >= f(x) - <g, x> + rho min(0, min_a <g, a>).
 
     Examples
     --------
@@ -46,7 +46,8 @@ def lin(A: Atoms, rho: float | None = None, width: float | None = None) -> Part:
     A : Atoms
         Need not be symmetric.
     rho : float, optional
-        A bound on the atomic norm of a minimiser, which makes certificates possible: f* >= f(x) - <g, x> - rho h(-g).
+        A bound on the atomic norm of a minimiser. It makes certificates possible where the conjugate of f cannot:
+        f* >= f(x) - <g, x> - rho h(-g).
     width : float, optional
         A lower bound on the minimal intrinsic directional width of the atoms with their negatives, where you know a
         better one than the set; with strong convexity, f* >= f(x) - h(-g)^2 / (2 mu width^2).

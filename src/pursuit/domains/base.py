@@ -95,7 +95,7 @@ class Domain:
                 spans += max(0.0, -part.lowest(answer, gx)) / part.width
             else:
                 return math.inf
-        return gaps + spans * diameter + spans * spans / (2.0 * mu) if spans > 0 else gaps
+        return gaps + spans * diameter + spans * (spans / (2.0 * mu)) if spans > 0 else gaps
 
     def slope(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
         """The slope of the steepest direction towards the answers."""

@@ -1,0 +1,241 @@
+"""Lower bounds by the conjugate, for domains with spans and cones, where the Frank-Wolfe bound is infinite.
+
+For every u, f(x) >= <u, x> - f*(u), so that over a sum of domains C_b
+
+    min f >= -f*(u) + sum_b min over C_b of <u, .>.
+
+The minimum over a hull is an oracle's answer at u. Over a span it is 0 where u is orthogonal to the atoms, over a cone
+where no atom has a negative product with u, and -inf elsewhere. Near the end of a run the gradient g nearly is such a
+u. It becomes one in three steps:
+
+1. Spans: u = g - H Q (Q'HQ)^-1 Q'g, with an orthonormal basis Q of the spans and the Hessian H of f. In the curvature
+   of f* this is the nearest feasible point.
+2. Cones: u + eps v with the smallest eps, where <v, a> >= ||a|| for all atoms a of the cones.
+3. The domain of f*: u moves towards the last feasible point, as little as it must.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from pursuit._arrays import Array, Space, flat, host
+from pursuit.active import ActiveSet
+from pursuit.atoms.base import Search
+from pursuit.domains import Answer, Cone, Domain, Hull, Part, Span
+from pursuit.metrics import Diagonal
+from pursuit.objectives import Objective
+from pursuit.weights import WeightProblem
+
+MAX_ATOMS = 1024
+"""Atoms of the spans, and of the cones, up to which they are listed."""
+
+CHEAP_PRODUCT = 1 << 21
+"""Multiplications of a projection up to which every iteration is tried; beyond it 0 and the powers of two are."""
+
+ROUNDING = 16.0
+"""The rounding errors of a product or of a projection, in units of roundoff."""
+
+
+class ConjugateBound:
+    """The conjugate bounds of one run. `calls` counts oracle calls at points that are not gradients."""
+
+    def __init__(self, f: Objective, domain: Domain, space: Space, seed: int) -> None:
+        self.f, self.parts, self.space, self.seed = f, domain.parts, space, seed
+        self.calls = self._iterations = 0
+        self._spans = [p for p in domain.parts if _is_linear(p)]
+        self._cones = [p for p in domain.parts if isinstance(p, Cone) and p.rho is None and not p.A.symmetric]
+        sizes = [MAX_ATOMS + 1 if p.A.size is None else p.A.size for p in self._spans]
+        self._possible = f.exact and bool(sizes or self._cones) and sum(sizes) <= min(MAX_ATOMS, space.size)
+        self._feasible = space.zeros()  # the last feasible point; f* is finite at 0 wherever f has an infimum
+        self._searches: dict[int, Search] = {}
+
+    def __call__(
+        self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet, lower: float, last: bool
+    ) -> float:
+        """A lower bound on f over the domain, or -inf. The sets are asked at u only if that is likely to halve the gap
+        `value - lower`; `last` says that the run is about to end."""
+        if not self._possible or not (self._due() or last):
+            return -math.inf
+        u = self._orthogonal(grad, active.x)
+        u = None if u is None else self._into_cones(u, answers if u is grad else None)
+        if u is None:
+            return -math.inf
+        u = self._into_range(u)
+        conjugate = self.f.conjugate(u)
+        if conjugate is None or not math.isfinite(conjugate):
+            self._possible = conjugate is not None
+            return -math.inf
+        self._feasible = u
+        hulls = [a.atoms[0].norm(self.space) for p, a in zip(self.parts, answers, strict=True) if p.compact]
+        reach = self.space.norm(active.x) + sum(hulls)
+        base = -conjugate - ROUNDING * self.space.eps * self.space.norm(u) * reach / self._basis[1]
+        bound = base + self._minima(self._at_no_cost(u, grad, answers))
+        hoped = base + self._minima([a.dot for a in answers])
+        if value - hoped <= 0.5 * (value - max(lower, bound)):
+            bound = max(bound, base + self._minima(self._ask(u, active)))
+        return bound
+
+    def _at_no_cost(self, u: Array, grad: Array, answers: Sequence[Answer]) -> list[float]:
+        """Lower bounds on <u, a> over the atoms of every summand, from those on <grad, a>."""
+        moved = self.space.norm(u - grad)
+        radii = [math.inf if p.A.radius is None else p.A.radius for p in self.parts]
+        known = [_proved(a) for a in answers]
+        return [low - moved * radius if moved else low for low, radius in zip(known, radii, strict=True)]
+
+    def _due(self) -> bool:
+        """Whether this iteration is one to try."""
+        t, columns = self._iterations, sum(p.A.size or 0 for p in self._spans)
+        self._iterations += 1
+        return self.space.size * columns * columns <= CHEAP_PRODUCT or t & (t - 1) == 0
+
+    def _minima(self, lowest: Sequence[float]) -> float:
+        """The sum of the minima of <u, .> over the summands, from lower bounds on <u, a> over their atoms."""
+        total = 0.0
+        for part, low in zip(self.parts, lowest, strict=True):
+            if isinstance(part, Hull):
+                total += low
+            elif isinstance(part, Cone | Span) and part.rho is not None:
+                total += part.rho * min(low, 0.0)
+        return total
+
+    def _ask(self, u: Array, active: ActiveSet) -> list[float]:
+        """Lower bounds on <u, a> over the atoms of the summands that need one."""
+        levels = [p.origin(level) for p, level in zip(self.parts, active.point_dots(u), strict=True)]
+        settled = [*self._spans, *self._cones]
+        return [0.0 if p in settled else self._ask_part(b, u, levels[b]) for b, p in enumerate(self.parts)]
+
+    def _ask_part(self, b: int, u: Array, level: float) -> float:
+        """A lower bound on <u, a> over the atoms of summand b, by a search of the set's own."""
+        if b not in self._searches:
+            self._searches[b] = self.parts[b].asked.begin(self.seed)
+        self.calls += 1
+        return self._searches[b](u, 1, level)[1]
+
+    @cached_property
+    def _basis(self) -> tuple[Array | None, float]:
+        """An orthonormal basis of the spans, one flattened vector per column, and the smallest singular value of their
+        atoms at unit length: errors of orthogonality to the basis grow by its inverse."""
+        if not self._spans:
+            return None, 1.0
+        columns = self._unit_columns(self._spans)
+        U, s, _ = self.space.xp.linalg.svd(columns, full_matrices=False)
+        s = host(s)
+        rank = int((s > 4 * self.space.eps * max(columns.shape) * s[0]).sum())
+        return U[:, :rank], min(float(s[rank - 1]), 1.0)
+
+    def _unit_columns(self, parts: Sequence[Part]) -> Array:
+        """All atoms of the summands, flattened, at unit length."""
+        space, columns = self.space, []
+        for A in (p.A for p in parts):
+            for i in range(A.size or 0):
+                a = flat(A.atom(i).dense(space))
+                norm = space.norm(a)
+                if norm > 0:
+                    columns.append(a / norm)
+        return space.xp.stack(columns, axis=1)
+
+    def _orthogonal(self, g: Array, x: Array) -> Array | None:
+        """g made orthogonal to the spans, in the metric of the Hessian where that works."""
+        Q, _ = self._basis
+        if Q is None:
+            return g
+        hessian, allowed = self.f.hessian(x), ROUNDING * self.space.eps * self.space.norm(g)
+        images = [] if hessian is None or _is_multiple_of_identity(hessian) else [hessian.batch(Q.T).T]
+        for HQ in [*images, Q]:
+            u, M = flat(g), host(Q.T @ HQ)
+            for _ in range(3):  # again, for the rounding errors of the first time
+                try:
+                    u = u - HQ @ self.space.put(np.linalg.solve(M, host(Q.T @ u)))
+                except np.linalg.LinAlgError:
+                    break
+            if np.linalg.norm(host(Q.T @ u)) <= allowed:
+                return self.space.xp.reshape(u, self.space.shape)
+        return None
+
+    def _into_range(self, u: Array) -> Array:
+        """u, moved into the entries' bounds towards the last feasible point or towards 0, whichever is less far."""
+        if self.f.dual_range is None:
+            return u
+        low, high = self.f.dual_range
+        shares = [self._share(u, inside, low, high) for inside in (self._feasible, 0.0 * u)]
+        share, inside = (shares[0], self._feasible) if shares[0] <= shares[1] else (shares[1], 0.0 * u)
+        return u if share == 0.0 else self.space.xp.clip((1.0 - share) * u + share * inside, low, high)
+
+    def _share(self, u: Array, inside: Array, low: Array, high: Array) -> float:
+        """The smallest share of `inside` in a mixture with u that is within the bounds."""
+        xp, share = self.space.xp, 0.0
+        for beyond, room in ((u - high, high - inside), (low - u, inside - low)):
+            over = xp.where(beyond > 0, beyond, 0.0 * u)
+            share = max(share, float(xp.max(over / xp.where(over > 0, over + room, 0.0 * u + 1.0))))
+        return share
+
+    @cached_property
+    def _cone_atoms(self) -> Array | None:
+        """The atoms of the cones at unit length, one per column, or None where they are too many to list."""
+        few = all(p.A.size is not None and p.A.size <= MAX_ATOMS for p in self._cones)
+        return self._unit_columns(self._cones) if few else None
+
+    @cached_property
+    def _interior(self) -> Array | None:
+        """v, orthogonal to the spans, with <v, a> >= ||a|| for listed atoms and <v, a> >= 1 for others; or None."""
+        xp, D = self.space.xp, self._cone_atoms
+        if D is not None:  # the point of smallest norm in the hull of the atoms has the largest smallest product
+            apart, start = self._project(D), np.eye(1, D.shape[1])[0]
+            small = WeightProblem.of(host(apart.T @ apart), nonnegative=True, totals=[1.0])
+            v = apart @ self.space.put(small.solve(np.zeros(len(start)), start))
+            return self._scaled(v, float(xp.min(D.T @ v)))
+        shape = self.space.shape
+        for candidate in [np.ones(shape), *([np.eye(shape[0])] if len(shape) == 2 and shape[0] == shape[1] else [])]:
+            v = self._project(flat(self.space.put(candidate)))
+            products = [self._ask_part(b, xp.reshape(v, shape), -math.inf) for b in self._cone_places()]
+            if min(products) > 0:
+                return self._scaled(v, min(products))
+        return None
+
+    def _scaled(self, v: Array, smallest: float) -> Array | None:
+        """v of H, divided by its smallest product with an atom; None where that is hardly positive."""
+        v = self.space.xp.reshape(v, self.space.shape)
+        return v / smallest if smallest > 1e-6 * self.space.norm(v) else None
+
+    def _cone_places(self) -> list[int]:
+        return [b for b, part in enumerate(self.parts) if part in self._cones]
+
+    def _project(self, vectors: Array) -> Array:
+        """Flattened vectors made orthogonal to the spans."""
+        Q, _ = self._basis
+        return vectors if Q is None else vectors - Q @ (Q.T @ vectors)
+
+    def _into_cones(self, u: Array, answers: Sequence[Answer] | None) -> Array | None:
+        """u + eps v, which has no negative product with an atom of a cone; None where no v is known. `answers` are
+        the oracle's at u, where there are any."""
+        if not self._cones:
+            return u
+        if self._interior is None:
+            return None
+        if self._cone_atoms is not None:
+            smallest = float(self.space.xp.min(self._cone_atoms.T @ flat(u)))
+        elif answers is not None:
+            smallest = min(_proved(answers[b]) for b in self._cone_places())
+        else:
+            smallest = min(self._ask_part(b, u, 0.0) for b in self._cone_places())
+        if smallest == -math.inf:
+            return None
+        return u + max(0.0, ROUNDING * self.space.eps * self.space.norm(u) - smallest) * self._interior
+
+
+def _proved(answer: Answer) -> float:
+    """The lower bound on <grad, a> over all atoms that the answer proves, or -inf."""
+    return -math.inf if answer.lower is None else answer.lower
+
+
+def _is_linear(part: Part) -> bool:
+    """Whether the summand is a linear space without a known bound on its weights."""
+    return (isinstance(part, Span) or (isinstance(part, Cone) and part.A.symmetric)) and part.rho is None
+
+
+def _is_multiple_of_identity(metric: object) -> bool:
+    return isinstance(metric, Diagonal) and isinstance(metric.h, float)

@@ -1,0 +1,186 @@
+"""Certificates by the conjugate: hulls with an intercept, spans and cones are proved to rounding."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pursuit as ps
+
+ONE = np.ones((60, 1))
+KINDS = ("squares", "weighted", "quadratic", "huber", "narrow", "logistic", "poisson", "multinomial", "smooth")
+
+
+def objective(kind: str, rng: np.random.Generator, n: int) -> ps.Objective:
+    """A random objective on vectors of length n; the multinomial one on n x 3 matrices."""
+    y = rng.standard_normal(n) + 2.0
+    if kind == "quadratic":
+        B = rng.standard_normal((n, n - 3))  # of rank n - 3: flat directions
+        return ps.Quadratic(B @ B.T / n, B @ rng.standard_normal(n - 3))
+    return {
+        "squares": lambda: ps.LeastSquares(y),
+        "weighted": lambda: ps.LeastSquares(y, weights=rng.uniform(0.1, 10.0, n)),
+        "huber": lambda: ps.Huber(y, 1.0),
+        "narrow": lambda: ps.Huber(y, 0.1),
+        "logistic": lambda: ps.Logistic(np.r_[0, 1, rng.integers(0, 2, n - 2)]),
+        "poisson": lambda: ps.Poisson(rng.poisson(2.0, n)),
+        "multinomial": lambda: ps.Multinomial(np.r_[0, 1, 2, rng.integers(0, 3, n - 3)]),
+        "smooth": lambda: ps.Smooth(
+            lambda x: 0.25 * float(np.sum((x - y) ** 4)),
+            lambda x: (x - y) ** 3,
+            conjugate=lambda u: 0.75 * float(np.sum(np.abs(u) ** (4 / 3))) + float(u @ y),
+        ),
+    }[kind]()
+
+
+def dictionary(X: np.ndarray, kind: str, signed: bool = False) -> ps.Dictionary:
+    """The columns of X as atoms; for a multinomial objective, each in each class."""
+    if kind == "multinomial":
+        X = np.stack([np.outer(x, e) for x in X.T for e in np.eye(3)], axis=-1)
+    return ps.Dictionary(X, signed=signed)
+
+
+@given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6))
+@settings(max_examples=200, deadline=None)
+def test_fenchel_and_young_hold_with_equality_at_the_gradient(kind, seed):
+    rng = np.random.default_rng(seed)
+    f = objective(kind, rng, 7)
+    shape = (7, 3) if kind == "multinomial" else (7,)
+    x, other = 2.0 * rng.standard_normal((2, *shape))
+    value, u = f.value_and_grad(x)
+    conjugate = f.conjugate(u)
+    size = abs(value) + float(np.abs(u * x).sum()) + abs(conjugate)
+    assert -1e-15 * size <= value + conjugate - float(np.vdot(u, x)) <= 1e-11 * size
+    assert f.value(other) >= float(np.vdot(u, other)) - conjugate - 1e-12 * size
+
+
+@pytest.mark.parametrize("kind", KINDS[3:8])
+def test_conjugates_are_infinite_outside_their_domain(kind):
+    f = objective(kind, np.random.default_rng(0), 9)
+    u = f.value_and_grad(np.zeros((9, 3) if kind == "multinomial" else 9))[1]
+    low, _ = f.dual_range
+    assert math.isfinite(f.conjugate(u))
+    assert math.isinf(f.conjugate(0 * u + low - 1e-9))
+    if kind == "multinomial":
+        assert math.isinf(f.conjugate(u + 1e-9))  # rows that do not sum to 0
+
+
+def law(f, domain, **options):
+    """Run to the end and check that every lower bound of the run lies below every value that any method reaches."""
+    lowers, values = [], []
+    for update in (None, ps.FullyCorrective(), ps.NormCorrective()):
+        for state in ps.iterate(f, domain, update, **options):
+            lowers.append(state.lower)
+            if ps.Stop(rgap=1e-9, iterations=60).reached(state, 0.0):
+                break
+        values.append(state.value)
+    assert max(lowers) <= min(values) + 1e-14 * abs(min(values))
+    return state
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    parts=st.lists(st.sampled_from(["conv", "cone", "lin"]), min_size=1, max_size=3),
+    seed=st.integers(0, 10**6),
+    oracle=st.sampled_from([ps.Exact(), ps.Approximate(0.6), ps.Approximate(0.5, worst=False), ps.Lazy()]),
+)
+@settings(max_examples=150, deadline=None)
+def test_lower_bounds_are_below_the_minimum(kind, parts, seed, oracle):
+    rng = np.random.default_rng(seed)
+    n, build = 12, {"conv": ps.conv, "cone": ps.cone, "lin": ps.lin}
+    domains = [
+        build[p](dictionary(rng.standard_normal((n, int(rng.integers(1, 4)))), kind, bool(rng.integers(2))))
+        for p in parts
+    ]
+    domain = domains[0]
+    for other in domains[1:]:
+        domain = domain + other
+    law(objective(kind, rng, n), domain, oracle=oracle)
+
+
+@pytest.mark.parametrize("kind", ["squares", "huber", "narrow", "logistic", "poisson", "multinomial"])
+def test_a_hull_with_an_intercept_is_certified_as_fast_as_the_hull_alone_on_centred_data(kind):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 8)) + 3.0
+    f = objective(kind, rng, 60)
+    with_intercept = ps.minimize(f, ps.conv(2.0 * dictionary(X, kind, signed=True)) + ps.lin(dictionary(ONE, kind)))
+    centred = ps.minimize(f, ps.conv(2.0 * dictionary(X - X.mean(axis=0), kind, signed=True)))
+    assert with_intercept.status is ps.Status.GAP
+    assert with_intercept.gap <= 1e-6 * with_intercept.value
+    assert with_intercept.iterations <= centred.iterations + 2
+    check = with_intercept.check()
+    assert check.gap <= 1e-6 * with_intercept.value
+    assert check.feasible
+
+
+@pytest.mark.parametrize("kind", KINDS[:2] + KINDS[3:8])
+@pytest.mark.parametrize("build", [ps.lin, ps.cone])
+def test_spans_and_cones_of_few_atoms_are_certified(kind, build):
+    rng = np.random.default_rng(4)
+    if (kind, build) == ("multinomial", ps.cone):
+        pytest.skip("moving into the cone leaves the domain of the conjugate, whose rows sum to 0")
+    X = rng.standard_normal((60, 8))
+    r = ps.minimize(objective(kind, rng, 60), build(dictionary(X, kind)))
+    assert r.status is ps.Status.GAP, (r.status, r.gap)
+    assert r.gap <= 1e-6 * abs(r.value)
+
+
+def test_cones_that_cannot_list_their_atoms_are_certified():
+    rng = np.random.default_rng(5)
+    Y = rng.uniform(0.0, 1.0, (6, 6))
+    cases = [ps.NonnegativeRankOne((6, 6)), ps.Spectrahedron(6)]
+    for A, target in zip(cases, [Y, Y + Y.T], strict=True):
+        r = ps.minimize(ps.LeastSquares(target - 0.4), ps.cone(A), stop=ps.Stop(rgap=1e-5, iterations=300))
+        assert r.status is ps.Status.GAP, (A, r.gap, r.value)
+
+
+def test_dependent_and_badly_scaled_columns_of_a_span_do_no_harm():
+    rng = np.random.default_rng(6)
+    y = rng.standard_normal(40) + 5.0
+    classes = np.eye(4)[rng.integers(0, 4, 40)]
+    B = np.column_stack([np.ones(40), classes * [1e-8, 1.0, 1e8, 3.0]])  # the classes sum to the intercept
+    X = rng.standard_normal((40, 5))
+    end = law(ps.LeastSquares(y), ps.conv(ps.Dictionary(X, signed=True)) + ps.lin(ps.Dictionary(B)))
+    assert end.gap <= 1e-9 * end.value
+
+
+def test_extra_oracle_calls_are_few_and_counted():
+    rng = np.random.default_rng(7)
+    X, asked = rng.standard_normal((60, 20)), []
+
+    class Counting(ps.Dictionary):
+        def best(self, g, several):
+            asked.append(g)
+            return super().best(g, several)
+
+    r = ps.minimize(ps.Logistic(rng.integers(0, 2, 60)), ps.conv(Counting(X, signed=True)) + ps.lin(ps.Dictionary(ONE)))
+    assert r.status is ps.Status.GAP
+    assert r.oracle_calls == len(asked) + r.iterations + 1  # the span is asked once per iteration
+    assert len(asked) <= 2 * (r.iterations + 2)
+
+
+CONTRADICTIONS = {
+    "wrong sign": (lambda x: 0.5 * float((x - 2) @ (x - 2)), lambda x: 2 - x),
+    "concave": (lambda x: -float(x @ x), lambda x: -2 * x),
+    "another scale": (lambda x: float(x @ x - x.sum()), lambda x: 0.1 * (2 * x - 1)),
+}
+
+
+@pytest.mark.parametrize("which", CONTRADICTIONS)
+@pytest.mark.parametrize("A", [ps.SignedBasis(4), ps.Simplex(4), ps.Dictionary(np.eye(4) + 1.0)])
+def test_what_contradicts_convexity_is_not_certified(which, A):
+    r = ps.minimize(ps.Smooth(*CONTRADICTIONS[which], L=2.0), ps.conv(A), stop=ps.Stop(iterations=50))
+    assert r.status is ps.Status.CONTRADICTION, r
+    assert math.isinf(r.gap)
+    assert math.isinf(r.check().gap)
+
+
+@given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), scale=st.sampled_from([1e-6, 1.0, 1e6]))
+@settings(max_examples=100, deadline=None)
+def test_convex_functions_are_never_called_contradictory(kind, seed, scale):
+    rng = np.random.default_rng(seed)
+    A = scale * dictionary(rng.standard_normal((10, 15)), kind, signed=True)
+    r = ps.minimize(objective(kind, rng, 10), ps.conv(A), stop=ps.Stop(rgap=1e-14, iterations=30))
+    assert r.status is not ps.Status.CONTRADICTION
