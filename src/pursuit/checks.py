@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, host
+from pursuit._arrays import Array, Space, check_seed, host, told, whole
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.objectives import Objective
@@ -38,7 +39,9 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
     Traceback (most recent call last):
     AssertionError: lmo(g) is not the best: another atom has <g, a> = -..., its own has ...
     """
-    shape = shape or A.shape
+    if not isinstance(A, Atoms):
+        raise TypeError(f"A is {told(A)}; give a set of atoms, such as Dictionary(matrix).")
+    shape = _check_arguments(shape, trials, seed) or A.shape
     if shape is None:
         raise ValueError("the set has no shape; give check_atoms(A, shape=...).")
     space = A.space or Space.default(shape)
@@ -61,6 +64,16 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
         _check_atom(A, space, a)
     _check_diameter(A, space, named + drawn[:trials])
     _check_width(A, space, named, rng)
+
+
+def _check_arguments(shape: Any, trials: Any, seed: Any) -> tuple[int, ...] | None:
+    """The shape, where it is given, once all three arguments are checked."""
+    check_seed(seed)
+    if not whole(trials) >= 1:
+        raise ValueError(f"trials is {told(trials)}; give a number of at least 1.")
+    if shape is not None and not (isinstance(shape, Sequence) and all(whole(n) >= 1 for n in shape)):
+        raise ValueError(f"shape is {told(shape)}; give a tuple of positive integers.")
+    return None if shape is None else tuple(map(int, shape))
 
 
 def _ask(A: Atoms, space: Space, g: Array) -> Atom:
@@ -164,6 +177,9 @@ def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trial
     Traceback (most recent call last):
     AssertionError: the gradient is not that of the value: along d it says ..., differences say ...
     """
+    if not isinstance(f, Objective):
+        raise TypeError(f"f is {told(f)}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
+    shape = _check_arguments(shape, trials, seed)
     if shape is None and f.space is None:
         raise ValueError("the objective has no space; give check_objective(f, shape=...).")
     space = f.space or Space.default(shape or ())

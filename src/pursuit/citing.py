@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pursuit.defaults import default_method
+from pursuit.defaults import choose
 from pursuit.domains import Cone, Domain
 from pursuit.objectives import Objective
 from pursuit.steps import Backtracking
@@ -94,7 +94,7 @@ def citation(f: Objective, domain: Domain, update: Any = None) -> str:
     >>> [line.split("{")[1].strip(",") for line in text.splitlines() if line.startswith("@")]
     ['locatello2017unified', 'lacostejulien2015global']
     """
-    update = default_method(f, domain)[0] if update is None else update
+    update = choose(f, domain, update, None, None).update
     keys = ["locatello2017unified"]
     if any(isinstance(part, Cone) for part in domain.parts):
         keys.append("locatello2017greedy")

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from pursuit._arrays import Array, Space
+from pursuit._arrays import Array, Space, told
 from pursuit.active import ActiveSet
 from pursuit.domains import Answer, Domain
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, as_value
 from pursuit.oracles import Oracle, check_fits
 from pursuit.steps import line_search
 from pursuit.updates import Now, Update
@@ -33,8 +33,9 @@ def guarded(f: Objective, space: Space) -> Callable[[Array], tuple[float, Array]
     def value_and_grad(x: Array) -> tuple[float, Array]:
         t, (value, grad) = next(iterations), f.value_and_grad(x)
         check_shape(grad, space)
-        check_number(float(value), "f", t)
-        return float(value), grad
+        value = as_value(value)
+        check_number(value, "f", t)
+        return value, grad
 
     return value_and_grad
 
@@ -68,6 +69,8 @@ class GuardedOracle:
 
 def check_shape(grad: Array, space: Space) -> None:
     """Refuse a gradient whose shape is not that of x."""
+    if not hasattr(grad, "shape"):
+        raise TypeError(f"the gradient of f is {told(grad)}; return an array of the shape of x, {space.shape}.")
     if tuple(grad.shape) != space.shape:
         raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")
 

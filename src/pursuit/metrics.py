@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, everywhere, flat, real_array
+from pursuit._arrays import Array, Space, everywhere, flat, host, is_number, number, real_array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +52,9 @@ class Operator:
 Metric = Diagonal | Operator
 
 
-def as_metric(metric: Any) -> Metric:
-    """A metric from a number, a positive diagonal, or a positive definite matrix.
+def as_metric(metric: Any, shape: tuple[int, ...] | None = None) -> Metric:
+    """A metric from a number, a positive diagonal, or a positive definite matrix; `shape` is that of the vectors, where
+    it is known.
 
     >>> as_metric(None).h, as_metric(2).h
     (1.0, 2.0)
@@ -62,11 +63,13 @@ def as_metric(metric: Any) -> Metric:
         return Diagonal()
     if isinstance(metric, Diagonal | Operator):
         return metric
-    if isinstance(metric, int | float):
-        if not 0 < metric < np.inf:
+    if is_number(metric):
+        if not 0 < number(metric) < np.inf:
             raise ValueError(f"metric is {metric}; give a positive number, a positive diagonal or a matrix.")
-        return Diagonal(float(metric))
+        return Diagonal(number(metric))
     m = real_array(metric, "metric")
+    if m.ndim in (1, 2) and shape not in (None, (m.shape[0],)):
+        raise ValueError(f"metric has shape {tuple(m.shape)}, x has {shape}; give one row or entry per entry of x.")
     if m.ndim == 1:
         if not everywhere(m > 0):
             raise ValueError("metric has an entry that is not positive; a diagonal metric must be positive everywhere.")
@@ -75,4 +78,7 @@ def as_metric(metric: Any) -> Metric:
         raise ValueError(f"metric has shape {tuple(m.shape)}; give a diagonal (n,) or a square matrix (n, n).")
     if not everywhere(abs(m - m.T) <= 1e-10 * Space.of(m).xp.max(abs(m))):
         raise ValueError("metric is not symmetric; give a symmetric positive definite matrix.")
+    smallest, largest = np.linalg.eigvalsh(host(m))[[0, -1]].tolist()
+    if smallest < -1e2 * m.shape[0] * Space.of(m).eps * abs(largest):
+        raise ValueError(f"metric has the eigenvalue {smallest:.3g}; give a symmetric positive definite matrix.")
     return Operator(lambda v: m @ v, (m.shape[0],))

@@ -17,8 +17,26 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import Array, Space, everywhere, real_array
+from pursuit._arrays import (
+    Array,
+    Space,
+    check_function,
+    everywhere,
+    host,
+    is_number,
+    number,
+    real_array,
+    sparse_matrix,
+    told,
+)
+from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
 from pursuit.metrics import Diagonal, Metric, Operator
+
+MAX_EXACT_CHECK = 512
+"""All eigenvalues of a sparse matrix with at most this many rows are computed, to see that none is negative."""
+
+LANCZOS_ROUNDS = 8
+"""Rounds of four Lanczos steps that look for a negative eigenvalue of a larger one."""
 
 
 class Objective:
@@ -70,6 +88,13 @@ class Objective:
 
     def __repr__(self) -> str:
         return _repr(self)
+
+
+def as_value(value: Any) -> float:
+    """What a user's function returned, as the value of f."""
+    if not is_number(value):
+        raise TypeError(f"the value of f is {told(value)}; return one real number.")
+    return float(value)
 
 
 def _repr(f: Objective, *arguments: str) -> str:
@@ -158,7 +183,7 @@ class LeastSquares(_Entrywise):
                 raise ValueError(f"weights have shape {shapes}; give one weight per entry, or one number.")
             if not (s > 0 if isinstance(s, float) else everywhere(s > 0)):
                 raise ValueError("weights must be positive; leave out entries of weight zero instead.")
-            s = s if isinstance(s, float) else self.space.xp.astype(s, self.space.dtype)
+            s = s if isinstance(s, float) else self.space.put(host(s))
         self.metric = Diagonal(s)
         self.L = s if isinstance(s, float) else float(self.space.xp.max(s))
         self.mu = s if isinstance(s, float) else float(self.space.xp.min(s))
@@ -186,7 +211,8 @@ class Quadratic(Objective):
     Parameters
     ----------
     H : (n, n) array, sparse matrix or LinearOperator
-        Symmetric and positive semidefinite.
+        Symmetric and positive semidefinite. Arrays, and sparse matrices of up to 512 rows, are checked; of larger ones
+        a negative eigenvalue is found if a few Lanczos steps find it, and an operator is taken on trust.
     c : (n,) array, optional
         Zero if left out.
 
@@ -203,20 +229,36 @@ class Quadratic(Objective):
 
     def __init__(self, H: Any, c: Any = None) -> None:
         dense = not (sp.issparse(H) or isinstance(H, LinearOperator))
-        self.H: Any = real_array(H, "H") if dense else H
+        self.H: Any = real_array(H, "H") if dense else sparse_matrix(H, "H") if sp.issparse(H) else H
         if self.H.ndim != 2 or self.H.shape[0] != self.H.shape[1] or self.H.shape[0] == 0:
             raise ValueError(f"H has shape {tuple(self.H.shape)}; give a square matrix.")
         if sp.issparse(H):
-            real_array(self.H.data, "H")
-            if abs(self.H - self.H.T).max() > 1e-12 * abs(self.H).max():
-                raise ValueError("H is not symmetric; give (H + H.T) / 2, which defines the same function.")
+            self._check_sparse()
         n = int(self.H.shape[0])
         self.space = Space.of(self.H[:, 0]) if dense else Space.default((n,))
-        self.c = self.space.zeros() if c is None else self.space.xp.astype(real_array(c, "c"), self.space.dtype)
+        self.c = self.space.zeros() if c is None else self.space.put(host(real_array(c, "c")))
         if tuple(self.c.shape) != (n,):
             raise ValueError(f"c has shape {tuple(self.c.shape)}, H has {tuple(self.H.shape)}; give c of length {n}.")
         if dense:
             self._read_spectrum()
+
+    def _check_sparse(self) -> None:
+        """Refuse a sparse H that is not finite or not symmetric, or for which a v with <v, Hv> < 0 is found: among all
+        eigenvectors where H is small, among the vectors of a few Lanczos steps where it is large."""
+        real_array(self.H.data, "H")
+        if abs(self.H - self.H.T).max() > 1e-12 * abs(self.H).max():
+            raise ValueError("H is not symmetric; give (H + H.T) / 2, which defines the same function.")
+        n, (smallest, size) = self.H.shape[0], (float(self.H.diagonal().min()), float(abs(self.H).sum(axis=0).max()))
+        if smallest >= 0 and n <= MAX_EXACT_CHECK:
+            smallest = float(np.linalg.eigvalsh(self.H.toarray())[0])
+        elif smallest >= 0:
+            calls = iter(range(LANCZOS_ROUNDS))
+            found = extreme_eigenvalues(
+                lambda v: -(self.H @ v), n, 1, Memory(), 0.5, lambda *_: next(calls, None) is None
+            )
+            smallest = -float(found.values[0])
+        if smallest < -1e-13 * n * size:
+            raise ValueError(f"H has an eigenvalue of at most {smallest:.3g}; a convex quadratic needs H >= 0.")
 
     def _read_spectrum(self) -> None:
         """Find L and mu from the eigenvalues; refuse an H that is not symmetric and positive semidefinite."""
@@ -273,8 +315,8 @@ class Huber(_Entrywise):
 
     def __init__(self, y: Any, width: float) -> None:
         super().__init__(y)
-        if not 0 < width < math.inf:
-            raise ValueError(f"width is {width}; give the positive residual beyond which the loss is linear.")
+        if not 0 < number(width) < math.inf:
+            raise ValueError(f"width is {told(width)}; give the positive residual beyond which the loss is linear.")
         self.width = float(width)
         self.dual_range = -self.width, self.width
 
@@ -472,21 +514,27 @@ class Smooth(Objective):
         infimum: float = -math.inf,
         conjugate: Callable[[Array], float] | None = None,
     ) -> None:
-        if L is not None and not 0 < L < math.inf:
-            raise ValueError(f"L is {L}; give a positive smoothness constant, or None to have it found.")
-        if not 0 <= mu < math.inf or (L is not None and mu > L):
-            raise ValueError(f"mu is {mu} with L = {L}; strong convexity lies between 0 and L.")
+        check_function(value, "value", "x")
+        check_function(grad, "grad", "x")
+        if L is not None and not 0 < number(L) < math.inf:
+            raise ValueError(f"L is {told(L)}; give a positive smoothness constant, or None to have it found.")
+        if not 0 <= number(mu) < math.inf or (L is not None and mu > L):
+            raise ValueError(f"mu is {told(mu)} with L = {L}; strong convexity lies between 0 and L.")
+        if not number(infimum) < math.inf:
+            raise ValueError(f"infimum is {told(infimum)}; give a lower bound on f, or leave it out.")
+        if conjugate is not None:
+            check_function(conjugate, "conjugate", "u")
         self._value, self._grad, self._conjugate = value, grad, conjugate
-        self.L, self.mu, self.infimum = L, float(mu), float(infimum)
+        self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
 
     def value(self, x: Array) -> float:
-        return float(self._value(x))
+        return as_value(self._value(x))
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        return float(self._value(x)), self._grad(x)
+        return as_value(self._value(x)), self._grad(x)
 
     def conjugate(self, u: Array) -> float | None:
-        return None if self._conjugate is None else float(self._conjugate(u))
+        return None if self._conjugate is None else as_value(self._conjugate(u))
 
     def __repr__(self) -> str:
         return _repr(self, "L=None" if self.L is None else f"L={self.L:g}", f"mu={self.mu:g}")

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._arrays import Array, Space
+from pursuit._arrays import Array, Space, check_seed, host_array, number, numeric_array, told
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Atoms, Search, as_atom
+from pursuit.atoms.base import Atoms, Search, as_atom, check_shape
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import Dictionary
@@ -45,8 +45,9 @@ class Oracle(Protocol):
 def as_atom_of(space: Space, a: Any) -> Atom:
     """`a` as an atom with the dtype of the space: sets without a dtype (operators) may answer in another."""
     atom = as_atom(a)
+    check_shape(atom, space)
     if type(atom) is Atom and atom.vector.dtype != space.dtype and isinstance(atom.vector, np.ndarray) and space.numpy:
-        return Atom(space.put(atom.vector), atom.source, atom.coef)
+        return Atom(space.put(numeric_array(atom.vector, "an atom")), atom.source, atom.coef)
     return atom
 
 
@@ -74,7 +75,7 @@ class Exact:
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
         if self.gram is not None:
-            return _through_gram(np.asarray(self.gram), part, space, several, f)
+            return _through_gram(host_array(self.gram, "gram"), part, space, several, f)
         return ask_set(part.asked.begin(), part, space, several)
 
 
@@ -167,8 +168,9 @@ class Approximate:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta <= 1:
-            raise ValueError(f"delta is {self.delta}; the quality of an oracle lies in (0, 1].")
+        if not 0 < number(self.delta) <= 1:
+            raise ValueError(f"delta is {told(self.delta)}; the quality of an oracle lies in (0, 1].")
+        check_seed(self.seed)
 
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
@@ -223,8 +225,8 @@ class Lazy:
     K: float = 2.0
 
     def __post_init__(self) -> None:
-        if not self.K > 1:
-            raise ValueError(f"K is {self.K}; the laziness factor must be larger than 1.")
+        if not number(self.K) > 1:
+            raise ValueError(f"K is {told(self.K)}; the laziness factor must be larger than 1.")
 
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
@@ -255,6 +257,9 @@ class RandomAtom:
     (delta = 0). The set must be finite. Over a span the sign is chosen so that f descends."""
 
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
 
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None

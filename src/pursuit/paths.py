@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small
+from pursuit._arrays import Small, check_function, number, told, whole
 from pursuit.atoms.base import Atoms
 from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import conv, lin
@@ -118,24 +118,28 @@ def path(
     """
     if (radii is None) == (atoms is None):
         raise ValueError("path needs either radii=... or atoms=...; give exactly one of them.")
+    if not isinstance(A, Atoms):
+        raise TypeError(f"A is {told(A)}; give the set of atoms itself, since path makes the domains.")
+    if score is not None:
+        check_function(score, "score", "a Result")
     if update is None and atoms is not None:
         update = PATH_UPDATE
     options = {"update": update, "refine": refine, "stop": stop}
     if radii is not None:
-        levels = _increasing("radii", [float(r) for r in radii], 0.0)
+        levels = _increasing("radii", radii, number)
         return _table(levels, _by_radius(f, A, levels, options), score)
-    sizes = _increasing("atoms", [float(k) for k in atoms or ()], 0.5)
-    results = _by_size(f, A, {int(k) for k in sizes}, options)
+    results = _by_size(f, A, {int(k) for k in _increasing("atoms", atoms, whole)}, options)
     return _table([math.nan] * len(results), results, score)
 
 
-def _increasing(name: str, values: list[float], least: float) -> list[float]:
-    rising = all(a < b for a, b in pairwise(values))
-    if not values or not rising or not values[0] > least or not math.isfinite(values[-1]):
-        raise ValueError(
-            f"{name} must be positive and increasing; it is {values[:4]}{'...' if len(values) > 4 else ''}."
-        )
-    return values
+def _increasing(name: str, given: Any, read: Callable[[Any], float]) -> list[float]:
+    values = list(given) if isinstance(given, Iterable) else [math.nan]
+    levels = [read(value) for value in values]
+    if not levels or not all(a < b for a, b in pairwise([0.0, *levels, math.inf])):
+        kind = "integers" if read is whole else "numbers"
+        shown = f"{told(values[:4])}{'...' if len(values) > 4 else ''}" if isinstance(given, Iterable) else told(given)
+        raise ValueError(f"{name} must be positive and increasing {kind}; it is {shown}.")
+    return levels
 
 
 def _by_radius(f: Objective, A: Atoms, radii: list[float], options: dict[str, Any]) -> list[Result]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space
+from pursuit._arrays import Array, Indices, Small, Space, number, told, whole
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
@@ -97,11 +97,12 @@ class Stop:
 
     def __post_init__(self) -> None:
         for name in ("gap", "rgap", "atoms", "iterations", "seconds"):
-            limit = getattr(self, name)
-            if limit is not None and not limit >= 0:
-                raise ValueError(f"Stop({name}={limit}) can never be met; give a number of at least 0, or None.")
-        if self.value is not None and math.isnan(self.value):
-            raise ValueError("Stop(value=nan) can never be met; give a number, or None.")
+            limit, counts = getattr(self, name), name in ("atoms", "iterations")
+            if limit is not None and not (whole(limit) if counts and limit != math.inf else number(limit)) >= 0:
+                kind = "an integer" if counts else "a number"
+                raise ValueError(f"Stop({name}={told(limit)}) can never be met; give {kind} of at least 0, or None.")
+        if self.value is not None and math.isnan(number(self.value)):
+            raise ValueError(f"Stop(value={told(self.value)}) can never be met; give a number, or None.")
 
     def reached(self, state: State, seconds: float) -> Status | None:
         """The first rule that this state meets, or None."""

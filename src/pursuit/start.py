@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, Space, real_array
+from pursuit._arrays import Small, Space, host, numeric_array, real_array, told
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
 from pursuit.domains import Domain
 from pursuit.guards import GuardedOracle, check_shape
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, as_value
 from pursuit.oracles import check_fits
 from pursuit.result import Result
 
@@ -61,7 +61,7 @@ def first_active_set(
         return active
     value, grad = f.value_and_grad(active.x)
     check_shape(grad, space)
-    if math.isnan(value) or not math.isfinite(space.norm(grad)):
+    if math.isnan(as_value(value)) or not math.isfinite(space.norm(grad)):
         raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
     certificate.observe_point(active.x, value, grad)
     answers = [ask.ask(b, grad, active, 0.0).atoms for b in hulls]
@@ -88,7 +88,8 @@ def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[A
     if isinstance(start, Result):
         weights, atoms, blocks = start.weights, start.atoms, start.blocks
     elif isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
-        weights, atoms, blocks = *_read_pair(*start), np.zeros(len(start[1]), dtype=np.intp)
+        weights, atoms = _read_pair(*start)
+        blocks = np.zeros(len(atoms), dtype=np.intp)
     else:
         return *_read_point(domain, space, start), 0
     for a in atoms:
@@ -112,7 +113,10 @@ def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[A
 
 def _read_pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
     """A start that is given as weights and atoms, checked."""
-    weights, atoms = np.asarray(weights, dtype=np.float64), [as_atom(a) for a in atoms]
+    if not isinstance(atoms, Iterable):
+        raise TypeError(f"start has the atoms {told(atoms)}; give a pair (weights, atoms) of two lists.")
+    weights = host(numeric_array(weights, "the weights of start"))
+    atoms = [as_atom(real_array(a, "an atom of start") if isinstance(a, Sequence) else a) for a in atoms]
     if weights.shape != (len(atoms),):
         raise ValueError(f"start has {len(atoms)} atoms, its weights have shape {weights.shape}; give one weight each.")
     if not np.isfinite(weights).all():

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pursuit._arrays import Array, Space
+from pursuit._arrays import Array, Space, number, told
 from pursuit.domains import Domain, Hull
 from pursuit.metrics import Metric, as_metric
 from pursuit.objectives import Objective
@@ -61,8 +61,9 @@ class Backtracking:
     grow: float = 2.0
 
     def __post_init__(self) -> None:
-        if not (0 < self.shrink <= 1 < self.grow):
-            raise ValueError(f"Backtracking needs 0 < shrink <= 1 < grow, not {self.shrink} and {self.grow}.")
+        if not (0 < number(self.shrink) <= 1 < number(self.grow) < math.inf):
+            given = f"{told(self.shrink)} and {told(self.grow)}"
+            raise ValueError(f"Backtracking needs 0 < shrink <= 1 < grow, not {given}.")
 
 
 Smoothness = float | Backtracking | None
@@ -70,8 +71,8 @@ Smoothness = float | Backtracking | None
 
 def check_smoothness(L: Smoothness) -> None:
     """Refuse an L that is neither a positive number, Backtracking nor None."""
-    if L is not None and not isinstance(L, Backtracking) and not 0 < L < math.inf:
-        raise ValueError(f"L is {L!r}; give a positive number, Backtracking(), or None for the objective's own.")
+    if L is not None and not isinstance(L, Backtracking) and not 0 < number(L) < math.inf:
+        raise ValueError(f"L is {told(L)}; give a positive number, Backtracking(), or None for the objective's own.")
 
 
 class UpperBound:
@@ -79,7 +80,7 @@ class UpperBound:
 
     def __init__(self, f: Objective, space: Space, L: Smoothness, metric: Any) -> None:
         self.f, self.space = f, space
-        self.metric: Metric = as_metric(metric)
+        self.metric: Metric = as_metric(metric, space.shape)
         known = L if L is not None else (f.L if metric is None else None)
         self.rule = known if isinstance(known, Backtracking) else Backtracking()
         self.L = None if isinstance(known, Backtracking) else known
@@ -186,8 +187,10 @@ class DiameterStep:
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
-        if self.diameter is not None and not 0 < self.diameter < math.inf:
-            raise ValueError(f"diameter is {self.diameter}; give a positive bound on it, or None for the set's own.")
+        if self.diameter is not None and not 0 < number(self.diameter) < math.inf:
+            raise ValueError(
+                f"diameter is {told(self.diameter)}; give a positive bound on it, or None for the set's own."
+            )
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         if not isinstance(domain, Hull):
@@ -217,9 +220,9 @@ class CurvatureStep:
     rho: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, number in (("C", self.C), ("rho", self.rho)):
-            if not 0 < number < math.inf:
-                raise ValueError(f"{name} is {number}; CurvatureStep needs a positive number.")
+        for name, constant in (("C", self.C), ("rho", self.rho)):
+            if not 0 < number(constant) < math.inf:
+                raise ValueError(f"{name} is {told(constant)}; CurvatureStep needs a positive number.")
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         scale = 1.0 if isinstance(domain, Hull) else self.rho * self.rho

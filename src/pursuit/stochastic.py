@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array
-from pursuit.objectives import Objective
+from pursuit._arrays import Array, check_function, check_seed
+from pursuit.objectives import Objective, as_value
 
 
 class Stochastic(Objective):
@@ -44,6 +44,9 @@ class Stochastic(Objective):
         grad: Callable[[Array, np.random.Generator], Array],
         seed: int = 0,
     ) -> None:
+        check_function(value, "value", "(x, rng)")
+        check_function(grad, "grad", "(x, rng)")
+        check_seed(seed)
         self._value, self._grad, self.seed = value, grad, seed
 
     def begin(self) -> Objective:
@@ -51,7 +54,7 @@ class Stochastic(Objective):
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         rng = np.random.default_rng(self.seed)
-        return float(self._value(x, rng)), self._grad(x, rng)
+        return as_value(self._value(x, rng)), self._grad(x, rng)
 
     def __repr__(self) -> str:
         return f"Stochastic(seed={self.seed})"
@@ -68,7 +71,7 @@ class _Averaging(Objective):
         self._t = 0
 
     def value(self, x: Array) -> float:
-        return float(self._source._value(x, self._rng))
+        return as_value(self._source._value(x, self._rng))
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         grad, rho = self._source._grad(x, self._rng), 4.0 / (self._t + 8.0) ** (2.0 / 3.0)

@@ -92,7 +92,11 @@ class Atoms:
 
         def search(g: Array, several: int, level: float) -> Found:
             atoms = self.best(g, several)
-            return atoms, as_atom(atoms[0]).dot(Space.of(g), g) if self.exact else -math.inf
+            if not len(atoms):
+                raise ValueError(f"the oracle of {self!r} named no atom; it must name one for every g.")
+            first, space = as_atom(atoms[0]), Space.of(g)
+            check_shape(first, space)
+            return atoms, first.dot(space, g) if self.exact else -math.inf
 
         return search
 
@@ -172,12 +176,15 @@ class Atoms:
         return self._image(c=c)
 
     def __mul__(self, c: float) -> Atoms:
-        return c * self
+        return self.__rmul__(c)
 
-    def __or__(self, other: Atoms) -> Atoms:
+    def __or__(self, other: Any) -> Atoms:
         from pursuit.atoms.combinations import Union
 
         return Union(self, other)
+
+    def __ror__(self, other: Any) -> Atoms:
+        return self.__or__(other)  # which is refused: a set on the left is asked first
 
 
 MEMBERSHIP_ULPS = 1e3
@@ -191,3 +198,10 @@ def as_atom(a: Any) -> Atom:
     if not hasattr(a, "shape") or not hasattr(a, "dtype"):
         raise TypeError(f"an oracle answered with {type(a).__name__}; return an Atom, or an array of the shape of g.")
     return Atom(a)
+
+
+def check_shape(a: Atom, space: Space) -> None:
+    """Refuse an atom of another shape than the vectors of the space."""
+    problem = a.mismatch(space)
+    if problem is not None and problem.startswith("shape"):
+        raise ValueError(f"an atom has {problem}; atoms must be vectors of the space of f.")

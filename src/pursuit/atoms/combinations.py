@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, number, real_array, sparse_matrix, told
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.linalg import operator
@@ -23,8 +23,8 @@ class LinearMap:
         self.M: Any
         self._operator, self._sparse = operator(M, "M"), sp.issparse(M)
         if self._sparse:
-            real_array(M.data, "M")
-            self.M = sp.csc_array(M)
+            self.M = sparse_matrix(M, "M")
+            real_array(self.M.data, "M")
         else:
             self.M = real_array(M, "M") if self._operator is None else self._operator
         if len(self.M.shape) != 2:
@@ -60,9 +60,9 @@ class Image(Atoms):
     (and -c M'g) and maps the answer."""
 
     def __init__(self, base: Atoms, c: float = 1.0, M: Any = None, signed: bool = False) -> None:
-        if isinstance(c, bool) or not isinstance(c, SupportsFloat) or not math.isfinite(c) or float(c) == 0:
-            raise ValueError(f"the factor of an atom set is {c!r}; give a finite number other than zero.")
-        self.base, self.c, self.signed = base, float(c), signed
+        self.base, self.c, self.signed = base, number(c), signed
+        if self.c == 0 or not math.isfinite(self.c):
+            raise ValueError(f"the factor of an atom set is {told(c)}; give a finite number other than zero.")
         self.map = LinearMap(M, base.shape) if not isinstance(M, LinearMap | None) else M
         self.symmetric, self.exact = base.symmetric or signed, base.exact
         self.convex, self.size = base.convex and not signed, _times(2 if signed else 1, base.size)
@@ -155,7 +155,7 @@ class Image(Atoms):
         return Image(inner, c, M) if isinstance(inner, Image) else c * inner.through(M)
 
     def __rmul__(self, c: float) -> Atoms:
-        return Image(self.base, c * self.c, self.map, self.signed)
+        return Image(self.base, c * self.c if math.isfinite(number(c)) else c, self.map, self.signed)
 
     def __repr__(self) -> str:
         text = f"Symmetrised({self.base!r})" if self.signed else repr(self.base)
@@ -187,6 +187,9 @@ class Union(Atoms):
     """A | B: the atoms of both. Sources become (0, source) and (1, source)."""
 
     def __init__(self, first: Atoms, second: Atoms) -> None:
+        for part in (first, second):
+            if not isinstance(part, Atoms):
+                raise TypeError(f"A | B joins two sets of atoms, not {told(part)}; wrap a matrix in Dictionary(...).")
         if None not in (first.shape, second.shape) and first.shape != second.shape:
             raise ValueError(f"A | B joins atoms of shapes {first.shape} and {second.shape}; they must agree.")
         self.parts = (first, second)

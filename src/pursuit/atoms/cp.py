@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Indices, Small, Space, host
+from pursuit._arrays import Array, Indices, Small, Space, host, host_array
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import EPS, unit
 from pursuit.metrics import Diagonal, Metric
@@ -145,7 +145,9 @@ class TensorFrame:
 
 def by_mode(indices: Any) -> np.ndarray[Any, Any]:
     """(N, order) indices, or a tuple of one array per mode, as an (order, N) array."""
-    return np.stack([np.asarray(i) for i in indices]) if isinstance(indices, tuple) else np.asarray(indices).T
+    by_mode = isinstance(indices, tuple)
+    where = host_array(list(indices) if by_mode else indices, "indices")
+    return where if by_mode else where.T
 
 
 def khatri_rao(matrices: Sequence[Small]) -> Small:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit import native
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, host_array, real_array
 from pursuit._threads import in_parallel
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import unit
@@ -78,16 +78,17 @@ class AllEntries:
 
 
 class ObservedEntries:
-    """Matrices of shape (m, n) at the entries (rows[e], cols[e])."""
+    """Matrices of shape (m, n) at the entries (rows[e], cols[e]); entry (j, i) of a `symmetric` matrix is (i, j)."""
 
-    def __init__(self, shape: tuple[int, int], rows: Any, cols: Any) -> None:
+    def __init__(self, shape: tuple[int, int], rows: Any, cols: Any, symmetric: bool = False) -> None:
         self.shape, (m, n) = shape, shape
         self.rows, self.cols = _places(rows, cols, shape)
         if not len(self.rows):
             raise ValueError("rows and cols are empty; give at least one observed entry.")
         self.image_shape = self.rows.shape
         for name, places, size in (("row", self.rows, m), ("column", self.cols, n)):
-            empty = np.bincount(places, minlength=size) == 0
+            seen = np.concatenate([self.rows, self.cols]) if symmetric else places
+            empty = np.bincount(seen, minlength=size) == 0
             if empty.any():
                 raise ValueError(
                     f"{name} {int(empty.argmax())} has no observed entry, so nothing determines it; leave it out."
@@ -163,7 +164,7 @@ def _places(rows: Any, cols: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
 
 
 def _indices(name: str, given: Any, size: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    places = np.asarray(given)
+    places = host_array(given, name)
     if places.ndim != 1 or not np.issubdtype(places.dtype, np.integer):
         raise TypeError(f"{name} is an array of {places.dtype} and shape {places.shape}; give a list of integers.")
     if len(places) and not 0 <= places.min() <= places.max() < size:

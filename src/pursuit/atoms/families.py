@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, real_array
+from pursuit._arrays import Small, check_function, number, real_array, told
 
 Family = Callable[[Small], Any]
 
@@ -45,11 +45,14 @@ class Translates(_Sampled):
 
     def __init__(self, template: Family, t: Any, slope: Family | None = None) -> None:
         super().__init__(t)
+        check_function(template, "template", "an array of positions")
         self.template = template
         if slope is not None:
             self.grad = lambda theta: -self._first(slope(self.t - self._shift(theta)))
 
     def _shift(self, theta: Small) -> Any:
+        if len(theta) != (1 if self.t.ndim == 1 else self.t.shape[-1]):
+            raise ValueError(f"theta has {len(theta)} entries; give one shift for each coordinate of a position.")
         return theta[0] if self.t.ndim == 1 else theta
 
     def _first(self, slopes: Small) -> Small:
@@ -68,14 +71,18 @@ class Gaussian(_Sampled):
 
     def __init__(self, t: Any, width: float | None = None) -> None:
         super().__init__(t)
-        if width is not None and not 0 < width < np.inf:
-            raise ValueError(f"width is {width}; give a positive number, or None to make it a parameter.")
-        self.width = width
+        if width is not None and not 0 < number(width) < np.inf:
+            raise ValueError(f"width is {told(width)}; give a positive number, or None to make it a parameter.")
+        self.width = None if width is None else float(width)
 
     def _parts(self, theta: Small) -> tuple[Small, Small, float]:
         """Offsets t - c with the coordinates first, their squared length, the width."""
         width = float(theta[-1]) if self.width is None else self.width
         offsets = self.t[None] if self.t.ndim == 1 else np.moveaxis(self.t, -1, 0)
+        if len(theta) != len(offsets) + (self.width is None):
+            raise ValueError(
+                f"theta has {len(theta)} entries; give the coordinates of the centre, and the width if it is free."
+            )
         offsets = offsets - theta[: len(offsets)].reshape(-1, *[1] * (offsets.ndim - 1))
         return offsets, np.sum(offsets**2, axis=0), width
 

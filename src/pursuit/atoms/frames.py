@@ -112,8 +112,11 @@ class SparseAtom(Atom):
         self, positions: Any, values: Any, shape: tuple[int, ...], source: Any = None, coef: float = 1.0
     ) -> None:
         super().__init__(None, source, coef)
-        self.positions: Indices = np.asarray(positions, dtype=np.intp)
-        self.values: Small = np.asarray(values, dtype=np.float64)
+        try:
+            self.positions: Indices = np.asarray(positions, dtype=np.intp)
+            self.values: Small = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):  # checked afterwards, since active atoms are made often
+            raise TypeError("positions must be integers and values real numbers, one for each position.") from None
         self.shape = shape
         if self.positions.shape != self.values.shape or self.positions.ndim != 1:
             raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, real_array
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, host_array, real_array, told
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.polytopes import Selection, check_selection
@@ -140,7 +140,7 @@ class Groups(Units):
 def _partition(groups: Any) -> tuple[Indices, Indices]:
     """Coordinates sorted by group, and where the groups begin and end."""
     if not hasattr(groups, "__len__"):
-        raise TypeError(f"groups is {groups!r}; give a label for each coordinate, or a list of index lists.")
+        raise TypeError(f"groups is {told(groups)}; give a label for each coordinate, or a list of index lists.")
     labels = all(np.ndim(g) == 0 for g in groups)
     order, sizes = _by_label(groups) if labels else _by_list(groups)
     return order, np.concatenate([[0], np.cumsum(sizes)])
@@ -175,7 +175,7 @@ def _by_list(groups: Any) -> tuple[Indices, Indices]:
 
 
 def _integers(a: Any, name: str) -> Indices:
-    a = np.asarray(a)
+    a = host_array(a, name)
     if a.ndim != 1:
         raise ValueError(f"{name} has shape {a.shape}; give labels, or lists of indices.")
     if a.size and a.dtype.kind not in "iu":

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from pursuit import native
-from pursuit._arrays import Array, Small, Space, host
+from pursuit._arrays import Array, Small, Space, host, number, told, whole
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import (
     AllEntries,
@@ -48,9 +48,9 @@ BOUND_ROUNDING = 1e-13
 
 def check_shape(shape: Any) -> tuple[int, int]:
     """The shape of a matrix, checked."""
-    if not isinstance(shape, Sequence) or len(shape) != 2:
-        raise ValueError(f"shape is {shape!r}; give a pair (rows, columns).")
-    return check_dimension(shape[0]), check_dimension(shape[1])
+    if not isinstance(shape, Sequence) or len(shape) != 2 or not all(whole(n) >= 1 for n in shape):
+        raise ValueError(f"shape is {told(shape)}; give a pair of positive integers (rows, columns).")
+    return int(shape[0]), int(shape[1])
 
 
 class Factored(Atoms):
@@ -59,17 +59,18 @@ class Factored(Atoms):
     view: View
 
     def __init__(self, shape: tuple[int, int], failure: float) -> None:
-        if not 0 <= failure < 1:
-            raise ValueError(f"failure is {failure}; give a probability, or 0 for bounds that never fail.")
+        if not 0 <= number(failure) < 1:
+            raise ValueError(f"failure is {told(failure)}; give a probability, or 0 for bounds that never fail.")
         self.view, self.failure = AllEntries(shape), float(failure)
         self.shape, self.exact = self.view.image_shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
 
     def at(self, rows: Any, cols: Any) -> Self:
         """The same matrices, seen only at the entries (rows[e], cols[e]): vectors of R^N.
 
-        Entries must be within the matrix, each given once, and every row and column must have one.
+        Entries must be within the matrix, each given once, and every row and column must have one; of symmetric
+        matrices, row or column i for each i, so that a triangle is enough.
         """
-        view = ObservedEntries(self.view.shape, rows, cols)
+        view = ObservedEntries(self.view.shape, rows, cols, isinstance(self, _Symmetric))
         return self._with(view=view, shape=view.image_shape)
 
     def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:

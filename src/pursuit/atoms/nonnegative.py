@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, everywhere, host
+from pursuit._arrays import Array, Small, everywhere, host, told, whole
 from pursuit.atoms.base import Found
 from pursuit.atoms.factored import DeviceMatrix, ObservedEntries, RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom
@@ -44,11 +44,11 @@ class NonnegativeRankOne(Factored):
     """
 
     def __init__(self, shape: tuple[int, int], starts: int = 4, failure: float = 1e-6) -> None:
-        if isinstance(starts, bool) or not isinstance(starts, int) or starts < 0:
-            raise ValueError(f"starts is {starts!r}; give a number of random starts.")
+        if not whole(starts) >= 0:
+            raise ValueError(f"starts is {told(starts)}; give a number of random starts.")
         m, n = check_shape(shape)
         super().__init__((m, n), failure)
-        self.starts, self.exact = starts, False
+        self.starts, self.exact = int(starts), False
         self.radius, self.diameter = 1.0, math.sqrt(2.0) if m * n > 1 else 0.0
         self.width = -1.0 / math.sqrt(m * n)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Indices, Small, Space, host, real_array
+from pursuit._arrays import Array, Indices, Small, Space, check_function, host, real_array, told, whole
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.frames import Atom
 
@@ -80,13 +80,16 @@ class Parametric(Atoms):
         lipschitz: Any = None,
         signed: bool = False,
     ) -> None:
-        self.family, self.grad = family, grad or getattr(family, "grad", None)
+        check_function(family, "family", "a (p,) array of parameters")
+        self.family, self.grad = family, getattr(family, "grad", None) if grad is None else grad
+        if self.grad is not None:
+            check_function(self.grad, "grad", "a (p,) array of parameters")
         self.bounds = _box(bounds)
         self._axes = [
             np.linspace(lo, hi, n) for (lo, hi), n in zip(self.bounds, _counts(grid, len(self.bounds)), strict=True)
         ]
         self.symmetric = bool(signed)
-        first = real_array(family(self.bounds.mean(axis=1)), "an atom of the family")
+        first = real_array(self._centre(), "an atom of the family")
         self.space = Space.of(np.asarray(first, dtype=np.float64))
         self.shape = self.space.shape
         self._cells = tuple(map(len, self._axes))
@@ -97,13 +100,24 @@ class Parametric(Atoms):
             self.radius = longest + self._slack
             self.diameter = 2.0 * self.radius
 
+    def _centre(self) -> Any:
+        """The atom at the centre of the box, or an error where the family has another number of parameters."""
+        centre = self.bounds.mean(axis=1)
+        try:
+            return self.family(centre)
+        except (IndexError, TypeError, ValueError) as error:
+            size = f"{len(centre)} parameter{'s' if len(centre) > 1 else ''}"
+            raise ValueError(
+                f"bounds name {size}, with which the family fails; give a pair for each of its own."
+            ) from error
+
     def _resolution(self, lipschitz: Any) -> float:
         """A bound on the distance of any atom to the nearest atom of the grid; infinite where there is none."""
         if lipschitz is None:
             return math.inf
         constants = real_array(lipschitz, "lipschitz")
         if constants.shape not in ((), (len(self.bounds),)) or not (constants > 0).all():
-            raise ValueError(f"lipschitz is {lipschitz!r}; give a positive number, or one per parameter.")
+            raise ValueError(f"lipschitz is {told(lipschitz)}; give a positive number, or one per parameter.")
         reach = np.array([np.diff(axis).max() / 2 for axis in self._axes])
         return float(constants * np.linalg.norm(reach)) if constants.ndim == 0 else float(constants @ reach)
 
@@ -256,15 +270,13 @@ class _ThetaChart:
 def _box(bounds: Any) -> Small:
     box = np.asarray(real_array(bounds, "bounds"), dtype=np.float64)
     if box.ndim != 2 or box.shape[1] != 2 or not len(box) or not (box[:, 0] < box[:, 1]).all():
-        raise ValueError(
-            f"bounds are {np.asarray(bounds).tolist()}; give one pair (low, high), low < high, per parameter."
-        )
+        raise ValueError(f"bounds are {told(box.tolist())}; give one pair (low, high), low < high, per parameter.")
     return box
 
 
 def _counts(grid: Any, p: int) -> list[int]:
     grid = {1: 64, 2: 32, 3: 12}.get(p, 6) if grid is None else grid
-    counts = [grid] * p if isinstance(grid, int | np.integer) else list(grid)
-    if len(counts) != p or not all(isinstance(n, int | np.integer) and n >= 2 for n in counts):
-        raise ValueError(f"grid is {grid!r}; give the number of points, at least 2, or one per parameter ({p}).")
+    counts = list(grid) if isinstance(grid, Iterable) else [grid] * p
+    if len(counts) != p or not all(whole(n) >= 2 for n in counts):
+        raise ValueError(f"grid is {told(grid)}; give the number of points, at least 2, or one per parameter ({p}).")
     return [int(n) for n in counts]

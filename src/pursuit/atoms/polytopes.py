@@ -9,7 +9,7 @@ from itertools import zip_longest
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
+from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace, told, whole
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.vectors import check_dimension
@@ -18,8 +18,8 @@ from pursuit.atoms.vectors import check_dimension
 def check_selection(n: int, k: int) -> tuple[int, int]:
     """The arguments of "k of n entries", checked."""
     n = check_dimension(n)
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
-        raise ValueError(f"k is {k!r} with n = {n}; give a number of entries from 1 to n.")
+    if not 1 <= whole(k) <= n:
+        raise ValueError(f"k is {told(k)} with n = {n}; give a number of entries from 1 to n.")
     return n, int(k)
 
 

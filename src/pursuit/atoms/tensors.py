@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, host
+from pursuit._arrays import Array, Small, Space, check_seed, host, told, whole
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.cp import CP, AllEntries, Factors, ObservedEntries, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
@@ -56,12 +56,15 @@ class RankOneTensor(Atoms):
     shape: tuple[int, ...]
 
     def __init__(self, shape: Sequence[int], *, starts: int = 8, seed: int = 0) -> None:
-        dims = tuple(shape)
-        if len(dims) < 3 or not all(isinstance(n, int | np.integer) and n >= 1 for n in dims):
-            raise ValueError(f"shape is {dims}; give three or more dimensions of at least 1 (for two use RankOne).")
-        if isinstance(starts, bool) or not isinstance(starts, int) or starts < 0:
-            raise ValueError(f"starts is {starts!r}; give the number of random starts, 0 or more.")
-        self.starts, self.seed = starts, seed
+        dims = tuple(shape) if isinstance(shape, Iterable) else ()
+        if len(dims) < 3 or not all(whole(n) >= 1 for n in dims):
+            raise ValueError(
+                f"shape is {told(shape)}; give three or more dimensions of at least 1 (for two use RankOne)."
+            )
+        if not whole(starts) >= 0:
+            raise ValueError(f"starts is {told(starts)}; give the number of random starts, 0 or more.")
+        check_seed(seed)
+        self.starts, self.seed = int(starts), int(seed)
         self.dims = self.shape = tuple(int(n) for n in dims)
         self.view: View = AllEntries(self.dims)
         self.width = _width(self.dims, self.shape)

@@ -18,9 +18,14 @@ from pursuit._arrays import (
     column_squares,
     everywhere,
     flat,
+    floating_array,
     host,
     namespace,
+    number,
     real_array,
+    sparse_matrix,
+    told,
+    whole,
     whole_strides,
 )
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
@@ -125,13 +130,9 @@ class Dictionary(_Listed):
         self._operator = given is not None
         self._sparse = sp.issparse(D)
         if self._sparse:
-            real_array(D.data[:0], "D")  # its dtype
-            self.D = sp.csc_array(D).astype(np.float64, copy=False)
-            if not self.D.has_canonical_format:
-                self.D = self.D.copy()  # the caller's arrays are shared
-                self.D.sum_duplicates()
-        else:
-            self.D = given if self._operator else floating_array(D)
+            self.D = sparse_matrix(D, "D")
+        else:  # NaN and infinity in an array are found later, together with the norms
+            self.D = given if self._operator else whole_strides(floating_array(D, "D"))
         if len(self.D.shape) < 2:
             raise ValueError(f"D has shape {tuple(self.D.shape)}; give a matrix whose columns are the atoms.")
         self.shape, self.n = tuple(map(int, self.D.shape[:-1])), int(self.D.shape[-1])
@@ -212,13 +213,6 @@ class Dictionary(_Listed):
         return f"Dictionary({sizes}{', signed=True' if self.symmetric else ''})"
 
 
-def floating_array(D: Any) -> Array:
-    """D as an array of floating-point numbers. NaN and infinity in it are found later, together with the norms."""
-    if type(D) is np.ndarray and D.dtype.kind == "f":
-        return whole_strides(D)
-    return real_array(D, "D")
-
-
 class _Basis(_Listed):
     """Basis vectors of R^n, kept as indices."""
 
@@ -233,14 +227,20 @@ class _Basis(_Listed):
     def column(self, j: int, sign: float) -> Atom:
         return SparseAtom([j], [sign], (self.n,), j, sign)
 
+    def through(self, M: Any) -> Atoms:
+        images = Dictionary(M, signed=self.symmetric)
+        if images.n != self.n:
+            raise ValueError(f"M has {images.n} columns, the atoms have {self.n} entries.")
+        return images
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n})"
 
 
 def check_dimension(n: int) -> int:
     """A dimension, checked."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n is {n!r}; give the dimension as an integer of at least 1.")
+    if not whole(n) >= 1:
+        raise ValueError(f"n is {told(n)}; give the dimension as an integer of at least 1.")
     return int(n)
 
 
@@ -264,9 +264,6 @@ class SignedBasis(_Basis):
     def gauge(self, x: Array) -> float:
         return float(namespace(x).sum(abs(x)))
 
-    def through(self, M: Any) -> Atoms:
-        return Dictionary(M, signed=True)
-
 
 class Simplex(_Basis):
     r"""The basis vectors :math:`e_i` of R^n; their hull is the probability simplex.
@@ -287,9 +284,6 @@ class Simplex(_Basis):
 
     def symmetrised(self) -> Atoms:
         return SignedBasis(self.n)
-
-    def through(self, M: Any) -> Atoms:
-        return Dictionary(M)
 
 
 class Box(Atoms):
@@ -317,9 +311,10 @@ class Box(Atoms):
             raise ValueError(f"lower and upper have shapes {shapes}; give one bound of each per entry.")
         if self.lower.size == 0:
             raise ValueError("lower is empty; a set of atoms must not be empty.")
+        self.space = Space.of(self.lower)
+        self.upper = self.space.put(host(self.upper))
         if not everywhere(self.lower <= self.upper):
             raise ValueError("lower exceeds upper somewhere; the box is empty.")
-        self.space = Space.of(self.lower)
         self.shape = self.space.shape
         xp = self.space.xp
         largest = xp.where(abs(self.lower) > abs(self.upper), abs(self.lower), abs(self.upper))
@@ -369,8 +364,8 @@ class Ball(Atoms):
     convex = True
 
     def __init__(self, n: int, p: float) -> None:
-        if not p >= 1:
-            raise ValueError(f"p is {p}; a ball is convex for p from 1 to infinity only.")
+        if not number(p) >= 1:
+            raise ValueError(f"p is {told(p)}; a ball is convex for p from 1 to infinity only.")
         self.n, self.p, self.shape = check_dimension(n), float(p), (int(n),)
         shift = 0.5 - 1.0 / self.p
         self.radius = float(self.n) ** max(0.0, shift)

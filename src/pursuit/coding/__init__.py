@@ -47,9 +47,9 @@ def encode(
     Parameters
     ----------
     D : array of shape (n_features, n_atoms)
-        Columns are atoms, of any norm but zero.
+        Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense.
     Y : array of shape (n_signals, n_features)
-        Rows are signals.
+        Rows are signals. Masked entries of a masked array are missing, as with weight 0.
     atoms : int or one per signal, optional
         The most atoms a code may have. For ``mp`` these are distinct atoms: it ends where a step would need one more,
         or after 10 steps for each that it may use. A code has fewer where no atom correlates with the residual beyond

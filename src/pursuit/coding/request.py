@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from pursuit._arrays import column_squares, whole_strides
+from pursuit._arrays import column_squares, host_array, numeric_array, told, whole, whole_strides
 from pursuit._threads import processors
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -31,6 +32,7 @@ class Inputs:
 
     @classmethod
     def checked(cls, D: Any, Y: Any, gram: Any, weights: Any, dtype: Any) -> Inputs:
+        Y, present = unmasked(Y)
         D, Y = matrix(D, "D"), matrix(Y, "Y")
         if D.shape[0] != Y.shape[1]:
             raise ValueError(
@@ -40,6 +42,8 @@ class Inputs:
         weights = None if weights is None else matrix(weights, "weights")
         kind = one_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, dtype)
         check_weights(weights, Y)
+        if present is not None:
+            weights = present.astype(Y.dtype) if weights is None else np.where(present, weights, 0)
         return cls(D, Y, gram, weights, kind)
 
 
@@ -75,18 +79,23 @@ class Request:
         return cls(inputs, limits, tols, method, threads, norms.astype(kind, copy=False), exponent)
 
 
+def unmasked(Y: Any) -> tuple[Any, Array | None]:
+    """The entries of a masked array and where they are present; anything else as it is, and None."""
+    if not np.ma.isMaskedArray(Y):
+        return Y, None
+    return Y.data, None if not Y.mask.any() else ~np.ma.getmaskarray(Y)
+
+
 def matrix(given: Any, name: str) -> Array:
     """`given` as a NumPy matrix of real numbers, not yet of one dtype."""
-    a: Array = np.asarray(given)
+    sparse = bool(sp.issparse(given))
+    a = host_array(numeric_array(given.toarray() if sparse else given, name), name)
     if a.ndim != 2:
         raise ValueError(f"{name} has shape {a.shape}; give a matrix (one signal: Y[None, :]).")
-    if a.dtype.kind == "c":
-        raise TypeError(f"{name} is complex; pursuit works over real spaces, so stack real and imaginary parts.")
-    if a.dtype.kind not in "fiub":
-        raise TypeError(f"{name} has dtype {a.dtype}; give an array of real numbers.")
     if a.shape[1] == 0 or (name == "D" and a.shape[0] == 0):
         raise ValueError(f"{name} has shape {a.shape}; give at least one atom, and signals of at least one entry.")
-    return whole_strides(a) if a.dtype.kind == "f" else a.astype(np.float64)
+    rows: Array = whole_strides(a)
+    return rows
 
 
 def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
@@ -148,7 +157,9 @@ def gram_diagonal(inputs: Inputs) -> Array | None:
     if gram is None:
         return None
     if inputs.weights is not None:
-        raise ValueError("gram was given with weights; leave it out, since weights give every signal its own.")
+        raise ValueError(
+            "gram was given with weights, or with a mask; leave it out, since these give each signal its own."
+        )
     if gram.shape != (n, n):
         raise ValueError(f"gram has shape {gram.shape}; give D.T @ D, of shape {(n, n)}.")
     squares: Array = gram.diagonal()
@@ -182,8 +193,8 @@ def check_weights(weights: Array | None, Y: Array) -> None:
 
 def stopping_rules(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], count: int) -> tuple[Array, Array]:
     """Limits on the atoms and on the residual's norm, one of each per signal."""
-    if method not in METHODS:
-        raise ValueError(f"method is {method!r}; give one of {', '.join(map(repr, METHODS))}.")
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method is {told(method)}; give one of {', '.join(map(repr, METHODS))}.")
     if atoms is None and tol is None:
         raise ValueError("atoms and tol are both None; give the number of atoms, or the norm of the residual to reach.")
     most = shape[1] if method == "mp" else min(shape)  # more independent atoms than that there are not
@@ -203,7 +214,7 @@ def stopping_rules(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], co
 
 
 def per_signal(a: Any, name: str, count: int) -> Array:
-    a = np.asarray(a)
+    a = host_array(a, name)
     if a.dtype.kind not in "iuf":
         raise TypeError(f"{name} is {a.dtype}; give a number, or one per signal.")
     if a.shape not in {(), (count,)}:
@@ -212,8 +223,8 @@ def per_signal(a: Any, name: str, count: int) -> Array:
 
 
 def thread_count(n_jobs: Any) -> int:
-    if n_jobs is None or n_jobs == -1:
+    if n_jobs is None or whole(n_jobs) == -1:
         return processors()
-    if not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
-        raise ValueError(f"n_jobs is {n_jobs!r}; give the number of threads, or None for all cores.")
+    if not whole(n_jobs) >= 1:
+        raise ValueError(f"n_jobs is {told(n_jobs)}; give the number of threads, or None for all cores.")
     return min(int(n_jobs), processors())

@@ -60,6 +60,9 @@ class Domain:
     def __add__(self, other: Domain) -> Domain:
         return Sum(self, other)
 
+    def __radd__(self, other: Any) -> Domain:
+        return self if isinstance(other, int) and other == 0 else Sum(other, self)  # sum(domains) begins with 0
+
     @property
     def bounded(self) -> bool:
         """Whether every summand is a hull."""

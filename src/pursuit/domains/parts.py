@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space
+from pursuit._arrays import Array, Small, Space, number, told
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
@@ -220,6 +220,6 @@ class Span(Part):
 
 
 def _positive(name: str, bound: float | None) -> float | None:
-    if bound is not None and not 0 < bound < math.inf:
-        raise ValueError(f"{name} is {bound}; give a positive bound, or leave it out.")
-    return bound
+    if bound is not None and not 0 < number(bound) < math.inf:
+        raise ValueError(f"{name} is {told(bound)}; give a positive bound, or leave it out.")
+    return None if bound is None else float(bound)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from pursuit._arrays import Small, host
+from pursuit._arrays import Small, host, number, told
 from pursuit.atoms import Atoms
 from pursuit.geometry.closed import check_objective, root, shape_of
 from pursuit.geometry.interval import Interval
@@ -110,8 +110,8 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
 def _check(f: Objective, A: Atoms, rho: float) -> Shape:
     shape = shape_of(A)
     check_objective(f, A)
-    if not 0 < rho < math.inf:
-        raise ValueError(f"rho is {rho}; give a positive scale of the set.")
+    if not 0 < number(rho) < math.inf:
+        raise ValueError(f"rho is {told(rho)}; give a positive scale of the set.")
     return shape
 
 

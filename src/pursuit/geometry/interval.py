@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import SupportsFloat
 
+from pursuit._arrays import number, told
 from pursuit.linalg import EPS
 
 EXACT_TOLERANCE = 1e-9
@@ -40,8 +41,8 @@ class Interval:
     upper: float
 
     def __post_init__(self) -> None:
-        if not self.lower <= self.upper:
-            raise ValueError(f"Interval has the ends {self.lower} and {self.upper}; give lower <= upper.")
+        if not number(self.lower) <= number(self.upper):
+            raise ValueError(f"Interval has the ends {told(self.lower)} and {told(self.upper)}; give lower <= upper.")
 
     @classmethod
     def of(cls, value: SupportsFloat) -> Interval:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, host, real_array
+from pursuit._arrays import Array, Small, host, real_array, told, whole
 from pursuit.atoms import Atoms, Dictionary
 from pursuit.geometry.closed import root, shape_in_metric, shape_of, vector
 from pursuit.geometry.interval import Interval
@@ -165,8 +165,8 @@ def coherence(D: Any, m: int) -> Interval:
     """
     columns = _columns(D)
     n = columns.shape[1]
-    if isinstance(m, bool) or not isinstance(m, int | np.integer) or not 0 <= m < n:
-        raise ValueError(f"m is {m!r}; give a number of atoms from 0 to {n - 1}.")
+    if not 0 <= whole(m) < n:
+        raise ValueError(f"m is {told(m)}; give a number of atoms from 0 to {n - 1}.")
     lengths = np.linalg.norm(columns, axis=0)
     worst = int(np.abs(lengths - 1).argmax())
     if abs(lengths[worst] - 1) > 1e-6:

@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit._arrays import host, real_array
-from pursuit.rates.arguments import Constant, float_or_array, lower, positive_width, quality, update_counts, upper
+from pursuit._arrays import host, real_array, told
+from pursuit.rates.arguments import (
+    Constant,
+    float_or_array,
+    lower,
+    numbers,
+    positive_width,
+    quality,
+    update_counts,
+    upper,
+)
 
 
 def linear(
@@ -131,14 +140,14 @@ def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
     """
     steps, squares = update_counts(t), np.sort(host(real_array(residual, "residual")).ravel() ** 2)
     if not np.array_equal(steps, np.floor(steps)):
-        raise ValueError(f"t is {t!r}; the exact error is known after whole numbers of updates, so give integers.")
+        raise ValueError(f"t is {told(t)}; the exact error is known after whole numbers of updates, so give integers.")
     left = np.concatenate([[0.0], np.cumsum(squares)]) / 2
     return float_or_array(left[np.maximum(len(squares) - steps.astype(np.intp), 0)])
 
 
 def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float) -> Any:
     """(1 - width^2 / norm^2 factor) eps, at least zero."""
-    error, w, z = (np.asarray(v, dtype=np.float64) for v in (eps, width, norm))
+    error, w, z = (numbers(v, name) for v, name in ((eps, "eps"), (width, "width"), (norm, "norm")))
     if not (error >= 0).all():
         raise ValueError(f"eps holds {error.min()}; errors are not negative, so give eps >= 0.")
     if not (z > 0).all():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, host
+from pursuit._arrays import Array, Small, Space, host, number, told, whole
 from pursuit.active import ActiveSet
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.cp import Factors, View
@@ -52,10 +52,10 @@ class Alternating:
     accuracy: float = 1e-6
 
     def __post_init__(self) -> None:
-        if isinstance(self.sweeps, bool) or not isinstance(self.sweeps, int) or self.sweeps < 1:
-            raise ValueError(f"sweeps is {self.sweeps!r}; give the number of passes over the modes, at least 1.")
-        if not 0 <= self.accuracy < 1:
-            raise ValueError(f"accuracy is {self.accuracy}; give a fraction from 0 to 1.")
+        if not whole(self.sweeps) >= 1:
+            raise ValueError(f"sweeps is {told(self.sweeps)}; give the number of passes over the modes, at least 1.")
+        if not 0 <= number(self.accuracy) < 1:
+            raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction from 0 to 1.")
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:

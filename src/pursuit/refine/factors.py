@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Small
+from pursuit._arrays import Array, Small, number, told, whole
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.atoms.combinations import unscaled
@@ -77,6 +77,13 @@ class Factors:
     core: int = 10
     steps: int = 200
     accuracy: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name, count in (("core", self.core), ("steps", self.steps)):
+            if not whole(count) >= 0:
+                raise ValueError(f"{name} is {told(count)}; give a number of steps, 0 or more.")
+        if not 0 <= number(self.accuracy) < 1:
+            raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction from 0 to 1.")
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Indices, Small
+from pursuit._arrays import Indices, Small, number, told
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
@@ -18,8 +18,10 @@ from pursuit.weights import Mask, WeightProblem
 
 
 def _check_share(share: float) -> None:
-    if not 0 <= share <= 1:
-        raise ValueError(f"share is {share}; give the share of the decrease of f that may be given back, from 0 to 1.")
+    if not 0 <= number(share) <= 1:
+        raise ValueError(
+            f"share is {told(share)}; give the share of the decrease of f that may be given back, from 0 to 1."
+        )
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Merge:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 < self.tolerance < 1:
-            raise ValueError(f"tolerance is {self.tolerance}; give a relative distance between 0 and 1.")
+        if not 0 < number(self.tolerance) < 1:
+            raise ValueError(f"tolerance is {told(self.tolerance)}; give a relative distance between 0 and 1.")
         _check_share(self.share)
 
     def __call__(

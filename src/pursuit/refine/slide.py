@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Indices, Small, flat, host
+from pursuit._arrays import Array, Indices, Small, flat, host, told, whole
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
@@ -42,8 +42,8 @@ class Slide:
     steps: int = 200
 
     def __post_init__(self) -> None:
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
-            raise ValueError(f"steps is {self.steps!r}; give the number of descent steps, at least 1.")
+        if not whole(self.steps) >= 1:
+            raise ValueError(f"steps is {told(self.steps)}; give the number of descent steps, at least 1.")
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space
+from pursuit._arrays import Array, Indices, Small, Space, number, told, whole
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
@@ -133,8 +133,8 @@ class NormCorrective:
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
-        if self.inner is not None and (not isinstance(self.inner, int) or self.inner < 1):
-            raise ValueError(f"inner is {self.inner!r}; give at least 1 step, or None for the exact minimum.")
+        if self.inner is not None and not whole(self.inner) >= 1:
+            raise ValueError(f"inner is {told(self.inner)}; give at least 1 step, or None for the exact minimum.")
         _check_several(self.several)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -214,8 +214,8 @@ class FullyCorrective:
 
     def __post_init__(self) -> None:
         _check_several(self.several)
-        if self.accuracy is not None and not 0 < self.accuracy < 1:
-            raise ValueError(f"accuracy is {self.accuracy}; give a fraction between 0 and 1.")
+        if self.accuracy is not None and not 0 < number(self.accuracy) < 1:
+            raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction between 0 and 1.")
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         if f.quadratic:
@@ -302,5 +302,5 @@ class FullyCorrective:
 
 
 def _check_several(several: int) -> None:
-    if isinstance(several, bool) or not isinstance(several, int) or several < 1:
-        raise ValueError(f"several is {several!r}; give the number of atoms per oracle call, at least 1.")
+    if not whole(several) >= 1:
+        raise ValueError(f"several is {told(several)}; give the number of atoms per oracle call, at least 1.")
