@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -158,9 +158,13 @@ def told(value: Any) -> str:
     return text if len(text) <= 60 and "\n" not in text else f"an object of type {type(value).__name__}"
 
 
+def _is_array(a: Any) -> bool:
+    return bool(compat.is_array_api_obj(a)) and not isinstance(a, type)
+
+
 def is_number(value: Any) -> bool:
     """Whether the value is one real number: Python's, NumPy's, or an array without axes; booleans are none."""
-    if compat.is_array_api_obj(value) and not isinstance(value, np.generic):
+    if _is_array(value) and not isinstance(value, np.generic):
         kinds = ("real floating", "integral")
         return value.ndim == 0 and bool(compat.array_namespace(value).isdtype(value.dtype, kinds))
     return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
@@ -175,7 +179,7 @@ def number(value: Any) -> float:
     try:
         return float(value) if is_number(value) else math.nan
     except OverflowError:  # an integer beyond the range of floats
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def whole(value: Any) -> float:
@@ -190,9 +194,17 @@ def whole(value: Any) -> float:
         return math.nan
 
 
+def use_python_numbers(parameters: Any) -> None:
+    """Make Python's of the numbers in a frozen dataclass: those of other types have a precision of their own."""
+    for field in fields(parameters):
+        value = getattr(parameters, field.name)
+        if is_number(value) and not isinstance(value, int | float):
+            object.__setattr__(parameters, field.name, int(value) if whole(value) == value else number(value))
+
+
 def check_seed(seed: Any) -> None:
     """Refuse a seed of random numbers that is no integer of at least 0."""
-    if not whole(seed) >= 0:
+    if not isinstance(seed, int | np.integer) or not whole(seed) >= 0:
         raise ValueError(f"seed is {told(seed)}; give an integer of at least 0.")
 
 
@@ -228,7 +240,7 @@ def numeric_array(a: Any, name: str) -> Array:
     """
     if compat.is_torch_array(a):
         a = a.detach()
-    elif isinstance(a, np.ndarray) or not compat.is_array_api_obj(a):
+    elif isinstance(a, np.ndarray) or not _is_array(a):
         a = host_array(a, name)
     xp = compat.array_namespace(a)
     if xp.isdtype(a.dtype, "complex floating"):

@@ -90,6 +90,16 @@ class Objective:
         return _repr(self)
 
 
+def smallest_eigenvalue(H: sp.csc_array) -> float:
+    """The smallest eigenvalue of a sparse symmetric matrix of norm at most 1; of a large one an upper bound on it, from
+    a few Lanczos steps."""
+    if H.shape[0] <= MAX_EXACT_CHECK:
+        return float(np.linalg.eigvalsh(H.toarray())[0])
+    rounds = iter(range(LANCZOS_ROUNDS))
+    last = lambda *_: next(rounds, None) is None
+    return -float(extreme_eigenvalues(lambda v: -(H @ v), H.shape[0], 1, Memory(), 0.5, last).values[0])
+
+
 def as_value(value: Any) -> float:
     """What a user's function returned, as the value of f."""
     if not is_number(value):
@@ -248,15 +258,9 @@ class Quadratic(Objective):
         real_array(self.H.data, "H")
         if abs(self.H - self.H.T).max() > 1e-12 * abs(self.H).max():
             raise ValueError("H is not symmetric; give (H + H.T) / 2, which defines the same function.")
-        n, (smallest, size) = self.H.shape[0], (float(self.H.diagonal().min()), float(abs(self.H).sum(axis=0).max()))
-        if smallest >= 0 and n <= MAX_EXACT_CHECK:
-            smallest = float(np.linalg.eigvalsh(self.H.toarray())[0])
-        elif smallest >= 0:
-            calls = iter(range(LANCZOS_ROUNDS))
-            found = extreme_eigenvalues(
-                lambda v: -(self.H @ v), n, 1, Memory(), 0.5, lambda *_: next(calls, None) is None
-            )
-            smallest = -float(found.values[0])
+        n, size, smallest = self.H.shape[0], float(abs(self.H).sum(axis=0).max()), float(self.H.diagonal().min())
+        if smallest >= 0 and size > 0:
+            smallest = size * smallest_eigenvalue(self.H / size)
         if smallest < -1e-13 * n * size:
             raise ValueError(f"H has an eigenvalue of at most {smallest:.3g}; a convex quadratic needs H >= 0.")
 

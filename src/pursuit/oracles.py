@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, check_seed, host_array, number, numeric_array, told
+from pursuit._arrays import Array, Space, check_seed, host_array, number, told, use_python_numbers
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Atoms, Search, as_atom, check_shape
+from pursuit.atoms.base import Atoms, Search, as_atom, check_vector
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import Dictionary
@@ -45,9 +45,9 @@ class Oracle(Protocol):
 def as_atom_of(space: Space, a: Any) -> Atom:
     """`a` as an atom with the dtype of the space: sets without a dtype (operators) may answer in another."""
     atom = as_atom(a)
-    check_shape(atom, space)
+    check_vector(atom, space)
     if type(atom) is Atom and atom.vector.dtype != space.dtype and isinstance(atom.vector, np.ndarray) and space.numpy:
-        return Atom(space.put(numeric_array(atom.vector, "an atom")), atom.source, atom.coef)
+        return Atom(space.put(atom.vector), atom.source, atom.coef)
     return atom
 
 
@@ -171,6 +171,7 @@ class Approximate:
         if not 0 < number(self.delta) <= 1:
             raise ValueError(f"delta is {told(self.delta)}; the quality of an oracle lies in (0, 1].")
         check_seed(self.seed)
+        use_python_numbers(self)
 
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
@@ -227,6 +228,7 @@ class Lazy:
     def __post_init__(self) -> None:
         if not number(self.K) > 1:
             raise ValueError(f"K is {told(self.K)}; the laziness factor must be larger than 1.")
+        use_python_numbers(self)
 
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
@@ -260,6 +262,7 @@ class RandomAtom:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
+        use_python_numbers(self)
 
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, number, told, whole
+from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers, whole
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
@@ -98,11 +98,12 @@ class Stop:
     def __post_init__(self) -> None:
         for name in ("gap", "rgap", "atoms", "iterations", "seconds"):
             limit, counts = getattr(self, name), name in ("atoms", "iterations")
-            if limit is not None and not (whole(limit) if counts and limit != math.inf else number(limit)) >= 0:
+            if limit is not None and not (whole(limit) if counts and number(limit) < math.inf else number(limit)) >= 0:
                 kind = "an integer" if counts else "a number"
                 raise ValueError(f"Stop({name}={told(limit)}) can never be met; give {kind} of at least 0, or None.")
         if self.value is not None and math.isnan(number(self.value)):
             raise ValueError(f"Stop(value={told(self.value)}) can never be met; give a number, or None.")
+        use_python_numbers(self)
 
     def reached(self, state: State, seconds: float) -> Status | None:
         """The first rule that this state meets, or None."""

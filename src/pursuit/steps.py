@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pursuit._arrays import Array, Space, number, told
+from pursuit._arrays import Array, Space, number, told, use_python_numbers
 from pursuit.domains import Domain, Hull
 from pursuit.metrics import Metric, as_metric
 from pursuit.objectives import Objective
@@ -64,6 +64,7 @@ class Backtracking:
         if not (0 < number(self.shrink) <= 1 < number(self.grow) < math.inf):
             given = f"{told(self.shrink)} and {told(self.grow)}"
             raise ValueError(f"Backtracking needs 0 < shrink <= 1 < grow, not {given}.")
+        use_python_numbers(self)
 
 
 Smoothness = float | Backtracking | None
@@ -171,6 +172,7 @@ class ShortStep:
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
+        use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         bound = UpperBound(f, space, self.L, self.metric)
@@ -191,6 +193,7 @@ class DiameterStep:
             raise ValueError(
                 f"diameter is {told(self.diameter)}; give a positive bound on it, or None for the set's own."
             )
+        use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         if not isinstance(domain, Hull):
@@ -223,6 +226,7 @@ class CurvatureStep:
         for name, constant in (("C", self.C), ("rho", self.rho)):
             if not 0 < number(constant) < math.inf:
                 raise ValueError(f"{name} is {told(constant)}; CurvatureStep needs a positive number.")
+        use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         scale = 1.0 if isinstance(domain, Hull) else self.rho * self.rho

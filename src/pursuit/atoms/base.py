@@ -95,7 +95,7 @@ class Atoms:
             if not len(atoms):
                 raise ValueError(f"the oracle of {self!r} named no atom; it must name one for every g.")
             first, space = as_atom(atoms[0]), Space.of(g)
-            check_shape(first, space)
+            check_vector(first, space)
             return atoms, first.dot(space, g) if self.exact else -math.inf
 
         return search
@@ -163,7 +163,9 @@ class Atoms:
     def through(self, M: Any) -> Atoms:
         """The atoms M a, for a matrix, a sparse matrix or an operator: SciPy's LinearOperator, PyLops', or any object
         with shape, matvec and rmatvec, whose adjoint is checked once."""
-        return self._image(M=M)
+        from pursuit.atoms.combinations import LinearMap
+
+        return self._image(M=LinearMap(M, self.shape))
 
     def _image(self, **parts: Any) -> Atoms:
         from pursuit.atoms.combinations import Image
@@ -200,8 +202,8 @@ def as_atom(a: Any) -> Atom:
     return Atom(a)
 
 
-def check_shape(a: Atom, space: Space) -> None:
-    """Refuse an atom of another shape than the vectors of the space."""
+def check_vector(a: Atom, space: Space) -> None:
+    """Refuse an atom that has another shape than the vectors of the space, or is not real."""
     problem = a.mismatch(space)
-    if problem is not None and problem.startswith("shape"):
+    if problem is not None and (problem.startswith("shape") or getattr(a.vector.dtype, "kind", "f") not in "fiub"):
         raise ValueError(f"an atom has {problem}; atoms must be vectors of the space of f.")

@@ -27,7 +27,7 @@ class LinearMap:
             real_array(self.M.data, "M")
         else:
             self.M = real_array(M, "M") if self._operator is None else self._operator
-        if len(self.M.shape) != 2:
+        if len(self.M.shape) != 2 or 0 in self.M.shape:
             raise ValueError(f"M has shape {tuple(self.M.shape)}; give a matrix (rows, length of an atom).")
         if shape is not None and math.prod(shape) != self.M.shape[1]:
             raise ValueError(f"M has {self.M.shape[1]} columns, the atoms have {math.prod(shape)} entries.")
@@ -59,11 +59,11 @@ class Image(Atoms):
     """The atoms c M a of a set A, and their negatives if `signed`, without forming them: the oracle asks A for c M'g
     (and -c M'g) and maps the answer."""
 
-    def __init__(self, base: Atoms, c: float = 1.0, M: Any = None, signed: bool = False) -> None:
+    def __init__(self, base: Atoms, c: float = 1.0, M: LinearMap | None = None, signed: bool = False) -> None:
         self.base, self.c, self.signed = base, number(c), signed
         if self.c == 0 or not math.isfinite(self.c):
             raise ValueError(f"the factor of an atom set is {told(c)}; give a finite number other than zero.")
-        self.map = LinearMap(M, base.shape) if not isinstance(M, LinearMap | None) else M
+        self.map = M
         self.symmetric, self.exact = base.symmetric or signed, base.exact
         self.convex, self.size = base.convex and not signed, _times(2 if signed else 1, base.size)
         if self.map is not None:
@@ -152,10 +152,10 @@ class Image(Atoms):
 
     def through(self, M: Any) -> Atoms:
         inner, c = unscaled(self)
-        return Image(inner, c, M) if isinstance(inner, Image) else c * inner.through(M)
+        return Image(inner, c, LinearMap(M, inner.shape)) if isinstance(inner, Image) else c * inner.through(M)
 
     def __rmul__(self, c: float) -> Atoms:
-        return Image(self.base, c * self.c if math.isfinite(number(c)) else c, self.map, self.signed)
+        return Image(self.base, number(c) * self.c if math.isfinite(number(c)) else c, self.map, self.signed)
 
     def __repr__(self) -> str:
         text = f"Symmetrised({self.base!r})" if self.signed else repr(self.base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,7 @@ def _partition(groups: Any) -> tuple[Indices, Indices]:
     """Coordinates sorted by group, and where the groups begin and end."""
     if not hasattr(groups, "__len__"):
         raise TypeError(f"groups is {told(groups)}; give a label for each coordinate, or a list of index lists.")
-    labels = all(np.ndim(g) == 0 for g in groups)
+    labels = not any(isinstance(g, Iterable) and getattr(g, "ndim", 1) for g in groups)
     order, sizes = _by_label(groups) if labels else _by_list(groups)
     return order, np.concatenate([[0], np.cumsum(sizes)])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -276,7 +276,10 @@ def _box(bounds: Any) -> Small:
 
 def _counts(grid: Any, p: int) -> list[int]:
     grid = {1: 64, 2: 32, 3: 12}.get(p, 6) if grid is None else grid
-    counts = list(grid) if isinstance(grid, Iterable) else [grid] * p
+    try:
+        counts = list(grid)
+    except TypeError:
+        counts = [grid] * p
     if len(counts) != p or not all(whole(n) >= 2 for n in counts):
         raise ValueError(f"grid is {told(grid)}; give the number of points, at least 2, or one per parameter ({p}).")
     return [int(n) for n in counts]

@@ -55,7 +55,7 @@ def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> In
     >>> curvature(f, A), curvature(f, A, "mp"), curvature(f, A, "mp", rho=3.0)
     (Interval(4, exact), Interval(1, exact), Interval(9, exact))
     """
-    shape = _check(f, A, rho)
+    shape, rho = _check(f, A, rho)
     if kind not in {"fw", "mp", "away"}:
         raise ValueError(f"kind is {kind!r}; give 'fw', 'mp' or 'away'.")
     T = _hessian_root(f, A, shape)
@@ -89,7 +89,7 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     >>> strong_convexity(ps.LeastSquares([0.1, 0.0]), ps.SignedBasis(2))
     Interval(0.5, exact)
     """
-    shape = _check(f, A, rho)
+    shape, rho = _check(f, A, rho)
     T = _hessian_root(f, A, shape)
     if T is None:
         width = shape.mdw().lower if f.mu > 0 else 0.0
@@ -107,12 +107,12 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     return Interval(min(lower, upper), upper)
 
 
-def _check(f: Objective, A: Atoms, rho: float) -> Shape:
+def _check(f: Objective, A: Atoms, rho: float) -> tuple[Shape, float]:
     shape = shape_of(A)
     check_objective(f, A)
     if not 0 < number(rho) < math.inf:
         raise ValueError(f"rho is {told(rho)}; give a positive scale of the set.")
-    return shape
+    return shape, float(rho)
 
 
 def _size(shape: Shape, kind: Kind) -> Interval:

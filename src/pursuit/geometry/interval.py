@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-from pursuit._arrays import number, told
+from pursuit._arrays import number, told, use_python_numbers
 from pursuit.linalg import EPS
 
 EXACT_TOLERANCE = 1e-9
@@ -43,6 +43,7 @@ class Interval:
     def __post_init__(self) -> None:
         if not number(self.lower) <= number(self.upper):
             raise ValueError(f"Interval has the ends {told(self.lower)} and {told(self.upper)}; give lower <= upper.")
+        use_python_numbers(self)
 
     @classmethod
     def of(cls, value: SupportsFloat) -> Interval:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, host, number, told, whole
+from pursuit._arrays import Array, Small, Space, host, number, told, use_python_numbers, whole
 from pursuit.active import ActiveSet
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.cp import Factors, View
@@ -56,6 +56,7 @@ class Alternating:
             raise ValueError(f"sweeps is {told(self.sweeps)}; give the number of passes over the modes, at least 1.")
         if not 0 <= number(self.accuracy) < 1:
             raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction from 0 to 1.")
+        use_python_numbers(self)
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Small, number, told, whole
+from pursuit._arrays import Array, Small, number, told, use_python_numbers, whole
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.atoms.combinations import unscaled
@@ -84,6 +84,7 @@ class Factors:
                 raise ValueError(f"{name} is {told(count)}; give a number of steps, 0 or more.")
         if not 0 <= number(self.accuracy) < 1:
             raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction from 0 to 1.")
+        use_python_numbers(self)
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:

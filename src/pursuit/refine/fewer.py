@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Indices, Small, number, told
+from pursuit._arrays import Indices, Small, number, told, use_python_numbers
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
@@ -58,6 +58,7 @@ class Merge:
         if not 0 < number(self.tolerance) < 1:
             raise ValueError(f"tolerance is {told(self.tolerance)}; give a relative distance between 0 and 1.")
         _check_share(self.share)
+        use_python_numbers(self)
 
     def __call__(
         self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float = math.inf
@@ -132,6 +133,7 @@ class Prune:
 
     def __post_init__(self) -> None:
         _check_share(self.share)
+        use_python_numbers(self)
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float) -> tuple[Any, ...] | None:
         places = active.support

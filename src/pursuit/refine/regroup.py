@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pursuit._arrays import Array, Indices, Small, Space, number, told
+from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers
 from pursuit.active import ActiveSet
 from pursuit.atoms.combinations import Image
 from pursuit.atoms.frames import Atom
@@ -58,6 +58,7 @@ class Regroup:
     def __post_init__(self) -> None:
         if not 0 < number(self.accuracy) < 1:
             raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction between 0 and 1.")
+        use_python_numbers(self)
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Indices, Small, flat, host, told, whole
+from pursuit._arrays import Array, Indices, Small, flat, host, told, use_python_numbers, whole
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
@@ -44,6 +44,7 @@ class Slide:
     def __post_init__(self) -> None:
         if not whole(self.steps) >= 1:
             raise ValueError(f"steps is {told(self.steps)}; give the number of descent steps, at least 1.")
+        use_python_numbers(self)
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:

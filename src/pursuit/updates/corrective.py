@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, number, told, whole
+from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers, whole
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
@@ -136,6 +136,7 @@ class NormCorrective:
         if self.inner is not None and not whole(self.inner) >= 1:
             raise ValueError(f"inner is {told(self.inner)}; give at least 1 step, or None for the exact minimum.")
         _check_several(self.several)
+        use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         bound = UpperBound(f, space, self.L, self.metric)
@@ -216,6 +217,7 @@ class FullyCorrective:
         _check_several(self.several)
         if self.accuracy is not None and not 0 < number(self.accuracy) < 1:
             raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction between 0 and 1.")
+        use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         if f.quadratic:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._arrays import Small, Space, check_seed, host, number, told
+from pursuit._arrays import Small, Space, check_seed, host, number, told, use_python_numbers
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain, Part, Span
@@ -99,6 +99,7 @@ class AcceleratedPursuit:
         if self.nu is not None and not 0 < number(self.nu) < math.inf:
             raise ValueError(f"nu is {told(self.nu)}; give a positive number, or None to have it computed.")
         check_seed(self.seed)
+        use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = _span(domain, self)
