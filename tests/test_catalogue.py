@@ -737,6 +737,7 @@ SENTENCES = {  # a call, and the words in which it is refused
     "ragged groups": (lambda: ps.Groups([[0, [1]], [2]]), "group 0 is ragged"),
     "positions of strings": (lambda: ps.SparseAtom(["a"], [1.0], (3,)), "positions must be integers"),
     "values of strings": (lambda: ps.SparseAtom([0], ["a"], (3,)), "values real numbers"),
+    "shape of an atom is a number": (lambda: ps.SparseAtom([0], [1.0], 3), "shape a tuple of integers"),
     "t of strings": (lambda: ps.rates.frank_wolfe("3", L=1, diameter=1, eps0=1), "t has dtype"),
     "t below 0": (lambda: ps.rates.frank_wolfe([-1], L=1, diameter=1, eps0=1), "t holds -1"),
     "eps of strings": (lambda: ps.rates.lower_bound("1", width=1, norm=1, L=1, mu=1), "eps has dtype"),

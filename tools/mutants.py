@@ -117,8 +117,8 @@ MUTANTS = [
     Mutant(
         "sets that are not exact certify",
         "atoms/base.py",
-        ".dot(Space.of(g), g) if self.exact else -math.inf",
-        ".dot(Space.of(g), g)",
+        "first.dot(space, g) if self.exact else -math.inf",
+        "first.dot(space, g)",
         "test_traps.py",
     ),
     Mutant(

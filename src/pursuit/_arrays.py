@@ -183,15 +183,16 @@ def number(value: Any) -> float:
 
 
 def whole(value: Any) -> float:
-    """An integer as a float; NaN for everything else, so that no comparison with a bound holds.
+    """An integer of up to 63 bits as a float; NaN for everything else, so that no comparison with a bound holds.
 
     >>> whole(3), whole(3.0), whole("3")
     (3.0, nan, nan)
     """
     try:
-        return math.nan if isinstance(value, bool | np.bool_) else number(operator.index(value))
+        integer = operator.index(value)
     except TypeError:
         return math.nan
+    return math.nan if isinstance(value, bool | np.bool_) or abs(integer) >> 63 else float(integer)
 
 
 def use_python_numbers(parameters: Any) -> None:
@@ -206,6 +207,13 @@ def check_seed(seed: Any) -> None:
     """Refuse a seed of random numbers that is no integer of at least 0."""
     if not isinstance(seed, int | np.integer) or not whole(seed) >= 0:
         raise ValueError(f"seed is {told(seed)}; give an integer of at least 0.")
+
+
+def flag(value: Any, name: str) -> bool:
+    """A boolean, also written as 0 or 1."""
+    if not (isinstance(value, bool | np.bool_) or whole(value) in (0, 1)):
+        raise TypeError(f"{name} is {told(value)}; give True or False.")
+    return bool(value)
 
 
 def check_function(given: Any, name: str, of: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pursuit._arrays import told
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
@@ -50,12 +51,12 @@ def choose(
         refine = default_refine if refine is None else refine
     oracle = Exact() if oracle is None else oracle
     if isinstance(update, type) or not hasattr(update, "descends"):
-        raise TypeError(f"update is {update!r}; give an update such as FullyCorrective() or Plain(ShortStep()).")
+        raise TypeError(f"update is {told(update)}; give an update such as FullyCorrective() or Plain(ShortStep()).")
     if isinstance(oracle, type) or not hasattr(oracle, "begin") or hasattr(oracle, "descends"):
-        raise TypeError(f"oracle is {oracle!r}; give an oracle such as Exact() or Lazy().")
+        raise TypeError(f"oracle is {told(oracle)}; give an oracle such as Exact() or Lazy().")
     refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
     if not all(callable(each) and not isinstance(each, type) for each in refinements):
-        raise TypeError(f"refine is {refine!r}; give a function of (f, domain, active), or several.")
+        raise TypeError(f"refine is {told(refine)}; give a function of (f, domain, active), or several.")
     return Method(update, oracle, refine)
 
 

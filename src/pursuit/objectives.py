@@ -96,8 +96,11 @@ def smallest_eigenvalue(H: sp.csc_array) -> float:
     if H.shape[0] <= MAX_EXACT_CHECK:
         return float(np.linalg.eigvalsh(H.toarray())[0])
     rounds = iter(range(LANCZOS_ROUNDS))
-    last = lambda *_: next(rounds, None) is None
-    return -float(extreme_eigenvalues(lambda v: -(H @ v), H.shape[0], 1, Memory(), 0.5, last).values[0])
+
+    def enough(*_: float) -> bool:
+        return next(rounds, None) is None
+
+    return -float(extreme_eigenvalues(lambda v: -(H @ v), H.shape[0], 1, Memory(), 0.5, enough).values[0])
 
 
 def as_value(value: Any) -> float:

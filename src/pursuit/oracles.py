@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, check_seed, host_array, number, told, use_python_numbers
+from pursuit._arrays import Array, Space, check_seed, flag, host_array, number, told, use_python_numbers
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, Search, as_atom, check_vector
 from pursuit.atoms.combinations import unscaled
@@ -171,6 +171,7 @@ class Approximate:
         if not 0 < number(self.delta) <= 1:
             raise ValueError(f"delta is {told(self.delta)}; the quality of an oracle lies in (0, 1].")
         check_seed(self.seed)
+        flag(self.worst, "worst")
         use_python_numbers(self)
 
     def begin(

@@ -154,4 +154,4 @@ def _span_bounds(run: _Run) -> Iterator[Bound]:
 
 
 def _interval(value: Any) -> Interval:
-    return value if isinstance(value, Interval) else Interval.of(float(value))
+    return value if isinstance(value, Interval) else Interval(value, value)  # which refuses what is no number

@@ -11,6 +11,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from pursuit._arrays import flag, told
 from pursuit.certificates import Certificate
 from pursuit.defaults import choose
 from pursuit.domains import Domain
@@ -118,14 +119,14 @@ def minimize(
     """
     began = time.perf_counter()
     if not isinstance(stop, Stop):
-        raise TypeError(f"stop is {stop!r}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
+        raise TypeError(f"stop is {told(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
     if callback is not None and not callable(callback):
-        raise TypeError(f"callback is {callback!r}; give a function of a State.")
+        raise TypeError(f"callback is {told(callback)}; give a function of a State.")
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
     rows: list[tuple[float, ...]] = []
     status = state = first = None
     try:
-        with _progress_bar(progress) as show:
+        with _progress_bar(flag(progress, "progress")) as show:
             for state in iterate(f, domain, start=start, **method._asdict()):
                 seconds = time.perf_counter() - began
                 rows.append(trace_row(state, seconds))

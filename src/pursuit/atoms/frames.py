@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable
+from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,9 +116,10 @@ class SparseAtom(Atom):
         try:
             self.positions: Indices = np.asarray(positions, dtype=np.intp)
             self.values: Small = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):  # checked afterwards, since active atoms are made often
-            raise TypeError("positions must be integers and values real numbers, one for each position.") from None
-        self.shape = shape
+            self.shape = tuple(map(index, shape))
+        except (TypeError, ValueError, OverflowError):  # in the words of NumPy
+            kinds = "positions must be integers, values real numbers, and shape a tuple of integers"
+            raise TypeError(f"{kinds}; see SparseAtom.") from None
         if self.positions.shape != self.values.shape or self.positions.ndim != 1:
             raise ValueError(
                 f"positions and values have shapes {self.positions.shape} and {self.values.shape}; give pairs."

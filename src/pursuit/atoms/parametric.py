@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Indices, Small, Space, check_function, host, real_array, told, whole
+from pursuit._arrays import Array, Indices, Small, Space, check_function, flag, host, real_array, told, whole
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.frames import Atom
 
@@ -88,7 +88,7 @@ class Parametric(Atoms):
         self._axes = [
             np.linspace(lo, hi, n) for (lo, hi), n in zip(self.bounds, _counts(grid, len(self.bounds)), strict=True)
         ]
-        self.symmetric = bool(signed)
+        self.symmetric = flag(signed, "signed")
         first = real_array(self._centre(), "an atom of the family")
         self.space = Space.of(np.asarray(first, dtype=np.float64))
         self.shape = self.space.shape

@@ -17,6 +17,7 @@ from pursuit._arrays import (
     Space,
     column_squares,
     everywhere,
+    flag,
     flat,
     floating_array,
     host,
@@ -138,8 +139,8 @@ class Dictionary(_Listed):
         self.shape, self.n = tuple(map(int, self.D.shape[:-1])), int(self.D.shape[-1])
         if self.n == 0 or math.prod(self.shape) == 0:
             raise ValueError(f"D has shape {tuple(self.D.shape)}; a set of atoms must not be empty.")
-        self.symmetric = bool(signed)
-        self.size = 2 * self.n if signed else self.n
+        self.symmetric = flag(signed, "signed")
+        self.size = 2 * self.n if self.symmetric else self.n
         if self._operator:
             return
         if not self._sparse:
@@ -366,7 +367,7 @@ class Ball(Atoms):
     def __init__(self, n: int, p: float) -> None:
         if not number(p) >= 1:
             raise ValueError(f"p is {told(p)}; a ball is convex for p from 1 to infinity only.")
-        self.n, self.p, self.shape = check_dimension(n), float(p), (int(n),)
+        self.n, self.p, self.shape = check_dimension(n), number(p), (int(n),)
         shift = 0.5 - 1.0 / self.p
         self.radius = float(self.n) ** max(0.0, shift)
         self.diameter, self.width = 2.0 * self.radius, float(self.n) ** min(0.0, shift)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pursuit._arrays import flag
 from pursuit._threads import at_most
 from pursuit.coding.request import Inputs, Request, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
@@ -98,4 +99,4 @@ def encode(
     inputs = Inputs.checked(D, Y, gram, weights, dtype)
     limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))
     with at_most(threads):
-        return solve_in_tiles(Request.checked(inputs, limits, tols, method, threads), progress)
+        return solve_in_tiles(Request.checked(inputs, limits, tols, method, threads), flag(progress, "progress"))

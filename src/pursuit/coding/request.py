@@ -106,13 +106,13 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
         except TypeError:
             kind = np.dtype(object)
         if kind not in (np.float32, np.float64):
-            raise TypeError(f"dtype is {dtype!r}; give numpy.float32 or numpy.float64.")
+            raise TypeError(f"dtype is {told(dtype)}; give numpy.float32 or numpy.float64.")
         return kind
     found = {name: a.dtype for name, a in arrays.items() if a is not None}
     kinds = set(found.values())
     if len(kinds) > 1:
-        told = ", ".join(f"{name} {kind}" for name, kind in found.items())
-        raise TypeError(f"D and Y should have one dtype, not {told}; convert one of them or give dtype.")
+        listed = ", ".join(f"{name} {kind}" for name, kind in found.items())
+        raise TypeError(f"D and Y should have one dtype, not {listed}; convert one of them or give dtype.")
     kind = kinds.pop()
     if kind not in (np.float32, np.float64):
         raise TypeError(f"D has dtype {kind}; convert to float32 or float64, or give dtype.")

@@ -56,8 +56,8 @@ def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> In
     (Interval(4, exact), Interval(1, exact), Interval(9, exact))
     """
     shape, rho = _check(f, A, rho)
-    if kind not in {"fw", "mp", "away"}:
-        raise ValueError(f"kind is {kind!r}; give 'fw', 'mp' or 'away'.")
+    if not isinstance(kind, str) or kind not in {"fw", "mp", "away"}:
+        raise ValueError(f"kind is {told(kind)}; give 'fw', 'mp' or 'away'.")
     T = _hessian_root(f, A, shape)
     if T is not None:
         return _size(shape.image(T), kind).squared().scaled(rho * rho)

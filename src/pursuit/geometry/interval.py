@@ -42,7 +42,9 @@ class Interval:
 
     def __post_init__(self) -> None:
         if not number(self.lower) <= number(self.upper):
-            raise ValueError(f"Interval has the ends {told(self.lower)} and {told(self.upper)}; give lower <= upper.")
+            raise ValueError(
+                f"Interval has the ends {told(self.lower)} and {told(self.upper)}; give numbers, lower <= upper."
+            )
         use_python_numbers(self)
 
     @classmethod

@@ -44,7 +44,9 @@ def linear(
     width = positive_width(mdw)
     ratio = width / upper("radius", radius, 0, strict=True)
     if ratio > 1 + 1e-9:
-        raise ValueError(f"mdw is {mdw} with radius {radius}; no set is wider than its radius, so check both.")
+        raise ValueError(
+            f"mdw is {told(mdw)} with radius {told(radius)}; no set is wider than that, so check both."
+        )
     low, high = lower("mu", mu, 0), upper("L", L, 0, strict=True)
     return linear_affine(t, mu=low * ratio**2, C=high, eps0=eps0, delta=delta)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pursuit._arrays import Small, Space
+from pursuit._arrays import Small, Space, told
 from pursuit.active import ActiveSet
 from pursuit.domains import Direction, Domain, Hull, Part, Span
 from pursuit.domains.base import exchange
@@ -26,7 +26,7 @@ class _Walk:
 
     def __post_init__(self) -> None:
         if self.step is not None and (isinstance(self.step, type) or not hasattr(self.step, "begin")):
-            raise TypeError(f"step is {self.step!r}; give a step rule such as ShortStep() or LineSearch().")
+            raise TypeError(f"step is {told(self.step)}; give a step rule such as ShortStep() or LineSearch().")
 
     @property
     def descends(self) -> bool:
