@@ -4,6 +4,7 @@ Each case is either right, that is, it gives what the plain input gives, or it i
 that names the argument. A message of NumPy's, SciPy's or Python's is neither.
 """
 
+import inspect
 import re
 import traceback
 from array import array
@@ -613,7 +614,9 @@ ANSWERS = {  # what users' functions return, and a word of the sentence
     "atom is None": (lambda: run(A=Own(None)), "oracle"),
     "atom is complex": (lambda: run(A=Own(y + 0j)), "atom"),
     "atom of objects": (lambda: run(A=Own(y.astype(object))), "atom"),
+    "atom of a list": (lambda: run(A=Own(ps.Atom(y.tolist()))), "oracle"),
     "no atoms": (lambda: run(A=Several([])), "oracle"),
+    "score is None": (lambda: ps.path(F, A, atoms=[1], score=lambda r: None), "score"),
     "atom of another shape, span": (lambda: run(A=Own(np.ones(5)), wrap=ps.lin), "atom"),
     "atom of another shape, union": (lambda: run(A=Own(np.ones(5)) | A), "atom"),
     "atom of another shape, scaled": (lambda: run(A=2 * Own(np.ones(5))), "atom"),
@@ -759,6 +762,167 @@ def started(start):
 def test_bad_input_is_refused_in_a_sentence_of_our_own(case):
     call, words = SENTENCES[case]
     assert words in refusal(call)
+
+
+# ------------------------------------------------------------------------------------- everything
+
+JUNK = {
+    "string": lambda: "1",
+    "None": lambda: None,
+    "NaN": lambda: float("nan"),
+    "complex": lambda: 1j,
+    "negative": lambda: -1,
+    "beyond the range": lambda: 10**400,
+    "boolean": lambda: True,
+    "empty list": list,
+    "ragged list": lambda: [[1], [1, 2]],
+    "vector": lambda: np.ones(2),
+    "matrix": lambda: np.ones((2, 3)),
+    "masked": lambda: np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0]),
+    "sparse": lambda: sp.eye_array(3),
+    "object": object,
+    "function": lambda: lambda *given: None,
+    "class": lambda: ps.Dictionary,
+    "generator": lambda: (i for i in range(3)),
+    "dictionary": dict,
+    "set of atoms": lambda: ps.SignedBasis(3),
+    "domain": lambda: ps.conv(ps.SignedBasis(3)),
+}
+
+TARGET, BASIS = np.array([1.0, 2.0, 3.0]), ps.SignedBasis(3)
+PROBLEM = {"f": ps.LeastSquares(TARGET), "domain": ps.conv(BASIS)}
+BUMP = ps.families.Gaussian(TARGET, 1.0)
+RATE = {"t": 3, "L": 1, "mu": 0.5, "mdw": 0.5, "radius": 1, "eps0": 1, "diameter": 1, "rho": 0.5, "C": 1, "norm": 1}
+RATE |= {"width": 0.5, "eps": 1, "residual": TARGET, "n": 3, "coherence": 0.5, "grad": TARGET, "x": TARGET, "z": TARGET}
+RATE |= {"alpha": 2, "delta_mp": 0.5, "delta_fw": 0.5}
+SHAPE = {"A": BASIS, "f": PROBLEM["f"], "d": TARGET, "x": TARGET, "x0": TARGET, "D": UNITS, "m": 1}
+
+
+def first_states(*args, **options):
+    return [state for state, _ in zip(ps.iterate(*args, **options), range(2), strict=False)]
+
+
+def right_arguments(function, values):
+    needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    return {p.name: values[p.name] for p in needed}
+
+
+EVERYTHING = {  # a function, and arguments that are right
+    "AcceleratedPursuit": {},
+    "Approximate": {"delta": 0.5},
+    "Away": {},
+    "Backtracking": {},
+    "Ball": {"n": 3, "p": 2},
+    "BlendedPairwise": {},
+    "BlendedPursuit": {},
+    "Box": {"lower": -TARGET, "upper": TARGET},
+    "CurvatureStep": {"C": 1.0},
+    "DiameterStep": {},
+    "Dictionary": {"D": D},
+    "Exact": {},
+    "FullyCorrective": {},
+    "Groups": {"groups": [0, 1]},
+    "Huber": {"y": y, "width": 1.0},
+    "Hypersimplex": {"n": 3, "k": 1},
+    "KSparse": {"n": 3, "k": 1},
+    "KSupport": {"n": 3, "k": 1},
+    "Lazy": {},
+    "LeastSquares": {"y": y},
+    "LineSearch": {},
+    "Logistic": {"y": [0, 1]},
+    "Multinomial": {"y": [0, 1]},
+    "NonnegativeRankOne": {"shape": (3, 2)},
+    "NormCorrective": {},
+    "OpenLoop": {},
+    "Orthogonal": {"shape": (3, 2)},
+    "Pairwise": {},
+    "Parametric": {"family": BUMP, "bounds": [(0, 1)]},
+    "Permutations": {"n": 3},
+    "Plain": {"step": ps.LineSearch()},
+    "Poisson": {"y": [0, 1]},
+    "Quadratic": {"H": H},
+    "RandomAtom": {},
+    "RankOne": {"shape": (3, 2)},
+    "RankOneTensor": {"shape": (2, 2, 2)},
+    "Screened": {},
+    "ShortStep": {},
+    "SignedBasis": {"n": 3},
+    "Simplex": {"n": 3},
+    "Smooth": {"value": abs, "grad": abs},
+    "SparseAtom": {"positions": [0], "values": [1.0], "shape": (3,)},
+    "Spectrahedron": {"n": 3},
+    "Stochastic": {"value": abs, "grad": abs},
+    "Stop": {},
+    "SymmetricRankOne": {"n": 3},
+    "check_atoms": {"A": BASIS},
+    "check_objective": {"f": PROBLEM["f"]},
+    "citation": PROBLEM,
+    "cone": {"A": BASIS},
+    "conv": {"A": BASIS},
+    "encode": {"D": np.eye(3), "Y": np.ones((2, 3)), "atoms": 1},
+    "lin": {"A": BASIS},
+    "minimize": PROBLEM,
+    "path": {"f": PROBLEM["f"], "A": BASIS, "radii": [1.0]},
+}
+CALLS = {name: (getattr(ps, name), good) for name, good in EVERYTHING.items()}
+CALLS |= {"iterate": (first_states, PROBLEM)}
+CALLS |= {f"rates.{name}": (getattr(ps.rates, name), None) for name in ps.rates.__all__}
+CALLS |= {
+    f"geometry.{name}": (getattr(ps.geometry, name), None)
+    for name in ps.geometry.__all__
+    if inspect.isfunction(getattr(ps.geometry, name))
+}
+CALLS |= {
+    "refine.Alternating": (ps.refine.Alternating, {}),
+    "refine.Factors": (ps.refine.Factors, {}),
+    "refine.Merge": (ps.refine.Merge, {"tolerance": 0.1}),
+    "refine.Prune": (ps.refine.Prune, {}),
+    "refine.Regroup": (ps.refine.Regroup, {}),
+    "refine.Slide": (ps.refine.Slide, {}),
+    "families.Gaussian": (ps.families.Gaussian, {"t": y}),
+    "families.Translates": (ps.families.Translates, {"template": np.cos, "t": y}),
+    "families.Damped": (ps.families.Damped, {"t": y}),
+    "families.Gabor": (ps.families.Gabor, {"t": y}),
+    "families.Unit": (ps.families.Unit, {"family": BUMP}),
+    "A.through": (BASIS.through, {"M": UNITS[:, :3]}),
+    "Ball.through": (ps.Ball(3, 2).through, {"M": UNITS[:, :3]}),
+    "RankOne.at": (ps.RankOne((2, 2)).at, {"rows": [0, 1], "cols": [0, 1]}),
+    "RankOneTensor.at": (ps.RankOneTensor((2, 2, 2)).at, {"indices": [(0, 0, 0), (1, 1, 1)]}),
+    "promise": (ps.minimize(ps.LeastSquares(TARGET), ps.lin(BASIS), ps.Plain(ps.LineSearch())).promise, {}),
+}
+
+CONTRACTS = {
+    "ActiveSet",
+    "Answer",
+    "Atom",
+    "Atoms",
+    "Domain",
+    "Objective",
+    "Oracle",
+    "Path",
+    "Refine",
+    "Result",
+    "Space",
+}
+CONTRACTS |= {"State", "Status", "Trace", "UnboundedError", "Update", "families", "geometry", "rates", "refine"}
+
+
+def test_the_catalogue_is_complete():
+    assert set(ps.__all__) == set(EVERYTHING) | {"iterate"} | CONTRACTS
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_argument_is_refused_in_the_words_of_another_library(name):
+    call, good = CALLS[name]
+    good = right_arguments(call, RATE if name.startswith("rates") else SHAPE) if good is None else good
+    for parameter in inspect.signature(ps.iterate if name == "iterate" else call).parameters:
+        for kind, make in JUNK.items():
+            if name.startswith("rates") and kind == "beyond the range":
+                continue  # it is infinite, and so is the bound
+            try:
+                call(**{**good, parameter: make()})
+            except Exception:
+                refusal(lambda p=parameter, m=make: call(**{**good, p: m()}))
 
 
 # ------------------------------------------------------------------------------ right, one at a time

@@ -164,6 +164,8 @@ def _is_array(a: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether the value is one real number: Python's, NumPy's, or an array without axes; booleans are none."""
+    if np.ma.isMaskedArray(value):
+        return False
     if _is_array(value) and not isinstance(value, np.generic):
         kinds = ("real floating", "integral")
         return value.ndim == 0 and bool(compat.array_namespace(value).isdtype(value.dtype, kinds))
@@ -207,6 +209,14 @@ def check_seed(seed: Any) -> None:
     """Refuse a seed of random numbers that is no integer of at least 0."""
     if not isinstance(seed, int | np.integer) or not whole(seed) >= 0:
         raise ValueError(f"seed is {told(seed)}; give an integer of at least 0.")
+
+
+def items(values: Any) -> list[Any]:
+    """What an iterable holds; the value alone where it is none."""
+    try:
+        return list(values)
+    except TypeError:  # some matrices have __iter__, but cannot be iterated
+        return [values]
 
 
 def flag(value: Any, name: str) -> bool:

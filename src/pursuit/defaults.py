@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pursuit._arrays import told
+from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
@@ -52,7 +53,7 @@ def choose(
     oracle = Exact() if oracle is None else oracle
     if isinstance(update, type) or not hasattr(update, "descends"):
         raise TypeError(f"update is {told(update)}; give an update such as FullyCorrective() or Plain(ShortStep()).")
-    if isinstance(oracle, type) or not hasattr(oracle, "begin") or hasattr(oracle, "descends"):
+    if isinstance(oracle, type | Atoms) or not hasattr(oracle, "begin") or hasattr(oracle, "descends"):
         raise TypeError(f"oracle is {told(oracle)}; give an oracle such as Exact() or Lazy().")
     refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
     if not all(callable(each) and not isinstance(each, type) for each in refinements):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, check_function, number, told, whole
+from pursuit._arrays import Small, check_function, is_number, items, number, told, whole
 from pursuit.atoms.base import Atoms
 from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import conv, lin
@@ -133,11 +133,11 @@ def path(
 
 
 def _increasing(name: str, given: Any, read: Callable[[Any], float]) -> list[float]:
-    values = list(given) if isinstance(given, Iterable) else [math.nan]
-    levels = [read(value) for value in values]
+    values = items(given)
+    levels = [read(value) for value in values] if isinstance(given, Iterable) else []
     if not levels or not all(a < b for a, b in pairwise([0.0, *levels, math.inf])):
         kind = "integers" if read is whole else "numbers"
-        shown = f"{told(values[:4])}{'...' if len(values) > 4 else ''}" if isinstance(given, Iterable) else told(given)
+        shown = told(given) if len(values) == 1 else f"{told(values[:4])}{'...' if len(values) > 4 else ''}"
         raise ValueError(f"{name} must be positive and increasing {kind}; it is {shown}.")
     return levels
 
@@ -163,12 +163,19 @@ def _by_size(f: Objective, A: Atoms, sizes: set[int], options: dict[str, Any]) -
     return [replace(run, **fields) for fields in snapshots.values()]
 
 
+def _scored(score: Callable[[Result], float], result: Result) -> float:
+    value = score(result)
+    if not is_number(value):
+        raise TypeError(f"score returned {told(value)}; return one real number.")
+    return float(value)
+
+
 def _table(radii: list[float], results: list[Result], score: Callable[[Result], float] | None) -> Path:
     return Path(
         np.array(radii),
         np.array([r.value for r in results]),
         np.array([r.gap for r in results]),
         np.array([float(len(r.atoms)) for r in results]),
-        np.array([math.nan if score is None else float(score(r)) for r in results]),
+        np.array([math.nan if score is None else _scored(score, r) for r in results]),
         results,
     )

@@ -195,11 +195,11 @@ MEMBERSHIP_ULPS = 1e3
 
 def as_atom(a: Any) -> Atom:
     """An oracle's answer as an Atom; a bare array is an atom without a source."""
-    if isinstance(a, Atom):
-        return a
-    if not hasattr(a, "shape") or not hasattr(a, "dtype"):
-        raise TypeError(f"an oracle answered with {type(a).__name__}; return an Atom, or an array of the shape of g.")
-    return Atom(a)
+    given = a.vector if type(a) is Atom else a
+    if not isinstance(given, Atom) and not (hasattr(given, "shape") and hasattr(given, "dtype")):
+        kind = type(given).__name__
+        raise TypeError(f"an oracle answered with {kind}; return an Atom, or an array of the shape of g.")
+    return a if isinstance(a, Atom) else Atom(a)
 
 
 def check_vector(a: Atom, space: Space) -> None:

@@ -48,6 +48,7 @@ class Translates(_Sampled):
         check_function(template, "template", "an array of positions")
         self.template = template
         if slope is not None:
+            check_function(slope, "slope", "an array of positions")
             self.grad = lambda theta: -self._first(slope(self.t - self._shift(theta)))
 
     def _shift(self, theta: Small) -> Any:
@@ -144,6 +145,7 @@ class Unit:
     """
 
     def __init__(self, family: Any) -> None:
+        check_function(family, "family", "a (p,) array of parameters")
         self.family = family
         if hasattr(family, "grad"):
             self.grad = self._grad

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, host_array, real_array, told
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, host_array, items, real_array, told
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.polytopes import Selection, check_selection
@@ -139,10 +139,11 @@ class Groups(Units):
 
 def _partition(groups: Any) -> tuple[Indices, Indices]:
     """Coordinates sorted by group, and where the groups begin and end."""
-    if not hasattr(groups, "__len__"):
+    listed = items(groups)
+    if len(listed) == 1 and listed[0] is groups:
         raise TypeError(f"groups is {told(groups)}; give a label for each coordinate, or a list of index lists.")
-    labels = not any(isinstance(g, Iterable) and getattr(g, "ndim", 1) for g in groups)
-    order, sizes = _by_label(groups) if labels else _by_list(groups)
+    labels = not any(isinstance(g, Iterable) and getattr(g, "ndim", 1) for g in listed)
+    order, sizes = _by_label(groups if isinstance(groups, np.ndarray) else listed) if labels else _by_list(listed)
     return order, np.concatenate([[0], np.cumsum(sizes)])
 
 

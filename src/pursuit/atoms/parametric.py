@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Indices, Small, Space, check_function, flag, host, real_array, told, whole
+from pursuit._arrays import Array, Indices, Small, Space, check_function, flag, host, items, real_array, told, whole
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.frames import Atom
 
@@ -276,10 +276,7 @@ def _box(bounds: Any) -> Small:
 
 def _counts(grid: Any, p: int) -> list[int]:
     grid = {1: 64, 2: 32, 3: 12}.get(p, 6) if grid is None else grid
-    try:
-        counts = list(grid)
-    except TypeError:
-        counts = [grid] * p
+    counts = [grid] * p if whole(grid) >= 0 else items(grid)
     if len(counts) != p or not all(whole(n) >= 2 for n in counts):
         raise ValueError(f"grid is {told(grid)}; give the number of points, at least 2, or one per parameter ({p}).")
     return [int(n) for n in counts]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, check_seed, host, told, whole
+from pursuit._arrays import Array, Small, Space, check_seed, host, items, told, whole
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.cp import CP, AllEntries, Factors, ObservedEntries, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
@@ -56,7 +56,7 @@ class RankOneTensor(Atoms):
     shape: tuple[int, ...]
 
     def __init__(self, shape: Sequence[int], *, starts: int = 8, seed: int = 0) -> None:
-        dims = tuple(shape) if isinstance(shape, Iterable) else ()
+        dims = items(shape)
         if len(dims) < 3 or not all(whole(n) >= 1 for n in dims):
             raise ValueError(
                 f"shape is {told(shape)}; give three or more dimensions of at least 1 (for two use RankOne)."

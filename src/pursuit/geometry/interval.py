@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-from pursuit._arrays import number, told, use_python_numbers
+from pursuit._arrays import number, told
 from pursuit.linalg import EPS
 
 EXACT_TOLERANCE = 1e-9
@@ -45,7 +45,8 @@ class Interval:
             raise ValueError(
                 f"Interval has the ends {told(self.lower)} and {told(self.upper)}; give numbers, lower <= upper."
             )
-        use_python_numbers(self)
+        object.__setattr__(self, "lower", number(self.lower))
+        object.__setattr__(self, "upper", number(self.upper))
 
     @classmethod
     def of(cls, value: SupportsFloat) -> Interval:

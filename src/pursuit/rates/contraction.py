@@ -44,9 +44,7 @@ def linear(
     width = positive_width(mdw)
     ratio = width / upper("radius", radius, 0, strict=True)
     if ratio > 1 + 1e-9:
-        raise ValueError(
-            f"mdw is {told(mdw)} with radius {told(radius)}; no set is wider than that, so check both."
-        )
+        raise ValueError(f"mdw is {told(mdw)} with radius {told(radius)}; no set is wider than that, so check both.")
     low, high = lower("mu", mu, 0), upper("L", L, 0, strict=True)
     return linear_affine(t, mu=low * ratio**2, C=high, eps0=eps0, delta=delta)
 
@@ -152,6 +150,8 @@ def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float
     error, w, z = (numbers(v, name) for v, name in ((eps, "eps"), (width, "width"), (norm, "norm")))
     if not (error >= 0).all():
         raise ValueError(f"eps holds {error.min()}; errors are not negative, so give eps >= 0.")
+    if np.isnan(w).any():
+        raise ValueError("width contains NaN; give the width of the atoms along the negative gradient.")
     if not (z > 0).all():
         raise ValueError(f"norm holds {z.min()}; the atom that the oracle names is not zero, so give norm > 0.")
     return float_or_array(np.maximum(1 - (w / z) ** 2 * factor, 0.0) * error)
