@@ -49,7 +49,7 @@ BOUND_ROUNDING = 1e-13
 def check_shape(shape: Any) -> tuple[int, int]:
     """The shape of a matrix, checked."""
     if not isinstance(shape, Sequence) or len(shape) != 2 or not all(whole(n) >= 1 for n in shape):
-        raise ValueError(f"shape is {told(shape)}; give a pair of positive integers (rows, columns).")
+        raise ValueError(f"shape is {told(shape)}; give a pair (rows, columns) of integers of at least 1.")
     return int(shape[0]), int(shape[1])
 
 
