@@ -103,10 +103,10 @@ def smallest_eigenvalue(H: sp.csc_array) -> float:
     return -float(extreme_eigenvalues(lambda v: -(H @ v), H.shape[0], 1, Memory(), 0.5, enough).values[0])
 
 
-def as_value(value: Any) -> float:
-    """What a user's function returned, as the value of f."""
+def as_value(value: Any, name: str = "the value of f") -> float:
+    """What a function of the user returned, as a number."""
     if not is_number(value):
-        raise TypeError(f"the value of f is {told(value)}; return one real number.")
+        raise TypeError(f"{name} is {told(value)}; return one real number.")
     return float(value)
 
 
@@ -541,7 +541,7 @@ class Smooth(Objective):
         return as_value(self._value(x)), self._grad(x)
 
     def conjugate(self, u: Array) -> float | None:
-        return None if self._conjugate is None else as_value(self._conjugate(u))
+        return None if self._conjugate is None else as_value(self._conjugate(u), "the conjugate of f")
 
     def __repr__(self) -> str:
         return _repr(self, "L=None" if self.L is None else f"L={self.L:g}", f"mu={self.mu:g}")
