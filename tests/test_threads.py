@@ -1,11 +1,16 @@
-"""Threads of BLAS and of our own."""
+"""Threads of BLAS and of our own, and of the caller; copies of what a run is made of."""
 
+import copy
+import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from test_laws import sets
 from threadpoolctl import ThreadpoolController
 
+import pursuit as ps
 from pursuit import _threads
 from pursuit._threads import at_most, in_parallel, single_threaded_blas
 
@@ -109,3 +114,87 @@ def test_where_no_thread_can_be_started_the_work_is_done_all_the_same(monkeypatc
     done = []
     in_parallel(lambda start, stop: done.append(start), 10, 1)
     assert sorted(done) == list(range(10))
+
+
+def test_an_interruption_while_waiting_waits_for_the_block_that_a_helper_works_on(monkeypatch):
+    main, began, waited, done = threading.get_ident(), threading.Event(), threading.Event(), []
+    wait = _threads.wait
+
+    def interrupted(futures):
+        if not waited.is_set():
+            waited.set()
+            raise KeyboardInterrupt
+        return wait(futures)
+
+    def work(start, stop):
+        if threading.get_ident() == main:
+            began.wait(5)  # so that the helper has the other block
+        else:
+            began.set()
+            waited.wait(5)
+        done.append(start)
+
+    monkeypatch.setattr(_threads, "wait", interrupted)
+    monkeypatch.setattr(_threads, "processors", lambda: 2)
+    with pytest.raises(KeyboardInterrupt):
+        in_parallel(work, 2, 1)
+    assert sorted(done) == [0, 1]
+
+
+# ------------------------------------------------------------------ runs in several threads, and copies
+
+
+def quartic(x):
+    return float(((x - 1.0) ** 4).sum())
+
+
+def quartic_slope(x):
+    return 4.0 * (x - 1.0) ** 3
+
+
+def bits(r):
+    """All that a run computed, as bytes."""
+    numbers = [r.x, r.weights, r.trace.value, r.trace.gap, np.array([r.value, r.lower, r.gap])]
+    return b"".join(np.ascontiguousarray(each).tobytes() for each in numbers), [repr(a.source) for a in r.atoms]
+
+
+def problems(rng):
+    """Objectives and domains, of each kind of set: hulls, spans, and sums with cones."""
+    for A in sets(rng):
+        y = rng.standard_normal(A.shape)
+        yield ps.LeastSquares(y), ps.conv(1.5 * A)
+        yield ps.Huber(y, 0.5), ps.conv(A) + ps.lin(A)
+    D = rng.standard_normal((20, 30))
+    y, A = rng.standard_normal(20), ps.Dictionary(D, signed=True)
+    yield ps.Logistic(np.sign(y)), ps.conv(2.0 * A)
+    yield ps.Poisson(np.arange(20) % 5), ps.cone(A | ps.SignedBasis(20))
+    yield ps.LeastSquares(y, weights=np.arange(20) + 1.0), ps.lin(A.screened())
+    yield ps.Quadratic(D @ D.T, y), ps.conv(A) + ps.cone(ps.Simplex(20))
+    yield ps.Smooth(quartic, quartic_slope), ps.conv(A)
+    yield ps.Multinomial(np.arange(6) % 3), ps.conv(ps.Dictionary(rng.standard_normal((6, 3, 9)), signed=True))
+    gauss = ps.families.Gaussian(np.linspace(0, 1, 20), 0.1)
+    yield ps.LeastSquares(y), ps.cone(ps.Parametric(gauss, [(0, 1)]))
+
+
+def solve(problem):
+    return ps.minimize(*problem, stop=ps.Stop(iterations=6))
+
+
+def test_runs_in_two_threads_give_the_bits_of_one_after_the_other(rng):
+    given = list(problems(rng))
+    alone = [bits(solve(problem)) for problem in given]
+    with ThreadPoolExecutor(2) as pool:  # every problem twice, next to itself: they share sets and objectives
+        together = list(pool.map(solve, [problem for problem in given for _ in range(2)]))
+    assert [bits(r) for r in together] == [each for each in alone for _ in range(2)]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+def test_copies_of_objectives_domains_and_results_give_the_same_bits(copied, rng):
+    for f, domain in problems(rng):
+        expected = solve((f, domain))
+        r = copied(solve((copied(f), copied(domain))))
+        assert bits(r) == bits(expected)
+        assert r.check() == expected.check()
+        assert repr((r.f, r.domain, r.update, r.status)) == repr((f, domain, expected.update, expected.status))
+        continued = ps.minimize(f, domain, start=r, stop=ps.Stop(iterations=1))
+        assert continued.trace.value[0] <= r.value + 1e-9 * (1.0 + abs(r.value))

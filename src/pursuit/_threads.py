@@ -36,8 +36,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def _start_helpers(work: Callable[[], None], helpers: int) -> list[Future[None]]:
-    """Run `work` in up to `helpers` threads of the pool, in the context of the caller.
+def _start_helpers(work: Callable[[], None], helpers: int, futures: list[Future[None]]) -> None:
+    """Run `work` in up to `helpers` threads of the pool, in the context of the caller, and add them to `futures`.
 
     The process has one pool, because starting a thread costs more than a small product. It is created at the first
     call: most programs never need it.
@@ -46,13 +46,11 @@ def _start_helpers(work: Callable[[], None], helpers: int) -> list[Future[None]]
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
-    futures: list[Future[None]] = []
     while len(futures) < helpers:
         try:
             futures.append(_pool.submit(copy_context().run, work))
         except RuntimeError:  # the system starts no more threads: the work is done with fewer
             break
-    return futures
 
 
 def _wait_for_helpers(futures: list[Future[None]]) -> None:
@@ -104,11 +102,15 @@ def in_parallel(work: Callable[[int, int], None], n: int, size: int) -> None:
                 stopped = True
                 raise
 
-    futures = _start_helpers(run, helpers)
+    futures: list[Future[None]] = []
     try:
+        _start_helpers(run, helpers, futures)
         run()
-    finally:
         _wait_for_helpers(futures)
+    except BaseException:  # an interruption, perhaps while waiting: no helper shall go on when the caller does
+        stopped = True
+        wait([future for future in futures if not future.cancel()])
+        raise
 
 
 class _SingleThreadedBlas:
@@ -127,17 +129,22 @@ class _SingleThreadedBlas:
         if current_thread() is not main_thread():
             return
         self._inside += 1
-        if self._inside == 1:
-            self._before = [(blas, threads) for blas in _libraries() if (threads := blas.get_num_threads()) != 1]
-            for blas, _ in self._before:
-                blas.set_num_threads(1)
+        try:
+            if self._inside == 1:
+                self._before = [(blas, threads) for blas in _libraries() if (threads := blas.get_num_threads()) != 1]
+                for blas, _ in self._before:
+                    blas.set_num_threads(1)
+        except BaseException:  # an interruption: `with` does not call __exit__
+            self.__exit__()
+            raise
 
     def __exit__(self, *exception: object) -> None:
         if current_thread() is not main_thread():
             return
         self._inside -= 1
         if self._inside == 0:
-            for blas, threads in self._before:
+            before, self._before = self._before, []
+            for blas, threads in before:
                 blas.set_num_threads(threads)
 
 

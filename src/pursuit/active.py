@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Indices, Small, Space
+from pursuit._deadline import Deadline
 from pursuit.atoms.cp import TensorFrame
 from pursuit.atoms.factored import FactoredFrame
 from pursuit.atoms.frames import Atom, DenseFrame, SparseFrame
@@ -36,6 +37,8 @@ class ActiveSet:
         self.x: Array = space.zeros()
         self.wanted = 1 << 30
         """The number of atoms of the next answer that the update can use."""
+        self.deadline = Deadline()
+        """When the run shall end; `minimize` sets it. Long loops of updates and refinements look at it."""
         self._index: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._parts: list[tuple[Frame, list[int]]] = []  # frames, and the places of their atoms in the order above

@@ -16,7 +16,7 @@ from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import conv, lin
 from pursuit.objectives import Objective
 from pursuit.refine import Refine
-from pursuit.result import Result, State, Stop, result_fields
+from pursuit.result import Result, State, Status, Stop, result_fields
 from pursuit.solve import minimize
 from pursuit.updates import Update
 
@@ -127,7 +127,8 @@ def path(
     options = {"update": update, "refine": refine, "stop": stop}
     if radii is not None:
         levels = _increasing("radii", radii, number)
-        return _table(levels, _by_radius(f, A, levels, options), score)
+        results = _by_radius(f, A, levels, options)
+        return _table(levels[: len(results)], results, score)
     results = _by_size(f, A, {int(k) for k in _increasing("atoms", atoms, whole)}, options)
     return _table([math.nan] * len(results), results, score)
 
@@ -146,6 +147,8 @@ def _by_radius(f: Objective, A: Atoms, radii: list[float], options: dict[str, An
     results: list[Result] = []
     for r in radii:
         results.append(minimize(f, conv(r * A), start=results[-1] if results else None, **options))
+        if results[-1].status is Status.INTERRUPTED:
+            break
     return results
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Status(Enum):
     ITERATIONS = "the limit on iterations is reached"
     SECONDS = "the limit on time is reached"
     CALLBACK = "the callback asked to stop"
+    INTERRUPTED = "the run was interrupted by Ctrl-C"
     STATIONARY = "no atom correlates with the gradient beyond rounding"
     STALLED = "the update no longer lowers the objective beyond rounding"
     CONTRADICTION = "values and gradients of f contradict each other or convexity, so that nothing is proved"
@@ -84,6 +86,7 @@ class Stop:
         call the number is exact.
     iterations : int
     seconds : float, optional
+        Updates and refinements look at it, too. A run takes longer by at most an oracle call and a step of theirs.
     value : float, optional
         Objective value.
     """
@@ -324,7 +327,7 @@ def result_fields(state: State) -> dict[str, Any]:
         "cached": state.cached,
         "refused": state.refused,
         "weights": state.active.weights[support],
-        "atoms": [state.active.atoms[i] for i in support],
+        "atoms": list(compress(state.active.atoms, state.active.weights.tolist())),  # those of weight not zero
         "blocks": state.active.blocks[support],
         "answers": state.answers,
     }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from pursuit._arrays import flag, told
+from pursuit._deadline import Deadline
 from pursuit.certificates import Certificate
 from pursuit.defaults import choose
 from pursuit.domains import Domain
@@ -106,6 +107,7 @@ def minimize(
     Returns
     -------
     Result
+        After Ctrl-C too, with the last complete iteration and Status.INTERRUPTED, if there is one.
 
     Examples
     --------
@@ -123,15 +125,18 @@ def minimize(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {told(callback)}; give a function of a State.")
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
+    deadline = Deadline(began + (math.inf if stop.seconds is None else stop.seconds))
     rows: list[tuple[float, ...]] = []
+    fields: dict[str, Any] = {}  # of the last state
     status = state = first = None
     try:
         with _progress_bar(flag(progress, "progress")) as show:
             for state in iterate(f, domain, start=start, **method._asdict()):
-                seconds = time.perf_counter() - began
+                state.active.deadline, seconds = deadline, time.perf_counter() - began
                 rows.append(trace_row(state, seconds))
-                show(state)
                 first = state.x if first is None else first
+                fields = result_fields(state)  # an interrupted update may leave the active set half changed
+                show(state)
                 ended = callback is not None and callback(state)
                 status = Status.CALLBACK if ended else stop.reached(state, seconds)
                 if status is not None:
@@ -141,10 +146,15 @@ def minimize(
             raise
         status = Status.UNBOUNDED
         # The update may have made inner steps before it raised: x and its value are those of the active set.
-        state = replace(state, x=state.active.x, value=f.value(state.active.x))
-    assert state is not None
+        fields = result_fields(state) | {"x": state.active.x, "value": f.value(state.active.x)}
+    except KeyboardInterrupt:
+        if not fields:
+            raise
+        status = Status.INTERRUPTED
+        del rows[fields["iterations"] + 1 :]  # of a state that was not complete
     assert status is not None
-    fields, seconds = result_fields(state) | method._asdict(), time.perf_counter() - began
+    fields |= method._asdict()
+    seconds = time.perf_counter() - began
     return Result(f=f, domain=domain, start=first, status=status, trace=Trace(rows), seconds=seconds, **fields)
 
 

@@ -80,7 +80,7 @@ class Alternating:
                 continue
             stack = [np.stack([atoms[i].source[k] for i in mine], axis=1) for k in range(len(tensors.dims))]
             stack[0] = stack[0] * [weights[i] * atoms[i].coef for i in mine]
-            factors, x = self._sweep(f, active.space, tensors.view, x, stack)
+            factors, x = self._sweep(f, active, tensors.view, x, stack)
             sizes = np.prod([np.linalg.norm(U, axis=0) for U in factors], axis=0)
             for j, i in enumerate(mine):
                 if sizes[j] > 0:
@@ -93,8 +93,9 @@ class Alternating:
         return weights, atoms, active.blocks
 
     def _sweep(
-        self, f: Objective, space: Space, view: View, x: Array, factors: list[Small]
+        self, f: Objective, active: ActiveSet, view: View, x: Array, factors: list[Small]
     ) -> tuple[list[Small], Array]:
+        space = active.space
         rest = x - space.put(view.synthesize(factors, np.ones(factors[0].shape[1])))
         first = value = f.value(x)
         for _ in range(self.sweeps):
@@ -106,7 +107,7 @@ class Alternating:
             trial_value = f.value(trial)
             if trial_value < value:
                 factors, x, value = extrapolated, trial, trial_value
-            if not before - value > self.accuracy * (first - value):
+            if not before - value > self.accuracy * (first - value) or active.deadline.passed:
                 break
         return factors, x
 

@@ -148,7 +148,7 @@ class _Fit:
         self._set_factors(B if self.square else A, w * [a.coef for _, a in own] if self.square else w, B)
         alone = len(active.signless) == 1
         self.rest: Any = 0.0 if alone else x - self.view.image(self.space, A * w, B)
-        self.L = f.L
+        self.L, self.deadline = f.L, active.deadline
 
     def _set_factors(self, A: Small, w: Small, B: Small) -> None:
         """Set X = A diag(w) B', as a core between orthonormal bases."""
@@ -205,6 +205,8 @@ class _Fit:
         """Accelerated projected-gradient steps."""
         for C in islice(accelerated_gradient(self._step, self.C), steps):
             self.C = C
+            if self.deadline.passed:
+                break
 
     def _step(self, Y: Small) -> Small:
         """One projected-gradient step; the smoothness is that of f, or found by backtracking."""
@@ -254,7 +256,7 @@ class _Fit:
             return (value - first) / scale, units * (slope / scale)
 
         def stop_at_goal(intermediate_result: Any) -> None:
-            if remaining_decrease <= goal:
+            if remaining_decrease <= goal or self.deadline.passed:
                 raise StopIteration
 
         options = {

@@ -143,7 +143,7 @@ class Prune:
         q, w = active.analyze(grad)[places], active.weights[places]
         G = active.gram(_metric(f, active), places)
         kept, best = np.arange(len(places)), w
-        while len(kept) > 1:
+        while len(kept) > 1 and not active.deadline.passed:
             trial = np.delete(kept, _cheapest(domain, active.blocks[places[kept]], G[np.ix_(kept, kept)], best[kept]))
             weights = _refit(domain, active.blocks[places], G, q, w, trial)
             if weights is None:

@@ -19,7 +19,7 @@ Refine = Callable[..., tuple[Any, ...] | None]
 """(f, domain, active) -> new (weights, atoms), with their blocks in a sum of domains, or None to change nothing.
 
 A refinement must not raise f. One with an attribute `share` may give back that share of the update's decrease of f; the
-largest value of f that it may propose is its fourth argument."""
+largest value of f that it may propose is its fourth argument. One that takes long looks at `active.deadline`."""
 
 
 class Refinements:
@@ -34,6 +34,8 @@ class Refinements:
     def __call__(self, active: ActiveSet, before: float) -> None:
         """Refine the active set; `before` is the value of f before the update."""
         for refine in self._refinements:
+            if active.deadline.passed:
+                return
             self.refused += not self._accept(refine, active, before)
 
     def _accept(self, refine: Refine, active: ActiveSet, before: float) -> bool:

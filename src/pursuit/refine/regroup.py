@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers
+from pursuit._deadline import Deadline
 from pursuit.active import ActiveSet
 from pursuit.atoms.combinations import Image
 from pursuit.atoms.frames import Atom
@@ -94,8 +95,9 @@ class _Piece:
     """The active groups of one summand, by coordinates v: x = sum_i v_i (image of coordinate i), and over a hull
     sum_G ||v_G|| <= 1."""
 
-    def __init__(self, part: Part, groups: Groups, space: Space, weights: Small, atoms: list[Atom]) -> None:
-        self.part, self.groups, self.frame = part, groups, ActiveSet(space, [True])
+    def __init__(self, part: Part, groups: Groups, active: ActiveSet, weights: Small, atoms: list[Atom]) -> None:
+        self.part, self.groups, self.frame = part, groups, ActiveSet(active.space, [True])
+        self.frame.deadline = active.deadline
         sums: dict[int, Any] = {}
         for w, a in zip(weights, atoms, strict=True):
             name, direction = a.source
@@ -113,7 +115,7 @@ class _Piece:
         groups = _groups(part)
         if groups is None or not atoms or any(groups.rebuild(a) is None for a in atoms):
             return None
-        return cls(part, groups, active.space, weights, atoms)
+        return cls(part, groups, active, weights, atoms)
 
     def _image(self, name: int, direction: Small) -> Atom:
         atom = self.part.asked.rebuild(self.groups.unit(name, direction))
@@ -128,7 +130,7 @@ class _Piece:
         q, every = self.frame.analyze(f.value_and_grad(x)[1]), np.arange(len(self.v))
         Q = self.frame.gram(hessian, every)
         if self.part.compact:
-            d = minimise_on_group_ball(Q, q, self.v, self.starts, accuracy) - self.v
+            d = minimise_on_group_ball(Q, q, self.v, self.starts, accuracy, deadline=self.frame.deadline) - self.v
         else:
             d = -np.linalg.lstsq(Q, q, rcond=None)[0]
         along, slope = self.frame.synthesize(d), float(q @ d)
@@ -156,7 +158,9 @@ def _norms(v: Small, starts: Indices) -> Small:
     return np.asarray(np.sqrt(np.add.reduceat(v * v, starts)))
 
 
-def minimise_on_group_ball(Q: Small, q: Small, v: Small, starts: Indices, accuracy: float, steps: int = 2000) -> Small:
+def minimise_on_group_ball(
+    Q: Small, q: Small, v: Small, starts: Indices, accuracy: float, steps: int = 2000, deadline: Deadline = Deadline()
+) -> Small:
     """argmin of <q, u - v> + <u - v, Q (u - v)> / 2 over sum_G ||u_G|| <= 1, groups beginning at `starts`: accelerated
     projected gradient with restarts, until the Frank-Wolfe gap is this fraction of the first."""
     L = float(scipy.linalg.eigvalsh(Q, subset_by_index=[len(q) - 1, len(q) - 1])[0])
@@ -170,7 +174,7 @@ def minimise_on_group_ball(Q: Small, q: Small, v: Small, starts: Indices, accura
     u, goal = v, accuracy * gap(v)
     iterates = accelerated_gradient(lambda y: project_group_ball(y - (q + Q @ (y - v)) / L, starts), v)
     for u in islice(iterates, 9, steps, 10):  # the gap costs a product, so it is computed every 10 steps
-        if gap(u) <= goal:
+        if gap(u) <= goal or deadline.passed:
             break
     return u
 

@@ -66,13 +66,19 @@ class Slide:
             there, grad = f.value_and_grad(sum(x for x, _ in pieces))
             return (there - origin) / scale, np.concatenate([gradient(grad) for _, gradient in pieces]) / scale
 
+        def stop_in_time(intermediate_result: Any) -> None:
+            if active.deadline.passed:
+                raise StopIteration
+
         start = np.concatenate([summand.start for summand in summands])
         scale = float(np.abs(value(start)[1]).max())
         if not 0 < scale < np.inf:
             return None
         bounds: Any = np.concatenate([summand.bounds for summand in summands])
         options: Any = {"maxiter": self.steps, "maxfun": 2 * self.steps, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
-        found = scipy.optimize.minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        found = scipy.optimize.minimize(
+            value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop_in_time
+        )
         if not found.fun < 0:
             return None
         moved = [summand.moved(own) for summand, own in zip(summands, np.split(found.x, ends), strict=True)]

@@ -243,7 +243,7 @@ class FullyCorrective:
                 small.set_weights(active, weights, correlations)
                 value, grad = f.value_and_grad(active.x)
                 correlations = active.analyze(grad)
-                if domain.inner_gap(active, correlations) <= goal:
+                if domain.inner_gap(active, correlations) <= goal or active.deadline.passed:
                     break
 
         return advance
@@ -259,6 +259,8 @@ class FullyCorrective:
                 correlations = active.analyze(grad)
                 inner = domain.inner_gap(active, correlations)
                 if step and (inner <= goal or not (value < lowest or inner < closest)):  # or only rounding is left
+                    break
+                if step and active.deadline.passed:
                     break
                 lowest, closest = value, inner if step else math.inf
                 d = self._direction(f, domain, active, correlations, goal)
