@@ -1,0 +1,540 @@
+"""Random problems under the laws of `minimize`, and random signals of `encode` beside the plain pursuit, on all cores.
+
+`make soak SECONDS=600` goes on for ten minutes. Each case comes from a seed alone: even seeds are problems, odd ones
+are batches of signals. `python tools/soak.py --seed 12` runs one case and says what it is. A case that breaks a law
+is made smaller, one parameter after the other, as long as it breaks the same law; `--case` runs the case that is
+printed then.
+
+The laws of a run, at every iteration:
+
+- the lower bound is not above f(x), nor above f anywhere else that is known; it never falls;
+- f never rises where the update says so;
+- weights of hulls sum to 1 within 1e-12 and are not negative, weights of cones are not negative;
+- x is the combination of its atoms, and all numbers are finite.
+
+At the end of a run by default, f is neither above f at the start nor above f(0), where 0 lies in the domain, and
+`Result.check` agrees. Nothing is warned, and the only exception is UnboundedError, where the domain is unbounded.
+
+The laws of a code: it has the atoms and weights of the plain pursuit, unless rounding decides (`tests/codes.py`); and
+in every case it has no more atoms than allowed, finite weights, and a residual that is not longer than the signal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import count, islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize as scipy_minimize
+
+import pursuit as ps
+from pursuit._arrays import Space
+from pursuit.defaults import default_method
+from pursuit.domains import Domain
+from pursuit.updates.pursuits import AcceleratedPursuit, BlendedPursuit
+from pursuit.updates.walks import Away, BlendedPairwise, Pairwise, Plain
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from codes import DTYPES, METHODS, agree
+from test_laws import ORACLES, UPDATES, sets
+
+Case = dict[str, int]
+
+PROBLEM = {
+    "rows": 8, "columns": 9, "data": 14, "trap": 9, "scale": 5, "objective": 9, "set": 26, "radius": 5, "domain": 8,
+    "update": 97, "oracle": 97, "refined": 2, "single": 6, "reference": 12,
+}  # fmt: skip
+SIGNALS = {
+    "rows": 12, "columns": 24, "signals": 40, "method": 4, "dtype": 2, "order": 3, "trap": 8, "weights": 4, "atoms": 5,
+    "each": 2, "tol": 4, "gram": 2, "scale": 3,
+}  # fmt: skip
+"""The parameters of a case: how many values each has. 0 is the simplest one."""
+
+ITERATIONS = 5
+"""Of the run whose update and oracle are drawn; the run by default and the reference have up to twice as many."""
+
+
+class BrokenLawError(AssertionError):
+    """A law that does not hold."""
+
+
+def require(holds: Any, law: str, *numbers: float) -> None:
+    """Raise BrokenLawError unless the law holds."""
+    if not holds:
+        raise BrokenLawError(f"{law}: {', '.join(f'{number:.17g}' for number in numbers)}" if numbers else law)
+
+
+def drawn(seed: int) -> Case:
+    """The case of a seed."""
+    rng = np.random.default_rng([seed, 0])
+    table = SIGNALS if seed % 2 else PROBLEM
+    case = {name: int(rng.integers(values)) for name, values in table.items()}
+    if rng.random() < 0.5:  # half of the cases have nothing special in their numbers
+        case |= {name: 0 for name in ("trap", "scale", "single") if name in case}
+    if (
+        "set" in case and rng.random() < 0.7
+    ):  # dictionaries and the like, which take less time than matrices and tensors
+        case["set"] %= 5
+    return {"seed": seed, **case}
+
+
+# ---------------------------------------------------------------------------------------- numbers
+
+
+@cache
+def real_data() -> list[tuple[np.ndarray, np.ndarray]]:
+    """scikit-learn's bundled sets, raw and scaled: features and targets."""
+    from sklearn import datasets
+
+    loads = (datasets.load_diabetes, datasets.load_breast_cancer, datasets.load_wine, datasets.load_iris)
+    found = [load(return_X_y=True) for load in (*loads, datasets.load_digits)]
+    found[0] = datasets.load_diabetes(return_X_y=True, scaled=False)
+    return [
+        (X, y.astype(float))
+        for raw, y in found
+        for X in (raw, (raw - raw.mean(axis=0)) / np.where(raw.std(axis=0) > 0, raw.std(axis=0), 1.0))
+    ]
+
+
+def numbers(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix with columns that are not zero, and a target."""
+    m, n, kind = case["rows"] + 1, case["columns"] + 1, case["data"]
+    if kind < 4:
+        X, t = rng.standard_normal((m, n)), rng.standard_normal(m)
+        X, t = [(X, t), (np.rint(2 * X), np.rint(3 * t)), (X + 6.0, t), (np.exp(3 * X), np.exp(t))][kind]
+    else:
+        X, t = real_data()[kind - 4]
+        rows, columns = rng.choice(len(X), m, replace=False), rng.choice(X.shape[1], min(n, X.shape[1]), replace=False)
+        X, t = X[np.ix_(rows, columns)], t[rows]
+    return spoiled(X, case["trap"], rng), 10.0 ** [0, 1, -1, 5, -5][case["scale"]] * t
+
+
+def spoiled(X: np.ndarray, trap: int, rng: np.random.Generator) -> np.ndarray:
+    """The matrix with a difficulty; no column is zero."""
+    X, last, far = np.array(X, float), X.shape[1] - 1, np.exp(18 * rng.uniform(-1, 1, X.shape[1]))
+    X[0, ~X.any(axis=0)] = 1.0
+    if trap == 1:
+        X[:, last] = X[:, 0]
+    elif trap == 2:
+        X[:, last] = -X[:, 0]
+    elif trap == 3:
+        X[:, last] = X[:, 0] * (1 + 1e-9 * rng.standard_normal(len(X)))
+    elif trap == 4:
+        X[:, last] = 1.0
+    elif trap == 5:
+        X[:, last] *= 1e-9
+    elif trap == 6:
+        X *= far
+    elif trap == 7:
+        X[:, last] = 100.0 * (6.0 + rng.standard_normal(len(X)))
+    elif trap == 8:
+        X[1:] *= 1e-12
+    return X
+
+
+# --------------------------------------------------------------------------------------- problems
+
+
+def set_of(case: Case, X: np.ndarray, rng: np.random.Generator) -> ps.Atoms:
+    """A set of atoms, mostly made of the matrix."""
+    kind = case["set"]
+    made: list[Callable[[], ps.Atoms]] = [
+        lambda: ps.Dictionary(X, signed=True),
+        lambda: ps.Dictionary(X),
+        lambda: ps.Dictionary(sp.csc_array(X), signed=True),
+        lambda: ps.Dictionary(X) | ps.SignedBasis(len(X)),
+        lambda: ps.SignedBasis(X.shape[1]).through(X),
+        lambda: ps.Groups(np.arange(X.shape[1]) // 2).through(X),
+        lambda: ps.Box(-np.ones(X.shape[1]), np.ones(X.shape[1])).through(X),
+    ]
+    return made[kind]() if kind < len(made) else sets(rng)[kind - len(made)]
+
+
+def objective_of(case: Case, t: np.ndarray, rng: np.random.Generator) -> ps.Objective:
+    """An objective on arrays of the shape of t."""
+    kind, flat = case["objective"], t.ravel()
+    kind += int(rng.integers(3)) if kind == 8 else 0  # own functions take longer
+    if kind >= 5 and t.size < 2:
+        kind = 0  # classes need two
+    size = float(np.abs(t).max()) or 1.0
+    if kind in (2, 3):
+        H = rng.standard_normal((t.size, t.size + 2 if kind == 2 else (t.size + 1) // 2))
+        c = t if kind == 2 else (H @ rng.standard_normal(H.shape[1])).reshape(t.shape)
+        return ps.Quadratic((H @ H.T).astype(t.dtype), c.astype(t.dtype)) if t.ndim == 1 else ps.LeastSquares(t)
+    if kind == 5:
+        labels = flat > np.sort(flat)[t.size // 2]
+        labels[:2] = True, False
+        return ps.Logistic(labels.reshape(t.shape))
+    if kind == 7 and t.shape[1:] == (3,):
+        return ps.Multinomial(np.arange(len(t)) % t.shape[1])
+    return {
+        1: lambda: ps.LeastSquares(t, weights=rng.uniform(0.3, 3.0, t.shape)),
+        4: lambda: ps.Huber(t, 0.3 * size),
+        6: lambda: ps.Poisson(np.minimum(np.rint(np.abs(t)), 1e6)),
+        8: lambda: ps.Smooth(lambda x: float(np.hypot(1, x - t).sum()), lambda x: (x - t) / np.hypot(1, x - t)),
+        9: lambda: ps.Smooth(
+            lambda x: float(np.hypot(size, x - t).sum()), lambda x: (x - t) / np.hypot(size, x - t), L=1 / size,
+            infimum=0.0,
+        ),
+        10: lambda: ps.Smooth(
+            lambda x: float((((x - t) / size) ** 4).sum()), lambda x: 4 * ((x - t) / size) ** 3 / size
+        ),
+    }.get(kind, lambda: ps.LeastSquares(t))()  # fmt: skip
+
+
+def domain_of(case: Case, A: ps.Atoms, dtype: Any) -> Domain:
+    """A domain of multiples of the atoms, in some cases with an intercept."""
+    A = [1.0, 5.0, 0.2, 100.0, 1000.0][case["radius"]] * A
+    ones = ps.Dictionary(np.ones((*A.shape, 1), dtype))
+    return [
+        lambda: ps.conv(A), lambda: ps.lin(A), lambda: ps.cone(A), lambda: ps.conv(A) + ps.lin(ones),
+        lambda: ps.cone(A) + ps.lin(ones), lambda: ps.lin(ones) + ps.conv(A), lambda: ps.conv(A) + ps.conv(0.5 * A),
+        lambda: ps.conv(A) + ps.cone(A),
+    ][case["domain"]]()  # fmt: skip
+
+
+def allowed_updates(f: ps.Objective, domain: Domain) -> list[Any]:
+    """The updates that serve a problem."""
+    backtracking = ps.Backtracking()
+    more = [ps.NormCorrective(inner=5), ps.NormCorrective(L=backtracking), ps.Plain(ps.ShortStep(L=backtracking))]
+    single, span = len(domain.parts) == 1, domain.parts[0].signless
+    served = []
+    for update in [*UPDATES, *more, *([ps.Plain(ps.OpenLoop())] if single and domain.bounded else [])]:
+        listed = domain.parts[0].asked.size is not None and f.L is not None
+        if isinstance(update, Away | Pairwise | BlendedPairwise):
+            serves = single and not span
+        elif isinstance(update, BlendedPursuit):
+            serves = single and span
+        elif isinstance(update, AcceleratedPursuit):
+            serves = single and span and listed
+        else:
+            serves = single or not isinstance(update, Plain)
+        if serves:
+            served.append(update)
+    return served
+
+
+def allowed_oracles(domain: Domain) -> list[Any]:
+    """The oracles that serve a domain."""
+    asked = [part.asked for part in domain.parts]
+    listed = all(A.size is not None for A in asked)
+    dense = all(isinstance(A, ps.Dictionary) and isinstance(A.D, np.ndarray) for A in asked)
+    return [
+        oracle
+        for oracle in ORACLES
+        if (listed or not isinstance(oracle, ps.Approximate | ps.RandomAtom))
+        and (dense or not isinstance(oracle, ps.Screened))
+    ]
+
+
+def pick(choices: list[Any], number: int) -> Any:
+    return choices[number % len(choices)]
+
+
+class Problem:
+    """The problem of a case, and the update, oracle and refinement to try on it."""
+
+    def __init__(self, case: Case) -> None:
+        rng = np.random.default_rng([case["seed"], 1])
+        X, t = numbers(case, rng)
+        if case["objective"] == 7 and len(X) > 2 and case["set"] < 7:  # three classes
+            X, t = np.stack([X * s for s in rng.standard_normal(3)], axis=1), np.zeros((len(X), 3))
+            case = case | {"set": case["set"] % 2}
+        if case["single"] == 1:
+            X, t = X.astype(np.float32), t.astype(np.float32)
+        A = set_of(case, X, rng)
+        t = t if A.shape == t.shape else rng.standard_normal(A.shape) * (float(np.abs(t).max()) or 1.0)
+        t = t.astype(X.dtype if A.space is None else A.space.dtype)
+        self.f, self.domain = objective_of(case, t, rng), domain_of(case, A, t.dtype)
+        self.update = pick(allowed_updates(self.f, self.domain), case["update"])
+        self.oracle = pick(allowed_oracles(self.domain), case["oracle"])
+        self.refine = default_method(self.f, self.domain)[1] if case["refined"] else None
+        self.space = Space.of(t)
+        self.zero = self.space.zeros()
+        at_zero = self.f.value(self.zero)
+        self.at_zero = at_zero if math.isfinite(at_zero) else math.inf
+        self.holds_zero = all(not part.compact or part.A.symmetric for part in self.domain.parts)
+        self.reference = case["reference"]
+
+    def __repr__(self) -> str:
+        method = f"{self.update!r}, {self.oracle!r}, refine={self.refine!r}"
+        return f"{self.f!r} ({self.space.dtype}) over {self.domain!r} by {method}"
+
+    def rounding(self, x: Any, value: float, grad: Any, terms: float) -> float:
+        """The error of f(x) by rounding; x is a sum of vectors with norms that sum to `terms`."""
+        length = self.space.norm(x)
+        sizes = [abs(value), abs(self.at_zero), self.space.norm(grad) * (length + terms)]
+        if isinstance(self.f, ps.Quadratic):
+            sizes.append((self.f.L or 0.0) * length**2)
+        return 64.0 * self.space.eps * sum(size for size in sizes if math.isfinite(size))
+
+
+class Run:
+    """The laws of one run, and what it proves: the best lower bound, the lowest value with its error by rounding."""
+
+    def __init__(self, problem: Problem, descends: bool) -> None:
+        self.problem, self.descends = problem, descends
+        self.lower, self.before, self.slack = -math.inf, math.inf, 0.0
+        self.best: tuple[float, float] = (math.inf, 0.0)
+
+    def __call__(self, s: ps.State) -> None:
+        problem, w, blocks = self.problem, s.active.weights, s.active.blocks
+        norms = np.array([a.norm(problem.space) for a in s.active.atoms])
+        slack = problem.rounding(s.x, s.value, s.grad, float(np.abs(w) @ norms))
+        require(math.isfinite(s.value) and not math.isnan(s.gap), "a value is not finite", s.value, s.gap)
+        require(np.isfinite(s.x).all() and np.isfinite(s.grad).all(), "x or the gradient is not finite")
+        require(s.lower >= self.lower, "the lower bound falls", s.lower, self.lower)
+        require(s.lower <= s.value + slack, "the lower bound is above the value", s.lower, s.value)
+        for b, part in enumerate(problem.domain.parts):
+            own = w[blocks == b]
+            require(not part.nonnegative or (own >= 0).all(), "a weight is negative", *own[own < 0])
+            total = float(own.sum())
+            require(not part.compact or abs(total - 1.0) <= 1e-12, "the weights of a hull do not sum to 1", total)
+        made = s.active.synthesize(w)
+        distance, size = problem.space.norm(s.x - made), float(np.abs(w) @ norms)
+        require(distance <= 1e4 * problem.space.eps * size, "x is not the sum of its atoms", distance, size)
+        if self.descends:
+            rise = s.value - self.before
+            require(rise <= slack + self.slack, "f rises", self.before, s.value)
+        self.lower, self.before, self.slack = s.lower, s.value, slack
+        self.best = min(self.best, (s.value, slack))
+
+
+def check_problem(case: Case) -> None:
+    """Raise BrokenLawError where a law does not hold for the problem of a case."""
+    problem = Problem(case)
+    f, domain, update = problem.f, problem.domain, problem.update
+    descends = getattr(update, "descends", True) and not isinstance(problem.oracle, ps.Approximate)
+    runs = [Run(problem, descends), Run(problem, True)]
+    unbounded = not domain.bounded
+    try:
+        states = ps.iterate(f, domain, update, oracle=problem.oracle, refine=problem.refine)
+        for state in islice(states, ITERATIONS):
+            runs[0](state)
+            if state.stationary:
+                break
+    except ps.UnboundedError:
+        require(unbounded, "a bounded problem is said to be unbounded")
+    r = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-9, iterations=2 * ITERATIONS), callback=runs[1])
+    require(unbounded or r.status is not ps.Status.UNBOUNDED, "a bounded problem is said to be unbounded")
+    slack = runs[1].slack
+    if math.isfinite(r.value):
+        first, at_zero = float(r.trace.value[0]), problem.at_zero if problem.holds_zero else math.inf
+        require(r.value <= first + slack, "f ends above f at the start", r.value, first)
+        require(r.value <= at_zero + slack, "f ends above f(0)", r.value, at_zero)
+    check = r.check()
+    require(check.feasible, "check finds the weights infeasible", float(r.weights.sum()))
+    terms = sum(abs(w) * a.norm(problem.space) for w, a in zip(r.weights, r.atoms, strict=True))
+    distance = check.error * problem.space.norm(r.x)
+    require(distance <= 1e4 * problem.space.eps * terms, "check finds another point", distance, terms)
+    require(abs(check.value - r.value) <= slack, "check finds another value", check.value, r.value)
+    values = [run.best for run in runs] + [elsewhere(problem, r)]
+    best, rounding = min(values)
+    for lower in (check.lower, *(run.lower for run in runs)):
+        require(lower <= best + rounding, "the lower bound is above f somewhere", lower, best)
+
+
+def elsewhere(problem: Problem, r: ps.Result) -> tuple[float, float]:
+    """A value of f in the domain found in another way, with its error: by another update, or by SciPy's solvers in the
+    weights of the listed atoms (of one summand)."""
+    f, domain, space = problem.f, problem.domain, problem.space
+    part = domain.parts[0]
+    if problem.reference < 9:
+        return math.inf, 0.0
+    if problem.reference < 11 or len(domain.parts) > 1 or part.asked.size is None or part.asked.size > 40:
+        run, stop = Run(problem, False), ps.Stop(rgap=1e-12, iterations=2 * ITERATIONS)
+        other = ps.NormCorrective() if problem.reference == 9 else ps.FullyCorrective(several=8)
+        ps.minimize(f, domain, other, start=r, stop=stop, callback=run)
+        return run.best
+    columns = np.stack([part.asked.atom(i).dense(space) for i in range(part.asked.size)], axis=-1)
+    matrix, norms = (
+        columns.reshape(-1, columns.shape[-1]).astype(float),
+        np.linalg.norm(columns, axis=tuple(range(columns.ndim - 1))),
+    )
+    scale = float(part.total) if part.compact else 1.0
+
+    def weights(z: np.ndarray) -> np.ndarray:
+        if part.compact:
+            z = np.maximum(z, 0.0)
+            return z * (scale / z.sum()) if z.sum() > 0 else np.eye(len(z))[0]
+        return np.maximum(z, 0.0) / norms if part.nonnegative else z / norms
+
+    def value(z: np.ndarray) -> tuple[float, np.ndarray]:
+        there, grad = f.value_and_grad(space.put((matrix @ weights(z)).reshape(space.shape)))
+        slope = matrix.T @ np.asarray(grad, float).ravel()
+        if part.compact:
+            w = weights(z)
+            return float(there), (slope - slope @ w) / max(float(np.maximum(z, 0.0).sum()), 1e-9)
+        return float(there), slope / norms
+
+    z = np.full(len(norms), 1.0 / len(norms)) if part.compact else np.zeros(len(norms))
+    bounds = [(0.0, None) if part.nonnegative else (None, None)] * len(norms)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        z = scipy_minimize(
+            value, z, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60, "ftol": 1e-15}
+        ).x
+        w = weights(z)
+        x = space.put((matrix @ w).reshape(space.shape))
+        there, grad = f.value_and_grad(x)
+        slack = problem.rounding(x, float(there), grad, float(np.abs(w) @ norms))
+    return (float(there), slack) if math.isfinite(there) and math.isfinite(slack) else (math.inf, 0.0)
+
+
+# ---------------------------------------------------------------------------------------- signals
+
+
+def check_signals(case: Case) -> None:
+    """Raise BrokenLawError where a law does not hold for the signals of a case."""
+    rng, dtype = np.random.default_rng([case["seed"], 1]), DTYPES[case["dtype"]]
+    d, n, k, method = case["rows"] + 1, case["columns"] + 1, case["signals"] + 1, METHODS[case["method"]]
+    whole = case["scale"] == 2  # whole numbers have ties
+    D = rng.standard_normal((d, n)) * np.exp(0.5 * rng.standard_normal(n))
+    D = spoiled(np.rint(2 * D) if whole else D, case["trap"], rng).astype(dtype)
+    Y = (rng.standard_normal((k, d)) * [1.0, 1e-5, 3.0][case["scale"]]).astype(dtype)
+    Y = np.rint(Y) if whole else Y
+    atoms: Any = case["atoms"] + 1
+    atoms = rng.integers(1, atoms + 1, k) if case["each"] else atoms
+    lengths = np.linalg.norm(Y, axis=1)
+    tol = [None, 0.3 * float(lengths.mean()), lengths * rng.uniform(0, 1, k), 0.0][case["tol"]]
+    weights = None
+    if case["weights"]:
+        weights = [np.ones((k, d)), rng.exponential(size=(k, d)), rng.random((k, d)) < 0.8][case["weights"] - 1].astype(
+            dtype
+        )
+        seen = [np.linalg.norm(np.sqrt(w)[:, None] * D, axis=0).min() for w in weights]
+        weights[np.array(seen) == 0.0] = 1.0  # an atom that a signal does not see has no direction
+        Y = np.where(weights > 0, Y, np.nan) if case["weights"] == 3 else Y
+    gram = D.T @ D if case["gram"] and weights is None else None
+    D, Y = [(D, Y), (np.asfortranarray(D), np.asfortranarray(Y)), (np.repeat(D, 2, axis=1)[:, ::2], Y[::-1][::-1])][
+        case["order"]
+    ]
+    try:
+        codes = ps.encode(D, Y, atoms=atoms, tol=tol, method=method, gram=gram, weights=weights, n_jobs=1)
+    except ValueError as refused:
+        require("too short" in str(refused), f"encode refuses: {refused}")  # lengths beyond the range of the type
+        return
+    require(np.isfinite(codes.data).all(), "a weight is not finite")
+    require((np.diff(codes.indptr) <= np.broadcast_to(atoms, k)).all(), "a code has too many atoms")
+    root = 1.0 if weights is None else np.sqrt(weights.astype(float))
+    known = np.where(np.isnan(Y), 0.0, Y).astype(float)
+    left = np.linalg.norm(root * (known - codes.toarray().astype(float) @ D.T.astype(float)), axis=1)
+    size = np.linalg.norm(root * known, axis=1)
+    worst = int((left - size).argmax())
+    require(
+        (left <= size * (1 + 1e3 * np.finfo(dtype).eps)).all(),
+        "a residual is longer than its signal",
+        left[worst],
+        size[worst],
+    )
+    try:
+        agree(codes, D, Y, atoms, -1.0 if tol is None else tol, method, weights)
+    except AssertionError as difference:
+        raise BrokenLawError("a code is not that of the plain pursuit: " + " ".join(str(difference).split())) from None
+
+
+# ------------------------------------------------------------------------------------------ cases
+
+
+def broken_law(case: Case) -> str | None:
+    """The law that a case breaks, or None; an exception counts as a law, too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            (check_signals if case["seed"] % 2 else check_problem)(case)
+        except BrokenLawError as broken:
+            return str(broken)
+        except Exception as error:
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(at.filename).name}, {at.name}"
+            return f"{type(error).__name__} in {place}: {' '.join(str(error).split())}"
+    return None
+
+
+def shrunk(case: Case, law: str) -> Case:
+    """A smaller case that breaks the same law: each parameter is lowered as far as that goes."""
+    name_of = law.partition(":")[0]
+    smaller = True
+    while smaller:
+        smaller = False
+        for name in [name for name in case if name != "seed"]:
+            for value in sorted({0, 1, case[name] // 2, case[name] - 1}):
+                trial = case | {name: value}
+                if 0 <= value < case[name] and (broken_law(trial) or "").partition(":")[0] == name_of:
+                    case, smaller = trial, True
+                    break
+    return case
+
+
+def described(case: Case) -> str:
+    """A case in words."""
+    given = json.dumps({name: value for name, value in case.items() if value or name == "seed"})
+    try:
+        what = f"\n  {Problem(case)!r}" if case["seed"] % 2 == 0 else ""
+    except Exception as error:
+        what = f"\n  which cannot be made: {error}"
+    return f"{given}{what}"
+
+
+def work(worker: int, workers: int, first: int, seconds: float) -> tuple[Counter[str], list[int]]:
+    """The cases of one process: how many problems and signals, and how often each law was broken; the seeds."""
+    counts: Counter[str] = Counter()
+    seeds, end = [], time.monotonic() + seconds
+    for turn in count(worker, workers):  # a problem and a batch of signals in turn
+        if time.monotonic() > end:
+            break
+        for seed in (first + 2 * turn, first + 2 * turn + 1):
+            case = drawn(seed)
+            law = broken_law(case)
+            counts["signals" if seed % 2 else "problems"] += case["signals"] + 1 if seed % 2 else 1
+            if law is not None:
+                name = law.partition(":")[0]
+                seeds.append(seed)
+                counts[f"broken: {name}"] += 1
+                if counts[f"broken: {name}"] == 1:
+                    small = shrunk(case, law)
+                    print(f"seed {seed}: {law}\n  shrunk: {described(small)}\n  {broken_law(small)}", flush=True)
+    return counts, seeds
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--seed", type=int, help="run the case of one seed, say what it is, and shrink it if it fails")
+    parser.add_argument("--case", type=json.loads, help="run one case, as it was printed")
+    given = parser.parse_args(arguments)
+    if given.seed is not None or given.case is not None:
+        case = drawn(given.seed) if given.case is None else dict.fromkeys([*PROBLEM, *SIGNALS], 0) | given.case
+        law = broken_law(case)
+        print(f"{described(case)}\n{law or 'all laws hold'}")
+        if law is not None and given.case is None:
+            small = shrunk(case, law)
+            print(f"shrunk: {described(small)}\n{broken_law(small)}")
+        return law is not None
+    tasks = [(worker, given.jobs, given.first, given.seconds) for worker in range(given.jobs)]
+    with get_context("spawn").Pool(given.jobs) as pool:
+        found = pool.starmap(work, tasks)
+    counts, seeds = sum((counts for counts, _ in found), Counter()), sorted(seed for _, own in found for seed in own)
+    print("\n".join(f"{number:>9}  {name}" for name, number in sorted(counts.items(), key=lambda item: item[0])))
+    print(f"seeds that broke a law: {seeds}" if seeds else "no law was broken")
+    return bool(seeds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
