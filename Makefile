@@ -4,7 +4,7 @@ PY := .venv/bin/python
 KERNELS := $(wildcard src/pursuit/native/*.h src/pursuit/native/*.cpp src/pursuit/native/CMakeLists.txt)
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench mutants sanitize clean
+.PHONY: demo test lint bench mutants sanitize soak clean
 
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
@@ -24,6 +24,9 @@ mutants: .venv/ready
 
 sanitize: .venv/ready
 	$(PY) tools/rebuilt.py sanitize
+
+soak: .venv/ready
+	OPENBLAS_NUM_THREADS=1 $(PY) tools/soak.py --seconds $(or $(SECONDS),600)
 
 bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/run.py $(CASES)
