@@ -36,6 +36,20 @@ def test_blas_has_one_thread_inside_and_as_many_as_before_outside_even_after_an_
     assert blas() == two
 
 
+def test_an_interruption_on_the_way_in_leaves_blas_as_it_was(two, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_threads, "_libraries", interrupt)
+        with pytest.raises(KeyboardInterrupt), single_threaded_blas:
+            pass
+    assert blas() == two
+    with single_threaded_blas:
+        assert set(blas()) == {1}
+    assert blas() == two
+
+
 def test_other_threads_leave_blas_as_it_is(two):
     inside, leave = threading.Barrier(2), threading.Event()
 

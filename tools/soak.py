@@ -179,7 +179,7 @@ def objective_of(case: Case, t: np.ndarray, rng: np.random.Generator) -> ps.Obje
     if kind == 5:
         labels = flat > np.sort(flat)[t.size // 2]
         labels[:2] = True, False
-        return ps.Logistic(labels.reshape(t.shape))
+        return ps.Logistic(labels.reshape(t.shape).astype(t.dtype))
     if kind == 7 and t.shape[1:] == (3,):
         return ps.Multinomial(np.eye(3, dtype=t.dtype)[np.arange(len(t)) % 3])
     return {
