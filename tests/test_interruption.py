@@ -11,6 +11,7 @@ import pytest
 
 import pursuit as ps
 from pursuit import refine, solve
+from pursuit.paper.problems import lower_bound
 
 PACKAGE = str(Path(ps.__file__).parent)
 
@@ -178,6 +179,18 @@ def test_an_interrupted_result_can_be_continued(rng):
     r = ps.minimize(Counted(f, press), ps.conv(3 * A), ps.FullyCorrective())
     assert r.status is ps.Status.INTERRUPTED and r.iterations > 0
     assert ps.minimize(f, ps.conv(3 * A), start=r).status is ps.Status.GAP
+
+
+def test_ctrl_c_ends_the_executable_paper_which_would_be_wrong_with_a_result_that_is_not_complete(rng):
+    evaluations = count()
+
+    def press():
+        if next(evaluations) == 6:
+            raise KeyboardInterrupt
+
+    f, A = regression(rng)
+    with pytest.raises(KeyboardInterrupt):
+        lower_bound(Counted(f, press), 3 * A, 1e-12, 100)
 
 
 def test_an_interrupted_path_ends_with_the_radius_that_was_interrupted(rng):

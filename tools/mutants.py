@@ -246,6 +246,27 @@ MUTANTS = [
         "begin()",
         "test_solve.py",
     ),
+    Mutant(
+        "an interrupted run returns an active set that is half changed",
+        "solve.py",
+        "        status = Status.INTERRUPTED\n",
+        "        status, fields = Status.INTERRUPTED, result_fields(state)\n",
+        "test_interruption.py",
+    ),
+    Mutant(
+        "a refinement does not look at the clock",
+        "refine/factors.py",
+        "remaining_decrease <= goal or self.deadline.passed",
+        "remaining_decrease <= goal",
+        "test_interruption.py",
+    ),
+    Mutant(
+        "a correction does not look at the clock",
+        "updates/corrective.py",
+        "<= goal or active.deadline.passed:",
+        "<= goal:",
+        "test_interruption.py",
+    ),
     # encode, in Python
     Mutant(
         "a tolerance forgets the scale of weights",
