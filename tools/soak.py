@@ -16,7 +16,8 @@ At the end of a run by default, f is neither above f at the start nor above f(0)
 `Result.check` agrees. Nothing is warned, and the only exception is UnboundedError, where the domain is unbounded.
 
 The laws of a code: it has the atoms and weights of the plain pursuit, unless rounding decides (`tests/codes.py`); and
-in every case it has no more atoms than allowed, finite weights, and a residual that is not longer than the signal.
+in every case it has no more atoms than allowed, the first of equal columns, finite weights, and a residual that is not
+longer than the signal.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ PROBLEM = {
     "update": 97, "oracle": 97, "refined": 2, "single": 6, "reference": 12,
 }  # fmt: skip
 SIGNALS = {
-    "rows": 12, "columns": 24, "signals": 40, "method": 4, "dtype": 2, "order": 3, "trap": 8, "weights": 4, "atoms": 5,
+    "rows": 12, "columns": 24, "signals": 40, "method": 4, "dtype": 2, "order": 3, "trap": 8, "weights": 4, "atoms": 6,
     "each": 2, "tol": 4, "gram": 2, "scale": 3,
 }  # fmt: skip
 """The parameters of a case: how many values each has. 0 is the simplest one."""
@@ -133,7 +134,7 @@ def spoiled(X: np.ndarray, trap: int, rng: np.random.Generator) -> np.ndarray:
     elif trap == 2:
         X[:, last] = -X[:, 0]
     elif trap == 3:
-        X[:, last] = X[:, 0] * (1 + 1e-9 * rng.standard_normal(len(X)))
+        X = X[:, np.arange(last + 1) // 2] * (1 + 10.0 ** -rng.uniform(3, 10) * rng.standard_normal(X.shape))
     elif trap == 4:
         X[:, last] = 1.0
     elif trap == 5:
@@ -406,7 +407,7 @@ def check_signals(case: Case) -> None:
     D = spoiled(np.rint(2 * D) if whole else D, case["trap"], rng).astype(dtype)
     Y = (rng.standard_normal((k, d)) * [1.0, 1e-5, 3.0][case["scale"]]).astype(dtype)
     Y = np.rint(Y) if whole else Y
-    atoms: Any = case["atoms"] + 1
+    atoms: Any = case["atoms"] + 1 if case["atoms"] < 5 else min(d, n)
     atoms = rng.integers(1, atoms + 1, k) if case["each"] else atoms
     lengths = np.linalg.norm(Y, axis=1)
     tol = [None, 0.3 * float(lengths.mean()), lengths * rng.uniform(0, 1, k), 0.0][case["tol"]]
@@ -429,6 +430,8 @@ def check_signals(case: Case) -> None:
         return
     require(np.isfinite(codes.data).all(), "a weight is not finite")
     require((np.diff(codes.indptr) <= np.broadcast_to(atoms, k)).all(), "a code has too many atoms")
+    later = np.setdiff1d(codes.indices, np.unique(D, axis=1, return_index=True)[1])
+    require(not len(later), "the later of two equal columns is taken", *later)
     root = 1.0 if weights is None else np.sqrt(weights.astype(float))
     known = np.where(np.isnan(Y), 0.0, Y).astype(float)
     left = np.linalg.norm(root * (known - codes.toarray().astype(float) @ D.T.astype(float)), axis=1)
