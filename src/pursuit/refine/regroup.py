@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers
+from pursuit._arrays import Array, Indices, Small, number, told, use_python_numbers
 from pursuit._deadline import Deadline
 from pursuit.active import ActiveSet
 from pursuit.atoms.combinations import Image
