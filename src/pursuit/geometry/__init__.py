@@ -4,12 +4,14 @@
 |---|---|
 | `radius`, `diameter` | how large the set is |
 | `directional_width`, `mdw`, `inradius` | how wide it is at its narrowest |
+| `pyramidal_width` | how far its faces are from the other atoms |
 | `gauge`, `rho` | the atomic norm, and an a-priori bound on that of all iterates |
 | `coherence` | cumulative coherence of unit atoms |
 | `curvature`, `strong_convexity` | affine-invariant smoothness and strong convexity of f over the set |
 """
 
 from pursuit.geometry.constants import curvature, strong_convexity
+from pursuit.geometry.faces import pyramidal_width
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import gauge, rho
 from pursuit.geometry.width import coherence, diameter, directional_width, inradius, mdw, radius
@@ -23,6 +25,7 @@ __all__ = [
     "gauge",
     "inradius",
     "mdw",
+    "pyramidal_width",
     "radius",
     "rho",
     "strong_convexity",

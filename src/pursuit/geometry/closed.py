@@ -43,7 +43,7 @@ class CrossPolytope(Shape):
         return Interval.of(2 * self.w.max())
 
     def mdw(self) -> Interval:
-        return Interval.of(_harmonic(self.w))
+        return Interval.of(harmonic(self.w))
 
     inradius = mdw
 
@@ -71,7 +71,7 @@ class ScaledSimplex(Shape):
         return Interval.of(math.hypot(*np.sort(np.abs(self.w))[-2:])) if self.n > 1 else Interval.of(0.0)
 
     def mdw(self) -> Interval:
-        return Interval.of(-_harmonic(np.abs(self.w)))
+        return Interval.of(-harmonic(np.abs(self.w)))
 
     def inradius(self) -> Interval:
         return Interval.of(0.0)
@@ -80,7 +80,7 @@ class ScaledSimplex(Shape):
         return ScaledSimplex(T * self.w) if np.ndim(T) < 2 else finite(through(T, np.diag(self.w)).T)
 
 
-def _harmonic(w: Small) -> float:
+def harmonic(w: Small) -> float:
     """(sum w^-2)^(-1/2), the distance from 0 to the hull of w_i e_i; scaled, so that squares stay in range."""
     least = float(w.min())
     return least / math.sqrt(float(((least / w) ** 2).sum()))
