@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from pursuit import geometry, rates
-from pursuit._arrays import Array, Small
-from pursuit.domains import Domain, Hull, Part, Span
+from pursuit._arrays import Array, Small, host
+from pursuit.domains import Cone, Domain, Hull, Part, Span
 from pursuit.geometry import Interval
 from pursuit.objectives import Objective
-from pursuit.oracles import Approximate, Exact
-from pursuit.steps import DiameterStep, LineSearch, OpenLoop, ShortStep
-from pursuit.updates import FullyCorrective, NormCorrective, Plain
+from pursuit.oracles import Approximate, Exact, Lazy
+from pursuit.steps import Backtracking, DiameterStep, LineSearch, OpenLoop, ShortStep
+from pursuit.updates import Away, BlendedPairwise, FullyCorrective, NormCorrective, Pairwise, Plain
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class FinishedRun(Protocol):
     @property
     def oracle(self) -> Any: ...
     @property
+    def refine(self) -> Any: ...
+    @property
     def trace(self) -> Any: ...
     @property
     def lower(self) -> float: ...
@@ -72,11 +74,38 @@ class _Run:
     part: Part
     update: Any
     delta: float
+    lazy: bool
     t: Small
+    spare: int  # atoms of the start that may be dropped
     eps0: float
     x0: Array
     mdw: Any
     rho: Any
+
+    @property
+    def swaps(self) -> bool:
+        """Whether weight moves from one atom to any other, so that the atoms in S are exchanged."""
+        return isinstance(self.update, Pairwise) or (isinstance(self.update, BlendedPairwise) and self.over_cone)
+
+    @property
+    def drops(self) -> bool:
+        """Whether steps end where an atom loses its weight."""
+        return self.swaps or isinstance(self.update, Away | BlendedPairwise)
+
+    @property
+    def over_cone(self) -> bool:
+        return isinstance(self.part, Cone)
+
+    @property
+    def steps(self) -> Small:
+        """For each t, the steps among t that a sublinear rate counts."""
+        if self.swaps:
+            n = self.part.A.size
+            return np.zeros(len(self.t)) if n is None else np.asarray(rates.good_pairwise_steps(self.t, n=n))
+        if self.drops:
+            return np.asarray(rates.good_steps(self.t, spare=self.spare))
+        # over a cone, a step from a start above f(0) may be cut short, once
+        return np.maximum(self.t - 1, 0.0) if self.over_cone and self.spare else self.t
 
 
 def promise(result: FinishedRun, mdw: Any = None, rho: Any = None) -> Promise:
@@ -84,72 +113,147 @@ def promise(result: FinishedRun, mdw: Any = None, rho: Any = None) -> Promise:
     they are None."""
     f, domain, oracle, values = result.f, result.domain, result.oracle, result.trace.value
     t, eps0 = np.arange(len(values), dtype=np.float64), max(float(values[0]) - result.lower, 0.0)
-    exact = isinstance(oracle, Exact) and all(part.asked.exact for part in domain.parts)
-    delta = 1.0 if exact else oracle.delta if isinstance(oracle, Approximate) else 0.0
+    descends = getattr(result.update, "descends", False)
+    delta = _quality(oracle, domain, descends)
     bounds: list[Bound] = []
     if len(domain.parts) == 1 and delta > 0 and math.isfinite(eps0) and f.exact:
-        run = _Run(f, domain.parts[0], result.update, delta, t, eps0, result.start, mdw, rho)
-        if isinstance(run.part, Hull):
-            bounds = [*_hull_bounds(run)]
-        elif isinstance(run.part, Span):
-            bounds = [*_span_bounds(run)]
+        part = domain.parts[0]
+        spare = int(result.trace.atoms[0]) - isinstance(part, Hull)
+        lazy = isinstance(oracle, Lazy)
+        run = _Run(f, part, result.update, delta, lazy, t, spare, eps0, result.start, mdw, rho)
+        if not (run.drops and result.refine is not None):  # a refinement changes how many atoms there are
+            bounds = [*_bounds(run)]
     curves = [b.curve for b in bounds]
-    if getattr(result.update, "descends", False):
+    if descends:
         curves.append(np.full(len(t), eps0))
     curve = np.minimum.reduce(curves) if curves else np.full(len(t), math.inf)
     return Promise(curve, eps0, bounds)
 
 
-def _minimises_upper_bound(run: _Run) -> bool:
-    """Whether the update gains at least as much as the step that minimises the quadratic upper bound with f.L."""
-    if run.f.L is None:
-        return False
-    update, step = run.update, getattr(run.update, "step", None)
+def _quality(oracle: Any, domain: Domain, descends: bool) -> float:
+    """The quality with which the rates hold, 0 where they do not."""
+    if isinstance(oracle, Approximate):
+        return oracle.delta
+    if not all(part.asked.exact for part in domain.parts):
+        return 0.0
+    if isinstance(oracle, Lazy) and descends and not isinstance(domain, Cone):
+        return rates.lazy_quality(oracle.K)
+    return float(isinstance(oracle, Exact))
+
+
+def _bounds(run: _Run) -> Iterator[Bound]:
+    if isinstance(run.part, Hull):
+        yield from _hull_bounds(run)
+    elif isinstance(run.part, Span):
+        yield from _span_bounds(run)
+    else:
+        yield from _cone_bounds(run)
+
+
+def _smoothness(run: _Run) -> float | None:
+    """The L for which the update gains at least as much as the step that minimises the quadratic upper bound, if there
+    is one."""
+    update, step, L = run.update, getattr(run.update, "step", None), run.f.L
+    if L is None:
+        return None
     if isinstance(update, FullyCorrective):
-        return run.f.quadratic  # elsewhere its inner problem is solved to an accuracy
+        return L if run.f.quadratic else None  # elsewhere its inner problem is solved to an accuracy
+    if isinstance(step, LineSearch) or (run.drops and step is None):
+        return L
     if isinstance(update, NormCorrective):
-        return update.inner is None and update.metric is None and update.L in (None, run.f.L)
-    if isinstance(step, ShortStep):
-        return step.metric is None and step.L in (None, run.f.L)
-    return isinstance(step, LineSearch)
+        given = update.L if update.inner is None and update.metric is None else 0.0
+    elif isinstance(step, ShortStep):
+        given = step.L if step.metric is None else 0.0
+    else:
+        return None
+    if isinstance(given, Backtracking):  # where f curves, the first estimate is its curvature along a line and 0.1 %
+        return rates.backtracking(L=L, grow=given.grow, first=1.001 * L) if run.f.mu > 0 else None
+    return L if given is None else given if given >= L else None
 
 
 def _hull_bounds(run: _Run) -> Iterator[Bound]:
-    """The sublinear rates of Frank-Wolfe."""
-    A, step = run.part.A, getattr(run.update, "step", None)
-    plain = isinstance(run.update, Plain)
-    fixed = plain and isinstance(step, DiameterStep) and step.L in (None, run.f.L) and run.f.L is not None
-    if run.f.L is not None and (_minimises_upper_bound(run) or fixed or (plain and isinstance(step, OpenLoop))):
+    """The sublinear rates of Frank-Wolfe, and the linear ones of away and pairwise steps."""
+    f, A, step, L = run.f, run.part.A, getattr(run.update, "step", None), _smoothness(run)
+    if L is None and isinstance(run.update, Plain) and f.L is not None:
+        fixed = isinstance(step, DiameterStep) and step.L in (None, f.L)
+        L = f.L if fixed or isinstance(step, OpenLoop) else None
+    if L is not None:
         given = step.diameter if isinstance(step, DiameterStep) else None
         D = Interval.of(given) if given is not None else geometry.diameter(A)
         if math.isfinite(D.upper):
-            curve = rates.frank_wolfe(run.t, L=run.f.L, diameter=D, eps0=run.eps0, delta=run.delta)
-            constants = f"L = {run.f.L:.4g}, diameter <= {D.upper:.4g}, delta = {run.delta:g}"
+            curve = rates.frank_wolfe(run.steps, L=L, diameter=D, eps0=run.eps0, delta=run.delta)
+            constants = f"L = {L:.4g}, diameter <= {D.upper:.4g}, delta = {run.delta:g}"
             yield Bound("Theorem inexactFW", curve, constants)
-    exact = isinstance(step, LineSearch) or isinstance(run.update, FullyCorrective)
-    if run.f.quadratic and exact:
-        C = geometry.curvature(run.f, A)
-        curve = rates.frank_wolfe_affine(run.t, C=C, eps0=run.eps0, delta=run.delta)
+            if D.lower > 0:
+                yield from _pyramidal_bounds(run, L, D)
+    exact = isinstance(step, LineSearch) or isinstance(run.update, FullyCorrective) or (run.drops and step is None)
+    if f.quadratic and exact:
+        C = geometry.curvature(f, A)
+        curve = rates.frank_wolfe_affine(run.steps, C=C, eps0=run.eps0, delta=run.delta)
         yield Bound("Theorem sublinearFWAffineInvariant", curve, f"C_f <= {C.upper:.4g}, delta = {run.delta:g}")
+
+
+def _pyramidal_bounds(run: _Run, L: float, size: Interval) -> Iterator[Bound]:
+    """The linear rates of away and pairwise steps along directions of at most this size."""
+    f, A = run.f, run.part.A
+    if not run.drops or run.lazy or not f.mu > 0:
+        return
+    width = geometry.pyramidal_width(A, origin=run.over_cone)
+    if not width.lower > 0:
+        return
+    given: dict[str, Any] = {"mu": f.mu, "L": L, "width": width, "diameter": size, "eps0": run.eps0, "delta": run.delta}
+    if not run.swaps:
+        name, curve = "Rate of away steps", rates.away_steps(run.t, **given, spare=run.spare)
+    elif A.size is not None:
+        name, curve = "Rate of pairwise steps", rates.pairwise_steps(run.t, **given, n=A.size)
+    else:
+        return
+    constants = f"mu = {f.mu:.4g}, L = {L:.4g}, pyramidal width >= {width.lower:.4g}, steps <= {size.upper:.4g}"
+    yield Bound(name, curve, f"{constants}, delta = {run.delta:g}")
+
+
+def _cone_bounds(run: _Run) -> Iterator[Bound]:
+    """The sublinear rate of cone pursuits, and the linear ones of away and pairwise steps."""
+    L, A = _smoothness(run), run.part.A
+    if L is None:
+        return
+    radius = geometry.radius(A)
+    size = Interval.of(max(radius.upper, geometry.diameter(A).upper)) if run.swaps else radius
+    bound = _largest_sum(run) if run.rho is None else _interval(run.rho)
+    if math.isfinite(bound.upper) and math.isfinite(size.upper):
+        curve = rates.cone_pursuit(run.steps, L=L, radius=size, rho=bound, eps0=run.eps0, delta=run.delta)
+        constants = f"L = {L:.4g}, rho <= {bound.upper:.4g}, steps <= {size.upper:.4g}, delta = {run.delta:g}"
+        yield Bound("Rate of cone pursuits", curve, constants)
+    if math.isfinite(size.upper):
+        yield from _pyramidal_bounds(run, L, size)
+
+
+def _largest_sum(run: _Run) -> Interval:
+    """A bound on the sums of weights of all points x of the cone with f(x) <= f(x_0): strong convexity bounds ||x||,
+    and the sum of the weights is at most ||x|| over the distance from 0 to the hull of the atoms."""
+    width = geometry.mdw(run.part.A).upper if run.f.mu > 0 else 0.0
+    if width >= 0:
+        return Interval.of(math.inf)
+    grad, x = (float(np.linalg.norm(host(v))) for v in (run.f.value_and_grad(run.x0)[1], run.x0))
+    return Interval.of((x + 2 * grad / run.f.mu) / -width)
 
 
 def _span_bounds(run: _Run) -> Iterator[Bound]:
     """The linear and the sublinear rate of matching pursuit."""
-    if not _minimises_upper_bound(run):
+    f, A, delta, L = run.f, run.part.asked, run.delta, _smoothness(run)
+    if L is None:
         return
-    f, A, delta = run.f, run.part.asked, run.delta
-    assert f.L is not None
     radius = geometry.radius(A)
     if f.mu > 0:
         width = geometry.mdw(A) if run.mdw is None else _interval(run.mdw)
         if width.lower > 0:
-            curve = rates.linear(run.t, mu=f.mu, L=f.L, mdw=width, radius=radius, eps0=run.eps0, delta=delta)
-            constants = f"mu = {f.mu:.4g}, L = {f.L:.4g}, width >= {width.lower:.4g}, radius <= {radius.upper:.4g}"
+            curve = rates.linear(run.t, mu=f.mu, L=L, mdw=width, radius=radius, eps0=run.eps0, delta=delta)
+            constants = f"mu = {f.mu:.4g}, L = {L:.4g}, width >= {width.lower:.4g}, radius <= {radius.upper:.4g}"
             yield Bound("Theorem linearRateMPinexact", curve, f"{constants}, delta = {delta:g}")
     bound = geometry.rho(A, f, run.x0) if run.rho is None else _interval(run.rho)
     if math.isfinite(bound.upper):
-        curve = rates.matching_pursuit_sharp(run.t, L=f.L, radius=radius, rho=bound, eps0=run.eps0, delta=delta)
-        constants = f"L = {f.L:.4g}, rho <= {bound.upper:.4g}, radius <= {radius.upper:.4g}, delta = {delta:g}"
+        curve = rates.matching_pursuit_sharp(run.t, L=L, radius=radius, rho=bound, eps0=run.eps0, delta=delta)
+        constants = f"L = {L:.4g}, rho <= {bound.upper:.4g}, radius <= {radius.upper:.4g}, delta = {delta:g}"
         yield Bound("Theorem inexactMP, sharp form", curve, constants)
 
 

@@ -115,9 +115,9 @@ class Cone(Part):
         if total > 0 and -gx < answer.dot * total:  # -x / ||x||_A descends faster than z
 
             def shrink(gamma: float) -> None:
-                active.weights *= 1.0 - gamma
+                active.weights *= 1.0 - gamma / total
 
-            return Direction(-active.x, -gx, 1.0, shrink)
+            return Direction(-active.x / total, -gx / total, total, shrink)
 
         return self._grow(active, answer)
 

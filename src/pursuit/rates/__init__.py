@@ -1,4 +1,4 @@
-"""Convergence rates: one function for each theorem of the paper, with its corrections.
+"""Convergence rates: one function for each theorem of the paper, with its corrections, and for later methods.
 
 Every bound is on eps_t = f(x_t) - f*, where x_t is the iterate after t updates, and is vectorised over t. Constants
 may be numbers or `pursuit.geometry.Interval`s. Of an interval, the end is used that makes the bound weaker, so the
@@ -15,12 +15,28 @@ bound holds whichever number of the interval is the true one.
 | Corollary lowerBoundEx | `signed_basis` | lin |
 | coherenceVSdw | `coherence`, `mdw_from_coherence` | |
 | stepFWMPshort | `frank_wolfe_limit`; oracle qualities: `delta_fw`, `delta_mp` | |
+| Lacoste-Julien and Jaggi (2015), Tsuji et al. (2022) | `away_steps`, `pairwise_steps`, `good_steps` | conv, cone |
+| Locatello et al. (2017) | `cone_pursuit` | cone |
+| Braun, Pokutta and Zink (2017) | `lazy_quality` | conv, lin |
+| Pedregosa et al. (2020) | `backtracking`, `backtracking_evaluations` | |
+| Locatello et al. (2018) | `accelerated_pursuit` | lin |
 
 L, mu, radius, diameter and mdw must be measured in the norm of the algorithm, which is a Hilbert norm; for other norms
 there are the affine-invariant forms (errata 6 and 8).
 """
 
 from pursuit.rates.contraction import linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis
+from pursuit.rates.later import (
+    accelerated_pursuit,
+    away_steps,
+    backtracking,
+    backtracking_evaluations,
+    cone_pursuit,
+    good_pairwise_steps,
+    good_steps,
+    lazy_quality,
+    pairwise_steps,
+)
 from pursuit.rates.relations import coherence, delta_fw, delta_mp, frank_wolfe_limit, mdw_from_coherence
 from pursuit.rates.sublinear import (
     frank_wolfe,
@@ -34,12 +50,20 @@ from pursuit.rates.sublinear import (
 )
 
 __all__ = [
+    "accelerated_pursuit",
+    "away_steps",
+    "backtracking",
+    "backtracking_evaluations",
     "coherence",
+    "cone_pursuit",
     "delta_fw",
     "delta_mp",
     "frank_wolfe",
     "frank_wolfe_affine",
     "frank_wolfe_limit",
+    "good_pairwise_steps",
+    "good_steps",
+    "lazy_quality",
     "least_squares",
     "least_squares_sharp",
     "linear",
@@ -51,5 +75,6 @@ __all__ = [
     "matching_pursuit_affine_sharp",
     "matching_pursuit_sharp",
     "mdw_from_coherence",
+    "pairwise_steps",
     "signed_basis",
 ]

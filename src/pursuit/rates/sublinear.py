@@ -100,8 +100,7 @@ def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta:
     >>> matching_pursuit_affine(4, C=1, eps0=2)
     2.0
     """
-    t, delta = update_counts(t), quality(delta)
-    return float_or_array(4 * (2 * upper("C", C, 0) / delta + upper("eps0", eps0, 0)) / (delta * t + 4))
+    return frank_wolfe_affine(t, C=C, eps0=eps0, delta=quality(delta) / 2)
 
 
 def matching_pursuit_sharp(

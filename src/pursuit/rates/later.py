@@ -1,0 +1,282 @@
+r"""Rates of methods that are later than the paper: cone pursuits, away and pairwise steps, lazy oracles, backtracking,
+acceleration.
+
+The proofs share one step. A step along d with slope -s < 0 that no constraint cuts short decreases f by at least
+:math:`s^2/(2L\|d\|^2)`; each method bounds the error by s.
+
+Away and pairwise steps are cut short where an atom loses all its weight. The others are *good* steps. A bound for good
+steps is a bound for all steps, since f never increases: the number of good steps replaces t. So
+``frank_wolfe(good_steps(t), ...)`` is the sublinear rate of away steps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pursuit.rates.arguments import Constant, atom_count, float_or_array, lower, quality, update_counts, upper
+from pursuit.rates.contraction import linear_affine
+from pursuit.rates.sublinear import matching_pursuit_sharp
+
+# ---------------------------------------------------------------------- away and pairwise steps
+
+
+def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
+    r"""The least number of good steps among t steps of `Away` or `BlendedPairwise`: :math:`\lceil(t-s)/2\rceil`.
+
+    Every other step drops an atom, and a good step adds one at most; so the drops exceed the good steps by no more than
+    the number s of atoms that the start can spare: one less than it has over a hull, all of them over a cone.
+
+    Parameters
+    ----------
+    t : integers >= 0, number or array
+    spare : int
+        0 from one atom over a hull, and from 0 over a cone.
+
+    Examples
+    --------
+    >>> good_steps([0, 1, 2, 3, 10]), good_steps(10, spare=3)
+    (array([0., 1., 1., 2., 5.]), 4.0)
+    """
+    if spare < 0:
+        raise ValueError(f"spare is {spare}; the number of atoms that the start can spare is not negative.")
+    return float_or_array(np.maximum(np.ceil((update_counts(t) - spare) / 2), 0.0))
+
+
+def good_pairwise_steps(t: ArrayLike, *, n: int) -> Any:
+    r"""The least number of good steps among t steps of `Pairwise` with n atoms: :math:`\lfloor t/\lfloor e\,n!\rfloor
+    \rfloor`.
+
+    A step that is not good moves all the weight of one atom to another. Such steps permute r weights among n atoms
+    until two of them meet; f falls, so no arrangement comes back, and there are n!/(n - r)! of them. In a row, that
+    makes fewer than :math:`\sum_{r=0}^n n!/(n-r)! = \lfloor e\,n!\rfloor` steps. Lacoste-Julien and Jaggi (2015) count
+    3 n! + 1; no bound that is not exponential is known, and runs seldom have such steps.
+
+    Examples
+    --------
+    >>> good_pairwise_steps([0, 4, 5, 16], n=2)
+    array([0., 0., 1., 3.])
+    """
+    n = min(atom_count(n), 150)  # 150 atoms have more arrangements than a run has steps
+    return float_or_array(np.floor(update_counts(t) / float(sum(math.perm(n, r) for r in range(n + 1)))))
+
+
+def away_steps(
+    t: ArrayLike, *, mu: Constant, L: Constant, width: Constant, diameter: Constant, eps0: Constant,
+    delta: float = 1.0, spare: int = 0,
+) -> Any:  # fmt: skip
+    r"""The linear rate of `Away` and `BlendedPairwise`: :math:`\varepsilon_t\le\left(1-\frac{\delta^2}{(1+\delta)^2}
+    \frac{\mu W^2}{L D^2}\right)^{k}\varepsilon_0` with the pyramidal width W, the diameter D and k = `good_steps(t)`.
+
+    Lacoste-Julien and Jaggi (2015) for away steps, Tsuji, Tanaka and Pokutta (2022) for blended pairwise ones, both
+    with delta = 1, where the factor is :math:`1-\mu W^2/(4LD^2)`. Let z be the best atom, v the worst active one. The
+    slope -s of the direction is at most :math:`-\langle-g,x-v\rangle` and :math:`-\delta\langle-g,z-x\rangle`, so
+    :math:`s\ge\frac{\delta}{1+\delta}\langle-g,z-v\rangle`; and :math:`\varepsilon_t\le\langle-g,z-v\rangle^2/(2\mu
+    W^2)` by strong convexity and the definition of W.
+
+    Holds for f that is L-smooth and mu-strongly convex, over the hull or cone of finitely many atoms, with exact line
+    searches or short steps, and an oracle of quality delta. Over a cone, W is that of A and 0, and `Away` moves along
+    atoms, so D is the radius.
+
+    Parameters
+    ----------
+    t : integers >= 0, number or array
+    mu, L, eps0 : float or Interval
+    width : float or Interval
+        `geometry.pyramidal_width(A)`; over a cone with ``origin=True``.
+    diameter : float or Interval
+        The diameter; over a cone the radius.
+    delta : float in (0, 1]
+    spare : int
+        As in `good_steps`.
+
+    Examples
+    --------
+    >>> away_steps([0, 1, 2, 3], mu=1, L=1, width=1, diameter=1, eps0=16.0)
+    array([16., 12., 12.,  9.])
+    """
+    mu = lower("mu", mu, 0) * _slimness(width, diameter) ** 2 / (1 + quality(delta)) ** 2
+    return linear_affine(good_steps(t, spare=spare), mu=mu, C=L, eps0=eps0, delta=delta)
+
+
+def pairwise_steps(
+    t: ArrayLike, *, mu: Constant, L: Constant, width: Constant, diameter: Constant, eps0: Constant,
+    n: int, delta: float = 1.0,
+) -> Any:  # fmt: skip
+    r"""The linear rate of `Pairwise`: :math:`\varepsilon_t\le(1-\delta^2\mu W^2/(LD^2))^k\varepsilon_0` with the
+    pyramidal width W, the diameter D, and k = `good_pairwise_steps(t, n=n)`.
+
+    Lacoste-Julien and Jaggi (2015). A good step leaves at most this factor of the error, with equality where the
+    gradient at x has the direction in which W is attained. Preconditions of `away_steps`. Over a cone, W and D are
+    those of A and 0.
+
+    Parameters
+    ----------
+    t : integers >= 0, number or array
+    mu, L, eps0 : float or Interval
+    width, diameter : float or Interval
+        Pyramidal width and diameter; over a cone those of A and 0.
+    n : int
+        The number of atoms.
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> pairwise_steps([0, 4, 5, 10], mu=1, L=2, width=1, diameter=1, eps0=8.0, n=2)
+    array([8., 8., 4., 2.])
+    """
+    mu = lower("mu", mu, 0) * _slimness(width, diameter) ** 2
+    return linear_affine(good_pairwise_steps(t, n=n), mu=mu, C=L, eps0=eps0, delta=delta)
+
+
+def _slimness(width: Constant, diameter: Constant) -> float:
+    """W / D, at most 1."""
+    ratio = lower("width", width, 0) / upper("diameter", diameter, 0, strict=True)
+    if ratio > 1 + 1e-9:
+        raise ValueError(f"width is {width} with diameter {diameter}; no face is farther away, so check both.")
+    return ratio
+
+
+# ---------------------------------------------------------------------- cones
+
+
+def cone_pursuit(
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: float = 1.0
+) -> Any:
+    r"""Non-negative matching pursuit: :math:`\varepsilon_t\le 8C/(\delta^2t+8C/\varepsilon_0)` with :math:`C =
+    L\rho^2\mathrm{radius}(A)^2`.
+
+    The sharper form of the theorem of Locatello, Tschannen, Rätsch and Jaggi (2017), :math:`4(2C/\delta+
+    \varepsilon_0)/(\delta t+4)`. The step along z, or along -x divided by the sum w of the weights, has a slope of at
+    most :math:`-\delta m`, where :math:`m=\max(\langle-g,z\rangle,\langle g,x\rangle/w)` and :math:`\varepsilon_t\le
+    \langle-g,x^\star-x\rangle\le(\|x^\star\|_A+w)m\le 2\rho m`. No such step is cut short from a start at which f is at
+    most f(0); from another one, a single step may be, the one that leads to 0: then t - 1 replaces t.
+
+    Holds for `Plain` with an exact line search or short steps, `NormCorrective` and `FullyCorrective`, over cone(A), f
+    convex and L-smooth, an oracle of quality delta relative to 0.
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    L, radius, eps0 : float or Interval
+    rho : float or Interval
+        A bound on the atomic norm of the minimiser and on the sums of the weights of all iterates up to t.
+    delta : float in (0, 1]
+
+    Examples
+    --------
+    >>> cone_pursuit([0, 4], L=1, radius=1, rho=1, eps0=2)
+    array([2., 1.])
+    """
+    return matching_pursuit_sharp(t, L=L, radius=radius, rho=rho, eps0=upper("eps0", eps0, 0), delta=delta)
+
+
+# ---------------------------------------------------------------------- oracles and steps
+
+
+def lazy_quality(K: float) -> float:
+    r"""The quality delta = 1/K that the rates of Frank-Wolfe and of matching pursuit have with `Lazy(K)`.
+
+    Lazy conditional gradients are by Braun, Pokutta and Zink (2017). An answer from the active set descends by at least
+    :math:`\phi/K`, where :math:`\phi` is the descent of the best atom at an earlier iterate. By the bound on which the
+    rate rests, :math:`\phi` is large where the error is; the error has not grown since. So every rate that needs a
+    descent of delta times a bound on the *error* holds with delta = 1/K, for updates that never increase f: those of
+    `frank_wolfe` and `matching_pursuit` in all forms, `least_squares` and `linear`. It says nothing about `away_steps`,
+    whose proof needs the worst active atom of the earlier iterate, too.
+
+    Examples
+    --------
+    >>> lazy_quality(2.0), float(linear_affine(1, mu=1, C=1, eps0=1, delta=lazy_quality(2.0)))
+    (0.5, 0.75)
+    """
+    if not 1 <= K < math.inf:
+        raise ValueError(f"K is {K}; the laziness factor is a number of at least 1.")
+    return 1.0 / K
+
+
+def backtracking(*, L: Constant, grow: float = 2.0, first: float = 0.0) -> float:
+    r"""The smoothness constant with which every rate holds under `Backtracking`: :math:`\max(\tau L, L_1)`.
+
+    Pedregosa, Negiar, Askari and Jaggi (2020). An estimate is multiplied by :math:`\tau` where the quadratic upper
+    bound fails, which it does not from L on; so no accepted estimate exceeds :math:`\tau L`, unless the first one, L_1,
+    did. The decrease that the proofs need is what was tested.
+
+    Parameters
+    ----------
+    L : float or Interval
+        The true smoothness constant.
+    grow : float
+        The factor :math:`\tau`.
+    first : float
+        The first estimate.
+
+    Examples
+    --------
+    >>> backtracking(L=3.0), backtracking(L=3.0, grow=1.5, first=10.0)
+    (6.0, 10.0)
+    """
+    return max(_factor(grow) * upper("L", L, 0, strict=True), first)
+
+
+def backtracking_evaluations(
+    t: ArrayLike, *, first: float, last: Constant, shrink: float = 0.9, grow: float = 2.0
+) -> Any:
+    r"""How often f is evaluated in t > 0 steps with `Backtracking`: exactly :math:`t+\log_\tau(L_t/L_1)+(t-1)\log_\tau
+    (1/\eta)`, where the estimate is multiplied by :math:`\eta` before each step but the first.
+
+    Each evaluation but the first of a step multiplies the estimate by :math:`\tau`. With `backtracking` for the last
+    estimate this is the bound of Pedregosa et al. (2020).
+
+    Parameters
+    ----------
+    t : integers > 0, number or array
+    first, last : float
+        The estimates L_1, with which the first step begins, and L_t, which the last one accepts.
+    shrink, grow : float
+        The factors :math:`\eta` and :math:`\tau`.
+
+    Examples
+    --------
+    >>> backtracking_evaluations(3, first=1.0, last=4.0, shrink=0.5, grow=2.0)
+    7.0
+    """
+    if not 0 < shrink <= 1:
+        raise ValueError(f"shrink is {shrink}; give a factor in (0, 1].")
+    steps, start, end = update_counts(t), lower("first", first, 0, strict=True), upper("last", last, 0, strict=True)
+    return float_or_array(steps + (math.log(end / start) - (steps - 1) * math.log(shrink)) / math.log(_factor(grow)))
+
+
+def _factor(grow: float) -> float:
+    if not 1 < grow < math.inf:
+        raise ValueError(f"grow is {grow}; give a factor above 1.")
+    return grow
+
+
+# ---------------------------------------------------------------------- acceleration
+
+
+def accelerated_pursuit(t: ArrayLike, *, L: Constant, nu: Constant, distance: Constant) -> Any:
+    r"""Accelerated matching pursuit, in expectation: :math:`E\varepsilon_t\le 2L\nu\|x_0-x^\star\|_P^2/(t+1)^2`.
+
+    Locatello et al. (2018), with the constants of `AcceleratedPursuit`, whose docstring defines P and nu; x_t is the
+    greedy sequence. In expectation the potential :math:`\beta_t\varepsilon_t+\frac12\|v_t-x^\star\|_P^2` does not
+    increase; it is :math:`\frac12\|x_0-x^\star\|_P^2` at first, :math:`\beta_1=1/(L\nu)` and :math:`\beta_t\ge
+    (t+1)^2/(4L\nu)`. A single run may be above it, so `Result.promise` does not quote it.
+
+    Parameters
+    ----------
+    t : number or array, >= 0
+    L, nu : float or Interval
+    distance : float or Interval
+        :math:`\|x_0-x^\star\|_P`.
+
+    Examples
+    --------
+    >>> accelerated_pursuit([1, 3], L=1, nu=2, distance=2)
+    array([4., 1.])
+    """
+    scale = upper("L", L, 0) * upper("nu", nu, 0) * upper("distance", distance, 0) ** 2
+    return float_or_array(2 * scale / (update_counts(t) + 1) ** 2)
