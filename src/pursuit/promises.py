@@ -220,7 +220,7 @@ def _cone_bounds(run: _Run) -> Iterator[Bound]:
     radius = geometry.radius(A)
     size = Interval.of(max(radius.upper, geometry.diameter(A).upper)) if run.swaps else radius
     bound = _largest_sum(run) if run.rho is None else _interval(run.rho)
-    if math.isfinite(bound.upper) and math.isfinite(size.upper):
+    if 0 < bound.upper < math.inf and math.isfinite(size.upper):
         curve = rates.cone_pursuit(run.steps, L=L, radius=size, rho=bound, eps0=run.eps0, delta=run.delta)
         constants = f"L = {L:.4g}, rho <= {bound.upper:.4g}, steps <= {size.upper:.4g}, delta = {run.delta:g}"
         yield Bound("Rate of cone pursuits", curve, constants)
@@ -251,7 +251,7 @@ def _span_bounds(run: _Run) -> Iterator[Bound]:
             constants = f"mu = {f.mu:.4g}, L = {L:.4g}, width >= {width.lower:.4g}, radius <= {radius.upper:.4g}"
             yield Bound("Theorem linearRateMPinexact", curve, f"{constants}, delta = {delta:g}")
     bound = geometry.rho(A, f, run.x0) if run.rho is None else _interval(run.rho)
-    if math.isfinite(bound.upper):
+    if 0 < bound.upper < math.inf:
         curve = rates.matching_pursuit_sharp(run.t, L=L, radius=radius, rho=bound, eps0=run.eps0, delta=delta)
         constants = f"L = {L:.4g}, rho <= {bound.upper:.4g}, radius <= {radius.upper:.4g}, delta = {delta:g}"
         yield Bound("Theorem inexactMP, sharp form", curve, constants)

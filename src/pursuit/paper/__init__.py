@@ -10,6 +10,7 @@ promised numbers come from `pursuit.rates` and `pursuit.geometry`, the measured 
 | `problems` | what is minimised, over which atoms |
 | `sublinear`, `linear` | rates |
 | `sets` | coherence, curvature, strong convexity, lemmas |
+| `later` | rates of methods that are later than the paper |
 | `equivalence` | Frank-Wolfe tends to matching pursuit; affine invariance |
 | `document` | the table and the page |
 | `experiments` | the experiment of the appendix |
@@ -19,6 +20,15 @@ promised numbers come from `pursuit.rates` and `pursuit.geometry`, the measured 
 from pursuit.paper.claims import Case, Claim, Plan, Row
 from pursuit.paper.equivalence import affine_invariance, oracle_qualities, theorem_14
 from pursuit.paper.experiments import appendix, experiment
+from pursuit.paper.later import (
+    acceleration,
+    away_steps,
+    backtracking,
+    blended_pairwise,
+    cone_pursuit,
+    lazy_oracle,
+    pairwise_steps,
+)
 from pursuit.paper.linear import corollary_9, theorem_7, theorem_8, theorem_8_sharp, theorem_13
 from pursuit.paper.sets import lemma_15, lemma_16, lemma_17, lemma_18, theorem_10
 from pursuit.paper.sublinear import (
@@ -53,7 +63,14 @@ CLAIMS: tuple[Claim, ...] = (
     lemma_17,
     lemma_18,
     appendix,
+    cone_pursuit,
+    away_steps,
+    pairwise_steps,
+    blended_pairwise,
+    lazy_oracle,
+    backtracking,
+    acceleration,
 )
-"""In the order of the paper."""
+"""In the order of the paper, then later methods."""
 
 __all__ = ["CLAIMS", "Case", "Claim", "Plan", "Row", "experiment"]
