@@ -85,6 +85,18 @@ MUTATIONS = [
     ("Theorem 13", "linear_affine", lambda bound: lambda t, **k: bound(t, **{**k, "delta": k["delta"] ** 0.5})),
     ("Theorem 14", "frank_wolfe_limit", lambda bound: lambda **k: bound(**{**k, "L": 2 * k["L"]})),
     ("Section 7", "delta_fw", lambda bound: lambda delta, alpha, rho: delta),
+    ("Away steps", "away_steps", lambda bound: lambda t, **k: bound(t, **{**k, "delta": 2 * k["delta"] / 3})),
+    ("Away steps", "good_steps", lambda bound: lambda t, **k: t),
+    ("Blended pairwise", "away_steps", lambda bound: lambda t, **k: 4 * bound(t, **k) - 3 * k["eps0"]),
+    ("Blended pairwise", "good_steps", lambda bound: lambda t, **k: bound(t, spare=1)),
+    ("Pairwise steps", "pairwise_steps", lambda bound: lambda t, **k: bound(t, **{**k, "mu": k["mu"] / 2})),
+    ("Pairwise steps", "good_pairwise_steps", lambda bound: lambda t, n: bound(t, n=n + 1)),
+    ("Cone pursuit", "cone_pursuit", lambda bound: lambda t, **k: bound(t, **{**k, "L": k["L"] / 4})),
+    ("Cone pursuit", "signed_basis", lambda bound: lambda t, residual: bound(t, residual=residual[:-1])),
+    ("Lazy oracle", "lazy_quality", lambda bound: lambda K: bound(K) ** 0.5),
+    ("Backtracking", "backtracking", lambda bound: lambda **k: bound(**k) / 1.2),
+    ("Backtracking", "backtracking_evaluations", lambda bound: lambda t, **k: bound(t, **k) + 1),
+    ("Acceleration", "accelerated_pursuit", lambda bound: lambda t, **k: bound(t, **{**k, "nu": 1.1 * k["nu"]})),
 ]  # fmt: skip
 
 
@@ -96,7 +108,14 @@ def test_wrong_promise_is_a_violation(number, name, mutate, monkeypatch):
 
 @pytest.mark.parametrize(
     ("number", "name"),
-    [("Theorem 7", "mdw"), ("Theorem 8", "directional_width"), ("Lemma 17", "coherence"), ("Equation of ρ", "rho")],
+    [
+        ("Theorem 7", "mdw"),
+        ("Theorem 8", "directional_width"),
+        ("Lemma 17", "coherence"),
+        ("Equation of ρ", "rho"),
+        ("Away steps", "pyramidal_width"),
+        ("Pairwise steps", "pyramidal_width"),
+    ],
 )
 def test_wrong_geometry_is_a_violation(number, name, monkeypatch):
     true = getattr(geometry, name)

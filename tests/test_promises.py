@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
+from pursuit import geometry, rates
 
 
 def instance(seed, m=5, n=9):
@@ -16,12 +17,22 @@ def instance(seed, m=5, n=9):
     return ps.Quadratic(H, -H @ target), rng.standard_normal((m, n)), -0.5 * target @ H @ target
 
 
-SPANS = [ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.NormCorrective(), ps.FullyCorrective()]
+BACKTRACKING = ps.Backtracking()
+SPANS = [
+    ps.Plain(ps.LineSearch()),
+    ps.Plain(ps.ShortStep()),
+    ps.Plain(ps.ShortStep(BACKTRACKING)),
+    ps.NormCorrective(),
+    ps.NormCorrective(L=BACKTRACKING),
+    ps.FullyCorrective(),
+]
 HULLS = [*SPANS, ps.Plain(ps.OpenLoop()), ps.Plain(ps.DiameterStep())]
+WALKS = [walk(step) for walk in (ps.Away, ps.Pairwise, ps.BlendedPairwise) for step in (None, ps.ShortStep())]
 qualities = st.one_of(st.just(ps.Exact()), st.floats(0.2, 1.0).map(ps.Approximate))
+laziness = st.floats(1.01, 10.0).map(ps.Lazy)
 
 
-@given(seed=st.integers(0, 500), choice=st.integers(0, 99), oracle=qualities)
+@given(seed=st.integers(0, 500), choice=st.integers(0, 99), oracle=qualities | laziness)
 def test_a_run_over_a_span_keeps_its_promise(seed, choice, oracle):
     f, D, minimum = instance(seed)
     update = SPANS[choice % len(SPANS)]
@@ -45,6 +56,100 @@ def test_a_run_over_a_hull_keeps_its_promise(seed, choice, oracle):
     assert (r.trace.value - minimum <= p.curve + 1e-9 * (1 + abs(minimum))).all()
 
 
+def kept(r, minimum):
+    """Whether the error was below every bound at every iteration."""
+    slack = 1e-9 * (1 + abs(minimum))
+    return all((r.trace.value - minimum <= b.curve + slack).all() for b in r.promise().bounds)
+
+
+@given(seed=st.integers(0, 500), choice=st.integers(0, 99), oracle=qualities | laziness, signed=st.booleans())
+def test_away_and_pairwise_steps_over_a_hull_keep_every_bound(seed, choice, oracle, signed):
+    f, D, _ = instance(seed, 3, 5)
+    domain, update = ps.conv(ps.Dictionary(D, signed=signed)), WALKS[choice % len(WALKS)]
+    minimum = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-11)).value
+    r = ps.minimize(f, domain, update, oracle=oracle, stop=ps.Stop(iterations=60, rgap=None))
+    rate = "Rate of pairwise steps" if isinstance(update, ps.Pairwise) else "Rate of away steps"
+    names = {b.theorem for b in r.promise().bounds}
+    assert "Theorem inexactFW" in names
+    assert (rate in names) == (not isinstance(oracle, ps.Lazy))  # no proof covers lazy answers
+    assert kept(r, minimum)
+
+
+@given(seed=st.integers(0, 500), choice=st.integers(0, 99), oracle=qualities, far=st.booleans())
+def test_a_run_over_a_cone_keeps_every_bound(seed, choice, oracle, far):
+    f, D, _ = instance(seed, 3, 5)
+    A, updates = ps.Dictionary(np.abs(D)), [*SPANS, *WALKS]
+    update = updates[choice % len(updates)]
+    start = ([5.0, 3.0], [A.atom(0), A.atom(1)]) if far else None
+    minimum = ps.minimize(f, ps.cone(A), ps.FullyCorrective(), stop=ps.Stop(rgap=None, iterations=100)).value
+    r = ps.minimize(f, ps.cone(A), update, oracle=oracle, start=start, stop=ps.Stop(iterations=60, rgap=None))
+    names = {b.theorem for b in r.promise().bounds}
+    assert ("Rate of cone pursuits" in names) or not r.x.any()
+    linear = {"Rate of away steps", "Rate of pairwise steps"} & names
+    assert bool(linear) == (update in WALKS)
+    assert kept(r, minimum)
+
+
+def test_a_step_over_a_cone_that_leads_to_0_is_not_counted():
+    """From x_0 = (50, 0) the first step is cut short at 0, and gains less than a whole one would."""
+    A = ps.Dictionary(np.eye(2))
+    f = ps.LeastSquares([-50.0, 1.0])
+    r = ps.minimize(f, ps.cone(A), ps.Plain(ps.LineSearch()), start=([50.0], [A.atom(0)]), stop=ps.Stop(iterations=2))
+    assert r.trace.value[1] == f.value(np.zeros(2))
+    p = r.promise()
+    assert p.bounds[0].curve[1] == p.eps0
+
+
+def test_lazy_answers_have_the_quality_one_over_K():
+    f, D, _ = instance(0)
+    domain, stop = ps.lin(ps.Dictionary(D)), ps.Stop(iterations=5, rgap=None)
+    r = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), oracle=ps.Lazy(4.0), stop=stop)
+    assert all(b.constants.endswith("delta = 0.25") for b in r.promise().bounds)
+    assert len(r.promise().bounds) == 2
+
+
+def test_backtracking_doubles_the_smoothness():
+    f, D, _ = instance(0)
+    domain, stop = ps.lin(ps.Dictionary(D)), ps.Stop(iterations=5, rgap=None)
+    r = ps.minimize(f, domain, ps.Plain(ps.ShortStep(BACKTRACKING)), stop=stop)
+    assert all(f"L = {2 * f.L:.4g}" in b.constants for b in r.promise().bounds)
+    wide = ps.minimize(f, domain, ps.Plain(ps.ShortStep(3 * f.L)), stop=stop)
+    assert all(f"L = {3 * f.L:.4g}" in b.constants for b in wide.promise().bounds)
+
+
+def test_steps_that_drop_atoms_are_not_counted():
+    """Half of the steps of `Away`, more from a start that has atoms to spare."""
+    f, D, _ = instance(0, 3, 5)
+    A, stop = ps.Dictionary(D), ps.Stop(iterations=6, rgap=None)
+    start = ([0.5, 0.3, 0.2], [A.atom(i) for i in range(3)])
+    for update in (ps.Away(), ps.BlendedPairwise()):
+        for first, spare in ((None, 0), (start, 2)):
+            p = ps.minimize(f, ps.conv(A), update, start=first, stop=stop).promise()
+            by_name = {b.theorem: b.curve for b in p.bounds}
+            good = rates.good_steps(np.arange(len(p.curve)), spare=spare)
+            D2 = geometry.diameter(A)
+            assert by_name["Theorem inexactFW"] == pytest.approx(
+                rates.frank_wolfe(good, L=f.L, diameter=D2, eps0=p.eps0)
+            )
+            falls = np.flatnonzero(np.diff(by_name["Rate of away steps"]) < 0)
+            assert falls.tolist() == np.flatnonzero(np.diff(good)).tolist()
+
+
+def test_no_rate_counts_atoms_that_a_refinement_may_change():
+    rng = np.random.default_rng(0)
+    f = ps.LeastSquares(rng.standard_normal((3, 3)))
+    r = ps.minimize(
+        f, ps.conv(ps.RankOne((3, 3))), ps.Away(), refine=ps.refine.Factors(), stop=ps.Stop(iterations=3, rgap=None)
+    )
+    assert r.promise().bounds == []
+
+
+@pytest.mark.parametrize("domain", [ps.lin(ps.SignedBasis(2)), ps.cone(ps.Simplex(2))], ids=repr)
+def test_a_run_that_begins_at_the_minimiser_is_promised_to_stay_there(domain):
+    r = ps.minimize(ps.LeastSquares([0.0, 0.0]), domain, ps.Plain(ps.LineSearch()))
+    assert r.promise().curve.tolist() == [0.0]
+
+
 def test_the_curve_is_the_smallest_of_the_bounds():
     f, D, _ = instance(0)
     p = ps.minimize(
@@ -59,7 +164,7 @@ def test_the_curve_is_the_smallest_of_the_bounds():
     "update",
     [
         ps.NormCorrective(inner=3),
-        ps.NormCorrective(L=ps.Backtracking()),
+        ps.AcceleratedPursuit(),
         ps.Plain(ps.ShortStep(L=1e-3)),
         ps.Plain(ps.CurvatureStep(5.0)),
     ],

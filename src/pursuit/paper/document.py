@@ -54,8 +54,8 @@ def summary(rows: Sequence[Row]) -> str:
     broken = [row.claim.number for row in rows if not row.holds]
     outcome = f"<b>Violated: {', '.join(broken)}.</b>" if broken else "Every bound held."
     return (
-        f"Every theorem, corollary and lemma of the paper, tried: {len(rows)} statements, {exact:,} runs with an exact "
-        f"oracle, {adversarial:,} with an adversary. {outcome}"
+        f"Every theorem, corollary and lemma of the paper, and rates of later methods, tried: {len(rows)} statements, "
+        f"{exact:,} runs with an exact oracle, {adversarial:,} with an adversary. {outcome}"
     )
 
 
@@ -65,7 +65,8 @@ def statements(rows: Sequence[Row]) -> Section:
         "The statements",
         [
             f"The paper is {CITATION} Its theorems, definitions, corollaries and lemmas share one counter. Rows named "
-            "after a section or an equation are claims that it makes in passing; “sharp” rows are stronger forms.",
+            "after a section or an equation are claims that it makes in passing; “sharp” rows are stronger forms. "
+            "Below the appendix are rates of later methods, whose notes name their papers.",
             "An upper bound keeps its promise if measured / promised is at most 1, a lower bound if it is at least 1; "
             "the worst ratio is the one closest to failing. The adversary is an oracle that returns the worst atom its "
             "quality δ allows. Equality cases are problems on which a bound is attained, or identities that fix its "
