@@ -57,6 +57,8 @@ def pyramidal_width(A: Atoms, *, origin: bool = False) -> Interval:
     if scale == 0:
         raise ValueError("A is a single point; a pyramidal width needs two atoms that differ.")
     lower, upper = _facial_distance(centred / scale @ polytope.span(centred / scale))
+    if lower == 0:
+        upper = min(upper, Finite(centred / scale, False).diameter().upper)
     return Interval(scale * lower, scale * upper)
 
 

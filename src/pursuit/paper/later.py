@@ -132,7 +132,7 @@ def away_steps(plan: Plan) -> Iterator[Case]:
         (state,) = p.states(ps.conv(p.A), ps.Away(), 0)
         slope = state.grad[n - 1] - state.grad.min()  # of z - v
         yield Case(p.name, slope, width * np.linalg.norm(state.grad), "==", delta=1.0)
-    shape = {"mu": 0.7, "L": 2.0, "width": 1.5, "diameter": 3.0, "eps0": 1.0}
+    shape: dict[str, Any] = {"mu": 0.7, "L": 2.0, "width": 1.5, "diameter": 3.0, "eps0": 1.0}
     for delta in DELTAS:
         away = 1 - rates.away_steps(1, **shape, delta=delta)
         swap = 1 - rates.pairwise_steps(5, **shape, n=2, delta=delta)
@@ -242,8 +242,8 @@ def lazy_oracle(plan: Plan) -> Iterator[Case]:
             p = span(plan, i)
             shape = {"mdw": geometry.mdw(p.A), "radius": geometry.radius(p.A)}
             factor = rates.linear(1, mu=p.f.mu, L=p.f.L or 0.0, **shape, eps0=1, delta=delta)
-            for update in (LINE_SEARCH, ps.NormCorrective()):
-                yield step_by_step(p, p.errors(_lazy(p, ps.lin(p.A), update, K)), factor, 1.0)
+            for pursuit in (LINE_SEARCH, ps.NormCorrective()):
+                yield step_by_step(p, p.errors(_lazy(p, ps.lin(p.A), pursuit, K)), factor, 1.0)
     for k in (1, 2, 3):
         K = 2.0**k
         p = Problem(f"K = {K:g}", ps.LeastSquares([1.0, 1.0]), ps.SignedBasis(2), 0.0)
@@ -284,17 +284,16 @@ def backtracking(plan: Plan) -> Iterator[Case]:
     for i in range(plan.problems // 2):
         p, q = finite_hull(plan, i), span(plan, i)
         for delta in DELTAS:
-            L = rates.backtracking(L=p.f.L or 0.0, grow=rule.grow)
+            most = rates.backtracking(L=p.f.L or 0.0, grow=rule.grow)
             eps = p.errors(p.states(ps.conv(p.A), ps.Plain(ps.ShortStep(rule)), STEPS, delta))
-            bound = rates.frank_wolfe(t, L=L, diameter=geometry.diameter(p.A), eps0=eps[0], delta=delta)
+            bound = rates.frank_wolfe(t, L=most, diameter=geometry.diameter(p.A), eps0=eps[0], delta=delta)
             yield after_the_start(p, eps, bound, delta)
-            L = rates.backtracking(L=q.f.L or 0.0, grow=rule.grow)
+            most = rates.backtracking(L=q.f.L or 0.0, grow=rule.grow)
             shape = {"mdw": geometry.mdw(q.A), "radius": geometry.radius(q.A)}
-            factor = rates.linear(1, mu=q.f.mu, L=L, **shape, eps0=1, delta=delta)
+            factor = rates.linear(1, mu=q.f.mu, L=most, **shape, eps0=1, delta=delta)
             states = q.states(ps.lin(q.A), ps.Plain(ps.ShortStep(rule)), STEPS, delta)
             yield step_by_step(q, q.errors(states), factor, delta)
-        f = Counted(q.f)
-        L, values = _estimates(q, f, rule, 12)
+        L, values = _estimates(q, rule, 12)
         yield Case(q.name, L, rates.backtracking(L=q.f.L or 0.0, grow=rule.grow), delta=1.0)
         first = L[0] / rule.grow ** (values[0] - 1)
         exact = [rates.backtracking_evaluations(k + 1, first=first, last=end) for k, end in enumerate(L)]
@@ -302,12 +301,13 @@ def backtracking(plan: Plan) -> Iterator[Case]:
     for grow in (1.5, 2.0, 4.0):
         near = ps.Backtracking(shrink=(1 - 1e-7) / 1.001, grow=grow)  # the first estimate is 1.001 L
         p = Problem(f"τ = {grow:g}", ps.LeastSquares([1.0, 2.0, 4.0], weights=3.0), ps.SignedBasis(3), 0.0)
-        L, _ = _estimates(p, Counted(p.f), near, 2)
+        L, _ = _estimates(p, near, 2)
         yield Case(p.name, L[1], rates.backtracking(L=3.0, grow=grow), "==", delta=1.0, tolerance=1e-6)
 
 
-def _estimates(p: Problem, f: Counted, rule: ps.Backtracking, steps: int) -> tuple[Small, Small]:
+def _estimates(p: Problem, rule: ps.Backtracking, steps: int) -> tuple[Small, Small]:
     """The estimates of L in the first steps over a span, from their lengths, and how often f was evaluated by then."""
+    f = Counted(p.f)
     states = ps.iterate(f, ps.lin(p.A), ps.Plain(ps.ShortStep(rule)), start=p.start)
     rows, before = [], next(states)
     for after in islice(states, steps):
