@@ -97,15 +97,17 @@ class _Run:
         return isinstance(self.part, Cone)
 
     @property
+    def begins_with_own_atoms(self) -> bool:
+        """Whether S has atoms of A only: a user's start may have others, such as the point itself."""
+        return self.spare == 0 and (self.over_cone or self.part.A.contains(self.x0) is True)
+
+    @property
     def steps(self) -> Small:
         """For each t, the steps among t that a sublinear rate counts."""
         if self.swaps:
-            n = self.part.A.size
+            n = self.part.A.size if self.begins_with_own_atoms else None
             return np.zeros(len(self.t)) if n is None else np.asarray(rates.good_pairwise_steps(self.t, n=n))
-        if self.drops:
-            return np.asarray(rates.good_steps(self.t, spare=self.spare))
-        # over a cone, a step from a start above f(0) may be cut short, once
-        return np.maximum(self.t - 1, 0.0) if self.over_cone and self.spare else self.t
+        return np.asarray(rates.good_steps(self.t, spare=self.spare)) if self.drops else self.t
 
 
 def promise(result: FinishedRun, mdw: Any = None, rho: Any = None) -> Promise:
@@ -196,18 +198,16 @@ def _hull_bounds(run: _Run) -> Iterator[Bound]:
 def _pyramidal_bounds(run: _Run, L: float, size: Interval) -> Iterator[Bound]:
     """The linear rates of away and pairwise steps along directions of at most this size."""
     f, A = run.f, run.part.A
-    if not run.drops or run.lazy or not f.mu > 0:
+    if not run.drops or run.lazy or not f.mu > 0 or A.size is None or not run.begins_with_own_atoms:
         return
     width = geometry.pyramidal_width(A, origin=run.over_cone)
     if not width.lower > 0:
         return
     given: dict[str, Any] = {"mu": f.mu, "L": L, "width": width, "diameter": size, "eps0": run.eps0, "delta": run.delta}
-    if not run.swaps:
-        name, curve = "Rate of away steps", rates.away_steps(run.t, **given, spare=run.spare)
-    elif A.size is not None:
+    if run.swaps:
         name, curve = "Rate of pairwise steps", rates.pairwise_steps(run.t, **given, n=A.size)
     else:
-        return
+        name, curve = "Rate of away steps", rates.away_steps(run.t, **given)
     constants = f"mu = {f.mu:.4g}, L = {L:.4g}, pyramidal width >= {width.lower:.4g}, steps <= {size.upper:.4g}"
     yield Bound(name, curve, f"{constants}, delta = {run.delta:g}")
 
@@ -215,7 +215,7 @@ def _pyramidal_bounds(run: _Run, L: float, size: Interval) -> Iterator[Bound]:
 def _cone_bounds(run: _Run) -> Iterator[Bound]:
     """The sublinear rate of cone pursuits, and the linear ones of away and pairwise steps."""
     L, A = _smoothness(run), run.part.A
-    if L is None:
+    if L is None or not run.begins_with_own_atoms:
         return
     radius = geometry.radius(A)
     size = Interval.of(max(radius.upper, geometry.diameter(A).upper)) if run.swaps else radius

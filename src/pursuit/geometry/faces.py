@@ -12,7 +12,7 @@ from pursuit.geometry import polytope
 from pursuit.geometry.closed import CrossPolytope, ScaledSimplex, harmonic, shape_of
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.shapes import Finite
-from pursuit.linalg import norms
+from pursuit.linalg import EPS, norms
 from pursuit.weights import Mask, WeightProblem
 
 MAX_FACES = 4000
@@ -63,11 +63,11 @@ def pyramidal_width(A: Atoms, *, origin: bool = False) -> Interval:
 
 
 def _orthogonal(shape: ScaledSimplex | CrossPolytope, origin: bool) -> Interval:
-    """Orthogonal atoms w_i e_i: the hull of some of them is (sum w_i^-2)^(-1/2) away from the origin, a farthest point
-    of which is orthogonal to all others.
+    """Orthogonal atoms w_i e_i: the hull of some of them is (sum w_i^-2)^(-1/2) away from 0, and its point nearest to 0
+    is orthogonal to all other atoms.
 
-    With 0 as an atom, the farthest face is that of all atoms. Otherwise a simplex is cut in two, best in equal halves;
-    and of a cross-polytope, the nearest face leaves out the longest pair, or is a facet, opposite to another one.
+    If 0 is an atom, the nearest face is that of all atoms. Otherwise a simplex is cut in two faces, at worst in equal
+    halves; and of a cross-polytope, the nearest face leaves out the longest pair, or is a facet, opposite to another.
     """
     w = np.sort(np.abs(shape.w))
     whole = harmonic(w)
@@ -99,7 +99,7 @@ def _facial_distance(points: Small) -> tuple[float, float]:
             continue  # another face is nearer
         gap = _shortest(inside, outside)
         upper = min(upper, float(np.linalg.norm(gap)))
-        lower = min(lower, max(_separation(inside, outside, gap), 0.0))
+        lower = min(lower, max(_separation(inside, outside, gap) - 32 * EPS * points.shape[1], 0.0))
     return min(lower, upper), upper
 
 
