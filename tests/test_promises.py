@@ -138,6 +138,20 @@ def test_steps_that_drop_atoms_are_not_counted():
                 assert falls.tolist() == np.flatnonzero(np.diff(good)).tolist()
 
 
+@pytest.mark.parametrize("n", [2, 5])
+def test_constants_of_a_cone_are_those_of_its_atoms_and_the_origin(n):
+    """The sums of weights are bounded tightly: at 2y, where f is f(0) again, the sum is the bound."""
+    f, A, stop = ps.LeastSquares(np.full(n, 3.0)), ps.Simplex(n), ps.Stop(iterations=3, rgap=None)
+    pursuit, away, swap = (
+        ps.minimize(f, ps.cone(A), update, stop=stop).promise().bounds[-1].constants
+        for update in (ps.Plain(ps.LineSearch()), ps.Away(), ps.Pairwise())
+    )
+    assert f.value(np.full(n, 6.0)) == f.value(np.zeros(n))
+    assert f"rho <= {6 * n:.4g}, steps <= 1," in pursuit
+    assert f"pyramidal width >= {n**-0.5:.4g}, steps <= 1," in away
+    assert f"pyramidal width >= {n**-0.5:.4g}, steps <= 1.414," in swap
+
+
 def test_no_rate_counts_atoms_that_a_refinement_may_change():
     rng = np.random.default_rng(0)
     f = ps.LeastSquares(rng.standard_normal((3, 3)))
