@@ -794,7 +794,7 @@ PROBLEM = {"f": ps.LeastSquares(TARGET), "domain": ps.conv(BASIS)}
 BUMP = ps.families.Gaussian(TARGET, 1.0)
 RATE = {"t": 3, "L": 1, "mu": 0.5, "mdw": 0.5, "radius": 1, "eps0": 1, "diameter": 1, "rho": 0.5, "C": 1, "norm": 1}
 RATE |= {"width": 0.5, "eps": 1, "residual": TARGET, "n": 3, "coherence": 0.5, "grad": TARGET, "x": TARGET, "z": TARGET}
-RATE |= {"alpha": 2, "delta_mp": 0.5, "delta_fw": 0.5}
+RATE |= {"alpha": 2, "delta_mp": 0.5, "delta_fw": 0.5, "nu": 2, "distance": 1, "first": 1, "last": 2, "K": 2}
 SHAPE = {"A": BASIS, "f": PROBLEM["f"], "d": TARGET, "x": TARGET, "x0": TARGET, "D": UNITS, "m": 1}
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pursuit._arrays import Small
+from pursuit._arrays import Small, flag
 from pursuit.atoms import Atoms
 from pursuit.geometry import polytope
 from pursuit.geometry.closed import CrossPolytope, ScaledSimplex, harmonic, shape_of
@@ -45,7 +45,7 @@ def pyramidal_width(A: Atoms, *, origin: bool = False) -> Interval:
     >>> pyramidal_width(ps.Simplex(4)), pyramidal_width(ps.SignedBasis(1)), pyramidal_width(ps.Ball(2, 2))
     (Interval(1, exact), Interval(2, exact), Interval(0, 2))
     """
-    shape = shape_of(A)
+    shape, origin = shape_of(A), flag(origin, "origin")
     if isinstance(shape, ScaledSimplex | CrossPolytope):
         return _orthogonal(shape, origin)
     if not isinstance(shape, Finite):

@@ -21,6 +21,7 @@ from pursuit.paper.problems import (
     LINE_SEARCH,
     SHORT_STEP,
     Problem,
+    finished,
     hull,
     objective,
     span,
@@ -43,7 +44,7 @@ def cone(plan: Plan, i: int) -> Problem:
     A = ps.Dictionary(D * np.sign(side @ D) + 0.5 * side[:, None])
     while True:
         f, _ = objective(rng, i // 2 % 3, rng.standard_normal(n) + (side if i % 2 else 0.0))
-        best = ps.minimize(f, ps.cone(A), ps.FullyCorrective(), stop=ps.Stop(rgap=None, iterations=60))
+        best = finished(ps.minimize(f, ps.cone(A), ps.FullyCorrective(), stop=ps.Stop(rgap=None, iterations=60)))
         if best.x.any():
             return Problem(f"cone {i}", f, A, best.value, None, best.x)
 

@@ -100,10 +100,14 @@ def objective(rng: np.random.Generator, kind: int, target: Small) -> tuple[Objec
 
 def lower_bound(f: Objective, A: Atoms, gap: float, iterations: int) -> float:
     """A bound on the minimum of f over conv(A) that is this close to it."""
-    best = ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=gap, rgap=None, iterations=iterations))
-    if best.status is ps.Status.INTERRUPTED:
+    return finished(ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=gap, rgap=None, iterations=iterations))).lower
+
+
+def finished(result: ps.Result) -> ps.Result:
+    """The result; one that Ctrl-C has cut short ends the paper."""
+    if result.status is ps.Status.INTERRUPTED:
         raise KeyboardInterrupt
-    return best.lower
+    return result
 
 
 def hull(plan: Plan, i: int) -> Problem:

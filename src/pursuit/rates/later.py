@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pursuit._arrays import number, told, whole
 from pursuit.rates.arguments import Constant, atom_count, float_or_array, lower, quality, update_counts, upper
 from pursuit.rates.contraction import linear_affine
 from pursuit.rates.sublinear import matching_pursuit_sharp
@@ -41,8 +42,8 @@ def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
     >>> good_steps([0, 1, 2, 3, 10]), good_steps(10, spare=3)
     (array([0., 1., 1., 2., 5.]), 4.0)
     """
-    if spare < 0:
-        raise ValueError(f"spare is {spare}; the number of atoms that the start can spare is not negative.")
+    if not whole(spare) >= 0:
+        raise ValueError(f"spare is {told(spare)}; the number of atoms that the start can spare is not negative.")
     return float_or_array(np.maximum(np.ceil((update_counts(t) - spare) / 2), 0.0))
 
 
@@ -136,7 +137,9 @@ def _slimness(width: Constant, diameter: Constant) -> float:
     """W / D, at most 1."""
     ratio = lower("width", width, 0) / upper("diameter", diameter, 0, strict=True)
     if ratio > 1 + 1e-9:
-        raise ValueError(f"width is {width} with diameter {diameter}; no face is farther away, so check both.")
+        raise ValueError(
+            f"width is {told(width)} with diameter {told(diameter)}; it cannot be larger, so check both."
+        )
     return ratio
 
 
@@ -192,8 +195,8 @@ def lazy_quality(K: float) -> float:
     >>> lazy_quality(2.0), float(linear_affine(1, mu=1, C=1, eps0=1, delta=lazy_quality(2.0)))
     (0.5, 0.75)
     """
-    if not 1 <= K < math.inf:
-        raise ValueError(f"K is {K}; the laziness factor is a number of at least 1.")
+    if not 1 <= number(K) < math.inf:
+        raise ValueError(f"K is {told(K)}; the laziness factor is a number of at least 1.")
     return 1.0 / K
 
 
@@ -218,7 +221,7 @@ def backtracking(*, L: Constant, grow: float = 2.0, first: float = 0.0) -> float
     >>> backtracking(L=3.0), backtracking(L=3.0, grow=1.5, first=10.0)
     (6.0, 10.0)
     """
-    return max(_factor(grow) * upper("L", L, 0, strict=True), first)
+    return max(_factor(grow) * upper("L", L, 0, strict=True), lower("first", first, 0))
 
 
 def backtracking_evaluations(
@@ -243,15 +246,15 @@ def backtracking_evaluations(
     >>> backtracking_evaluations(3, first=1.0, last=4.0, shrink=0.5, grow=2.0)
     7.0
     """
-    if not 0 < shrink <= 1:
-        raise ValueError(f"shrink is {shrink}; give a factor in (0, 1].")
+    if not 0 < number(shrink) <= 1:
+        raise ValueError(f"shrink is {told(shrink)}; give a factor in (0, 1].")
     steps, start, end = update_counts(t), lower("first", first, 0, strict=True), upper("last", last, 0, strict=True)
     return float_or_array(steps + (math.log(end / start) - (steps - 1) * math.log(shrink)) / math.log(_factor(grow)))
 
 
 def _factor(grow: float) -> float:
-    if not 1 < grow < math.inf:
-        raise ValueError(f"grow is {grow}; give a factor above 1.")
+    if not 1 < number(grow) < math.inf:
+        raise ValueError(f"grow is {told(grow)}; give a factor above 1.")
     return grow
 
 
