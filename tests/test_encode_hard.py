@@ -32,12 +32,26 @@ def test_ties_go_to_the_lowest_index(method, way):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_of_atoms_that_occur_twice_the_first_is_taken(method, dtype):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_of_atoms_that_occur_twice_the_first_is_taken(method, dtype, weighted):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        d, n = rng.integers(2, 70, 2)
+        B, Y = rng.standard_normal((d, n)).astype(dtype), rng.standard_normal((20, d)).astype(dtype)
+        copies = B[:, rng.permutation(n)]  # elsewhere in the blocks of a matrix product, which adds up in other orders
+        copies *= 1 if method == "nnomp" else rng.choice([-1, 1], n).astype(dtype)
+        weights = rng.random(Y.shape).astype(dtype) if weighted else None
+        assert encode(np.hstack([B, copies]), Y, atoms=8, method=method, weights=weights).indices.max() < n
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_of_atoms_that_differ_in_missing_entries_only_the_first_is_taken(method):
     rng = np.random.default_rng(0)
-    for _ in range(20):
-        B, Y = (rng.integers(-9, 10, shape).astype(dtype) for shape in ((12, 15), (40, 12)))
-        B = B[:, B.any(axis=0)]
-        assert encode(np.hstack([B, B]), Y, atoms=3, method=method).indices.max() < B.shape[1]
+    B, Y, weights = rng.standard_normal((40, 30)), rng.standard_normal((20, 40)), np.ones((20, 40))
+    weights[:, 11:17] = 0
+    copies = B[:, rng.permutation(30)]
+    copies[11:17] = rng.standard_normal((6, 30))
+    assert encode(np.hstack([B, copies]), Y, atoms=8, method=method, weights=weights).indices.max() < 30
 
 
 @pytest.mark.parametrize("search", ["int16", "float32"])
@@ -165,6 +179,21 @@ def test_a_slightly_shorter_copy_of_an_atom_is_never_chosen(kind, shorter):
     D, Y = rng.standard_normal((30, 80)).astype(kind), rng.standard_normal((200, 30)).astype(kind)
     codes = encode(np.concatenate([(1 - kind(shorter)) * D, D], axis=1), Y, atoms=8)
     assert (codes.indices >= 80).all() and (np.diff(codes.indptr) == 8).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@WAYS
+def test_no_code_of_nearly_equal_atoms_is_worse_than_none(method, dtype, way):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        (d, n), apart = ((4, 4), (8, 8), (16, 12))[seed % 3], 10.0 ** rng.uniform(-9, 0)
+        base, Y = rng.standard_normal((d, n // 2)), rng.standard_normal((4, d)).astype(dtype)
+        D = (np.hstack([base, base]) + apart * rng.standard_normal((d, n))).astype(dtype)
+        X = encode(D, Y, tol=0.0, method=method, **given(way, D, Y)).toarray()
+        size = np.linalg.norm(Y, axis=1) + np.abs(X) @ np.linalg.norm(D, axis=0)
+        residual = np.linalg.norm(Y - X.astype(float) @ D.T, axis=1)
+        assert (residual <= np.linalg.norm(Y, axis=1) + 10 * np.finfo(dtype).eps * size).all()
 
 
 @pytest.mark.parametrize("method", ["omp", "ols"])

@@ -77,7 +77,7 @@ template <class T> class Direct final : public DirectPursuits<T> {
     bool turn(Pursuit<T> &P, const T *correlations) {
         for (;;) {
             if (P.limit_reached() || (P.tol >= 0 && P.residual_norm() <= P.tol)) return false;
-            const int j = P.best(correlations, key);
+            const int j = P.best(D, correlations, key);
             if (j < 0) return false;
             const T *column = P.entries(D, j);
             if (method == Method::mp ? P.match(j, column, correlations[j]) : P.enter(j, column)) break;

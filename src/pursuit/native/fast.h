@@ -41,6 +41,7 @@
 // At most MAX_CLOSE atoms that are closer to one another are compared in full precision. A signal with more of them, or
 // with atoms that are nearly dependent, stays unsolved.
 #pragma once
+#include "pursuit.h"
 #include "tables.h"
 
 namespace {
@@ -336,19 +337,18 @@ template <class T, class S, bool OLS> class Fast {
         return top < S(INFINITY) && size > 0 ? size * size / v * S(1 - 1e-5) : 0;
     }
 
-    // The first atom of the largest merit in full precision, where merits that differ by their last bits are equal: those of
-    // equal atoms may, as BLAS adds up Gram entries in various orders.
+    // The atom of the largest merit in full precision, the first of equal ones (whose Gram entries may differ in their last
+    // bits).
     Index compare(const int *close, int count, int p, int s) {
         Index found = -1;
         T most = 0;
-        const T rounding = EPS<T> * (length[p] + absolute_sum[p]);
         for (int e = 0; e < count; ++e) {
             const int j = close[e];
             if (j >= D.n || (OLS && orthogonal[size_t(p) * tables.columns + j] == S(INFINITY))) continue;
             const T *row = D.gram_row(j);
             T c = dot(D.atom(j), y[p], D.d);
             for (int i = 0; i < s; ++i) c -= x[i][p] * row[atoms[i][p]];
-            T merit = std::fabs(c), doubt = rounding * D.norms[j];
+            T merit = std::fabs(c);
             if constexpr (OLS) {
                 T v = row[j];
                 const V *t = inverse_factor;
@@ -358,10 +358,12 @@ template <class T, class S, bool OLS> class Fast {
                     v -= u * u;
                 }
                 if (!(v > 16 * (s + 4) * EPS<T> * row[j])) continue;  // dependent on the active atoms
-                merit /= std::sqrt(v), doubt /= std::sqrt(v);
+                merit /= std::sqrt(v);
             }
-            if (merit > most + doubt) found = j, most = merit;
+            if (merit > most) found = j, most = merit;
         }
+        for (int e = 0; e < count && close[e] < found; ++e)
+            if (same_atom(D, close[e], int(found))) return close[e];
         return found;
     }
 

@@ -15,6 +15,17 @@ namespace {
 
 constexpr int MP_STEPS = 10;  // most steps of matching pursuit for each atom that it may use
 
+// Whether two atoms are equal, up to sign, in the entries that count: those of positive weight w, or all if that is null.
+template <class A> bool same_atom(const Dictionary<A> &D, int i, int j, const A *w = nullptr) {
+    const A *a = D.atom(i), *b = D.atom(j);
+    bool same = true, negated = true;
+    for (int64_t t = 0; t < D.d && (same || negated); ++t) {
+        const A p = a[t * D.entry_stride], q = b[t * D.entry_stride];
+        if (!w || w[t] > 0) same &= p == q, negated &= p == -q;
+    }
+    return same || negated;
+}
+
 // The arithmetic is of type T, the entries of atoms are of type A.
 template <class T, class A = T> class Pursuit {
   public:
@@ -81,8 +92,9 @@ template <class T, class A = T> class Pursuit {
         return s == limit || turns == 4 * limit + n + 16;
     }
 
-    // The atom that enters next, the first of several; -1 if none correlates beyond rounding. `key` has room for n numbers.
-    int best(const T *c, T *key) const {
+    // The atom that enters next; -1 if none correlates beyond rounding. `key` has room for n numbers. Of equal atoms it is
+    // the first, though their correlations may differ in the last bits: BLAS adds up in various orders.
+    int best(const Dictionary<A> &D, const T *c, T *key) const {
         const T floor = noise * absolute_sum(), least = 16 * (s + 4) * EPS<T>;
         const T *const f = candidate_norms, *const v = orthogonal;
         T most = 0;
@@ -100,11 +112,18 @@ template <class T, class A = T> class Pursuit {
                 const bool counts = std::fabs(c[j]) > floor * f[j] && v[j] > least * f[j] * f[j];
                 return counts ? T(std::fabs(c[j]) / std::sqrt(v[j])) : T(0);
             });
-        int j = 0;
-        while (n - j > 64 && largest_magnitude(key + j, 64) < most) j += 64;  // the search by entries takes longer
-        for (; most > 0 && j < n; ++j)
-            if (key[j] == most) return j;
-        return -1;
+        if (most == 0) return -1;
+        const int found = first_from(key, 0, most);
+        for (int i = first_from(key, 0, most / 2); i < found; i = first_from(key, i + 1, most / 2))
+            if (same_atom(D, i, found, w)) return i;
+        return found;
+    }
+
+    // The first place from j on with a number of at least `least`; n if there is none.
+    int first_from(const T *key, int j, T least) const {
+        while (n - j > 64 && largest_magnitude(key + j, 64) < least) j += 64;  // the search by entries takes longer
+        while (j < n && key[j] < least) ++j;
+        return j;
     }
 
     // The entries of atom j, one after the other. Where the dictionary has them strided, they are copied, into the space of
@@ -305,7 +324,7 @@ template <class T> void careful(const Dictionary<T> &D, Method method, const Til
         P.begin(tile, number, tile.y + number * D.d, D.norms);
         std::memcpy(c, products, D.n * sizeof(T));
         while (!P.done && !P.limit_reached() && !P.tolerable()) {
-            const int j = P.best(c, t);
+            const int j = P.best(D, c, t);
             if (j < 0) break;
             const T *row = D.gram_row(j), before = c[j];
             if (method == Method::mp) {
