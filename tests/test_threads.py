@@ -2,12 +2,14 @@
 
 import copy
 import pickle
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from test_laws import sets
+from codes import run_python
 from threadpoolctl import ThreadpoolController
 
 import pursuit as ps
@@ -212,3 +214,59 @@ def test_copies_of_objectives_domains_and_results_give_the_same_bits(copied, rng
         assert repr((r.f, r.domain, r.update, r.status)) == repr((f, domain, expected.update, expected.status))
         continued = ps.minimize(f, domain, start=r, stop=ps.Stop(iterations=1))
         assert continued.trace.value[0] <= r.value + 1e-9 * (1.0 + abs(r.value))
+def test_an_interrupt_while_the_caller_waits_ends_the_helpers_first(monkeypatch):
+    monkeypatch.setattr(_threads, "processors", lambda: 2)
+    begun, ended, caller, both = [], [], threading.get_ident(), threading.Barrier(2)
+
+    def work(start, stop):
+        begun.append(start)
+        both.wait(5)
+        if threading.get_ident() != caller:
+            signal.pthread_kill(caller, signal.SIGINT)
+            while not _threads.stop_flag()[0]:
+                pass
+            ended.append(start)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_parallel(work, 2, 1)
+    assert len(begun) == 2
+    assert len(ended) == 1
+
+
+INTERRUPTED = """
+import faulthandler, os, signal, threading, time
+import numpy as np
+import pursuit as ps
+from pursuit._threads import single_threaded_blas
+
+faulthandler.dump_traceback_later(60, exit=True)
+rng = np.random.default_rng(0)
+D, Y = rng.standard_normal((1000, 1000)), rng.standard_normal((2000, 1000))
+wide, few = rng.standard_normal((1000, 4000)), rng.standard_normal((2, 1000))
+long = {  # most would take minutes
+    "omp": lambda: ps.encode(D, Y, atoms=1000),
+    "nnomp": lambda: ps.encode(D, Y, atoms=1000, method="nnomp", gram=gram),
+    "weights": lambda: ps.encode(D, Y, atoms=1000, method="ols", weights=np.ones_like(Y)),
+    "alone": lambda: [ps.encode(wide, few, atoms=800) for _ in range(100)],
+    "one thread": lambda: ps.encode(D, Y, atoms=1000, n_jobs=1),
+}
+gram = D.T @ D
+expected = ps.encode(D, Y[:9], atoms=7)
+for name, call in long.items():
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        call()
+        print(name, "was not interrupted")
+    except KeyboardInterrupt:
+        pass
+    codes, busy = ps.encode(D, Y[:9], atoms=7), time.process_time()
+    time.sleep(0.2)
+    if time.process_time() - busy > 0.15:
+        print(name, "left a thread running")
+    if single_threaded_blas._inside or (codes != expected).nnz:
+        print(name, "left a trace")
+"""
+
+
+def test_ctrl_c_ends_encode_and_leaves_nothing_behind():
+    assert run_python(INTERRUPTED) == ""

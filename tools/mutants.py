@@ -481,8 +481,8 @@ MUTANTS = [
     Mutant(
         "an error stops nobody",
         "_threads.py",
-        "                stopped = True",
-        "                pass",
+        "        stop[0] = 1",
+        "        pass",
         "test_threads.py",
     ),
     # encode over a Gram matrix, several signals in step

@@ -12,11 +12,15 @@ from itertools import count
 from threading import Lock, current_thread, main_thread
 from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 _pool: ThreadPoolExecutor | None = None
 _lock = Lock()
 _limit: ContextVar[int] = ContextVar("limit", default=1 << 30)
+_stop: ContextVar[Array] = ContextVar("stop", default=np.zeros(1, np.int32))  # noqa: B039 (never written to)
 
 
 @cache
@@ -36,8 +40,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def _start_helpers(work: Callable[[], None], helpers: int, futures: list[Future[None]]) -> None:
-    """Run `work` in up to `helpers` threads of the pool, in the context of the caller, and add them to `futures`.
+def _start_helper(work: Callable[[], None]) -> Future[None] | None:
+    """Run `work` in a thread of the pool, in the context of the caller; None if the system starts no more threads.
 
     The process has one pool, because starting a thread costs more than a small product. It is created at the first
     call: most programs never need it.
@@ -46,19 +50,10 @@ def _start_helpers(work: Callable[[], None], helpers: int, futures: list[Future[
     with _lock:
         if _pool is None:
             _pool = ThreadPoolExecutor(max(1, processors() - 1), "pursuit")
-    while len(futures) < helpers:
-        try:
-            futures.append(_pool.submit(copy_context().run, work))
-        except RuntimeError:  # the system starts no more threads: the work is done with fewer
-            break
-
-
-def _wait_for_helpers(futures: list[Future[None]]) -> None:
-    """Wait for the helpers that have started, and raise their exceptions; cancel the others, as no work is left."""
-    started = [future for future in futures if not future.cancel()]
-    wait(started)
-    for future in started:
-        future.result()
+    try:
+        return _pool.submit(copy_context().run, work)
+    except RuntimeError:
+        return None
 
 
 @contextmanager
@@ -76,10 +71,17 @@ def allowed_threads() -> int:
     return min(processors(), _limit.get())
 
 
+def stop_flag() -> Array:
+    """One number, not 0 once the results of the `in_parallel` that this thread works for are no longer wanted."""
+    return _stop.get()
+
+
 def in_parallel(work: Callable[[int, int], None], n: int, size: int) -> None:
     """Call work(start, stop) on consecutive blocks of range(n), each of the given size, in several threads.
 
     A thread that has finished its block takes the next one, so a thread on a busy processor does not delay the others.
+    After an exception, Ctrl-C included, `stop_flag` is set and no thread takes another block. The exception comes out
+    when all threads have ended.
 
     >>> seen = [0] * 10
     >>> def mark(start, stop):
@@ -88,29 +90,41 @@ def in_parallel(work: Callable[[int, int], None], n: int, size: int) -> None:
     >>> sum(seen)
     10
     """
-    next_block, allowed = count(), allowed_threads()
+    next_block, allowed, stop = count(), allowed_threads(), np.zeros(1, np.int32)
     helpers = max(0, min(allowed, -(-n // size)) - 1)
-    stopped = False
+    problems: list[BaseException] = []
+    futures: list[Future[None]] = []
+
+    def end(problem: BaseException) -> None:
+        problems.append(problem)  # the first is the cause: others may come of the flag
+        stop[0] = 1
 
     def run() -> None:
-        nonlocal stopped
-        with at_most(max(1, allowed // (helpers + 1))):  # for calls of in_parallel inside `work`
-            try:
-                while not stopped and (start := size * next(next_block)) < n:
-                    work(start, min(start + size, n))
-            except BaseException:
-                stopped = True
-                raise
+        _limit.set(max(1, allowed // (helpers + 1)))  # for calls of in_parallel inside `work`
+        _stop.set(stop)
+        try:
+            while not stop[0] and (start := size * next(next_block)) < n:
+                work(start, min(start + size, n))
+        except BaseException as problem:
+            end(problem)
 
-    futures: list[Future[None]] = []
+    def wait_for_helpers() -> None:
+        wait([future for future in futures if not future.cancel()])  # no work is left for those that have not begun
+
     try:
-        _start_helpers(run, helpers, futures)
-        run()
-        _wait_for_helpers(futures)
-    except BaseException:  # an interruption, perhaps while waiting: no helper shall go on when the caller does
-        stopped = True
-        wait([future for future in futures if not future.cancel()])
-        raise
+        while len(futures) < helpers and (future := _start_helper(run)):
+            futures.append(future)
+        copy_context().run(run)
+        wait_for_helpers()
+    except BaseException as problem:
+        end(problem)
+    while any(future.running() for future in futures):  # after an interrupt in the lines above
+        try:
+            wait_for_helpers()
+        except BaseException as problem:
+            end(problem)
+    if problems:
+        raise problems[0]
 
 
 class _SingleThreadedBlas:

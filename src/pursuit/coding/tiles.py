@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pursuit import native
+from pursuit._threads import stop_flag
 from pursuit.coding.request import Array, Request
 
 UNSOLVED = -1
@@ -65,7 +66,14 @@ class Tile:
         tols, limits = np.ldexp(tols, -self.exponents).astype(kind), np.ascontiguousarray(request.limits[rows])
         codes.counts[:] = UNSOLVED
         self.signals = native.kernels(kind).Signals(
-            y=y, weights=w, limits=limits, tols=tols, atoms=codes.atoms, x=codes.x, counts=codes.counts
+            y=y,
+            weights=w,
+            limits=limits,
+            tols=tols,
+            atoms=codes.atoms,
+            x=codes.x,
+            counts=codes.counts,
+            stop=stop_flag(),
         )
 
     @property

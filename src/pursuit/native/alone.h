@@ -57,6 +57,7 @@ template <class T> class Alone {
         P.begin(tile, number, y, D.norms);
         if (ols) begin_ols();
         for (double size = P.length; !P.limit_reached() && size > P.noise * P.absolute_sum() && !(size <= P.tol);) {
+            check_interrupt(tile.stop);
             const int64_t j = ols ? best_gain() : best_correlation();
             if (j < 0) return;
             if (!P.enter(int(j), screen.column(j)) && ols) return;  // dependent: the directions would be wrong

@@ -172,6 +172,7 @@ template <class T, class S, bool OLS> class Fast {
         absolute_sum = largest_term = V{};
         if constexpr (OLS) begin_ols(place);
         for (int s = 0;; ++s) {
+            if (s % 16 == 0) check_interrupt(tile.stop);
             bool any = false;
             for (int p = 0; p < count; ++p) {
                 if (going[p] && (s == tile.limits[number[p]] || length[p] == 0 || tolerable(p, s))) finish(p, s);

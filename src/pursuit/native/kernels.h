@@ -33,7 +33,11 @@ template <class T> struct Tile {
     int32_t *atoms;     // count x width
     T *x;               // count x width
     int64_t *counts;    // UNSOLVED until a strategy has succeeded
+    const int32_t *stop;  // not 0 once the codes are no longer wanted
 };
+
+// Throws where `stop` is set, or where a signal such as Ctrl-C has come to the main thread and this is it (module.cpp).
+void check_interrupt(const int32_t *stop);
 
 // work(piece) for all pieces, on at most `threads` threads (parallel.cpp).
 void in_parallel(int threads, int pieces, void (*work)(void *context, int piece), void *context);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -52,6 +53,18 @@ static void require(bool condition, const char *what) {
     if (!condition) throw std::invalid_argument(what);
 }
 
+void check_interrupt(const int32_t *stop) {
+    using Clock = std::chrono::steady_clock;
+    thread_local Clock::time_point next{};
+    const bool stopped = __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
+    if (!stopped && Clock::now() < next) return;
+    next = Clock::now() + std::chrono::milliseconds(20);
+    nb::gil_scoped_acquire hold;
+    if (stopped) PyErr_SetNone(PyExc_KeyboardInterrupt);
+    else if (PyErr_CheckSignals() == 0) return;
+    throw nb::python_error();
+}
+
 // Arrays of Python, which live as long as these do, and the plain structures that kernels read.
 template <class T> struct Atoms : Dictionary<T> {
     Strided<T> atoms_array;
@@ -80,16 +93,17 @@ template <class T> struct Signals : Tile<T> {
     Out<int32_t, 2> atoms_array;
     Out<T, 2> x_array;
     Out<int64_t, 1> counts_array;
+    In<int32_t, 1> stop_array;
 
     Signals(In<T, 2> y, std::optional<In<T, 2>> weights, In<int64_t, 1> limits, In<T, 1> tols, Out<int32_t, 2> atoms,
-            Out<T, 2> x, Out<int64_t, 1> counts)
+            Out<T, 2> x, Out<int64_t, 1> counts, In<int32_t, 1> stop)
         : Tile<T>{int64_t(y.shape(0)), int(x.shape(1)), y.data(), weights ? weights->data() : nullptr, limits.data(),
-                  tols.data(), atoms.data(), x.data(), counts.data()},
+                  tols.data(), atoms.data(), x.data(), counts.data(), stop.data()},
           y_array(y), weights_array(weights), limits_array(limits), tols_array(tols), atoms_array(atoms), x_array(x),
-          counts_array(counts) {
+          counts_array(counts), stop_array(stop) {
         const size_t n = y.shape(0);
         require(!weights || (weights->shape(0) == n && weights->shape(1) == y.shape(1)), "weights do not fit y");
-        require(limits.shape(0) == n && tols.shape(0) == n && counts.shape(0) == n, "limits do not fit y");
+        require(limits.shape(0) == n && tols.shape(0) == n && counts.shape(0) == n && stop.shape(0) == 1, "limits do not fit y");
         require(atoms.shape(0) == n && x.shape(0) == n && x.shape(1) == atoms.shape(1), "codes do not fit y");
         for (size_t i = 0; i < n; ++i)
             require(limits.data()[i] >= 0 && limits.data()[i] <= this->width, "codes have no room for the limits");
@@ -137,6 +151,7 @@ template <class T> struct DirectKernel {
     }
     size_t vectors(const Out<T, 2> &out) {
         require(int64_t(out.shape(0)) >= 2 * signals.unsolved() && int(out.shape(1)) == atoms.d, "out does not fit");
+        check_interrupt(signals.stop);
         return asked = size_t(pursuits->vectors(out.data()));
     }
     void advance(const Out<T, 2> &products) {
@@ -244,9 +259,10 @@ template <class T> void bind(nb::module_ m) {
     nb::class_<Atoms<T>>(m, "Atoms")
         .def(init<Strided<T>, In<T, 1>, std::optional<In<T, 2>>>(), "atoms"_a, "norms"_a, "gram"_a.none() = nb::none());
     nb::class_<Signals<T>>(m, "Signals")
-        .def(init<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>, Out<int64_t, 1>>(),
+        .def(init<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>, Out<int64_t, 1>,
+                  In<int32_t, 1>>(),
              "y"_a, "weights"_a.none(), "limits"_a, "tols"_a, "atoms"_a.noconvert(), "x"_a.noconvert(),
-             "counts"_a.noconvert());
+             "counts"_a.noconvert(), "stop"_a.noconvert());
     nb::class_<FastKernel<T>>(m, "Fast")
         .def(init<const Atoms<T> &, Method, Search>())
         .def("solve", &FastKernel<T>::solve, Unlocked());

@@ -324,6 +324,7 @@ template <class T> void careful(const Dictionary<T> &D, Method method, const Til
         P.begin(tile, number, tile.y + number * D.d, D.norms);
         std::memcpy(c, products, D.n * sizeof(T));
         while (!P.done && !P.limit_reached() && !P.tolerable()) {
+            if (P.turns % 16 == 0) check_interrupt(tile.stop);
             const int j = P.best(D, c, t);
             if (j < 0) break;
             const T *row = D.gram_row(j), before = c[j];
