@@ -50,16 +50,15 @@ def rounding(m: int, dtype: Any) -> float:
     return (m + 32) * float(np.finfo(dtype).eps)
 
 
-def contenders(lower: Small, upper: Small, best: float, several: int) -> Indices:
+def contenders(lower: Small, upper: Small, several: int) -> Indices:
     """Places whose upper end reaches the `several`-th largest lower end: only these can be among the `several` best.
-    `best` is the largest lower end.
 
     Instead of the `several`-th largest of all lower ends it takes that of the maxima of chunks. It is no larger, so no
     place is lost, and it costs a fraction of a partition of all.
     """
     chunks = len(lower) // CHUNK_SIZE
     if several == 1:
-        threshold = best
+        threshold = lower.max()
     elif several < chunks:
         maxima = lower[: chunks * CHUNK_SIZE].reshape(chunks, CHUNK_SIZE).max(axis=1)
         threshold = np.partition(maxima, chunks - several)[chunks - several]

@@ -47,43 +47,27 @@ class Screen:
         self.tally.calls += 1
         found, n = None, self.matrix.shape[1]
         if several * COLUMNS_PER_RECOMPUTED <= n and self.trust.attempts():
-            full = np.ascontiguousarray(g, dtype=np.float64)
-            found = self._find_one(full, signed) if several == 1 else self._find(full, several, signed)
+            found = self._find(np.ascontiguousarray(g, dtype=np.float64), several, signed)
             self.trust.record(found is not None)
         self.tally.plain += found is None
         return found
 
-    def _max_recomputed_at_once(self, several: int) -> int:
-        """If the first code leaves more columns than this, the second code is used before products are recomputed."""
-        return int(self.matrix.shape[1]) // COLUMNS_PER_RECOMPUTED**2 + several
-
-    def _find_one(self, g: Small, signed: bool) -> tuple[Indices, Small] | None:
-        most = self._max_recomputed_at_once(1)
-        answer = self._copy.best(g, signed, most, allowed_threads())
-        if answer is None:
-            return None
-        j, value, tried = answer
-        if tried > most:
-            return self._find(g, 1, signed)
-        self.tally.recomputed += tried if j >= 0 else 0
-        return (np.array([j]), np.array([value])) if j >= 0 else None
-
     def _find(self, g: Small, several: int, signed: bool) -> tuple[Indices, Small] | None:
+        n = self.matrix.shape[1]
         remaining = self._contenders(g, None, several, signed)
-        if remaining is not None and len(remaining) > self._max_recomputed_at_once(several):
+        if remaining is not None and len(remaining) > n // COLUMNS_PER_RECOMPUTED**2 + several:  # worth the second code
             places = self._contenders(g, remaining, several, signed)
             remaining = None if places is None else remaining[places]
-        if remaining is None or len(remaining) * COLUMNS_PER_RECOMPUTED > self.matrix.shape[1]:
+        if remaining is None or len(remaining) * COLUMNS_PER_RECOMPUTED > n:
             return None
         return self._recompute(remaining, g, several, signed)
 
     def _contenders(self, g: Small, which: Indices | None, several: int, signed: bool) -> Indices | None:
         """The places of the columns whose intervals reach the best ones: among all columns, by the first code, or among
-        the columns `which`, by the second."""
-        count = self.matrix.shape[1] if which is None else len(which)
-        lower, upper = np.empty(count), np.empty(count)
-        best = self._copy.intervals(g, which, which is not None, signed, allowed_threads(), lower, upper)
-        return None if best is None else contenders(lower, upper, best, several)
+        the columns `which`, by the second; None where g is out of range."""
+        lower, upper = np.empty((2, self.matrix.shape[1] if which is None else len(which)))
+        inside = self._copy.intervals(g, which, signed, allowed_threads(), lower, upper)
+        return contenders(lower, upper, several) if inside else None
 
     def _recompute(self, which: Indices, g: Small, several: int, signed: bool) -> tuple[Indices, Small] | None:
         """The best of the columns `which` by products in float64; None where rounding leaves their order in doubt."""

@@ -17,21 +17,11 @@
 namespace {
 
 template <class T> class Alone {
-    static constexpr int PIECES = 16, COLUMNS_PER_QUERY = 64;
-    static constexpr double MIN_PIVOT = 1e-3;       // v relative to the squared norm of the atom: what is less loses digits
-    static constexpr double MAX_SHARE = 0.25;   // of the products that OLS would take without a copy, that it may spend
+    static constexpr double MIN_PIVOT = 1e-3;         // v relative to the squared norm of the atom: what is less loses digits
+    static constexpr double MAX_SHARE = 0.25;         // of the products that OLS would take without a copy, that it may spend
     static constexpr double ROUNDED_DOWN = 1 - 1e-9;  // what rounding leaves of a bound
 
-    // Intervals of the products of all atoms with a vector.
-    struct Query {
-        Array<int16_t> p;
-        Array<double> lower, upper;
-        Rounded rounded{};
-        Query(const Screen<T> &screen, bool used)
-            : p(used ? screen.width : 0), lower(used ? screen.D.n : 0), upper(used ? screen.D.n : 0) {}
-    };
-
-    const Screen<T> &screen;
+    Screen<T> &screen;
     const Dictionary<T> &D;
     const Tile<T> &tile;
     const int threads;
@@ -40,17 +30,17 @@ template <class T> class Alone {
     Pursuit<double, T> P;
     Array<double> y;
     Array<int64_t> which;
-    Query residual, direction;
-    // OLS: directions; bounds of v, its value, squared norms, and how many directions the value knows of
-    Array<double> Q, low, high, exact, squares;
-    Array<int32_t> seen;
+    typename Screen<T>::Rounded r, q;  // the residual; OLS: the last direction
+    Array<double> r_lower, r_upper, q_lower, q_upper;  // ends of the intervals of their products with all atoms
+    Array<double> Q, low, high, exact, squares;  // OLS: directions, bounds of v, its value, squared norms
+    Array<int32_t> seen;                         // OLS: how many directions the value knows of
     int64_t spent = 0;
 
   public:
-    Alone(const Screen<T> &screen, Method method, const Tile<T> &tile, int threads)
+    Alone(Screen<T> &screen, Method method, const Tile<T> &tile, int threads)
         : screen(screen), D(screen.D), tile(tile), threads(threads), ols(method == Method::ols), n(D.n), P(D, tile, method),
-          y(D.d), which(n), residual(screen, true), direction(screen, ols), Q(ols ? size_t(tile.width) * D.d : 0),
-          low(ols ? n : 0), high(ols ? n : 0), exact(ols ? n : 0), squares(ols ? n : 0), seen(ols ? n : 0) {}
+          y(D.d), which(n), r(screen), q(screen), r_lower(n), r_upper(n), q_lower(n), q_upper(n),
+          Q(ols ? size_t(tile.width) * D.d : 0), low(n), high(n), exact(n), squares(n), seen(n) {}
 
     void solve(int64_t number) {
         for (int i = 0; i < D.d; ++i) y[i] = tile.y[number * D.d + i];
@@ -68,31 +58,28 @@ template <class T> class Alone {
     }
 
   private:
-    // Intervals of both queries; the largest lower end of the first.
-    double enclose() {
-        double best[PIECES];
-        in_parallel(threads, PIECES, [&](int k) {
-            const int64_t start = k * n / PIECES, stop = (k + 1) * n / PIECES;
-            best[k] = -INFINITY;
-            for (int64_t from = start; from < stop; from += COLUMNS_PER_QUERY) {  // the second query finds them in the cache
-                const Columns some{nullptr, from, smaller(from + COLUMNS_PER_QUERY, stop)};
-                best[k] = larger(best[k], screen.enclose(residual.rounded, some, false, true, residual.lower, residual.upper));
-                if (ols && P.s > 0) screen.enclose(direction.rounded, some, false, true, direction.lower, direction.upper);
-            }
+    // Intervals for the residual and, in OLS, the last direction: the second finds columns in the cache.
+    void enclose(bool has_direction) {
+        screen.in_pieces(threads, n, [&](int64_t start, int64_t stop) {
+            screen.enclose(r, nullptr, start, stop, true, r_lower, r_upper);
+            if (has_direction) screen.enclose(q, nullptr, start, stop, true, q_lower, q_upper);
         });
-        double most = -INFINITY;
-        for (double each : best) most = larger(most, each);
-        return most;
     }
 
     // OMP: the atom of the largest |<a, r>| beyond rounding; -1 if the copy does not tell.
     int64_t best_correlation() {
-        if (!screen.round(P.residual, residual.p, residual.rounded)) return -1;
-        const double threshold = enclose(), floor = P.noise * P.absolute_sum();
-        const int64_t most = n / 10, count = screen.contenders(residual.upper, threshold, most, which);
-        int64_t found = -1;
-        double best = 0;
-        for (int64_t k = 0; k < count && count <= most; ++k) {
+        if (!screen.round(P.residual, r)) return -1;
+        enclose(false);
+        double threshold = 0, best = 0;
+#pragma omp simd reduction(max : threshold)
+        for (int64_t j = 0; j < n; ++j) threshold = r_lower[j] > threshold ? r_lower[j] : threshold;
+        int64_t count = 0, found = -1;
+        for (int64_t j = 0; j < n; ++j)
+            if (r_upper[j] >= threshold) which[count++] = j;
+        if (count > n / 10) return -1;
+        screen.fetch(which, count);
+        const double floor = P.noise * P.absolute_sum();
+        for (int64_t k = 0; k < count; ++k) {
             const double c = std::fabs(inner<double>(P.w, screen.column(which[k]), &P.residual[0], D.d));
             if (c > best && c > floor * P.candidate_norms[which[k]]) best = c, found = which[k];
         }
@@ -102,6 +89,7 @@ template <class T> class Alone {
     void begin_ols() {
         spent = 0;
         for (int64_t j = 0; j < n; ++j) {
+            q_lower[j] = q_upper[j] = 0;
             const double norm = screen.scale[j] * screen.norm[j];  // rounded up, by less than the share below
             high[j] = squares[j] = norm * norm;
             low[j] = high[j] * (1 - 8 * (D.d + 1024) * U);
@@ -111,26 +99,24 @@ template <class T> class Alone {
 
     // OLS: the atom of the largest c^2 / v beyond rounding; -1 if that takes too much.
     int64_t best_gain() {
-        double unit = 0, threshold = 0, best = 0;
-        if (!screen.round(P.residual, residual.p, residual.rounded)) return -1;
+        double threshold = 0, best = 0;
+        if (!screen.round(P.residual, r)) return -1;
         if (P.s > 0) {
             low[P.atoms[P.s - 1]] = high[P.atoms[P.s - 1]] = INFINITY;
-            double *const q = Q + size_t(P.s - 1) * D.d;
-            P.direction(q);
-            if (!screen.round(q, direction.p, direction.rounded)) return -1;
-            unit = std::ldexp(1.0, direction.rounded.exponent);
+            double *const last = Q + size_t(P.s - 1) * D.d;
+            P.direction(last);
+            if (!screen.round(last, q)) return -1;
         }
-        enclose();
-        for (int64_t j = 0; j < n; ++j) {
-            const double most = unit * direction.upper[j], least = unit * larger(direction.lower[j], 0.0);
-            const double size = larger(residual.lower[j], 0.0);
+        enclose(P.s > 0);
+        for (int64_t j = 0; j < n; ++j) {  // products with q are 0 before the first direction
+            const double most = q_upper[j], least = larger(double(q_lower[j]), 0.0), size = larger(double(r_lower[j]), 0.0);
             low[j] -= most * most;
             high[j] -= least * least;
             threshold = larger(threshold, high[j] > 0 ? size * size / high[j] : 0.0);
         }
         int64_t count = 0, found = -1;
         for (int64_t j = 0; j < n; ++j)
-            if (residual.upper[j] * residual.upper[j] >= ROUNDED_DOWN * threshold * low[j] || low[j] <= MIN_PIVOT * squares[j])
+            if (r_upper[j] * r_upper[j] >= ROUNDED_DOWN * threshold * low[j] || low[j] <= MIN_PIVOT * squares[j])
                 which[count++] = j;
         if (spent + count > MAX_SHARE * n * (P.s + 1)) return -1;
         screen.fetch(which, count);

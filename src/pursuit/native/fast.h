@@ -380,7 +380,7 @@ template <class T, class S, bool OLS> class Fast {
             norm[s][p] = D.norms[j];
             for (int i = 0; i <= s && tables.prefetch; ++i) __builtin_prefetch(gram[p] + atoms[i][p], 0, 2);
         }
-        V c = dots(column, y, D.d);
+        V c = collected<T>([&](int p) { return dot(column[p], y[p], D.d); });
         for (int i = 0; i <= s; ++i) h[i] = collected<T>([&](int p) { return gram[p][atoms[i][p]]; });
         V pivot = h[s], *t = inverse_factor;
         for (int i = 0; i < s; t += ++i) {

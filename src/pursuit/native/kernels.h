@@ -45,19 +45,6 @@ template <class Work> void in_parallel(int threads, int pieces, Work work) {
     in_parallel(threads, pieces, [](void *context, int piece) { (*static_cast<Work *>(context))(piece); }, &work);
 }
 
-// A vector in 16 bits: 2^exponent (p + a rest). In these units, the norm of p and (an upper bound of) that of the rest.
-struct Rounded {
-    const int16_t *p;
-    double length, rest;
-    int exponent;
-};
-
-// Some columns of a screened matrix: numbers start to stop of `which`, or of all columns if that is null.
-struct Columns {
-    const int64_t *which;
-    int64_t start, stop;
-};
-
 // fast.h
 template <class T> struct FastPursuits {
     virtual void solve(const Tile<T> &) const = 0;
@@ -73,15 +60,12 @@ template <class T> struct DirectPursuits {
 
 // screen.h and alone.h
 template <class T> struct Screening {
-    virtual void quantise(int64_t start, int64_t stop) = 0;
-    virtual void measure() = 0;
-    virtual void begin_refining() = 0;
-    virtual void refine(int64_t start, int64_t stop) = 0;
-    virtual bool round(const double *g, int16_t *p, Rounded &out) const = 0;
-    virtual double enclose(const Rounded &, Columns, bool fine, bool is_signed, double *lower, double *upper) const = 0;
-    virtual int64_t winner(const double *g, const double *upper, double threshold, bool is_signed, int64_t most, double *value,
-                           int64_t *tried) = 0;
-    virtual void products(const double *g, Columns, double *value, double *size) = 0;
+    // Writes the ends of intervals of |<a, g>| (or of -<a, g>, if not `is_signed`) as the plain product computes it, for the
+    // `count` columns `which` or, less precisely, for all if that is null; false where g is out of range.
+    virtual bool intervals(const double *g, const int64_t *which, int64_t count, bool is_signed, int threads, double *lower,
+                           double *upper) = 0;
+    // Writes <a, g> and <|a|, |g|> for some columns.
+    virtual void products(const double *g, const int64_t *which, int64_t count, double *value, double *size) = 0;
     virtual void solve_alone(Method, const Tile<T> &, int threads) = 0;
     virtual void destroy() = 0;
 };
@@ -90,7 +74,7 @@ template <class T> struct Level {
     FastPursuits<T> *(*fast)(const Dictionary<T> &, Method, Search);
     void (*careful)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
     DirectPursuits<T> *(*direct)(const Dictionary<T> &, Method, const Tile<T> &, const T *norms, int64_t norms_stride);
-    Screening<T> *(*screen)(const Dictionary<T> &);
+    Screening<T> *(*screen)(const Dictionary<T> &, int threads);
     void (*squared_norms)(const Dictionary<T> &, int64_t start, int64_t stop, T *out);
 };
 

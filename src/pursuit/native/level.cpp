@@ -29,7 +29,7 @@ DirectPursuits<T> *direct(const Dictionary<T> &D, Method method, const Tile<T> &
     return new Direct<T>(D, method, tile, norms, stride);
 }
 
-template <class T> Screening<T> *screen(const Dictionary<T> &D) { return new Screened<T>(D); }
+template <class T> Screening<T> *screen(const Dictionary<T> &D, int threads) { return new Screened<T>(D, threads); }
 
 // Of atoms start to stop; for matrices by rows, four rows at a time.
 template <class T> void squared_norms(const Dictionary<T> &D, int64_t start, int64_t stop, T *out) {

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
-#include <vector>
 #include "kernels.h"
 #include "processor.h"
 
@@ -65,42 +64,30 @@ void check_interrupt(const int32_t *stop) {
     throw nb::python_error();
 }
 
-// Arrays of Python, which live as long as these do, and the plain structures that kernels read.
+// What kernels read, and the arrays of Python that it points to, which live as long as it does.
 template <class T> struct Atoms : Dictionary<T> {
-    Strided<T> atoms_array;
-    In<T, 1> norms_array;
-    std::optional<In<T, 2>> gram_array;
+    std::tuple<Strided<T>, In<T, 1>, std::optional<In<T, 2>>> arrays;
 
     Atoms(Strided<T> atoms, In<T, 1> norms, std::optional<In<T, 2>> gram)
         : Dictionary<T>{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0),
                         atoms.shape(1) == 1 ? 1 : atoms.stride(1),  // of a single entry, the stride may be anything
                         norms.data(), gram ? gram->data() : nullptr},
-          atoms_array(atoms), norms_array(norms), gram_array(gram) {
+          arrays(atoms, norms, gram) {
         const size_t n = atoms.shape(0);
         require(std::max(n, atoms.shape(1)) < size_t(std::numeric_limits<int>::max()), "too many atoms");
         require(norms.shape(0) == n && (!gram || (gram->shape(0) == n && gram->shape(1) == n)), "arrays do not fit the atoms");
     }
-    void check(bool contiguous_with_gram) const {
-        require(!contiguous_with_gram || (this->gram && this->entry_stride == 1), "a Gram matrix and contiguous atoms are needed");
-    }
 };
 
 template <class T> struct Signals : Tile<T> {
-    In<T, 2> y_array;
-    std::optional<In<T, 2>> weights_array;
-    In<int64_t, 1> limits_array;
-    In<T, 1> tols_array;
-    Out<int32_t, 2> atoms_array;
-    Out<T, 2> x_array;
-    Out<int64_t, 1> counts_array;
-    In<int32_t, 1> stop_array;
+    std::tuple<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>, Out<int64_t, 1>,
+               In<int32_t, 1>> arrays;
 
     Signals(In<T, 2> y, std::optional<In<T, 2>> weights, In<int64_t, 1> limits, In<T, 1> tols, Out<int32_t, 2> atoms,
             Out<T, 2> x, Out<int64_t, 1> counts, In<int32_t, 1> stop)
         : Tile<T>{int64_t(y.shape(0)), int(x.shape(1)), y.data(), weights ? weights->data() : nullptr, limits.data(),
                   tols.data(), atoms.data(), x.data(), counts.data(), stop.data()},
-          y_array(y), weights_array(weights), limits_array(limits), tols_array(tols), atoms_array(atoms), x_array(x),
-          counts_array(counts), stop_array(stop) {
+          arrays(y, weights, limits, tols, atoms, x, counts, stop) {
         const size_t n = y.shape(0);
         require(!weights || (weights->shape(0) == n && weights->shape(1) == y.shape(1)), "weights do not fit y");
         require(limits.shape(0) == n && tols.shape(0) == n && counts.shape(0) == n && stop.shape(0) == 1, "limits do not fit y");
@@ -109,7 +96,7 @@ template <class T> struct Signals : Tile<T> {
             require(limits.data()[i] >= 0 && limits.data()[i] <= this->width, "codes have no room for the limits");
     }
     int64_t unsolved() const { return std::count(this->counts, this->counts + this->count, UNSOLVED); }
-    void check(const Dictionary<T> &D) const { require(int(y_array.shape(1)) == D.d, "signals do not fit the atoms"); }
+    void check(const Dictionary<T> &D) const { require(int(std::get<0>(arrays).shape(1)) == D.d, "signals do not fit the atoms"); }
 };
 
 template <class T> struct FastKernel {
@@ -117,7 +104,7 @@ template <class T> struct FastKernel {
     Owned<FastPursuits<T>> pursuits;
 
     FastKernel(const Atoms<T> &atoms, Method method, Search search) : atoms(atoms) {
-        atoms.check(true);
+        require(atoms.gram && atoms.entry_stride == 1, "a Gram matrix and contiguous atoms are needed");
         require(method == Method::omp || (method == Method::ols && search == Search::float32), "OMP searches in 16 bits or float32, OLS in float32");
         require(search != Search::int16 || atoms.d <= 1 << 16, "signals are too long for 16 bits");
         nb::gil_scoped_release release;
@@ -163,78 +150,33 @@ template <class T> struct DirectKernel {
 // The 8-bit copy of a matrix. One call at a time: calls share memory to work in, and what they copy of the matrix.
 template <class T> class ScreenKernel {
     Atoms<T> atoms;
-    const int64_t n, piece;  // columns, and how many of them a thread takes at a time
     Owned<Screening<T>> screen;
     std::mutex lock;
-    std::vector<int16_t> p;
-    std::vector<double> lower, upper;
-    bool refined = false;
     using Vector = In<double, 1>;
     using Which = In<int64_t, 1>;
 
-    template <class Work> void in_pieces(int64_t count, int threads, Work work) {
-        const int pieces = int((count + piece - 1) / piece);
-        in_parallel(threads, pieces, [&](int k) { work(k, k * piece, std::min((k + 1) * piece, count)); });
-    }
-    std::optional<double> enclose(const Vector &g, const int64_t *which, int64_t count, bool fine, bool is_signed,
-                                  int threads, double *low, double *high) {
-        Rounded rounded{};
-        require(int(g.shape(0)) == atoms.d, "g does not fit the matrix");
-        if (!screen->round(g.data(), p.data(), rounded)) return std::nullopt;
-        std::vector<double> best((count + piece - 1) / piece, -std::numeric_limits<double>::infinity());
-        in_pieces(count, threads, [&](int k, int64_t start, int64_t stop) {
-            best[k] = screen->enclose(rounded, {which, start, stop}, fine, is_signed, low, high);
-        });
-        return best.empty() ? -std::numeric_limits<double>::infinity() : *std::max_element(best.begin(), best.end());
-    }
-    void check(const Which &which) const {
-        for (size_t k = 0; k < which.shape(0); ++k) require(which.data()[k] >= 0 && which.data()[k] < n, "no such column");
+    void check(const Vector &g, const int64_t *which, int64_t count, const Out<double, 1> &u, const Out<double, 1> &v) const {
+        require(int(g.shape(0)) == atoms.d && int64_t(u.shape(0)) == count && int64_t(v.shape(0)) == count, "arrays do not fit");
+        for (int64_t k = 0; which && k < count; ++k) require(which[k] >= 0 && which[k] < atoms.n, "no such column");
     }
 
   public:
-    ScreenKernel(const Atoms<T> &atoms, int threads)
-        : atoms(atoms), n(atoms.n), piece(((1 << 19) / atoms.d / 64 + 1) * 64), screen(kernels<T>().screen(atoms)),
-          p((atoms.d + 63) / 64 * 64), lower(n), upper(n) {
+    ScreenKernel(const Atoms<T> &atoms, int threads) : atoms(atoms) {
         nb::gil_scoped_release release;
-        in_pieces(n, threads, [&](int, int64_t start, int64_t stop) { screen->quantise(start, stop); });
-        screen->measure();
+        screen.reset(kernels<T>().screen(atoms, threads));
     }
-
-    // The best column (-1 where rounding leaves a doubt, or more than `most` are compared), its product with g, and how
-    // many were compared; None where g is out of range.
-    std::optional<std::tuple<int64_t, double, int64_t>> best(const Vector &g, bool is_signed, int64_t most, int threads) {
+    bool intervals(const Vector &g, const std::optional<Which> &which, bool is_signed, int threads, const Out<double, 1> &lower,
+                   const Out<double, 1> &upper) {
+        const int64_t count = which ? int64_t(which->shape(0)) : atoms.n, *columns = which ? which->data() : nullptr;
+        check(g, columns, count, lower, upper);
         std::lock_guard<std::mutex> hold(lock);
-        const auto threshold = enclose(g, nullptr, n, false, is_signed, threads, lower.data(), upper.data());
-        if (!threshold) return std::nullopt;
-        double value = 0;
-        int64_t tried = 0, found = screen->winner(g.data(), upper.data(), *threshold, is_signed, most, &value, &tried);
-        return std::tuple(found, value, tried);
+        return screen->intervals(g.data(), columns, count, is_signed, threads, lower.data(), upper.data());
     }
-
-    // Ends of intervals for some columns (None: all), and the largest lower end; None where g is out of range.
-    std::optional<double> intervals(const Vector &g, const std::optional<Which> &which, bool fine, bool is_signed, int threads,
-                                    const Out<double, 1> &low, const Out<double, 1> &high) {
-        const int64_t count = which ? int64_t(which->shape(0)) : n;
-        require(int64_t(low.shape(0)) == count && int64_t(high.shape(0)) == count, "ends do not fit the columns");
-        if (which) check(*which);
-        std::lock_guard<std::mutex> hold(lock);
-        if (fine && !refined) {
-            screen->begin_refining();
-            in_pieces(n, threads, [&](int, int64_t start, int64_t stop) { screen->refine(start, stop); });
-            refined = true;
-        }
-        return enclose(g, which ? which->data() : nullptr, count, fine, is_signed, threads, low.data(), high.data());
-    }
-
-    // <a, g> and <|a|, |g|> for some columns a.
     void products(const Vector &g, const Which &which, const Out<double, 1> &value, const Out<double, 1> &size) {
-        require(int(g.shape(0)) == atoms.d && value.shape(0) == which.shape(0) && size.shape(0) == which.shape(0), "arrays do not fit");
-        check(which);
+        check(g, which.data(), int64_t(which.shape(0)), value, size);
         std::lock_guard<std::mutex> hold(lock);
-        screen->products(g.data(), {which.data(), 0, int64_t(which.shape(0))}, value.data(), size.data());
+        screen->products(g.data(), which.data(), int64_t(which.shape(0)), value.data(), size.data());
     }
-
-    // OMP or OLS of the signals that are not solved, one after the other.
     void alone(Method method, const Signals<T> &signals, int threads) {
         signals.check(atoms);
         require(!signals.weights && (method == Method::omp || method == Method::ols), "OMP and OLS without weights only");
@@ -246,7 +188,7 @@ template <class T> class ScreenKernel {
 template <class T> void squared_norms(const Strided<T> &atoms, const Out<T, 1> &out, int threads) {
     require(out.shape(0) == atoms.shape(0), "out does not fit the atoms");
     const Dictionary<T> D{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0), atoms.stride(1), nullptr, nullptr};
-    constexpr int64_t piece = 512;
+    constexpr int64_t piece = 2048;
     in_parallel(threads, int((D.n + piece - 1) / piece), [&](int k) {
         kernels<T>().squared_norms(D, k * piece, std::min<int64_t>((k + 1) * piece, D.n), out.data());
     });
@@ -273,9 +215,8 @@ template <class T> void bind(nb::module_ m) {
         .def("advance", &DirectKernel<T>::advance, Unlocked(), "products"_a.noconvert());
     nb::class_<ScreenKernel<T>>(m, "Screen")
         .def(init<const Atoms<T> &, int>())
-        .def("best", &ScreenKernel<T>::best, Unlocked())
-        .def("intervals", &ScreenKernel<T>::intervals, Unlocked(), "g"_a, "which"_a.none(), "fine"_a, "signed"_a,
-             "threads"_a, "lower"_a.noconvert(), "upper"_a.noconvert())
+        .def("intervals", &ScreenKernel<T>::intervals, Unlocked(), "g"_a, "which"_a.none(), "signed"_a, "threads"_a,
+             "lower"_a.noconvert(), "upper"_a.noconvert())
         .def("products", &ScreenKernel<T>::products, Unlocked(), "g"_a, "which"_a, "value"_a.noconvert(), "size"_a.noconvert())
         .def("alone", &ScreenKernel<T>::alone, Unlocked());
 }

@@ -14,8 +14,6 @@
 namespace {
 
 constexpr int SPINS = 10'000;       // of a helper before it sleeps
-constexpr int PATIENCE = 100'000;  // spins of the caller after which a helper is late: another program has its processor
-constexpr int TASKS_ALONE = 64;    // that follow one with a late helper
 
 void spin(int count) {
     if (count > SPINS) std::this_thread::yield();
@@ -33,7 +31,7 @@ struct Pool {
     void *context = nullptr;
     std::exception_ptr problem;      // of the task
     std::mutex lock;                 // of `problem`
-    int helpers = 0, alone = 0;
+    int helpers = 0;
     uint32_t tasks = 0;
 
     // Whether a piece was there to be done.
@@ -72,9 +70,7 @@ struct Pool {
         open.store(uint64_t(++tasks) << 32 | uint32_t(pieces), std::memory_order_release);
         open.notify_all();
         while (do_piece()) {}
-        int spins = 0;
-        while (done.load(std::memory_order_acquire) < pieces) spin(++spins);
-        if (spins > PATIENCE) alone = TASKS_ALONE;
+        for (int spins = 0; done.load(std::memory_order_acquire) < pieces;) spin(++spins);
         if (problem) std::rethrow_exception(problem);
     }
 };
@@ -97,8 +93,7 @@ void in_parallel(int threads, int pieces, void (*work)(void *, int), void *conte
     std::unique_lock<std::mutex> mine(all.busy, std::defer_lock);
     if (threads > 1 && pieces > 1 && mine.try_lock()) {
         all.work = work, all.context = context;
-        if (all.alone == 0) return all.run(threads, pieces);
-        --all.alone;
+        return all.run(threads, pieces);
     }
     for (int piece = 0; piece < pieces; ++piece) work(context, piece);
 }

@@ -132,14 +132,16 @@ inline uint64_t bits_above(Vec<int32_t> x, Vec<int32_t> low) {
 
 // An array of zeros that begins at a cache line.
 template <class T> class Array {
-    void *const memory;  // pages of a large array that are never used are never touched
+    void *memory = nullptr;
 
   public:
-    explicit Array(size_t count) : memory(std::calloc(count * sizeof(T) + 128, 1)) {
-        if (!memory) throw std::bad_alloc();
-    }
+    explicit Array(size_t count = 0) { allocate(count); }
     Array(const Array &) = delete;
     ~Array() { std::free(memory); }
+    void allocate(size_t count) {
+        std::free(memory);
+        if (!(memory = std::calloc(count * sizeof(T) + 128, 1))) throw std::bad_alloc();
+    }
     operator T *() const { return reinterpret_cast<T *>((reinterpret_cast<uintptr_t>(memory) + 63) & ~uintptr_t(63)); }
 };
 
@@ -186,18 +188,10 @@ template <class T> inline T dot(const T *u, const T *v, int count) {
     return sum;
 }
 
-// The totals of LANES vectors, as one vector: neighbours that are STEP apart are added and interleaved.
+// Sums of neighbours that are STEP apart, those of a and b interleaved.
 template <int STEP, class T, int... K> inline Vec<T> folded(Vec<T> a, Vec<T> b, std::integer_sequence<int, K...>) {
     return __builtin_shufflevector(a, b, ((K & ~STEP) + (K & STEP ? LANES<T> : 0))...) +
            __builtin_shufflevector(a, b, ((K | STEP) + (K & STEP ? LANES<T> : 0))...);
-}
-template <class T, int STEP = 1> inline Vec<T> totals(Vec<T> *vectors) {
-    if constexpr (STEP == LANES<T>) return vectors[0];
-    else {
-        for (int k = 0; k < LANES<T> / (2 * STEP); ++k)
-            vectors[k] = folded<STEP, T>(vectors[2 * k], vectors[2 * k + 1], std::make_integer_sequence<int, LANES<T>>());
-        return totals<T, 2 * STEP>(vectors);
-    }
 }
 
 // A block of LANES vectors is transposed: halves that are STEP apart change places.
@@ -212,18 +206,6 @@ template <class T, int STEP = 1> inline void transpose(Vec<T> *block) {
             if (!(k & STEP)) exchange<STEP, T>(block[k], block[k + STEP], std::make_integer_sequence<int, LANES<T>>());
         transpose<T, 2 * STEP>(block);
     }
-}
-
-// <u_k, v_k> for LANES pairs of vectors.
-template <class T> inline Vec<T> dots(const T *const *u, const T *const *v, int count) {
-    constexpr int N = LANES<T>;
-    Vec<T> sums[N] = {};
-    int i = 0;
-    for (; i + N <= count; i += N)
-        for (int k = 0; k < N; ++k) sums[k] += load(u[k] + i) * load(v[k] + i);
-    for (; i < count; ++i)
-        for (int k = 0; k < N; ++k) sums[k][0] += u[k][i] * v[k][i];
-    return totals<T>(sums);
 }
 
 // <u, v>_w, the sum of w u v in type T; without w, <u, v>.
