@@ -3,13 +3,13 @@
 // A turn asks which atom correlates best with the residual r. The copy proves that it is one of a few, which are then
 // compared by products in full precision. Threads share the columns. All arithmetic is in float64.
 //
-// OLS asks for the largest c_j^2 / v_j, with v_j = |a_j|^2 - sum_i <q_i, a_j>^2 for an orthonormal basis q_i of the active
-// atoms. The copy encloses <q_i, a_j> as it does c_j = <a_j, r>, for one more direction a turn, and the squares add up to
-// bounds of v_j. Atoms whose upper bound reaches the largest lower bound are compared in full precision, with
+// OLS asks for the largest c_j^2 / v_j, with v_j = |a_j|^2 - sum_i <q_i, a_j>^2 for an orthonormal basis q_i of the
+// active atoms. The copy encloses <q_i, a_j> as it does c_j = <a_j, r>, for one more direction a turn, and the squares
+// add up to bounds of v_j. Atoms whose upper bound reaches the largest lower bound are compared in full precision, with
 // the directions that came since they last were; their bounds are exact then.
 //
-// Where the copy leaves more than a tenth of the atoms, where OLS has nearly dependent atoms or needs too many products,
-// and where no atom correlates beyond rounding, the signal stays unsolved.
+// Where the copy leaves more than a tenth of the atoms, where OLS has nearly dependent atoms or needs too many
+// products, and where no atom correlates beyond rounding, the signal stays unsolved.
 #pragma once
 #include "pursuit.h"
 #include "screen.h"
@@ -17,8 +17,10 @@
 namespace {
 
 template <class T> class Alone {
-    static constexpr double MIN_PIVOT = 1e-3;         // v relative to the squared norm of the atom: what is less loses digits
-    static constexpr double MAX_SHARE = 0.25;         // of the products that OLS would take without a copy, that it may spend
+    // v relative to the squared norm of the atom: what is less loses digits
+    static constexpr double MIN_PIVOT = 1e-3;
+    // of the products that OLS would take without a copy, that it may spend
+    static constexpr double MAX_SHARE = 0.25;
     static constexpr double ROUNDED_DOWN = 1 - 1e-9;  // what rounding leaves of a bound
 
     Screen<T> &screen;
@@ -38,7 +40,8 @@ template <class T> class Alone {
 
   public:
     Alone(Screen<T> &screen, Method method, const Tile<T> &tile, int threads)
-        : screen(screen), D(screen.D), tile(tile), threads(threads), ols(method == Method::ols), n(D.n), P(D, tile, method),
+        : screen(screen), D(screen.D), tile(tile), threads(threads), ols(method == Method::ols), n(D.n),
+          P(D, tile, method),
           y(D.d), which(n), r(screen), q(screen), r_lower(n), r_upper(n), q_lower(n), q_upper(n),
           Q(ols ? size_t(tile.width) * D.d : 0), low(n), high(n), exact(n), squares(n), seen(n) {}
 
@@ -109,7 +112,8 @@ template <class T> class Alone {
         }
         enclose(P.s > 0);
         for (int64_t j = 0; j < n; ++j) {  // products with q are 0 before the first direction
-            const double most = q_upper[j], least = larger(double(q_lower[j]), 0.0), size = larger(double(r_lower[j]), 0.0);
+            const double most = q_upper[j], least = larger(double(q_lower[j]), 0.0);
+            const double size = larger(double(r_lower[j]), 0.0);
             low[j] -= most * most;
             high[j] -= least * least;
             threshold = larger(threshold, high[j] > 0 ? size * size / high[j] : 0.0);

@@ -3,16 +3,16 @@
 //
 // The update. After s atoms the correlations are c = A y - sum_i x_i G_i, with G_i the Gram rows of the active atoms. T
 // is lower triangular, and T'T the inverse of the Gram matrix of the active atoms. An atom j with Gram entries h enters
-// by u = T h, beta = (-T'u, 1) and pivot = G_jj - |u|^2: the next row of T is beta / sqrt(pivot), and the weights move by
-// (c_j / pivot) beta. Each of these short sums waits for the one before: so LANES signals go in step, and what is a number
-// for one signal is a vector here.
+// by u = T h, beta = (-T'u, 1) and pivot = G_jj - |u|^2: the next row of T is beta / sqrt(pivot), and the weights move
+// by (c_j / pivot) beta. Each of these short sums waits for the one before: so LANES signals go in step, and what is a
+// number for one signal is a vector here.
 //
 // The search finds the largest |c_j| in numbers of type S, 16-bit integers or float32. Let `longest` be at least the
 // norm of every atom and mu at least |G_ij| / |a_i| for all i != j.
 //
 // In 16 bits,
-// - atoms are round(ATOM_SCALE a_j / longest), signals round(t y), with t as large as 16 bits and sums of products in 32
-//   bits allow. Products of these, exact in 32 bits and rounded to their upper halves, are <y, a_j> in units of
+// - atoms are round(ATOM_SCALE a_j / longest), signals round(t y), with t as large as 16 bits and sums of products in
+//   32 bits allow. Products of these, exact in 32 bits and rounded to their upper halves, are <y, a_j> in units of
 //   2^16 longest / (ATOM_SCALE t).
 // - Gram rows are r_ij = round(SHORT_MAX G_ij / (|a_i| longest)), weights q_i = round((2^15 / SHORT_MAX) longest |a_i|
 //   x_i / unit), and s active atoms subtract sum_i q_i r_ij / 2^15 units, each term rounded. Partial sums may wrap; the
@@ -28,15 +28,15 @@
 // of a unit cover the rounding of the bound itself.
 //
 // In float32, with u = 2^-24, <y, a_j> errs by at most e = u (d + 3) longest |y|, and no partial sum of c exceeds
-// M = longest |y| + mu sum_i |x_i| |a_i|. Rounding of entries, weights, products and sums moves c by at most u (s + 3) M
-// more: a best atom that leads by 2 e + 2 u (s + 4) M is the best.
+// M = longest |y| + mu sum_i |x_i| |a_i|. Rounding of entries, weights, products and sums moves c by at most u (s + 3)
+// M more: a best atom that leads by 2 e + 2 u (s + 4) M is the best.
 //
 // Orthogonal least squares takes the atom of the largest c_j^2 / v_j, where v_j is the squared norm of the part of a_j
-// that is orthogonal to the active atoms. As an atom enters, the sum t of Gram rows weighted by the new row of T updates
-// c to c - t c_j / sqrt(pivot), and v to v - t^2, in float32. t errs by at most u (s + 4) mu sum_i |T_si| |a_i|; c and v
-// err by the sum of these, times the step and times 2 |a_j|, plus the rounding of every sum: `error_c` and `error_v`. So
-// c_j^2 / v_j lies between (|c| - error_c)^2 / (v + error_v) and (|c| + error_c)^2 / (v - error_v). The atom with the
-// largest upper bound is the best if its lower bound exceeds the upper bounds of all others.
+// that is orthogonal to the active atoms. As an atom enters, the sum t of Gram rows weighted by the new row of T
+// updates c to c - t c_j / sqrt(pivot), and v to v - t^2, in float32. t errs by at most u (s + 4) mu sum_i |T_si|
+// |a_i|; c and v err by the sum of these, times the step and times 2 |a_j|, plus the rounding of every sum: `error_c`
+// and `error_v`. So c_j^2 / v_j lies between (|c| - error_c)^2 / (v + error_v) and (|c| + error_c)^2 / (v - error_v).
+// The atom with the largest upper bound is the best if its lower bound exceeds the upper bounds of all others.
 //
 // At most MAX_CLOSE atoms that are closer to one another are compared in full precision. A signal with more of them, or
 // with atoms that are nearly dependent, stays unsolved.
@@ -52,7 +52,8 @@ template <class T, class S, bool OLS> class Fast {
     using Index = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
     using I = Vec<Index>;
     using Word = typename Tables<T, S>::Word;
-    using Flag = std::conditional_t<Tables<T, S>::INT16, int16_t, int32_t>;  // the result of a comparison of numbers of type S
+    // the result of a comparison of numbers of type S
+    using Flag = std::conditional_t<Tables<T, S>::INT16, int16_t, int32_t>;
     static constexpr bool INT16 = Tables<T, S>::INT16;
     static constexpr int PER_WORD = Tables<T, S>::PER_WORD, BLOCK = Tables<T, S>::BLOCK;
     static constexpr int SIGNALS = LANES<T>, N = LANES<S>;
@@ -88,9 +89,11 @@ template <class T, class S, bool OLS> class Fast {
 
   public:
     Fast(const Tables<T, S> &tables, const Tile<T> &tile)
-        : tables(tables), D(tables.dictionary), tile(tile), noise(T(4 * std::sqrt(T(D.d)) * EPS<T>)), numbers(SIGNALS_PER_GROUP),
-          entries(size_t(SIGNALS_PER_GROUP) * PER_WORD * tables.words), products(size_t(SIGNALS_PER_GROUP) * tables.columns), per_unit(SIGNALS_PER_GROUP),
-          quantisation(SIGNALS_PER_GROUP), lengths(SIGNALS_PER_GROUP), inverse_factor(size_t(tile.width) * (tile.width + 1) / 2), x(tile.width),
+        : tables(tables), D(tables.dictionary), tile(tile), noise(T(4 * std::sqrt(T(D.d)) * EPS<T>)),
+          numbers(SIGNALS_PER_GROUP), entries(size_t(SIGNALS_PER_GROUP) * PER_WORD * tables.words),
+          products(size_t(SIGNALS_PER_GROUP) * tables.columns), per_unit(SIGNALS_PER_GROUP),
+          quantisation(SIGNALS_PER_GROUP), lengths(SIGNALS_PER_GROUP),
+          inverse_factor(size_t(tile.width) * (tile.width + 1) / 2), x(tile.width),
           norm(tile.width), inverse_diagonal(tile.width), beta(tile.width), h(tile.width), atoms(tile.width),
           rows(size_t(tile.width) * SIGNALS), q(size_t(tile.width) * SIGNALS), merits(size_t(SIGNALS) * tables.columns),
           orthogonal(OLS ? size_t(SIGNALS) * tables.columns : 0), residual(D.d) {}
@@ -221,7 +224,8 @@ template <class T, class S, bool OLS> class Fast {
         V bound = 2 * load(quantisation + place);
         if (INT16) {
             const T m = tables.max_offdiagonal;
-            bound += (T(s + 2) + T(1. / 16)) + ((SHORT_MAX - m) + t * absolute_sum + 2 * m * rounded) * T(0x1p-15 * (1 + 1. / 16));
+            bound += (T(s + 2) + T(1. / 16)) +
+                     ((SHORT_MAX - m) + t * absolute_sum + 2 * m * rounded) * T(0x1p-15 * (1 + 1. / 16));
             bound = ((t * largest_term <= T(SHORT_MAX)) & (bound <= T(MAX_LEAD))) ? bound : splat(T(2 * SHORT_MAX));
         } else
             bound += T(0x1p-23 * (1 + 1e-6)) * (s + 4) * (tables.longest * length + tables.mu * absolute_sum);
@@ -264,7 +268,8 @@ template <class T, class S, bool OLS> class Fast {
         S *c = products + size_t(place + p) * tables.columns, *v = orthogonal + size_t(p) * tables.columns;
         S *out = merits + size_t(p) * tables.columns;
         if (s > 0) v[atoms[s - 1][p]] = S(INFINITY);
-        const Vec<S> last_step = splat(S(s > 0 ? move[p] : 0)), error_of_c = splat(S(error_c[p])), error_of_v = splat(S(error_v[p]));
+        const Vec<S> last_step = splat(S(s > 0 ? move[p] : 0)), error_of_c = splat(S(error_c[p])),
+                     error_of_v = splat(S(error_v[p]));
         Vec<S> top{};
         Vec<Flag> where{};
         for (int j = 0; j < tables.columns; j += BLOCK) {
@@ -338,8 +343,8 @@ template <class T, class S, bool OLS> class Fast {
         return top < S(INFINITY) && size > 0 ? size * size / v * S(1 - 1e-5) : 0;
     }
 
-    // The atom of the largest merit in full precision, the first of equal ones (whose Gram entries may differ in their last
-    // bits).
+    // The atom of the largest merit in full precision, the first of equal ones (whose Gram entries may differ in their
+    // last bits).
     Index compare(const int *close, int count, int p, int s) {
         Index found = -1;
         T most = 0;
@@ -392,7 +397,8 @@ template <class T, class S, bool OLS> class Fast {
             c -= h[i] * x[i];
         }
         beta[s] = splat(T(1));
-        const I good = there & (pivot > CLEAR_PIVOT * h[s]) & (magnitude(c) > noise * (length + absolute_sum) * norm[s]);
+        const V floor = noise * (length + absolute_sum) * norm[s];
+        const I good = there & (pivot > CLEAR_PIVOT * h[s]) & (magnitude(c) > floor);
         const V r = T(1) / square_root<T>(pivot);
         root = good ? r : V{};
         step = good ? c * r * r : V{};

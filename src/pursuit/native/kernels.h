@@ -60,10 +60,10 @@ template <class T> struct DirectPursuits {
 
 // screen.h and alone.h
 template <class T> struct Screening {
-    // Writes the ends of intervals of |<a, g>| (or of -<a, g>, if not `is_signed`) as the plain product computes it, for the
-    // `count` columns `which` or, less precisely, for all if that is null; false where g is out of range.
-    virtual bool intervals(const double *g, const int64_t *which, int64_t count, bool is_signed, int threads, double *lower,
-                           double *upper) = 0;
+    // Writes the ends of intervals of |<a, g>| (or of -<a, g>, if not `is_signed`) as the plain product computes it,
+    // for the `count` columns `which` or, less precisely, for all if that is null; false where g is out of range.
+    virtual bool intervals(const double *g, const int64_t *which, int64_t count, bool is_signed, int threads,
+                           double *lower, double *upper) = 0;
     // Writes <a, g> and <|a|, |g|> for some columns.
     virtual void products(const double *g, const int64_t *which, int64_t count, double *value, double *size) = 0;
     virtual void solve_alone(Method, const Tile<T> &, int threads) = 0;
@@ -86,5 +86,6 @@ struct Levels {
     void (*row_products)(const double *A, const double *B, int width, const int32_t *rows, const int32_t *cols,
                          int64_t count, double *out);
     // adds M'M to the lower triangle of G, for a sparse matrix M by rows with increasing indices
-    void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G, int64_t n);
+    void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G,
+                       int64_t n);
 };

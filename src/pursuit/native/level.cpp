@@ -10,7 +10,8 @@ void row_products(const double *A, const double *B, int width, const int32_t *ro
     for (int64_t e = 0; e < count; ++e) out[e] = dot(A + int64_t(rows[e]) * width, B + int64_t(cols[e]) * width, width);
 }
 
-void lower_gram(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G, int64_t n) {
+void lower_gram(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G,
+                int64_t n) {
     for (int64_t r = 0; r < rows; ++r)
         for (int32_t a = pointers[r]; a < pointers[r + 1]; ++a) {
             double *row = G + indices[a] * n;

@@ -32,7 +32,8 @@ static const Levels &choose_level() {
     const Levels *chosen = nullptr;
     for (const Levels *each : compiled)
         if (number(each->name) <= has && (!chosen || asked == 0 || number(each->name) <= asked)) chosen = each;
-    if (!chosen) throw std::runtime_error("this processor is older than all for which the kernels of pursuit were compiled.");
+    if (!chosen)
+        throw std::runtime_error("this processor is older than all for which the kernels of pursuit were compiled.");
     return *chosen;
 }
 
@@ -75,7 +76,8 @@ template <class T> struct Atoms : Dictionary<T> {
           arrays(atoms, norms, gram) {
         const size_t n = atoms.shape(0);
         require(std::max(n, atoms.shape(1)) < size_t(std::numeric_limits<int>::max()), "too many atoms");
-        require(norms.shape(0) == n && (!gram || (gram->shape(0) == n && gram->shape(1) == n)), "arrays do not fit the atoms");
+        require(norms.shape(0) == n && (!gram || (gram->shape(0) == n && gram->shape(1) == n)),
+            "arrays do not fit the atoms");
     }
 };
 
@@ -90,13 +92,16 @@ template <class T> struct Signals : Tile<T> {
           arrays(y, weights, limits, tols, atoms, x, counts, stop) {
         const size_t n = y.shape(0);
         require(!weights || (weights->shape(0) == n && weights->shape(1) == y.shape(1)), "weights do not fit y");
-        require(limits.shape(0) == n && tols.shape(0) == n && counts.shape(0) == n && stop.shape(0) == 1, "limits do not fit y");
+        require(limits.shape(0) == n && tols.shape(0) == n && counts.shape(0) == n && stop.shape(0) == 1,
+            "limits do not fit y");
         require(atoms.shape(0) == n && x.shape(0) == n && x.shape(1) == atoms.shape(1), "codes do not fit y");
         for (size_t i = 0; i < n; ++i)
             require(limits.data()[i] >= 0 && limits.data()[i] <= this->width, "codes have no room for the limits");
     }
     int64_t unsolved() const { return std::count(this->counts, this->counts + this->count, UNSOLVED); }
-    void check(const Dictionary<T> &D) const { require(int(std::get<0>(arrays).shape(1)) == D.d, "signals do not fit the atoms"); }
+    void check(const Dictionary<T> &D) const {
+        require(int(std::get<0>(arrays).shape(1)) == D.d, "signals do not fit the atoms");
+    }
 };
 
 template <class T> struct FastKernel {
@@ -105,7 +110,8 @@ template <class T> struct FastKernel {
 
     FastKernel(const Atoms<T> &atoms, Method method, Search search) : atoms(atoms) {
         require(atoms.gram && atoms.entry_stride == 1, "a Gram matrix and contiguous atoms are needed");
-        require(method == Method::omp || (method == Method::ols && search == Search::float32), "OMP searches in 16 bits or float32, OLS in float32");
+        require(method == Method::omp || (method == Method::ols && search == Search::float32),
+            "OMP searches in 16 bits or float32, OLS in float32");
         require(search != Search::int16 || atoms.d <= 1 << 16, "signals are too long for 16 bits");
         nb::gil_scoped_release release;
         pursuits.reset(kernels<T>().fast(atoms, method, search));
@@ -116,9 +122,11 @@ template <class T> struct FastKernel {
     }
 };
 
-template <class T> void careful(const Atoms<T> &atoms, Method method, const Signals<T> &signals, const In<T, 2> &products) {
+template <class T> void careful(const Atoms<T> &atoms, Method method, const Signals<T> &signals,
+                                const In<T, 2> &products) {
     signals.check(atoms);
-    require(atoms.gram && int64_t(products.shape(0)) == signals.unsolved() && int(products.shape(1)) == atoms.n, "products do not fit");
+    require(atoms.gram && int64_t(products.shape(0)) == signals.unsolved() && int(products.shape(1)) == atoms.n,
+        "products do not fit");
     kernels<T>().careful(atoms, method, signals, products.data());
 }
 
@@ -155,8 +163,10 @@ template <class T> class ScreenKernel {
     using Vector = In<double, 1>;
     using Which = In<int64_t, 1>;
 
-    void check(const Vector &g, const int64_t *which, int64_t count, const Out<double, 1> &u, const Out<double, 1> &v) const {
-        require(int(g.shape(0)) == atoms.d && int64_t(u.shape(0)) == count && int64_t(v.shape(0)) == count, "arrays do not fit");
+    void check(const Vector &g, const int64_t *which, int64_t count, const Out<double, 1> &u,
+               const Out<double, 1> &v) const {
+        require(int(g.shape(0)) == atoms.d && int64_t(u.shape(0)) == count && int64_t(v.shape(0)) == count,
+            "arrays do not fit");
         for (int64_t k = 0; which && k < count; ++k) require(which[k] >= 0 && which[k] < atoms.n, "no such column");
     }
 
@@ -165,8 +175,8 @@ template <class T> class ScreenKernel {
         nb::gil_scoped_release release;
         screen.reset(kernels<T>().screen(atoms, threads));
     }
-    bool intervals(const Vector &g, const std::optional<Which> &which, bool is_signed, int threads, const Out<double, 1> &lower,
-                   const Out<double, 1> &upper) {
+    bool intervals(const Vector &g, const std::optional<Which> &which, bool is_signed, int threads,
+                   const Out<double, 1> &lower, const Out<double, 1> &upper) {
         const int64_t count = which ? int64_t(which->shape(0)) : atoms.n, *columns = which ? which->data() : nullptr;
         check(g, columns, count, lower, upper);
         std::lock_guard<std::mutex> hold(lock);
@@ -179,7 +189,8 @@ template <class T> class ScreenKernel {
     }
     void alone(Method method, const Signals<T> &signals, int threads) {
         signals.check(atoms);
-        require(!signals.weights && (method == Method::omp || method == Method::ols), "OMP and OLS without weights only");
+        require(!signals.weights && (method == Method::omp || method == Method::ols),
+            "OMP and OLS without weights only");
         std::lock_guard<std::mutex> hold(lock);
         screen->solve_alone(method, signals, threads);
     }
@@ -187,7 +198,8 @@ template <class T> class ScreenKernel {
 
 template <class T> void squared_norms(const Strided<T> &atoms, const Out<T, 1> &out, int threads) {
     require(out.shape(0) == atoms.shape(0), "out does not fit the atoms");
-    const Dictionary<T> D{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0), atoms.stride(1), nullptr, nullptr};
+    const Dictionary<T> D{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0), atoms.stride(1),
+        nullptr, nullptr};
     constexpr int64_t piece = 2048;
     in_parallel(threads, int((D.n + piece - 1) / piece), [&](int k) {
         kernels<T>().squared_norms(D, k * piece, std::min<int64_t>((k + 1) * piece, D.n), out.data());
@@ -201,8 +213,8 @@ template <class T> void bind(nb::module_ m) {
     nb::class_<Atoms<T>>(m, "Atoms")
         .def(init<Strided<T>, In<T, 1>, std::optional<In<T, 2>>>(), "atoms"_a, "norms"_a, "gram"_a.none() = nb::none());
     nb::class_<Signals<T>>(m, "Signals")
-        .def(init<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>, Out<int64_t, 1>,
-                  In<int32_t, 1>>(),
+        .def(init<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>,
+                  Out<int64_t, 1>, In<int32_t, 1>>(),
              "y"_a, "weights"_a.none(), "limits"_a, "tols"_a, "atoms"_a.noconvert(), "x"_a.noconvert(),
              "counts"_a.noconvert(), "stop"_a.noconvert());
     nb::class_<FastKernel<T>>(m, "Fast")
@@ -217,25 +229,32 @@ template <class T> void bind(nb::module_ m) {
         .def(init<const Atoms<T> &, int>())
         .def("intervals", &ScreenKernel<T>::intervals, Unlocked(), "g"_a, "which"_a.none(), "signed"_a, "threads"_a,
              "lower"_a.noconvert(), "upper"_a.noconvert())
-        .def("products", &ScreenKernel<T>::products, Unlocked(), "g"_a, "which"_a, "value"_a.noconvert(), "size"_a.noconvert())
+        .def("products", &ScreenKernel<T>::products, Unlocked(), "g"_a, "which"_a, "value"_a.noconvert(),
+            "size"_a.noconvert())
         .def("alone", &ScreenKernel<T>::alone, Unlocked());
 }
 
-static void row_products(const In<double, 2> &A, const In<double, 2> &B, const In<int32_t, 1> &rows, const In<int32_t, 1> &cols,
-                         const Out<double, 1> &out) {
-    require(A.shape(1) == B.shape(1) && rows.shape(0) == cols.shape(0) && out.shape(0) == rows.shape(0), "arrays do not fit");
-    levels().row_products(A.data(), B.data(), int(A.shape(1)), rows.data(), cols.data(), int64_t(rows.shape(0)), out.data());
+static void row_products(const In<double, 2> &A, const In<double, 2> &B, const In<int32_t, 1> &rows,
+                         const In<int32_t, 1> &cols, const Out<double, 1> &out) {
+    require(A.shape(1) == B.shape(1) && rows.shape(0) == cols.shape(0) && out.shape(0) == rows.shape(0),
+        "arrays do not fit");
+    levels().row_products(A.data(), B.data(), int(A.shape(1)), rows.data(), cols.data(), int64_t(rows.shape(0)),
+        out.data());
 }
 
-static void lower_gram(const In<int32_t, 1> &pointers, const In<int32_t, 1> &indices, const In<double, 1> &data, const Out<double, 2> &G) {
-    require(pointers.shape(0) > 0 && indices.shape(0) == data.shape(0) && G.shape(0) == G.shape(1), "arrays do not fit");
-    levels().lower_gram(pointers.data(), indices.data(), data.data(), int64_t(pointers.shape(0)) - 1, G.data(), int64_t(G.shape(0)));
+static void lower_gram(const In<int32_t, 1> &pointers, const In<int32_t, 1> &indices, const In<double, 1> &data,
+                       const Out<double, 2> &G) {
+    require(pointers.shape(0) > 0 && indices.shape(0) == data.shape(0) && G.shape(0) == G.shape(1),
+        "arrays do not fit");
+    levels().lower_gram(pointers.data(), indices.data(), data.data(), int64_t(pointers.shape(0)) - 1, G.data(),
+        int64_t(G.shape(0)));
 }
 
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leak
     m.attr("level") = levels().name;
-    nb::enum_<Method>(m, "Method").value("omp", Method::omp).value("mp", Method::mp).value("ols", Method::ols).value("nnomp", Method::nnomp);
+    nb::enum_<Method>(m, "Method")
+        .value("omp", Method::omp).value("mp", Method::mp).value("ols", Method::ols).value("nnomp", Method::nnomp);
     nb::enum_<Search>(m, "Search").value("int16", Search::int16).value("float32", Search::float32);
     bind<double>(m.def_submodule("float64"));
     bind<float>(m.def_submodule("float32"));

@@ -1,8 +1,8 @@
 // Threads of the process that share the pieces of a task: kernels.h says how they are asked.
 //
 // Helpers spin for a while after a task, as the next one often follows within microseconds, and then sleep. The caller
-// does pieces, too, and waits only for pieces that a helper has begun: a helper that does not get a processor, on a busy
-// machine, holds nobody up.
+// does pieces, too, and waits only for pieces that a helper has begun: a helper that does not get a processor, on a
+// busy machine, holds nobody up.
 #include <unistd.h>
 #include <atomic>
 #include <exception>

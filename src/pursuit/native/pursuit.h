@@ -1,9 +1,9 @@
 // One signal, its active atoms and their weights, in full precision: the part that all methods share.
 //
 // The Gram matrix of the s active atoms is H = L L', b are their products with the signal, and the weights solve
-// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x over x >= 0 (NNOMP). The drivers of a pursuit find the correlations c of
-// all atoms with the residual: `careful` below from a Gram matrix, direct.h from products with the dictionary, alone.h
-// from its 8-bit copy.
+// H x = b (OMP, OLS) or minimise x'Hx / 2 - b'x over x >= 0 (NNOMP). The drivers of a pursuit find the correlations c
+// of all atoms with the residual: `careful` below from a Gram matrix, direct.h from products with the dictionary,
+// alone.h from its 8-bit copy.
 //
 // An atom j enters with the last row u of L^-1: q = sum_i u_i a_i has norm 1, is orthogonal to the atoms before and has
 // the product c_j u_s with the residual. So the weights move by (c_j u_s) u.
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int MP_STEPS = 10;  // most steps of matching pursuit for each atom that it may use
 
-// Whether two atoms are equal, up to sign, in the entries that count: those of positive weight w, or all if that is null.
+// Whether two atoms are equal, up to sign, in the entries that count: those of positive weight w, or all if that is
+// null.
 template <class A> bool same_atom(const Dictionary<A> &D, int i, int j, const A *w = nullptr) {
     const A *a = D.atom(i), *b = D.atom(j);
     bool same = true, negated = true;
@@ -44,13 +45,15 @@ template <class T, class A = T> class Pursuit {
     Array<T> inverse_diagonal;      // upper bounds of the diagonal of the inverse of H
     Array<T> u;                     // the last row of L^-1
     Array<T> candidate_norms;       // norms of all atoms, infinite for those that were tried
-    Array<T> orthogonal;            // OLS: squared norms of the parts of all atoms that are orthogonal to the active ones
+    // OLS: squared norms of the parts of all atoms that are orthogonal to the active ones
+    Array<T> orthogonal;
     Array<T> residual;
     const T noise;                  // rounding of a correlation relative to the norms of its factors
 
     Pursuit(const Dictionary<A> &D, const Tile<A> &tile, Method method)
         : d(D.d), n(D.n), width(tile.width), method(method), atoms(width), columns(width), x(width), b(width),
-          norms(width), inverse_diagonal(width), u(width), candidate_norms(n), orthogonal(method == Method::ols ? n : 0),
+          norms(width), inverse_diagonal(width), u(width), candidate_norms(n),
+          orthogonal(method == Method::ols ? n : 0),
           residual(d), noise(T(4 * std::sqrt(T(d)) * EPS<A>)), H(square()), L(square()), z(width),
           stored(D.entry_stride == 1 ? 0 : size_t(width) * d) {}
 
@@ -92,8 +95,8 @@ template <class T, class A = T> class Pursuit {
         return s == limit || turns == 4 * limit + n + 16;
     }
 
-    // The atom that enters next; -1 if none correlates beyond rounding. `key` has room for n numbers. Of equal atoms it is
-    // the first, though their correlations may differ in the last bits: BLAS adds up in various orders.
+    // The atom that enters next; -1 if none correlates beyond rounding. `key` has room for n numbers. Of equal atoms it
+    // is the first, though their correlations may differ in the last bits: BLAS adds up in various orders.
     int best(const Dictionary<A> &D, const T *c, T *key) const {
         const T floor = noise * absolute_sum(), least = 16 * (s + 4) * EPS<T>;
         const T *const f = candidate_norms, *const v = orthogonal;
@@ -106,7 +109,8 @@ template <class T, class A = T> class Pursuit {
             }
         };
         if (method == Method::nnomp) search([&](int j) { return c[j] > floor * f[j] ? c[j] : T(0); });
-        else if (method != Method::ols) search([&](int j) { return std::fabs(c[j]) > floor * f[j] ? T(std::fabs(c[j])) : T(0); });
+        else if (method != Method::ols)
+            search([&](int j) { return std::fabs(c[j]) > floor * f[j] ? T(std::fabs(c[j])) : T(0); });
         else  // c / sqrt(v), as c^2 / v could underflow
             search([&](int j) {
                 const bool counts = std::fabs(c[j]) > floor * f[j] && v[j] > least * f[j] * f[j];
@@ -126,8 +130,8 @@ template <class T, class A = T> class Pursuit {
         return j;
     }
 
-    // The entries of atom j, one after the other. Where the dictionary has them strided, they are copied, into the space of
-    // an atom that left if there is one.
+    // The entries of atom j, one after the other. Where the dictionary has them strided, they are copied, into the
+    // space of an atom that left if there is one.
     const A *entries(const Dictionary<A> &D, int j) {
         if (D.entry_stride == 1) return D.atom(j);
         for (int k = 0; k < s; ++k)
@@ -231,8 +235,8 @@ template <class T, class A = T> class Pursuit {
         solve_transposed(v, s);
     }
 
-    // Row i of L and of L^-1; false if atom i is dependent on those before. The pivot is |a - sum_k beta_k a_k|^2 at the
-    // best beta, from entries that are rounded: it is known to within a few eps (|a| + sum_k |beta_k| |a_k|)^2.
+    // Row i of L and of L^-1; false if atom i is dependent on those before. The pivot is |a - sum_k beta_k a_k|^2 at
+    // the best beta, from entries that are rounded: it is known to within a few eps (|a| + sum_k |beta_k| |a_k|)^2.
     bool extend_factor(int i) {
         T *row = L + size_t(i) * width, sum = norms[i];
         const T *g = H + size_t(i) * width;
@@ -276,8 +280,8 @@ template <class T, class A = T> class Pursuit {
         for (int i = s; i < members; ++i) candidate_norms[atoms[i]] = norms[i];
     }
 
-    // Moves from x towards z as far as all weights stay non-negative. Returns whether an atom left; `changed` is the first
-    // place where one did.
+    // Moves from x towards z as far as all weights stay non-negative. Returns whether an atom left; `changed` is the
+    // first place where one did.
     bool step_towards(int &changed) {
         T step = 1;
         for (int i = 0; i < s; ++i)

@@ -1,7 +1,7 @@
 // Bounds of the products of all columns of a matrix with a vector, from an 8-bit copy of the matrix.
 //
-// Column a is scale (coarse + rest) with scale = max |a| / 127 and 8-bit integers `coarse`; the vector g is 2^e (p + rest
-// of its own), with 16-bit integers p. Then <a, g> / (scale 2^e) is the integer <coarse, p>, to within
+// Column a is scale (coarse + rest) with scale = max |a| / 127 and 8-bit integers `coarse`; the vector g is 2^e (p +
+// rest of its own), with 16-bit integers p. Then <a, g> / (scale 2^e) is the integer <coarse, p>, to within
 // error |p| + norm |rest of g|, where `error` and `norm` are the norms of the rest and of a / scale. A second code, of
 // what the first leaves, times FINE, makes the error FINE times as small. `ScreenedDictionary` says the same with
 // floating-point rounding, and why the answers are those of the plain product.
@@ -28,7 +28,8 @@ template <class T> class Screen : public Screening<T> {
     bool refined = false;     // whether there is a second code
 
   public:
-    // A vector is unit (p + a rest), where the unit is a power of two. In units, the norm of p, and a bound of that of the rest.
+    // A vector is unit (p + a rest), where the unit is a power of two. In units, the norm of p, and a bound of that of
+    // the rest.
     struct Rounded {
         Array<int16_t> p;
         double unit = 0, length = 0, rest = 0;
@@ -40,8 +41,8 @@ template <class T> class Screen : public Screening<T> {
 
     Screen(const Dictionary<T> &D, int threads)
         : width(round_up(D.d, 64)), max_square((2147483647.0 / 127) * (2147483647.0 / 127) / D.d),
-          coarse(size_t(D.n) * width), error(D.n), fine_error(D.n), copies(D.entry_stride != 1 ? D.n : 0), D(D), scale(D.n),
-          norm(D.n) {
+          coarse(size_t(D.n) * width), error(D.n), fine_error(D.n), copies(D.entry_stride != 1 ? D.n : 0), D(D),
+          scale(D.n), norm(D.n) {
         in_pieces(threads, D.n, [&](int64_t start, int64_t stop) { make_code<false>(start, stop); });
         double largest_scale = 0;
         for (int64_t j = 0; j < D.n; ++j) {
@@ -107,8 +108,8 @@ template <class T> class Screen : public Screening<T> {
                     [&](int k) { work(k * piece, smaller((k + 1) * piece, count)); });
     }
 
-    // g in 16 bits, so that no sum of products leaves 32 bits; false if it is zero, not finite or out of range. The rest
-    // includes the rounding of the plain product, whose number the intervals must contain.
+    // g in 16 bits, so that no sum of products leaves 32 bits; false if it is zero, not finite or out of range. The
+    // rest includes the rounding of the plain product, whose number the intervals must contain.
     bool round(const double *g, Rounded &out) const {
         const double size = largest_magnitude(g, D.d);
         double sum = 0;
@@ -154,8 +155,10 @@ template <class T> class Screen : public Screening<T> {
                     }
                 Vec<int32_t> both[COLUMNS];
                 for (int r = 0; r < COLUMNS; ++r) both[r] = sums[r][0] + sums[r][1];
-                const auto lanes = std::make_integer_sequence<int, LANES<int32_t>>();  // all four totals in a few instructions
-                both[0] = folded<1, int32_t>(both[0], both[1], lanes), both[2] = folded<1, int32_t>(both[2], both[3], lanes);
+                // all four totals in a few instructions
+                const auto lanes = std::make_integer_sequence<int, LANES<int32_t>>();
+                both[0] = folded<1, int32_t>(both[0], both[1], lanes);
+                both[2] = folded<1, int32_t>(both[2], both[3], lanes);
                 const auto plus = [](auto x, auto y) { return x + y; };
                 const Vec<int32_t, 16> total = lower_part<int32_t>(folded<2, int32_t>(both[0], both[2], lanes), plus);
                 for (int r = 0; r < COLUMNS; ++r) merits[r] += total[r] / (pass == 0 ? 1 : FINE);
@@ -195,7 +198,9 @@ template <class T> class Screen : public Screening<T> {
         });
     }
 
-    double rounded_up(double squares) const { return std::sqrt(squares) * (1 + (D.d + 8) * U) + 512 * U * std::sqrt(double(D.d)); }
+    double rounded_up(double squares) const {
+        return std::sqrt(squares) * (1 + (D.d + 8) * U) + 512 * U * std::sqrt(double(D.d));
+    }
 
     // work(j, entries of column j) for some columns; strided ones are copied, COLUMNS_PER_COPY of them by rows.
     template <class Work> void each_column(int64_t start, int64_t stop, Work work) const {

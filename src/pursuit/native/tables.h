@@ -7,11 +7,13 @@ namespace {
 
 constexpr int SHORT_MAX = 32767;
 constexpr double ATOM_SCALE = 32700;   // the norm of the longest atom, in integers
-constexpr double SIGNAL_NORM = 65000;  // the largest norm of a signal, in integers: the product of the two is below 2^31
+// the largest norm of a signal, in integers: the product of the two is below 2^31
+constexpr double SIGNAL_NORM = 65000;
 constexpr int MAX_LEAD = 400;          // units by which the best atom must lead, at most
 constexpr int MAX_CLOSE = 16;          // atoms that are compared in full precision
 constexpr int SIGNALS_PER_GROUP = 32;              // signals that are multiplied by the dictionary together
-constexpr int ROW_GAP = 32;            // numbers between rows, which would otherwise fall on the same lines of the cache
+// numbers between rows, which would otherwise fall on the same lines of the cache
+constexpr int ROW_GAP = 32;
 constexpr int STRIP_VECTORS = VECTOR_BYTES == 64 ? 2 : 1;
 constexpr int ATOMS_PER_STRIP = STRIP_VECTORS * LANES<int32_t>;  // atoms that `multiply` handles together
 constexpr int SIGNALS_PER_BLOCK = 8;                                // signals that `multiply` handles together
@@ -60,7 +62,8 @@ template <class T, class S> struct Tables {
           strips(size_t(PER_WORD) * words * round_up(columns, ATOMS_PER_STRIP)), squares(columns) {
         for (int j = 0; j < columns; ++j) squares[j] = j < D.n ? float(D.gram_row(j)[j]) : INFINITY;
         for (int j = 0; j < D.n; ++j) {
-            const T *g = D.gram_row(j), offdiagonal = larger(largest_magnitude(g, j), largest_magnitude(g + j + 1, D.n - j - 1));
+            const T *g = D.gram_row(j);
+            const T offdiagonal = larger(largest_magnitude(g, j), largest_magnitude(g + j + 1, D.n - j - 1));
             mu = larger(mu, offdiagonal / D.norms[j] * T(1 + 1e-6));
             longest = larger(longest, larger(D.norms[j], g[j] / D.norms[j]) * T(1 + 1e-6));
         }
