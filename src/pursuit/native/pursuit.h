@@ -118,7 +118,8 @@ template <class T, class A = T> class Pursuit {
             });
         if (most == 0) return -1;
         const int found = first_from(key, 0, most);
-        for (int i = first_from(key, 0, most / 2); i < found; i = first_from(key, i + 1, most / 2))
+        const T near = method == Method::ols ? most / 2 : most - 2 * floor * f[found];  // equal atoms have at least this
+        for (int i = first_from(key, 0, near); i < found; i = first_from(key, i + 1, near))
             if (same_atom(D, i, found, w)) return i;
         return found;
     }
