@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from test_laws import sets
 from codes import run_python
+from test_laws import sets
 from threadpoolctl import ThreadpoolController
 
 import pursuit as ps
@@ -214,6 +214,8 @@ def test_copies_of_objectives_domains_and_results_give_the_same_bits(copied, rng
         assert repr((r.f, r.domain, r.update, r.status)) == repr((f, domain, expected.update, expected.status))
         continued = ps.minimize(f, domain, start=r, stop=ps.Stop(iterations=1))
         assert continued.trace.value[0] <= r.value + 1e-9 * (1.0 + abs(r.value))
+
+
 def test_an_interrupt_while_the_caller_waits_ends_the_helpers_first(monkeypatch):
     monkeypatch.setattr(_threads, "processors", lambda: 2)
     begun, ended, caller, both = [], [], threading.get_ident(), threading.Barrier(2)

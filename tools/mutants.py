@@ -542,10 +542,10 @@ MUTANTS = [
         "test_encode_bounds.py",
     ),
     Mutant(
-        "of close atoms, the last is taken",
+        "of equal atoms, not the first is taken",
         "native/fast.h",
-        "if (merit > most + doubt) found",
-        "if (merit > most - doubt) found",
+        "if (same_atom(D, close[e], int(found))) return close[e];",
+        "if (same_atom(D, close[e], int(found))) continue;",
         "test_encode_hard.py",
     ),
     Mutant(
@@ -624,10 +624,10 @@ MUTANTS = [
         "weights are not refined", "native/pursuit.h", "turn < 2 && method", "turn < 0 && method", "test_encode_hard.py"
     ),
     Mutant(
-        "of equal atoms, the last is taken",
+        "in full precision, of equal atoms not the first is taken",
         "native/pursuit.h",
-        "for (; most > 0 && j < n; ++j)\n            if (key[j] == most) return j;",
-        "for (j = n - 1; most > 0 && j >= 0; --j)\n            if (key[j] == most) return j;",
+        "if (same_atom(D, i, found, w)) return i;",
+        "if (same_atom(D, i, found, w)) return found;",
         "test_encode_hard.py",
     ),
     Mutant("matching pursuit ends early", "native/pursuit.h", "MP_STEPS = 10", "MP_STEPS = 9", "test_encode.py"),
