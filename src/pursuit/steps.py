@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from pursuit._arrays import Array, Space, number, told, use_python_numbers
 from pursuit.domains import Domain, Hull
 from pursuit.metrics import Metric, as_metric
@@ -91,37 +93,38 @@ class UpperBound:
         """||d||^2 in the metric."""
         return self.space.dot(d, self.metric(d))
 
-    def _guess(self, x: Array, d: Array, slope: float) -> float:
-        """A first L: the curvature over the first thousandth of d."""
+    def _guess(self, x: Array, d: Array, slope: float) -> float | None:
+        """A first L: the curvature over the first thousandth of d; where there is none, or f is not finite there, the L
+        for which d itself is the shortest step. None: f is level along d."""
         square, h = self.square(d), 1e-3
         rise = self.space.dot(self.f.value_and_grad(x + h * d)[1], d) - slope
-        guess = rise / (h * square) if square > 0 else 1.0
-        if 0 < guess < math.inf:
-            return 1.001 * guess  # for a quadratic the bound is an equality, which rounding must not break
-        return max(abs(slope) / square, 1e-300) if square > 0 else 1.0
+        if 0 < square and 16.0 * self.space.eps * abs(slope) < rise < math.inf:
+            return 1.001 * rise / (h * square)  # for a quadratic the bound is an equality, not to be broken by rounding
+        return -slope / square if square > 0 > slope else None
 
     def minimise(
         self, x: Array, value: float, along: tuple[Array, float], propose: Callable[[float], tuple[T, Array, float]]
-    ) -> T:
-        """The result of propose(L) for the first L whose bound holds at x + d.
+    ) -> T | None:
+        """The result of propose(L) for the first L whose bound holds at x + d; None where there is none.
 
-        propose(L) minimises the bound with this L and returns (result, d, <grad, d>). `along` is a direction of the
-        size of the atoms, and its slope; the first L is guessed along it.
+        propose(L) minimises the bound with this L and returns (result, d, <grad, d>). `along` is the direction towards
+        the oracle's atoms, and its slope; the first L is guessed along it.
         """
-        if self.fixed:
-            assert self.L is not None
-            return propose(self.L)[0]
         if self.L is None:
-            self.L = self._guess(x, *along) / self.rule.shrink
-        L = self.L * self.rule.shrink
-        while True:
+            guess = self._guess(x, *along)
+            if guess is None:
+                return None
+            self.L = guess / self.rule.shrink
+        if self.fixed:
+            return propose(self.L)[0]
+        L, slack = self.L * self.rule.shrink, 8.0 * self.space.eps * abs(value)
+        while L < math.inf:
             result, d, slope = propose(L)
-            new = self.f.value(x + d)
-            slack = 8.0 * self.space.eps * abs(value)
-            if new <= value + slope + 0.5 * L * self.square(d) + slack or not L < 1e250:
+            if self.f.value(x + d) <= value + slope + 0.5 * L * self.square(d) + slack:
                 self.L = L
                 return result
             L *= self.rule.grow
+        return None
 
 
 def _shortest(bound: UpperBound, move: Move, square: float) -> float:
@@ -131,7 +134,7 @@ def _shortest(bound: UpperBound, move: Move, square: float) -> float:
         gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
         return gamma, gamma * move.direction, gamma * move.slope
 
-    return bound.minimise(move.x, move.value, (move.direction, move.slope), propose)
+    return bound.minimise(move.x, move.value, (move.direction, move.slope), propose) or 0.0
 
 
 # ---------------------------------------------------------------------- the rules
@@ -241,7 +244,11 @@ Step = OpenLoop | LineSearch | ShortStep | DiameterStep | CurvatureStep
 
 def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float) -> float:
     """argmin of f(x + gamma d) over [0, reach], to rounding: closed form for quadratics, else safeguarded Newton on the
-    derivative (secant steps where no Hessian is known). Raises UnboundedError where f falls for ever."""
+    derivative (secant steps where no Hessian is known). Raises UnboundedError where f falls for ever.
+
+    Newton steps that leave the bracket, or leave more than a quarter of the derivative, alternate with bisections: by
+    turns in gamma and in its order of magnitude, so that every minimiser that is a float is found.
+    """
     if not slope < 0:
         return 0.0
     hessian = f.hessian(x)
@@ -252,6 +259,7 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
     size = space.norm(d)
     horizon = min(reach, 1e150 / max(size, 1e-150))  # a function that descends there descends for ever
     gamma = -slope / curvature if curvature > 0 else 1.0
+    bisections = 0
     for _ in range(200):
         gamma = min(gamma, horizon)
         point = x + gamma * d
@@ -277,12 +285,25 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
         if math.isinf(high):  # no bracket yet: at least double, faster each time
             gamma = growth * low if math.isnan(gamma) else max(gamma, growth * low)
             growth = min(growth * growth, 1e30)
-        elif not (low < gamma < high and abs(derivative) <= 0.5 * last):  # outside the bracket, or too slow: bisect
-            gamma = 0.5 * (low + high)
+        elif not (low < gamma < high and abs(derivative) <= 0.25 * last):
+            bisections += 1
+            gamma = 0.5 * (low + high) if bisections % 2 else middle_float(low, high)
         last = abs(derivative)
+    else:
+        gamma = low
     if math.isinf(high):
         return _bounded(high)
     return gamma if math.isfinite(at_high) else low
+
+
+def middle_float(low: float, high: float) -> float:
+    """The float in the middle of the list of all floats from low to high, about their geometric mean; 0 <= low <= high.
+
+    >>> middle_float(0.0, 1.0), middle_float(1.0, 1e8)
+    (1.118751109680031e-154, 10199.515625)
+    """
+    bits = np.array([low, high]).view(np.int64)
+    return float(np.array([bits[0] + (bits[1] - bits[0]) // 2]).view(np.float64)[0])
 
 
 def _bounded(reach: float) -> float:

@@ -14,7 +14,7 @@ from pursuit._arrays import Array, Indices, Small, Space, number, told, use_pyth
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
-from pursuit.metrics import Metric
+from pursuit.metrics import Diagonal, Metric
 from pursuit.objectives import Objective
 from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search
 from pursuit.updates.base import Advance, Now
@@ -173,13 +173,36 @@ class NormCorrective:
                 return w, None, 0.0
             return w, active.synthesize(w - start), float(correlations @ (w - start))
 
-        toward = small.domain.parts[0].toward(active, now.answers[0], now.point_dots[0]) if bound.L is None else None
-        along = (active.x, 0.0) if toward is None else (toward.vector, toward.slope)
+        along = _toward_answers(small.domain, active, now, correlations) if bound.L is None else (active.x, 0.0)
         weights = bound.minimise(active.x, value, along, propose)
+        if weights is None:
+            return start
         if problem.ray is not None:  # raises UnboundedError if f falls for ever along it
             slope = float(correlations @ problem.ray)
             line_search(bound.f, bound.space, active.x, active.synthesize(problem.ray), slope, math.inf)
         return weights
+
+
+class _Damping:
+    """The damping of Newton's method in one run, a multiple of the norm of H that is added to the Hessian (Levenberg,
+    1944; Marquardt, 1963).
+
+    Newton's step minimises a model whose curvature along it is c. Where the line search goes only the fraction gamma of
+    the step, the mean curvature of f on the way is c / gamma: the difference is added. So the next model is right about
+    this direction, however little the Hessian at x says about it. After full steps the damping falls, ever faster.
+    """
+
+    def __init__(self) -> None:
+        self.value, self._fall = 0.0, 0.1
+
+    def adapt(self, gamma: float, curvature: float) -> None:
+        """Adjust the damping to the length of the last step and the model's curvature along it."""
+        if 0 < gamma < 0.5 and curvature / gamma < math.inf:
+            self.value, self._fall = self.value + curvature * (1.0 / gamma - 1.0), 0.1
+        elif gamma >= 0.9:
+            self.value, self._fall = self._fall * self.value, self._fall**2
+            if self.value < 1e-12 * curvature:
+                self.value, self._fall = 0.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -250,6 +273,7 @@ class FullyCorrective:
 
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
         nonnegative, admission = any(part.nonnegative for part in domain.parts), _Admission(self.several, domain)
+        damping = _Damping()
 
         def advance(now: Now, active: ActiveSet) -> None:
             admission.enter(now, active)
@@ -263,11 +287,14 @@ class FullyCorrective:
                 if step and active.deadline.passed:
                     break
                 lowest, closest = value, inner if step else math.inf
-                d = self._direction(f, domain, active, correlations, goal)
-                slope = float(correlations @ d)
+                d = self._direction(f, domain, active, correlations, goal, damping.value)
+                if not correlations @ d < 0:  # the Hessian says nothing, or too much
+                    d = self._direction(f, domain, active, correlations, goal, math.inf)
+                slope, vector = float(correlations @ d), active.synthesize(d)
                 if not slope < 0:
                     break
-                gamma = line_search(f, space, active.x, active.synthesize(d), slope, 1.0 if nonnegative else math.inf)
+                gamma = line_search(f, space, active.x, vector, slope, 1.0 if nonnegative else math.inf)
+                damping.adapt(gamma, -slope / space.norm(vector) ** 2)
                 before = active.weights, active.x
                 active.weights = active.weights + gamma * d
                 active.refresh()
@@ -280,18 +307,28 @@ class FullyCorrective:
 
         return advance
 
-    def _direction(self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float) -> Small:
-        """The Newton direction of the weights on the support and on the unused atoms that descend."""
+    def _direction(
+        self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float, damping: float
+    ) -> Small:
+        """The step to the minimum of the model <q, d> + d'(H + damping E)d/2, where H and E are the Gram matrices of the
+        atoms in the Hessian and in the norm of H, over the support and the unused atoms that descend. With infinite
+        damping the model is <q, d> + d'Ed/2, in units in which the weights move by about 1."""
         which = self._useful(domain, active, q, goal)
-        hessian = f.hessian(active.x)
+        d, hessian = np.zeros(len(active.weights)), f.hessian(active.x)
         assert hessian is not None
-        G, w, blocks = active.gram(hessian, which), active.weights[which], active.blocks[which]
-        ridge = 1e-12 * float(np.trace(G)) / max(len(which), 1)
-        G[np.diag_indices_from(G)] += ridge if ridge > 0 else float(np.abs(q).max()) or 1.0
+        G = active.gram(hessian if damping < math.inf else Diagonal(), which)
+        if 0 < damping < math.inf:
+            G = G + damping * active.gram(Diagonal(), which)
+        top = float(G.diagonal().max(initial=0.0))
+        if not (np.isfinite(G).all() and top > 0):
+            return d
+        q = q[which] / (top if damping < math.inf else float(np.abs(q).max()))
+        G = G / top
+        G[np.diag_indices_from(G)] *= 1.0 + 1e-12
+        w, blocks = active.weights[which], active.blocks[which]
         nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
         small = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts])
-        d = np.zeros(len(active.weights))
-        d[which] = small.descend(q[which], w) - w
+        d[which] = small.descend(q, w) - w
         return d
 
     @staticmethod
@@ -303,6 +340,17 @@ class FullyCorrective:
             level = float(q[mine] @ active.weights[mine]) if part.compact else 0.0
             useful |= mine & ((level - q > 0.5 * goal) if part.nonnegative else True)
         return np.flatnonzero(useful)
+
+
+def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: Small) -> tuple[Array, float]:
+    """The direction from x to the oracle's atoms, which are in S already, and its slope: z_b - x_b summed over hulls, z_b
+    over cones and spans."""
+    hulls = np.array([part.compact for part in domain.parts])
+    d = np.where(hulls[active.blocks], -active.weights, 0.0)
+    for block, answer in enumerate(now.answers):
+        place, sign = active.enter(answer.atoms[0], block)
+        d[place] += sign
+    return active.synthesize(d), float(correlations @ d)
 
 
 def _check_several(several: int) -> None:

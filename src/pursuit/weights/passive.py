@@ -17,9 +17,13 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Indices, Small
-from pursuit.linalg import NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
+from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+MAX_SUM_CORRECTIONS = 20
+"""Corrections of the sums of a step. Each reduces their error, which is relative to the largest step of any block, by the
+factor EPS; where all blocks take steps of one size, one is enough."""
 
 
 class PassiveSet:
@@ -168,14 +172,36 @@ class PassiveSet:
             return self._factor.solve(rhs / scale) / scale, np.zeros(0)
         unit = np.sqrt(self._alpha[self.fixed])  # these units give the multipliers of all blocks the same scale
         E = (self.block[p][None, :] == self.fixed[:, None]) * unit[:, None]
+        level = E @ rhs / np.maximum(np.count_nonzero(E, axis=1), 1) / unit
+        rhs = rhs - (level / unit) @ E
         both = (self._factor.solve(np.vstack([rhs, E]).T / scale[:, None]) / scale[:, None]).T
         w, Z = both[0], both[1:]
-        schur, rest = E @ Z.T, unit * sums - E @ w
-        nu = rest / schur[0] if len(rest) == 1 and schur[0, 0] > 0 else np.linalg.lstsq(schur, rest, rcond=None)[0]
-        return w + nu @ Z, unit * nu
+        schur, nu = E @ Z.T, -level / unit
+        for _ in range(MAX_SUM_CORRECTIONS):
+            rest = unit * sums - E @ w
+            if (np.abs(rest) <= 4.0 * EPS * (E @ np.abs(w) + unit * np.abs(self.totals[self.fixed]))).all():
+                break
+            more = _solve_small(schur, rest)
+            w, nu = w + more @ Z, nu + more
+        return w, unit * nu
+
+    def keeps_totals(self, w: Small) -> bool:
+        """Whether all weights together have the totals, to rounding."""
+        every = np.arange(self.k)
+        sizes = self._sums(np.abs(w), every) + np.abs(self.totals[self.fixed])
+        return bool((np.abs(self._sums(w, every) - self.totals[self.fixed]) <= (self.k + 16) * EPS * sizes).all())
 
     def _sums(self, w: Small, p: Indices) -> Small:
         """The sums of the blocks with a total."""
         if not len(self.fixed):
             return np.zeros(0)
         return np.asarray(np.bincount(self.block[p], w, len(self.totals))[self.fixed], dtype=np.float64)
+
+
+def _solve_small(A: Small, b: Small) -> Small:
+    """A^-1 b for the few blocks with a total, by least squares where A is singular; nan where an entry is not finite."""
+    if len(b) == 1 and A[0, 0] > 0:
+        return np.asarray(b / A[0])
+    if not (np.isfinite(A).all() and np.isfinite(b).all()):
+        return np.full(len(b), np.nan)
+    return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0])

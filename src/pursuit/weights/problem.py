@@ -77,7 +77,7 @@ class WeightProblem:
         return self.descend(self.G @ start - c, start)
 
     def descend(self, q: Small, start: Small, tolerance: float = 0.0) -> Small:
-        """The minimiser of q'(w - start) + (w - start)'G(w - start)/2, from a feasible start; never worse than it.
+        """The minimiser of q'(w - start) + (w - start)'G(w - start)/2, from a feasible start; feasible, never worse.
 
         The problem is that of `solve`, given by its slope q at the start: near a minimum q is small and accurate, and
         so is the answer. Weights at zero with a slope above -tolerance stay zero.
@@ -92,7 +92,8 @@ class WeightProblem:
             w[self.passive.places] += self.passive.step(q, w)[0]
             self._refine(q, w, start)
         d = w - start
-        return w if float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0 else start.copy()
+        descends = float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0
+        return w if descends and self.passive.keeps_totals(w) else start.copy()
 
     # ------------------------------------------------------------------ the method
 
@@ -134,7 +135,7 @@ class WeightProblem:
         old = w[p]
         ratios = np.where(blocking, old / np.where(blocking & (old > 0), old - target, 1.0), np.inf)
         theta = float(ratios.min())
-        w[p] = old + theta * (target - old)
+        w[p] = np.where(self.nonnegative[p], np.maximum(old + theta * (target - old), 0.0), old + theta * (target - old))
         for i in p[blocking & (ratios <= theta)]:
             w[i] = 0.0
             self.passive.drop(int(i))
