@@ -184,25 +184,30 @@ class NormCorrective:
 
 
 class _Damping:
-    """The damping of Newton's method in one run, a multiple of the norm of H that is added to the Hessian (Levenberg,
+    """The damping of Newton's method in one run: the multiple of the norm of H that is added to the Hessian (Levenberg,
     1944; Marquardt, 1963).
 
-    Newton's step minimises a model whose curvature along it is c. Where the line search goes only the fraction gamma of
-    the step, the mean curvature of f on the way is c / gamma: the difference is added. So the next model is right about
-    this direction, however little the Hessian at x says about it. After full steps the damping falls, ever faster.
+    Where the line search goes only the fraction gamma of the step, the mean curvature of f on the way is 1 / gamma times
+    that of the model: the difference is added, so that the next model is right about this direction, however little the
+    Hessian at x says about it. After full steps the damping falls, ever faster.
     """
 
     def __init__(self) -> None:
         self.value, self._fall = 0.0, 0.1
 
-    def adapt(self, gamma: float, curvature: float) -> None:
-        """Adjust the damping to the length of the last step and the model's curvature along it."""
-        if 0 < gamma < 0.5 and curvature / gamma < math.inf:
-            self.value, self._fall = self.value + curvature * (1.0 / gamma - 1.0), 0.1
+    def adapt(self, gamma: float, mean_curvature: float) -> None:
+        """Adjust the damping after a step of the model that includes it."""
+        if 0 < gamma < 0.5:
+            self.raise_to(self.value + (1.0 - gamma) * mean_curvature)
         elif gamma >= 0.9:
-            self.value, self._fall = self._fall * self.value, self._fall**2
-            if self.value < 1e-12 * curvature:
+            self.value, self._fall = self._fall * self.value, self._fall * self._fall
+            if self.value < 1e-12 * mean_curvature:
                 self.value, self._fall = 0.0, 0.1
+
+    def raise_to(self, value: float) -> None:
+        """Set the damping to a larger value, where this is a number."""
+        if self.value < value < math.inf:
+            self.value, self._fall = value, 0.1
 
 
 @dataclass(frozen=True)
@@ -272,32 +277,23 @@ class FullyCorrective:
         return advance
 
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        nonnegative, admission = any(part.nonnegative for part in domain.parts), _Admission(self.several, domain)
-        damping = _Damping()
+        admission, damping = _Admission(self.several, domain), _Damping()
 
         def advance(now: Now, active: ActiveSet) -> None:
             admission.enter(now, active)
             goal, value, grad = self._goal(domain, now), now.value, now.grad
             lowest = closest = math.inf
             for step in range(MAX_INNER_STEPS):
-                correlations = active.analyze(grad)
-                inner = domain.inner_gap(active, correlations)
+                q = active.analyze(grad)
+                inner = domain.inner_gap(active, q)
                 if step and (inner <= goal or not (value < lowest or inner < closest)):  # or only rounding is left
                     break
                 if step and active.deadline.passed:
                     break
                 lowest, closest = value, inner if step else math.inf
-                d = self._direction(f, domain, active, correlations, goal, damping.value)
-                if not correlations @ d < 0:  # the Hessian says nothing, or too much
-                    d = self._direction(f, domain, active, correlations, goal, math.inf)
-                slope, vector = float(correlations @ d), active.synthesize(d)
-                if not slope < 0:
-                    break
-                gamma = line_search(f, space, active.x, vector, slope, 1.0 if nonnegative else math.inf)
-                damping.adapt(gamma, -slope / space.norm(vector) ** 2)
                 before = active.weights, active.x
-                active.weights = active.weights + gamma * d
-                active.refresh()
+                if not self._newton_step(f, domain, active, q, goal, damping):
+                    break
                 ceiling = value + 4.0 * space.eps * abs(value)
                 value, grad = f.value_and_grad(active.x)
                 if not value <= ceiling:
@@ -307,29 +303,39 @@ class FullyCorrective:
 
         return advance
 
-    def _direction(
-        self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float, damping: float
-    ) -> Small:
-        """The step to the minimum of the model <q, d> + d'(H + damping E)d/2, where H and E are the Gram matrices of the
-        atoms in the Hessian and in the norm of H, over the support and the unused atoms that descend. With infinite
-        damping the model is <q, d> + d'Ed/2, in units in which the weights move by about 1."""
+    def _newton_step(
+        self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float, damping: _Damping
+    ) -> bool:
+        """Minimise f along the step of the damped model; where that model has no minimum over S, as the Hessian vanishes
+        or is not finite, along a gradient step. False: neither descends."""
+        space = active.space
         which = self._useful(domain, active, q, goal)
-        d, hessian = np.zeros(len(active.weights)), f.hessian(active.x)
+        hessian = f.hessian(active.x)
         assert hessian is not None
-        G = active.gram(hessian if damping < math.inf else Diagonal(), which)
-        if 0 < damping < math.inf:
-            G = G + damping * active.gram(Diagonal(), which)
-        top = float(G.diagonal().max(initial=0.0))
-        if not (np.isfinite(G).all() and top > 0):
-            return d
-        q = q[which] / (top if damping < math.inf else float(np.abs(q).max()))
-        G = G / top
-        G[np.diag_indices_from(G)] *= 1.0 + 1e-12
-        w, blocks = active.weights[which], active.blocks[which]
-        nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
-        small = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts])
-        d[which] = small.descend(q, w) - w
-        return d
+        G = active.gram(hessian, which)
+        if damping.value > 0:
+            G = G + damping.value * active.gram(Diagonal(), which)
+        d, solved = _model_step(domain, active, which, G, q[which])
+        if not solved:
+            G = active.gram(Diagonal(), which)
+            scale = float(np.abs(q[which]).max(initial=0.0)) / float(G.diagonal().max(initial=0.0))
+            d, _ = _model_step(domain, active, which, scale * G, q[which])  # with this scale, weights move by about 1
+        slope, vector = float(q @ d), active.synthesize(d)
+        if not slope < 0:
+            return False
+        nonnegative = np.array([part.nonnegative for part in domain.parts])[active.blocks]
+        falling = nonnegative & (d < 0)
+        limits = np.where(falling, active.weights / np.where(falling, -d, 1.0), math.inf)
+        gamma = line_search(f, space, active.x, vector, slope, max(1.0, float(limits.min())))
+        size = space.norm(vector)
+        mean_curvature = -slope / size / (gamma * size) if gamma > 0 else math.inf
+        damping.adapt(gamma, mean_curvature) if solved else damping.raise_to(mean_curvature)
+        active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)
+        for b, part in enumerate(domain.parts):
+            if part.compact:  # a long step magnifies the rounding of the sum of d
+                active.weights[active.blocks == b] *= part.total / float(active.weights[active.blocks == b].sum())
+        active.refresh()
+        return True
 
     @staticmethod
     def _useful(domain: Domain, active: ActiveSet, q: Small, goal: float) -> Indices:
@@ -340,6 +346,25 @@ class FullyCorrective:
             level = float(q[mine] @ active.weights[mine]) if part.compact else 0.0
             useful |= mine & ((level - q > 0.5 * goal) if part.nonnegative else True)
         return np.flatnonzero(useful)
+
+
+def _model_step(domain: Domain, active: ActiveSet, which: Indices, G: Small, q: Small) -> tuple[Small, bool]:
+    """The step d, zero outside the places `which`, to the minimum of <q, d> + d'Gd/2 under the constraints, and whether it
+    was found: False where the model has none, or rounding hides it."""
+    d, top = np.zeros(len(active.weights)), float(G.diagonal().max(initial=0.0))
+    if not (np.isfinite(G).all() and top > 0):
+        return d, False
+    G, q, w, blocks = G / top, q / top, active.weights[which], active.blocks[which]
+    G[np.diag_indices_from(G)] *= 1.0 + 1e-12
+    nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
+    small = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts])
+    new = small.descend(q, w)
+    d[which] = new - w
+    gap, left = (
+        sum(part.gap_on(v[blocks == b], s[blocks == b]) for b, part in enumerate(domain.parts) if (blocks == b).any())
+        for v, s in ((w, q), (new, q + G @ (new - w)))
+    )
+    return d, bool(q @ (new - w) < 0 and left <= 0.5 * gap)
 
 
 def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: Small) -> tuple[Array, float]:
