@@ -292,7 +292,7 @@ class FullyCorrective:
                     break
                 lowest, closest = value, inner if step else math.inf
                 before = active.weights, active.x
-                if not self._newton_step(f, domain, active, q, goal, damping):
+                if not self._newton_step(f, domain, active, q, goal, damping, value):
                     break
                 ceiling = value + 4.0 * space.eps * abs(value)
                 value, grad = f.value_and_grad(active.x)
@@ -304,7 +304,7 @@ class FullyCorrective:
         return advance
 
     def _newton_step(
-        self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float, damping: _Damping
+        self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float, damping: _Damping, value: float
     ) -> bool:
         """Minimise f along the step of the damped model; where that model has no minimum over S, as the Hessian vanishes
         or is not finite, along a gradient step. False: neither descends."""
@@ -323,6 +323,10 @@ class FullyCorrective:
         slope, vector = float(q @ d), active.synthesize(d)
         if not slope < 0:
             return False
+        if solved and -slope <= 16.0 * space.eps * abs(value):  # a line search would see rounding only
+            active.weights = active.weights + d
+            active.refresh()
+            return True
         nonnegative = np.array([part.nonnegative for part in domain.parts])[active.blocks]
         falling = nonnegative & (d < 0)
         limits = np.where(falling, active.weights / np.where(falling, -d, 1.0), math.inf)
@@ -355,7 +359,6 @@ def _model_step(domain: Domain, active: ActiveSet, which: Indices, G: Small, q: 
     if not (np.isfinite(G).all() and top > 0):
         return d, False
     G, q, w, blocks = G / top, q / top, active.weights[which], active.blocks[which]
-    G[np.diag_indices_from(G)] *= 1.0 + 1e-12
     nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
     small = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts])
     new = small.descend(q, w)

@@ -90,12 +90,19 @@ class PassiveSet:
         return np.where(scale == 0.0, 1.0, scale)
 
     def _fit_alpha(self) -> None:
-        """Keep alpha of the size of G, block by block; where it changes, the passive set becomes empty."""
+        """Keep alpha of the size of G, block by block; where it changes, the passive set becomes empty.
+
+        The size is between those of the longest and the shortest atom: a larger one hides the lengths of short atoms, a
+        smaller one hides that two long atoms of opposite signs are affinely independent.
+        """
         diagonal, changed = self.G.diagonal(), False
         for b in self.fixed:
-            top = float(diagonal[self.block == b].max(initial=0.0))
-            if top > 0 and not (self._sized[b] and top <= 16.0 * self._alpha[b] <= 256.0 * top):
-                self._alpha[b], self._sized[b], changed = top, True, True
+            mine = diagonal[self.block == b]
+            top = float(mine.max(initial=0.0))
+            if top > 0:
+                size = top * max(np.sqrt(float(mine[mine > 0].min()) / top), 1e-8)
+                if not (self._sized[b] and size <= 16.0 * self._alpha[b] <= 256.0 * size):
+                    self._alpha[b], self._sized[b], changed = size, True, True
         if changed:
             self.scale = self._scale_from(0)
             self.clear()
