@@ -98,7 +98,8 @@ def minimize(
         By default a certified relative gap of 1e-6, or 10,000 iterations.
     start : Result, (weights, atoms) or point, optional
         The first point. Without it, spans and cones begin at 0, and hulls at the atom that the oracle names for the
-        gradient at 0 (or at 0, if f has no known L and is larger at the atom, and the hull has the atoms' negatives).
+        gradient at 0; where f is larger there than at 0, at its minimum between the two, if the hull has the atoms'
+        negatives.
     callback : callable of a State, optional
         Return True to stop.
     progress : bool

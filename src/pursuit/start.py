@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from pursuit.active import ActiveSet
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
-from pursuit.domains import Domain
+from pursuit.domains import Domain, Part
 from pursuit.guards import GuardedOracle, check_shape
 from pursuit.objectives import Objective, as_value
 from pursuit.oracles import check_fits
 from pursuit.result import Result
+from pursuit.steps import line_search
 
 
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:
@@ -47,7 +48,8 @@ def first_active_set(
     f: Objective, domain: Domain, space: Space, start: Any, ask: GuardedOracle, certificate: Certificate
 ) -> ActiveSet:
     """S at iteration 0: the user's start, if there is one. Otherwise spans and cones begin at 0, and a hull begins at
-    the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with weight zero.
+    the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with weight zero. Where
+    f is larger at this atom than at 0, a hull that has the negatives of its atoms begins on the segment between the two.
 
     The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
     that later bounds, which hold with high probability, rest on numbers on which x does not depend.
@@ -64,23 +66,35 @@ def first_active_set(
     if math.isnan(as_value(value)) or not math.isfinite(space.norm(grad)):
         raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
     certificate.observe_point(active.x, value, grad)
-    answers = [ask.ask(b, grad, active, 0.0).atoms for b in hulls]
-    firsts = [atoms[0] for atoms in answers]
-    active.replace(np.ones(len(hulls)), firsts, hulls)
-    if f.L is None and f.value(active.x) > value:  # without a bound on the curvature, f may be huge at the atom
-        _move_to_zero(active, domain, hulls, firsts)
-    for b, atoms in zip(hulls, answers, strict=True):
+    answers = {b: ask.ask(b, grad, active, 0.0).atoms for b in hulls}
+    firsts = {b: atoms[0] for b, atoms in answers.items()}
+    active.replace(np.ones(len(hulls)), list(firsts.values()), hulls)
+    if f.exact and f.value(active.x) > value:
+        _move_towards_zero(f, domain, active, firsts)
+    for b, atoms in answers.items():
         for a in atoms[1:]:
             active.enter(a, b)
     return active
 
 
-def _move_to_zero(active: ActiveSet, domain: Domain, hulls: Sequence[int], firsts: Sequence[Atom]) -> None:
-    """Begin at 0 = (z - z) / 2 instead of at the atoms z, where every hull has the negatives of its atoms."""
-    pieces = [domain.parts[b].decompose(np.zeros(1), [z]) for b, z in zip(hulls, firsts, strict=True)]
-    weights, blocks = np.concatenate([w for w, _ in pieces]), np.repeat(hulls, [len(w) for w, _ in pieces])
-    if domain.admits(weights, blocks):
-        active.replace(weights, [a for _, atoms in pieces for a in atoms], blocks)
+def _move_towards_zero(f: Objective, domain: Domain, active: ActiveSet, firsts: dict[int, Atom]) -> None:
+    """Begin where f is smallest on the segment from 0 to the atoms z, gamma z = (1 + gamma)/2 z + (1 - gamma)/2 (-z), in
+    the hulls that have the negatives of their atoms; the other hulls keep their z."""
+    space, symmetric = active.space, [b for b in firsts if domain.parts[b].A.symmetric]
+    rest = {b: z for b, z in firsts.items() if b not in symmetric}
+    active.replace(np.ones(len(rest)), list(rest.values()), list(rest))
+    x, d = active.x, space.zeros()
+    for b in symmetric:
+        d = firsts[b].add_to(space, d, 1.0)
+    gamma = line_search(f, space, x, d, space.dot(f.value_and_grad(x)[1], d), 1.0)
+    pairs = [(b, z) for b in symmetric for z in (firsts[b], _negative(domain.parts[b], firsts[b]))]
+    weights = [1.0] * len(rest) + [0.5 * (1.0 + gamma), 0.5 * (1.0 - gamma)] * len(symmetric)
+    active.replace(weights, [*rest.values(), *(z for _, z in pairs)], [*rest, *(b for b, _ in pairs)])
+
+
+def _negative(part: Part, z: Atom) -> Atom:
+    """-z as an atom of the set."""
+    return part.A.rebuild(z.scaled(-1.0)) or z.scaled(-1.0)
 
 
 def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:

@@ -284,7 +284,7 @@ class FullyCorrective:
             goal, value, grad = self._goal(domain, now), now.value, now.grad
             lowest = closest = math.inf
             for step in range(MAX_INNER_STEPS):
-                q = active.analyze(grad)
+                q = self._slopes(domain, active, grad)
                 inner = domain.inner_gap(active, q)
                 if step and (inner <= goal or not (value < lowest or inner < closest)):  # or only rounding is left
                     break
@@ -342,14 +342,18 @@ class FullyCorrective:
         return True
 
     @staticmethod
+    def _slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
+        """<grad, a> for the atoms of S, minus <grad, x_b> in the blocks of hulls: there steps sum to zero, so that a
+        constant changes nothing, and a large one would spoil the digits of the slope of a step."""
+        q, hulls = active.analyze(grad), np.array([part.compact for part in domain.parts])
+        levels = np.bincount(active.blocks, q * active.weights, len(hulls))
+        return q - np.where(hulls, levels, 0.0)[active.blocks]
+
+    @staticmethod
     def _useful(domain: Domain, active: ActiveSet, q: Small, goal: float) -> Indices:
-        """Places of the atoms with weight, and of unused atoms whose descent exceeds half the goal."""
-        useful = active.weights != 0
-        for b, part in enumerate(domain.parts):
-            mine = active.blocks == b
-            level = float(q[mine] @ active.weights[mine]) if part.compact else 0.0
-            useful |= mine & ((level - q > 0.5 * goal) if part.nonnegative else True)
-        return np.flatnonzero(useful)
+        """Places of the atoms with weight, of all free ones, and of unused ones whose descent exceeds half the goal."""
+        nonnegative = np.array([part.nonnegative for part in domain.parts])[active.blocks]
+        return np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
 
 
 def _model_step(domain: Domain, active: ActiveSet, which: Indices, G: Small, q: Small) -> tuple[Small, bool]:
