@@ -227,13 +227,13 @@ def counts(shape, seed=0):
     return rng.poisson(np.exp(rates.clip(max=7))).astype(float)
 
 
-def test_poisson_over_a_nuclear_ball_descends_from_zero_to_a_certified_gap():
+def test_poisson_over_a_nuclear_ball_begins_below_zero_and_reaches_a_certified_gap():
     """At an atom of a large ball exp(x) is astronomical, and nothing is certified from there."""
     Y = counts((30, 20))
     f = ps.Poisson(Y)
     r = ps.minimize(f, ps.conv(100.0 * ps.RankOne(Y.shape)), stop=ps.Stop(rgap=1e-5, iterations=60))
     assert r.status is ps.Status.GAP
-    assert r.trace.value[0] == pytest.approx(f.value(0 * Y))
+    assert r.trace.value[0] <= f.value(0 * Y)
     assert (np.diff(r.trace.value) <= 0).all()
 
 

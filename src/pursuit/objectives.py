@@ -402,21 +402,21 @@ class Poisson(_Entrywise):
         xp = self.space.xp
         if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
-        self.dual_range = -self.y, math.inf
+        # Near the end of the range of the dtype, e^x goes on along its tangent: convex and huge, neither infinite nor NaN.
+        self._ceiling = 0.9 * math.log(float(xp.finfo(self.y.dtype).max))
+        self.dual_range = -self.y, math.exp(self._ceiling) - self.y
         self.infimum = -self.conjugate(0.0 * self.y)
-        # Beyond the range of the dtype the rate is held at its largest finite power: the value becomes huge, not NaN.
-        self._ceiling = 0.98 * math.log(float(xp.finfo(self.y.dtype).max))
 
-    def _rate(self, x: Array) -> Array:
-        xp = self.space.xp
-        return xp.exp(xp.clip(x, -math.inf, self._ceiling))
+    def _held(self, x: Array) -> Array:
+        return self.space.xp.clip(x, -math.inf, self._ceiling)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        rate = self._rate(x)
-        return _sum(self.space.xp, rate) - self.space.dot(self.y, x), rate - self.y
+        xp, held = self.space.xp, self._held(x)
+        rate = xp.exp(held)
+        return _sum(xp, rate) + self.space.dot(rate, x - held) - self.space.dot(self.y, x), rate - self.y
 
     def hessian(self, x: Array) -> Metric:
-        return Diagonal(self._rate(x))
+        return Diagonal(self.space.xp.exp(self._held(x)))
 
     def conjugate(self, u: Array) -> float:
         rate = u + self.y

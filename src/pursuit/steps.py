@@ -242,6 +242,7 @@ Step = OpenLoop | LineSearch | ShortStep | DiameterStep | CurvatureStep
 # ---------------------------------------------------------------------- the exact line search
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float) -> float:
     """argmin of f(x + gamma d) over [0, reach], to rounding: closed form for quadratics, else safeguarded Newton on the
     derivative (secant steps where no Hessian is known). Raises UnboundedError where f falls for ever.

@@ -36,8 +36,8 @@ def with_single_threaded_blas(advance: Advance, space: Space) -> Advance:
 
     def advance_single_threaded(now: Now, active: ActiveSet) -> None:
         small = space.numpy and space.size * len(active.atoms) < SINGLE_THREADED_NUMBERS
-        with single_threaded_blas if small else nullcontext():
-            advance(now, active)
+        with single_threaded_blas if small else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
+            advance(now, active)  # models that leave the range of floats are found and replaced
 
     return advance_single_threaded
 

@@ -1,0 +1,362 @@
+"""Where curvature vanishes or explodes, and at the ends of the range: runs still descend, stay feasible and arrive."""
+
+import math
+from itertools import islice
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize as scipy_minimize
+from sklearn import datasets
+
+import pursuit as ps
+from pursuit.domains import Sum
+from pursuit.steps import line_search
+from pursuit.weights import WeightProblem
+
+BOTH = [None, ps.FullyCorrective()]
+"""The default update, and one atom at a time."""
+
+# ------------------------------------------------------------------ feasibility, at every iteration
+
+
+def assert_feasible(domain, weights, blocks):
+    for b, part in enumerate(domain.parts):
+        mine = weights[blocks == b]
+        assert np.isfinite(mine).all()
+        if part.nonnegative:
+            assert (mine >= 0).all()
+        if part.compact:
+            assert abs(mine.sum() - 1.0) <= 1e-12
+
+
+@st.composite
+def unequal_problems(draw):
+    """Any objective over any domain, atoms of lengths from 10^-spread to 10^spread, some repeated."""
+    rng, m = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.integers(2, 6))
+    spread = draw(st.sampled_from([0.0, 2.0, 8.0]))
+
+    def atoms(n):
+        D = rng.standard_normal((m, n)) * 10.0 ** rng.uniform(-spread, spread, n)
+        if n > 2 and draw(st.booleans()):
+            D[:, 1] = D[:, 0]
+        return ps.Dictionary(D, signed=draw(st.booleans()))
+
+    y = rng.standard_normal(m) * 10.0 ** draw(st.sampled_from([-3, 0, 1]))
+    f = draw(
+        st.sampled_from(
+            [
+                ps.LeastSquares(y),
+                ps.Huber(y, 0.5),
+                ps.Logistic(np.sign(np.concatenate([[1.0, -1.0], y[2:]]))),
+                ps.Poisson(rng.poisson(2.0, m) + 1.0),
+                ps.Smooth(lambda x: 0.5 * float((x - y) @ (x - y)), lambda x: x - y),
+            ]
+        )
+    )
+    parts = [ps.conv(atoms(draw(st.integers(1, 8))))]
+    for kind in draw(st.lists(st.sampled_from([ps.conv, ps.cone, ps.lin]), max_size=2)):
+        parts.append(kind(atoms(draw(st.integers(1, 3)))))
+    if draw(st.booleans()):
+        parts = parts[::-1]
+    return f, Sum(*parts) if len(parts) > 1 else parts[0]
+
+
+SUMS = [None, ps.FullyCorrective(), ps.NormCorrective(), ps.NormCorrective(inner=3), ps.NormCorrective(several=3)]
+HULLS = [*SUMS, ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Away(), ps.Pairwise(), ps.BlendedPairwise()]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(unequal_problems(), st.integers(0, len(HULLS) - 1))
+def test_weights_are_feasible_and_f_descends_at_every_iteration(problem, i):
+    f, domain = problem
+    choices = HULLS if len(domain.parts) == 1 else SUMS
+    update = choices[i % len(choices)]
+    last = math.inf
+    try:
+        for s in islice(ps.iterate(f, domain, update), 12):
+            assert_feasible(domain, s.active.weights, s.active.blocks)
+            lengths = [a.norm(s.active.space) for a in s.active.atoms]
+            size = float(np.abs(s.active.weights) @ lengths)  # of what is added up in x: rounding is relative to it
+            assert s.value <= last + 1e-14 * (abs(s.value) + s.active.space.norm(s.grad) * size + 1e-14 * size**2 * (f.L or 0.0))
+            last = s.value
+    except ArithmeticError:  # f falls for ever
+        assert not domain.bounded
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 10),
+    st.sampled_from([0.0, 3.0, 8.0]),
+    st.sampled_from([0, 0, -30, 30, -100]),
+    st.booleans(),
+)
+def test_small_problems_keep_their_totals_whatever_the_scale_of_the_model(seed, m, spread, exponent, flat):
+    """Where G is tiny beside the slopes, or vanishes in some directions, targets lie 1e100 beyond the simplex."""
+    rng, k = np.random.default_rng(seed), 9
+    A = rng.standard_normal((m, k)) * 10.0 ** rng.uniform(-spread, spread, k)
+    h = (rng.random(m) < 0.3).astype(float) if flat else np.ones(m)
+    G, sizes = 10.0**exponent * (A.T * h) @ A, np.linalg.norm(A, axis=0)
+    block, totals = np.arange(k) % 3, np.array([1.0, np.nan, 2.0])
+    nonnegative = (block != 1) | (seed % 2 == 0)
+    w = np.where(block == 1, 0.0, rng.random(k) * (rng.random(k) < 0.7)) + (np.arange(k) < 3)
+    for b in (0, 2):
+        w[block == b] *= totals[b] / w[block == b].sum()
+    problem = WeightProblem.of(G, nonnegative, block, totals)
+    for _ in range(3):
+        w = problem.descend(rng.standard_normal(k) * sizes, w)
+        assert (w[nonnegative] >= 0).all()
+        assert np.isfinite(w).all()
+        for b in (0, 2):
+            assert abs(w[block == b].sum() - totals[b]) <= 1e-14 * totals[b]
+
+
+@pytest.mark.parametrize(
+    ("f", "A"),
+    [
+        (ps.Huber([0.0, -0.1], 0.5), ps.Dictionary(np.array([[-0.7, 1.1], [1e-10, -5e-10]]))),
+        (ps.Logistic([-1, 1]), 300 * ps.Dictionary(np.array([[-0.4, 0, -0.2], [-0.2, 0.1, -0.2]]), signed=True)),
+        (ps.Logistic([-1, 1]), 1000 * ps.Dictionary(np.array([[-0.6, 0.1, -2.1], [-1.4, -0.8, -0.2]]), signed=True)),
+    ],
+    ids=["Huber", "Logistic 300", "Logistic 1000"],
+)
+def test_certified_answers_lie_in_the_hull(f, A):
+    r = ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=1e-5, iterations=300))
+    assert_feasible(ps.conv(A), r.weights, r.blocks)
+    assert r.check().feasible
+
+
+def test_a_lone_atom_of_a_summand_keeps_weight_one_beside_atoms_of_all_lengths():
+    D = np.array([[6.0573680094153156e-06, -1.2203970904258101e-06, 28054.505691666127, -0.13660232618543414]])
+    offset, rest = ps.conv(ps.Dictionary([[-0.00042272585734927]])), ps.cone(ps.Dictionary([[0.787, -0.423]]))
+    domain = offset + ps.conv(ps.Dictionary(D)) + rest
+    r = ps.minimize(ps.LeastSquares([0.09838239104760754]), domain)
+    assert_feasible(domain, r.weights, r.blocks)
+
+
+def test_projected_steps_stay_in_the_hull_where_f_overflows():
+    domain = ps.conv(1e6 * ps.Dictionary(np.array([[1.0, 2.0], [1.0, 0.5]])))
+    for s in islice(ps.iterate(ps.Poisson([1, 3]), domain, ps.NormCorrective(inner=3)), 10):
+        assert_feasible(domain, s.active.weights, s.active.blocks)
+
+
+# ------------------------------------------------------------------ the start
+
+
+@pytest.mark.parametrize("update", [*BOTH, ps.NormCorrective(), ps.Plain(ps.OpenLoop()), ps.Away()], ids=repr)
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0, 1e4])
+def test_no_run_over_a_symmetric_hull_begins_above_zero(update, scale, rng):
+    D = scale * rng.standard_normal((20, 8))
+    for f in (ps.LeastSquares(np.ones(20)), ps.Logistic(np.arange(20) % 2), ps.Poisson(np.arange(20))):
+        state = next(ps.iterate(f, ps.conv(ps.Dictionary(D, signed=True)), update))
+        assert state.value <= f.value(np.zeros(20))
+        assert_feasible(ps.conv(ps.Dictionary(D)), state.active.weights, state.active.blocks)
+
+
+def test_the_start_is_the_minimum_of_the_segment_from_zero_to_the_first_atom():
+    f, A = ps.LeastSquares([1.0, 0.5]), 4 * ps.SignedBasis(2)
+    state = next(ps.iterate(f, ps.conv(A)))
+    np.testing.assert_allclose(state.x, [1.0, 0.0])
+    np.testing.assert_allclose(sorted(state.active.weights[state.active.support]), [0.375, 0.625])
+
+
+def test_the_first_atom_is_the_start_where_it_is_below_zero():
+    state = next(ps.iterate(ps.LeastSquares([1.0, 0.5]), ps.conv(ps.SignedBasis(2))))
+    np.testing.assert_array_equal(state.x, [1.0, 0.0])
+    assert len(state.active) == 1
+
+
+def test_symmetric_summands_move_towards_zero_beside_one_that_cannot():
+    f = ps.Logistic([1, 0, 1])
+    domain = ps.conv(ps.Simplex(3)) + ps.conv(500 * ps.SignedBasis(3)) + ps.lin(ps.Dictionary(np.ones((3, 1))))
+    state = next(ps.iterate(f, domain))
+    assert_feasible(domain, state.active.weights, state.active.blocks)
+    assert state.value < 3.0
+
+
+# ------------------------------------------------------------------ columns of one sign and of all scales
+
+
+def design(kind, scale):
+    """200 x 10 normal data with one column replaced by scale * (6 + x); the objective, atoms and intercept."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 10))
+    score = 0.5 * Z @ rng.standard_normal(10)
+    Z[:, 0] = scale * (6.0 + Z[:, 0])
+    if kind == "logistic":
+        return ps.Logistic(rng.random(200) < 1 / (1 + np.exp(-score))), Z, np.ones((200, 1))
+    if kind == "poisson":
+        return ps.Poisson(rng.poisson(np.exp(score))), Z, np.ones((200, 1))
+    labels = np.argmax(score[:, None] * [1.0, -1.0, 0.0] + rng.gumbel(size=(200, 3)), axis=1)
+    return ps.Multinomial(labels), per_class(Z, 3), per_class(np.ones((200, 1)), 3)
+
+
+def per_class(Z, classes):
+    """The columns of Z for each class: atoms of shape (n, classes)."""
+    return np.einsum("nj,ck->nkjc", Z, np.eye(classes)).reshape(len(Z), classes, -1)
+
+
+def cvxpy_minimum(f, D, intercept=None, radius=1.0):
+    """f* over the L1 ball, in units in which all columns have the same length."""
+    D = D.reshape(-1, D.shape[-1])
+    lengths = np.sqrt(np.mean(D**2, axis=0))
+    u = cp.Variable(D.shape[1])
+    x = (D / lengths) @ u
+    if intercept is not None:
+        flat = intercept.reshape(len(D), -1)
+        x = x + flat @ cp.Variable(flat.shape[1])
+    if isinstance(f, ps.Logistic):
+        objective = cp.sum(cp.logistic(cp.multiply(-f.y, x)))
+    elif isinstance(f, ps.Poisson):
+        objective = cp.sum(cp.exp(x)) - f.y @ x
+    elif isinstance(f, ps.Multinomial):
+        X = cp.reshape(x, f.y.shape, order="C")
+        objective = cp.sum(cp.log_sum_exp(X, axis=1)) - cp.sum(cp.multiply(f.y, X))
+    problem = cp.Problem(cp.Minimize(objective), [cp.norm1(cp.multiply(1.0 / lengths, u)) <= radius])
+    return float(problem.solve(solver="CLARABEL"))
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+@pytest.mark.parametrize("kind", ["logistic", "poisson", "multinomial"])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 100.0, 1e4, 1e6])
+def test_a_saturated_first_atom_is_left(kind, scale):
+    f, Z, ones = design(kind, scale)
+    hull = ps.conv(ps.Dictionary(Z, signed=True))
+    for domain, intercept in ((hull, None), (hull + ps.lin(ps.Dictionary(ones)), ones)):
+        best = cvxpy_minimum(f, Z, intercept)
+        for update in BOTH:
+            r = ps.minimize(f, domain, update, stop=ps.Stop(iterations=200))
+            assert abs(r.value - best) <= 2e-6 * abs(best)
+            assert r.value <= f.value(np.zeros(r.x.shape))
+
+
+@pytest.mark.parametrize("update", BOTH, ids=repr)
+def test_a_saturated_start_of_the_user_is_left(update):
+    f, Z, _ = design("logistic", 100.0)
+    domain = ps.conv(ps.Dictionary(Z, signed=True))
+    atom = ps.Dictionary(Z, signed=True).atom(0)
+    best = ps.minimize(f, domain).value
+    r = ps.minimize(f, domain, update, start=([1.0], [atom]))
+    assert r.trace.value[0] > 1e4 > 200 > r.value
+    assert r.value <= best * (1.0 + 3e-6)
+
+
+def data(name):
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    X, y = X[:300], y[:300]
+    keep = X.std(axis=0) > 0
+    return X[:, keep], y
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(("name", "kind"), [("breast_cancer", "logistic"), ("wine", "multinomial"), ("diabetes", "poisson")])
+def test_real_data_raw_and_scaled(name, kind, scaled):
+    X, y = data(name)
+    X = (X - X.mean(axis=0)) / X.std(axis=0) if scaled else X
+    f = {"logistic": ps.Logistic, "multinomial": ps.Multinomial, "poisson": ps.Poisson}[kind](y)
+    D = per_class(X, 3) if kind == "multinomial" else X
+    best = cvxpy_minimum(f, D)
+    for update in BOTH:
+        r = ps.minimize(f, ps.conv(ps.Dictionary(D, signed=True)), update, stop=ps.Stop(iterations=500))
+        assert abs(r.value - best) <= 3e-6 * abs(best)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32), st.sampled_from([ps.lin, ps.cone]), st.sampled_from(["huber", "logistic", "poisson"]))
+def test_columns_from_1e_minus_8_to_1e8_do_not_hide_each_other(seed, domain, kind):
+    """The minimum over a span or cone does not depend on the lengths of the atoms."""
+    rng = np.random.default_rng(seed)
+    D, y = rng.standard_normal((30, 6)), rng.standard_normal(30)
+    f = {
+        "huber": ps.Huber(3.0 * y, 0.5),
+        "logistic": ps.Logistic(np.sign(y + np.where(np.arange(30) % 2, 2.0, -2.0))),
+        "poisson": ps.Poisson(rng.poisson(1.0, 30) * 10 ** rng.integers(0, 6)),
+    }[kind]
+    scales = 10.0 ** rng.uniform(-8, 8, 6)
+    plain = ps.minimize(f, domain(ps.Dictionary(D)), ps.NormCorrective() if f.L else None)
+    r = ps.minimize(f, domain(ps.Dictionary(D * scales)))
+    assert r.value <= plain.value + 2e-6 * (abs(plain.value) + 1e-3)
+
+
+# ------------------------------------------------------------------ curvature that vanishes or explodes
+
+
+@pytest.mark.parametrize(("d", "n", "size"), [(200, 150, 10.0), (100, 99, 100.0), (100, 200, 10.0)])
+@pytest.mark.parametrize("seed", range(3))
+def test_huber_over_a_span_reaches_the_minimum(d, n, size, seed):
+    """Most residuals are in the linear part of the loss, where the Hessian is zero."""
+    rng = np.random.default_rng(seed)
+    D, y = rng.standard_normal((d, n)), size * rng.standard_normal(d)
+    f = ps.Huber(y, 0.5)
+
+    def values(c):
+        value, grad = f.value_and_grad(D @ c)
+        return value, D.T @ grad
+
+    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10}
+    best = scipy_minimize(values, np.zeros(n), jac=True, method="L-BFGS-B", options=options).fun
+    assert ps.minimize(f, ps.lin(ps.Dictionary(D))).value <= best * (1.0 + 1e-6) + 1e-6
+
+
+@pytest.mark.parametrize("update", BOTH, ids=repr)
+def test_separable_classes_on_a_large_ball_are_separated(update):
+    D = np.array([[-1.7, -1.3, -1.4], [-0.4, -2.3, -0.2]])
+    r = ps.minimize(ps.Logistic([-1.0, 1.0]), ps.conv(300 * ps.Dictionary(D, signed=True)), update)
+    assert r.value < 1e-40
+
+
+@pytest.mark.parametrize("radius", [300.0, 400.0, 600.0])
+def test_poisson_over_a_large_simplex(radius):
+    r = ps.minimize(ps.Poisson([2, 2, 1]), ps.conv(radius * ps.Simplex(3)))
+    assert abs(r.value / (3 * math.exp(radius / 3)) - 1) <= 2e-6  # equal entries: the exponentials outweigh y
+
+
+@pytest.mark.parametrize("radius", [300.0, 400.0, 1e4])
+def test_poisson_over_atoms_beyond_the_range_of_exp(radius):
+    D = np.array([[-1.0, 1, -1, -1, 2, 2, -1, -1], [1, -1, 0, -2, 0, 1, -1, 0], [2, -2, 1, -2, 1, -2, 2, -1]])
+    f = ps.Poisson([2, 2, 1])
+    r = ps.minimize(f, ps.conv(radius * ps.Dictionary(D)))
+    assert r.value <= f.infimum * (1.0 + 2e-6)  # the hull contains the minimum over all x
+
+
+def test_poisson_goes_on_along_a_tangent_where_exp_overflows():
+    f = ps.Poisson([1.0])
+    assert f.value(np.array([300.0])) == math.exp(300.0) - 300.0
+    points = [np.array([t]) for t in (600.0, 638.0, 640.0, 700.0, 1e4, 1e9)]
+    for x in points:
+        value, grad = f.value_and_grad(x)
+        assert math.isfinite(value)
+        for z in points:  # convex: above every tangent
+            assert f.value(z) >= (value + float(grad @ (z - x))) * (1.0 - 1e-9) - 1e-9 * abs(value)
+
+
+@pytest.mark.parametrize("offset", [1.0, -2.0, 3.0])
+@pytest.mark.parametrize("first", [True, False])
+def test_the_guess_of_L_looks_at_all_summands(offset, first):
+    y = np.array([0.25])
+    f = ps.Smooth(lambda x: 0.5 * float((x - y) @ (x - y)), lambda x: x - y)
+    parts = ps.conv(ps.Dictionary([[offset]])), ps.conv(5 * ps.SignedBasis(1))
+    assert ps.minimize(f, Sum(*(parts if first else parts[::-1]))).value <= 1e-15
+
+
+@pytest.mark.parametrize("at", [1e-40, 1e-9, 0.3, 0.999, 700.0])
+def test_the_line_search_finds_minimisers_of_every_order_of_magnitude(at):
+    class Exponential(ps.Objective):
+        """e^(k t) - e^(k at) k t, with its minimum at t = at."""
+
+        def value_and_grad(self, x):
+            t = float(x[0])
+            return math.exp(k * (t - at)) - k * t, np.array([k * math.exp(k * (t - at)) - k])
+
+        def hessian(self, x):
+            return ps.metrics.Diagonal(np.array([k * k * math.exp(k * (float(x[0]) - at))]))
+
+    k = 600.0 / max(at, 1.0)
+    f, one = Exponential(), np.ones(1)
+    space = ps.LeastSquares([0.0]).space
+    gamma = line_search(f, space, np.zeros(1), one, float(f.value_and_grad(np.zeros(1))[1][0]), max(1.0, at))
+    assert abs(k * (gamma - at)) <= 1e-10
