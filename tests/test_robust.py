@@ -56,11 +56,9 @@ def unequal_problems(draw):
             ]
         )
     )
-    parts = [ps.conv(atoms(draw(st.integers(1, 8))))]
-    for kind in draw(st.lists(st.sampled_from([ps.conv, ps.cone, ps.lin]), max_size=2)):
-        parts.append(kind(atoms(draw(st.integers(1, 3)))))
-    if draw(st.booleans()):
-        parts = parts[::-1]
+    others = draw(st.lists(st.sampled_from([ps.conv, ps.cone, ps.lin]), max_size=2))
+    parts = [kind(atoms(draw(st.integers(1, 3)))) for kind in others]
+    parts.insert(draw(st.integers(0, len(parts))), ps.conv(atoms(draw(st.integers(1, 8)))))
     return f, Sum(*parts) if len(parts) > 1 else parts[0]
 
 
@@ -80,7 +78,8 @@ def test_weights_are_feasible_and_f_descends_at_every_iteration(problem, i):
             assert_feasible(domain, s.active.weights, s.active.blocks)
             lengths = [a.norm(s.active.space) for a in s.active.atoms]
             size = float(np.abs(s.active.weights) @ lengths)  # of what is added up in x: rounding is relative to it
-            assert s.value <= last + 1e-14 * (abs(s.value) + s.active.space.norm(s.grad) * size + 1e-14 * size**2 * (f.L or 0.0))
+            rounding = 1e-14 * size
+            assert s.value <= last + 1e-14 * abs(s.value) + s.active.space.norm(s.grad) * rounding + rounding**2
             last = s.value
     except ArithmeticError:  # f falls for ever
         assert not domain.bounded
@@ -240,7 +239,7 @@ def test_a_saturated_start_of_the_user_is_left(update):
     atom = ps.Dictionary(Z, signed=True).atom(0)
     best = ps.minimize(f, domain).value
     r = ps.minimize(f, domain, update, start=([1.0], [atom]))
-    assert r.trace.value[0] > 1e4 > 200 > r.value
+    assert r.trace.value[0] > 1e4
     assert r.value <= best * (1.0 + 3e-6)
 
 
@@ -253,7 +252,9 @@ def data(name):
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize(("name", "kind"), [("breast_cancer", "logistic"), ("wine", "multinomial"), ("diabetes", "poisson")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("breast_cancer", "logistic"), ("wine", "multinomial"), ("diabetes", "poisson")]
+)
 def test_real_data_raw_and_scaled(name, kind, scaled):
     X, y = data(name)
     X = (X - X.mean(axis=0)) / X.std(axis=0) if scaled else X

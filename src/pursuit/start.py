@@ -49,7 +49,7 @@ def first_active_set(
 ) -> ActiveSet:
     """S at iteration 0: the user's start, if there is one. Otherwise spans and cones begin at 0, and a hull begins at
     the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with weight zero. Where
-    f is larger at this atom than at 0, a hull that has the negatives of its atoms begins on the segment between the two.
+    f is larger at this atom than at 0, a hull that has the negatives of its atoms begins between the two.
 
     The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
     that later bounds, which hold with high probability, rest on numbers on which x does not depend.
@@ -78,8 +78,8 @@ def first_active_set(
 
 
 def _move_towards_zero(f: Objective, domain: Domain, active: ActiveSet, firsts: dict[int, Atom]) -> None:
-    """Begin where f is smallest on the segment from 0 to the atoms z, gamma z = (1 + gamma)/2 z + (1 - gamma)/2 (-z), in
-    the hulls that have the negatives of their atoms; the other hulls keep their z."""
+    """Begin where f is smallest on the segment from 0 to the atoms z, gamma z = (1 + gamma)/2 z + (1 - gamma)/2 (-z),
+    in hulls that have the negatives of their atoms. Other hulls keep their z."""
     space, symmetric = active.space, [b for b in firsts if domain.parts[b].A.symmetric]
     rest = {b: z for b, z in firsts.items() if b not in symmetric}
     active.replace(np.ones(len(rest)), list(rest.values()), list(rest))

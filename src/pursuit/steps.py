@@ -98,7 +98,7 @@ class UpperBound:
         for which d itself is the shortest step. None: f is level along d."""
         square, h = self.square(d), 1e-3
         rise = self.space.dot(self.f.value_and_grad(x + h * d)[1], d) - slope
-        if 0 < square and 16.0 * self.space.eps * abs(slope) < rise < math.inf:
+        if square > 0 and 16.0 * self.space.eps * abs(slope) < rise < math.inf:
             return 1.001 * rise / (h * square)  # for a quadratic the bound is an equality, not to be broken by rounding
         return -slope / square if square > 0 > slope else None
 
@@ -118,7 +118,7 @@ class UpperBound:
         if self.fixed:
             return propose(self.L)[0]
         L, slack = self.L * self.rule.shrink, 8.0 * self.space.eps * abs(value)
-        while L < math.inf:
+        while math.isfinite(L):
             result, d, slope = propose(L)
             if self.f.value(x + d) <= value + slope + 0.5 * L * self.square(d) + slack:
                 self.L = L

@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers, whole
+from pursuit._arrays import Array, Small, Space, number, told, use_python_numbers, whole
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
-from pursuit.metrics import Diagonal, Metric
+from pursuit.metrics import Metric
 from pursuit.objectives import Objective
 from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search
 from pursuit.updates.base import Advance, Now
-from pursuit.weights import WeightProblem, projected_gradient
+from pursuit.updates.newton import Damping, newton_step, slopes
+from pursuit.weights import projected_gradient
 
 SINGLE_THREADED_NUMBERS = 1 << 23
 """Numbers in the active atoms below which a correction uses one thread of BLAS."""
@@ -183,40 +184,13 @@ class NormCorrective:
         return weights
 
 
-class _Damping:
-    """The damping of Newton's method in one run: the multiple of the norm of H that is added to the Hessian (Levenberg,
-    1944; Marquardt, 1963).
-
-    Where the line search goes only the fraction gamma of the step, the mean curvature of f on the way is 1 / gamma times
-    that of the model: the difference is added, so that the next model is right about this direction, however little the
-    Hessian at x says about it. After full steps the damping falls, ever faster.
-    """
-
-    def __init__(self) -> None:
-        self.value, self._fall = 0.0, 0.1
-
-    def adapt(self, gamma: float, mean_curvature: float) -> None:
-        """Adjust the damping after a step of the model that includes it."""
-        if 0 < gamma < 0.5:
-            self.raise_to(self.value + (1.0 - gamma) * mean_curvature)
-        elif gamma >= 0.9:
-            self.value, self._fall = self._fall * self.value, self._fall * self._fall
-            if self.value < 1e-12 * mean_curvature:
-                self.value, self._fall = 0.0, 0.1
-
-    def raise_to(self, value: float) -> None:
-        """Set the damping to a larger value, where this is a number."""
-        if self.value < value < math.inf:
-            self.value, self._fall = value, 0.1
-
-
 @dataclass(frozen=True)
 class FullyCorrective:
     """argmin of f over conv(S) or lin(S): OMP, fully corrective Frank-Wolfe, variant 2 of Algorithm 6.
 
     For quadratic f this is one small problem, solved exactly. For other f with a Hessian it is Newton's method on the
-    weights, each model solved exactly under the constraints, with an exact line search; without a Hessian,
-    norm-corrective steps are repeated.
+    weights, damped where the Hessian misleads, each model solved exactly under the constraints, with an exact line
+    search; without a Hessian, norm-corrective steps are repeated.
 
     Parameters
     ----------
@@ -277,14 +251,14 @@ class FullyCorrective:
         return advance
 
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        admission, damping = _Admission(self.several, domain), _Damping()
+        admission, damping = _Admission(self.several, domain), Damping()
 
         def advance(now: Now, active: ActiveSet) -> None:
             admission.enter(now, active)
             goal, value, grad = self._goal(domain, now), now.value, now.grad
             lowest = closest = math.inf
             for step in range(MAX_INNER_STEPS):
-                q = self._slopes(domain, active, grad)
+                q = slopes(domain, active, grad)
                 inner = domain.inner_gap(active, q)
                 if step and (inner <= goal or not (value < lowest or inner < closest)):  # or only rounding is left
                     break
@@ -292,7 +266,7 @@ class FullyCorrective:
                     break
                 lowest, closest = value, inner if step else math.inf
                 before = active.weights, active.x
-                if not self._newton_step(f, domain, active, q, goal, damping, value):
+                if not newton_step(f, domain, active, value, q, goal, damping):
                     break
                 ceiling = value + 4.0 * space.eps * abs(value)
                 value, grad = f.value_and_grad(active.x)
@@ -303,80 +277,10 @@ class FullyCorrective:
 
         return advance
 
-    def _newton_step(
-        self, f: Objective, domain: Domain, active: ActiveSet, q: Small, goal: float, damping: _Damping, value: float
-    ) -> bool:
-        """Minimise f along the step of the damped model; where that model has no minimum over S, as the Hessian vanishes
-        or is not finite, along a gradient step. False: neither descends."""
-        space = active.space
-        which = self._useful(domain, active, q, goal)
-        hessian = f.hessian(active.x)
-        assert hessian is not None
-        G = active.gram(hessian, which)
-        if damping.value > 0:
-            G = G + damping.value * active.gram(Diagonal(), which)
-        d, solved = _model_step(domain, active, which, G, q[which])
-        if not solved:
-            G = active.gram(Diagonal(), which)
-            scale = float(np.abs(q[which]).max(initial=0.0)) / float(G.diagonal().max(initial=0.0))
-            d, _ = _model_step(domain, active, which, scale * G, q[which])  # with this scale, weights move by about 1
-        slope, vector = float(q @ d), active.synthesize(d)
-        if not slope < 0:
-            return False
-        if solved and -slope <= 16.0 * space.eps * abs(value):  # a line search would see rounding only
-            active.weights = active.weights + d
-            active.refresh()
-            return True
-        nonnegative = np.array([part.nonnegative for part in domain.parts])[active.blocks]
-        falling = nonnegative & (d < 0)
-        limits = np.where(falling, active.weights / np.where(falling, -d, 1.0), math.inf)
-        gamma = line_search(f, space, active.x, vector, slope, max(1.0, float(limits.min())))
-        size = space.norm(vector)
-        mean_curvature = -slope / size / (gamma * size) if gamma > 0 else math.inf
-        damping.adapt(gamma, mean_curvature) if solved else damping.raise_to(mean_curvature)
-        active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)
-        for b, part in enumerate(domain.parts):
-            if part.compact:  # a long step magnifies the rounding of the sum of d
-                active.weights[active.blocks == b] *= part.total / float(active.weights[active.blocks == b].sum())
-        active.refresh()
-        return True
-
-    @staticmethod
-    def _slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
-        """<grad, a> for the atoms of S, minus <grad, x_b> in the blocks of hulls: there steps sum to zero, so that a
-        constant changes nothing, and a large one would spoil the digits of the slope of a step."""
-        q, hulls = active.analyze(grad), np.array([part.compact for part in domain.parts])
-        levels = np.bincount(active.blocks, q * active.weights, len(hulls))
-        return q - np.where(hulls, levels, 0.0)[active.blocks]
-
-    @staticmethod
-    def _useful(domain: Domain, active: ActiveSet, q: Small, goal: float) -> Indices:
-        """Places of the atoms with weight, of all free ones, and of unused ones whose descent exceeds half the goal."""
-        nonnegative = np.array([part.nonnegative for part in domain.parts])[active.blocks]
-        return np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
-
-
-def _model_step(domain: Domain, active: ActiveSet, which: Indices, G: Small, q: Small) -> tuple[Small, bool]:
-    """The step d, zero outside the places `which`, to the minimum of <q, d> + d'Gd/2 under the constraints, and whether it
-    was found: False where the model has none, or rounding hides it."""
-    d, top = np.zeros(len(active.weights)), float(G.diagonal().max(initial=0.0))
-    if not (np.isfinite(G).all() and top > 0):
-        return d, False
-    G, q, w, blocks = G / top, q / top, active.weights[which], active.blocks[which]
-    nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
-    small = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts])
-    new = small.descend(q, w)
-    d[which] = new - w
-    gap, left = (
-        sum(part.gap_on(v[blocks == b], s[blocks == b]) for b, part in enumerate(domain.parts) if (blocks == b).any())
-        for v, s in ((w, q), (new, q + G @ (new - w)))
-    )
-    return d, bool(q @ (new - w) < 0 and left <= 0.5 * gap)
-
 
 def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: Small) -> tuple[Array, float]:
-    """The direction from x to the oracle's atoms, which are in S already, and its slope: z_b - x_b summed over hulls, z_b
-    over cones and spans."""
+    """The direction from x to the oracle's atoms, which are in S already, and its slope: z_b - x_b for hulls and z_b for
+    cones and spans, added up."""
     hulls = np.array([part.compact for part in domain.parts])
     d = np.where(hulls[active.blocks], -active.weights, 0.0)
     for block, answer in enumerate(now.answers):

@@ -22,8 +22,8 @@ from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 MAX_SUM_CORRECTIONS = 20
-"""Corrections of the sums of a step. Each reduces their error, which is relative to the largest step of any block, by the
-factor EPS; where all blocks take steps of one size, one is enough."""
+"""Corrections of the sums of a step. Each multiplies their error, which is relative to the largest step of all blocks,
+by about EPS; where all blocks take steps of one size, one is enough."""
 
 
 class PassiveSet:
@@ -206,7 +206,7 @@ class PassiveSet:
 
 
 def _solve_small(A: Small, b: Small) -> Small:
-    """A^-1 b for the few blocks with a total, by least squares where A is singular; nan where an entry is not finite."""
+    """A^-1 b, by least squares where A is singular; nan where an entry is not finite."""
     if len(b) == 1 and A[0, 0] > 0:
         return np.asarray(b / A[0])
     if not (np.isfinite(A).all() and np.isfinite(b).all()):

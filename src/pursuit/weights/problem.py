@@ -135,7 +135,8 @@ class WeightProblem:
         old = w[p]
         ratios = np.where(blocking, old / np.where(blocking & (old > 0), old - target, 1.0), np.inf)
         theta = float(ratios.min())
-        w[p] = np.where(self.nonnegative[p], np.maximum(old + theta * (target - old), 0.0), old + theta * (target - old))
+        w[p] = old + theta * (target - old)
+        w[p] = np.where(self.nonnegative[p], np.maximum(w[p], 0.0), w[p])
         for i in p[blocking & (ratios <= theta)]:
             w[i] = 0.0
             self.passive.drop(int(i))

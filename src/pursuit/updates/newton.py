@@ -1,0 +1,116 @@
+r"""One step of Newton's method on the weights of S, damped where the Hessian misleads.
+
+With the slopes :math:`q = (\langle\nabla f(x), a\rangle)_a` and the Gram matrices H and E of the atoms, in the Hessian
+at x and in the norm of the space, the model of f around the weights w is
+
+.. math:: m(d) = \langle q, d\rangle + \tfrac12 d^\top (H + \lambda E)\, d, \qquad w + d \text{ feasible.}
+
+Its minimiser, found exactly (`pursuit.weights`), is a direction in which f descends, and a line search goes as far
+along it as f and the constraints allow. Where sigmoids are saturated, residuals are in the linear part of Huber's loss
+or :math:`e^x` leaves the range of floats, H vanishes, is singular or is not finite. Then the model may have no minimum,
+and the step is one of gradient descent: :math:`m(d) = \langle q, d\rangle + \tfrac{c}{2} d^\top E d`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pursuit._arrays import Array, Indices, Small
+from pursuit.active import ActiveSet
+from pursuit.domains import Domain
+from pursuit.metrics import Diagonal
+from pursuit.objectives import Objective
+from pursuit.steps import line_search
+from pursuit.weights import WeightProblem
+
+
+class Damping:
+    r"""The damping :math:`\lambda` of one run (Levenberg, 1944; Marquardt, 1963).
+
+    Where the line search goes only the fraction gamma of a step, the mean curvature of f on the way is 1 / gamma times
+    that of the model. The difference is added, so that the next model is right about this direction, however little the
+    Hessian at x says about it. After full steps the damping falls, ever faster.
+    """
+
+    def __init__(self) -> None:
+        self.value, self._fall = 0.0, 0.1
+
+    def adapt(self, gamma: float, mean_curvature: float) -> None:
+        """Adjust the damping after a step of the model."""
+        if 0 < gamma < 0.5:
+            self.raise_to(self.value + (1.0 - gamma) * mean_curvature)
+        elif gamma >= 0.9:
+            self.value, self._fall = self._fall * self.value, self._fall * self._fall
+            if self.value < 1e-12 * mean_curvature:
+                self.value, self._fall = 0.0, 0.1
+
+    def raise_to(self, value: float) -> None:
+        """Set the damping to this value, if it is larger and finite."""
+        if self.value < value < math.inf:
+            self.value, self._fall = value, 0.1
+
+
+def slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
+    """<grad, a> for the atoms of S, minus <grad, x_b> in the blocks of hulls: there steps sum to zero, so a constant
+    changes nothing, and a large one would spoil the digits of the slope of a step."""
+    q, hulls = active.analyze(grad), np.array([part.compact for part in domain.parts])
+    levels = np.bincount(active.blocks, q * active.weights, len(hulls))
+    return q - np.where(hulls, levels, 0.0)[active.blocks]
+
+
+def newton_step(
+    f: Objective, domain: Domain, active: ActiveSet, value: float, q: Small, goal: float, damping: Damping
+) -> bool:
+    """Minimise f along the step of the damped model or, where this has no minimum, along a gradient step. Returns False
+    if neither descends. Unused atoms take part if their descent exceeds half the goal."""
+    space, nonnegative = active.space, np.array([part.nonnegative for part in domain.parts])[active.blocks]
+    which = np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
+    hessian = f.hessian(active.x)
+    assert hessian is not None
+    G = active.gram(hessian, which)
+    if damping.value > 0:
+        G = G + damping.value * active.gram(Diagonal(), which)
+    d, solved = _model_step(domain, active, which, G, q[which])
+    if not solved:
+        E = active.gram(Diagonal(), which)
+        c = float(np.abs(q[which]).max(initial=0.0)) / float(E.diagonal().max(initial=1.0))  # weights move by about 1
+        d, _ = _model_step(domain, active, which, c * E, q[which])
+    slope, vector = float(q @ d), active.synthesize(d)
+    if not slope < 0:
+        return False
+    limits = np.where(nonnegative & (d < 0), active.weights / np.where(d < 0, -d, 1.0), math.inf)
+    if solved and -slope <= 16.0 * space.eps * abs(value):
+        gamma = 1.0  # a line search would see rounding only
+    else:
+        gamma = line_search(f, space, active.x, vector, slope, max(1.0, float(limits.min())))
+        size = space.norm(vector)
+        mean_curvature = -slope / size / (gamma * size) if gamma * size > 0 else math.inf
+        damping.adapt(gamma, mean_curvature) if solved else damping.raise_to(mean_curvature)
+    active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)
+    for b, part in enumerate(domain.parts):
+        if part.compact:  # a long step magnifies the rounding of the sum of d
+            active.weights[active.blocks == b] *= part.total / float(active.weights[active.blocks == b].sum())
+    active.refresh()
+    return True
+
+
+def _model_step(domain: Domain, active: ActiveSet, which: Indices, G: Small, q: Small) -> tuple[Small, bool]:
+    """The step d, zero outside the places `which`, to the minimum of <q, d> + d'Gd/2 under the constraints, and whether
+    this was found: False where the model has no minimum, or rounding hides it."""
+    d, top = np.zeros(len(active.weights)), float(G.diagonal().max(initial=0.0))
+    if not (np.isfinite(G).all() and top > 0):
+        return d, False
+    G, q, w, blocks = G / top, q / top, active.weights[which], active.blocks[which]
+    nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
+    new = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts]).descend(q, w)
+    d[which] = new - w
+    left = _gap(domain, blocks, new, q + G @ (new - w))
+    return d, bool(q @ (new - w) < 0 and left <= 0.5 * _gap(domain, blocks, w, q))
+
+
+def _gap(domain: Domain, blocks: Indices, w: Small, slope: Small) -> float:
+    """The possible decrease at weights w with these slopes, to first order."""
+    masks = [blocks == b for b in range(len(domain.parts))]
+    return sum(part.gap_on(w[m], slope[m]) for part, m in zip(domain.parts, masks, strict=True) if m.any())
