@@ -268,9 +268,8 @@ class FullyCorrective:
                 before = active.weights, active.x
                 if not newton_step(f, domain, active, value, q, goal, damping):
                     break
-                ceiling = value + 4.0 * space.eps * abs(value)
-                value, grad = f.value_and_grad(active.x)
-                if not value <= ceiling:
+                last, (value, grad) = value, f.value_and_grad(active.x)
+                if not (value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))):
                     active.weights, active.x = before
                     break
             admission.adapt(active)
@@ -278,8 +277,14 @@ class FullyCorrective:
         return advance
 
 
+def _uncertainty(active: ActiveSet, grad: Array) -> float:
+    """||grad|| sum_a |w_a| ||a||: rounding in x, where long atoms cancel, changes f by up to this many times EPS."""
+    lengths = [active.atoms[i].norm(active.space) for i in active.support]
+    return active.space.norm(grad) * float(np.abs(active.weights[active.support]) @ lengths)
+
+
 def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: Small) -> tuple[Array, float]:
-    """The direction from x to the oracle's atoms, which are in S already, and its slope: z_b - x_b for hulls and z_b for
+    """The direction from x to the oracle's atoms, which are in S already, and its slope: z_b - x_b for hulls, z_b for
     cones and spans, added up."""
     hulls = np.array([part.compact for part in domain.parts])
     d = np.where(hulls[active.blocks], -active.weights, 0.0)
