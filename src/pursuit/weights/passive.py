@@ -179,24 +179,26 @@ class PassiveSet:
             return self._factor.solve(rhs / scale) / scale, np.zeros(0)
         unit = np.sqrt(self._alpha[self.fixed])  # these units give the multipliers of all blocks the same scale
         E = (self.block[p][None, :] == self.fixed[:, None]) * unit[:, None]
-        level = E @ rhs / np.maximum(np.count_nonzero(E, axis=1), 1) / unit
-        rhs = rhs - (level / unit) @ E
+        squares = np.einsum("ij,ij->i", E, E)
+        level = E @ rhs / np.where(squares > 0, squares, 1.0)
+        rhs = rhs - level @ E  # the multipliers take up what is common to a block; it would only cancel in w
         both = (self._factor.solve(np.vstack([rhs, E]).T / scale[:, None]) / scale[:, None]).T
         w, Z = both[0], both[1:]
-        schur, nu = E @ Z.T, -level / unit
+        schur, nu, rest = E @ Z.T, -level, unit * sums - E @ w
         for _ in range(MAX_SUM_CORRECTIONS):
+            more = _solve_small(schur, rest)
+            w, nu = w + more @ Z, nu + more
             rest = unit * sums - E @ w
             if (np.abs(rest) <= 4.0 * EPS * (E @ np.abs(w) + unit * np.abs(self.totals[self.fixed]))).all():
                 break
-            more = _solve_small(schur, rest)
-            w, nu = w + more @ Z, nu + more
         return w, unit * nu
 
     def keeps_totals(self, w: Small) -> bool:
         """Whether all weights together have the totals, to rounding."""
-        every = np.arange(self.k)
-        sizes = self._sums(np.abs(w), every) + np.abs(self.totals[self.fixed])
-        return bool((np.abs(self._sums(w, every) - self.totals[self.fixed]) <= (self.k + 16) * EPS * sizes).all())
+        if not len(self.fixed):
+            return True
+        sums, sizes = (np.bincount(self.block, v, len(self.totals))[self.fixed] for v in (w, np.abs(w)))
+        return bool((np.abs(sums - self.totals[self.fixed]) <= (self.k + 16) * EPS * sizes).all())
 
     def _sums(self, w: Small, p: Indices) -> Small:
         """The sums of the blocks with a total."""
