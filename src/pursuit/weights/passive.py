@@ -22,8 +22,7 @@ from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 MAX_SUM_CORRECTIONS = 20
-"""Corrections of the sums of a step. Each multiplies their error, which is relative to the largest step of all blocks,
-by about EPS; where all blocks take steps of one size, one is enough."""
+"""Corrections of the sums of a step; each multiplies their error by about EPS."""
 
 
 class PassiveSet:
@@ -171,27 +170,33 @@ class PassiveSet:
                 lam[self.fixed] += self._alpha[self.fixed] * self._sums(s, p) - nu
         return step, lam
 
-    def _solve(self, rhs: Small, sums: Small) -> tuple[Small, Small]:
-        """w and multipliers nu with M w = rhs + E' nu, E w = sums on the members."""
+    def _solve(self, rhs: Small, sums: Small, careful: bool = False) -> tuple[Small, Small]:
+        """w and multipliers nu with M w = rhs + E' nu, E w = sums on the members.
+
+        Where w is far longer than the totals, as M is tiny beside rhs, its sums are lost in its rounding. Then,
+        carefully: the multipliers first take up what is common to the entries of rhs in a block, and would only cancel
+        in w; and the sums are corrected until they are right.
+        """
         p = self.places
         scale = self.scale[p]
         if not len(self.fixed):
             return self._factor.solve(rhs / scale) / scale, np.zeros(0)
         unit = np.sqrt(self._alpha[self.fixed])  # these units give the multipliers of all blocks the same scale
         E = (self.block[p][None, :] == self.fixed[:, None]) * unit[:, None]
-        squares = np.einsum("ij,ij->i", E, E)
-        level = E @ rhs / np.where(squares > 0, squares, 1.0)
-        rhs = rhs - level @ E  # the multipliers take up what is common to a block; it would only cancel in w
-        both = (self._factor.solve(np.vstack([rhs, E]).T / scale[:, None]) / scale[:, None]).T
+        nu = np.zeros(len(unit))
+        if careful:
+            squares = np.einsum("ij,ij->i", E, E)
+            nu = -(E @ rhs) / np.where(squares > 0, squares, 1.0)
+        both = (self._factor.solve(np.vstack([rhs + nu @ E, E]).T / scale[:, None]) / scale[:, None]).T
         w, Z = both[0], both[1:]
-        schur, nu, rest = E @ Z.T, -level, unit * sums - E @ w
-        for _ in range(MAX_SUM_CORRECTIONS):
+        schur, rest = E @ Z.T, unit * sums - E @ w
+        for _ in range(MAX_SUM_CORRECTIONS if careful else 1):
             more = _solve_small(schur, rest)
             w, nu = w + more @ Z, nu + more
             rest = unit * sums - E @ w
             if (np.abs(rest) <= 4.0 * EPS * (E @ np.abs(w) + unit * np.abs(self.totals[self.fixed]))).all():
-                break
-        return w, unit * nu
+                return w, unit * nu
+        return (w, unit * nu) if careful else self._solve(rhs, sums, careful=True)
 
     def keeps_totals(self, w: Small) -> bool:
         """Whether all weights together have the totals, to rounding."""
