@@ -286,6 +286,31 @@ MUTANTS = [
         "test_equivalence.py",
     ),
     Mutant("curvature step: rho for rho squared", "steps.py", "self.rho * self.rho", "self.rho", "test_equivalence.py"),
+    Mutant("the guess of L sees one summand", "updates/corrective.py", "d[place] += sign", "pass", "test_robust.py"),
+    Mutant(
+        "Newton's method is not damped",
+        "updates/newton.py",
+        "if self.value < value < math.inf:",
+        "if self.value < value < 0:",
+        "test_robust.py",
+    ),
+    Mutant(
+        "a model without a minimum is believed",
+        "updates/newton.py",
+        "q @ (new - w) < 0 and left <= 0.5 * _gap(domain, blocks, w, q)",
+        "True",
+        "test_robust.py",
+    ),
+    Mutant(
+        "sums of weights are not corrected", "weights/passive.py", "4.0 * EPS * (E @", "4e9 * (E @", "test_robust.py"
+    ),
+    Mutant(
+        "a run begins at an atom above 0",
+        "start.py",
+        "f.exact and f.value(active.x) > value",
+        "f.L is None and f.value(active.x) > value",
+        "test_robust.py",
+    ),
     # the certificates
     Mutant(
         "bounds forget the quality of an answer",

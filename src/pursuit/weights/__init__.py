@@ -32,6 +32,10 @@ that depends on the passive ones, with coefficients y, does not enter next to th
 along :math:`e_i - y`, a direction without curvature, or stays at zero. A weight that entered and could not move is not
 tried again before the objective has fallen by 1e-9 of its decrease so far, so the method does not cycle. After
 10 k + 50 rounds it ends in any case, with weights that are feasible and not worse than the start.
+
+Feasible means: no weight that must not be is negative, and sums differ from their totals by at most (k + 16) u of the
+sum of the :math:`|w_i|`, whatever the lengths of the atoms and the size of G beside q. Otherwise the answer is the
+start.
 """
 
 from pursuit.weights.passive import Mask
