@@ -113,6 +113,16 @@ def test_small_problems_keep_their_totals_whatever_the_scale_of_the_model(seed, 
             assert abs(w[block == b].sum() - totals[b]) <= 1e-14 * totals[b]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_model_without_curvature_is_minimised_at_a_vertex(seed):
+    rng, block = np.random.default_rng(seed), np.arange(12) % 2
+    A, q, totals = rng.standard_normal((8, 12)), rng.standard_normal(12), np.array([1.0, 2.0])
+    w = WeightProblem.of(1e-60 * A.T @ A, True, block, totals).descend(q, totals[block] / 6.0)
+    for b in (0, 1):
+        best = np.where(block == b, q, np.inf).argmin()
+        assert abs(w[best] - totals[b]) <= 1e-12
+
+
 @pytest.mark.parametrize(
     ("f", "A"),
     [
