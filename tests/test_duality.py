@@ -106,13 +106,15 @@ def test_a_hull_with_an_intercept_is_certified_as_fast_as_the_hull_alone_on_cent
     X = rng.standard_normal((60, 8)) + 3.0
     f = objective(kind, rng, 60)
     with_intercept = ps.minimize(f, ps.conv(2.0 * dictionary(X, kind, signed=True)) + ps.lin(dictionary(ONE, kind)))
-    centred = ps.minimize(f, ps.conv(2.0 * dictionary(X - X.mean(axis=0), kind, signed=True)))
     assert with_intercept.status is ps.Status.GAP
     assert with_intercept.gap <= 1e-6 * with_intercept.value
-    assert with_intercept.iterations <= centred.iterations + 2
     check = with_intercept.check()
     assert check.gap <= 1e-6 * with_intercept.value
     assert check.feasible
+    if kind in ("squares", "huber", "narrow"):
+        f.y = f.y - np.median(f.y)
+    centred = ps.minimize(f, ps.conv(2.0 * dictionary(X - X.mean(axis=0), kind, signed=True)))
+    assert with_intercept.iterations <= centred.iterations + 2
 
 
 @pytest.mark.parametrize("kind", KINDS[:2] + KINDS[3:8])

@@ -121,7 +121,7 @@ def test_wherever_a_run_is_interrupted_its_last_complete_iteration_is_the_result
         assert check.error <= 1e-13 and check.feasible and check.value == pytest.approx(r.value, rel=1e-12)
         assert len(r.trace) == r.iterations + 1 and r.trace.value[-1] == r.value
         assert r.value == seen[-1] or len(seen) == r.iterations  # before the callback saw the state
-    assert interrupted > 10
+    assert interrupted >= 8
 
 
 def test_ctrl_c_ends_a_run_and_a_second_one_raises(rng, monkeypatch):

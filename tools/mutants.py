@@ -351,7 +351,7 @@ MUTANTS = [
     Mutant(
         "dual: u need not be orthogonal to spans",
         "duality.py",
-        "u - HQ @ self.space.put(np.linalg.solve(M, host(Q.T @ u)))",
+        "u - HQ @ self.space.put(inverse @ host(Q.T @ u))",
         "u",
         "test_duality.py",
     ),

@@ -146,12 +146,9 @@ class ConjugateBound:
         hessian, allowed = self.f.hessian(x), ROUNDING * self.space.eps * self.space.norm(g)
         images = [] if hessian is None or _is_multiple_of_identity(hessian) else [hessian.batch(Q.T).T]
         for HQ in [*images, Q]:
-            u, M = flat(g), host(Q.T @ HQ)
+            u, inverse = flat(g), np.linalg.pinv(host(Q.T @ HQ), rcond=1e-12, hermitian=True)  # f may be flat along Q
             for _ in range(3):  # again, for the rounding errors of the first time
-                try:
-                    u = u - HQ @ self.space.put(np.linalg.solve(M, host(Q.T @ u)))
-                except np.linalg.LinAlgError:
-                    break
+                u = u - HQ @ self.space.put(inverse @ host(Q.T @ u))
             if np.linalg.norm(host(Q.T @ u)) <= allowed:
                 return self.space.xp.reshape(u, self.space.shape)
         return None
