@@ -150,6 +150,7 @@ class ActiveSet:
             out[places] = frame.analyze(g)
         return out
 
+    @np.errstate(over="ignore", invalid="ignore")  # an inner product beyond the range of floats is infinite
     def point_dots(self, g: Array) -> list[float]:
         """<g, x_b> for the point x_b = sum_a w_a a of each block."""
         if len(self.signless) == 1:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from pursuit._arrays import Array, Space
 from pursuit.active import ActiveSet
-from pursuit.domains import Answer, Domain
+from pursuit.domains import Answer, Domain, Part
 from pursuit.duality import ConjugateBound
 from pursuit.objectives import Objective
 
@@ -57,10 +59,12 @@ class Certificate:
         self._first = self._first or norm
         self._scale = max(self._first if self.f.L is None else self._scale, norm)
         if self.f.exact and self._last is not None:
-            self.contradicted |= _contradict(self.space, self._last, (x, value, grad), self._largest)
+            unit = self._largest + (self.f.L or 0.0) * self.space.norm(x) ** 2
+            self.contradicted |= _contradict(self.space, self._last, (x, value, grad), unit)
         self._last, self._largest = (x, value, grad), max(self._largest, abs(value))
         return norm
 
+    @np.errstate(over="ignore", invalid="ignore")  # a bound that is not finite is none
     def observe(
         self, value: float, grad: Array, point_dots: Sequence[float], answers: Sequence[Answer], active: ActiveSet
     ) -> None:
@@ -69,7 +73,7 @@ class Certificate:
         if not self.f.exact or self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
             return
-        reach = self.space.norm(active.x) + sum(self._error_norm(a) for a in answers)
+        reach = self.space.norm(active.x) + sum(map(self._error_norm, answers, self.domain.parts))
         slack = 4.0 * eps * (abs(value) + norm * reach)  # the rounding errors of the inner products
         bound = self.domain.lower(value, answers, point_dots, self.f.mu) - slack
         if self.f.mu > 0:
@@ -79,9 +83,11 @@ class Certificate:
         self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
         self.gap = max(value - self.lower, 0.0)
 
-    def _error_norm(self, answer: Answer) -> float:
-        """The norm by which rounding errors enter the bound of an answer; the division by delta magnifies them."""
-        return answer.atoms[0].norm(self.space) / ((answer.delta or 1.0) if answer.lower is None else 1.0)
+    def _error_norm(self, answer: Answer, part: Part) -> float:
+        """The norm by which rounding errors enter the bound of an answer: that of the longest atom, which rounding may
+        have hidden, where it is known. A division by delta magnifies it."""
+        longest = max(answer.atoms[0].norm(self.space), part.A.radius or 0.0)
+        return longest / ((answer.delta or 1.0) if answer.lower is None else 1.0)
 
     def _at_rounding(self, point_dots: Sequence[float], answers: Sequence[Answer], active: ActiveSet) -> bool:
         """Whether no atom correlates with the gradient beyond rounding."""
@@ -96,8 +102,9 @@ class Certificate:
         return -self.domain.steepest(answers, point_dots) <= factor * self.space.eps * scale * size
 
 
-def _contradict(space: Space, one: Evaluation, other: Evaluation, largest: float) -> bool:
-    """Whether values and gradients at two points cannot be those of a convex function with values up to `largest`.
+def _contradict(space: Space, one: Evaluation, other: Evaluation, unit: float) -> bool:
+    """Whether values and gradients at two points cannot be those of a convex function; `unit` is the unit of its
+    rounding errors.
 
     A convex f has f(y) - f(x) between <grad f(x), y - x> and <grad f(y), y - x>. Errors of a thousandth of these
     numbers, and rounding, are allowed.
@@ -105,6 +112,6 @@ def _contradict(space: Space, one: Evaluation, other: Evaluation, largest: float
     (x, fx, gx), (y, fy, gy) = one, other
     step = y - x
     low, high, rise = space.dot(gx, step), space.dot(gy, step), fy - fx
-    sizes = largest + abs(fy) + (space.norm(gx) + space.norm(gy)) * (space.norm(x) + space.norm(y))
+    sizes = unit + abs(fy) + (space.norm(gx) + space.norm(gy)) * (space.norm(x) + space.norm(y))
     allowed = 1e-3 * (abs(low) + abs(high) + abs(rise)) + 1e3 * space.eps * sizes
     return low - rise > allowed or rise - high > allowed

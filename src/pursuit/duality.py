@@ -70,8 +70,8 @@ class ConjugateBound:
             self._possible = conjugate is not None
             return -math.inf
         self._feasible = u
-        hulls = [a.atoms[0].norm(self.space) for p, a in zip(self.parts, answers, strict=True) if p.compact]
-        reach = self.space.norm(active.x) + sum(hulls)
+        hulls = [(p.A.radius, a.atoms[0]) for p, a in zip(self.parts, answers, strict=True) if p.compact]
+        reach = self.space.norm(active.x) + sum(max(atom.norm(self.space), radius or 0.0) for radius, atom in hulls)
         base = -conjugate - ROUNDING * self.space.eps * self.space.norm(u) * reach / self._basis[1]
         bound = base + self._minima(self._at_no_cost(u, grad, answers))
         hoped = base + self._minima([a.dot for a in answers])

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import count
 
+import numpy as np
+
 from pursuit._arrays import Array, Space, told
 from pursuit.active import ActiveSet
 from pursuit.domains import Answer, Domain
@@ -50,6 +52,7 @@ class GuardedOracle:
         self._space, self._iterations = space, count()
         self.calls = self.cached = 0
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
     def __call__(self, grad: Array, active: ActiveSet, point_dots: Sequence[float]) -> list[Answer]:
         """One answer per summand, given <grad, x_b> for the points x_b of the summands; called once per iteration."""
         t = next(self._iterations)
