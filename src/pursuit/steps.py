@@ -120,7 +120,10 @@ class UpperBound:
         L, slack = self.L * self.rule.shrink, 8.0 * self.space.eps * abs(value)
         while math.isfinite(L):
             result, d, slope = propose(L)
-            if self.f.value(x + d) <= value + slope + 0.5 * L * self.square(d) + slack:
+            rise = slope + 0.5 * L * self.square(d)
+            if rise > slack:  # rounding hides the minimum of the bound
+                return None
+            if self.f.value(x + d) <= value + rise + slack:
                 self.L = L
                 return result
             L *= self.rule.grow

@@ -92,7 +92,8 @@ class WeightProblem:
             w[self.passive.places] += self.passive.step(q, w)[0]
             self._refine(q, w, start)
         d = w - start
-        descends = float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= 0
+        rounding = 2.0 * EPS * float(np.sqrt(self.G.diagonal()) @ np.abs(d)) ** 2  # of d'Gd, where atoms cancel
+        descends = float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= -rounding
         return w if descends and self.passive.keeps_totals(w) else start.copy()
 
     # ------------------------------------------------------------------ the method
