@@ -858,6 +858,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "check_objective": {"f": PROBLEM["f"]},
     "citation": PROBLEM,
     "cone": {"A": BASIS},
+    "penalty": {"A": BASIS},
     "conv": {"A": BASIS},
     "encode": {"D": np.eye(3), "Y": np.ones((2, 3)), "atoms": 1},
     "lin": {"A": BASIS},

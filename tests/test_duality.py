@@ -138,6 +138,12 @@ def test_cones_that_cannot_list_their_atoms_are_certified():
         assert r.status is ps.Status.GAP, (A, r.gap, r.value)
 
 
+def test_a_cone_that_fills_the_space_together_with_a_span_has_no_false_certificate():
+    D = np.array([[3.3, 2.5, 6.3, 6.0], [3.5, 0.2, 5.1, 1.4]])
+    domain = ps.cone(ps.Dictionary(D)) + ps.lin(ps.Dictionary(np.ones((2, 1))))
+    law(ps.LeastSquares([2.0, 0.0], weights=np.array([1.03, 1.27])), domain)  # f* = 0
+
+
 def test_dependent_and_badly_scaled_columns_of_a_span_do_no_harm():
     rng = np.random.default_rng(6)
     y = rng.standard_normal(40) + 5.0

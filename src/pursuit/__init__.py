@@ -8,7 +8,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `objectives`, `stochastic` | the functions to minimise |
 | `atoms` | the sets of atoms |
 | `active`, `weights` | the active set, and the small problems in its weights |
-| `domains` | `conv`, `cone`, `lin`, and their sums |
+| `domains` | `conv`, `cone`, `lin`, `penalty`, and their sums |
 | `oracles` | the search for the next atom: exact, approximate, lazy, screened |
 | `steps`, `updates` | step lengths; the change of the weights |
 | `refine` | the change of the atoms themselves |
@@ -52,7 +52,7 @@ from pursuit.atoms import (
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citing import citation
 from pursuit.coding import encode
-from pursuit.domains import Answer, Domain, cone, conv, lin
+from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact, Lazy, Oracle, RandomAtom, Screened
 from pursuit.paths import Path, path
@@ -150,6 +150,7 @@ __all__ = [
     "lin",
     "minimize",
     "path",
+    "penalty",
     "rates",
     "refine",
 ]

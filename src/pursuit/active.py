@@ -35,6 +35,8 @@ class ActiveSet:
         self.weights: Small = np.zeros(0)
         self.blocks: Indices = np.zeros(0, dtype=np.intp)
         self.x: Array = space.zeros()
+        self.prices: Small = np.zeros(len(self.signless))
+        """What a unit of weight costs in each block: the factor of a penalty, and 0 elsewhere."""
         self.wanted = 1 << 30
         """The number of atoms of the next answer that the update can use."""
         self.deadline = Deadline()
@@ -152,10 +154,23 @@ class ActiveSet:
 
     @np.errstate(over="ignore", invalid="ignore")  # an inner product beyond the range of floats is infinite
     def point_dots(self, g: Array) -> list[float]:
-        """<g, x_b> for the point x_b = sum_a w_a a of each block."""
+        """<g, x_b> for the point x_b = sum_a w_a a of each block, plus its cost."""
         if len(self.signless) == 1:
-            return [self.space.dot(g, self.x)]
-        return [float(v) for v in np.bincount(self.blocks, self.weights * self.analyze(g), len(self.signless))]
+            return [self.space.dot(g, self.x) + self.cost]
+        return [float(v) for v in np.bincount(self.blocks, self.weights * self.slopes(g), len(self.signless))]
+
+    def slopes(self, g: Array) -> Small:
+        """<g, a> for every active atom, plus the price of its weight."""
+        return self.analyze(g) + self.prices[self.blocks] if self.prices.any() else self.analyze(g)
+
+    def cost_of(self, w: Small) -> float:
+        """The cost of these weights."""
+        return float(self.prices[self.blocks] @ w) if self.prices.any() else 0.0
+
+    @property
+    def cost(self) -> float:
+        """The cost of x, to be added to f(x)."""
+        return self.cost_of(self.weights)
 
     def inner(self, metric: Metric, i: int) -> Small:
         """<a, M a_i> for every atom a of S."""

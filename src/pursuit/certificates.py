@@ -69,7 +69,8 @@ class Certificate:
         self, value: float, grad: Array, point_dots: Sequence[float], answers: Sequence[Answer], active: ActiveSet
     ) -> None:
         """Update the lower bound and the gap by what this iteration proves."""
-        eps, norm = self.space.eps, self.observe_point(active.x, value, grad)
+        alone = value - active.cost  # f(x) without a penalty
+        eps, norm = self.space.eps, self.observe_point(active.x, alone, grad)
         if not self.f.exact or self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
             return
@@ -77,7 +78,7 @@ class Certificate:
         slack = 4.0 * eps * (abs(value) + norm * reach)  # the rounding errors of the inner products
         bound = self.domain.lower(value, answers, point_dots, self.f.mu) - slack
         if self.f.mu > 0:
-            bound = max(bound, value - norm * (norm / (2.0 * self.f.mu)) - slack)
+            bound = max(bound, alone - norm * (norm / (2.0 * self.f.mu)) - slack)
         self.stationary = self._at_rounding(point_dots, answers, active)
         self.lower = max(self.lower, bound)
         self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))

@@ -75,8 +75,8 @@ def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[
 
     Factors of matrices are refined together. Tensors and atoms with parameters enter one at a time and move together.
     """
-    if not f.exact:
-        return default_update(f, sparse), None  # a refinement needs exact values
+    if not f.exact or any(part.price for part in domain.parts):
+        return default_update(f, sparse), None  # a refinement needs exact values, and knows nothing of penalties
     if Factors.serves(f, domain):
         for_matrices = NormCorrective(several=1 if sparse else MATRICES_PER_CALL)
         return for_matrices if len(domain.parts) == 1 else default_update(f, sparse), Factors()

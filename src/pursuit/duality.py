@@ -6,12 +6,13 @@ For every u, f(x) >= <u, x> - f*(u), so that over a sum of domains C_b
 
 The minimum over a hull is an oracle's answer at u. Over a span it is 0 where u is orthogonal to the atoms, over a cone
 where no atom has a negative product with u, and -inf elsewhere. Near the end of a run the gradient g nearly is such a
-u. It becomes one in three steps:
+u. It becomes one in four steps:
 
 1. Spans: u = g - H Q (Q'HQ)^-1 Q'g, with an orthonormal basis Q of the spans and the Hessian H of f. In the curvature
    of f* this is the nearest feasible point.
 2. Cones: u + eps v with the smallest eps, where <v, a> >= ||a|| for all atoms a of the cones.
 3. The domain of f*: u moves towards the last feasible point, as little as it must.
+4. Penalties lam ||.||_A: u is multiplied by min(1, lam / max_a <-u, a>), so that <u, .> + lam ||.||_A >= 0.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ class ConjugateBound:
         self.f, self.parts, self.space, self.seed = f, domain.parts, space, seed
         self.calls = self._iterations = 0
         self._spans = [p for p in domain.parts if _is_linear(p)]
-        self._cones = [p for p in domain.parts if isinstance(p, Cone) and p.rho is None and not p.A.symmetric]
+        self._cones = [p for p in domain.parts if _is_free_cone(p) and not p.A.symmetric]
         sizes = [MAX_ATOMS + 1 if p.A.size is None else p.A.size for p in self._spans]
-        self._possible = f.exact and bool(sizes or self._cones) and sum(sizes) <= min(MAX_ATOMS, space.size)
+        concerned = bool(sizes or self._cones or any(p.price for p in domain.parts))
+        self._possible = f.exact and concerned and sum(sizes) <= min(MAX_ATOMS, space.size)
         self._feasible = space.zeros()  # the last feasible point; f* is finite at 0 wherever f has an infimum
         self._searches: dict[int, Search] = {}
 
@@ -72,18 +74,26 @@ class ConjugateBound:
         self._feasible = u
         hulls = [(p.A.radius, a.atoms[0]) for p, a in zip(self.parts, answers, strict=True) if p.compact]
         reach = self.space.norm(active.x) + sum(max(atom.norm(self.space), radius or 0.0) for radius, atom in hulls)
-        base = -conjugate - ROUNDING * self.space.eps * self.space.norm(u) * reach / self._basis[1]
-        bound = base + self._minima(self._at_no_cost(u, grad, answers))
-        hoped = base + self._minima([a.dot for a in answers])
+        slack = ROUNDING * self.space.eps * self.space.norm(u) * reach / self._basis[1]
+        bound = self._at(u, self._at_no_cost(u, grad, answers)) - slack
+        hoped = self._at(u, [a.dot - p.price for p, a in zip(self.parts, answers, strict=True)]) - slack
         if value - hoped <= 0.5 * (value - max(lower, bound)):
-            bound = max(bound, base + self._minima(self._ask(u, active)))
+            bound = max(bound, self._at(u, self._ask(u, active)) - slack)
         return bound
+
+    def _at(self, u: Array, lowest: Sequence[float]) -> float:
+        """The bound at u, given lower bounds on <u, a> over the atoms of each summand, after u is made so short that no
+        atom of a penalty has <u, a> below minus its price."""
+        shares = [p.price / -low for p, low in zip(self.parts, lowest, strict=True) if p.price and low < -p.price]
+        share = (1.0 - 4.0 * self.space.eps) * min(shares) if shares else 1.0
+        conjugate = self.f.conjugate(share * u) if shares else self.f.conjugate(u)
+        return -math.inf if conjugate is None else share * self._minima(lowest) - conjugate
 
     def _at_no_cost(self, u: Array, grad: Array, answers: Sequence[Answer]) -> list[float]:
         """Lower bounds on <u, a> over the atoms of every summand, from those on <grad, a>."""
         moved = self.space.norm(u - grad)
         radii = [math.inf if p.A.radius is None else p.A.radius for p in self.parts]
-        known = [_proved(a) for a in answers]
+        known = [_proved(a) - p.price for p, a in zip(self.parts, answers, strict=True)]
         return [low - moved * radius if moved else low for low, radius in zip(known, radii, strict=True)]
 
     def _due(self) -> bool:
@@ -104,7 +114,7 @@ class ConjugateBound:
 
     def _ask(self, u: Array, active: ActiveSet) -> list[float]:
         """Lower bounds on <u, a> over the atoms of the summands that need one."""
-        levels = [p.origin(level) for p, level in zip(self.parts, active.point_dots(u), strict=True)]
+        levels = [p.origin(level) - p.price for p, level in zip(self.parts, active.point_dots(u), strict=True)]
         settled = [*self._spans, *self._cones]
         return [0.0 if p in settled else self._ask_part(b, u, levels[b]) for b, p in enumerate(self.parts)]
 
@@ -183,20 +193,23 @@ class ConjugateBound:
         if D is not None:  # the point of smallest norm in the hull of the atoms has the largest smallest product
             apart, start = self._project(D), np.eye(1, D.shape[1])[0]
             small = WeightProblem.of(host(apart.T @ apart), nonnegative=True, totals=[1.0])
-            v = apart @ self.space.put(small.solve(np.zeros(len(start)), start))
-            return self._scaled(v, float(xp.min(D.T @ v)))
+            v = self._project(apart @ self.space.put(small.solve(np.zeros(len(start)), start)))
+            return self._scaled(v, 1.0, float(xp.min(D.T @ v)))
         shape = self.space.shape
         for candidate in [np.ones(shape), *([np.eye(shape[0])] if len(shape) == 2 and shape[0] == shape[1] else [])]:
-            v = self._project(flat(self.space.put(candidate)))
+            whole = flat(self.space.put(candidate))
+            v = self._project(self._project(whole))
             products = [self._ask_part(b, xp.reshape(v, shape), -math.inf) for b in self._cone_places()]
             if min(products) > 0:
-                return self._scaled(v, min(products))
+                return self._scaled(v, self.space.norm(whole), min(products))
         return None
 
-    def _scaled(self, v: Array, smallest: float) -> Array | None:
-        """v of H, divided by its smallest product with an atom; None where that is hardly positive."""
-        v = self.space.xp.reshape(v, self.space.shape)
-        return v / smallest if smallest > 1e-6 * self.space.norm(v) else None
+    def _scaled(self, v: Array, unit: float, smallest: float) -> Array | None:
+        """v of H, divided by its smallest product with an atom; None where v is small, or the product, which may be
+        rounding only."""
+        v, least = self.space.xp.reshape(v, self.space.shape), 1e-6
+        length = self.space.norm(v)
+        return v / smallest if length > least * unit and smallest > least * length else None
 
     def _cone_places(self) -> list[int]:
         return [b for b, part in enumerate(self.parts) if part in self._cones]
@@ -231,7 +244,12 @@ def _proved(answer: Answer) -> float:
 
 def _is_linear(part: Part) -> bool:
     """Whether the summand is a linear space without a known bound on its weights."""
-    return (isinstance(part, Span) or (isinstance(part, Cone) and part.A.symmetric)) and part.rho is None
+    return (isinstance(part, Span) and part.rho is None) or (_is_free_cone(part) and part.A.symmetric)
+
+
+def _is_free_cone(part: Part) -> bool:
+    """Whether the summand is a cone whose weights have neither a known bound nor a price."""
+    return isinstance(part, Cone) and part.rho is None and not part.price
 
 
 def _is_multiple_of_identity(metric: object) -> bool:

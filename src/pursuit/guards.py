@@ -28,16 +28,17 @@ PROBE_ITERATIONS = (0, 8, 16, 32)
 """Iterations at which a function without a known lower bound is followed to infinity along a direction."""
 
 
-def guarded(f: Objective, space: Space) -> Callable[[Array], tuple[float, Array]]:
-    """f.value_and_grad, its results checked. The loop calls it once per iteration."""
+def guarded(f: Objective, space: Space) -> Callable[[ActiveSet], tuple[float, Array]]:
+    """f.value_and_grad at the point of an active set, its results checked, and with the cost of the weights. The loop
+    calls it once per iteration."""
     iterations = count()
 
-    def value_and_grad(x: Array) -> tuple[float, Array]:
-        t, (value, grad) = next(iterations), f.value_and_grad(x)
+    def value_and_grad(active: ActiveSet) -> tuple[float, Array]:
+        t, (value, grad) = next(iterations), f.value_and_grad(active.x)
         check_shape(grad, space)
         value = as_value(value)
         check_number(value, "f", t)
-        return value, grad
+        return value + active.cost, grad
 
     return value_and_grad
 
@@ -92,9 +93,9 @@ def probing(advance: Advance, f: Objective, domain: Domain, space: Space) -> Adv
 
     def probe(now: Now, active: ActiveSet) -> None:
         for part, answer in zip(domain.parts, now.answers, strict=True):
-            if not part.compact and answer.dot < 0:
+            if not part.compact and not part.price and answer.dot < 0:
                 line_search(f, space, active.x, answer.atoms[0].dense(space), answer.dot, math.inf)
-        if len(domain.parts) == 1 and now.point_dots[0] < 0:
+        if len(domain.parts) == 1 and not active.cost and now.point_dots[0] < 0:
             line_search(f, space, active.x, active.x, now.point_dots[0], math.inf)
 
     def probe_and_advance(now: Now, active: ActiveSet) -> None:

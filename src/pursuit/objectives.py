@@ -403,7 +403,7 @@ class Poisson(_Entrywise):
         if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
         # Near the end of the range of the dtype, e^x goes on along its tangent: convex and huge, not infinite or NaN.
-        self._ceiling = 0.9 * math.log(float(xp.finfo(self.y.dtype).max))
+        self._ceiling = 0.75 * math.log(float(xp.finfo(self.y.dtype).max))
         self.dual_range = -self.y, math.exp(self._ceiling) - self.y
         self.infimum = -self.conjugate(0.0 * self.y)
 

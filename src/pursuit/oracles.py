@@ -83,9 +83,9 @@ def ask_set(search: Search, part: Part, space: Space, several: int) -> Ask:
     """The answers of a set's own search, with the quality that it proves and no more atoms than the update uses."""
 
     def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-        found, lower = search(grad, min(several, active.wanted), part.origin(gx))
+        found, lower = search(grad, min(several, active.wanted), part.origin(gx) - part.price)
         atoms = [as_atom_of(space, a) for a in found]
-        dot = atoms[0].dot(space, grad)
+        dot, lower = atoms[0].dot(space, grad) + part.price, lower + part.price
         return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
 
     return ask
@@ -125,7 +125,7 @@ def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Object
 
     def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
         atoms = list(best(grad, active))
-        return Answer(atoms, atoms[0].dot(space, grad), 1.0)
+        return Answer(atoms, atoms[0].dot(space, grad) + part.price, 1.0)
 
     return ask
 
@@ -190,7 +190,7 @@ class Approximate:
             return Atom(active.x + quality * (z - active.x))
 
         def choose(grad: Array, gx: float) -> Atom:
-            scores = asked.scores(grad)
+            scores = asked.scores(grad) + part.price
             origin, best = part.origin(gx), float(scores.min())
             allowed = np.flatnonzero(scores - origin <= self.delta * min(best - origin, 0.0))
             if not len(allowed):  # no atom descends: only the best one is allowed
@@ -200,7 +200,7 @@ class Approximate:
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             atom = degrade(grad, active) if asked.size is None else choose(grad, gx)
-            return Answer([atom], atom.dot(space, grad), self.delta)
+            return Answer([atom], atom.dot(space, grad) + part.price, self.delta)
 
         return ask
 
@@ -239,7 +239,7 @@ class Lazy:
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             nonlocal phi
             if f is not None and len(active) and 0.0 < phi < math.inf:  # in a sum, S holds other sets' atoms
-                q = active.analyze(grad)
+                q = active.slopes(grad)
                 best = int(np.abs(q).argmax() if part.signless else q.argmin())
                 dot = -abs(float(q[best])) if part.signless else float(q[best])
                 difference = float(q[active.support].max()) - dot
@@ -275,7 +275,7 @@ class RandomAtom:
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             atom = asked.atom(int(rng.integers(size)))
-            dot = atom.dot(space, grad)
+            dot = atom.dot(space, grad) + part.price
             if part.signless and dot > 0:
                 atom, dot = atom.scaled(-1.0), -dot
             return Answer([atom], dot, 0.0)

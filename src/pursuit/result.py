@@ -262,7 +262,7 @@ class Result:
         correlations = np.array([a.dot(space, grad) for a in self.atoms])
         dots = [a.dot(space, grad) for a in support]
         multipliers = [-dot if part.compact else 0.0 for part, dot in zip(self.domain.parts, dots, strict=True)]
-        levels = np.array(multipliers)[self.blocks]
+        levels = np.array([m + part.price for m, part in zip(multipliers, self.domain.parts, strict=True)])[self.blocks]
         return Dual(grad, tuple(multipliers), correlations + levels, support)
 
     def promise(self, *, mdw: Any = None, rho: Any = None) -> Promise:
@@ -290,7 +290,7 @@ class Result:
         certificate.contradicted = self.status is Status.CONTRADICTION
         if self.f.exact:
             certificate.observe_point(self.start, *self.f.value_and_grad(self.start))
-        answers = [ask(grad, active, gx) for ask, gx in zip(asks, point_dots, strict=True)]
+        answers, value = [ask(grad, active, gx) for ask, gx in zip(asks, point_dots, strict=True)], value + active.cost
         certificate.observe(value, grad, point_dots, answers, active)
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)
         feasible = self.domain.admits(self.weights, self.blocks)

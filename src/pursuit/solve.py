@@ -53,7 +53,7 @@ def iterate(
     active = first_active_set(f, domain, space, start, ask, certificate)
 
     for t in count():
-        value, grad = value_and_grad(active.x)
+        value, grad = value_and_grad(active)  # with the cost of x_t where the domain has a penalty
         point_dots = active.point_dots(grad)  # <grad, x_b>, for each summand x_b of x_t in a sum of domains
         answers = ask(grad, active, point_dots)  # z_t = (approx) LMO_A(grad f(x_t)), with its quality delta
         certificate.observe(value, grad, point_dots, answers, active)
@@ -147,7 +147,7 @@ def minimize(
             raise
         status = Status.UNBOUNDED
         # The update may have made inner steps before it raised: x and its value are those of the active set.
-        fields = result_fields(state) | {"x": state.active.x, "value": f.value(state.active.x)}
+        fields = result_fields(state) | {"x": state.active.x, "value": f.value(state.active.x) + state.active.cost}
     except KeyboardInterrupt:
         if not fields:
             raise

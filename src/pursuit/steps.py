@@ -103,12 +103,16 @@ class UpperBound:
         return -slope / square if square > 0 > slope else None
 
     def minimise(
-        self, x: Array, value: float, along: tuple[Array, float], propose: Callable[[float], tuple[T, Array, float]]
+        self,
+        x: Array,
+        value: float,
+        along: tuple[Array, float],
+        propose: Callable[[float], tuple[T, Array, float, float]],
     ) -> T | None:
         """The result of propose(L) for the first L whose bound holds at x + d; None where there is none.
 
-        propose(L) minimises the bound with this L and returns (result, d, <grad, d>). `along` is the direction towards
-        the oracle's atoms, and its slope; the first L is guessed along it.
+        propose(L) minimises the bound with this L, plus a cost, and returns (result, d, <grad, d>, change of the cost).
+        `along` is the direction towards the oracle's atoms, and its slope; the first L is guessed along it.
         """
         if self.L is None:
             guess = self._guess(x, *along)
@@ -119,9 +123,9 @@ class UpperBound:
             return propose(self.L)[0]
         L, slack = self.L * self.rule.shrink, 8.0 * self.space.eps * abs(value)
         while math.isfinite(L):
-            result, d, slope = propose(L)
+            result, d, slope, cost = propose(L)
             rise = slope + 0.5 * L * self.square(d)
-            if rise > slack:  # rounding hides the minimum of the bound
+            if rise + cost > slack:  # rounding hides the minimum of the bound
                 return None
             if self.f.value(x + d) <= value + rise + slack:
                 self.L = L
@@ -133,9 +137,9 @@ class UpperBound:
 def _shortest(bound: UpperBound, move: Move, square: float) -> float:
     """The step that minimises slope gamma + L/2 square gamma^2 on [0, reach]."""
 
-    def propose(L: float) -> tuple[float, Array, float]:
+    def propose(L: float) -> tuple[float, Array, float, float]:
         gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
-        return gamma, gamma * move.direction, gamma * move.slope
+        return gamma, gamma * move.direction, gamma * move.slope, 0.0
 
     return bound.minimise(move.x, move.value, (move.direction, move.slope), propose) or 0.0
 
@@ -243,6 +247,28 @@ Step = OpenLoop | LineSearch | ShortStep | DiameterStep | CurvatureStep
 
 
 # ---------------------------------------------------------------------- the exact line search
+
+
+class _Tilted(Objective):
+    """f(x) + <t, x>."""
+
+    space: Space
+
+    def __init__(self, f: Objective, t: Array, space: Space) -> None:
+        self.f, self.t, self.space, self.quadratic = f, t, space, f.quadratic
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        value, grad = self.f.value_and_grad(x)
+        return value + self.space.dot(self.t, x), grad + self.t
+
+    def hessian(self, x: Array) -> Metric | None:
+        return self.f.hessian(x)
+
+
+def tilted(f: Objective, space: Space, d: Array, cost: float) -> Objective:
+    """f plus a linear function that rises by `cost` along d: f itself where that is 0."""
+    size = space.norm(d)
+    return f if not cost or not size else _Tilted(f, (cost / size) * (d / size), space)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from pursuit.atoms.base import Atoms
 from pursuit.domains.base import Answer, Direction, Domain, Part, Sum
-from pursuit.domains.parts import Cone, Hull, Span
+from pursuit.domains.parts import Cone, Hull, Penalty, Span
 
-__all__ = ["Answer", "Cone", "Direction", "Domain", "Hull", "Part", "Span", "Sum", "cone", "conv", "lin"]
+__all__ = [
+    "Answer",
+    "Cone",
+    "Direction",
+    "Domain",
+    "Hull",
+    "Part",
+    "Penalty",
+    "Span",
+    "Sum",
+    "cone",
+    "conv",
+    "lin",
+    "penalty",
+]
 
 
 def conv(A: Atoms) -> Part:
@@ -36,6 +50,28 @@ def cone(A: Atoms, rho: float | None = None) -> Part:
     array([2., 0.])
     """
     return Cone(A, rho)
+
+
+def penalty(A: Atoms) -> Part:
+    """The cone of a set of atoms, with a price: of `lam * A` the run minimises f(x) + lam ||x||_A.
+
+    ||x||_A, the atomic norm, is the smallest sum of weights with which x is a combination of atoms: the 1-norm of the
+    coefficients for `Dictionary(X, signed=True)`, the nuclear norm for `RankOne`. Values, gaps and lower bounds include
+    the penalty. With conv, cone and lin it makes sums, such as `penalty(lam * A) + lin(B)`.
+
+    Parameters
+    ----------
+    A : Atoms
+        A set times the factor lam of the penalty.
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([3.0, -1.0]), ps.penalty(2.0 * ps.SignedBasis(2)))
+    >>> r.x, r.value                                    # soft thresholding; 1/2 ||x - y||^2 + 2 ||x||_1
+    (array([1., 0.]), 4.5)
+    """
+    return Penalty(A)
 
 
 def lin(A: Atoms, rho: float | None = None, width: float | None = None) -> Part:

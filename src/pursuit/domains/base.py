@@ -70,7 +70,9 @@ class Domain:
 
     def active_set(self, space: Space) -> ActiveSet:
         """An empty active set with one block per summand."""
-        return ActiveSet(space, [part.signless for part in self.parts])
+        active = ActiveSet(space, [part.signless for part in self.parts])
+        active.prices = np.array([part.price for part in self.parts])
+        return active
 
     def weight_problem(self) -> WeightProblem:
         """An empty small problem with one block per summand."""
@@ -160,6 +162,9 @@ class Part(Domain):
     """Whether the weights must be non-negative."""
     total: float
     """The sum of the weights, nan where it is free."""
+    price: float = 0.0
+    """What a unit of weight adds to f. It is part of every inner product with the gradient below: <grad, a> and <grad,
+    x> stand for the slopes of f and of the cost together."""
     width: float | None = None
     """A lower bound on the directional width of the atoms, where one is known."""
 

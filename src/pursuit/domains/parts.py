@@ -10,6 +10,7 @@ import numpy as np
 from pursuit._arrays import Array, Small, Space, number, told
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, as_atom
+from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.frames import Atom
 from pursuit.domains.base import Answer, Direction, Part, exchange, worst
 
@@ -168,6 +169,17 @@ class Cone(Part):
 
     def __repr__(self) -> str:
         return f"cone({self.A!r})"
+
+
+class Penalty(Cone):
+    """cone(A), where the weights cost lam times their sum: f(x) + lam ||x||_A."""
+
+    def __init__(self, A: Atoms) -> None:
+        A, self.price = unscaled(A)
+        super().__init__(A)
+
+    def __repr__(self) -> str:
+        return f"penalty({self.price:g} * {self.A!r})"
 
 
 class Span(Part):

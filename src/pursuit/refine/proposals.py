@@ -41,11 +41,11 @@ class Refinements:
     def _accept(self, refine: Refine, active: ActiveSet, before: float) -> bool:
         """Whether the proposal of this refinement is accepted; None counts as accepted."""
         f, domain = self._f, self._domain
-        ceiling = f.value(active.x)
+        ceiling = f.value(active.x) + active.cost
         share = getattr(refine, "share", None)
         if share is not None:
             ceiling += share * max(before - ceiling, 0.0)
-        proposal = refine(f, domain, active) if share is None else refine(f, domain, active, ceiling)
+        proposal = refine(f, domain, active) if share is None else refine(f, domain, active, ceiling - active.cost)
         if proposal is None:
             return True
         weights, atoms, blocks = self._read(proposal)
@@ -53,7 +53,7 @@ class Refinements:
             return False
         trial = domain.active_set(self._space)
         trial.replace(weights, atoms, blocks)
-        if not f.value(trial.x) <= ceiling:
+        if not f.value(trial.x) + trial.cost <= ceiling:
             return False
         active.replace(weights, atoms, blocks)
         return True

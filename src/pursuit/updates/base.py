@@ -51,9 +51,9 @@ class Update(Protocol):
 
 def single(domain: Domain, update: object) -> Part:
     """The only summand of the domain, for updates along one direction; refuse a sum of domains."""
-    if len(domain.parts) > 1:
+    if len(domain.parts) > 1 or domain.parts[0].price:
         name = type(update).__name__
         raise ValueError(
-            f"{name} walks along one direction; over a sum of domains use FullyCorrective or NormCorrective."
+            f"{name} walks along one direction; over a sum or a penalty use FullyCorrective or NormCorrective."
         )
     return domain.parts[0]

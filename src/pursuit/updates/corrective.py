@@ -16,7 +16,7 @@ from pursuit.active import ActiveSet
 from pursuit.domains import Domain
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective
-from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search
+from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search, tilted
 from pursuit.updates.base import Advance, Now
 from pursuit.updates.newton import Damping, newton_step, slopes
 from pursuit.weights import projected_gradient
@@ -85,6 +85,7 @@ class _SmallProblem:
             blocks = active.blocks[known:]
             nonnegative = np.array([part.nonnegative for part in self.domain.parts])[blocks]
             self.problem.extend(active.rows(self.metric, known), nonnegative, blocks)
+            self.problem.eps = active.space.eps
             self.members.extend(active.atoms[known:])
 
     def set_weights(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
@@ -145,9 +146,9 @@ class NormCorrective:
 
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
-            correlations = active.analyze(now.grad)
+            correlations = active.slopes(now.grad)
             tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers, now.point_dots))
-            weights = self._minimise_bound(bound, small, active, now, now.value, correlations, tolerance)
+            weights = self._minimise_bound(bound, small, active, now, now.value - active.cost, correlations, tolerance)
             small.set_weights(active, weights, correlations)
 
         return with_single_threaded_blas(advance, space)
@@ -162,25 +163,28 @@ class NormCorrective:
         correlations: Small,
         tolerance: float = 0.0,
     ) -> Small:
-        """Weights that minimise the upper bound at x over S; zeros with a slope above -tolerance stay zero."""
+        """Weights that minimise the upper bound at x over S, where f has this value, plus their cost. Zeros with a
+        slope above -tolerance stay zero."""
         start, problem = active.weights, small.problem
 
-        def propose(L: float) -> tuple[Small, Array, float]:
+        def propose(L: float) -> tuple[Small, Array, float, float]:
             if self.inner is None:
                 w = problem.descend(correlations / L, start, tolerance / L)
             else:
                 w = projected_gradient(problem, correlations / L, start, self.inner)
             if bound.fixed:  # the displacement is not used
-                return w, None, 0.0
-            return w, active.synthesize(w - start), float(correlations @ (w - start))
+                return w, None, 0.0, 0.0
+            d, cost = w - start, active.cost_of(w - start)
+            return w, active.synthesize(d), float(correlations @ d) - cost, cost
 
         along = _toward_answers(small.domain, active, now, correlations) if bound.L is None else (active.x, 0.0)
         weights = bound.minimise(active.x, value, along, propose)
         if weights is None:
             return start
         if problem.ray is not None:  # raises UnboundedError if f falls for ever along it
-            slope = float(correlations @ problem.ray)
-            line_search(bound.f, bound.space, active.x, active.synthesize(problem.ray), slope, math.inf)
+            ray, slope = active.synthesize(problem.ray), float(correlations @ problem.ray)
+            priced = tilted(bound.f, bound.space, ray, active.cost_of(problem.ray))
+            line_search(priced, bound.space, active.x, ray, slope, math.inf)
         return weights
 
 
@@ -230,7 +234,7 @@ class FullyCorrective:
         return with_single_threaded_blas(self._newton_steps(f, domain, space), space)
 
     def _goal(self, domain: Domain, now: Now) -> float:
-        accuracy = self.accuracy or (0.1 if domain.bounded else 1e-12)
+        accuracy = self.accuracy or (0.1 if all(part.compact or part.price for part in domain.parts) else 1e-12)
         return accuracy * abs(domain.slope(now.answers, now.point_dots))
 
     def _repeat_corrections(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -239,12 +243,12 @@ class FullyCorrective:
 
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
-            goal, value, correlations = self._goal(domain, now), now.value, active.analyze(now.grad)
+            goal, value, correlations = self._goal(domain, now), now.value - active.cost, active.slopes(now.grad)
             for _ in range(MAX_INNER_STEPS):
                 weights = correct(bound, small, active, now, value, correlations)
                 small.set_weights(active, weights, correlations)
                 value, grad = f.value_and_grad(active.x)
-                correlations = active.analyze(grad)
+                correlations = active.slopes(grad)
                 if domain.inner_gap(active, correlations) <= goal or active.deadline.passed:
                     break
 
@@ -269,6 +273,7 @@ class FullyCorrective:
                 if not newton_step(f, domain, active, value, q, goal, damping):
                     break
                 last, (value, grad) = value, f.value_and_grad(active.x)
+                value += active.cost
                 if not (value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))):
                     active.weights, active.x = before
                     break
@@ -291,7 +296,7 @@ def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: S
     for block, answer in enumerate(now.answers):
         place, sign = active.enter(answer.atoms[0], block)
         d[place] += sign
-    return active.synthesize(d), float(correlations @ d)
+    return active.synthesize(d), float(correlations @ d) - active.cost_of(d)
 
 
 def _check_several(several: int) -> None:

@@ -22,7 +22,7 @@ from pursuit.active import ActiveSet
 from pursuit.domains import Domain
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
-from pursuit.steps import line_search
+from pursuit.steps import line_search, tilted
 from pursuit.weights import WeightProblem
 
 
@@ -55,7 +55,7 @@ class Damping:
 def slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
     """<grad, a> for the atoms of S, minus <grad, x_b> in the blocks of hulls: there steps sum to zero, so a constant
     changes nothing, and a large one would spoil the digits of the slope of a step."""
-    q, hulls = active.analyze(grad), np.array([part.compact for part in domain.parts])
+    q, hulls = active.slopes(grad), np.array([part.compact for part in domain.parts])
     levels = np.bincount(active.blocks, q * active.weights, len(hulls))
     return q - np.where(hulls, levels, 0.0)[active.blocks]
 
@@ -84,8 +84,8 @@ def newton_step(
     if solved and -slope <= 16.0 * space.eps * abs(value):
         gamma = 1.0  # a line search would see rounding only
     else:
-        gamma = line_search(f, space, active.x, vector, slope, max(1.0, float(limits.min())))
-        size = space.norm(vector)
+        priced, size = tilted(f, space, vector, active.cost_of(d)), space.norm(vector)
+        gamma = line_search(priced, space, active.x, vector, slope, max(1.0, float(limits.min())))
         mean_curvature = -slope / size / (gamma * size) if gamma * size > 0 else math.inf
         damping.adapt(gamma, mean_curvature) if solved else damping.raise_to(mean_curvature)
     active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)

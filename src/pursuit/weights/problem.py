@@ -32,6 +32,8 @@ class WeightProblem:
     def __init__(self, totals: Any = (np.nan,)) -> None:
         self.nonnegative: Mask = np.zeros(0, dtype=bool)
         self.passive = PassiveSet(np.asarray(totals, dtype=np.float64))
+        self.eps = EPS
+        """The roundoff with which the Gram matrix and the slopes were computed."""
         self.ray: Small | None = None
         """After a call: a direction without curvature in which the objective falls, if there is one."""
 
@@ -92,7 +94,7 @@ class WeightProblem:
             w[self.passive.places] += self.passive.step(q, w)[0]
             self._refine(q, w, start)
         d = w - start
-        rounding = 2.0 * EPS * float(np.sqrt(self.G.diagonal()) @ np.abs(d)) ** 2  # of d'Gd, where atoms cancel
+        rounding = 2.0 * self.eps * float(np.square(np.sqrt(self.G.diagonal()) @ np.abs(d)))  # of d'Gd, where atoms cancel
         descends = float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= -rounding
         return w if descends and self.passive.keeps_totals(w) else start.copy()
 
