@@ -21,6 +21,8 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `paths` | `path`: one problem at several radii or sizes |
 | `coding` | `encode`: many signals at once |
 | `geometry`, `rates`, `promises` | the theory, as functions |
+| `estimators` | scikit-learn's estimators; needs scikit-learn, so import it by name |
+| `models` | `load`: saved estimators |
 """
 
 from pursuit import geometry, rates, refine
@@ -53,6 +55,7 @@ from pursuit.checks import check_atoms, check_objective
 from pursuit.citing import citation
 from pursuit.coding import encode
 from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
+from pursuit.models import load
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact, Lazy, Oracle, RandomAtom, Screened
 from pursuit.paths import Path, path
@@ -148,6 +151,7 @@ __all__ = [
     "geometry",
     "iterate",
     "lin",
+    "load",
     "minimize",
     "path",
     "penalty",

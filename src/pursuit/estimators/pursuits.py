@@ -1,0 +1,606 @@
+"""Orthogonal matching pursuit and sparse coding under scikit-learn's names. `pursuit.encode` does the work.
+
+In scikit-learn, `tol` is a *squared* norm and samples are rows of X, so a target is a signal on the columns of X; in its
+dictionaries atoms are rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import get_config
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lars
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_array
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import validate_data
+
+from pursuit._arrays import flag
+from pursuit.coding import encode
+from pursuit.estimators.base import (
+    FLOATS,
+    Array,
+    Estimator,
+    LinearRegressor,
+    centred,
+    dense,
+    require,
+    require_amount,
+    require_choice,
+    require_count,
+    threads,
+)
+from pursuit.estimators.gram import factored, gram_pursuit
+
+PREMATURE = (  # in scikit-learn's words, which programs may filter by
+    "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. The requested precision"
+    " might not have been met."
+)
+ALGORITHMS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
+
+
+# ------------------------------------------------------------------------------ functions
+
+
+def orthogonal_mp(
+    X: Any,
+    y: Any,
+    *,
+    n_nonzero_coefs: int | None = None,
+    tol: float | None = None,
+    precompute: Any = False,
+    copy_X: bool = True,
+    return_path: bool = False,
+    return_n_iter: bool = False,
+) -> Any:
+    """Orthogonal matching pursuit: y as a combination of few columns of X, for each column of y.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    y : array of shape (n_samples,) or (n_samples, n_targets)
+    n_nonzero_coefs : int, optional
+        The most coefficients that are not zero; by default a tenth of the features, at least one.
+    tol : float, optional
+        Stop where the squared norm of the residual is at most this, whatever `n_nonzero_coefs` says.
+    precompute, copy_X
+        Of no effect: `encode` forms X'X where that is faster, and X is never written to.
+    return_path : bool
+        Return the coefficients after each step, along a last axis. Where targets take different numbers of steps, the
+        last coefficients are repeated.
+    return_n_iter : bool
+        Also return the number of steps, an int, or a list with one for each target.
+
+    Returns
+    -------
+    array of shape (n_features,) or (n_features, n_targets), with a last axis for the path
+
+    Examples
+    --------
+    >>> from pursuit.estimators import orthogonal_mp
+    >>> orthogonal_mp([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [3.0, 0.5], n_nonzero_coefs=2)
+    array([0. , 0. , 0.5])
+    """
+    require_choice(precompute, "precompute", (True, False, "auto"))
+    flag(copy_X, "copy_X")
+    X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
+    y = check_array(y, dtype=X.dtype, ensure_2d=False, input_name="y")
+    require(y.shape[0] == X.shape[0], "y", y, f"one row for each of the {X.shape[0]} rows of X")
+    Y = y.reshape(len(y), -1)
+    codes = pursue(X, Y, _most(n_nonzero_coefs, tol, X.shape[1]), tol)
+    steps = np.diff(codes.indptr)
+    if not flag(return_path, "return_path"):
+        return _answer(codes.toarray().T, steps, return_n_iter)
+    paths = [_path(X, target, code) for target, code in zip(Y.T, codes, strict=True)]
+    return _answer(_stacked(paths, X.shape[1], X.dtype), steps, return_n_iter)
+
+
+def orthogonal_mp_gram(
+    Gram: Any,
+    Xy: Any,
+    *,
+    n_nonzero_coefs: int | None = None,
+    tol: float | None = None,
+    norms_squared: Any = None,
+    copy_Gram: bool = True,
+    copy_Xy: bool = True,
+    return_path: bool = False,
+    return_n_iter: bool = False,
+) -> Any:
+    """Orthogonal matching pursuit from X'X and X'y alone.
+
+    Parameters
+    ----------
+    Gram : array of shape (n_features, n_features)
+        X.T @ X.
+    Xy : array of shape (n_features,) or (n_features, n_targets)
+        X.T @ y.
+    n_nonzero_coefs, tol, return_path, return_n_iter
+        As in `orthogonal_mp`.
+    norms_squared : number or one for each target
+        The squared norms of y; needed with `tol`.
+    copy_Gram, copy_Xy
+        Of no effect: neither is written to.
+
+    Returns
+    -------
+    array of shape (n_features,) or (n_features, n_targets), with a last axis for the path
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pursuit.estimators import orthogonal_mp_gram
+    >>> X, y = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]), np.array([3.0, 0.5])
+    >>> orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs=1).round(12)
+    array([0.  , 0.  , 1.75])
+    """
+    flag(copy_Gram, "copy_Gram"), flag(copy_Xy, "copy_Xy")
+    Gram = check_array(Gram, dtype=FLOATS, input_name="Gram")
+    n, kind = len(Gram), Gram.dtype
+    require(Gram.shape == (n, n), "Gram", Gram, "the square matrix X.T @ X")
+    Xy = check_array(Xy, dtype=kind, ensure_2d=False, input_name="Xy")
+    require(Xy.shape[0] == n, "Xy", Xy, f"one row for each of the {n} rows of Gram")
+    G, B, eps = Gram.astype(np.float64), Xy.reshape(n, -1).astype(np.float64), float(np.finfo(kind).eps)
+    limit = _most(n_nonzero_coefs, tol, n)
+    squares = _norms_squared(norms_squared, B.shape[1]) if tol is not None else np.zeros(B.shape[1])
+    if not flag(return_path, "return_path") and 3 * B.shape[1] * limit**2 > n**2:  # then a factor of G costs less
+        D, Y = factored(G, B, eps)
+        rest = None if tol is None else tol - (squares - np.square(Y).sum(axis=0))  # the norm of y that D cannot reach
+        codes = pursue(D, Y, limit, rest)
+        return _answer(codes.toarray().T.astype(kind), np.diff(codes.indptr), return_n_iter)
+    paths = [gram_pursuit(G, b, limit, None if tol is None else square - tol, eps) for b, square in zip(B.T, squares)]
+    steps = np.array([len(path) for path in paths])
+    reached = [sum(b[order] @ x for order, x in path[-1:]) for b, path in zip(B.T, paths)]
+    _warn_if((steps < limit).any() if tol is None else (squares - reached > tol).any())
+    coef = _stacked(paths, n, kind)
+    return _answer(coef if return_path else coef[..., -1], steps, return_n_iter)
+
+
+def sparse_encode(
+    X: Any,
+    dictionary: Any,
+    *,
+    gram: Any = None,
+    cov: Any = None,
+    algorithm: str = "lasso_lars",
+    n_nonzero_coefs: int | None = None,
+    alpha: float | None = None,
+    copy_cov: bool = True,
+    init: Any = None,
+    max_iter: int = 1000,
+    n_jobs: int | None = None,
+    check_input: bool = True,
+    verbose: Any = 0,
+    positive: bool = False,
+) -> Array:
+    r"""Sparse codes: every row of X as a combination of few rows of the dictionary.
+
+    ======================== ===========================================================================
+    algorithm                a code c of the row x, with D the dictionary
+    ======================== ===========================================================================
+    ``omp``                  orthogonal matching pursuit: `n_nonzero_coefs` atoms
+    ``lasso_lars, lasso_cd`` the minimiser of :math:`\frac12\|x - D^\top c\|^2 + \alpha\|c\|_1`, exactly
+    ``lars``                 least angle regression, scikit-learn's own: `n_nonzero_coefs` atoms
+    ``threshold``            Dx, moved towards 0 by alpha
+    ======================== ===========================================================================
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    dictionary : array of shape (n_components, n_features)
+        Rows are atoms. Those that are zero get coefficient 0.
+    gram : array of shape (n_components, n_components), optional
+        dictionary @ dictionary.T, if you have it.
+    cov : array of shape (n_components, n_samples), optional
+        dictionary @ X.T; `lars` and `threshold` use it.
+    algorithm : {"lasso_lars", "lasso_cd", "lars", "omp", "threshold"}
+    n_nonzero_coefs : int, optional
+        Of `omp` and `lars`; by default a tenth of the features, at least one.
+    alpha : float, optional
+        Of the others; by default 1. In scikit-learn, too, `omp` does not look at it.
+    max_iter : int
+        Where a Lasso code has more atoms than this, a ConvergenceWarning says so; the code is exact nevertheless.
+    n_jobs : int, optional
+        Threads; None or -1: all processors that this process may use.
+    positive : bool
+        Codes without negative entries; not for `omp` and `lars`.
+    copy_cov, init, check_input, verbose
+        Of no effect: no argument is written to, Lasso codes are exact from any start, and input is always checked.
+
+    Returns
+    -------
+    array of shape (n_samples, n_components), in float32 where X is
+
+    Examples
+    --------
+    >>> from pursuit.estimators import sparse_encode
+    >>> sparse_encode([[3.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], algorithm="omp")
+    array([[3., 0.]])
+    """
+    require_choice(algorithm, "algorithm", ALGORITHMS)
+    X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
+    dictionary = dense(check_array(dictionary, accept_sparse=True, dtype=X.dtype, input_name="dictionary"))
+    check_features(X, dictionary)
+    check_positive(algorithm, positive)
+    require_count(n_nonzero_coefs, "n_nonzero_coefs"), require_amount(alpha, "alpha")
+    require_count(max_iter, "max_iter", 0)
+    jobs, alpha = threads(n_jobs), 1.0 if alpha is None else alpha
+    if algorithm in ("omp", "lars"):
+        atoms = n_nonzero_coefs or max(1, min(X.shape[1] // 10, len(dictionary)))
+        if algorithm == "lars":
+            return least_angles(X, dictionary, atoms, gram, cov)
+        codes = codes_of(dictionary.T, X, atoms=_most(atoms, None, len(dictionary)), gram=gram, n_jobs=jobs)
+        _warn_if((np.diff(codes.indptr) < atoms).any())
+        return np.asarray(codes.toarray())
+    if algorithm == "threshold":
+        cov = dictionary @ X.T if cov is None else check_array(cov, dtype=X.dtype, input_name="cov")
+        code = np.sign(cov) * np.maximum(np.abs(cov) - X.dtype.type(alpha), 0)
+        return np.ascontiguousarray((np.maximum(code, 0) if positive else code).T)
+    codes = codes_of(dictionary.T, X, method="lasso", penalty=alpha, positive=positive, gram=gram, n_jobs=jobs)
+    longest = int(np.diff(codes.indptr).max(initial=0))
+    if longest > max_iter:
+        told = f"a code has {longest} atoms, more than max_iter={max_iter} iterations choose; it is exact nevertheless."
+        warnings.warn(told, ConvergenceWarning, stacklevel=2)
+    return np.asarray(codes.toarray())
+
+
+# ------------------------------------------------------------------------------ estimators
+
+
+class OrthogonalMatchingPursuit(LinearRegressor):
+    """A linear model with few coefficients, chosen one by one: the feature that correlates most with the residual enters.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        The number of coefficients; by default a tenth of the features, at least one.
+    tol : float, optional
+        Enter features until the squared norm of the residual is at most this, however many that are.
+    fit_intercept : bool
+    precompute : {"auto", True, False}
+        Of no effect: `encode` forms X'X where that is faster.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+        Constant features have coefficient 0.
+    intercept_ : float or array of shape (n_targets,)
+    n_iter_ : int or list of one for each target
+        The number of features that entered.
+    n_nonzero_coefs_ : int or None
+        The number asked for; None with `tol`.
+    n_features_in_ : int
+    feature_names_in_ : array of str, where X has names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pursuit.estimators import OrthogonalMatchingPursuit
+    >>> X = np.random.default_rng(0).standard_normal((50, 100))
+    >>> model = OrthogonalMatchingPursuit(n_nonzero_coefs=2).fit(X, 3 * X[:, 7] - 2 * X[:, 40] + 1)
+    >>> model.coef_[[7, 40]].round(6), round(float(model.intercept_), 6)
+    (array([ 3., -2.]), 1.0)
+    """
+
+    n_nonzero_coefs_: int | None
+    n_iter_: Any
+
+    def __init__(
+        self,
+        *,
+        n_nonzero_coefs: int | None = None,
+        tol: float | None = None,
+        fit_intercept: bool = True,
+        precompute: Any = "auto",
+    ) -> None:
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+
+    def fit(self, X: Any, y: Any) -> OrthogonalMatchingPursuit:
+        """Fit to X of shape (n_samples, n_features), dense or sparse, and y with one target or several."""
+        require_choice(self.precompute, "precompute", (True, False, "auto"))
+        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True, dtype=FLOATS)
+        _fit(self, dense(X), y, _most(self.n_nonzero_coefs, self.tol, X.shape[1]), self.tol)
+        return self
+
+
+class OrthogonalMatchingPursuitCV(LinearRegressor):
+    """OrthogonalMatchingPursuit of the size that predicts best in cross-validation, from one path for each fold.
+
+    Parameters
+    ----------
+    copy : bool
+        Of no effect: X is never written to.
+    fit_intercept : bool
+    max_iter : int, optional
+        The largest size to try; by default a tenth of the features, at least 5 where there are as many.
+    cv : int, splitter or iterable of (train, test), optional
+        By default five folds.
+    n_jobs : int, optional
+        Threads; None or -1: all processors that this process may use.
+    verbose : bool or int
+        Of no effect.
+
+    Attributes
+    ----------
+    n_nonzero_coefs_ : int
+        The size chosen.
+    coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
+        As in OrthogonalMatchingPursuit, of the model of that size on all data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pursuit.estimators import OrthogonalMatchingPursuitCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 30))
+    >>> y = 3 * X[:, 7] - 2 * X[:, 20] + 0.1 * rng.standard_normal(100)
+    >>> OrthogonalMatchingPursuitCV().fit(X, y).n_nonzero_coefs_
+    2
+    """
+
+    n_nonzero_coefs_: int
+    n_iter_: int
+
+    def __init__(
+        self,
+        *,
+        copy: bool = True,
+        fit_intercept: bool = True,
+        max_iter: int | None = None,
+        cv: Any = None,
+        n_jobs: int | None = None,
+        verbose: Any = False,
+    ) -> None:
+        self.copy = copy
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> OrthogonalMatchingPursuitCV:
+        """Choose the size on the folds, then fit to all of X and y; `fit_params` go to the splitter (metadata routing)."""
+        if fit_params and not get_config()["enable_metadata_routing"]:
+            name = next(iter(fit_params))
+            raise ValueError(f"{name} was passed to fit; call sklearn.set_config(enable_metadata_routing=True) first.")
+        require_count(self.max_iter, "max_iter", 0)
+        X, y = validate_data(
+            self, X, y, accept_sparse=("csr", "csc"), y_numeric=True, dtype=FLOATS, ensure_min_features=2
+        )
+        routed = process_routing(self, "fit", **fit_params)
+        X, jobs = dense(X), threads(self.n_jobs)
+        limit = _most(self.max_iter or min(max(X.shape[1] // 10, 5), X.shape[1]), None, X.shape[1])
+        errors = []
+        for train, test in check_cv(self.cv).split(X, **routed.splitter.split):
+            A, means = centred(X[train]) if self.fit_intercept else (X[train], 0.0)
+            b, mean = centred(y[train, None]) if self.fit_intercept else (y[train, None], 0.0)
+            (code,) = pursue(A, b, limit, n_jobs=jobs)
+            coef = _stacked([_path(A, b[:, 0], code)], X.shape[1], X.dtype)[:, 0]
+            errors.append(np.square((X[test] - means) @ coef + mean - y[test, None]).mean(axis=0))
+        shortest = min(map(len, errors))
+        self.n_nonzero_coefs_ = 1 + int(np.argmin(np.mean([error[:shortest] for error in errors], axis=0)))
+        _fit(self, X, y, self.n_nonzero_coefs_, None, jobs)
+        return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Which methods of the splitter the arguments of `fit` go to."""
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        return MetadataRouter(owner=self).add(splitter=self.cv, method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+
+class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Rows of X as combinations of few rows of a given dictionary: `sparse_encode` as a transformer.
+
+    Parameters
+    ----------
+    dictionary : array of shape (n_components, n_features)
+        Rows are atoms, of any norm.
+    transform_algorithm : {"lasso_lars", "lasso_cd", "lars", "omp", "threshold"}
+    transform_n_nonzero_coefs, transform_alpha, transform_max_iter, positive_code, n_jobs
+        `n_nonzero_coefs`, `alpha`, `max_iter`, `positive` and `n_jobs` of `sparse_encode`.
+    split_sign : bool
+        Return the positive parts of the codes, and beside them their negative parts.
+
+    Attributes
+    ----------
+    n_components_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str, where X has names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pursuit.estimators import SparseCoder
+    >>> coder = SparseCoder(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), transform_n_nonzero_coefs=1)
+    >>> coder.fit_transform([[3.0, 4.0], [-2.0, 0.0]])
+    array([[ 0.,  0.,  5.],
+           [-2.,  0.,  0.]])
+    """
+
+    n_components_: int
+
+    def __init__(
+        self,
+        dictionary: Any,
+        *,
+        transform_algorithm: str = "omp",
+        transform_n_nonzero_coefs: int | None = None,
+        transform_alpha: float | None = None,
+        split_sign: bool = False,
+        n_jobs: int | None = None,
+        positive_code: bool = False,
+        transform_max_iter: int = 1000,
+    ) -> None:
+        self.dictionary = dictionary
+        self.transform_algorithm = transform_algorithm
+        self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
+        self.transform_alpha = transform_alpha
+        self.split_sign = split_sign
+        self.n_jobs = n_jobs
+        self.positive_code = positive_code
+        self.transform_max_iter = transform_max_iter
+
+    def fit(self, X: Any, y: Any = None) -> SparseCoder:
+        """Look whether X and the dictionary fit; there is nothing to learn."""
+        require_choice(self.transform_algorithm, "transform_algorithm", ALGORITHMS)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS)
+        dictionary = self._dictionary()
+        check_features(X, dictionary)
+        self.n_components_ = len(dictionary)
+        return self
+
+    def transform(self, X: Any, y: Any = None) -> Array:
+        """The codes of the rows of X, one in a row."""
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
+        code = sparse_encode(
+            X, self._dictionary(), algorithm=self.transform_algorithm, n_nonzero_coefs=self.transform_n_nonzero_coefs,
+            alpha=self.transform_alpha, max_iter=self.transform_max_iter, n_jobs=self.n_jobs,
+            positive=self.positive_code,
+        )  # fmt: skip
+        return np.hstack([np.maximum(code, 0), np.maximum(-code, 0)]) if self.split_sign else code
+
+    def inverse_transform(self, X: Any) -> Array:
+        """The combinations of atoms that these codes are."""
+        X, dictionary = check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"), self._dictionary()
+        expected = len(dictionary) * (2 if self.split_sign else 1)
+        if X.shape[1] != expected:
+            raise ValueError(f"X has codes of the wrong number of components. Expected {expected}, got {X.shape[1]}.")
+        half = len(dictionary)
+        return np.asarray((X[:, :half] - X[:, half:] if self.split_sign else X) @ dictionary)
+
+    def _dictionary(self) -> Array:
+        return dense(check_array(self.dictionary, accept_sparse=True, dtype=FLOATS, input_name="dictionary"))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_ * (2 if self.split_sign else 1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _fit(model: Any, X: Array, y: Array, limit: int, tol: Any, n_jobs: int | None = None) -> None:
+    """Fit coefficients and intercept by a pursuit of at most `limit` features."""
+    Y, x_means, y_means = y.reshape(len(y), -1).astype(X.dtype, copy=False), np.zeros(X.shape[1]), np.zeros(y.shape[1:])
+    if flag(model.fit_intercept, "fit_intercept"):
+        (X, x_means), (Y, y_means) = centred(X), centred(Y)
+    codes = pursue(X, Y, limit, tol, n_jobs)
+    coef, model.n_iter_ = _answer(codes.toarray().T, np.diff(codes.indptr), True)
+    model.coef_ = np.ascontiguousarray(coef.T)
+    model.n_nonzero_coefs_ = None if tol is not None else limit
+    model.intercept_ = y_means.reshape(y.shape[1:])[()] - x_means @ model.coef_.T if model.fit_intercept else 0.0
+
+
+# ------------------------------------------------------------------------------ what they share
+
+
+def pursue(X: Array, Y: Array, limit: int, tol: Any = None, n_jobs: int | None = None) -> sp.csr_array:
+    """Codes of the columns of Y on the columns of X, one in a row; `tol` bounds squared norms of residuals."""
+    root = None if tol is None else np.sqrt(np.maximum(tol, 0))
+    codes = codes_of(X, Y.T, atoms=limit, tol=root, n_jobs=n_jobs)
+    if tol is None:
+        _warn_if((np.diff(codes.indptr) < limit).any())
+    else:
+        _warn_if((np.square(Y - X @ codes.T).sum(axis=0) > np.maximum(tol, 0) * (1 + 1e-6)).any())
+    return codes
+
+
+def codes_of(D: Array, Y: Array, gram: Any = None, **how: Any) -> sp.csr_array:
+    """`encode`, for dictionaries that may have zero columns: these get coefficient 0."""
+    columns = np.flatnonzero(D.any(axis=0))
+    if not len(columns):
+        return sp.csr_array((len(Y), D.shape[1]), dtype=D.dtype)
+    gram = None if gram is None else check_array(gram, dtype=D.dtype, input_name="gram")
+    if len(columns) == D.shape[1]:
+        return encode(D, Y, gram=gram, **how)
+    gram = None if gram is None else gram[np.ix_(columns, columns)]
+    codes = encode(D[:, columns], Y, gram=gram, **how)
+    return sp.csr_array((codes.data, columns[codes.indices], codes.indptr), shape=(len(Y), D.shape[1]))
+
+
+def least_angles(X: Array, dictionary: Array, atoms: int, gram: Any, cov: Any) -> Array:
+    """Codes by scikit-learn's Lars."""
+    with np.errstate(all="ignore"):  # as there
+        lars = Lars(fit_intercept=False, precompute="auto" if gram is None else gram, n_nonzero_coefs=atoms, fit_path=False)
+        lars.fit(dictionary.T, X.T, Xy=cov)
+    return np.asarray(lars.coef_, X.dtype).reshape(len(X), len(dictionary))
+
+
+def check_features(X: Array, dictionary: Array) -> None:
+    """Refuse atoms and signals of different lengths, in scikit-learn's words."""
+    if dictionary.shape[1] != X.shape[1]:
+        raise ValueError(
+            "Dictionary and X have different numbers of features: dictionary.shape is"
+            f" {dictionary.shape}, X.shape is {X.shape}; atoms are rows of the dictionary."
+        )
+
+
+def check_positive(algorithm: str, positive: Any) -> None:
+    """Refuse non-negative codes where the algorithm has none, in scikit-learn's words."""
+    if flag(positive, "positive") and algorithm in ("omp", "lars"):
+        raise ValueError(f"Positive constraint not supported for '{algorithm}' coding method.")
+
+
+def _most(n_nonzero_coefs: Any, tol: Any, n_features: int) -> int:
+    """The number of atoms at which a pursuit ends."""
+    require_count(n_nonzero_coefs, "n_nonzero_coefs"), require_amount(tol, "tol")
+    if tol is not None:
+        return n_features
+    most = max(n_features // 10, 1) if n_nonzero_coefs is None else int(n_nonzero_coefs)
+    require(most <= n_features, "n_nonzero_coefs", most, f"at most the number of features, {n_features}")
+    return most
+
+
+def _norms_squared(given: Any, targets: int) -> Array:
+    if given is None:
+        raise ValueError("norms_squared is None; give the squared norm of y with tol, one for each target.")
+    squares = check_array(given, dtype=np.float64, ensure_2d=False, input_name="norms_squared")
+    require(squares.size in (1, targets), "norms_squared", given, f"one number for each of the {targets} targets")
+    return np.broadcast_to(squares.ravel(), targets)
+
+
+def _path(X: Array, y: Array, code: Any) -> list[tuple[Array, Array]]:
+    """The steps of a pursuit that ended with this code. Atoms enter in the same order if there are no others."""
+    A = X[:, code.indices].astype(np.float64)
+    steps = [(code.indices[order], x) for order, x in gram_pursuit(A.T @ A, A.T @ y, code.nnz - 1)]
+    return [*steps, (code.indices, code.data)]
+
+
+def _stacked(paths: list[list[tuple[Array, Array]]], n_features: int, dtype: Any) -> Array:
+    """Paths as an array (n_features, n_targets, n_steps), of at least one step."""
+    coef = np.zeros((n_features, len(paths), max([1, *map(len, paths)])), dtype)
+    for target, path in enumerate(paths):
+        for step, (atoms, x) in enumerate(path):
+            coef[atoms, target, step] = x
+        if path:
+            coef[:, target, len(path) :] = coef[:, target, [len(path) - 1]]
+    return coef
+
+
+def _answer(coef: Array, steps: Array, return_n_iter: Any) -> Any:
+    """As scikit-learn returns it: no axis for a single target, and perhaps the numbers of steps."""
+    alone = coef.shape[1] == 1
+    coef, n_iter = (coef[:, 0], int(steps[0])) if alone else (coef, steps.tolist())
+    return (coef, n_iter) if flag(return_n_iter, "return_n_iter") else coef
+
+
+def _warn_if(premature: Any) -> None:
+    if premature:
+        warnings.warn(PREMATURE, RuntimeWarning, stacklevel=3)
