@@ -1,7 +1,7 @@
 """scikit-learn's own tests of the classes and functions that `pursuit.estimators` replaces, on ours.
 
-The source comes from the installed wheel. Where it imports one of our names from scikit-learn, ours is imported instead;
-nothing else is changed.
+The source comes from the installed wheel. Where it imports one of the names `REPLACED` from scikit-learn, the one of
+`pursuit.estimators` is imported instead; nothing else is changed.
 """
 
 import ast
@@ -16,7 +16,10 @@ from pursuit import encode, estimators
 
 pytestmark = pytest.mark.filterwarnings("default")  # they are written for warnings that are no errors
 
-SUITES = {"omp": "sklearn.linear_model.tests.test_omp", "dictionaries": "sklearn.decomposition.tests.test_dict_learning"}
+SUITES = {
+    "omp": "sklearn.linear_model.tests.test_omp",
+    "dictionaries": "sklearn.decomposition.tests.test_dict_learning",
+}
 REPLACED = {
     "DictionaryLearning",
     "MiniBatchDictionaryLearning",

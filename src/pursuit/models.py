@@ -55,7 +55,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise TypeError(f"{cls.__name__} is not a class of pursuit.estimators, and load would not know it.")
     state = {name: value for name, value in vars(model).items() if name not in {*parameters, *cls._not_saved}}
     if unknown := [name for name in state if not _is_state(cls, name)]:
-        raise TypeError(f"{cls.__name__} has the attribute {unknown[0]}, which is not part of a saved model; delete it.")
+        raise TypeError(
+            f"{cls.__name__} has the attribute {unknown[0]}, which is not part of a saved model; delete it."
+        )
     lines = [f'"pursuit": "model",\n"version": {VERSION},\n"class": {json.dumps(cls.__name__)}']
     for part, values in {"parameters": parameters, "state": state}.items():
         rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(_told(v, name))}" for name, v in sorted(values.items()))
@@ -163,7 +165,7 @@ def _array(found: dict[str, Any]) -> Any:
     if "base64" in found and kind in NUMBERS:
         flat = np.frombuffer(base64.b64decode(found["base64"], validate=True), np.dtype(kind).newbyteorder("<"))
         return flat.astype(kind).reshape(shape)[()]
-    values = found["values"]
+    values = found.get("values")
     plain = str if kind in TEXTS else bool if kind == "bool" else int if "int" in kind else (int, float)
     if not isinstance(values, list) or not all(isinstance(v, plain) for v in values):
         raise ValueError
@@ -181,7 +183,7 @@ def _read(path: Path) -> dict[str, Any]:
     if found.get("version") != VERSION:
         _refuse(path, f"has version {told(found.get('version'))}, and this pursuit reads version {VERSION}")
     if set(found) != set(HEAD):
-        odd = sorted(set(found) ^ set(HEAD))[0]
+        odd = min(set(found) ^ set(HEAD))
         _refuse(path, f"{'has the unknown' if odd in found else 'lacks the'} field {odd}")
     if not isinstance(found["parameters"], dict) or not isinstance(found["state"], dict):
         _refuse(path, "has parameters or a state that are no objects")
@@ -189,7 +191,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _refuse(path: Any, fault: str) -> NoReturn:
-    raise ValueError(f"{os.fspath(path)} {fault}; give a file that save wrote, and a pursuit as new as the one that did.")
+    raise ValueError(
+        f"{os.fspath(path)} {fault}; give a file that save wrote, and a pursuit as new as the one that did."
+    )
 
 
 def _write(text: str, path: Path) -> None:

@@ -53,13 +53,13 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, Estimator):
 
 def dense(X: Any) -> Array:
     """A validated matrix as an array."""
-    return np.asarray(X.toarray() if sp.issparse(X) else X)
+    return np.asarray(X.toarray() if bool(sp.issparse(X)) else X)
 
 
 def centred(X: Array) -> tuple[Array, Array]:
     """X less the mean of each column, and the means. Constant columns become zero, without a rest of rounding."""
-    means = X.mean(axis=0, dtype=np.float64)
-    rest = (X - means).astype(X.dtype, copy=False)
+    means = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    rest = X - means
     rest[:, np.ptp(X, axis=0) == 0] = 0
     return rest, means
 

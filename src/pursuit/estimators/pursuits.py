@@ -1,7 +1,7 @@
 """Orthogonal matching pursuit and sparse coding under scikit-learn's names. `pursuit.encode` does the work.
 
-In scikit-learn, `tol` is a *squared* norm and samples are rows of X, so a target is a signal on the columns of X; in its
-dictionaries atoms are rows.
+In scikit-learn, `tol` bounds a *squared* norm. A model has features, the columns of X, for atoms, and its targets are
+signals; a dictionary has its atoms in rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -21,7 +20,6 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import validate_data
 
 from pursuit._arrays import flag
-from pursuit.coding import encode
 from pursuit.estimators.base import (
     FLOATS,
     Array,
@@ -35,12 +33,8 @@ from pursuit.estimators.base import (
     require_count,
     threads,
 )
-from pursuit.estimators.gram import factored, gram_pursuit
+from pursuit.estimators.omp import codes_of, path, pursue, pursue_gram, stacked, warn_if
 
-PREMATURE = (  # in scikit-learn's words, which programs may filter by
-    "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. The requested precision"
-    " might not have been met."
-)
 ALGORITHMS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
 
 
@@ -84,7 +78,7 @@ def orthogonal_mp(
     --------
     >>> from pursuit.estimators import orthogonal_mp
     >>> orthogonal_mp([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [3.0, 0.5], n_nonzero_coefs=2)
-    array([0. , 0. , 0.5])
+    array([2.5, 0. , 0.5])
     """
     require_choice(precompute, "precompute", (True, False, "auto"))
     flag(copy_X, "copy_X")
@@ -96,8 +90,8 @@ def orthogonal_mp(
     steps = np.diff(codes.indptr)
     if not flag(return_path, "return_path"):
         return _answer(codes.toarray().T, steps, return_n_iter)
-    paths = [_path(X, target, code) for target, code in zip(Y.T, codes, strict=True)]
-    return _answer(_stacked(paths, X.shape[1], X.dtype), steps, return_n_iter)
+    paths = [path(X, y, codes[[target]]) for target, y in enumerate(Y.T)]
+    return _answer(stacked(paths, X.shape[1], X.dtype), steps, return_n_iter)
 
 
 def orthogonal_mp_gram(
@@ -139,26 +133,25 @@ def orthogonal_mp_gram(
     >>> orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs=1).round(12)
     array([0.  , 0.  , 1.75])
     """
-    flag(copy_Gram, "copy_Gram"), flag(copy_Xy, "copy_Xy")
+    flag(copy_Gram, "copy_Gram")
+    flag(copy_Xy, "copy_Xy")
     Gram = check_array(Gram, dtype=FLOATS, input_name="Gram")
     n, kind = len(Gram), Gram.dtype
-    require(Gram.shape == (n, n), "Gram", Gram, "the square matrix X.T @ X")
+    require(Gram.shape == (n, n) and Gram.diagonal().min() >= 0, "Gram", Gram, "X.T @ X, a square matrix")
     Xy = check_array(Xy, dtype=kind, ensure_2d=False, input_name="Xy")
     require(Xy.shape[0] == n, "Xy", Xy, f"one row for each of the {n} rows of Gram")
-    G, B, eps = Gram.astype(np.float64), Xy.reshape(n, -1).astype(np.float64), float(np.finfo(kind).eps)
-    limit = _most(n_nonzero_coefs, tol, n)
-    squares = _norms_squared(norms_squared, B.shape[1]) if tol is not None else np.zeros(B.shape[1])
-    if not flag(return_path, "return_path") and 3 * B.shape[1] * limit**2 > n**2:  # then a factor of G costs less
-        D, Y = factored(G, B, eps)
-        rest = None if tol is None else tol - (squares - np.square(Y).sum(axis=0))  # the norm of y that D cannot reach
-        codes = pursue(D, Y, limit, rest)
-        return _answer(codes.toarray().T.astype(kind), np.diff(codes.indptr), return_n_iter)
-    paths = [gram_pursuit(G, b, limit, None if tol is None else square - tol, eps) for b, square in zip(B.T, squares)]
-    steps = np.array([len(path) for path in paths])
-    reached = [sum(b[order] @ x for order, x in path[-1:]) for b, path in zip(B.T, paths)]
-    _warn_if((steps < limit).any() if tol is None else (squares - reached > tol).any())
-    coef = _stacked(paths, n, kind)
-    return _answer(coef if return_path else coef[..., -1], steps, return_n_iter)
+    B, decrease = Xy.reshape(n, -1), None
+    if tol is not None:
+        require(norms_squared is not None, "norms_squared", None, "the squared norm of y with tol, one for each target")
+        squares = check_array(
+            norms_squared, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="norms_squared"
+        )
+        require(
+            squares.size == B.shape[1], "norms_squared", norms_squared, f"{B.shape[1]} numbers, one for each target"
+        )
+        decrease = squares.reshape(-1) - tol
+    coef, steps = pursue_gram(Gram, B, _most(n_nonzero_coefs, tol, n), decrease, flag(return_path, "return_path"))
+    return _answer(coef, steps, return_n_iter)
 
 
 def sparse_encode(
@@ -227,7 +220,8 @@ def sparse_encode(
     dictionary = dense(check_array(dictionary, accept_sparse=True, dtype=X.dtype, input_name="dictionary"))
     check_features(X, dictionary)
     check_positive(algorithm, positive)
-    require_count(n_nonzero_coefs, "n_nonzero_coefs"), require_amount(alpha, "alpha")
+    require_count(n_nonzero_coefs, "n_nonzero_coefs")
+    require_amount(alpha, "alpha")
     require_count(max_iter, "max_iter", 0)
     jobs, alpha = threads(n_jobs), 1.0 if alpha is None else alpha
     if algorithm in ("omp", "lars"):
@@ -235,7 +229,7 @@ def sparse_encode(
         if algorithm == "lars":
             return least_angles(X, dictionary, atoms, gram, cov)
         codes = codes_of(dictionary.T, X, atoms=_most(atoms, None, len(dictionary)), gram=gram, n_jobs=jobs)
-        _warn_if((np.diff(codes.indptr) < atoms).any())
+        warn_if((np.diff(codes.indptr) < atoms).any())
         return np.asarray(codes.toarray())
     if algorithm == "threshold":
         cov = dictionary @ X.T if cov is None else check_array(cov, dtype=X.dtype, input_name="cov")
@@ -253,7 +247,7 @@ def sparse_encode(
 
 
 class OrthogonalMatchingPursuit(LinearRegressor):
-    """A linear model with few coefficients, chosen one by one: the feature that correlates most with the residual enters.
+    """A linear model of few features, chosen one by one: that which correlates most with the residual enters.
 
     Parameters
     ----------
@@ -367,7 +361,7 @@ class OrthogonalMatchingPursuitCV(LinearRegressor):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> OrthogonalMatchingPursuitCV:
-        """Choose the size on the folds, then fit to all of X and y; `fit_params` go to the splitter (metadata routing)."""
+        """Choose the size on the folds, then fit to all of X and y; metadata routing sends `fit_params` to `cv`."""
         if fit_params and not get_config()["enable_metadata_routing"]:
             name = next(iter(fit_params))
             raise ValueError(f"{name} was passed to fit; call sklearn.set_config(enable_metadata_routing=True) first.")
@@ -376,15 +370,14 @@ class OrthogonalMatchingPursuitCV(LinearRegressor):
             self, X, y, accept_sparse=("csr", "csc"), y_numeric=True, dtype=FLOATS, ensure_min_features=2
         )
         routed = process_routing(self, "fit", **fit_params)
-        X, jobs = dense(X), threads(self.n_jobs)
+        X, y, jobs = dense(X), y.astype(X.dtype, copy=False), threads(self.n_jobs)
         limit = _most(self.max_iter or min(max(X.shape[1] // 10, 5), X.shape[1]), None, X.shape[1])
         errors = []
         for train, test in check_cv(self.cv).split(X, **routed.splitter.split):
-            A, means = centred(X[train]) if self.fit_intercept else (X[train], 0.0)
-            b, mean = centred(y[train, None]) if self.fit_intercept else (y[train, None], 0.0)
-            (code,) = pursue(A, b, limit, n_jobs=jobs)
-            coef = _stacked([_path(A, b[:, 0], code)], X.shape[1], X.dtype)[:, 0]
-            errors.append(np.square((X[test] - means) @ coef + mean - y[test, None]).mean(axis=0))
+            A, b, x_means, y_means = _centred(self, X[train], y[train, None])
+            code = codes_of(A, b.T, atoms=limit, n_jobs=jobs)
+            coef = stacked([path(A, b[:, 0], code)], X.shape[1], X.dtype)[:, 0]
+            errors.append(np.square((X[test] - x_means) @ coef + y_means - y[test, None]).mean(axis=0))
         shortest = min(map(len, errors))
         self.n_nonzero_coefs_ = 1 + int(np.argmin(np.mean([error[:shortest] for error in errors], axis=0)))
         _fit(self, X, y, self.n_nonzero_coefs_, None, jobs)
@@ -496,11 +489,17 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return tags
 
 
+def _centred(model: Any, X: Array, Y: Array) -> tuple[Array, Array, Array, Array]:
+    """X and Y, and what the model has to subtract from their columns: the means where it has an intercept."""
+    if not flag(model.fit_intercept, "fit_intercept"):
+        return X, Y, np.zeros(X.shape[1], X.dtype), np.zeros(Y.shape[1], X.dtype)
+    (X, x_means), (Y, y_means) = centred(X), centred(Y)
+    return X, Y, x_means, y_means
+
+
 def _fit(model: Any, X: Array, y: Array, limit: int, tol: Any, n_jobs: int | None = None) -> None:
     """Fit coefficients and intercept by a pursuit of at most `limit` features."""
-    Y, x_means, y_means = y.reshape(len(y), -1).astype(X.dtype, copy=False), np.zeros(X.shape[1]), np.zeros(y.shape[1:])
-    if flag(model.fit_intercept, "fit_intercept"):
-        (X, x_means), (Y, y_means) = centred(X), centred(Y)
+    X, Y, x_means, y_means = _centred(model, X, y.reshape(len(y), -1).astype(X.dtype, copy=False))
     codes = pursue(X, Y, limit, tol, n_jobs)
     coef, model.n_iter_ = _answer(codes.toarray().T, np.diff(codes.indptr), True)
     model.coef_ = np.ascontiguousarray(coef.T)
@@ -508,37 +507,12 @@ def _fit(model: Any, X: Array, y: Array, limit: int, tol: Any, n_jobs: int | Non
     model.intercept_ = y_means.reshape(y.shape[1:])[()] - x_means @ model.coef_.T if model.fit_intercept else 0.0
 
 
-# ------------------------------------------------------------------------------ what they share
-
-
-def pursue(X: Array, Y: Array, limit: int, tol: Any = None, n_jobs: int | None = None) -> sp.csr_array:
-    """Codes of the columns of Y on the columns of X, one in a row; `tol` bounds squared norms of residuals."""
-    root = None if tol is None else np.sqrt(np.maximum(tol, 0))
-    codes = codes_of(X, Y.T, atoms=limit, tol=root, n_jobs=n_jobs)
-    if tol is None:
-        _warn_if((np.diff(codes.indptr) < limit).any())
-    else:
-        _warn_if((np.square(Y - X @ codes.T).sum(axis=0) > np.maximum(tol, 0) * (1 + 1e-6)).any())
-    return codes
-
-
-def codes_of(D: Array, Y: Array, gram: Any = None, **how: Any) -> sp.csr_array:
-    """`encode`, for dictionaries that may have zero columns: these get coefficient 0."""
-    columns = np.flatnonzero(D.any(axis=0))
-    if not len(columns):
-        return sp.csr_array((len(Y), D.shape[1]), dtype=D.dtype)
-    gram = None if gram is None else check_array(gram, dtype=D.dtype, input_name="gram")
-    if len(columns) == D.shape[1]:
-        return encode(D, Y, gram=gram, **how)
-    gram = None if gram is None else gram[np.ix_(columns, columns)]
-    codes = encode(D[:, columns], Y, gram=gram, **how)
-    return sp.csr_array((codes.data, columns[codes.indices], codes.indptr), shape=(len(Y), D.shape[1]))
-
-
 def least_angles(X: Array, dictionary: Array, atoms: int, gram: Any, cov: Any) -> Array:
     """Codes by scikit-learn's Lars."""
     with np.errstate(all="ignore"):  # as there
-        lars = Lars(fit_intercept=False, precompute="auto" if gram is None else gram, n_nonzero_coefs=atoms, fit_path=False)
+        lars = Lars(
+            fit_intercept=False, precompute="auto" if gram is None else gram, n_nonzero_coefs=atoms, fit_path=False
+        )
         lars.fit(dictionary.T, X.T, Xy=cov)
     return np.asarray(lars.coef_, X.dtype).reshape(len(X), len(dictionary))
 
@@ -560,7 +534,8 @@ def check_positive(algorithm: str, positive: Any) -> None:
 
 def _most(n_nonzero_coefs: Any, tol: Any, n_features: int) -> int:
     """The number of atoms at which a pursuit ends."""
-    require_count(n_nonzero_coefs, "n_nonzero_coefs"), require_amount(tol, "tol")
+    require_count(n_nonzero_coefs, "n_nonzero_coefs")
+    require_amount(tol, "tol")
     if tol is not None:
         return n_features
     most = max(n_features // 10, 1) if n_nonzero_coefs is None else int(n_nonzero_coefs)
@@ -568,39 +543,8 @@ def _most(n_nonzero_coefs: Any, tol: Any, n_features: int) -> int:
     return most
 
 
-def _norms_squared(given: Any, targets: int) -> Array:
-    if given is None:
-        raise ValueError("norms_squared is None; give the squared norm of y with tol, one for each target.")
-    squares = check_array(given, dtype=np.float64, ensure_2d=False, input_name="norms_squared")
-    require(squares.size in (1, targets), "norms_squared", given, f"one number for each of the {targets} targets")
-    return np.broadcast_to(squares.ravel(), targets)
-
-
-def _path(X: Array, y: Array, code: Any) -> list[tuple[Array, Array]]:
-    """The steps of a pursuit that ended with this code. Atoms enter in the same order if there are no others."""
-    A = X[:, code.indices].astype(np.float64)
-    steps = [(code.indices[order], x) for order, x in gram_pursuit(A.T @ A, A.T @ y, code.nnz - 1)]
-    return [*steps, (code.indices, code.data)]
-
-
-def _stacked(paths: list[list[tuple[Array, Array]]], n_features: int, dtype: Any) -> Array:
-    """Paths as an array (n_features, n_targets, n_steps), of at least one step."""
-    coef = np.zeros((n_features, len(paths), max([1, *map(len, paths)])), dtype)
-    for target, path in enumerate(paths):
-        for step, (atoms, x) in enumerate(path):
-            coef[atoms, target, step] = x
-        if path:
-            coef[:, target, len(path) :] = coef[:, target, [len(path) - 1]]
-    return coef
-
-
 def _answer(coef: Array, steps: Array, return_n_iter: Any) -> Any:
     """As scikit-learn returns it: no axis for a single target, and perhaps the numbers of steps."""
     alone = coef.shape[1] == 1
     coef, n_iter = (coef[:, 0], int(steps[0])) if alone else (coef, steps.tolist())
     return (coef, n_iter) if flag(return_n_iter, "return_n_iter") else coef
-
-
-def _warn_if(premature: Any) -> None:
-    if premature:
-        warnings.warn(PREMATURE, RuntimeWarning, stacklevel=3)
