@@ -60,7 +60,7 @@ def centred(X: Array) -> tuple[Array, Array]:
     """X less the mean of each column, and the means. Constant columns become zero, without a rest of rounding."""
     means = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
     rest = X - means
-    rest[:, np.ptp(X, axis=0) == 0] = 0
+    rest[:, (X[0] == X).all(axis=0)] = 0
     return rest, means
 
 
