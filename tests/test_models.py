@@ -119,6 +119,20 @@ def test_a_file_is_small(tmp_path):
     assert path.stat().st_size < 1.34 * 4 * 256 * 64 + 1000
 
 
+def test_a_class_says_what_else_belongs_to_it_and_what_only_describes_the_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(OrthogonalMatchingPursuit, "_saved", ("_statistics",))
+    monkeypatch.setattr(OrthogonalMatchingPursuit, "_not_saved", ("path_",))
+    model = OrthogonalMatchingPursuit()
+    model._statistics, model.path_ = np.eye(2), object()
+    model.save(tmp_path / "m.json")
+    again = pursuit.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(again._statistics, np.eye(2))
+    assert not hasattr(again, "path_")
+    (tmp_path / "m.json").write_text(changed(state={"path_": 1}), encoding="utf-8")
+    with pytest.raises(ValueError, match="has the attribute path_, which"):
+        pursuit.load(tmp_path / "m.json")
+
+
 # ------------------------------------------------------------------------------ whole or not at all
 
 

@@ -42,6 +42,108 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
+    # estimators and saved models
+    Mutant(
+        "estimators: rounding of a constant column is kept",
+        "estimators/base.py",
+        "rest[:, (X[0] == X).all(axis=0)] = 0",
+        "pass",
+        "test_estimators.py",
+        quick=True,
+    ),
+    Mutant(
+        "estimators: tol is a norm, not its square",
+        "estimators/omp.py",
+        "np.sqrt(np.maximum(tol, 0))",
+        "np.maximum(tol, 0)",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "estimators: columns after a zero one have the wrong numbers",
+        "estimators/omp.py",
+        "columns[codes.indices]",
+        "codes.indices",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "estimators: a Gram matrix has full rank",
+        "estimators/omp.py",
+        "tol=len(G) * eps * G.diagonal().max()",
+        "tol=0.0",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "estimators: y beyond the span of X is forgotten",
+        "estimators/omp.py",
+        "np.square(Y).sum(axis=0) - decrease)",
+        "0 * decrease + np.square(Y).sum(axis=0))",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "estimators: a path ends where the first target does",
+        "estimators/omp.py",
+        "max([1, *map(len, paths)])",
+        "max(1, len(paths[0]))",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "estimators: the warning of a pursuit that ended early",
+        "estimators/omp.py",
+        "np.diff(codes.indptr) < limit",
+        "np.diff(codes.indptr) < 0",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "estimators: intercept without the means of X",
+        "estimators/pursuits.py",
+        "- x_means @ model.coef_.T",
+        "- 0 * x_means @ model.coef_.T",
+        "test_estimators.py",
+        quick=True,
+    ),
+    Mutant(
+        "estimators: the size before the best",
+        "estimators/pursuits.py",
+        "1 + int(np.argmin(",
+        "max(1, 1) * int(np.argmin(",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "estimators: names for half of the split codes",
+        "estimators/pursuits.py",
+        "return self.n_components_ * (2 if self.split_sign else 1)",
+        "return self.n_components_",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "saved models: written in place",
+        "models.py",
+        "temporary.replace(path)",
+        "path.write_text(text)",
+        "test_models.py",
+    ),
+    Mutant(
+        "saved models: any version",
+        "models.py",
+        'found.get("version") != VERSION',
+        'found.get("version") is None',
+        "test_models.py",
+        quick=True,
+    ),
+    Mutant(
+        "saved models: any attribute",
+        "models.py",
+        'if unknown := [name for name in found["state"] if not _is_state(cls, name)]:',
+        "if unknown := []:",
+        "test_models.py",
+    ),
+    Mutant(
+        "saved models: integers for booleans",
+        "models.py",
+        "value is None or isinstance(value, bool | str)",
+        "value is None or isinstance(value, str)",
+        "test_models.py",
+    ),
     # the rates
     Mutant(
         "linear rate: delta for delta squared",

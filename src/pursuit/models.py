@@ -100,9 +100,9 @@ def _classes() -> dict[str, Any]:
 
 
 def _is_state(cls: Any, name: str) -> bool:
-    """Whether an attribute of this name holds what was learned, and none of the class's own."""
-    learned = name.endswith("_") and not name.startswith("_") and not hasattr(cls, name)
-    return name not in cls._not_saved and (learned or name in {*cls._saved, *SKLEARN_STATE})
+    """Whether an attribute of this name holds what was learned and goes into a file."""
+    learned = name.endswith("_") and not name.startswith("_") and name not in cls._not_saved
+    return learned or name in {*cls._saved, *SKLEARN_STATE}
 
 
 def _told(value: Any, name: str) -> Any:

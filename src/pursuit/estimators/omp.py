@@ -32,9 +32,10 @@ def pursue(X: Array, Y: Array, limit: int, tol: Any = None, n_jobs: int | None =
     root = None if tol is None else np.sqrt(np.maximum(tol, 0))
     codes = codes_of(X, Y.T, atoms=limit, tol=root, n_jobs=n_jobs)
     if tol is None:
-        warn_if((np.diff(codes.indptr) < limit).any())
+        premature = np.diff(codes.indptr) < limit
     else:
-        warn_if((np.square(Y - X @ codes.T).sum(axis=0) > np.maximum(tol, 0) * (1 + 1e-6)).any())
+        premature = np.square(Y - X @ codes.T).sum(axis=0) > np.maximum(tol, 0) * (1 + 1e-6)
+    warn_if(premature.any(), stacklevel=4)
     return codes
 
 
@@ -129,6 +130,7 @@ def factored(G: Array, B: Array, eps: float) -> tuple[Array, Array]:
     return D, Y
 
 
-def warn_if(premature: Any) -> None:
+def warn_if(premature: Any, stacklevel: int = 3) -> None:
+    """Warn that a pursuit ended with fewer atoms than asked for, or a larger residual."""
     if premature:
-        warnings.warn(PREMATURE, RuntimeWarning, stacklevel=3)
+        warnings.warn(PREMATURE, RuntimeWarning, stacklevel=stacklevel)
