@@ -97,7 +97,7 @@ def test_cross_validated_omp_has_the_coefficients_of_scikit_learn(setting):
 
 
 @pytest.mark.parametrize("rank_deficient", [False, True])
-@pytest.mark.parametrize("targets", [1, 40])  # few targets use the Gram matrix itself, many a factor of it
+@pytest.mark.parametrize("targets", [1, 100])  # few targets use the Gram matrix itself, many a factor of it
 @pytest.mark.parametrize("how", [{"n_nonzero_coefs": 6}, {"tol": 30.0}])
 def test_a_gram_matrix_gives_what_the_data_give(rank_deficient, targets, how):
     X, Y = data(3, samples=25 if rank_deficient else 60, features=35, targets=targets)
@@ -109,6 +109,20 @@ def test_a_gram_matrix_gives_what_the_data_give(rank_deficient, targets, how):
     if "tol" in how:  # of one target, the squared norm may be a number
         alone = orthogonal_mp_gram(X.T @ X, X.T @ Y[:, 0], **how, norms_squared=float(norms["norms_squared"][0]))
         np.testing.assert_allclose(alone, from_data if targets == 1 else from_data[:, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("targets", [1, 40])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_more_atoms_enter_than_the_rank_of_a_gram_matrix(targets, dtype):
+    X, Y = data(3, samples=10, features=35, targets=targets)
+    how = {} if targets > 1 else {"return_path": True}  # the one way and the other
+    with pytest.warns(RuntimeWarning, match="ended prematurely"):
+        coef, steps = orthogonal_mp_gram(
+            (X.T @ X).astype(dtype), (X.T @ Y).astype(dtype), n_nonzero_coefs=35, return_n_iter=True, **how
+        )
+    assert np.max(steps) <= 10
+    last = coef[:, [-1]] if targets == 1 else coef
+    np.testing.assert_allclose(X @ last, Y, atol=1e-6 if dtype == np.float64 else 0.3)
 
 
 @pytest.mark.parametrize("targets", [1, 40])
@@ -195,6 +209,16 @@ def test_constant_and_zero_columns_get_coefficient_zero(fit_intercept):
     assert not coef[:, 11].any()
     assert not (fit_intercept and coef[:, 3].any())
     assert (OrthogonalMatchingPursuitCV(fit_intercept=fit_intercept).fit(X, Y[:, 0]).coef_[11]) == 0
+
+
+def test_columns_whose_mean_is_rounded_are_constant():
+    X, Y = data(samples=49, features=5)
+    constants = np.random.default_rng(0).random(100)
+    assert (np.full((49, 100), constants).mean(axis=0) != constants).any()
+    X = np.hstack([X, np.full((49, 100), constants)])
+    with pytest.warns(RuntimeWarning, match="ended prematurely"):
+        model = OrthogonalMatchingPursuit(n_nonzero_coefs=20).fit(X, Y[:, 0])
+    assert model.n_iter_ == 5 and not model.coef_[5:].any()
 
 
 def test_a_constant_target_is_its_mean():
