@@ -2,23 +2,22 @@
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/estimators.py [part of a name ...]
 
-Prints a table: median seconds of both, how many times as fast ours is, and the largest difference of the coefficients,
-relative to the largest one.
+Prints a table: median processor seconds of both, how many times as fast ours is, and the largest difference of the
+coefficients, relative to the largest one.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-import common
 import numpy as np
 import sklearn.decomposition
 import sklearn.linear_model
+from common import interleaved
 
 from pursuit import encode, estimators
 
@@ -100,14 +99,13 @@ def cases() -> dict[str, Call]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    common.CLOCK = time.perf_counter  # processes that scikit-learn starts with n_jobs=2 count, too
     print("| | pursuit, s | scikit-learn, s | times as fast | difference |\n|---|---|---|---|---|")
     for name, call in cases().items():
         if sys.argv[1:] and not any(part in name for part in sys.argv[1:]):
             continue
         ours, theirs = np.asarray(call(estimators)), np.asarray(call(Theirs))
         difference = np.abs(ours - theirs).max() / np.abs(theirs).max()
-        seconds = common.interleaved({"ours": lambda: call(estimators), "theirs": lambda: call(Theirs)}, warm=True)  # noqa: B023
+        seconds = interleaved({"ours": lambda: call(estimators), "theirs": lambda: call(Theirs)}, warm=True)  # noqa: B023
         ratio = seconds["theirs"] / seconds["ours"]
         print(
             f"| {name} | {seconds['ours']:.4f} | {seconds['theirs']:.3f} | {ratio:.3g} | {difference:.0e} |", flush=True
