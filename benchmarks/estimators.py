@@ -81,9 +81,6 @@ def cases() -> dict[str, Call]:
             D, transform_n_nonzero_coefs=10
         ).transform(S),
         "SparseCoder omp, the same in float32": lambda m: m.SparseCoder(D4, transform_n_nonzero_coefs=10).transform(S4),
-        "SparseCoder omp, the same with n_jobs=2": lambda m: m.SparseCoder(
-            D, transform_n_nonzero_coefs=10, n_jobs=2
-        ).transform(S),
         "SparseCoder threshold, 4000 signals, 64 x 256": lambda m: m.SparseCoder(
             D, transform_algorithm="threshold", transform_alpha=0.5
         ).transform(S),
