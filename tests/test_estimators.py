@@ -175,6 +175,9 @@ def test_codes_are_those_of_scikit_learn(algorithm):
     np.testing.assert_allclose(sparse_encode(X, D, **how), their_sparse_encode(X, D, **how), atol=1e-12)
     with_products = sparse_encode(X, D, gram=D @ D.T, cov=D @ X.T, **how)
     np.testing.assert_allclose(with_products, sparse_encode(X, D, **how), atol=1e-12)
+    if algorithm == "threshold":
+        how["positive"] = True
+        np.testing.assert_allclose(sparse_encode(X, D, **how), their_sparse_encode(X, D, **how), atol=1e-12)
 
 
 @pytest.mark.skipif("penalty" not in inspect.signature(encode).parameters, reason="encode has no method lasso yet")
@@ -374,6 +377,7 @@ BAD = [
     (lambda: sparse_encode(X, D, algorithm="cd"), "algorithm is 'cd'; give one of"),
     (lambda: sparse_encode(X, D, alpha=-1.0), "alpha is -1.0; give a number of at least 0"),
     (lambda: sparse_encode(X, D, algorithm="omp", n_nonzero_coefs=13), "n_nonzero_coefs is 13; give at most the"),
+    (lambda: sparse_encode(X, D, algorithm="threshold", cov=X @ D.T), "cov is ndarray of shape (60, 12); give"),
     (lambda: sparse_encode(X, D[:, :5], algorithm="omp"), "Dictionary and X have different numbers of features"),
     (lambda: sparse_encode(X, D, algorithm="omp", positive=True), "Positive constraint not supported for 'omp'"),
     (lambda: SparseCoder(D, transform_algorithm="cd").fit(X), "transform_algorithm is 'cd'; give one of"),

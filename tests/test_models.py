@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from codes import run_python
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import KFold
 
@@ -101,6 +102,12 @@ def test_arrays_that_are_read_can_be_written_to(tmp_path):
     model.extra_ = np.zeros(100)
     model.save(tmp_path / "m.json")
     pursuit.load(tmp_path / "m.json").extra_[0] = 1.0
+
+
+def test_load_needs_no_other_import(tmp_path):
+    OrthogonalMatchingPursuit(n_nonzero_coefs=2).fit(X, X[:, 0] + X[:, 1]).save(tmp_path / "m.json")
+    code = "import sys, pursuit; print(pursuit.load(sys.argv[1]).n_nonzero_coefs)"
+    assert run_python(code, tmp_path / "m.json") == "2"
 
 
 def test_a_file_is_json_with_a_line_for_each_parameter(tmp_path):

@@ -223,7 +223,7 @@ def sparse_encode(
     require_count(n_nonzero_coefs, "n_nonzero_coefs")
     require_amount(alpha, "alpha")
     require_count(max_iter, "max_iter", 0)
-    jobs, alpha = threads(n_jobs), 1.0 if alpha is None else alpha
+    jobs, alpha = threads(n_jobs), 1.0 if alpha is None else float(alpha)
     if algorithm in ("omp", "lars"):
         atoms = n_nonzero_coefs or max(1, min(X.shape[1] // 10, len(dictionary)))
         if algorithm == "lars":
@@ -232,9 +232,9 @@ def sparse_encode(
         warn_if((np.diff(codes.indptr) < atoms).any())
         return np.asarray(codes.toarray())
     if algorithm == "threshold":
-        cov = dictionary @ X.T if cov is None else check_array(cov, dtype=X.dtype, input_name="cov")
-        code = np.sign(cov) * np.maximum(np.abs(cov) - X.dtype.type(alpha), 0)
-        return np.ascontiguousarray((np.maximum(code, 0) if positive else code).T)
+        products = X @ dictionary.T if cov is None else check_array(cov, dtype=X.dtype, input_name="cov").T
+        require(products.shape == (len(X), len(dictionary)), "cov", cov, "dictionary @ X.T")
+        return np.maximum(products - alpha, 0) if positive else products - np.clip(products, -alpha, alpha)
     codes = codes_of(dictionary.T, X, method="lasso", penalty=alpha, positive=positive, gram=gram, n_jobs=jobs)
     longest = int(np.diff(codes.indptr).max(initial=0))
     if longest > max_iter:
