@@ -232,7 +232,7 @@ def sparse_encode(
         warn_if((np.diff(codes.indptr) < atoms).any())
         return np.asarray(codes.toarray())
     if algorithm == "threshold":
-        products = X @ dictionary.T if cov is None else check_array(cov, dtype=X.dtype, input_name="cov").T
+        products: Array = X @ dictionary.T if cov is None else check_array(cov, dtype=X.dtype, input_name="cov").T
         require(products.shape == (len(X), len(dictionary)), "cov", cov, "dictionary @ X.T")
         return np.maximum(products - alpha, 0) if positive else products - np.clip(products, -alpha, alpha)
     codes = codes_of(dictionary.T, X, method="lasso", penalty=alpha, positive=positive, gram=gram, n_jobs=jobs)
