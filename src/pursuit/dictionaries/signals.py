@@ -1,0 +1,175 @@
+"""What a dictionary is learned from: signals with weights, at once or in batches, and how they are coded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pursuit._arrays import number, told
+from pursuit.coding import encode
+from pursuit.coding.request import Array, check_weights, matrix, unmasked
+
+CODE_ARGUMENTS = ("method", "atoms", "tol", "penalty", "positive")
+NONNEGATIVE_METHODS = ("nnomp", "nnls")
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Rows of Y, 0 where an entry is missing, and the weights of their entries, if any."""
+
+    Y: Array
+    W: Array | None = None
+
+    @classmethod
+    def checked(cls, Y: Any, weights: Any = None, dtype: Any = None) -> Signals:
+        Y, present = unmasked(Y)
+        Y = matrix(Y, "Y")
+        W = None if weights is None else matrix(weights, "weights")
+        check_weights(W, Y)
+        if present is not None:
+            W = present.astype(Y.dtype) if W is None else np.where(present, W, 0)
+        kind = dtype or (np.float32 if Y.dtype == np.float32 else np.float64)
+        if W is not None:
+            Y, W = np.where(W > 0, Y, 0), W.astype(kind, copy=False)
+        Y = np.ascontiguousarray(Y, kind)
+        if not np.isfinite(Y.sum(dtype=np.float64)):
+            raise ValueError("Y contains NaN or infinity; give such entries weight 0 or impute them.")
+        return cls(Y, W)
+
+    @classmethod
+    def of_batch(cls, batch: Any, dtype: Any = None) -> Signals:
+        Y, weights = batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
+        return cls.checked(Y, weights, dtype)
+
+    def __len__(self) -> int:
+        return len(self.Y)
+
+    @property
+    def features(self) -> int:
+        return int(self.Y.shape[1])
+
+    def rows(self, which: Any) -> Signals:
+        return Signals(self.Y[which], None if self.W is None else self.W[which])
+
+    def energy(self, R: Array) -> Array:
+        """The squared norms of the rows of R, in the metric of the weights."""
+        squares: Array = np.einsum("ij,ij->i", R, R) if self.W is None else np.einsum("ij,ij,ij->i", self.W, R, R)
+        return squares
+
+
+@dataclass(frozen=True)
+class Coder:
+    """How signals are coded: arguments of `encode`, and what they say about the objective."""
+
+    arguments: dict[str, Any]
+    n_jobs: int | None
+    penalty: float
+    """lam in 1/2 ||y - D x||^2 + lam ||x||_1; 0 for all methods but the lasso."""
+    positive: bool
+
+    @classmethod
+    def checked(cls, code: Any, n_jobs: int | None) -> Coder:
+        if not isinstance(code, Mapping) or not set(code) <= set(CODE_ARGUMENTS):
+            raise TypeError(
+                f"code is {told(code)}; give a dict of arguments of encode, of {', '.join(CODE_ARGUMENTS)}, such as "
+                '{"atoms": 5} or {"method": "lasso", "penalty": 0.1}.'
+            )
+        lasso, penalty = code.get("method") == "lasso", code.get("penalty")
+        if lasso and not 0 <= number(penalty) < np.inf:
+            raise ValueError(f"the penalty of code is {told(penalty)}; give one number of at least 0 for all signals.")
+        for name in ("atoms", "tol"):
+            if code.get(name) is not None and np.isnan(number(code[name])):
+                raise ValueError(f"{name} of code is {told(code[name])}; give one number for all signals.")
+        positive = code.get("method") in NONNEGATIVE_METHODS or bool(code.get("positive"))
+        return cls(dict(code), n_jobs, float(penalty) if lasso else 0.0, positive)
+
+    @property
+    def bounds_error(self) -> bool:
+        """Whether codes stop at an error: they then become shorter as the dictionary gets better, not more exact."""
+        return self.arguments.get("tol") is not None
+
+    def codes(self, D: Array, signals: Signals) -> sp.csr_array:
+        return encode(D, signals.Y, weights=signals.W, n_jobs=self.n_jobs, **self.arguments)
+
+    def costs(self, signals: Signals, R: Array, X: sp.csr_array) -> Array:
+        """1/2 ||y - D x||^2 + lam ||x||_1 of every signal, from the residuals."""
+        costs = 0.5 * signals.energy(R).astype(np.float64)
+        if self.penalty:
+            costs += self.penalty * abs(X).sum(axis=1)
+        return costs
+
+    def shrunk(self, z: Array, curvature: Any) -> Array:
+        """The minimiser x of 1/2 curvature x^2 - z x + lam |x|, entry by entry; 0 where the curvature is 0."""
+        if self.positive:
+            z = np.maximum(z - self.penalty, 0)
+        elif self.penalty:
+            z = np.sign(z) * np.maximum(np.abs(z) - self.penalty, 0)
+        x: Array = np.divide(z, curvature, out=np.zeros_like(z), where=curvature > 0)
+        return x
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a dictionary is learned; see `learn` for what the parameters mean."""
+
+    coder: Coder
+    update: str
+    nonnegative: bool
+    forgetting: float
+
+    @property
+    def penalised(self) -> bool:
+        return self.coder.penalty > 0
+
+    @property
+    def descends(self) -> bool:
+        """Whether the objective never rises."""
+        return self.update != "online" and not self.coder.bounds_error
+
+
+def residuals(signals: Signals, X: sp.csr_array, D: Array) -> Array:
+    """The rows y - D x."""
+    R = X @ D.T
+    return np.subtract(signals.Y, R, out=R)
+
+
+def is_matrix(Y: Any) -> bool:
+    """Whether Y holds all signals; otherwise it is an iterable of batches."""
+    if sp.issparse(Y) or hasattr(Y, "__array__") or hasattr(Y, "__dlpack__"):
+        return True
+    return isinstance(Y, list | tuple) and not (Y and np.ndim(Y[0]) == 2)
+
+
+def passes_over(Y: Any, weights: Any, size: int, seed: int) -> tuple[Signals, Callable[[int], Iterator[Signals]], bool]:
+    """The first signals, the batches of every sweep as a function of its number, and whether there can be only one.
+
+    A matrix is the first signals as a whole, and cut into batches of this size, in an order that each sweep draws anew.
+    """
+    if is_matrix(Y):
+        signals = Signals.checked(Y, weights)
+
+        def cut(sweep: int) -> Iterator[Signals]:
+            order = np.random.default_rng([seed, sweep]).permutation(len(signals))
+            return (signals.rows(order[start : start + size]) for start in range(0, len(signals), size))
+
+        return signals, cut, False
+    if not isinstance(Y, Iterable):
+        raise TypeError(f"Y is {told(Y)}; give a matrix whose rows are signals, or an iterable of such matrices.")
+    if weights is not None:
+        raise TypeError("weights were given with batches of signals; let each batch be a pair (Y, weights).")
+    batches = iter(Y)
+    head = next(batches, None)
+    if head is None:
+        raise ValueError("Y is an iterable without batches; an iterator that was used before is at its end.")
+    first = Signals.of_batch(head)
+    begun = [chain([head], batches)]
+
+    def read(sweep: int) -> Iterator[Signals]:
+        return (Signals.of_batch(each, first.Y.dtype) for each in (begun.pop() if begun else Y))
+
+    return first, read, batches is Y

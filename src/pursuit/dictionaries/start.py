@@ -1,0 +1,50 @@
+"""The dictionary that learning begins with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import told
+from pursuit.coding.request import Array, matrix
+from pursuit.dictionaries.signals import Signals
+
+
+def initial_dictionary(start: Any, signals: Signals, atoms: int, seed: int, nonnegative: bool) -> Array:
+    """Atoms of norm 1: those of a given dictionary, signals, or random directions."""
+    if not len(signals):
+        raise ValueError(f"Y has shape {signals.Y.shape}; give at least one signal.")
+    if isinstance(start, str):
+        if start not in ("data", "random"):
+            raise ValueError(f'start is {start!r}; give "data", "random", a dictionary or a Learned.')
+        rng = np.random.default_rng(seed)
+        D = chosen_signals(signals, atoms, rng, nonnegative) if start == "data" else np.empty((signals.features, 0))
+        random = rng.standard_normal((signals.features, atoms - D.shape[1]))
+        D = np.hstack([D, np.abs(random) if nonnegative else random])
+    else:
+        D = given_dictionary(start, (signals.features, atoms), nonnegative)
+    return np.asfortranarray(D / np.linalg.norm(D, axis=0), signals.Y.dtype)
+
+
+def chosen_signals(signals: Signals, atoms: int, rng: np.random.Generator, nonnegative: bool) -> Array:
+    """Different signals as columns, drawn at random among those that are not zero; fewer where there are fewer."""
+    Y = np.maximum(signals.Y, 0) if nonnegative else signals.Y
+    peaks = np.abs(Y).max(axis=1)
+    usable = np.flatnonzero(peaks > 1e-6 * peaks.max())
+    rows = rng.choice(usable, min(atoms, len(usable)), replace=False)
+    return np.asarray(Y[rows].T / peaks[rows])
+
+
+def given_dictionary(start: Any, shape: tuple[int, int], nonnegative: bool) -> Array:
+    D = matrix(start, "start")
+    if D.shape != shape:
+        raise ValueError(f"start has shape {D.shape}; give a dictionary of shape {shape}, its atoms as columns.")
+    if not np.isfinite(D).all():
+        raise ValueError("start contains NaN or infinity; remove or impute those entries first.")
+    peaks = np.abs(D).max(axis=0)
+    if not peaks.all():
+        raise ValueError(f"column {int(np.flatnonzero(peaks == 0)[0])} of start is zero; drop it, or draw one at random.")
+    if nonnegative and D.min() < 0:
+        raise ValueError(f"start has entries down to {told(D.min())}; give entries of at least 0, as nonnegative is True.")
+    return D / peaks

@@ -1,0 +1,167 @@
+"""The ways to improve a dictionary when the codes, or their supports, stay.
+
+Atoms have norm 1 before and after. Where the best atom is longer or shorter, its weights take the factor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pursuit.coding.request import Array
+from pursuit.dictionaries.signals import Method, Signals
+
+
+@dataclass(frozen=True)
+class Statistics:
+    r"""All that a dictionary update needs to know of signals and their codes, whatever their number: X'X and Y'X.
+
+    They add up: statistics of parts of the signals, coded on the same dictionary, perhaps on several machines, have as
+    their sum the statistics of all. The dictionary that minimises :math:`\|Y - X D^\top\|_F^2` depends on them only.
+
+    Parameters
+    ----------
+    XX : array of shape (n_atoms, n_atoms)
+    YX : array of shape (n_features, n_atoms)
+    uses : array of shape (n_atoms,)
+        The number of codes that use each atom.
+    signals : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pursuit import encode
+    >>> from pursuit.dictionaries import Statistics
+    >>> rng = np.random.default_rng(0)
+    >>> D, Y = np.eye(3), rng.standard_normal((100, 3))
+    >>> def of(part):
+    ...     return Statistics.of(part, encode(D, part, atoms=2))
+    >>> together = of(Y[:30]) + of(Y[30:])
+    >>> np.allclose(together.YX, of(Y).YX), together.signals, int(together.uses.sum())
+    (True, 100, 200)
+    >>> better, _ = together.improve(D)
+    >>> np.linalg.norm(better, axis=0)
+    array([1., 1., 1.])
+    """
+
+    XX: Array
+    YX: Array
+    uses: Array
+    signals: int
+
+    @classmethod
+    def of(cls, Y: Any, codes: Any) -> Statistics:
+        """The statistics of signals, the rows of Y, and of their codes, the rows of a sparse matrix."""
+        X = sp.csr_array(codes)
+        uses = np.bincount(X.indices[X.data != 0], minlength=X.shape[1]).astype(np.float64)
+        return cls((X.T @ X).toarray(), np.ascontiguousarray((X.T @ Y).T), uses, X.shape[0])
+
+    def __add__(self, other: Statistics) -> Statistics:
+        signals = self.signals + other.signals
+        return Statistics(self.XX + other.XX, self.YX + other.YX, self.uses + other.uses, signals)
+
+    def __mul__(self, weight: float) -> Statistics:
+        """The statistics where every signal has this weight; their number stays what it was."""
+        return replace(self, XX=weight * self.XX, YX=weight * self.YX, uses=weight * self.uses)
+
+    __rmul__ = __mul__
+
+    def improve(
+        self, D: Any, penalised: bool = False, nonnegative: bool = False, passes: int = 1
+    ) -> tuple[Array, Array]:
+        r"""A better dictionary by block coordinate descent, and the factors by which weights on its atoms change.
+
+        Atom k minimises :math:`\|Y - X D^\top\|_F^2` while the others stay, and the minimum has a closed form:
+        :math:`d_k + (Y^\top X - D X^\top X)_k / (X^\top X)_{kk}`, cut at 0 for a non-negative dictionary. With a
+        penalty on the weights, ``penalised``, it is projected onto the unit ball. It is then scaled to norm 1. None of
+        this raises the objective. Atoms that nobody uses stay; a factor of 0 says that an atom is best not used.
+        """
+        D, A, B = np.array(D, order="F"), self.XX.copy(), self.YX.copy()
+        factors = np.ones(len(A), D.dtype)
+        for k in np.tile(np.flatnonzero(A.diagonal() > 0), passes):
+            if not A[k, k] > 0:
+                continue
+            d = D[:, k] + (B[:, k] - D @ A[:, k]) / A[k, k]
+            if nonnegative:
+                np.maximum(d, 0, out=d)
+            norm = float(np.linalg.norm(d))
+            factor = min(norm, 1.0) if penalised else norm
+            if norm > 0:
+                D[:, k] = d / norm
+            if factor != 1:
+                A[k] *= factor
+                A[:, k] *= factor
+                B[:, k] *= factor
+                factors[k] *= factor
+        return D, factors
+
+    def rescaled(self, factors: Array) -> Statistics:
+        """The statistics of codes whose weights on each atom are multiplied by a factor."""
+        return replace(self, XX=self.XX * factors * factors[:, None], YX=self.YX * factors)
+
+    def without(self, atoms: Array, uses: float) -> Statistics:
+        """The statistics after these atoms have been replaced: no code uses them, they are counted as used so often."""
+        kept = np.ones(len(self.XX), self.XX.dtype)
+        kept[atoms] = 0
+        counts = self.uses.copy()
+        counts[atoms] = uses
+        return replace(self.rescaled(kept), uses=counts)
+
+
+def imputed(signals: Signals, R: Array) -> tuple[Array, float]:
+    r"""Signals without weights, and one weight for all of them, whose squared error majorises that with weights.
+
+    With weights of at most c, :math:`\sum_t w_t (y_t - m_t)^2 \le c \sum_t (\hat y_t - m_t)^2` + a constant for every
+    m, where :math:`\hat y = m_0 + w (y - m_0) / c`, with equality at the current approximation
+    :math:`m_0 = D x = y - r`. So an update that lowers the right side lowers the left one: a missing entry
+    is taken to be what the dictionary says it is.
+    """
+    if signals.W is None:
+        return signals.Y, 1.0
+    most = float(signals.W.max(initial=0)) or 1.0
+    return signals.Y - R + signals.W * R / most, most
+
+
+def rank_one_sweep(method: Method, signals: Signals, D: Array, X: sp.csr_array, R: Array) -> None:
+    r"""Approximate K-SVD (Rubinstein, Zibulevsky, Elad 2008): every atom and its weights, one after the other, in place.
+
+    With E the residuals of the signals that use atom k without its share, one step of alternating minimisation of
+    :math:`\frac12\|E - x d^\top\|_F^2 + \lambda\|x\|_1`: first over the unit vector d, then over x, whose support
+    stays. Weights of entries: d is the minimiser in every entry for itself, which the refit of x then completes;
+    with a penalty, the minimiser of the majorant of `imputed`.
+    """
+    places = sp.csr_array((np.arange(X.nnz), X.indices, X.indptr), shape=X.shape).tocsc()  # entries of X by atom
+    ends = places.indptr
+    buffers = np.empty((2, int(np.diff(ends).max(initial=0)), signals.features), R.dtype)
+    for k in range(X.shape[1]):
+        entries, users = places.data[ends[k] : ends[k + 1]], places.indices[ends[k] : ends[k + 1]]
+        if not len(users):
+            continue
+        E, change = buffers[:, : len(users)]
+        np.take(R, users, axis=0, out=E, mode="clip")  # "raise" would copy
+        x, old = X.data[entries], D[:, k].copy()
+        if not x.any():
+            continue
+        if signals.W is None:
+            d = E.T @ x + old * (x @ x)
+        else:
+            W = signals.W[users]
+            curvature = W.T @ np.square(x) if not method.penalised else np.full_like(old, W.max() * (x @ x))
+            step = np.multiply(W, E, out=change).T @ x
+            d = old + np.divide(step, curvature, out=np.zeros_like(old), where=curvature > 0)
+        if method.nonnegative:
+            np.maximum(d, 0, out=d)
+        norm = float(np.linalg.norm(d))
+        d = d / norm if norm > 0 else old
+        if signals.W is None:
+            new = method.coder.shrunk(E @ d + x * (old @ d), np.ones_like(x))
+        else:
+            change += W * np.outer(x, old)
+            new = method.coder.shrunk(change @ d, W @ np.square(d))
+        X.data[entries], D[:, k] = new, d
+        np.matmul(np.column_stack([x, -new]), np.stack([old, d]), out=change)
+        E += change
+        R[users] = E
