@@ -14,7 +14,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 MAX_PARAMETERS = 8
 MAX_STATEMENTS = 14
-LONG_BY_DESIGN = {"minimize", "encode"}
+LONG_BY_DESIGN = {"minimize", "encode", "learn"}
 SKLEARN_SIGNATURES = {"__init__", "orthogonal_mp_gram", "sparse_encode", "dict_learning", "dict_learning_online"}
 
 

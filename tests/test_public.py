@@ -30,7 +30,7 @@ def test_no_module_is_hidden_behind_a_function_of_its_name(name):
     assert getattr(sys.modules[package], leaf) is module
 
 
-@pytest.mark.parametrize("name", ["encode", "path", "citation", "minimize", "iterate", "conv", "cone", "lin"])
+@pytest.mark.parametrize("name", ["encode", "learn", "path", "citation", "minimize", "iterate", "conv", "cone", "lin"])
 def test_functions_are_functions_also_after_all_modules_are_imported(name):
     for module in modules():
         import_module(module)

@@ -20,6 +20,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `solve` | the loop, `minimize` |
 | `paths` | `path`: one problem at several radii or sizes |
 | `coding` | `encode`: many signals at once |
+| `dictionaries` | `learn`: dictionaries on which given signals have sparse codes |
 | `geometry`, `rates`, `promises` | the theory, as functions |
 | `estimators` | scikit-learn's estimators; needs scikit-learn, so import it by name |
 | `models` | `load`: saved estimators |
@@ -56,6 +57,7 @@ from pursuit.citing import citation
 from pursuit.coding import encode
 from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
 from pursuit.models import load
+from pursuit.dictionaries import Learned, learn
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
 from pursuit.oracles import Approximate, Exact, Lazy, Oracle, RandomAtom, Screened
 from pursuit.paths import Path, path
@@ -103,6 +105,7 @@ __all__ = [
     "KSparse",
     "KSupport",
     "Lazy",
+    "Learned",
     "LeastSquares",
     "LineSearch",
     "Logistic",
@@ -150,6 +153,7 @@ __all__ = [
     "families",
     "geometry",
     "iterate",
+    "learn",
     "lin",
     "load",
     "minimize",

@@ -15,8 +15,8 @@ from tqdm.auto import tqdm
 from pursuit._arrays import check_function, check_seed, flag, number, told, whole
 from pursuit.coding.request import Array, thread_count
 from pursuit.dictionaries.learning import LearningTrace, Step, batch_steps, sweep_steps
-from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.signals import Coder, Method, is_matrix, passes_over
+from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
 from pursuit.result import Status
 
@@ -175,16 +175,14 @@ def learn(
 
 def followed(begin: Learned, steps: Iterator[Step], callback: Any, progress: bool) -> Learned:
     """The result after all steps, or after those up to where the callback or Ctrl-C ends them."""
-    rows, learned, status, step = list(begin.trace.rows), begin, Status.ITERATIONS, None
+    rows, status, step = list(begin.trace.rows), Status.ITERATIONS, None
     began = time.perf_counter() - (rows[-1][-1] if rows else 0.0)
 
     def result() -> Learned:
         if step is None:
             return replace(begin, status=status)
         trace = LearningTrace(rows[:])
-        return replace(
-            begin, dictionary=step.D, codes=step.X, statistics=step.statistics, trace=trace, status=status
-        )
+        return replace(begin, dictionary=step.D, codes=step.X, statistics=step.statistics, trace=trace, status=status)
 
     try:
         for step in tqdm(steps, disable=None if progress else True, desc="learn", leave=False):
@@ -225,5 +223,7 @@ def checked_sweeps(sweeps: Any, once: bool) -> int:
     if not whole(sweeps) >= 0:
         raise ValueError(f"sweeps is {told(sweeps)}; give an integer of at least 0.")
     if once and sweeps > 1:
-        raise ValueError(f"sweeps is {sweeps}, and Y is an iterator, which ends; give 1, or an iterable such as a list.")
+        raise ValueError(
+            f"sweeps is {sweeps}, and Y is an iterator, which ends; give 1, or an iterable such as a list."
+        )
     return int(sweeps)

@@ -123,11 +123,11 @@ def sweep_steps(method: Method, signals: Signals, D: Array, X: sp.csr_array | No
     for sweep in count(first):
         trial = None
         if fit is not None and method.descends and sweep % EXCHANGE_PERIOD == EXCHANGE_PERIOD - 1:
-            trial = exchanged(method, signals, fit, max(1, D.shape[1] // (5 * sweep)))
+            trial = exchanged(method, signals, fit, sweep)
         fit = improved(method, signals, trial or recoded(method.coder, signals, D, fit))
         D = fit.D
         unused = np.flatnonzero(np.bincount(fit.X.indices, minlength=D.shape[1]) == 0)
-        replace_atoms(D, unused, signals, fit.R, method.nonnegative)
+        replace_atoms(method, D, unused, signals, fit.R, sweep)
         yield Step(D, fit.X, None, sweep + 1, summary(signals, fit))
 
 
@@ -146,7 +146,7 @@ def improved(method: Method, signals: Signals, fit: Fit) -> Fit:
     return Fit(D, X, R, method.coder.costs(signals, R, X))
 
 
-def exchanged(method: Method, signals: Signals, fit: Fit, number: int) -> Fit | None:
+def exchanged(method: Method, signals: Signals, fit: Fit, sweep: int) -> Fit | None:
     """Signals coded after the least valuable atoms gave way to residuals; None where that does not lower the objective.
 
     An atom is worth what the error grows by if its weights go to the atom most like it: the sum of its squared weights
@@ -156,19 +156,26 @@ def exchanged(method: Method, signals: Signals, fit: Fit, number: int) -> Fit | 
     G = np.abs(D.T @ D)
     np.fill_diagonal(G, 0)
     worth = np.bincount(fit.X.indices, np.square(fit.X.data), minlength=len(G)) * (1 - np.square(G.max(axis=0)))
-    replaced = replace_atoms(D, np.argsort(worth, kind="stable")[:number], signals, fit.R, method.nonnegative)
+    least = np.argsort(worth, kind="stable")[: max(1, len(G) // (5 * sweep))]
+    replaced = replace_atoms(method, D, least, signals, fit.R, sweep)
     lost = sp.csr_array(fit.X[:, replaced]).sum(axis=1, dtype=bool)
     new = recoded(method.coder, signals, D, replace(fit, costs=np.where(lost, np.inf, fit.costs)))
     return new if new.objective < fit.objective else None
 
 
-def replace_atoms(D: Array, atoms: Array, signals: Signals, R: Array, nonnegative: bool) -> Array:
-    """Put residuals of the signals that are coded worst in the place of these atoms of D; returns the atoms replaced."""
-    if not len(atoms):
-        return atoms
-    worst = np.argsort(-signals.energy(R), kind="stable")[: len(atoms)]
-    proposals = R[worst] if signals.W is None else np.where(signals.W[worst] > 0, R[worst], 0)
-    if nonnegative:
+def replace_atoms(method: Method, D: Array, atoms: Array, signals: Signals, R: Array, seed: int) -> Array:
+    """Put residuals in the place of these atoms of D, large ones more likely; returns the atoms that were replaced.
+
+    A residual is drawn with a probability proportional to its squared norm: an exchange that was tried in vain is not
+    tried for ever.
+    """
+    energy = signals.energy(R).astype(np.float64)
+    number = min(len(atoms), int(np.count_nonzero(energy)))
+    if not number:
+        return atoms[:0]
+    rows = np.random.default_rng(seed).choice(len(R), number, replace=False, p=energy / energy.sum())
+    proposals = R[rows] if signals.W is None else np.where(signals.W[rows] > 0, R[rows], 0)
+    if method.nonnegative:
         proposals = np.maximum(proposals, 0)
     norms = np.linalg.norm(proposals, axis=1)
     usable = np.flatnonzero(norms > 0)
@@ -193,7 +200,7 @@ def batch_steps(
         mean = float(statistics.uses.mean())
         if mean >= MIN_MEAN_USES:
             rare = np.flatnonzero(statistics.uses < MIN_USE_SHARE * mean)
-            replaced = replace_atoms(D, rare, signals, fit.R, method.nonnegative)
+            replaced = replace_atoms(method, D, rare, signals, fit.R, statistics.signals)
             statistics = statistics.without(replaced, mean) if len(replaced) else statistics
         yield Step(D, None, statistics, sweep + 1, summary(signals, fit))
 
@@ -202,7 +209,8 @@ def added(old: Statistics | None, signals: Signals, fit: Fit, forgetting: float)
     """The statistics with those of a batch: after n signals, the i-th has the weight (i / n)^forgetting."""
     filled, weight = imputed(signals, fit.R)
     new = Statistics.of(filled, fit.X)
-    new = new if weight == 1 else weight * new
+    new = new if weight == 1 else new * weight
     if old is None:
         return new
-    return (old.signals / (old.signals + new.signals)) ** forgetting * old + new
+    share = old.signals / (old.signals + new.signals)
+    return old * share**forgetting + new

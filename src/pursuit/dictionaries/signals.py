@@ -37,8 +37,14 @@ class Signals:
         if W is not None:
             Y, W = np.where(W > 0, Y, 0), W.astype(kind, copy=False)
         Y = np.ascontiguousarray(Y, kind)
-        if not np.isfinite(Y.sum(dtype=np.float64)):
+        peak = float(np.abs(Y).max(initial=0))
+        if not np.isfinite(peak):
             raise ValueError("Y contains NaN or infinity; give such entries weight 0 or impute them.")
+        info = np.finfo(kind)
+        if peak and not float(info.tiny) / float(info.eps) ** 2 < peak * peak < float(info.max) * float(info.eps):
+            raise ValueError(
+                f"Y has entries up to {peak:.3g}, whose squares are out of range; bring Y to another scale."
+            )
         return cls(Y, W)
 
     @classmethod
@@ -86,7 +92,7 @@ class Coder:
             if code.get(name) is not None and np.isnan(number(code[name])):
                 raise ValueError(f"{name} of code is {told(code[name])}; give one number for all signals.")
         positive = code.get("method") in NONNEGATIVE_METHODS or bool(code.get("positive"))
-        return cls(dict(code), n_jobs, float(penalty) if lasso else 0.0, positive)
+        return cls(dict(code), n_jobs, number(penalty) if lasso else 0.0, positive)
 
     @property
     def bounds_error(self) -> bool:
@@ -134,8 +140,9 @@ class Method:
 
 def residuals(signals: Signals, X: sp.csr_array, D: Array) -> Array:
     """The rows y - D x."""
-    R = X @ D.T
-    return np.subtract(signals.Y, R, out=R)
+    R: Array = X @ D.T
+    np.subtract(signals.Y, R, out=R)
+    return R
 
 
 def is_matrix(Y: Any) -> bool:

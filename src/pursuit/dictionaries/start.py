@@ -44,7 +44,11 @@ def given_dictionary(start: Any, shape: tuple[int, int], nonnegative: bool) -> A
         raise ValueError("start contains NaN or infinity; remove or impute those entries first.")
     peaks = np.abs(D).max(axis=0)
     if not peaks.all():
-        raise ValueError(f"column {int(np.flatnonzero(peaks == 0)[0])} of start is zero; drop it, or draw one at random.")
+        raise ValueError(
+            f"column {int(np.flatnonzero(peaks == 0)[0])} of start is zero; drop it, or draw one at random."
+        )
     if nonnegative and D.min() < 0:
-        raise ValueError(f"start has entries down to {told(D.min())}; give entries of at least 0, as nonnegative is True.")
-    return D / peaks
+        raise ValueError(
+            f"start has entries down to {told(D.min())}; give entries of at least 0, as nonnegative is True."
+        )
+    return np.asarray(D / peaks)

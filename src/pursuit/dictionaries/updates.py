@@ -126,7 +126,7 @@ def imputed(signals: Signals, R: Array) -> tuple[Array, float]:
 
 
 def rank_one_sweep(method: Method, signals: Signals, D: Array, X: sp.csr_array, R: Array) -> None:
-    r"""Approximate K-SVD (Rubinstein, Zibulevsky, Elad 2008): every atom and its weights, one after the other, in place.
+    r"""Approximate K-SVD (Rubinstein, Zibulevsky, Elad 2008): each atom and its weights in turn, in place.
 
     With E the residuals of the signals that use atom k without its share, one step of alternating minimisation of
     :math:`\frac12\|E - x d^\top\|_F^2 + \lambda\|x\|_1`: first over the unit vector d, then over x, whose support
