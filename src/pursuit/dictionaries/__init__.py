@@ -161,6 +161,7 @@ def learn(
     numbers = checked_sweeps(sweeps, once)
     old = start if isinstance(start, Learned) else None
     D = initial_dictionary(start if old is None else old.dictionary, signals, int(atoms), int(seed), method.nonnegative)
+    D = D if old is None or D.dtype != old.dictionary.dtype else old.dictionary  # to the last digit
     trace = LearningTrace([]) if old is None else old.trace
     past = int(trace.rows[-1][0]) if len(trace) else 0
     if kind == "online":

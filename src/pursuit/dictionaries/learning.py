@@ -158,7 +158,10 @@ def exchanged(method: Method, signals: Signals, fit: Fit, sweep: int) -> Fit | N
     worth = np.bincount(fit.X.indices, np.square(fit.X.data), minlength=len(G)) * (1 - np.square(G.max(axis=0)))
     least = np.argsort(worth, kind="stable")[: max(1, len(G) // (5 * sweep))]
     replaced = replace_atoms(method, D, least, signals, fit.R, sweep)
-    lost = sp.csr_array(fit.X[:, replaced]).sum(axis=1, dtype=bool)
+    gone = np.zeros(len(G), bool)
+    gone[replaced] = True
+    owners = np.repeat(np.arange(len(signals)), np.diff(fit.X.indptr))
+    lost = np.bincount(owners[gone[fit.X.indices]], minlength=len(signals)) > 0
     new = recoded(method.coder, signals, D, replace(fit, costs=np.where(lost, np.inf, fit.costs)))
     return new if new.objective < fit.objective else None
 
@@ -213,4 +216,4 @@ def added(old: Statistics | None, signals: Signals, fit: Fit, forgetting: float)
     if old is None:
         return new
     share = old.signals / (old.signals + new.signals)
-    return old * share**forgetting + new
+    return old * float(share**forgetting) + new

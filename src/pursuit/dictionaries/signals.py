@@ -149,7 +149,10 @@ def is_matrix(Y: Any) -> bool:
     """Whether Y holds all signals; otherwise it is an iterable of batches."""
     if sp.issparse(Y) or hasattr(Y, "__array__") or hasattr(Y, "__dlpack__"):
         return True
-    return isinstance(Y, list | tuple) and not (Y and np.ndim(Y[0]) == 2)
+    if not isinstance(Y, list | tuple):
+        return False
+    first = Y[0] if Y else 0.0
+    return np.ndim(first[0] if isinstance(first, tuple) and first else first) < 2
 
 
 def passes_over(Y: Any, weights: Any, size: int, seed: int) -> tuple[Signals, Callable[[int], Iterator[Signals]], bool]:
