@@ -20,7 +20,7 @@ from pursuit.dictionaries.signals import Coder, Method, Signals
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
 from pursuit.estimators.base import FLOATS, Array, Estimator, dense, require_amount, require_choice, require_count, threads
-from pursuit.estimators.pursuits import SparseCoder, check_positive
+from pursuit.estimators.pursuits import ALGORITHMS, SparseCoder, check_positive
 
 FIT_ALGORITHMS = ("lars", "cd")
 CALLBACK_PERIOD = 5
@@ -70,8 +70,8 @@ def dict_learning(
         n_components, alpha=alpha, max_iter=max_iter, tol=tol, fit_algorithm=method, n_jobs=n_jobs, dict_init=dict_init,
         code_init=code_init, callback=callback, verbose=verbose, random_state=random_state,
         positive_code=positive_code, positive_dict=positive_dict, transform_max_iter=method_max_iter,
-    ).set_output(transform="default")  # fmt: skip
-    code = model.fit_transform(X)
+    )  # fmt: skip
+    code = model._learn(X)
     found = code, model.components_, model.error_
     return (*found, model.n_iter_) if flag(return_n_iter, "return_n_iter") else found
 
@@ -152,6 +152,7 @@ class _Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _method(self, update: str) -> Method:
         """Lasso codes with the penalty `alpha`, after a look at the parameters."""
         require_choice(self.fit_algorithm, "fit_algorithm", FIT_ALGORITHMS)
+        require_choice(self.transform_algorithm, "transform_algorithm", ALGORITHMS)
         check_positive(self.fit_algorithm, self.positive_code)
         require_count(self.n_components, "n_components"), require_count(self.max_iter, "max_iter", 0)
         require_amount(self.alpha, "alpha"), require_amount(self.tol, "tol")
@@ -182,7 +183,8 @@ class DictionaryLearning(_Learner):
     r"""A dictionary V of unit vectors, and codes U on it, that minimise 1/2 ||X - U V||^2 + alpha ||U||_1.
 
     Codes are exact Lasso codes, atoms follow by K-SVD: `pursuit.learn` with ``code={"method": "lasso", "penalty":
-    alpha}``. The objective never rises.
+    alpha}``. The objective never rises. `fit_transform` is `fit`, then `transform`; in scikit-learn it returns the Lasso
+    codes of the last iteration, whatever `transform_algorithm` says, as `dict_learning` does.
 
     Parameters
     ----------
@@ -274,14 +276,11 @@ class DictionaryLearning(_Learner):
 
     def fit(self, X: Any, y: Any = None) -> DictionaryLearning:
         """Learn a dictionary from the rows of X."""
-        self._fit(X)
+        self._learn(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Learn a dictionary from the rows of X; returns the Lasso codes that it was learned with."""
-        return self._fit(X)
-
-    def _fit(self, X: Any) -> Array:
+    def _learn(self, X: Any) -> Array:
+        """Learn a dictionary; returns the Lasso codes that it was learned with."""
         method, signals = self._method("ksvd"), self._samples(X)
         given = None if self.code_init is None else self.dict_init
         seed = check_random_state(self.random_state).randint(2**31 - 1)
