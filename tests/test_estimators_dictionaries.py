@@ -51,9 +51,7 @@ def test_scikit_learns_checks_pass(model, check):
 
 def test_errors_are_objectives_that_never_rise_and_the_last_is_that_of_the_answer():
     X = data()
-    code, dictionary, errors, n_iter = dict_learning(
-        X, 12, alpha=0.3, random_state=0, max_iter=30, return_n_iter=True
-    )
+    code, dictionary, errors, n_iter = dict_learning(X, 12, alpha=0.3, random_state=0, max_iter=30, return_n_iter=True)
     assert len(errors) == n_iter
     assert (np.diff(errors) <= 1e-12 * errors[0]).all()
     assert errors[-1] == pytest.approx(objective(X, code, dictionary, 0.3))
@@ -74,7 +72,9 @@ def test_objectives_are_not_above_those_of_scikit_learn():
     other = theirs.DictionaryLearning(12, alpha=0.3, random_state=0, max_iter=50, fit_algorithm="cd").fit(X)
     assert ours.error_[-1] < 1.02 * other.error_[-1]
     options = {"alpha": 0.3, "random_state": 0, "max_iter": 20, "batch_size": 20, "fit_algorithm": "cd"}
-    ours, other = (cls(12, **options).fit(X) for cls in (MiniBatchDictionaryLearning, theirs.MiniBatchDictionaryLearning))
+    ours, other = (
+        cls(12, **options).fit(X) for cls in (MiniBatchDictionaryLearning, theirs.MiniBatchDictionaryLearning)
+    )
     assert lasso_objective(test, ours.components_, 0.3) < 1.05 * lasso_objective(test, other.components_, 0.3)
 
 

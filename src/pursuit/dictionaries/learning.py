@@ -106,10 +106,15 @@ def recoded(coder: Coder, signals: Signals, D: Array, old: Fit | None) -> Fit:
     return replace(new, X=sp.csr_array(sp.vstack([new.X, old.X], format="csr")[source]))
 
 
+def uses(X: sp.csr_array) -> Array:
+    """The number of codes that use each atom."""
+    return np.bincount(X.indices, minlength=X.shape[1])
+
+
 def summary(signals: Signals, fit: Fit) -> tuple[float, ...]:
     """Objective, relative error and number of used atoms."""
     size, error = (float(np.sqrt(signals.energy(V).sum(dtype=np.float64))) for V in (signals.Y, fit.R))
-    return fit.objective, error / size if size else 0.0, len(np.unique(fit.X.indices))
+    return fit.objective, error / size if size else 0.0, int(np.count_nonzero(uses(fit.X)))
 
 
 def sweep_steps(method: Method, signals: Signals, D: Array, X: sp.csr_array | None, first: int) -> Iterator[Step]:
@@ -126,8 +131,7 @@ def sweep_steps(method: Method, signals: Signals, D: Array, X: sp.csr_array | No
             trial = exchanged(method, signals, fit, sweep)
         fit = improved(method, signals, trial or recoded(method.coder, signals, D, fit))
         D = fit.D
-        unused = np.flatnonzero(np.bincount(fit.X.indices, minlength=D.shape[1]) == 0)
-        replace_atoms(method, D, unused, signals, fit.R, sweep)
+        replace_atoms(method, D, np.flatnonzero(uses(fit.X) == 0), signals, fit.R, sweep)
         yield Step(D, fit.X, None, sweep + 1, summary(signals, fit))
 
 

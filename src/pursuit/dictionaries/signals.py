@@ -16,6 +16,8 @@ from pursuit.coding.request import Array, check_weights, matrix, unmasked
 
 CODE_ARGUMENTS = ("method", "atoms", "tol", "penalty", "positive")
 NONNEGATIVE_METHODS = ("nnomp", "nnls")
+MIN_SHARED_WORK = 2**23
+"""Signals times entries of the dictionary below which one thread has coded a batch before others have begun."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ class Coder:
         return self.arguments.get("tol") is not None
 
     def codes(self, D: Array, signals: Signals) -> sp.csr_array:
-        return encode(D, signals.Y, weights=signals.W, n_jobs=self.n_jobs, **self.arguments)
+        threads = self.n_jobs if len(signals) * D.size > MIN_SHARED_WORK else 1
+        return encode(D, signals.Y, weights=signals.W, n_jobs=threads, **self.arguments)
 
     def costs(self, signals: Signals, R: Array, X: sp.csr_array) -> Array:
         """1/2 ||y - D x||^2 + lam ||x||_1 of every signal, from the residuals."""

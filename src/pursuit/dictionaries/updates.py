@@ -76,26 +76,24 @@ class Statistics:
 
         Atom k minimises :math:`\|Y - X D^\top\|_F^2` while the others stay, and the minimum has a closed form:
         :math:`d_k + (Y^\top X - D X^\top X)_k / (X^\top X)_{kk}`, cut at 0 for a non-negative dictionary. With a
-        penalty on the weights, ``penalised``, it is projected onto the unit ball. It is then scaled to norm 1. None of
-        this raises the objective. Atoms that nobody uses stay; a factor of 0 says that an atom is best not used.
+        penalty on the weights, ``penalised``, it is projected onto the unit ball. At the end atoms are scaled to norm 1.
+        None of this raises the objective. Atoms that nobody uses stay; a factor of 0 says that an atom is best not
+        used.
         """
-        D, A, B = np.array(D, order="F"), self.XX.copy(), self.YX.copy()
-        factors = np.ones(len(A), D.dtype)
-        for k in np.tile(np.flatnonzero(A.diagonal() > 0), passes):
-            if not A[k, k] > 0:
-                continue
-            d = D[:, k] + (B[:, k] - D @ A[:, k]) / A[k, k]
+        old, A, B = np.asarray(D), self.XX, self.YX
+        D, diagonal = np.array(D, order="F"), A.diagonal()
+        for k in np.tile(np.flatnonzero(diagonal > 0), passes):
+            d = D[:, k]
+            d += (B[:, k] - D @ A[k]) / diagonal[k]
             if nonnegative:
                 np.maximum(d, 0, out=d)
-            norm = float(np.linalg.norm(d))
-            factor = min(norm, 1.0) if penalised else norm
-            if norm > 0:
-                D[:, k] = d / norm
-            if factor != 1:
-                A[k] *= factor
-                A[:, k] *= factor
-                B[:, k] *= factor
-                factors[k] *= factor
+            if penalised and (square := float(d @ d)) > 1:
+                d /= square**0.5
+        factors = np.linalg.norm(D, axis=0)
+        empty = factors == 0
+        D /= np.where(empty, 1, factors)
+        D[:, empty] = old[:, empty]
+        factors[diagonal <= 0] = 1
         return D, factors
 
     def rescaled(self, factors: Array) -> Statistics:

@@ -19,10 +19,21 @@ from pursuit.dictionaries.learning import Step, batch_steps, sweep_steps
 from pursuit.dictionaries.signals import Coder, Method, Signals
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
-from pursuit.estimators.base import FLOATS, Array, Estimator, dense, require_amount, require_choice, require_count, threads
+from pursuit.estimators.base import (
+    FLOATS,
+    Array,
+    Estimator,
+    dense,
+    require_amount,
+    require_choice,
+    require_count,
+    threads,
+)
 from pursuit.estimators.pursuits import ALGORITHMS, SparseCoder, check_positive
 
 FIT_ALGORITHMS = ("lars", "cd")
+FORGETTING = 6.0
+"""Of mini-batches, as by default in `learn`."""
 CALLBACK_PERIOD = 5
 """Iterations of DictionaryLearning from one call of `callback` to the next, as in scikit-learn."""
 FIRST_STEPS = 100
@@ -157,7 +168,9 @@ class _Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         require_count(self.n_components, "n_components"), require_count(self.max_iter, "max_iter", 0)
         require_amount(self.alpha, "alpha"), require_amount(self.tol, "tol")
         code = {"method": "lasso", "penalty": float(self.alpha), "positive": flag(self.positive_code, "positive_code")}
-        return Method(Coder.checked(code, threads(self.n_jobs)), update, flag(self.positive_dict, "positive_dict"), 1.0)
+        return Method(
+            Coder.checked(code, threads(self.n_jobs)), update, flag(self.positive_dict, "positive_dict"), FORGETTING
+        )
 
     def _samples(self, X: Any, reset: bool = True) -> Signals:
         return Signals.checked(dense(validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=reset)))
