@@ -39,7 +39,7 @@ class Signals:
         if W is not None:
             Y, W = np.where(W > 0, Y, 0), W.astype(kind, copy=False)
         Y = np.ascontiguousarray(Y, kind)
-        peak = float(np.abs(Y).max(initial=0))
+        peak = float(max(Y.max(initial=0), -Y.min(initial=0)))
         if not np.isfinite(peak):
             raise ValueError("Y contains NaN or infinity; give such entries weight 0 or impute them.")
         info = np.finfo(kind)

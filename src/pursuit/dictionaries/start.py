@@ -28,11 +28,17 @@ def initial_dictionary(start: Any, signals: Signals, atoms: int, seed: int, nonn
 
 
 def chosen_signals(signals: Signals, atoms: int, rng: np.random.Generator, nonnegative: bool) -> Array:
-    """Different signals as columns, drawn at random among those that are not zero; fewer where there are fewer."""
-    Y = np.maximum(signals.Y, 0) if nonnegative else signals.Y
-    peaks = np.abs(Y).max(axis=1)
-    usable = np.flatnonzero(peaks > 1e-6 * peaks.max())
-    rows = rng.choice(usable, min(atoms, len(usable)), replace=False)
+    """Different signals as columns, drawn at random among those that are not zero; fewer where there are fewer.
+
+    Signals much smaller than others are passed over, since they may be rounding.
+    """
+    order = rng.permutation(len(signals))
+    for drawn in (order[: 4 * atoms], order):  # the first few are enough, where most signals are not zero
+        Y = np.maximum(signals.Y[drawn], 0) if nonnegative else signals.Y[drawn]
+        peaks = np.abs(Y).max(axis=1)
+        rows = np.flatnonzero(peaks > 1e-6 * peaks.max())[:atoms]
+        if len(rows) == atoms:
+            break
     return np.asarray(Y[rows].T / peaks[rows])
 
 

@@ -76,8 +76,8 @@ class Statistics:
 
         Atom k minimises :math:`\|Y - X D^\top\|_F^2` while the others stay, and the minimum has a closed form:
         :math:`d_k + (Y^\top X - D X^\top X)_k / (X^\top X)_{kk}`, cut at 0 for a non-negative dictionary. With a
-        penalty on the weights, ``penalised``, it is projected onto the unit ball. At the end atoms are scaled to norm 1.
-        None of this raises the objective. Atoms that nobody uses stay; a factor of 0 says that an atom is best not
+        penalty on the weights, ``penalised``, it is projected onto the unit ball. At the end atoms are scaled to norm
+        1. None of this raises the objective. Atoms that nobody uses stay; a factor of 0 says that an atom is best not
         used.
         """
         old, A, B = np.asarray(D), self.XX, self.YX

@@ -37,7 +37,7 @@ FORGETTING = 6.0
 CALLBACK_PERIOD = 5
 """Iterations of DictionaryLearning from one call of `callback` to the next, as in scikit-learn."""
 FIRST_STEPS = 100
-"""Mini-batches, at most one pass over the samples, whose costs say nothing about convergence yet, as in scikit-learn."""
+"""Mini-batches, at most one pass over the samples, that convergence is not judged by, as in scikit-learn."""
 
 
 def dict_learning(
@@ -196,8 +196,8 @@ class DictionaryLearning(_Learner):
     r"""A dictionary V of unit vectors, and codes U on it, that minimise 1/2 ||X - U V||^2 + alpha ||U||_1.
 
     Codes are exact Lasso codes, atoms follow by K-SVD: `pursuit.learn` with ``code={"method": "lasso", "penalty":
-    alpha}``. The objective never rises. `fit_transform` is `fit`, then `transform`; in scikit-learn it returns the Lasso
-    codes of the last iteration, whatever `transform_algorithm` says, as `dict_learning` does.
+    alpha}``. The objective never rises. `fit_transform` is `fit`, then `transform`; in scikit-learn it returns the
+    Lasso codes of the last iteration, whatever `transform_algorithm` says, as `dict_learning` does.
 
     Parameters
     ----------
