@@ -147,7 +147,7 @@ def test_with_a_penalty_atoms_are_projected_onto_the_ball_and_weights_never_grow
     D, Y = planted(7)
     X = ps.encode(D, Y, atoms=3) * 0.5  # too small, so that longer atoms would be better
     _, factors = Statistics.of(Y, X).improve(D, penalised=True)
-    assert factors.max() <= 1
+    assert factors.max() <= 1 + 1e-12
     assert Statistics.of(Y, X).improve(D)[1].max() > 1.5
 
 
@@ -319,6 +319,16 @@ def test_older_signals_count_less_the_more_is_forgotten(forgetting):
     expected = 0.25**forgetting * first.statistics.uses + np.bincount(X.indices, minlength=20)
     np.testing.assert_allclose(both.statistics.uses, expected)
     assert both.statistics.signals == 400
+
+
+def test_the_statistics_after_a_batch_describe_the_fit_by_the_new_dictionary():
+    D, Y = planted(16)
+    learned = ps.learn(Y, 20, code={"atoms": 2}, update="online", start=D, sweeps=1, batch=400)
+    X = ps.encode(D, Y, atoms=2)
+    _, factors = Statistics.of(Y, X).improve(D)
+    X.data *= factors[X.indices]
+    np.testing.assert_allclose(learned.statistics.XX, (X.T @ X).toarray(), atol=1e-9)
+    np.testing.assert_allclose(learned.statistics.YX, (X.T @ Y).T, atol=1e-9)
 
 
 def test_pairs_of_batches_and_weights_are_missing_entries():

@@ -77,10 +77,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class Step:
-    """Where a run stands after a sweep or a batch; `row` is objective, error and used atoms."""
+    """Where a run stands: codes after a sweep, or statistics after a batch; `row` is objective, error, used atoms."""
 
     D: Array
-    X: sp.csr_array | None
+    X: Any
     statistics: Statistics | None
     sweep: int
     row: tuple[float, ...]

@@ -177,7 +177,7 @@ class _Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def _start(self, signals: Signals, given: Any, seed: int) -> Array:
         """The first dictionary, its atoms as columns: the one given, or samples."""
-        start = "data" if given is None else np.asarray(given, signals.Y.dtype).T
+        start: Any = "data" if given is None else np.asarray(given, signals.Y.dtype).T
         atoms = self.n_components or (signals.features if given is None else start.shape[1])
         return initial_dictionary(start, signals, int(atoms), seed, bool(self.positive_dict))
 
