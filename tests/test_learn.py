@@ -382,6 +382,9 @@ def test_an_earlier_result_is_gone_on_with_on_other_signals():
     longer = ps.learn(Y, 15, code={"atoms": 2}, start=learned, sweeps=2)
     assert longer.codes.shape == (400, 15)
     assert list(longer.trace.sweep) == [1, 2, 3, 4]
+    same = ps.learn(Y, 15, code={"atoms": 2}, start=longer, sweeps=0)
+    assert same.codes is longer.codes
+    assert len(same.trace) == 4
 
 
 def test_the_callback_ends_a_run_and_so_does_an_interruption():

@@ -158,19 +158,20 @@ def learn(
     coder, kind = Coder.checked(code, thread_count(n_jobs)), chosen_update(update, is_matrix(Y))
     method = Method(coder, kind, flag(nonnegative, "nonnegative"), float(forgetting))
     signals, batches, once = passes_over(Y, weights, int(batch), int(seed))
-    numbers = checked_sweeps(sweeps, once)
+    limit = checked_sweeps(sweeps, once)
     old = start if isinstance(start, Learned) else None
     D = initial_dictionary(start if old is None else old.dictionary, signals, int(atoms), int(seed), method.nonnegative)
     D = D if old is None or D.dtype != old.dictionary.dtype else old.dictionary  # to the last digit
     trace = LearningTrace([]) if old is None else old.trace
     past = int(trace.rows[-1][0]) if len(trace) else 0
     if kind == "online":
-        passes = ((sweep, batches(sweep)) for sweep in range(past, past + numbers))
+        passes = ((sweep, batches(sweep)) for sweep in range(past, past + limit))
         steps = batch_steps(method, passes, D, None if old is None else old.statistics)
     else:
         codes = None if old is None or old.codes is None or old.codes.shape[0] != len(signals) else old.codes
-        steps = islice(sweep_steps(method, signals, D, codes, past), numbers)
+        steps = islice(sweep_steps(method, signals, D, codes, past), limit)
     begin = Learned(D, None, None, trace, Status.ITERATIONS, kind, method.descends)
+    begin = begin if old is None else replace(begin, codes=old.codes, statistics=old.statistics)
     return followed(begin, steps, callback, flag(progress, "progress"))
 
 

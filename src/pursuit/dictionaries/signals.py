@@ -103,7 +103,8 @@ class Coder:
 
     def codes(self, D: Array, signals: Signals) -> sp.csr_array:
         threads = self.n_jobs if len(signals) * D.size > MIN_SHARED_WORK else 1
-        return encode(D, signals.Y, weights=signals.W, n_jobs=threads, **self.arguments)
+        codes: sp.csr_array = encode(D, signals.Y, weights=signals.W, n_jobs=threads, **self.arguments)
+        return codes
 
     def costs(self, signals: Signals, R: Array, X: sp.csr_array) -> Array:
         """1/2 ||y - D x||^2 + lam ||x||_1 of every signal, from the residuals."""

@@ -165,8 +165,10 @@ class _Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         require_choice(self.fit_algorithm, "fit_algorithm", FIT_ALGORITHMS)
         require_choice(self.transform_algorithm, "transform_algorithm", ALGORITHMS)
         check_positive(self.fit_algorithm, self.positive_code)
-        require_count(self.n_components, "n_components"), require_count(self.max_iter, "max_iter", 0)
-        require_amount(self.alpha, "alpha"), require_amount(self.tol, "tol")
+        require_count(self.n_components, "n_components")
+        require_count(self.max_iter, "max_iter", 0)
+        require_amount(self.alpha, "alpha")
+        require_amount(self.tol, "tol")
         code = {"method": "lasso", "penalty": float(self.alpha), "positive": flag(self.positive_code, "positive_code")}
         return Method(
             Coder.checked(code, threads(self.n_jobs)), update, flag(self.positive_dict, "positive_dict"), FORGETTING
@@ -409,11 +411,13 @@ class MiniBatchDictionaryLearning(_Learner):
     def fit(self, X: Any, y: Any = None) -> MiniBatchDictionaryLearning:
         """Learn a dictionary from the rows of X."""
         method, signals = self._method("online"), self._samples(X)
-        require_count(self.batch_size, "batch_size"), require_count(self.max_no_improvement, "max_no_improvement", 0)
+        require_count(self.batch_size, "batch_size")
+        require_count(self.max_no_improvement, "max_no_improvement", 0)
         random = check_random_state(self.random_state)
         D = self._start(signals, self.dict_init, random.randint(2**31 - 1))
         order = random.permutation(len(signals)) if flag(self.shuffle, "shuffle") else np.arange(len(signals))
         size = min(self.batch_size, len(signals))
+        batches = math.ceil(len(signals) / size)
         passes = ((sweep, _cut(signals, order, size)) for sweep in range(self.max_iter))
         settled = _settling(self.tol, self.max_no_improvement, len(signals), size)
         last, self.n_steps_ = None, 0
@@ -425,11 +429,11 @@ class MiniBatchDictionaryLearning(_Learner):
             if settled(self.n_steps_, step.row[0], float(change)):
                 break
             if self.callback is not None:
-                start = (self.n_steps_ - 1) * size % len(signals)
+                start = (self.n_steps_ - 1) % batches * size
                 batch = signals.Y[order[start : start + size]]
                 told = {"i": self.n_steps_ - 1, "X_batch": batch, "dictionary": D.T, "batch_cost": step.row[0]}
                 self.callback(told)
-        self.n_iter_ = math.ceil(self.n_steps_ / math.ceil(len(signals) / size))
+        self.n_iter_ = math.ceil(self.n_steps_ / batches)
         self._keep(last)
         if last is None:  # no iteration: the start, as it was given
             self.components_ = np.ascontiguousarray(D.T if self.dict_init is None else self.dict_init, signals.Y.dtype)
