@@ -196,3 +196,51 @@ def test_every_update_that_needs_smoothness_works_without_it(update, rng):
     best = ps.minimize(f, domain).value
     r = ps.minimize(blind, domain, update, stop=ps.Stop(iterations=2000))
     assert r.value <= best + 0.02 * abs(best)
+
+
+WEIGHTED = {
+    "squares": lambda y, s: ps.LeastSquares(y, s),
+    "huber": lambda y, s: ps.Huber(y, 0.7, s),
+    "logistic": lambda y, s: ps.Logistic(y > np.median(y), s),
+    "poisson": lambda y, s: ps.Poisson(np.abs(np.rint(2 * y)), s),
+    "multinomial": lambda y, s: ps.Multinomial(np.argsort(np.argsort(y)) // 2 % 3, s),
+}
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+def test_a_weight_of_two_is_the_observation_twice(kind, rng):
+    y, counts = rng.standard_normal(8), np.array([1, 2, 1, 3, 1, 1, 2, 1])
+    plain = WEIGHTED[kind](y, None)
+    weighted = WEIGHTED[kind](y, counts)
+    x, v = rng.standard_normal((2, *plain.y.shape))
+    twice = np.repeat(np.arange(8), counts)
+    repeated = type(plain)(*([plain.y[twice], 0.7] if kind == "huber" else [plain.y[twice]]))
+    value, grad = repeated.value_and_grad(x[twice])
+    folded = np.zeros_like(x)
+    np.add.at(folded, twice, grad)
+    assert weighted.value_and_grad(x)[0] == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(weighted.value_and_grad(x)[1], folded, rtol=1e-12, atol=1e-14)
+    curvature = float(np.vdot(v[twice], repeated.hessian(x[twice])(v[twice])))
+    assert float(np.vdot(v, weighted.hessian(x)(v))) == pytest.approx(curvature, rel=1e-12)
+    assert weighted.infimum == pytest.approx(repeated.infimum, rel=1e-12)
+    if plain.L is not None:
+        assert weighted.L == pytest.approx(3 * plain.L)
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+def test_one_number_as_weight_scales_everything(kind, rng):
+    y = rng.standard_normal(8)
+    plain, scaled = WEIGHTED[kind](y, None), WEIGHTED[kind](y, 4.0)
+    x = rng.standard_normal(plain.y.shape)
+    (value, grad), (value4, grad4) = plain.value_and_grad(x), scaled.value_and_grad(x)
+    assert value4 == pytest.approx(4 * value)
+    np.testing.assert_allclose(grad4, 4 * grad)
+    assert scaled.conjugate(grad4) == pytest.approx(4 * plain.conjugate(grad), rel=1e-12)
+    assert "weights=4" in repr(scaled) and "weights" not in repr(plain)
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+@pytest.mark.parametrize(("weights", "words"), [(0.0, "positive"), (np.ones(3), "shape"), (-np.ones(8), "positive")])
+def test_bad_weights_are_one_helpful_sentence(kind, weights, words, rng):
+    with pytest.raises(ValueError, match=words):
+        WEIGHTED[kind](rng.standard_normal(8), weights)

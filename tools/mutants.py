@@ -467,8 +467,8 @@ MUTANTS = [
     Mutant(
         "dual: u may leave the domain of the conjugate",
         "objectives.py",
-        "_x_log_x(xp, 1.0 - p)) if self._in_range(u)",
-        "_x_log_x(xp, 1.0 - p)) if u is not None",
+        "        inside = self._in_range(u)\n",
+        "        inside = u is not None\n",
         "test_duality.py",
     ),
     Mutant(

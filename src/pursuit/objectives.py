@@ -138,10 +138,38 @@ def _x_log_x(xp: Any, p: Array) -> Array:
 
 
 class _OnData(Objective):
-    """A loss with data y of x's shape."""
+    """A loss with data y of x's shape, and with weights s."""
 
     space: Space
     y: Array
+    weights: Any = 1.0
+    """The weights s: a number, or an array that multiplies with x."""
+
+    def _read_weights(self, given: Any, shape: tuple[int, ...], each: str) -> None:
+        """Take the user's weights, one for `each` part of y; `shape` is that of an array of them."""
+        if given is None:
+            return
+        s = real_array(given, "weights")
+        if s.ndim and s.shape != shape:
+            shapes = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}"
+            raise ValueError(f"weights have shape {shapes}; give one weight per {each}, or one number.")
+        if not everywhere(s > 0):
+            raise ValueError("weights must be positive; leave out entries of weight zero instead.")
+        self.weights = self.space.put(host(s)) if s.ndim else float(s)
+
+    @property
+    def _largest_weight(self) -> float:
+        s = self.weights
+        return s if isinstance(s, float) else float(self.space.xp.max(s))
+
+    def _told(self, *arguments: str) -> str:
+        """The repr, with the size of y, these arguments and the weights, if there are any."""
+        s = self.weights
+        weights = [] if isinstance(s, float) and s == 1.0 else [f"weights={s:g}" if isinstance(s, float) else "weights"]
+        return _repr(self, _size("y", self.y), *arguments, *weights)
+
+    def __repr__(self) -> str:
+        return self._told()
 
     def _in_range(self, u: Array) -> bool:
         low, high = self.dual_range or (-math.inf, math.inf)
@@ -149,16 +177,14 @@ class _OnData(Objective):
 
 
 class _Entrywise(_OnData):
-    """f(x) = sum_i phi_i(x_i), with data y of x's shape."""
+    """f(x) = sum_i s_i phi_i(x_i), with data y and weights s of x's shape; its conjugate is sum_i s_i phi_i*(u_i/s_i)."""
 
-    def __init__(self, y: Any) -> None:
+    def __init__(self, y: Any, weights: Any = None) -> None:
         self.y = real_array(y, "y")
         if self.y.size == 0:
             raise ValueError("y is empty; give at least one observation.")
         self.space = Space.of(self.y)
-
-    def __repr__(self) -> str:
-        return _repr(self, _size("y", self.y))
+        self._read_weights(weights, self.y.shape, "entry")
 
 
 class LeastSquares(_Entrywise):
@@ -185,20 +211,10 @@ class LeastSquares(_Entrywise):
     infimum = 0.0
 
     def __init__(self, y: Any, weights: Any = None) -> None:
-        super().__init__(y)
-        s: Any = 1.0
-        if weights is not None:
-            s = real_array(weights, "weights")
-            if s.ndim == 0:
-                s = float(s)
-            elif s.shape != self.y.shape:
-                shapes = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}"
-                raise ValueError(f"weights have shape {shapes}; give one weight per entry, or one number.")
-            if not (s > 0 if isinstance(s, float) else everywhere(s > 0)):
-                raise ValueError("weights must be positive; leave out entries of weight zero instead.")
-            s = s if isinstance(s, float) else self.space.put(host(s))
+        super().__init__(y, weights)
+        s = self.weights
         self.metric = Diagonal(s)
-        self.L = s if isinstance(s, float) else float(self.space.xp.max(s))
+        self.L = self._largest_weight
         self.mu = s if isinstance(s, float) else float(self.space.xp.min(s))
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
@@ -210,12 +226,7 @@ class LeastSquares(_Entrywise):
         return self.metric
 
     def conjugate(self, u: Array) -> float:
-        return _sum_above(self.space, 0.5 * u * (u / self.metric.h), u * self.y)
-
-    def __repr__(self) -> str:
-        s = self.metric.h
-        weights = [] if isinstance(s, float) and s == 1.0 else [f"weights={s:g}" if isinstance(s, float) else "weights"]
-        return _repr(self, _size("y", self.y), *weights)
+        return _sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y)
 
 
 class Quadratic(Objective):
@@ -309,42 +320,44 @@ class Quadratic(Objective):
 
 
 class Huber(_Entrywise):
-    r"""Least squares that is linear beyond `width`: :math:`f(x)=\sum_i h(x_i-y_i)` with
-    :math:`h(r) = r^2/2` for :math:`|r|\le w` and :math:`w|r| - w^2/2` beyond. L = 1.
+    r"""Least squares that is linear beyond `width`: :math:`f(x)=\sum_i s_i h(x_i-y_i)` with
+    :math:`h(r) = r^2/2` for :math:`|r|\le w` and :math:`w|r| - w^2/2` beyond. L is the largest weight :math:`s_i`, 1
+    without `weights`.
 
     >>> import pursuit as ps
     >>> ps.Huber([0.0], width=1.0).value_and_grad(np.array([3.0]))
     (2.5, array([1.]))
     """
 
-    L = 1.0
     infimum = 0.0
 
-    def __init__(self, y: Any, width: float) -> None:
-        super().__init__(y)
+    def __init__(self, y: Any, width: float, weights: Any = None) -> None:
+        super().__init__(y, weights)
         if not 0 < number(width) < math.inf:
             raise ValueError(f"width is {told(width)}; give the positive residual beyond which the loss is linear.")
         self.width = float(width)
-        self.dual_range = -self.width, self.width
+        self.L, self.dual_range = self._largest_weight, (-self.width * self.weights, self.width * self.weights)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         r = x - self.y
-        grad = self.space.xp.clip(r, -self.width, self.width)
-        return self.space.dot(grad, r) - 0.5 * self.space.dot(grad, grad), grad
+        held = self.space.xp.clip(r, -self.width, self.width)
+        grad = self.weights * held
+        return self.space.dot(grad, r) - 0.5 * self.space.dot(grad, held), grad
 
     def hessian(self, x: Array) -> Metric:
         xp = self.space.xp
-        return Diagonal(xp.astype(xp.abs(x - self.y) <= self.width, self.space.dtype))
+        return Diagonal(self.weights * xp.astype(xp.abs(x - self.y) <= self.width, self.space.dtype))
 
     def conjugate(self, u: Array) -> float:
-        return _sum_above(self.space, 0.5 * u * u, u * self.y) if self._in_range(u) else math.inf
+        return _sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y) if self._in_range(u) else math.inf
 
     def __repr__(self) -> str:
-        return _repr(self, _size("y", self.y), f"width={self.width:g}")
+        return self._told(f"width={self.width:g}")
 
 
 class Logistic(_Entrywise):
-    r"""Logistic loss of labels y in {-1, 1}: :math:`f(x) = \sum_i \log(1 + e^{-y_i x_i})`. L = 1/4.
+    r"""Logistic loss of labels y in {-1, 1}: :math:`f(x) = \sum_i s_i \log(1 + e^{-y_i x_i})`. L is a quarter of the
+    largest weight :math:`s_i`, 1/4 without `weights`.
 
     Labels may be -1 and 1, 0 and 1, or booleans; both classes must occur.
 
@@ -354,40 +367,42 @@ class Logistic(_Entrywise):
     (1.3863, 1000.0)
     """
 
-    L = 0.25
     infimum = 0.0
 
-    def __init__(self, y: Any) -> None:
-        super().__init__(y)
-        xp = self.space.xp
+    def __init__(self, y: Any, weights: Any = None) -> None:
+        super().__init__(y, weights)
+        xp, s, self.L = self.space.xp, self.weights, 0.25 * self._largest_weight
         low, high = float(xp.min(self.y)), float(xp.max(self.y))
         if low == high:
             raise ValueError(f"y holds the single class {low:g}; logistic regression needs two.")
         if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not everywhere((self.y == low) | (self.y == high)):
             raise ValueError(f"y holds labels from {low:g} to {high:g}; give -1 and 1, 0 and 1, or booleans.")
         self.y = self.y if low == -1.0 else 2.0 * self.y - 1.0
-        self.dual_range = xp.where(self.y > 0, -1.0, 0.0 * self.y), xp.where(self.y > 0, 0.0 * self.y, 1.0)
+        self.dual_range = s * xp.where(self.y > 0, -1.0, 0.0 * self.y), s * xp.where(self.y > 0, 0.0 * self.y, 1.0)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         xp = self.space.xp
         margin = self.y * x
         decay = xp.exp(-xp.abs(margin))
-        value = _sum(xp, xp.log1p(decay)) - _sum(xp, xp.where(margin < 0, margin, 0.0 * margin))
+        s, held = self.weights, xp.where(margin < 0, margin, 0.0 * margin)
         wrong = xp.where(margin < 0, 1.0 / (1.0 + decay), decay / (1.0 + decay))  # the probability of the other label
-        return value, -self.y * wrong
+        return _sum(xp, s * xp.log1p(decay)) - _sum(xp, s * held), -s * self.y * wrong
 
     def hessian(self, x: Array) -> Metric:
         xp = self.space.xp
         decay = xp.exp(-xp.abs(x))
-        return Diagonal(decay / ((1.0 + decay) * (1.0 + decay)))
+        return Diagonal(self.weights * (decay / ((1.0 + decay) * (1.0 + decay))))
 
     def conjugate(self, u: Array) -> float:
-        xp, p = self.space.xp, -self.y * u  # the probability of the other label
-        return _sum_above(self.space, _x_log_x(xp, p), _x_log_x(xp, 1.0 - p)) if self._in_range(u) else math.inf
+        xp, s = self.space.xp, self.weights
+        p = -self.y * (u / s)  # the probability of the other label
+        inside = self._in_range(u)
+        return _sum_above(self.space, s * _x_log_x(xp, p), s * _x_log_x(xp, 1.0 - p)) if inside else math.inf
 
 
 class Poisson(_Entrywise):
-    r"""Poisson loss with log link: :math:`f(x) = \sum_i e^{x_i} - y_i x_i`, for counts :math:`y_i\ge 0`.
+    r"""Poisson loss with log link: :math:`f(x) = \sum_i s_i (e^{x_i} - y_i x_i)`, for counts :math:`y_i\ge 0` and
+    `weights` :math:`s_i`, 1 where they are left out.
 
     It is convex, but smooth only on bounded sets: L is None, and updates that need it find it by backtracking.
 
@@ -397,14 +412,15 @@ class Poisson(_Entrywise):
     ((2.0, array([ 1., -1.])), 0.6137)
     """
 
-    def __init__(self, y: Any) -> None:
-        super().__init__(y)
+    def __init__(self, y: Any, weights: Any = None) -> None:
+        super().__init__(y, weights)
         xp = self.space.xp
         if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
         # Near the end of the range of the dtype, e^x goes on along its tangent: convex and huge, not infinite or NaN.
         self._ceiling = 0.75 * math.log(float(xp.finfo(self.y.dtype).max))
-        self.dual_range = -self.y, math.exp(self._ceiling) - self.y
+        self._linear = self.weights * self.y
+        self.dual_range = -self._linear, self.weights * math.exp(self._ceiling) - self._linear
         self.infimum = -self.conjugate(0.0 * self.y)
 
     def _held(self, x: Array) -> Array:
@@ -412,24 +428,26 @@ class Poisson(_Entrywise):
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         xp, held = self.space.xp, self._held(x)
-        rate = xp.exp(held)
-        return _sum(xp, rate) + self.space.dot(rate, x - held) - self.space.dot(self.y, x), rate - self.y
+        rate = self.weights * xp.exp(held)
+        return _sum(xp, rate) + self.space.dot(rate, x - held) - self.space.dot(self._linear, x), rate - self._linear
 
     def hessian(self, x: Array) -> Metric:
-        return Diagonal(self.space.xp.exp(self._held(x)))
+        return Diagonal(self.weights * self.space.xp.exp(self._held(x)))
 
     def conjugate(self, u: Array) -> float:
-        rate = u + self.y
-        return _sum_above(self.space, _x_log_x(self.space.xp, rate), -rate) if self._in_range(u) else math.inf
+        rate, s = u + self._linear, self.weights
+        return _sum_above(self.space, s * _x_log_x(self.space.xp, rate / s), -rate) if self._in_range(u) else math.inf
 
 
 class Multinomial(_OnData):
-    r"""Softmax loss: :math:`f(x) = \sum_i \log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle` on matrices x of n rows and
-    K columns, one score per class. L = 1/2.
+    r"""Softmax loss: :math:`f(x) = \sum_i s_i (\log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle)` on matrices x of n
+    rows and K columns, one score per class. L is half the largest weight :math:`s_i`, 1/2 without weights.
 
     Parameters
     ----------
     y : (n,) integer labels 0..K-1, or (n, K) one-hot rows (or probabilities that sum to 1)
+    weights : (n,) positive array or a positive number, optional
+        The :math:`s_i`, one per row.
 
     Examples
     --------
@@ -438,10 +456,9 @@ class Multinomial(_OnData):
     3.2958
     """
 
-    L = 0.5
     infimum = 0.0
 
-    def __init__(self, y: Any) -> None:
+    def __init__(self, y: Any, weights: Any = None) -> None:
         y = real_array(y, "y")
         if 0 in y.shape:
             raise ValueError("y is empty; give at least one observation.")
@@ -461,7 +478,11 @@ class Multinomial(_OnData):
             raise ValueError("y has a row that is not a probability distribution; rows must be >= 0 and sum to 1.")
         self.y = y
         self.space = Space.of(y)
-        self.dual_range = -y, 1.0 - y
+        self._read_weights(weights, y.shape[:1], "row")
+        if not isinstance(self.weights, float):
+            self.weights = self.weights[:, None]
+        self.L, self._linear = 0.5 * self._largest_weight, self.weights * y
+        self.dual_range = -self._linear, self.weights - self._linear
 
     def _softmax(self, x: Array) -> tuple[Array, Array, Array]:
         xp = self.space.xp
@@ -471,21 +492,20 @@ class Multinomial(_OnData):
         return shifted, sums, powers / sums
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        shifted, sums, p = self._softmax(x)
-        return _sum(self.space.xp, self.space.xp.log(sums)) - self.space.dot(self.y, shifted), p - self.y
+        (shifted, sums, p), s, xp = self._softmax(x), self.weights, self.space.xp
+        return _sum(xp, s * xp.log(sums)) - self.space.dot(self._linear, shifted), s * p - self._linear
 
     def hessian(self, x: Array) -> Metric:
         xp = self.space.xp
         _, _, p = self._softmax(x)
-        return Operator(lambda v: p * (v - xp.sum(p * v, axis=1, keepdims=True)), self.space.shape)
+        weighed = self.weights * p
+        return Operator(lambda v: weighed * (v - xp.sum(p * v, axis=1, keepdims=True)), self.space.shape)
 
     def conjugate(self, u: Array) -> float:
-        xp, p = self.space.xp, u + self.y
-        inside = self._in_range(u) and float(xp.max(xp.abs(xp.sum(u, axis=1)))) <= ROUNDING * self.space.eps
-        return _sum_above(self.space, _x_log_x(xp, p)) if inside else math.inf
-
-    def __repr__(self) -> str:
-        return _repr(self, _size("y", self.y))
+        xp, s = self.space.xp, self.weights
+        sums = xp.sum(u, axis=1, keepdims=True) / s
+        inside = self._in_range(u) and float(xp.max(xp.abs(sums))) <= ROUNDING * self.space.eps
+        return _sum_above(self.space, s * _x_log_x(xp, (u + self._linear) / s)) if inside else math.inf
 
 
 class Smooth(Objective):
