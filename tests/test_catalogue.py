@@ -669,7 +669,7 @@ SENTENCES = {  # a call, and the words in which it is refused
     "domains of two shapes": (lambda: ps.conv(A) + ps.lin(ps.Simplex(2)), "shapes"),
     "a hull of a list": (lambda: ps.conv([A]), "a domain is made of atoms"),
     "a cone of a number": (lambda: ps.cone(3), "a domain is made of atoms"),
-    "path of a domain": (lambda: ps.path(F, ps.conv(A), radii=[1.0]), "A is conv("),
+    "path of radii of a span": (lambda: ps.path(F, ps.lin(A), radii=[1.0]), "A is lin("),
     "path of a matrix": (lambda: ps.path(F, D, radii=[1.0]), "A is ndarray of shape (6, 4)"),
     "path of a function": (lambda: ps.path(abs, A, radii=[1.0]), "f is builtin_function_or_method"),
     "path of half atoms": (lambda: ps.path(F, A, atoms=[1.5]), "atoms must be positive and increasing integers"),

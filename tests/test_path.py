@@ -97,3 +97,47 @@ def test_citations_name_the_paper_and_what_was_used(update, domain, key):
     assert text.startswith("@inproceedings{locatello2017unified,")
     assert f"{{{key}," in text
     assert text.count("{") == text.count("}")
+
+
+@pytest.mark.parametrize("loss", [ps.LeastSquares, ps.Logistic])
+def test_an_intercept_is_fitted_first_and_not_counted(loss, rng):
+    X, y = problem(rng)
+    f = loss(y + 5.0 if loss is ps.LeastSquares else y + 4.0 * rng.standard_normal(60) > 1.0)
+    ones = ps.lin(ps.Dictionary(np.ones((60, 1))), counted=False)
+    path = ps.path(f, ps.lin(ps.Dictionary(X + 3.0)) + ones, atoms=range(1, 6))
+    np.testing.assert_array_equal(path.atoms, range(1, 6))
+    mean = X.mean(axis=0)
+    centred = ps.path(f, ps.lin(ps.Dictionary(X - mean)) + ones, atoms=range(1, 6))
+    for shifted, plain in zip(path.results, centred.results, strict=True):
+        np.testing.assert_allclose(shifted.coef[0], plain.coef[0], atol=1e-6)
+        assert shifted.coef[1][0] == pytest.approx(plain.coef[1][0] - (mean + 3.0) @ plain.coef[0], abs=1e-5)
+    run = ps.minimize(f, ones + ps.lin(ps.Dictionary(X + 3.0)), stop=ps.Stop(atoms=3))
+    assert run.status is ps.Status.ATOMS and run.trace.atoms[-1] == 3 and len(run.atoms) == 4
+    np.testing.assert_allclose(run.coef[1], path[2].coef[0], atol=1e-8)
+
+
+def test_hulls_of_a_domain_grow_and_its_spans_stay(rng):
+    X, y = problem(rng)
+    f, A, ones = ps.LeastSquares(y + 5.0), ps.Dictionary(X, signed=True), ps.lin(ps.Dictionary(np.ones((60, 1))))
+    path = ps.path(f, ps.conv(A) + ones, radii=[1.0, 2.0, 4.0], stop=ps.Stop(rgap=1e-8))
+    alone = [ps.minimize(f, ps.conv(r * A) + ones, stop=ps.Stop(rgap=1e-8)) for r in (1.0, 2.0, 4.0)]
+    np.testing.assert_allclose(path.value, [r.value for r in alone], rtol=1e-7)
+    assert (path.gap <= 1e-8 * path.value).all()
+
+
+def test_sizes_of_a_cone_have_non_negative_weights(rng):
+    X, y = problem(rng)
+    path = ps.path(ps.LeastSquares(y), ps.cone(ps.Dictionary(X)), atoms=[1, 2, 3])
+    assert all((r.coef >= 0).all() for r in path.results)
+
+
+@pytest.mark.parametrize(
+    ("domain", "levels", "words"),
+    [
+        (ps.lin(ps.SignedBasis(1)), {"radii": [1.0]}, "nothing grows"),
+        (ps.conv(ps.SignedBasis(1)), {"atoms": [1]}, "a size says little"),
+    ],
+)
+def test_a_domain_must_suit_the_kind_of_path(domain, levels, words):
+    with pytest.raises(ValueError, match=words):
+        ps.path(ps.LeastSquares([1.0]), domain, **levels)

@@ -29,8 +29,9 @@ class ActiveSet:
     one entry, with a weight of either sign: two entries would make the Gram matrix singular.
     """
 
-    def __init__(self, space: Space, signless: Sequence[bool]) -> None:
+    def __init__(self, space: Space, signless: Sequence[bool], counted: Sequence[bool] | None = None) -> None:
         self.space, self.signless = space, tuple(signless)
+        self._counted = np.array([True] * len(self.signless) if counted is None else counted)
         self.atoms: list[Atom] = []
         self.weights: Small = np.zeros(0)
         self.blocks: Indices = np.zeros(0, dtype=np.intp)
@@ -47,6 +48,11 @@ class ActiveSet:
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.weights))
+
+    @property
+    def count(self) -> int:
+        """The number of atoms with weight, without those of uncounted summands."""
+        return int(np.count_nonzero(self.weights[self._counted[self.blocks]]))
 
     @property
     def support(self) -> Indices:

@@ -13,7 +13,7 @@ import numpy as np
 from pursuit._arrays import Small, check_function, is_number, items, number, told, whole
 from pursuit.atoms.base import Atoms
 from pursuit.defaults import PATH_UPDATE
-from pursuit.domains import conv, lin
+from pursuit.domains import Domain, conv, lin
 from pursuit.objectives import Objective
 from pursuit.refine import Refine
 from pursuit.result import Result, State, Status, Stop, result_fields
@@ -70,7 +70,7 @@ class Path:
 
 def path(
     f: Objective,
-    A: Atoms,
+    A: Atoms | Domain,
     *,
     radii: Iterable[float] | None = None,
     atoms: Iterable[int] | None = None,
@@ -86,11 +86,14 @@ def path(
     Parameters
     ----------
     f : Objective
-    A : Atoms
+    A : Atoms, or a domain
+        A stands for `conv(A)` on a path of radii and for `lin(A)` on a path of sizes. A domain may have more summands:
+        `conv(A) + lin(B)`, whose hulls grow with the radius while lin(B) stays, or `lin(A) + lin(B, counted=False)` and
+        `cone(A)` on a path of sizes.
     radii : increasing positive numbers
         The radii. A must be symmetric or contain 0 in its hull, so that the hulls conv(r A) grow.
     atoms : increasing integers >= 1
-        The numbers of active atoms at which results are taken from one greedy run over lin(A).
+        The numbers of active atoms at which results are taken from one greedy run; uncounted ones do not count.
     update : Update, optional
         For radii the default of `minimize`; for sizes FullyCorrective(), which is OMP for least squares.
     refine : refinement, or several, optional
@@ -118,8 +121,13 @@ def path(
     """
     if (radii is None) == (atoms is None):
         raise ValueError("path needs either radii=... or atoms=...; give exactly one of them.")
-    if not isinstance(A, Atoms):
-        raise TypeError(f"A is {told(A)}; give the set of atoms itself, since path makes the domains.")
+    if not isinstance(A, Atoms | Domain):
+        raise TypeError(f"A is {told(A)}; give a set of atoms, or a domain.")
+    domain = A if isinstance(A, Domain) else lin(A) if radii is None else conv(A)
+    if radii is not None and not any(part.compact for part in domain.parts):
+        raise ValueError(f"A is {domain!r}, in which nothing grows with the radius; give a hull, or atoms=.")
+    if atoms is not None and any(part.compact for part in domain.parts):
+        raise ValueError(f"A is {domain!r}, in which a size says little; give spans or cones, or radii=.")
     if score is not None:
         check_function(score, "score", "a Result")
     if update is None and atoms is not None:
@@ -127,9 +135,9 @@ def path(
     options = {"update": update, "refine": refine, "stop": stop}
     if radii is not None:
         levels = _increasing("radii", radii, number)
-        results = _by_radius(f, A, levels, options)
+        results = _by_radius(f, domain, levels, options)
         return _table(levels[: len(results)], results, score)
-    results = _by_size(f, A, {int(k) for k in _increasing("atoms", atoms, whole)}, options)
+    results = _by_size(f, domain, {int(k) for k in _increasing("atoms", atoms, whole)}, options)
     return _table([math.nan] * len(results), results, score)
 
 
@@ -143,26 +151,27 @@ def _increasing(name: str, given: Any, read: Callable[[Any], float]) -> list[flo
     return levels
 
 
-def _by_radius(f: Objective, A: Atoms, radii: list[float], options: dict[str, Any]) -> list[Result]:
+def _by_radius(f: Objective, domain: Domain, radii: list[float], options: dict[str, Any]) -> list[Result]:
     results: list[Result] = []
     for r in radii:
-        results.append(minimize(f, conv(r * A), start=results[-1] if results else None, **options))
+        first, *others = (conv(r * part.A) if part.compact else part for part in domain.parts)
+        results.append(minimize(f, sum(others, first), start=results[-1] if results else None, **options))
         if results[-1].status is Status.INTERRUPTED:
             break
     return results
 
 
-def _by_size(f: Objective, A: Atoms, sizes: set[int], options: dict[str, Any]) -> list[Result]:
+def _by_size(f: Objective, domain: Domain, sizes: set[int], options: dict[str, Any]) -> list[Result]:
     """The results of one greedy run at these numbers of active atoms."""
     snapshots: dict[int, dict[str, Any]] = {}
 
     def take_results(state: State) -> bool:
-        size = len(state.active)
+        size = state.active.count
         if size in sizes and size not in snapshots:
             snapshots[size] = result_fields(state)
         return size >= max(sizes)
 
-    run = minimize(f, lin(A), callback=take_results, **options)
+    run = minimize(f, domain, callback=take_results, **options)
     return [replace(run, **fields) for fields in snapshots.values()]
 
 
@@ -178,7 +187,7 @@ def _table(radii: list[float], results: list[Result], score: Callable[[Result], 
         np.array(radii),
         np.array([r.value for r in results]),
         np.array([r.gap for r in results]),
-        np.array([float(len(r.atoms)) for r in results]),
+        np.array([float(sum(r.domain.parts[b].counted for b in r.blocks)) for r in results]),
         np.array([math.nan if score is None else _scored(score, r) for r in results]),
         results,
     )

@@ -82,8 +82,8 @@ class Stop:
     rgap : float, optional
         Certified gap relative to |f(x)|.
     atoms : int, optional
-        Number of active atoms. An update that admits several atoms per oracle call may exceed it; with one atom per
-        call the number is exact.
+        Number of active atoms, without those of summands `lin(B, counted=False)` (an intercept). An update that admits
+        several atoms per oracle call may exceed it; with one atom per call the number is exact.
     iterations : int
     seconds : float, optional
         Updates and refinements look at it, too. A run takes longer by at most an oracle call and a step of theirs.
@@ -117,7 +117,7 @@ class Stop:
             return Status.GAP
         if self.value is not None and state.value <= self.value:
             return Status.VALUE
-        if self.atoms is not None and len(state.active) >= self.atoms:
+        if self.atoms is not None and state.active.count >= self.atoms:
             return Status.ATOMS
         if state.stationary:
             return Status.STATIONARY
@@ -178,7 +178,7 @@ class Trace:
 
 def trace_row(state: State, seconds: float) -> tuple[float, ...]:
     """The row of a trace for this state."""
-    return state.iteration, state.value, state.gap, len(state.active), state.oracle_calls, seconds
+    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import numpy as np
 from tqdm.auto import tqdm
 
 from pursuit._arrays import flag, told
@@ -97,9 +99,9 @@ def minimize(
     stop : Stop
         By default a certified relative gap of 1e-6, or 10,000 iterations.
     start : Result, (weights, atoms) or point, optional
-        The first point. Without it, spans and cones begin at 0, and hulls at the atom that the oracle names for the
-        gradient at 0; where f is larger there than at 0, at its minimum between the two, if the hull has the atoms'
-        negatives.
+        The first point. Without it, spans and cones begin at 0 (beside `lin(B, counted=False)`, at the minimum over
+        lin(B)), and hulls at the atom that the oracle names for the gradient at 0; where f is larger there than at 0,
+        at its minimum between the two, if the hull has the atoms' negatives.
     callback : callable of a State, optional
         Return True to stop.
     progress : bool
@@ -126,6 +128,7 @@ def minimize(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {told(callback)}; give a function of a State.")
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
+    start = _fit_uncounted(f, domain, stop) if start is None else start
     deadline = Deadline(began + (math.inf if stop.seconds is None else stop.seconds))
     rows: list[tuple[float, ...]] = []
     fields: dict[str, Any] = {}  # of the last state
@@ -159,6 +162,17 @@ def minimize(
     return Result(f=f, domain=domain, start=first, status=status, trace=Trace(rows), seconds=seconds, **fields)
 
 
+def _fit_uncounted(f: Objective, domain: Domain, stop: Stop) -> Result | None:
+    """The minimum over the uncounted summands, from which the others begin at 0; None where there are none or where the
+    others do not begin at 0."""
+    places = np.array([b for b, part in enumerate(domain.parts) if not part.counted], dtype=np.intp)
+    if len(places) in (0, len(domain.parts)) or any(part.compact for part in domain.parts):
+        return None
+    alone = sum((domain.parts[b] for b in places[1:]), domain.parts[places[0]])
+    fit = minimize(f, alone, stop=Stop(rgap=1e-12, seconds=stop.seconds))
+    return replace(fit, blocks=places[fit.blocks])
+
+
 @contextmanager
 def _progress_bar(shown: bool) -> Iterator[Callable[[State], None]]:
     """A function that shows a state in a progress bar, on terminals only."""
@@ -166,7 +180,7 @@ def _progress_bar(shown: bool) -> Iterator[Callable[[State], None]]:
 
     def show(state: State) -> None:
         if shown:
-            text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {len(state.active)} atoms"
+            text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {state.active.count} atoms"
             bar.set_postfix_str(text, refresh=False)
             bar.update()
 

@@ -74,7 +74,7 @@ def penalty(A: Atoms) -> Part:
     return Penalty(A)
 
 
-def lin(A: Atoms, rho: float | None = None, width: float | None = None) -> Part:
+def lin(A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True) -> Part:
     """The linear span of a set of atoms: matching pursuit. The oracle searches the atoms and their negatives.
 
     Parameters
@@ -87,11 +87,20 @@ def lin(A: Atoms, rho: float | None = None, width: float | None = None) -> Part:
     width : float, optional
         A lower bound on the minimal intrinsic directional width of the atoms with their negatives, where you know a
         better one than the set; with strong convexity, f* >= f(x) - h(-g)^2 / (2 mu width^2).
+    counted : bool
+        False: its atoms are always present, such as an intercept beside the columns of a model. `Stop(atoms)`, traces
+        and paths of sizes do not count them, and where a run begins at 0, `minimize` first fits them alone, so that the
+        first atom of the other summands is chosen for what they leave.
 
     Examples
     --------
-    >>> import pursuit as ps
+    >>> import numpy as np, pursuit as ps
     >>> ps.minimize(ps.LeastSquares([2.0, 0.5]), ps.lin(ps.SignedBasis(2))).x
     array([2. , 0.5])
+    >>> X, ones = np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 1.0]]), np.ones((3, 1))
+    >>> domain = ps.lin(ps.Dictionary(X)) + ps.lin(ps.Dictionary(ones), counted=False)
+    >>> r = ps.minimize(ps.LeastSquares([5.0, 7.0, 9.0]), domain, stop=ps.Stop(atoms=1))     # 3 + 2 X_0
+    >>> r.coef[0].round(9) + 0.0, r.coef[1].round(9)
+    (array([2., 0.]), array([3.]))
     """
-    return Span(A, rho, width)
+    return Span(A, rho, width, counted)

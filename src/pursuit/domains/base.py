@@ -70,7 +70,7 @@ class Domain:
 
     def active_set(self, space: Space) -> ActiveSet:
         """An empty active set with one block per summand."""
-        active = ActiveSet(space, [part.signless for part in self.parts])
+        active = ActiveSet(space, [part.signless for part in self.parts], [part.counted for part in self.parts])
         active.prices = np.array([part.price for part in self.parts])
         return active
 
@@ -167,6 +167,8 @@ class Part(Domain):
     x> stand for the slopes of f and of the cost together."""
     width: float | None = None
     """A lower bound on the directional width of the atoms, where one is known."""
+    counted: bool = True
+    """Whether its atoms count in `Stop(atoms)` and in traces."""
 
     def __init__(self, A: Atoms) -> None:
         if not isinstance(A, Atoms):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, number, told
+from pursuit._arrays import Array, Small, Space, flag, number, told
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
@@ -187,8 +187,9 @@ class Span(Part):
 
     signless, nonnegative, total = True, False, math.nan
 
-    def __init__(self, A: Atoms, rho: float | None = None, width: float | None = None) -> None:
+    def __init__(self, A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True) -> None:
         super().__init__(A)
+        self.counted = flag(counted, "counted")
         self.asked = A.symmetrised()
         self.rho = _positive("rho", rho)
         self.width = _positive("width", width) or self.asked.width
@@ -228,7 +229,7 @@ class Span(Part):
         return bool(np.linalg.norm(residual) <= 1e5 * space.eps * np.linalg.norm(target))
 
     def __repr__(self) -> str:
-        return f"lin({self.A!r})"
+        return f"lin({self.A!r}{'' if self.counted else ', counted=False'})"
 
 
 def _positive(name: str, bound: float | None) -> float | None:
