@@ -844,6 +844,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "RandomAtom": {},
     "RankOne": {"shape": (3, 2)},
     "RankOneTensor": {"shape": (2, 2, 2)},
+    "Ridge": {"f": PROBLEM["f"], "p": 2},
     "Screened": {},
     "ShortStep": {},
     "SignedBasis": {"n": 3},

@@ -55,10 +55,20 @@ from pursuit.atoms import (
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citing import citation
 from pursuit.coding import encode
+from pursuit.dictionaries import Learned, learn
 from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
 from pursuit.models import load
-from pursuit.dictionaries import Learned, learn
-from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Smooth
+from pursuit.objectives import (
+    Huber,
+    LeastSquares,
+    Logistic,
+    Multinomial,
+    Objective,
+    Poisson,
+    Quadratic,
+    Ridge,
+    Smooth,
+)
 from pursuit.oracles import Approximate, Exact, Lazy, Oracle, RandomAtom, Screened
 from pursuit.paths import Path, path
 from pursuit.refine import Refine
@@ -128,6 +138,7 @@ __all__ = [
     "RankOneTensor",
     "Refine",
     "Result",
+    "Ridge",
     "Screened",
     "ShortStep",
     "SignedBasis",

@@ -11,11 +11,11 @@ from pursuit._arrays import Array, Indices, Small, Space
 from pursuit._deadline import Deadline
 from pursuit.atoms.cp import TensorFrame
 from pursuit.atoms.factored import FactoredFrame
-from pursuit.atoms.frames import Atom, DenseFrame, SparseFrame
+from pursuit.atoms.frames import Atom, DenseFrame, LiftedFrame, SparseFrame
 from pursuit.metrics import Metric
 
-Frame = DenseFrame | SparseFrame | FactoredFrame | TensorFrame
-FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, SparseFrame, DenseFrame)
+Frame = DenseFrame | SparseFrame | LiftedFrame | FactoredFrame | TensorFrame
+FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, LiftedFrame, SparseFrame, DenseFrame)
 """Kinds of frames, the most structured first; an atom goes into the first kind that can hold it."""
 
 

@@ -49,6 +49,18 @@ class Operator:
         return out
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacked(Operator):
+    """A metric `top` on the first n entries or rows, and the identity below; `apply` does both."""
+
+    top: Diagonal | Operator
+
+    @classmethod
+    def above_identity(cls, top: Diagonal | Operator, n: int, space: Space) -> Stacked:
+        """`top` on the first n entries or rows of vectors of the space, and the identity below."""
+        return cls(lambda v: space.xp.concat([top(v[:n, ...]), v[n:, ...]]), space.shape, top)
+
+
 Metric = Diagonal | Operator
 
 

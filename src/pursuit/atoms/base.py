@@ -160,12 +160,26 @@ class Atoms:
         """The same set with a screened oracle, for dictionaries."""
         raise TypeError(f"{self!r} cannot be screened; give a Dictionary of a dense NumPy array.")
 
-    def through(self, M: Any) -> Atoms:
+    def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
         """The atoms M a, for a matrix, a sparse matrix or an operator: SciPy's LinearOperator, PyLops', or any object
-        with shape, matvec and rmatvec, whose adjoint is checked once."""
+        with shape, matvec and rmatvec, whose adjoint is checked once.
+
+        With `columns` = K the atoms are read as matrices B of K columns, and their images are the matrices M B: a model
+        with K outputs or classes. With `l2` > 0 an image has the atom itself below it, times sqrt(l2), so that
+        `Ridge(f, p)` is f(M b) + l2/2 ||b||^2.
+
+        >>> import numpy as np, pursuit as ps
+        >>> X, y = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([1.0, 3.0, 5.0])
+        >>> A = ps.SignedBasis(2).through(X, l2=1e-9)
+        >>> ps.minimize(ps.Ridge(ps.LeastSquares(y), 2), ps.lin(A)).coef.round(6)
+        array([1., 2.])
+        >>> nuclear = ps.RankOne((2, 4)).through(X, columns=4)                  # 3 x 4 matrices X u v'
+        >>> nuclear.shape
+        (3, 4)
+        """
         from pursuit.atoms.combinations import LinearMap
 
-        return self._image(M=LinearMap(M, self.shape))
+        return self._image(M=LinearMap(M, self.shape, columns, l2))
 
     def _image(self, **parts: Any) -> Atoms:
         from pursuit.atoms.combinations import Image

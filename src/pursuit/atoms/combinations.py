@@ -10,16 +10,26 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, number, real_array, sparse_matrix, told
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, number, real_array, sparse_matrix, told, whole
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
 from pursuit.linalg import operator
 
 
 class LinearMap:
-    """A matrix, sparse matrix or operator M that maps atoms of the given shape to vectors."""
+    """A matrix, sparse matrix or operator M that maps atoms of the given shape to vectors: a -> M a.
 
-    def __init__(self, M: Any, shape: tuple[int, ...] | None) -> None:
+    With `columns` = K atoms are read as matrices of K columns, and their images are matrices, too. With `l2` > 0 the
+    image of a is M a with sqrt(l2) a below it.
+    """
+
+    def __init__(
+        self, M: Any, shape: tuple[int, ...] | None, columns: int | None = None, l2: float = 0.0
+    ) -> None:
+        if columns is not None and not whole(columns) >= 1:
+            raise ValueError(f"columns is {told(columns)}; give the number of columns of the matrices, at least 1.")
+        if not 0 <= number(l2) < math.inf:
+            raise ValueError(f"l2 is {told(l2)}; give a number of at least 0.")
         self.M: Any
         self._operator, self._sparse = operator(M, "M"), sp.issparse(M)
         if self._sparse:
@@ -29,24 +39,57 @@ class LinearMap:
             self.M = real_array(M, "M") if self._operator is None else self._operator
         if len(self.M.shape) != 2 or 0 in self.M.shape:
             raise ValueError(f"M has shape {tuple(self.M.shape)}; give a matrix (rows, length of an atom).")
-        if shape is not None and math.prod(shape) != self.M.shape[1]:
-            raise ValueError(f"M has {self.M.shape[1]} columns, the atoms have {math.prod(shape)} entries.")
-        self.shape = (int(self.M.shape[0]),)
-        plain = not self._sparse and self._operator is None
-        self.space = Space.of(self.M[:, 0]) if plain else None
-        inner = Space.of(self.M[0, :]) if plain else Space.default((1,))
-        self.inner = replace(inner, shape=shape or (int(self.M.shape[1]),))
+        self.n, self.p = map(int, self.M.shape)
+        if shape is not None and math.prod(shape) != self.p * (columns or 1):
+            by = "" if columns is None else f" for each of {columns} columns"
+            raise ValueError(f"M has {self.p} columns{by}, the atoms have {math.prod(shape)} entries.")
+        self._across = () if columns is None else (int(columns),)
+        self._root = math.sqrt(number(l2))
+        self.lifted = self._root > 0
+        self.plain = columns is None and not self.lifted
+        """Whether the image of an atom a is the vector M a."""
+        self.shape = (self.n + self.p if self.lifted else self.n, *self._across)
+        arrays = not self._sparse and self._operator is None
+        self.space = replace(Space.of(self.M[:, 0]), shape=self.shape) if arrays else None
+        inner = Space.of(self.M[0, :]) if arrays else Space.default((1,))
+        self.inner = replace(inner, shape=shape or (self.p, *self._across))
 
     def __call__(self, a: Atom) -> Atom:
-        """M a. Of a sparse atom only the columns at its positions are read."""
-        if isinstance(a, SparseAtom) and self._operator is None and 4 * len(a.positions) < self.M.shape[1]:
-            return Atom(self._columns(a.positions) @ self.inner.put(a.values), a.source, a.coef)
-        return Atom(self.M @ flat(a.dense(self.inner)), a.source, a.coef)
+        """The image of an atom. Of a sparse atom only the columns at its positions are read."""
+        image = self._product(a)
+        if not self.lifted:
+            return Atom(image, a.source, a.coef)
+        below = (self.p, *self._across)
+        if isinstance(a, SparseAtom):
+            return LiftedAtom(image, SparseAtom(a.positions, self._root * a.values, below), a.source, a.coef)
+        xp = self.inner.xp
+        return Atom(xp.concat([image, self._root * xp.reshape(a.dense(self.inner), below)]), a.source, a.coef)
+
+    def _product(self, a: Atom) -> Array:
+        """M a."""
+        if not (isinstance(a, SparseAtom) and self._operator is None and 4 * len(a.positions) < self.p):
+            return self.M @ self.inner.xp.reshape(a.dense(self.inner), (self.p, *self._across))
+        if not self._across:
+            return self._columns(a.positions) @ self.inner.put(a.values)
+        rows, at = np.unique(a.positions // self._across[0], return_inverse=True)
+        values = np.zeros((len(rows), *self._across))
+        values[at, a.positions % self._across[0]] = a.values
+        return self._columns(rows) @ self.inner.put(values)
 
     def adjoint(self, g: Array) -> Array:
-        """M' g, in the shape of an atom."""
-        product = self.M.T @ g if self._operator is None else self.M.rmatvec(g)
+        """The adjoint of the map at g, in the shape of an atom."""
+        top = g[: self.n, ...] if self.lifted else g
+        if self._operator is None:
+            product = self.M.T @ top
+        else:
+            product = self.M.rmatmat(top) if self._across else self.M.rmatvec(top)
+        if self.lifted:
+            product = product + self._root * g[self.n :, ...]
         return self.inner.xp.reshape(product, self.inner.shape)
+
+    def __repr__(self) -> str:
+        columns = f", columns={self._across[0]}" if self._across else ""
+        return f"{self.n} x {self.p}{columns}{f', l2={self._root**2:g}' if self.lifted else ''}"
 
     def _columns(self, which: Indices) -> Any:
         if self._sparse or self.inner.numpy:
@@ -67,6 +110,7 @@ class Image(Atoms):
         self.symmetric, self.exact = base.symmetric or signed, base.exact
         self.convex, self.size = base.convex and not signed, _times(2 if signed else 1, base.size)
         if self.map is not None:
+            self.size = None if self.map.lifted else self.size  # too many for their space to be listed
             self.shape, self.space = self.map.shape, self.map.space
             return
         self.shape, self.space = base.shape, base.space
@@ -109,7 +153,9 @@ class Image(Atoms):
 
     def chart(self) -> Chart | None:
         base = self.base.chart()
-        return base if base is None or self.map is None else _ImageChart(base, self.map)
+        if base is None or self.map is None:
+            return base
+        return _ImageChart(base, self.map) if self.map.plain else None
 
     def scores(self, g: Array) -> Small:
         scores = abs(self.c) * self.base.scores(self._ask(g))
@@ -150,16 +196,18 @@ class Image(Atoms):
     def screened(self) -> Atoms:
         return super().screened() if self.signed or self.map is not None else self.c * self.base.screened()
 
-    def through(self, M: Any) -> Atoms:
+    def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
         inner, c = unscaled(self)
-        return Image(inner, c, LinearMap(M, inner.shape)) if isinstance(inner, Image) else c * inner.through(M)
+        if isinstance(inner, Image):
+            return Image(inner, c, LinearMap(M, inner.shape, columns, l2))
+        return c * inner.through(M, columns, l2)
 
     def __rmul__(self, c: float) -> Atoms:
         return Image(self.base, number(c) * self.c if math.isfinite(number(c)) else c, self.map, self.signed)
 
     def __repr__(self) -> str:
         text = f"Symmetrised({self.base!r})" if self.signed else repr(self.base)
-        text += "" if self.map is None else ".through({} x {})".format(*self.map.M.shape)
+        text += "" if self.map is None else f".through({self.map!r})"
         return text if self.c == 1.0 else f"{self.c:g} * {text}"
 
 

@@ -7,6 +7,7 @@ analyse (g -> <g, a> for every atom a) and give inner products of its atoms in a
 |---|---|---|
 | `Atom` | `DenseFrame` | vectors |
 | `SparseAtom` | `SparseFrame` | vectors with few nonzeros: 100 atoms of `SignedBasis(10_000_000)` take 100 indices |
+| `LiftedAtom` | `LiftedFrame` | images of sparse atoms, with these below them (`A.through(M, l2=...)`) |
 | `RankOneAtom` | `FactoredFrame` | rank-one matrices (`pursuit.atoms.factored`) |
 | `TensorAtom` | `TensorFrame` | rank-one tensors (`pursuit.atoms.cp`) |
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 from operator import index
 from typing import Any, ClassVar
 
@@ -23,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit._arrays import Array, Indices, Small, Space, flat, host
-from pursuit.metrics import Diagonal, Metric
+from pursuit.metrics import Diagonal, Metric, Stacked
 
 
 class Atom:
@@ -159,6 +161,45 @@ class SparseAtom(Atom):
         return None if self.shape == space.shape else f"shape {self.shape} where f lives on {space.shape}"
 
 
+class LiftedAtom(Atom):
+    """The image of a sparse atom, and below it the sparse atom: two arrays, one above the other."""
+
+    __slots__ = ("image", "tail")
+
+    def __init__(self, image: Array, tail: SparseAtom, source: Any = None, coef: float = 1.0) -> None:
+        super().__init__(None, source, coef)
+        self.image, self.tail = image, tail
+
+    @property
+    def vector(self) -> Array:
+        return self.dense(Space.of(self.image))
+
+    def dense(self, space: Space) -> Array:
+        return space.xp.concat([self.image, self.tail.dense(below(space, self.tail))])
+
+    def dot(self, space: Space, g: Array) -> float:
+        n = self.image.shape[0]
+        return space.dot(g[:n, ...], self.image) + self.tail.dot(below(space, self.tail), g[n:, ...])
+
+    def add_to(self, space: Space, x: Array, c: float) -> Array:
+        return x + c * self.dense(space)
+
+    def scaled(self, c: float) -> LiftedAtom:
+        return LiftedAtom(c * self.image, self.tail.scaled(c), self.source, c * self.coef)
+
+    def norm(self, space: Space) -> float:
+        return math.hypot(space.norm(self.image), self.tail.norm(space))
+
+    def mismatch(self, space: Space) -> str | None:
+        shape = (self.image.shape[0] + self.tail.shape[0], *self.image.shape[1:])
+        return None if shape == space.shape else f"shape {shape} where f lives on {space.shape}"
+
+
+def below(space: Space, tail: SparseAtom) -> Space:
+    """The space of the lower parts of lifted atoms."""
+    return replace(space, shape=tail.shape)
+
+
 class DenseFrame:
     """Atoms as the rows of one matrix in the user's array library, on the user's device."""
 
@@ -276,3 +317,46 @@ class SparseFrame:
         plain = sp.csc_array((self._values, rows, pointers))
         weighed = sp.csc_array((self._weigh(metric, self._positions, self._values), rows, pointers))
         return np.asarray((plain[:, which].T @ weighed[:, which]).todense())
+
+
+class LiftedFrame:
+    """Images of sparse atoms in a dense frame, and the atoms themselves in a sparse one."""
+
+    kind: ClassVar[type[Atom]] = LiftedAtom
+    view: ClassVar[Any] = None
+
+    def __init__(self, space: Space) -> None:
+        self.space, self.n = space, 0
+        self._images: DenseFrame
+        self._tails: SparseFrame
+
+    def append(self, atom: Atom) -> None:
+        assert isinstance(atom, LiftedAtom)
+        if not self.n:
+            self.n = int(atom.image.shape[0])
+            self._images = DenseFrame(replace(self.space, shape=(self.n, *self.space.shape[1:])))
+            self._tails = SparseFrame(below(self.space, atom.tail))
+        self._images.append(Atom(atom.image))
+        self._tails.append(atom.tail)
+
+    def keep(self, which: Indices) -> None:
+        self._images.keep(which)
+        self._tails.keep(which)
+
+    def analyze(self, g: Array) -> Small:
+        return self._images.analyze(g[: self.n, ...]) + self._tails.analyze(g[self.n :, ...])
+
+    def synthesize(self, w: Small) -> Array:
+        return self.space.xp.concat([self._images.synthesize(w), self._tails.synthesize(w)])
+
+    def inner(self, metric: Metric, atom: Atom) -> Small:
+        if isinstance(atom, LiftedAtom) and isinstance(metric, Stacked):
+            return self._images.inner(metric.top, Atom(atom.image)) + self._tails.inner(Diagonal(), atom.tail)
+        return self.analyze(metric(atom.dense(self.space)))
+
+    def gram(self, metric: Metric, which: Indices) -> Small:
+        if isinstance(metric, Stacked) or (isinstance(metric, Diagonal) and isinstance(metric.h, float)):
+            top, tail = (metric.top, Diagonal()) if isinstance(metric, Stacked) else (metric, metric)
+            return self._images.gram(top, which) + self._tails.gram(tail, which)
+        units = np.eye(self._images.k)[which]
+        return np.stack([self.analyze(metric(self.synthesize(w)))[which] for w in units])

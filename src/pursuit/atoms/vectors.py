@@ -228,7 +228,9 @@ class _Basis(_Listed):
     def column(self, j: int, sign: float) -> Atom:
         return SparseAtom([j], [sign], (self.n,), j, sign)
 
-    def through(self, M: Any) -> Atoms:
+    def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
+        if columns is not None or l2 != 0:
+            return super().through(M, columns, l2)
         images = Dictionary(M, signed=self.symmetric)
         if images.n != self.n:
             raise ValueError(f"M has {images.n} columns, the atoms have {self.n} entries.")

@@ -269,6 +269,8 @@ def _(A: Image) -> Shape:
         return _unknown(A)
     if A.map is None:
         return shape_of(A.base)
+    if not A.map.plain:
+        return _unknown(A)
     M = A.map.M
     return shape_of(A.base).image(host(M @ np.eye(M.shape[1]) if A.space is None else M))
 

@@ -1,0 +1,108 @@
+"""Models with a ridge on their coefficients, and with several outputs: `A.through(X, columns=K, l2=...)`."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize as scipy_minimize
+from scipy.sparse.linalg import aslinearoperator
+
+import pursuit as ps
+
+N, P, K = 30, 8, 3
+
+
+def losses(rng):
+    y = rng.standard_normal(N)
+    return {
+        "squares": ps.LeastSquares(y, rng.uniform(0.5, 2.0, N)),
+        "plain squares": ps.LeastSquares(y),
+        "logistic": ps.Logistic(y > 0.0),
+        "huber": ps.Huber(y, 0.5),
+        "poisson": ps.Poisson(rng.poisson(2.0, N)),
+        "multinomial": ps.Multinomial(np.arange(N) % K),
+        "many squares": ps.LeastSquares(rng.standard_normal((N, K))),
+    }
+
+
+KINDS = list(losses(np.random.default_rng(0)))
+MAPS = {"dense": np.asarray, "sparse": sp.csr_array, "operator": aslinearoperator}
+
+
+@pytest.mark.parametrize("how", MAPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_ridge_on_coefficients_is_minimised_as_written(kind, how, rng):
+    f, X, l2 = losses(rng)[kind], rng.standard_normal((N, P)), 0.3
+    columns = K if f.space.shape != (N,) else None
+    shape = (P,) if columns is None else (P, K)
+    A = ps.SignedBasis(P * (columns or 1)).through(MAPS[how](X), columns=columns, l2=l2)
+    r = ps.minimize(ps.Ridge(f, P), ps.lin(A), stop=ps.Stop(iterations=200))
+
+    def direct(b):
+        b = b.reshape(shape)
+        value, grad = f.value_and_grad(X @ b)
+        return value + 0.5 * l2 * float(np.sum(b * b)), (X.T @ grad + l2 * b).ravel()
+
+    best = scipy_minimize(direct, np.zeros(np.prod(shape)), jac=True, method="BFGS", options={"gtol": 1e-9})
+    assert r.value == pytest.approx(best.fun, rel=1e-9)
+    np.testing.assert_allclose(r.coef, best.x, atol=1e-5)
+    assert r.value == pytest.approx(direct(r.coef)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lifted_atoms_are_the_columns_of_the_stacked_matrix(kind, rng):
+    f, X, l2 = losses(rng)[kind], rng.standard_normal((N, P)), 0.3
+    columns = K if f.space.shape != (N,) else None
+    A = ps.SignedBasis(P * (columns or 1)).through(X, columns=columns, l2=l2)
+    stacked = np.kron(np.vstack([X, np.sqrt(l2) * np.eye(P)]), np.eye(columns or 1))
+    plain = ps.Dictionary(stacked.reshape(*A.shape, -1), signed=True)
+    ps.check_atoms(A)
+    ps.check_objective(ps.Ridge(f, P))
+    one, other = (ps.minimize(ps.Ridge(f, P), ps.lin(S), ps.FullyCorrective(), stop=ps.Stop(atoms=4)) for S in (A, plain))
+    assert [a.source for a in one.atoms] == [a.source for a in other.atoms]
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-7)
+    np.testing.assert_allclose(one.x, other.x, atol=1e-9)
+    corrected = ps.minimize(ps.Ridge(f, P), ps.lin(A), ps.NormCorrective(), stop=ps.Stop(iterations=300, rgap=1e-14))
+    assert corrected.value <= one.value
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("how", MAPS)
+def test_matrices_of_every_set_are_seen_through_x(how, l2, rng):
+    X = rng.standard_normal((N, P))
+    sets = [ps.SignedBasis(P * K), ps.Groups(np.arange(P * K) // K), ps.KSupport(P * K, 4), ps.Ball(P * K, 2)]
+    for base in [*sets, ps.RankOne((P, K)), 2.0 * ps.RankOne((P, K))]:
+        A = base.through(MAPS[how](X), columns=K, l2=l2)
+        assert A.shape == (N + P * (l2 > 0), K)
+        g = rng.standard_normal(A.shape)
+        pulled = X.T @ g[:N] + (np.sqrt(l2) * g[N:] if l2 else 0.0)
+        own = base.lmo(pulled.reshape(base.shape)).vector
+        np.testing.assert_allclose(A.lmo(g).vector[:N], X @ own.reshape(P, K), atol=1e-12)
+        assert float(np.vdot(g, A.lmo(g).vector)) == pytest.approx(float(np.vdot(pulled, own)))
+        ps.check_atoms(A)
+
+
+def test_a_nuclear_norm_ball_with_an_intercept_per_class_is_certified(rng):
+    X = rng.standard_normal((60, P))
+    f = ps.Multinomial(np.argmax(X[:, :K] + 0.5 * rng.standard_normal((60, K)), axis=1))
+    A = ps.RankOne((P, K)).through(X, columns=K)
+    intercepts = ps.lin(ps.Dictionary(np.kron(np.ones((60, 1)), np.eye(K)).reshape(60, K, K)))
+    r = ps.minimize(f, ps.conv(3.0 * A) + intercepts)
+    assert r.status is ps.Status.GAP
+    assert r.check().gap <= 1e-6 * r.value
+    B = r.coef[0].U @ np.diag(r.coef[0].s) @ r.coef[0].V.T
+    np.testing.assert_allclose(X @ B + r.coef[1], r.x, atol=1e-10)
+    assert r.coef[0].s.sum() <= 3.0 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ps.SignedBasis(4).through(np.ones((2, 2)), columns=3), "2 columns for each of 3 columns"),
+        (lambda: ps.SignedBasis(4).through(np.ones((2, 2)), columns=0), "columns is 0"),
+        (lambda: ps.SignedBasis(2).through(np.ones((2, 2)), l2=-1.0), "l2 is -1.0"),
+        (lambda: ps.Ridge(ps.LeastSquares([1.0]), 0), "p is 0"),
+    ],
+)
+def test_bad_maps_are_one_helpful_sentence(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
