@@ -3,7 +3,15 @@
     from sklearn.decomposition import SparseCoder       # before
     from pursuit.estimators import SparseCoder          # after
 
-docs/sklearn.md has the names side by side.
+docs/sklearn.md has the names side by side. Ours are sparse linear models, by size or by radius:
+
+>>> import numpy as np
+>>> from pursuit.estimators import GreedyClassifier
+>>> X = np.random.default_rng(0).standard_normal((80, 500))
+>>> y = np.where(X[:, 3] - X[:, 7] > 0, "yes", "no")
+>>> model = GreedyClassifier(n_nonzero=2).fit(X, y)
+>>> np.flatnonzero(model.coef_), model.score(X, y) > 0.9
+(array([3, 7]), True)
 """
 
 try:
@@ -11,6 +19,14 @@ try:
 except ImportError as missing:
     raise ImportError("pursuit.estimators needs scikit-learn; install pursuit[estimators].") from missing
 
+from pursuit.estimators.atomic import AtomicClassifier, AtomicClassifierCV, AtomicRegressor, AtomicRegressorCV
+from pursuit.estimators.dictionaries import (
+    DictionaryLearning,
+    MiniBatchDictionaryLearning,
+    dict_learning,
+    dict_learning_online,
+)
+from pursuit.estimators.greedy import GreedyClassifier, GreedyClassifierCV, GreedyRegressor, GreedyRegressorCV
 from pursuit.estimators.pursuits import (
     OrthogonalMatchingPursuit,
     OrthogonalMatchingPursuitCV,
@@ -21,9 +37,21 @@ from pursuit.estimators.pursuits import (
 )
 
 __all__ = [
+    "AtomicClassifier",
+    "AtomicClassifierCV",
+    "AtomicRegressor",
+    "AtomicRegressorCV",
+    "DictionaryLearning",
+    "GreedyClassifier",
+    "GreedyClassifierCV",
+    "GreedyRegressor",
+    "GreedyRegressorCV",
+    "MiniBatchDictionaryLearning",
     "OrthogonalMatchingPursuit",
     "OrthogonalMatchingPursuitCV",
     "SparseCoder",
+    "dict_learning",
+    "dict_learning_online",
     "orthogonal_mp",
     "orthogonal_mp_gram",
     "sparse_encode",

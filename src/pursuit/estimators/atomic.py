@@ -1,0 +1,306 @@
+"""Models in a ball of an atomic norm, with a certificate: the duality gap that `dual_gap_` bounds is proved."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from pursuit._arrays import items, number, whole
+from pursuit.atoms.base import Atoms
+from pursuit.atoms.groups import Groups, KSupport
+from pursuit.atoms.matrices import RankOne
+from pursuit.atoms.vectors import Dictionary, SignedBasis
+from pursuit.domains import conv
+from pursuit.estimators.linear import (
+    Array,
+    Design,
+    LinearClassifier,
+    LinearModel,
+    LinearRegressor,
+    ModelPath,
+    group_labels,
+    require,
+)
+from pursuit.objectives import Objective
+from pursuit.result import Result, Stop
+from pursuit.solve import minimize
+
+BALLS = ("l1", "group", "ksupport", "l2", "nuclear")
+
+FITTED = 1e-3
+"""A path of radii ends once the mean loss is below this fraction of its value at radius 0."""
+
+RADII = 0.1, 100.0
+"""The smallest and the largest radius of a default path. The unit is the radius at which the loss would be zero, if it
+fell for ever as it falls at radius 0."""
+
+PARAMETERS = """
+    Parameters
+    ----------
+    radius : float, optional
+        The bound on the norm of the coefficients, which are those of columns at unit scale.
+    penalty : float, optional
+        The factor of the norm, where it is added to the mean loss instead. Not implemented yet.
+    ball : 'l1', 'group', 'ksupport', 'l2' or 'nuclear'
+        The norm. 'group' has a group for each label in `groups`; without them, a feature's coefficients for all outputs
+        or classes are a group. 'nuclear' is for several outputs or classes; for one output it is 'l2'.
+    loss : {losses}
+    groups : (n_features,) labels, optional
+        For ball='group'.
+    k : int
+        For ball='ksupport': how many coefficients the norm is made for.
+    fit_intercept : bool
+        An intercept is free.
+    tol : float
+        The certified gap at which fitting ends, relative to the objective.
+    max_iter : int
+
+    Attributes
+    ----------
+    coef_, intercept_ : arrays of scikit-learn's shapes
+    dual_gap_ : float
+        A proved bound on how far the objective (the mean loss) is above its minimum.
+    n_iter_ : int
+"""
+
+
+class _Atomic(LinearModel):
+    """Frank-Wolfe over a ball of coefficients, with free intercepts."""
+
+    def _check(self) -> dict[str, Any]:
+        require(self.ball in BALLS, "ball", self.ball, f"one of {BALLS}")
+        require(number(self.tol) > 0, "tol", self.tol, "a positive number")
+        require(whole(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
+        return {}
+
+    def _radius(self) -> float:
+        if self.penalty is not None:
+            raise NotImplementedError("penalty= is not implemented yet; give radius=.")
+        require(0 < number(self.radius) < np.inf, "radius", self.radius, "a positive number")
+        return float(self.radius)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Minimise the mean loss over the ball."""
+        parameters = self._check() | {"radii": [self._radius()]}
+        X, target, weights = self._read(X, y, sample_weight)
+        found = self._path(X, target, weights, parameters)
+        return self._take(found, len(found) - 1)
+
+    def _take(self, path: ModelPath, row: int) -> Self:
+        self.dual_gap_ = float(path.gap[row])
+        return super()._take(path, row)
+
+    def _solve(self, f: Objective, design: Design, parameters: dict[str, Any]) -> ModelPath:
+        outputs = 1 if len(f.space.shape) == 1 else f.space.shape[1]
+        ones, rule = design.intercepts(f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
+        start = None if ones is None else minimize(f, ones, stop=rule)
+        value, gap = (f.value(f.space.zeros()), np.inf) if start is None else (start.value, start.gap)
+        c = np.zeros(outputs) if start is None else np.reshape(start.coef, outputs)
+        first = (0.0, value, gap, np.zeros((design.q, outputs)), c)
+        if not design.q or not value > f.infimum:  # nothing to fit
+            return ModelPath.of(design, [(*first[:2], min(gap, value - f.infimum), *first[3:])], 1)
+        A = self._atoms(design, f.space.shape)
+        rows, n_iter, last = [first], 0, None
+        for r in parameters["radii"]:
+            domain = conv(r * A) if ones is None else conv(r * A) + ones
+            last = minimize(f, domain, stop=rule, start=last)
+            rows.append((r, *_row(last, design.q, outputs)))
+            n_iter += last.iterations + 1
+            if len(parameters["radii"]) > 1 and last.value - f.infimum <= FITTED * (value - f.infimum):
+                break
+        return ModelPath.of(design, rows, n_iter)
+
+    def _atoms(self, design: Design, shape: tuple[int, ...]) -> Atoms:
+        """The extreme points of the unit ball, seen through X."""
+        q, several = design.q, len(shape) == 2
+        outputs = shape[1] if several else 1
+        if self.ball == "l1" and not several:
+            return Dictionary(design.X, signed=True)
+        ball: Atoms
+        if self.ball == "group":
+            labels = np.arange(q) if self.groups is None else group_labels(self.groups, design.p)[design.kept]
+            labels = np.repeat(np.unique(labels, return_inverse=True)[1], outputs)
+            ball = Groups(labels, np.sqrt(np.bincount(labels) / outputs))
+        elif self.ball == "ksupport":
+            require(whole(self.k) >= 1, "k", self.k, "an integer of at least 1")
+            ball = KSupport(q * outputs, min(int(self.k), q * outputs))
+        elif self.ball == "nuclear" and several:
+            ball = RankOne((q, outputs))
+        else:
+            m = q * outputs
+            ball = SignedBasis(m) if self.ball == "l1" else KSupport(m, m)  # unit vectors of all directions
+        return ball.through(design.X, columns=outputs if several else None)
+
+
+def _row(r: Result, q: int, outputs: int) -> tuple[float, float, Array, Array]:
+    """Value, gap, coefficients and intercepts of a result over a ball and perhaps intercepts."""
+    B, c = r.coef if len(r.domain.parts) == 2 else (r.coef, np.zeros(outputs))
+    B = B.U @ (B.s[:, None] * B.V.T) if hasattr(B, "U") else np.reshape(B, (q, outputs))
+    return r.value, r.gap, B, np.reshape(c, outputs)
+
+
+class _AtomicCV(_Atomic):
+    """The radius with the lowest held-out loss, from one warm-started path per fold."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the radius by cross-validation, and fit it on all data."""
+        parameters = self._check()
+        X, target, weights = self._read(X, y, sample_weight)
+        radii = self._radii(X, target, weights)
+        parameters |= {"radii": radii}
+        _, self.radius_ = self._choose(X, target, weights, [parameters], np.array([0.0, *radii]))
+        found = self._path(X, target, weights, parameters | {"radii": [r for r in radii if r <= self.radius_]})
+        return self._take(found, found.at(self.radius_))
+
+    def _radii(self, X: Any, target: Array, weights: Array) -> list[float]:
+        """The user's radii, or as many as asked for, from a first fall of the loss to a fit of almost everything."""
+        if not whole(self.radii) >= 1:
+            radii = sorted(number(r) for r in items(self.radii))
+            wanted = "a number of radii, or positive numbers"
+            require(len(radii) > 0 and 0 < radii[0] <= radii[-1] < np.inf, "radii", self.radii, wanted)
+            return radii
+        used = np.flatnonzero(weights)
+        share = weights[used] / weights.sum()
+        f, design = self._objective(target[used], share), Design.of(X[used], weights[used], self.fit_intercept)
+        ones = design.intercepts(f.space.shape)
+        x = f.space.zeros() if ones is None else minimize(f, ones, stop=Stop(rgap=self.tol)).x
+        value, grad = f.value_and_grad(x)
+        fall = 0.0 if not design.q else -float(np.vdot(grad, self._atoms(design, f.space.shape).lmo(grad).vector))
+        unit = (value - f.infimum) / fall if fall > 0 else 1.0
+        return [float(r) for r in unit * np.geomspace(*RADII, int(self.radii))] if unit > 0 else [1.0]
+
+
+class AtomicRegressor(LinearRegressor, _Atomic):
+    __doc__ = f"""Regression over a ball of coefficients: lasso, group lasso, k-support, ridge and trace norm by radius.
+    {PARAMETERS.format(losses="'squared_error', 'huber' or 'poisson' (log link)")}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pursuit.estimators import AtomicRegressor
+    >>> X = np.random.default_rng(0).standard_normal((50, 300))
+    >>> y = 4.0 + 3.0 * X[:, 5] - 2.0 * X[:, 9]
+    >>> model = AtomicRegressor(radius=4.0).fit(X, y)
+    >>> np.flatnonzero(model.coef_), model.dual_gap_ <= 1e-6
+    (array([5, 9]), True)
+    """
+
+    def __init__(
+        self,
+        radius: float | None = 1.0,
+        penalty: float | None = None,
+        ball: str = "l1",
+        loss: str = "squared_error",
+        groups: Any = None,
+        k: int = 10,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+    ) -> None:
+        self.radius = radius
+        self.penalty = penalty
+        self.ball = ball
+        self.loss = loss
+        self.groups = groups
+        self.k = k
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+
+
+class AtomicClassifier(LinearClassifier, _Atomic):
+    __doc__ = f"""Logistic classification over a ball of coefficients; of several classes by the multinomial loss.
+    {PARAMETERS.format(losses="'log_loss'")}
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pursuit.estimators import AtomicClassifier
+    >>> X = np.random.default_rng(0).standard_normal((90, 300))
+    >>> y = np.array(["low", "middle", "high"])[np.digitize(X[:, 5], [-0.5, 0.5])]
+    >>> model = AtomicClassifier(radius=3.0, ball="group").fit(X, y)
+    >>> np.flatnonzero(model.coef_.any(axis=0)), model.dual_gap_ <= 1e-6
+    (array([5]), True)
+    """
+
+    def __init__(
+        self,
+        radius: float | None = 1.0,
+        penalty: float | None = None,
+        ball: str = "l1",
+        loss: str = "log_loss",
+        groups: Any = None,
+        k: int = 10,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        class_weight: Any = None,
+    ) -> None:
+        self.radius = radius
+        self.penalty = penalty
+        self.ball = ball
+        self.loss = loss
+        self.groups = groups
+        self.k = k
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+
+
+class AtomicRegressorCV(LinearRegressor, _AtomicCV):
+    """`AtomicRegressor` with the radius of the lowest held-out loss, each fold a path of warm-started radii.
+
+    `radii` are the radii, or their number; `cv` is as everywhere in scikit-learn. After `fit`, `radius_` is the choice,
+    and `cv_losses_` has the losses of the radii (0 first, then `levels_`) and folds.
+    """
+
+    def __init__(
+        self,
+        radii: Any = 20,
+        ball: str = "l1",
+        loss: str = "squared_error",
+        groups: Any = None,
+        k: int = 10,
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        cv: Any = None,
+    ) -> None:
+        self.radii = radii
+        self.ball = ball
+        self.loss = loss
+        self.groups = groups
+        self.k = k
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+
+
+class AtomicClassifierCV(LinearClassifier, _AtomicCV):
+    """`AtomicClassifier` with the radius of the lowest held-out loss; parameters and attributes as for
+    `AtomicRegressorCV`."""
+
+    def __init__(
+        self,
+        radii: Any = 20,
+        ball: str = "l1",
+        loss: str = "log_loss",
+        groups: Any = None,
+        k: int = 10,
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        class_weight: Any = None,
+        cv: Any = None,
+    ) -> None:
+        self.radii = radii
+        self.ball = ball
+        self.loss = loss
+        self.groups = groups
+        self.k = k
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.cv = cv
