@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -198,4 +199,14 @@ class ActiveSet:
         """<a, M b> for all pairs of the atoms at these places."""
         if len(self._parts) == 1:
             return self._parts[0][0].gram(metric, which)
-        return np.stack([self.inner(metric, int(i))[which] for i in which])
+        out, row_of = np.empty((len(which), len(which))), {int(place): row for row, place in enumerate(which)}
+        pieces = []  # frames, the places of their atoms in them, and the rows of these atoms
+        for frame, places in self._parts:
+            chosen = np.array([i for i, place in enumerate(places) if place in row_of], dtype=np.intp)
+            if len(chosen):
+                pieces.append((frame, chosen, np.array([row_of[places[i]] for i in chosen])))
+                out[np.ix_(pieces[-1][2], pieces[-1][2])] = frame.gram(metric, chosen)
+        for one, other in combinations(sorted(pieces, key=lambda piece: len(piece[1])), 2):
+            for row in one[2]:  # the fewer atoms
+                out[row, other[2]] = out[other[2], row] = other[0].inner(metric, self.atoms[which[row]])[other[1]]
+        return out

@@ -329,6 +329,7 @@ class LiftedFrame:
         self.space, self.n = space, 0
         self._images: DenseFrame
         self._tails: SparseFrame
+        self._below = np.zeros((0, 0))  # inner products of the lower parts
 
     def append(self, atom: Atom) -> None:
         assert isinstance(atom, LiftedAtom)
@@ -338,8 +339,11 @@ class LiftedFrame:
             self._tails = SparseFrame(below(self.space, atom.tail))
         self._images.append(Atom(atom.image))
         self._tails.append(atom.tail)
+        row = self._tails.inner(Diagonal(), atom.tail)
+        self._below = np.block([[self._below, row[:-1, None]], [row]])
 
     def keep(self, which: Indices) -> None:
+        self._below = self._below[np.ix_(which, which)]
         self._images.keep(which)
         self._tails.keep(which)
 
@@ -356,7 +360,7 @@ class LiftedFrame:
 
     def gram(self, metric: Metric, which: Indices) -> Small:
         if isinstance(metric, Stacked) or (isinstance(metric, Diagonal) and isinstance(metric.h, float)):
-            top, tail = (metric.top, Diagonal()) if isinstance(metric, Stacked) else (metric, metric)
-            return self._images.gram(top, which) + self._tails.gram(tail, which)
+            top, h = (metric.top, 1.0) if isinstance(metric, Stacked) else (metric, metric.h)
+            return self._images.gram(top, which) + h * self._below[np.ix_(which, which)]
         units = np.eye(self._images.k)[which]
         return np.stack([self.analyze(metric(self.synthesize(w)))[which] for w in units])

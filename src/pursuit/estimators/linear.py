@@ -308,7 +308,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         return Multinomial(np.eye(len(self.classes_))[target], weights / weights.sum()).value(eta)
 
     def _shaped(self, coef: Array, intercept: Array) -> tuple[Array, Any]:
-        return coef, intercept
+        return coef, intercept - intercept.mean() * (len(intercept) > 1)  # a shift of all scores changes nothing
 
     def decision_function(self, X: Any) -> Array:
         """The scores: (samples,) for two classes, (samples, classes) for more."""
