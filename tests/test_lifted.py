@@ -57,7 +57,9 @@ def test_lifted_atoms_are_the_columns_of_the_stacked_matrix(kind, rng):
     plain = ps.Dictionary(stacked.reshape(*A.shape, -1), signed=True)
     ps.check_atoms(A)
     ps.check_objective(ps.Ridge(f, P))
-    one, other = (ps.minimize(ps.Ridge(f, P), ps.lin(S), ps.FullyCorrective(), stop=ps.Stop(atoms=4)) for S in (A, plain))
+    one, other = (
+        ps.minimize(ps.Ridge(f, P), ps.lin(S), ps.FullyCorrective(), stop=ps.Stop(atoms=4)) for S in (A, plain)
+    )
     assert [a.source for a in one.atoms] == [a.source for a in other.atoms]
     np.testing.assert_allclose(one.weights, other.weights, rtol=1e-7)
     np.testing.assert_allclose(one.x, other.x, atol=1e-9)

@@ -23,9 +23,7 @@ class LinearMap:
     image of a is M a with sqrt(l2) a below it.
     """
 
-    def __init__(
-        self, M: Any, shape: tuple[int, ...] | None, columns: int | None = None, l2: float = 0.0
-    ) -> None:
+    def __init__(self, M: Any, shape: tuple[int, ...] | None, columns: int | None = None, l2: float = 0.0) -> None:
         if columns is not None and not whole(columns) >= 1:
             raise ValueError(f"columns is {told(columns)}; give the number of columns of the matrices, at least 1.")
         if not 0 <= number(l2) < math.inf:

@@ -217,7 +217,7 @@ class AtomicClassifier(LinearClassifier, _Atomic):
     >>> from pursuit.estimators import AtomicClassifier
     >>> X = np.random.default_rng(0).standard_normal((90, 300))
     >>> y = np.array(["low", "middle", "high"])[np.digitize(X[:, 5], [-0.5, 0.5])]
-    >>> model = AtomicClassifier(radius=3.0, ball="group").fit(X, y)
+    >>> model = AtomicClassifier(radius=1.0, ball="group").fit(X, y)
     >>> np.flatnonzero(model.coef_.any(axis=0)), model.dual_gap_ <= 1e-6
     (array([5]), True)
     """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from pursuit._arrays import items, number, whole
+from pursuit.active import ActiveSet
 from pursuit.atoms.groups import Groups
 from pursuit.atoms.vectors import Dictionary, SignedBasis, Simplex
 from pursuit.defaults import PATH_UPDATE
@@ -24,9 +26,9 @@ from pursuit.estimators.linear import (
 )
 from pursuit.objectives import Objective, Ridge
 from pursuit.paths import path
-from pursuit.refine import Regroup
 from pursuit.result import Result, Stop
 from pursuit.solve import minimize
+from pursuit.updates import FullyCorrective
 
 SEPARATED = 1e-7
 """A path ends once the objective is below this fraction of its value without features: every sample is fitted."""
@@ -75,9 +77,8 @@ class _Greedy(LinearModel):
 
     def _solve(self, f: Objective, design: Design, parameters: dict[str, Any]) -> ModelPath:
         l2, tol = parameters["l2"], _amount(self.tol, "tol")
-        shape, outputs = f.space.shape, 1 if len(f.space.shape) == 1 else f.space.shape[1]
-        ridged = bool(l2 and design.q)
-        F = Ridge(f, design.q) if ridged else f
+        outputs = 1 if len(f.space.shape) == 1 else f.space.shape[1]
+        F = Ridge(f, design.q) if l2 and design.q else f
         ones = design.intercepts(F.space.shape)
         zero, none = F.space.zeros(), np.zeros((design.q, outputs))
         start = None if ones is None else minimize(F, ones, stop=Stop(rgap=1e-12))
@@ -87,7 +88,7 @@ class _Greedy(LinearModel):
         if not design.q or not first[1] > F.infimum:
             return ModelPath.of(design, [first], 1)
         labels = None if self.groups is None else group_labels(self.groups, design.p)[design.kept]
-        domain, refine = self._domain(design, labels, shape, l2)
+        domain, refine = self._domain(f, design, labels, l2)
         most = design.q if labels is None else len(np.unique(labels))
         size = min(parameters["size"] or most, most)
         floor = F.infimum + max(tol, SEPARATED) * (first[1] - F.infimum)
@@ -99,9 +100,9 @@ class _Greedy(LinearModel):
         rows += [(k, *_row(r, design.q, outputs)) for k, r in zip(found.atoms, last, strict=True)]
         return ModelPath.of(design, rows, len(rows) - 1)
 
-    def _domain(self, design: Design, labels: Array | None, shape: tuple[int, ...], l2: float) -> tuple[Domain, Any]:
-        """The span or cone of the features or groups, and how directions on groups are refined."""
-        several = len(shape) == 2
+    def _domain(self, f: Objective, design: Design, labels: Array | None, l2: float) -> tuple[Domain, Any]:
+        """The span or cone of the features or groups, and how coefficients within groups are refitted."""
+        several = len(f.space.shape) == 2
         if labels is None and not several:
             if not l2:
                 A: Any = Dictionary(design.X)
@@ -110,11 +111,53 @@ class _Greedy(LinearModel):
             return (cone(A) if self.positive else lin(A)), None
         if self.positive:
             raise ValueError("positive=True needs one output and no groups; leave it out, or fit each output alone.")
-        outputs = shape[1] if several else 1
+        outputs = f.space.shape[1] if several else 1
         labels = np.arange(design.q) if labels is None else np.unique(labels, return_inverse=True)[1]
-        labels = np.repeat(labels, outputs)
-        units = Groups(labels, np.sqrt(np.bincount(labels)))
-        return lin(units.through(design.X, columns=outputs if several else None, l2=l2)), [Regroup()] * 3
+        units = Groups(np.repeat(labels, outputs), np.sqrt(outputs * np.bincount(labels)))
+        images = units.through(design.X, columns=outputs if several else None, l2=l2)
+        return lin(images), _Refit(f, design, units, labels, l2)
+
+
+@dataclass(frozen=True)
+class _Refit:
+    """A refinement: the minimum over all coefficients of the active groups and the intercepts.
+
+    An atom is one direction within a group, so that the update alone corrects one coefficient per group.
+    """
+
+    f: Objective
+    design: Design
+    units: Groups
+    labels: Array
+    l2: float
+
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
+        shape = self.f.space.shape
+        columns, outputs = (None, 1) if len(shape) == 1 else (shape[1], shape[1])
+        B = np.zeros((self.design.q, outputs))
+        names = {}
+        for i in active.support[active.blocks[active.support] == 0]:
+            name, direction = active.atoms[i].source
+            features = names.setdefault(name, np.flatnonzero(self.labels == name))
+            B[features] += active.weights[i] * active.atoms[i].coef * np.reshape(direction, (-1, outputs))
+        if not names:
+            return None
+        used = np.concatenate(list(names.values()))
+        small = replace(self.design, X=self.design.X[:, used], kept=used)
+        A = SignedBasis(len(used) * outputs).through(small.X, columns=columns, l2=self.l2)
+        F = Ridge(self.f, len(used)) if self.l2 else self.f
+        ones, first = small.intercepts(F.space.shape), B[used].ravel()
+        start = (first, [A.atom(j) for j in range(len(first))])
+        whole_span = lin(A) if ones is None else lin(A) + ones
+        rule = Stop(rgap=None, iterations=1 + outputs)  # until all intercepts are there
+        r = minimize(F, whole_span, FullyCorrective(several=outputs), start=start, stop=rule)
+        _, _, B[used], c = _row(r, len(used), outputs)
+        atoms = [domain.parts[0].asked.rebuild(self.units.unit(name, B[at].ravel())) for name, at in names.items()]
+        weights = [np.linalg.norm(B[at]) / abs(a.coef) for a, at in zip(atoms, names.values(), strict=True)]
+        if ones is not None:
+            atoms += [domain.parts[1].A.atom(k) for k in range(outputs)]
+        blocks = np.repeat([0, 1], [len(names), len(atoms) - len(names)])
+        return np.array([*weights, *c][: len(atoms)]), atoms, blocks
 
 
 def _row(r: Result, q: int, outputs: int) -> tuple[float, float, Array, Array]:

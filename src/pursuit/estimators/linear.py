@@ -137,6 +137,12 @@ def require(condition: bool, name: str, value: Any, wanted: str) -> None:
         raise ValueError(f"{name} is {told(value)}; give {wanted}.")
 
 
+def _medians(columns: Array, weights: Array) -> Array:
+    """The weighted median of each column: a weight counts as a repetition."""
+    weights = np.broadcast_to(weights[:, None], columns.shape)
+    return np.quantile(columns, 0.5, axis=0, weights=weights, method="inverted_cdf")
+
+
 def group_labels(groups: Any, p: int) -> Array:
     """The group of every feature, from labels of any kind."""
     labels = np.asarray(groups)
@@ -261,9 +267,10 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
         self._single = y.ndim == 1
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if self.loss == "huber":
-            used = y[weights > 0]
-            deviation = np.median(np.abs(used - np.median(used, axis=0)))
-            self._width = HUBER_WIDTH * float(deviation / NORMAL_MAD or used.std() or 1.0)
+            columns = y.reshape(len(y), -1)
+            deviations = np.abs(columns - _medians(columns, weights))
+            typical = float(_medians(deviations, weights).mean()) or float(weights @ deviations.mean(axis=1))
+            self._width = HUBER_WIDTH / NORMAL_MAD * (typical or 1.0)
         return y, weights
 
     def _objective(self, target: Array, weights: Any) -> Objective:
@@ -308,7 +315,17 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         return Multinomial(np.eye(len(self.classes_))[target], weights / weights.sum()).value(eta)
 
     def _shaped(self, coef: Array, intercept: Array) -> tuple[Array, Any]:
-        return coef, intercept - intercept.mean() * (len(intercept) > 1)  # a shift of all scores changes nothing
+        """One of the equal models: where a shift of the scores of all classes changes nothing, a feature's coefficients
+        are shifted to the smallest norm, and the intercepts to mean 0."""
+        if len(coef) == 1:
+            return coef, intercept
+        ball = getattr(self, "ball", "group")
+        if ball == "l1":
+            ordered, half = np.sort(coef, axis=0), len(coef) // 2
+            coef = coef - np.clip(0.0, ordered[(len(coef) - 1) // 2], ordered[half])
+        elif ball != "ksupport":
+            coef = coef - coef.mean(axis=0)
+        return coef, intercept - intercept.mean()
 
     def decision_function(self, X: Any) -> Array:
         """The scores: (samples,) for two classes, (samples, classes) for more."""

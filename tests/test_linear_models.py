@@ -1,0 +1,309 @@
+"""Greedy and atomic estimators: scikit-learn's manners, and what is claimed about the models themselves."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge, orthogonal_mp
+from sklearn.utils.estimator_checks import check_estimator
+
+import pursuit.estimators as E
+from pursuit.estimators import (
+    AtomicClassifier,
+    AtomicClassifierCV,
+    AtomicRegressor,
+    AtomicRegressorCV,
+    GreedyClassifier,
+    GreedyClassifierCV,
+    GreedyRegressor,
+    GreedyRegressorCV,
+)
+
+N, P = 60, 15
+SMALL = {
+    "AtomicClassifierCV": {"radii": [0.5, 1.0], "cv": 2},
+    "AtomicRegressorCV": {"radii": 3, "cv": 2},
+    "GreedyClassifierCV": {"max_nonzero": 3, "l2": 0.01, "cv": 2},
+    "GreedyRegressorCV": {"max_nonzero": 3, "cv": 2},
+}
+NAMES = [name for name in E.__all__ if name.startswith(("Greedy", "Atomic"))]
+REGRESSORS = [GreedyRegressor(n_nonzero=4), AtomicRegressor(radius=4.0, tol=1e-10)]
+CLASSIFIERS = [GreedyClassifier(n_nonzero=4, l2=0.01), AtomicClassifier(radius=4.0, tol=1e-10)]
+BALLS = ["l1", "group", "ksupport", "l2", "nuclear"]
+
+
+def model_of(name):
+    return getattr(E, name)(**SMALL.get(name, {}))
+
+
+def data(rng, classes=None, outputs=None):
+    X = rng.standard_normal((N, P)) * np.geomspace(0.1, 10.0, P) + np.arange(P)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    eta = Z[:, [2, 5, 9]] @ np.array([[2.0, -1.0, 0.5], [1.0, 2.0, -2.0], [0.5, 1.0, 2.0]])
+    if classes is not None:
+        noisy = eta + rng.standard_normal(eta.shape)
+        return X, np.array(["a", "b", "c"])[(noisy[:, 0] > 0).astype(int) if classes == 2 else noisy.argmax(axis=1)]
+    y = 3.0 + eta + 0.3 * rng.standard_normal(eta.shape)
+    return X, y[:, 0] if outputs is None else y[:, :outputs]
+
+
+def small_problem(model, rng):
+    return data(rng, classes=2) if hasattr(model, "predict_proba") else data(rng)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scikit_learn_finds_no_fault(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(model_of(name), on_skip=None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("many", [False, True])
+def test_sparse_columns_give_the_same_model(name, many, rng):
+    model = model_of(name)
+    if "tol" in model.get_params() and name.startswith("Atomic"):
+        model.set_params(tol=1e-12)
+    X, y = data(rng, 3 if many else 2) if "Classifier" in name else data(rng, outputs=3 if many else None)
+    X = np.where(np.abs(X) > 1.0, X, 0.0)
+    dense, sparse = clone(model).fit(X, y), clone(model).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-4 * np.abs(dense.coef_).max())
+    np.testing.assert_array_equal(sparse.predict(sp.csc_matrix(X)).shape, dense.predict(X).shape)
+
+
+@pytest.mark.parametrize("model", [*REGRESSORS, *CLASSIFIERS], ids=lambda m: type(m).__name__)
+def test_units_and_offsets_of_columns_do_not_matter(model, rng):
+    X, y = small_problem(model, rng)
+    units = np.geomspace(1e-6, 1e6, P)
+    plain, scaled = clone(model).fit(X, y), clone(model).fit(X * units - 7.0 * units, y)
+    np.testing.assert_allclose(scaled.coef_ * units, plain.coef_, rtol=1e-4, atol=1e-7)
+    assert scaled.predict(X * units - 7.0 * units)[0] == plain.predict(X)[0] or not hasattr(model, "predict_proba")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_constant_and_zero_columns_get_coefficient_zero(name, rng):
+    model = model_of(name)
+    X, y = small_problem(model, rng)
+    X[:, 3], X[:, 7] = 5.0, 0.0
+    without = np.delete(X, [3, 7], axis=1)
+    fitted, plain = clone(model).fit(X, y), clone(model).fit(without, y)
+    coef = np.atleast_2d(fitted.coef_)
+    assert (coef[:, [3, 7]] == 0.0).all()
+    np.testing.assert_array_equal(fitted.dropped_, [3, 7])
+    np.testing.assert_allclose(np.delete(coef, [3, 7], axis=1), np.atleast_2d(plain.coef_), atol=1e-10)
+    lonely = clone(model).fit(np.ones((N, 2)), y)
+    assert not np.any(lonely.coef_)
+    if not hasattr(model, "predict_proba"):
+        assert lonely.intercept_ == pytest.approx(y.mean())
+
+
+LOSSES = [(REGRESSORS, loss) for loss in ("squared_error", "huber", "poisson")] + [(CLASSIFIERS, "log_loss")]
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+@pytest.mark.parametrize(("models", "loss"), LOSSES, ids=[loss for _, loss in LOSSES])
+def test_a_weight_is_a_repetition_and_zero_leaves_out(models, loss, greedy, rng):
+    model = clone(models[0 if greedy else 1]).set_params(loss=loss)
+    X, y = small_problem(model, rng)
+    y = rng.poisson(np.exp(0.3 * (X[:, 4] - X[:, 4].mean()) / X[:, 4].std())) if loss == "poisson" else y
+    counts = rng.integers(0, 4, N)
+    weighted = clone(model).fit(X, y, sample_weight=counts)
+    repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
+def test_class_weights_are_sample_weights(model, rng):
+    X, y = data(rng, classes=3)
+    weights = {"a": 1.0, "b": 3.0, "c": 0.5}
+    by_class = clone(model).set_params(class_weight=weights).fit(X, y)
+    by_sample = clone(model).fit(X, y, sample_weight=[weights[label] for label in y])
+    np.testing.assert_allclose(by_class.coef_, by_sample.coef_, atol=1e-8)
+    np.testing.assert_array_equal(by_class.classes_, ["a", "b", "c"])
+    clone(model).set_params(class_weight="balanced").fit(X, y)
+
+
+def test_names_of_a_frame_are_kept(rng):
+    X, y = data(rng, classes=2)
+    frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(P)])
+    model = GreedyClassifier(n_nonzero=3).fit(frame, pd.Series(y))
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert list(GreedyClassifier().fit(frame.assign(empty=0.0), y).dropped_) == ["empty"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"gene 0": "another"}))
+
+
+def test_greedy_least_squares_is_orthogonal_matching_pursuit(rng):
+    X, y = data(rng)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = GreedyRegressor(n_nonzero=5).fit(X, y)
+    np.testing.assert_allclose(
+        model.coef_ * X.std(axis=0), orthogonal_mp(Z, y - y.mean(), n_nonzero_coefs=5), atol=1e-9
+    )
+    assert [np.count_nonzero(coef) for coef in model.path_.coef[:, 0]] == list(range(6))
+    np.testing.assert_array_equal(model.path_.level, range(6))
+    assert model.n_iter_ == 5
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_greedy_row_is_the_minimum_over_its_features(classes, sparse, rng):
+    X, y = data(rng, classes)
+    l2 = 0.02
+    model = GreedyClassifier(n_nonzero=4, l2=l2).fit(sp.csr_array(X) if sparse else X, y)
+    scale = X.std(axis=0)
+    for k in range(1, 5):
+        coef = model.path_.coef[k]
+        chosen = np.flatnonzero(coef.any(axis=0))
+        assert len(chosen) == k
+        full = LogisticRegression(C=1.0 / (l2 * N), tol=1e-12, max_iter=10_000).fit(X[:, chosen] / scale[chosen], y)
+        np.testing.assert_allclose((coef * scale)[:, chosen], full.coef_, atol=2e-4)
+
+
+def test_groups_of_features_enter_together(rng):
+    X, y = data(rng)
+    groups = np.arange(P) // 3
+    model = GreedyRegressor(n_nonzero=2, groups=[f"g{g}" for g in groups]).fit(X, y)
+    used = np.bincount(groups, model.coef_ != 0)
+    assert sorted(used) == [0, 0, 0, 3, 3]
+    chosen = model.coef_ != 0
+    A = np.column_stack([np.ones(N), X[:, chosen]])
+    np.testing.assert_allclose(np.r_[model.intercept_, model.coef_[chosen]], np.linalg.lstsq(A, y)[0], atol=1e-8)
+
+
+def test_positive_models_have_no_negative_coefficient(rng):
+    X, y = data(rng)
+    for l2 in (0.0, 0.1):
+        model = GreedyRegressor(n_nonzero=5, positive=True, l2=l2).fit(X, -y)
+        assert (model.coef_ >= 0).all() and model.coef_.any()
+    with pytest.raises(ValueError, match="positive=True needs one output"):
+        GreedyRegressor(positive=True).fit(X, np.column_stack([y, y]))
+
+
+def test_several_targets_share_their_features(rng):
+    X, y = data(rng, outputs=2)
+    model = GreedyRegressor(n_nonzero=3).fit(X, y)
+    assert model.coef_.shape == (2, P) and model.predict(X).shape == (N, 2)
+    assert (model.coef_ != 0).all(axis=0).sum() == 3 == (model.coef_ != 0).any(axis=0).sum()
+    chosen = model.coef_[0] != 0
+    A = np.column_stack([np.ones(N), X[:, chosen]])
+    np.testing.assert_allclose(model.coef_[:, chosen], np.linalg.lstsq(A, y)[0][1:].T, atol=1e-8)
+
+
+def test_more_features_than_samples_or_columns_end_early(rng):
+    X, y = data(rng)
+    full = GreedyRegressor(n_nonzero=100).fit(X[:8], y[:8])
+    np.testing.assert_allclose(full.predict(X[:8]), y[:8], atol=1e-5 * np.abs(y).max())
+    assert np.count_nonzero(full.coef_) <= 8
+    labels = np.where(X[:, 5] > X[:, 5].mean(), "up", "down")
+    separated = GreedyClassifier(l2=0.0).fit(X, labels)
+    assert separated.score(X, labels) == 1.0
+    assert np.isfinite(separated.coef_).all()
+
+
+def test_tol_ends_the_path(rng):
+    X, y = data(rng)
+    model = GreedyRegressor(n_nonzero=None, tol=0.1).fit(X, y)
+    assert model.score(X, y) >= 0.9
+    before = model.path_.value[-2] / model.path_.value[0]
+    assert before > 0.1
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+@pytest.mark.parametrize("ball", BALLS)
+def test_atomic_models_are_proved_to_be_near_their_minimum(ball, outputs, rng):
+    X, y = data(rng, outputs=outputs)
+    model = AtomicRegressor(radius=2.0, ball=ball, tol=1e-7).fit(X, y)
+    value = 0.5 * np.mean((model.predict(X) - y) ** 2) * (outputs or 1)
+    assert 0.0 <= model.dual_gap_ <= 1e-7 * value
+    labels = data(rng, classes=3)[1] if outputs else data(rng, classes=2)[1]
+    classifier = AtomicClassifier(radius=2.0, ball=ball, tol=1e-5).fit(X, labels)
+    assert classifier.dual_gap_ <= 1e-5
+    np.testing.assert_allclose(classifier.predict_proba(X).sum(axis=1), 1.0)
+    coef = np.atleast_2d(model.coef_ * X.std(axis=0))
+    norms = {"l1": np.abs(coef).sum(), "nuclear": np.linalg.svd(coef)[1].sum(), "l2": np.linalg.norm(coef)}
+    norms["group"] = np.linalg.norm(coef, axis=0).sum()
+    assert norms.get(ball, 0.0) <= 2.0 * (1.0 + 1e-8)
+
+
+def test_balls_are_the_lasso_and_the_ridge_by_their_radius(rng):
+    X, y = data(rng)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    for ball, other, p in (("l1", Lasso(alpha=0.3, tol=1e-12), 1), ("l2", Ridge(alpha=20.0, tol=1e-12), 2)):
+        other.fit(Z, y)
+        model = AtomicRegressor(radius=np.linalg.norm(other.coef_, p), ball=ball, tol=1e-12).fit(X, y)
+        np.testing.assert_allclose(model.coef_ * X.std(axis=0), other.coef_, atol=1e-5)
+
+
+def test_groups_of_a_ball_vanish_together(rng):
+    X, y = data(rng)
+    model = AtomicRegressor(radius=1.5, ball="group", groups=np.arange(P) // 3).fit(X, y)
+    used = np.bincount(np.arange(P) // 3, model.coef_ != 0)
+    assert set(used) == {0, 3}
+
+
+def test_cross_validation_chooses_a_size_and_a_radius(rng):
+    X, y = data(rng)
+    model = GreedyRegressorCV(max_nonzero=10).fit(X, y)
+    assert 3 <= model.n_nonzero_ <= 6
+    assert model.cv_losses_.shape == (1, 11, 5)
+    assert np.count_nonzero(model.coef_) == model.n_nonzero_
+    X, labels = data(rng, classes=2)
+    greedy = GreedyClassifierCV(max_nonzero=8).fit(X, labels)
+    assert greedy.l2_ in (1e-3, 1e-1) and greedy.cv_losses_.shape == (2, 9, 5)
+    mean = greedy.cv_losses_.mean(axis=2)
+    assert mean.min() == pytest.approx(mean[[1e-3, 1e-1].index(greedy.l2_), greedy.n_nonzero_], rel=1e-2)
+    atomic = AtomicRegressorCV().fit(*data(rng))
+    assert atomic.radius_ in atomic.levels_ and len(atomic.levels_) == 21
+    assert atomic.score(*data(np.random.default_rng(12345))) > 0.8
+    fixed = AtomicClassifierCV(radii=[1.0, 3.0]).fit(X, labels)
+    assert fixed.radius_ in (1.0, 3.0) and fixed.dual_gap_ < 1e-3
+
+
+def test_noise_gets_few_features_and_rare_classes_a_sentence(rng):
+    X, y = rng.standard_normal((N, P)), rng.standard_normal(N)
+    assert GreedyRegressorCV().fit(X, y).n_nonzero_ <= 2
+    labels = np.where(np.arange(N) == 0, "rare", "common")
+    with pytest.raises(ValueError, match="no fold has every class"):
+        GreedyClassifierCV(cv=[(np.arange(1, N), np.arange(1))]).fit(X, labels)
+    assert len(GreedyClassifierCV(cv=5, max_nonzero=2).fit(X, labels).classes_) == 2
+
+
+def test_two_blobs_with_many_labels_are_told_apart():
+    X, y = make_blobs(n_samples=90, centers=4, random_state=0, n_features=5, cluster_std=0.5)
+    for kind in (y, y + 10, np.array(["w", "x", "y", "z"])[y], y == 2, y.astype(float)):
+        for model in CLASSIFIERS:
+            assert clone(model).fit(X, kind).score(X, kind) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda X, y: GreedyRegressor(n_nonzero=0).fit(X, y), "n_nonzero is 0"),
+        (lambda X, y: GreedyRegressor(l2=-1.0).fit(X, y), "l2 is -1.0"),
+        (lambda X, y: GreedyRegressor(loss="hinge").fit(X, y), "loss is 'hinge'"),
+        (lambda X, y: GreedyRegressor(groups=[1, 2]).fit(X, y), r"groups is \[1, 2\]"),
+        (lambda X, y: GreedyRegressor(loss="poisson").fit(X, y - 100.0), "negative values"),
+        (lambda X, y: GreedyRegressorCV(max_nonzero=0).fit(X, y), "max_nonzero is 0"),
+        (lambda X, y: GreedyRegressor().fit(X[:1], y[:1]), "1 sample"),
+        (lambda X, y: GreedyRegressor().fit(X, y, sample_weight=np.eye(N)[0]), "leaves 1 sample"),
+        (lambda X, y: GreedyClassifier().fit(X, y > -np.inf), "one class"),
+        (lambda X, y: GreedyClassifier(loss="hinge").fit(X, y > 3), "loss is 'hinge'"),
+        (lambda X, y: AtomicRegressor(ball="l7").fit(X, y), "ball is 'l7'"),
+        (lambda X, y: AtomicRegressor(radius=0.0).fit(X, y), "radius is 0.0"),
+        (lambda X, y: AtomicRegressor(ball="ksupport", k=0).fit(X, y), "k is 0"),
+        (lambda X, y: AtomicRegressorCV(radii=[0.0, 1.0]).fit(X, y), "radii is"),
+    ],
+)
+def test_bad_parameters_are_one_helpful_sentence(call, words, rng):
+    with pytest.raises(ValueError, match=words):
+        call(*data(rng))
+
+
+def test_penalties_wait_for_their_domain(rng):
+    with pytest.raises(NotImplementedError, match="give radius="):
+        AtomicRegressor(penalty=0.1).fit(*data(rng))
