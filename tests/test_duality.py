@@ -120,7 +120,7 @@ def test_a_hull_with_an_intercept_is_certified_as_fast_as_the_hull_alone_on_cent
     assert with_intercept.iterations <= centred.iterations + 2
 
 
-@pytest.mark.parametrize("kind", ("squares", "weighted", *BOUNDED))
+@pytest.mark.parametrize("kind", ["squares", "weighted", *BOUNDED])
 @pytest.mark.parametrize("build", [ps.lin, ps.cone])
 def test_spans_and_cones_of_few_atoms_are_certified(kind, build):
     rng = np.random.default_rng(4)

@@ -179,7 +179,7 @@ class _OnData(Objective):
 
 
 class _Entrywise(_OnData):
-    """f(x) = sum_i s_i phi_i(x_i), with data y and weights s of x's shape; its conjugate is sum_i s_i phi_i*(u_i/s_i)."""
+    """f(x) = sum_i s_i phi_i(x_i), with data y and weights s of x's shape. f*(u) = sum_i s_i phi_i*(u_i / s_i)."""
 
     def __init__(self, y: Any, weights: Any = None) -> None:
         self.y = real_array(y, "y")

@@ -18,11 +18,11 @@ from pursuit.estimators.linear import (
     LinearClassifier,
     LinearModel,
     LinearRegressor,
+    Loss,
     ModelPath,
     group_labels,
     require,
 )
-from pursuit.objectives import Objective
 from pursuit.result import Result, Stop
 from pursuit.solve import minimize
 
@@ -31,7 +31,7 @@ BALLS = ("l1", "group", "ksupport", "l2", "nuclear")
 FITTED = 1e-3
 """A path of radii ends once the mean loss is below this fraction of its value at radius 0."""
 
-RADII = 0.1, 100.0
+RADII = 0.1, 30.0
 """The smallest and the largest radius of a default path. The unit is the radius at which the loss would be zero, if it
 fell for ever as it falls at radius 0."""
 
@@ -59,6 +59,8 @@ PARAMETERS = """
     Attributes
     ----------
     coef_, intercept_ : arrays of scikit-learn's shapes
+    dropped_ : array
+        The names (or numbers) of features that are constant; their coefficients are 0.
     dual_gap_ : float
         A proved bound on how far the objective (the mean loss) is above its minimum.
     n_iter_ : int
@@ -91,7 +93,7 @@ class _Atomic(LinearModel):
         self.dual_gap_ = float(path.gap[row])
         return super()._take(path, row)
 
-    def _solve(self, f: Objective, design: Design, parameters: dict[str, Any]) -> ModelPath:
+    def _solve(self, f: Loss, design: Design, parameters: dict[str, Any]) -> ModelPath:
         outputs = 1 if len(f.space.shape) == 1 else f.space.shape[1]
         ones, rule = design.intercepts(f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
         start = None if ones is None else minimize(f, ones, stop=rule)

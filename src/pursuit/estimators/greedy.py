@@ -20,6 +20,7 @@ from pursuit.estimators.linear import (
     LinearClassifier,
     LinearModel,
     LinearRegressor,
+    Loss,
     ModelPath,
     group_labels,
     require,
@@ -32,6 +33,9 @@ from pursuit.updates import FullyCorrective
 
 SEPARATED = 1e-7
 """A path ends once the objective is below this fraction of its value without features: every sample is fitted."""
+
+FOLD_UPDATE = FullyCorrective(accuracy=1e-4)
+"""The update in folds: a held-out loss needs fewer digits than a model."""
 
 PARAMETERS = """
     Parameters
@@ -53,6 +57,8 @@ PARAMETERS = """
     Attributes
     ----------
     coef_, intercept_ : arrays of scikit-learn's shapes
+    dropped_ : array
+        The names (or numbers) of features that are constant; their coefficients are 0.
     path_ : ModelPath
         The models of all sizes, from no feature to the last.
     n_iter_ : int
@@ -66,7 +72,7 @@ class _Greedy(LinearModel):
     def _check(self) -> dict[str, Any]:
         wanted = "an integer of at least 1, or None"
         require(self.n_nonzero is None or whole(self.n_nonzero) >= 1, "n_nonzero", self.n_nonzero, wanted)
-        return {"size": self.n_nonzero, "l2": _amount(self.l2, "l2")}
+        return {"size": self.n_nonzero, "l2": _amount(self.l2, "l2"), "update": PATH_UPDATE}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose features and fit their coefficients."""
@@ -75,10 +81,10 @@ class _Greedy(LinearModel):
         found = self._path(X, target, weights, parameters)
         return self._take(found, len(found) - 1)
 
-    def _solve(self, f: Objective, design: Design, parameters: dict[str, Any]) -> ModelPath:
+    def _solve(self, f: Loss, design: Design, parameters: dict[str, Any]) -> ModelPath:
         l2, tol = parameters["l2"], _amount(self.tol, "tol")
         outputs = 1 if len(f.space.shape) == 1 else f.space.shape[1]
-        F = Ridge(f, design.q) if l2 and design.q else f
+        F: Loss | Ridge = Ridge(f, design.q) if l2 and design.q else f
         ones = design.intercepts(F.space.shape)
         zero, none = F.space.zeros(), np.zeros((design.q, outputs))
         start = None if ones is None else minimize(F, ones, stop=Stop(rgap=1e-12))
@@ -94,13 +100,13 @@ class _Greedy(LinearModel):
         floor = F.infimum + max(tol, SEPARATED) * (first[1] - F.infimum)
         found = path(
             F, domain if ones is None else domain + ones, atoms=range(1, size + 1),
-            update=PATH_UPDATE, refine=refine, stop=Stop(rgap=None, value=floor),
+            update=parameters["update"], refine=refine, stop=Stop(rgap=None, value=floor),
         )  # fmt: skip
         rows, last = [first], found.results
         rows += [(k, *_row(r, design.q, outputs)) for k, r in zip(found.atoms, last, strict=True)]
         return ModelPath.of(design, rows, len(rows) - 1)
 
-    def _domain(self, f: Objective, design: Design, labels: Array | None, l2: float) -> tuple[Domain, Any]:
+    def _domain(self, f: Loss, design: Design, labels: Array | None, l2: float) -> tuple[Domain, Any]:
         """The span or cone of the features or groups, and how coefficients within groups are refitted."""
         several = len(f.space.shape) == 2
         if labels is None and not several:
@@ -125,7 +131,7 @@ class _Refit:
     An atom is one direction within a group, so that the update alone corrects one coefficient per group.
     """
 
-    f: Objective
+    f: Loss
     design: Design
     units: Groups
     labels: Array
@@ -135,7 +141,7 @@ class _Refit:
         shape = self.f.space.shape
         columns, outputs = (None, 1) if len(shape) == 1 else (shape[1], shape[1])
         B = np.zeros((self.design.q, outputs))
-        names = {}
+        names: dict[int, Array] = {}
         for i in active.support[active.blocks[active.support] == 0]:
             name, direction = active.atoms[i].source
             features = names.setdefault(name, np.flatnonzero(self.labels == name))
@@ -145,14 +151,15 @@ class _Refit:
         used = np.concatenate(list(names.values()))
         small = replace(self.design, X=self.design.X[:, used], kept=used)
         A = SignedBasis(len(used) * outputs).through(small.X, columns=columns, l2=self.l2)
-        F = Ridge(self.f, len(used)) if self.l2 else self.f
+        F: Loss | Ridge = Ridge(self.f, len(used)) if self.l2 else self.f
         ones, first = small.intercepts(F.space.shape), B[used].ravel()
         start = (first, [A.atom(j) for j in range(len(first))])
         whole_span = lin(A) if ones is None else lin(A) + ones
         rule = Stop(rgap=None, iterations=1 + outputs)  # until all intercepts are there
         r = minimize(F, whole_span, FullyCorrective(several=outputs), start=start, stop=rule)
         _, _, B[used], c = _row(r, len(used), outputs)
-        atoms = [domain.parts[0].asked.rebuild(self.units.unit(name, B[at].ravel())) for name, at in names.items()]
+        own = [self.units.unit(name, B[at].ravel()) for name, at in names.items()]
+        atoms = [a for a in map(domain.parts[0].asked.rebuild, own) if a is not None]
         weights = [np.linalg.norm(B[at]) / abs(a.coef) for a, at in zip(atoms, names.values(), strict=True)]
         if ones is not None:
             atoms += [domain.parts[1].A.atom(k) for k in range(outputs)]
@@ -180,9 +187,9 @@ class _GreedyCV(_Greedy):
         require(whole(self.max_nonzero) >= 1, "max_nonzero", self.max_nonzero, "an integer of at least 1")
         ridges = [_amount(l2, "l2") for l2 in items(self.l2)]
         X, target, weights = self._read(X, y, sample_weight)
-        settings = [{"l2": l2, "size": int(self.max_nonzero)} for l2 in ridges]
+        settings = [{"l2": l2, "size": int(self.max_nonzero), "update": FOLD_UPDATE} for l2 in ridges]
         chosen, size = self._choose(X, target, weights, settings, np.arange(int(self.max_nonzero) + 1))
-        found = self._path(X, target, weights, chosen | {"size": max(int(size), 1)})
+        found = self._path(X, target, weights, chosen | {"size": max(int(size), 1), "update": PATH_UPDATE})
         row = found.at(size)
         self.l2_, self.n_nonzero_ = chosen["l2"], int(found.level[row])
         return self._take(found, row)

@@ -4,7 +4,7 @@ A model is eta = X B + c with one column of B per output or class. It minimises 
 penalties mean the same for every number of samples. Columns are divided by their standard deviation inside (without an
 intercept: by their root mean square), so that neither the choice of columns nor a radius depends on units; dense
 columns are centred, too, and sparse ones stay sparse. The coefficients are those of the columns as they were given.
-Columns that are constant (without an intercept: zero) get the coefficient 0.
+Columns that are constant (without an intercept: zero) get the coefficient 0; `dropped_` names them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from pursuit._arrays import told
 from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
-from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson
+from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -37,6 +37,8 @@ HUBER_WIDTH = 1.345
 
 NORMAL_MAD = 0.6745
 """The median absolute deviation of a normal variable, in standard deviations."""
+
+Loss = Huber | LeastSquares | Logistic | Multinomial | Poisson
 
 REGRESSION_LOSSES = ("squared_error", "huber", "poisson")
 
@@ -55,8 +57,9 @@ class Design:
     @classmethod
     def of(cls, X: Any, weights: Array, fit_intercept: bool) -> Design:
         """The columns of X without those that are constant (or zero, without an intercept), at unit scale."""
-        if sp.issparse(X):
-            X = sp.csc_array(X)
+        sparse = bool(sp.issparse(X))
+        if sparse:
+            X = X.tocsc()
             low, high = (np.asarray(extreme(axis=0).todense()).ravel() for extreme in (X.min, X.max))
         else:
             low, high = X.min(axis=0), X.max(axis=0)
@@ -65,10 +68,10 @@ class Design:
         mean = np.zeros(len(kept))
         if not len(kept):
             return cls(X, kept, np.ones(0), mean, p, fit_intercept)
-        if sp.issparse(X):
-            middle, variance = mean_variance_axis(sp.csc_matrix(X), axis=0, weights=share)
+        if sparse:
+            middle, variance = mean_variance_axis(X, axis=0, weights=share)
             scale = np.sqrt(variance if fit_intercept else variance + middle**2)
-            X = sp.csc_array(X @ sp.diags_array(1.0 / scale))
+            X = X.multiply(1.0 / scale).tocsc()
         else:
             mean = share @ X if fit_intercept else mean
             X = X - mean
@@ -110,6 +113,8 @@ class ModelPath:
     coef: Array
     intercept: Array
     n_iter: int
+    dropped: Array
+    """Columns that are constant (without an intercept: zero) and were left out."""
 
     @classmethod
     def of(cls, design: Design, rows: Sequence[tuple[float, float, float, Array, Array]], n_iter: int) -> ModelPath:
@@ -117,7 +122,8 @@ class ModelPath:
         models = [design.model(B, c) for *_, B, c in rows]
         level, value, gap = (np.array([row[i] for row in rows]) for i in range(3))
         coef, intercept = (np.array([model[i] for model in models]) for i in range(2))
-        return cls(level, value, gap, coef, intercept, max(n_iter, 1))
+        dropped = np.setdiff1d(np.arange(design.p), design.kept)
+        return cls(level, value, gap, coef, intercept, max(n_iter, 1), dropped)
 
     def __len__(self) -> int:
         return len(self.level)
@@ -158,7 +164,7 @@ class LinearModel(BaseEstimator):
         """The target in the form that `_objective` takes, and the weights of samples."""
         raise NotImplementedError
 
-    def _objective(self, target: Array, weights: Any) -> Objective:
+    def _objective(self, target: Array, weights: Any) -> Loss:
         """The objective of these targets, for weights that sum to 1."""
         raise NotImplementedError
 
@@ -166,7 +172,7 @@ class LinearModel(BaseEstimator):
         """The mean loss of scores eta (samples, outputs)."""
         raise NotImplementedError
 
-    def _solve(self, f: Objective, design: Design, parameters: dict[str, Any]) -> ModelPath:
+    def _solve(self, f: Loss, design: Design, parameters: dict[str, Any]) -> ModelPath:
         """The models for these parameters."""
         raise NotImplementedError
 
@@ -199,6 +205,7 @@ class LinearModel(BaseEstimator):
     def _take(self, path: ModelPath, row: int) -> Self:
         """Make this row of the path the model."""
         self.path_, self.n_iter_ = path, path.n_iter
+        self.dropped_ = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[path.dropped]
         self.coef_, self.intercept_ = self._shaped(path.coef[row], path.intercept[row])
         return self
 
@@ -218,12 +225,12 @@ class LinearModel(BaseEstimator):
         losses = np.empty((len(settings), len(levels), len(folds)))
         for (i, setting), (j, (train, held)) in product(enumerate(settings), enumerate(folds)):
             path = self._path(X[train], target[train], weights[train], setting)
-            held = held[weights[held] > 0]
-            loss = [self._held_out(target[held], weights[held], eta) for eta in path.scores(X[held])]
+            used = held[weights[held] > 0]
+            loss = [self._held_out(target[used], weights[used], eta) for eta in path.scores(X[used])]
             losses[i, :, j] = [loss[path.at(level)] for level in levels]
         self.cv_losses_, self.levels_ = losses, levels
         sizes = [weights[held].sum() for _, held in folds]
-        i, best = np.unravel_index(np.argmin(losses @ sizes), losses.shape[:2])
+        i, best = divmod(int(np.argmin(losses @ sizes)), len(levels))
         return settings[i], float(levels[best])
 
     def _folds(self, X: Any, target: Array, weights: Array) -> list[tuple[Array, Array]]:
@@ -273,7 +280,7 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
             self._width = HUBER_WIDTH / NORMAL_MAD * (typical or 1.0)
         return y, weights
 
-    def _objective(self, target: Array, weights: Any) -> Objective:
+    def _objective(self, target: Array, weights: Any) -> Loss:
         if target.ndim == 2 and not isinstance(weights, float):
             weights = np.repeat(weights[:, None], target.shape[1], axis=1)
         if self.loss == "huber":
@@ -306,7 +313,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             raise ValueError(f"y has one class, {one}; a classifier needs two classes.")
         return np.searchsorted(self.classes_[:-1], y), weights
 
-    def _objective(self, target: Array, weights: Any) -> Objective:
+    def _objective(self, target: Array, weights: Any) -> Loss:
         classes = len(self.classes_)
         return Logistic(target, weights) if classes == 2 else Multinomial(np.eye(classes)[target], weights)
 
@@ -335,7 +342,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
     def predict(self, X: Any) -> Array:
         """The most probable class of each sample."""
         eta = self.decision_function(X)
-        return self.classes_[(eta > 0).astype(np.intp) if eta.ndim == 1 else eta.argmax(axis=1)]
+        return np.asarray(self.classes_[(eta > 0).astype(np.intp) if eta.ndim == 1 else eta.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class."""
