@@ -941,6 +941,78 @@ MUTANTS = [
         "test_screened.py",
     ),
     Mutant("a Gram matrix lacks its diagonal", "native/level.cpp", "b <= a; ++b", "b < a; ++b", "test_matrices.py"),
+    # models: weights, intercepts, ridges, several outputs
+    Mutant(
+        "weights: the conjugate of the Poisson loss has none",
+        "objectives.py",
+        "s * _x_log_x(self.space.xp, rate / s)",
+        "_x_log_x(self.space.xp, rate)",
+        "test_duality.py",
+    ),
+    Mutant(
+        "weights: the smoothness of the logistic loss has none",
+        "objectives.py",
+        "0.25 * self._largest_weight",
+        "0.25",
+        "test_objectives.py",
+    ),
+    Mutant(
+        "an intercept counts as an atom",
+        "active.py",
+        "self.weights[self._counted[self.blocks]]",
+        "self.weights",
+        "test_path.py",
+        quick=True,
+    ),
+    Mutant(
+        "an intercept is not fitted first",
+        "solve.py",
+        "_fit_uncounted(f, domain, stop) if start is None else start",
+        "start",
+        "test_path.py",
+    ),
+    Mutant(
+        "inner products of two frames in one triangle only",
+        "active.py",
+        "out[row, other[2]] = out[other[2], row] = other",
+        "out[row, other[2]] = out[row, other[2]] = 0.5 * other",
+        "test_path.py",
+    ),
+    Mutant(
+        "ridge: the oracle does not see it",
+        "atoms/combinations.py",
+        "product = product + self._root * g[self.n :, ...]",
+        "pass",
+        "test_lifted.py",
+    ),
+    Mutant(
+        "ridge: the Gram matrix does not have it",
+        "atoms/frames.py",
+        "which) + h * self._below[np.ix_(which, which)]",
+        "which)",
+        "test_lifted.py",
+    ),
+    Mutant(
+        "greedy models: coefficients within groups are not refitted",
+        "estimators/greedy.py",
+        "refine=refine, stop",
+        "refine=None, stop",
+        "test_models.py",
+    ),
+    Mutant(
+        "models: columns are not brought to unit scale",
+        "estimators/linear.py",
+        "            X /= spread\n",
+        "            spread = np.ones_like(spread)\n",
+        "test_models.py",
+    ),
+    Mutant(
+        "models: scores of classes may drift together",
+        "estimators/linear.py",
+        "intercept - intercept.mean()",
+        "intercept",
+        "test_models.py",
+    ),
 ]
 
 

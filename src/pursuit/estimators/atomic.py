@@ -22,8 +22,10 @@ from pursuit.estimators.linear import (
     ModelPath,
     group_labels,
     require,
+    row_of,
+    without_features,
 )
-from pursuit.result import Result, Stop
+from pursuit.result import Stop
 from pursuit.solve import minimize
 
 BALLS = ("l1", "group", "ksupport", "l2", "nuclear")
@@ -94,22 +96,18 @@ class _Atomic(LinearModel):
         return super()._take(path, row)
 
     def _solve(self, f: Loss, design: Design, parameters: dict[str, Any]) -> ModelPath:
-        outputs = 1 if len(f.space.shape) == 1 else f.space.shape[1]
-        ones, rule = design.intercepts(f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
-        start = None if ones is None else minimize(f, ones, stop=rule)
-        value, gap = (f.value(f.space.zeros()), np.inf) if start is None else (start.value, start.gap)
-        c = np.zeros(outputs) if start is None else np.reshape(start.coef, outputs)
-        first = (0.0, value, gap, np.zeros((design.q, outputs)), c)
-        if not design.q or not value > f.infimum:  # nothing to fit
-            return ModelPath.of(design, [(*first[:2], min(gap, value - f.infimum), *first[3:])], 1)
-        A = self._atoms(design, f.space.shape)
+        first, ones = without_features(f, design, self.tol), design.intercepts(f.space.shape)
+        if not design.q or not first[1] > f.infimum:  # nothing to choose from, or nothing left to fit
+            return ModelPath.of(design, [first], 1)
+        A, rule = self._atoms(design, f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
+        floor = f.infimum + FITTED * (first[1] - f.infimum)
         rows, n_iter, last = [first], 0, None
         for r in parameters["radii"]:
             domain = conv(r * A) if ones is None else conv(r * A) + ones
             last = minimize(f, domain, stop=rule, start=last)
-            rows.append((r, *_row(last, design.q, outputs)))
+            rows.append(row_of(r, last, design.q))
             n_iter += last.iterations + 1
-            if len(parameters["radii"]) > 1 and last.value - f.infimum <= FITTED * (value - f.infimum):
+            if last.value <= floor:
                 break
         return ModelPath.of(design, rows, n_iter)
 
@@ -133,13 +131,6 @@ class _Atomic(LinearModel):
             m = q * outputs
             ball = SignedBasis(m) if self.ball == "l1" else KSupport(m, m)  # unit vectors of all directions
         return ball.through(design.X, columns=outputs if several else None)
-
-
-def _row(r: Result, q: int, outputs: int) -> tuple[float, float, Array, Array]:
-    """Value, gap, coefficients and intercepts of a result over a ball and perhaps intercepts."""
-    B, c = r.coef if len(r.domain.parts) == 2 else (r.coef, np.zeros(outputs))
-    B = B.U @ (B.s[:, None] * B.V.T) if hasattr(B, "U") else np.reshape(B, (q, outputs))
-    return r.value, r.gap, B, np.reshape(c, outputs)
 
 
 class _AtomicCV(_Atomic):

@@ -24,10 +24,12 @@ from pursuit.estimators.linear import (
     ModelPath,
     group_labels,
     require,
+    row_of,
+    without_features,
 )
 from pursuit.objectives import Objective, Ridge
 from pursuit.paths import path
-from pursuit.result import Result, Stop
+from pursuit.result import Stop
 from pursuit.solve import minimize
 from pursuit.updates import FullyCorrective
 
@@ -83,15 +85,9 @@ class _Greedy(LinearModel):
 
     def _solve(self, f: Loss, design: Design, parameters: dict[str, Any]) -> ModelPath:
         l2, tol = parameters["l2"], _amount(self.tol, "tol")
-        outputs = 1 if len(f.space.shape) == 1 else f.space.shape[1]
         F: Loss | Ridge = Ridge(f, design.q) if l2 and design.q else f
-        ones = design.intercepts(F.space.shape)
-        zero, none = F.space.zeros(), np.zeros((design.q, outputs))
-        start = None if ones is None else minimize(F, ones, stop=Stop(rgap=1e-12))
-        first = (0.0, F.value(zero), np.inf, none, np.zeros(outputs)) if start is None else (
-            0.0, start.value, start.gap, none, np.reshape(start.coef, outputs),
-        )  # fmt: skip
-        if not design.q or not first[1] > F.infimum:
+        first, ones = without_features(F, design, 1e-12), design.intercepts(F.space.shape)
+        if not design.q or not first[1] > F.infimum:  # nothing to choose from, or nothing left to fit
             return ModelPath.of(design, [first], 1)
         labels = None if self.groups is None else group_labels(self.groups, design.p)[design.kept]
         domain, refine = self._domain(f, design, labels, l2)
@@ -102,16 +98,15 @@ class _Greedy(LinearModel):
             F, domain if ones is None else domain + ones, atoms=range(1, size + 1),
             update=parameters["update"], refine=refine, stop=Stop(rgap=None, value=floor),
         )  # fmt: skip
-        rows, last = [first], found.results
-        rows += [(k, *_row(r, design.q, outputs)) for k, r in zip(found.atoms, last, strict=True)]
-        return ModelPath.of(design, rows, len(rows) - 1)
+        rows = [row_of(k, r, design.q) for k, r in zip(found.atoms, found.results, strict=True)]
+        return ModelPath.of(design, [first, *rows], len(rows))
 
     def _domain(self, f: Loss, design: Design, labels: Array | None, l2: float) -> tuple[Domain, Any]:
         """The span or cone of the features or groups, and how coefficients within groups are refitted."""
         several = len(f.space.shape) == 2
         if labels is None and not several:
             if not l2:
-                A: Any = Dictionary(design.X)
+                A: Any = Dictionary(design.X)._with(size=None)  # no proof for all columns at once: it takes their SVD
             else:
                 A = (Simplex if self.positive else SignedBasis)(design.q).through(design.X, l2=l2)
             return (cone(A) if self.positive else lin(A)), None
@@ -157,7 +152,7 @@ class _Refit:
         whole_span = lin(A) if ones is None else lin(A) + ones
         rule = Stop(rgap=None, iterations=1 + outputs)  # until all intercepts are there
         r = minimize(F, whole_span, FullyCorrective(several=outputs), start=start, stop=rule)
-        _, _, B[used], c = _row(r, len(used), outputs)
+        *_, B[used], c = row_of(0, r, len(used))
         own = [self.units.unit(name, B[at].ravel()) for name, at in names.items()]
         atoms = [a for a in map(domain.parts[0].asked.rebuild, own) if a is not None]
         weights = [np.linalg.norm(B[at]) / abs(a.coef) for a, at in zip(atoms, names.values(), strict=True)]
@@ -165,12 +160,6 @@ class _Refit:
             atoms += [domain.parts[1].A.atom(k) for k in range(outputs)]
         blocks = np.repeat([0, 1], [len(names), len(atoms) - len(names)])
         return np.array([*weights, *c][: len(atoms)]), atoms, blocks
-
-
-def _row(r: Result, q: int, outputs: int) -> tuple[float, float, Array, Array]:
-    """Value, gap, coefficients and intercepts of a result over features and perhaps intercepts."""
-    both = r.coef if isinstance(r.coef, tuple) else (r.coef, np.zeros(outputs))
-    return r.value, r.gap, both[0].reshape(q, outputs), np.reshape(both[1], outputs)
 
 
 def _amount(value: Any, name: str) -> float:
@@ -305,7 +294,7 @@ class GreedyClassifierCV(LinearClassifier, _GreedyCV):
         self,
         loss: str = "log_loss",
         max_nonzero: int = 30,
-        l2: float | Iterable[float] = (1e-3, 1e-2, 1e-1),
+        l2: float | Iterable[float] = (1e-3, 1e-1),
         groups: Any = None,
         positive: bool = False,
         fit_intercept: bool = True,

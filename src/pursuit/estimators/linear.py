@@ -9,6 +9,7 @@ Columns that are constant (without an intercept: zero) get the coefficient 0; `d
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +27,12 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pursuit._arrays import told
+from pursuit.atoms.factored import LowRank
 from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
-from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson
+from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson, Ridge
+from pursuit.result import Result, Stop
+from pursuit.solve import minimize
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -117,8 +121,8 @@ class ModelPath:
     """Columns that are constant (without an intercept: zero) and were left out."""
 
     @classmethod
-    def of(cls, design: Design, rows: Sequence[tuple[float, float, float, Array, Array]], n_iter: int) -> ModelPath:
-        """The path of these rows (level, value, gap, B, c) at unit scale."""
+    def of(cls, design: Design, rows: Sequence[Row], n_iter: int) -> ModelPath:
+        """The path of these rows."""
         models = [design.model(B, c) for *_, B, c in rows]
         level, value, gap = (np.array([row[i] for row in rows]) for i in range(3))
         coef, intercept = (np.array([model[i] for model in models]) for i in range(2))
@@ -135,6 +139,28 @@ class ModelPath:
     def at(self, level: float) -> int:
         """The last row at or below this level; the first row where there is none."""
         return max(int(np.searchsorted(self.level, level * (1.0 + 1e-12), side="right")) - 1, 0)
+
+
+Row = tuple[float, float, float, Array, Array]
+"""Level, value, gap, coefficients (q, outputs) at unit scale, and intercepts of a model."""
+
+
+def without_features(f: Loss | Ridge, design: Design, tol: float) -> Row:
+    """The model of intercepts only."""
+    ones = design.intercepts(f.space.shape)
+    B = np.zeros((design.q, math.prod(f.space.shape[1:])))
+    if ones is None:
+        value = f.value(f.space.zeros())
+        return 0.0, value, value - f.infimum, B, np.zeros(B.shape[1])
+    fit = minimize(f, ones, stop=Stop(rgap=tol))
+    return 0.0, fit.value, fit.gap, B, np.reshape(fit.coef, B.shape[1])
+
+
+def row_of(level: float, r: Result, q: int) -> Row:
+    """The row of a result over q features, and over intercepts where its domain has them."""
+    B, *c = r.coef if len(r.domain.parts) == 2 else (r.coef,)
+    B = B.U @ (B.s[:, None] * B.V.T) if isinstance(B, LowRank) else np.reshape(B, (q, -1))
+    return level, r.value, r.gap, B, np.reshape(c, -1) if c else np.zeros(B.shape[1])
 
 
 def require(condition: bool, name: str, value: Any, wanted: str) -> None:
