@@ -302,8 +302,8 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
         if self.loss == "huber":
             columns = y.reshape(len(y), -1)
             deviations = np.abs(columns - _medians(columns, weights))
-            typical = float(_medians(deviations, weights).mean()) or float(np.average(deviations.mean(axis=1), weights=weights))
-            self._width = HUBER_WIDTH / NORMAL_MAD * (typical or 1.0)
+            typical = _medians(deviations, weights).mean() or np.average(deviations, axis=0, weights=weights).mean()
+            self._width = HUBER_WIDTH / NORMAL_MAD * float(typical or 1.0)
         return y, weights
 
     def _objective(self, target: Array, weights: Any) -> Loss:
