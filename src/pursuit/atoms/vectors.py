@@ -229,7 +229,7 @@ class _Basis(_Listed):
         return SparseAtom([j], [sign], (self.n,), j, sign)
 
     def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
-        if columns is not None or l2 != 0:
+        if columns is not None or number(l2) != 0:
             return super().through(M, columns, l2)
         images = Dictionary(M, signed=self.symmetric)
         if images.n != self.n:
