@@ -48,7 +48,8 @@ def agree(codes, D, Y, atoms, tol=-1.0, method="omp", weights=None):
         own = slice(codes.indptr[i], codes.indptr[i + 1])
         assert list(codes.indices[own]) == code.active
         x = code.x[code.active] * norms
-        tolerance = 1e3 * epsilon * condition**2 * np.abs(x).max(initial=0.0)
+        length = np.linalg.norm(y if w is None else np.sqrt(w) * np.where(w > 0, y, 0))
+        tolerance = epsilon * condition**2 * (1e3 * np.abs(x).max(initial=0.0) + 4 * len(D) ** 0.5 * float(length))
         np.testing.assert_allclose(codes.data[own] * norms, x, rtol=0, atol=tolerance)
     return clear
 

@@ -34,7 +34,8 @@ multiplied by :math:`\sqrt{w_t}`.
 - how far the best atom was ahead of each of the others, as a share of the numbers that both merits were computed from:
   :math:`S \|a\|`; or, for a merit m of ``ols``, :math:`S / \sigma + m / \sigma^2` with
   :math:`\sigma = \|a_\perp\| / \|a\|`;
-- how much of an atom that enters, except in ``mp``, is orthogonal to the active ones: :math:`\|a_\perp\|^2 / \|a\|^2`;
+- how much of an atom that enters, except in ``mp``, is orthogonal to the active ones: :math:`\|a_\perp\|^2` as a share
+  of :math:`(\|a\| + \sum_i |\beta_i| \|a_i\|)^2`, with the combination :math:`\sum_i \beta_i a_i` nearest to a;
 - how far :math:`\|r\|` was from tol, as a share of S;
 - in ``nnomp``, how far weights were from 0, as a share of :math:`S / \|a\|`, and correlations of atoms that left, as a
   share of :math:`S \|a\|`;
@@ -100,7 +101,7 @@ def pursue(
         ahead[best] = merit[best] / terms[best]
         lead, entering = min(lead, float(ahead.min())), int(which[best])
         if method != "mp":
-            lead = min(lead, float(orthogonal_share(D[:, [entering]], D[:, active])[0]))
+            lead = min(lead, independence(D[:, entering], D[:, active]))
         if entering not in active:
             if len(active) == limit:
                 break
@@ -143,3 +144,11 @@ def orthogonal_share(A: Array, B: Array) -> Array:
     rest -= Q @ (Q.T @ rest)  # what rounding left the first time
     share: Array = np.square(rest).sum(axis=0) / np.square(A).sum(axis=0)
     return share
+
+
+def independence(a: Array, B: Array) -> float:
+    """The squared distance of a to the span of the columns of B, as a share of the terms of which it is the sum."""
+    norms = np.linalg.norm(B, axis=0)
+    beta = np.linalg.lstsq(B / norms, a, rcond=None)[0]
+    size = np.linalg.norm(a)
+    return float(orthogonal_share(a[:, None], B)[0] * (size / (size + np.abs(beta).sum())) ** 2)
