@@ -61,7 +61,7 @@ class Climb:
     def __init__(self, D, Y, atoms=None, tol=None, method="omp", gram=None, weights=None, only=None):
         inputs = Inputs.checked(D, Y, gram, weights, None)
         limits, tols = stopping_rules(atoms, tol, method, D.shape, len(Y))
-        request = Request.checked(inputs, limits, tols, method, 1)
+        request = Request.checked(inputs, limits, tols, np.zeros(len(Y)), method, 1)
         self.ladder = ladder(request)
         tile = Tile(request, 0, Codes.empty(limits, inputs.dtype))
         self.solved = {}

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pursuit._arrays import flag
 from pursuit._threads import at_most
-from pursuit.coding.request import Inputs, Request, stopping_rules, thread_count
+from pursuit.coding.gaps import duality_gaps
+from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ def encode(
     dtype: Any = None,
     progress: bool = False,
     weights: Any = None,
-) -> sp.csr_array:
+    penalty: Any = None,
+    positive: bool = False,
+    gaps: bool = False,
+) -> Any:
     r"""Sparse codes of many signals: every row y of Y as a combination of few columns of D.
 
     A pursuit repeats two steps until it has enough atoms or is close enough: the atom that points most against the
@@ -98,5 +102,11 @@ def encode(
     threads = thread_count(n_jobs)
     inputs = Inputs.checked(D, Y, gram, weights, dtype)
     limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))
+    wants_gaps = flag(gaps, "gaps")
+    if wants_gaps and method not in ("lasso", "nnls"):
+        raise ValueError(f"gaps belong to convex problems, 'lasso' and 'nnls'; leave them out with method={method!r}.")
+    penalties, kernel = penalty_rule(penalty, flag(positive, "positive"), method, len(inputs.Y))
     with at_most(threads):
-        return solve_in_tiles(Request.checked(inputs, limits, tols, method, threads), flag(progress, "progress"))
+        request = Request.checked(inputs, limits, tols, penalties, kernel, threads)
+        codes = solve_in_tiles(request, flag(progress, "progress"))
+        return (codes, duality_gaps(inputs, codes, penalties, kernel == "positive_lasso")) if wants_gaps else codes

@@ -17,7 +17,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 UNSCALED = 2.0**-32, 2.0**32
 """Squared norms of columns between these need no scaling."""
 UNSOUND_GRAM = "gram contains NaN or infinity; give D.T @ D."
-METHODS = ("omp", "mp", "ols", "nnomp")
+METHODS = ("omp", "mp", "ols", "nnomp", "lasso", "nnls")
+LASSO = ("lasso", "positive_lasso")
+"""What the kernels call the Lasso, and the Lasso over weights that are not negative, NNLS with it."""
+NONNEGATIVE = ("nnomp", "positive_lasso")
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,14 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Request:
-    """One call: rows of Y on columns of D, with a limit and a tolerance (negative: none) for each signal."""
+    """One call: rows of Y on columns of D, with a limit, a tolerance (negative: none) and a penalty for each signal."""
 
     inputs: Inputs
     limits: Array
     tols: Array
+    penalties: Array
     method: str
+    """As the kernels call it."""
     threads: int
     norms: Array
     """Of the columns of D divided by 2^exponent, so that no square over- or underflows."""
@@ -65,8 +70,14 @@ class Request:
         """Whether all codes together have so few atoms that nothing as large as the Gram matrix should be read."""
         return few_atoms(self.limits, self.inputs.D.shape[1])
 
+    @property
+    def is_lasso(self) -> bool:
+        return self.method in LASSO
+
     @classmethod
-    def checked(cls, inputs: Inputs, limits: Array, tols: Array, method: str, threads: int) -> Request:
+    def checked(
+        cls, inputs: Inputs, limits: Array, tols: Array, penalties: Array, method: str, threads: int
+    ) -> Request:
         D, gram, kind = inputs.D, inputs.gram, inputs.dtype
         squares, few = gram_diagonal(inputs), few_atoms(limits, D.shape[1])
         if squares is not None and few and needs_no_scaling(squares):
@@ -76,7 +87,7 @@ class Request:
             check_gram(squares, norms, exponent)
         if gram is not None and not few and not np.isfinite(gram.sum()):
             raise ValueError(UNSOUND_GRAM)
-        return cls(inputs, limits, tols, method, threads, norms.astype(kind, copy=False), exponent)
+        return cls(inputs, limits, tols, penalties, method, threads, norms.astype(kind, copy=False), exponent)
 
 
 def unmasked(Y: Any) -> tuple[Any, Array | None]:
@@ -195,7 +206,10 @@ def stopping_rules(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], co
     """Limits on the atoms and on the residual's norm, one of each per signal."""
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method is {told(method)}; give one of {', '.join(map(repr, METHODS))}.")
-    if atoms is None and tol is None:
+    if method in ("lasso", "nnls"):
+        if atoms is not None or tol is not None:
+            raise ValueError(f"atoms and tol belong to the pursuits; leave them out with method={method!r}.")
+    elif atoms is None and tol is None:
         raise ValueError("atoms and tol are both None; give the number of atoms, or the norm of the residual to reach.")
     most = shape[1] if method == "mp" else min(shape)  # more independent atoms than that there are not
     limits, tols = np.full(count, most), np.full(count, -np.inf)
@@ -211,6 +225,20 @@ def stopping_rules(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], co
         if tols.size and not (tols.min() >= 0 and tols.max() < np.inf):
             raise ValueError("tol is negative or not finite for some signal; give norms of residuals, 0 or more.")
     return limits, tols
+
+
+def penalty_rule(penalty: Any, positive: bool, method: str, count: int) -> tuple[Array, str]:
+    """The penalty of each signal, and what the kernels call the method."""
+    if method == "lasso" and penalty is None:
+        raise ValueError("penalty is None; give the factor of the sum of |x|, a number or one per signal.")
+    if method != "lasso" and penalty is not None:
+        raise ValueError(f"penalty belongs to method='lasso'; leave it out with method={method!r}.")
+    if positive and method not in ("lasso", "nnls"):
+        raise ValueError(f"positive=True belongs to method='lasso', not to {method!r}; see also 'nnls' and 'nnomp'.")
+    penalties = per_signal(0.0 if penalty is None else penalty, "penalty", count).astype(np.float64)
+    if penalties.size and not (penalties.min() >= 0 and penalties.max() < np.inf):
+        raise ValueError("penalty is negative or not finite for some signal; give 0 or more.")
+    return penalties, "positive_lasso" if positive or method == "nnls" else method
 
 
 def per_signal(a: Any, name: str, count: int) -> Array:

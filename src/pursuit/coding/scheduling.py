@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from tqdm.auto import tqdm
 
 from pursuit._threads import in_parallel, single_threaded_blas
-from pursuit.coding.request import Request
+from pursuit.coding.request import NONNEGATIVE, Request
 from pursuit.coding.strategies import ladder
 from pursuit.coding.tiles import Codes, Tile
 
@@ -44,6 +44,7 @@ def solve_in_tiles(request: Request, progress: bool) -> sp.csr_array:
         parts: list[Any] = [None] * -(-total // max(size, 1))
         width = int(request.limits.max(initial=1))
         equal = int(request.limits.min(initial=width)) == width and not np.isfinite(request.tols).any()
+        equal = equal and not request.is_lasso
         whole = Codes.empty(request.limits, kind) if equal else None  # codes that will have one length
 
         def solve(first: int, last: int) -> None:
@@ -53,7 +54,7 @@ def solve_in_tiles(request: Request, progress: bool) -> sp.csr_array:
                     codes = Codes.empty(request.limits[start:stop], kind) if whole is None else whole.rows(start, stop)
                     tile = Tile(request, start, codes)
                     steps.solve(tile)
-                parts[number] = tile.packed(steps.exponent, request.method == "nnomp")
+                parts[number] = tile.packed(steps.exponent, request.method in NONNEGATIVE)
                 bar.update(stop - start)
 
         in_parallel(solve, len(parts), 1)

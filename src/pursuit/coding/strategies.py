@@ -37,6 +37,8 @@ MAX_INT16_ENTRIES = 512
 of the number of entries, until too many atoms are too close to one another."""
 MIN_UNSOLVED_SHARE = 1 / 32
 """The share of a tile that 16 bits must leave before it is tried in float32."""
+LASSO_ROOM = 48
+"""Atoms beside the active ones that the Lasso has room for."""
 MIN_ALONE_ATOMS = 16
 """Fewer atoms are found before an 8-bit copy is made."""
 
@@ -102,7 +104,7 @@ class Careful:
         products = product(tile.y[tile.unsolved], self.D)
         if self.given is not None and not np.isfinite(products).all():
             check_columns(self.D, self.D.dtype)
-        self.kernels.careful(self.atoms, native.core().Method[self.method], tile.signals, products)
+        self.kernels.one_by_one(self.atoms, native.core().Method[self.method], tile.signals, products)
         if self.given is not None:
             check_used_rows(self.D, self.given, np.unique(tile.codes.atoms[tile.codes.used]))
 
@@ -186,10 +188,12 @@ def ladder(request: Request) -> Ladder:
 def from_residuals(request: Request, D: Array) -> Ladder:
     """`Direct`, after `Alone` for few signals on a large dictionary."""
     kernels, method, (d, n) = native.kernels(D.dtype), request.method, D.shape
-    atoms, weighted = kernels.Atoms(D.T, request.norms), request.inputs.weights is not None
+    by_atoms = np.ascontiguousarray(D.T) if request.is_lasso else D.T  # its Gram entries are products of columns
+    atoms, weighted = kernels.Atoms(by_atoms, request.norms), request.inputs.weights is not None
     direct = Direct(D, atoms, request.norms, method, weighted)
     width = int(request.limits.max(initial=1))
-    size = D.itemsize * (8 * n + (6 + width) * d + 3 * width * width + 8 * width)
+    room = width + LASSO_ROOM if request.is_lasso else width
+    size = D.itemsize * (8 * n + (6 + width) * d + 3 * room * room + 8 * room)
     alone = len(request.inputs.Y) < MIN_SIGNALS_PER_PRODUCT and method in ("omp", "ols") and width >= MIN_ALONE_ATOMS
     if not alone or weighted or D.size < MIN_SCREENED_ENTRIES:
         return Ladder([direct], request.exponent, size)

@@ -45,12 +45,13 @@ class Tile:
 
     def __init__(self, request: Request, start: int, codes: Codes) -> None:
         rows, kind = slice(start, start + len(codes.counts)), request.inputs.dtype
-        y, w, tols = request.inputs.Y[rows], None, request.tols[rows]
+        y, w, tols, penalties = request.inputs.Y[rows], None, request.tols[rows], request.penalties[rows]
         if request.inputs.weights is not None:
             w = request.inputs.weights[rows]
             y = np.where(w > 0, y, 0)
             halves = np.frexp(w.max(axis=1))[1] // 2  # weights divided by 4^half, norms by 2^half
             w, tols = np.ldexp(w, -2 * halves[:, None]), np.ldexp(tols, -halves)
+            penalties = np.ldexp(penalties, -2 * halves)
         squares = _squared_norms(y, w)
         self.exponents = np.zeros(len(y), np.intc)
         if not (squares.min() > 2.0**-80 and squares.max() < 2.0**80):  # NaN too
@@ -64,12 +65,14 @@ class Tile:
         w = None if w is None else np.require(w, kind, "C")
         self.y, self.weights, self.codes = y, w, codes
         tols, limits = np.ldexp(tols, -self.exponents).astype(kind), np.ascontiguousarray(request.limits[rows])
+        penalties = np.ldexp(penalties, -self.exponents - request.exponent).astype(kind)
         codes.counts[:] = UNSOLVED
         self.signals = native.kernels(kind).Signals(
             y=y,
             weights=w,
             limits=limits,
             tols=tols,
+            penalties=penalties,
             atoms=codes.atoms,
             x=codes.x,
             counts=codes.counts,

@@ -7,7 +7,7 @@
 
 constexpr int64_t UNSOLVED = -1;  // the number of atoms of a signal that has no code yet
 
-enum class Method { omp, mp, ols, nnomp };
+enum class Method { omp, mp, ols, nnomp, lasso, positive_lasso };
 enum class Search { int16, float32 };
 
 // Entry i of atom j is atoms[j * atom_stride + i * entry_stride].
@@ -30,6 +30,7 @@ template <class T> struct Tile {
     const T *weights;   // count x d, of the entries of y; or null
     const int64_t *limits;
     const T *tols;      // a pursuit stops where the norm of the residual is at most this; negative: never
+    const T *penalties; // of the Lasso
     int32_t *atoms;     // count x width
     T *x;               // count x width
     int64_t *counts;    // UNSOLVED until a strategy has succeeded
@@ -72,7 +73,7 @@ template <class T> struct Screening {
 
 template <class T> struct Level {
     FastPursuits<T> *(*fast)(const Dictionary<T> &, Method, Search);
-    void (*careful)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
+    void (*one_by_one)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
     DirectPursuits<T> *(*direct)(const Dictionary<T> &, Method, const Tile<T> &, const T *norms, int64_t norms_stride);
     Screening<T> *(*screen)(const Dictionary<T> &, int threads);
     void (*squared_norms)(const Dictionary<T> &, int64_t start, int64_t stop, T *out);

@@ -2,6 +2,7 @@
 #include "alone.h"
 #include "direct.h"
 #include "fast.h"
+#include "lasso.h"
 
 namespace {
 
@@ -25,8 +26,15 @@ template <class T> FastPursuits<T> *fast(const Dictionary<T> &D, Method method, 
     return new FastOver<T, float, false>(D);
 }
 
+bool is_lasso(Method method) { return method == Method::lasso || method == Method::positive_lasso; }
+
+template <class T> void one_by_one(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *products) {
+    is_lasso(method) ? lasso<T>(D, method, tile, products) : careful<T>(D, method, tile, products);
+}
+
 template <class T>
 DirectPursuits<T> *direct(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *norms, int64_t stride) {
+    if (is_lasso(method)) return new DirectLasso<T>(D, method, tile, norms, stride);
     return new Direct<T>(D, method, tile, norms, stride);
 }
 
@@ -48,7 +56,7 @@ template <class T> void squared_norms(const Dictionary<T> &D, int64_t start, int
         for (int64_t j = start; j < stop; ++j) out[j] += D.atom(j)[i * down] * D.atom(j)[i * down];
 }
 
-template <class T> constexpr Level<T> kernels = {fast<T>, careful<T>, direct<T>, screen<T>, squared_norms<T>};
+template <class T> constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squared_norms<T>};
 
 }  // namespace
 

@@ -82,18 +82,18 @@ template <class T> struct Atoms : Dictionary<T> {
 };
 
 template <class T> struct Signals : Tile<T> {
-    std::tuple<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>, Out<int64_t, 1>,
-               In<int32_t, 1>> arrays;
+    std::tuple<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>,
+               Out<int64_t, 1>, In<int32_t, 1>> arrays;
 
-    Signals(In<T, 2> y, std::optional<In<T, 2>> weights, In<int64_t, 1> limits, In<T, 1> tols, Out<int32_t, 2> atoms,
-            Out<T, 2> x, Out<int64_t, 1> counts, In<int32_t, 1> stop)
+    Signals(In<T, 2> y, std::optional<In<T, 2>> weights, In<int64_t, 1> limits, In<T, 1> tols, In<T, 1> penalties,
+            Out<int32_t, 2> atoms, Out<T, 2> x, Out<int64_t, 1> counts, In<int32_t, 1> stop)
         : Tile<T>{int64_t(y.shape(0)), int(x.shape(1)), y.data(), weights ? weights->data() : nullptr, limits.data(),
-                  tols.data(), atoms.data(), x.data(), counts.data(), stop.data()},
-          arrays(y, weights, limits, tols, atoms, x, counts, stop) {
+                  tols.data(), penalties.data(), atoms.data(), x.data(), counts.data(), stop.data()},
+          arrays(y, weights, limits, tols, penalties, atoms, x, counts, stop) {
         const size_t n = y.shape(0);
         require(!weights || (weights->shape(0) == n && weights->shape(1) == y.shape(1)), "weights do not fit y");
-        require(limits.shape(0) == n && tols.shape(0) == n && counts.shape(0) == n && stop.shape(0) == 1,
-            "limits do not fit y");
+        require(limits.shape(0) == n && tols.shape(0) == n && penalties.shape(0) == n, "limits do not fit y");
+        require(counts.shape(0) == n && stop.shape(0) == 1, "codes do not fit y");
         require(atoms.shape(0) == n && x.shape(0) == n && x.shape(1) == atoms.shape(1), "codes do not fit y");
         for (size_t i = 0; i < n; ++i)
             require(limits.data()[i] >= 0 && limits.data()[i] <= this->width, "codes have no room for the limits");
@@ -122,12 +122,12 @@ template <class T> struct FastKernel {
     }
 };
 
-template <class T> void careful(const Atoms<T> &atoms, Method method, const Signals<T> &signals,
-                                const In<T, 2> &products) {
+template <class T> void one_by_one(const Atoms<T> &atoms, Method method, const Signals<T> &signals,
+                                   const In<T, 2> &products) {
     signals.check(atoms);
     require(atoms.gram && int64_t(products.shape(0)) == signals.unsolved() && int(products.shape(1)) == atoms.n,
         "products do not fit");
-    kernels<T>().careful(atoms, method, signals, products.data());
+    kernels<T>().one_by_one(atoms, method, signals, products.data());
 }
 
 template <class T> struct DirectKernel {
@@ -213,14 +213,14 @@ template <class T> void bind(nb::module_ m) {
     nb::class_<Atoms<T>>(m, "Atoms")
         .def(init<Strided<T>, In<T, 1>, std::optional<In<T, 2>>>(), "atoms"_a, "norms"_a, "gram"_a.none() = nb::none());
     nb::class_<Signals<T>>(m, "Signals")
-        .def(init<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>,
+        .def(init<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>,
                   Out<int64_t, 1>, In<int32_t, 1>>(),
-             "y"_a, "weights"_a.none(), "limits"_a, "tols"_a, "atoms"_a.noconvert(), "x"_a.noconvert(),
+             "y"_a, "weights"_a.none(), "limits"_a, "tols"_a, "penalties"_a, "atoms"_a.noconvert(), "x"_a.noconvert(),
              "counts"_a.noconvert(), "stop"_a.noconvert());
     nb::class_<FastKernel<T>>(m, "Fast")
         .def(init<const Atoms<T> &, Method, Search>())
         .def("solve", &FastKernel<T>::solve, Unlocked());
-    m.def("careful", &careful<T>, Unlocked());
+    m.def("one_by_one", &one_by_one<T>, Unlocked());
     nb::class_<DirectKernel<T>>(m, "Direct")
         .def(init<const Atoms<T> &, Method, const Signals<T> &, In<T, 2>>())
         .def("vectors", &DirectKernel<T>::vectors, Unlocked(), "out"_a.noconvert())
@@ -254,7 +254,8 @@ NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leak
     m.attr("level") = levels().name;
     nb::enum_<Method>(m, "Method")
-        .value("omp", Method::omp).value("mp", Method::mp).value("ols", Method::ols).value("nnomp", Method::nnomp);
+        .value("omp", Method::omp).value("mp", Method::mp).value("ols", Method::ols).value("nnomp", Method::nnomp)
+        .value("lasso", Method::lasso).value("positive_lasso", Method::positive_lasso);
     nb::enum_<Search>(m, "Search").value("int16", Search::int16).value("float32", Search::float32);
     bind<double>(m.def_submodule("float64"));
     bind<float>(m.def_submodule("float32"));

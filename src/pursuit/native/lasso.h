@@ -1,0 +1,348 @@
+// The Lasso of one signal, min |y - Dx|^2 / 2 + penalty |x|_1, over all x or over x >= 0; with penalty 0 and x >= 0 it
+// is non-negative least squares. An active-set method in full precision.
+//
+// An atom enters with the sign of its correlation. In the signed atoms the weights are non-negative, and the problem is
+// to minimise x'Hx / 2 - g'x over x >= 0, with the slopes g = sign <a, r> - penalty: at the minimum, slopes of active
+// atoms are 0 and no other atom, with either sign, has a positive slope.
+//
+// A turn is given the correlations of all atoms with the residual. The few atoms of the largest slopes become members,
+// beside the active ones. The method of Lawson and Hanson minimises over all members, on the inverse of the Gram matrix
+// of the active ones, which changes by a product of two vectors as an atom enters or leaves. Slopes of active atoms that
+// are not 0 at the beginning of a turn are rounding errors, which the first step of the turn corrects.
+//
+// An atom that depends on the active ones, a = sum_i beta_i a_i, lowers |x|_1 and leaves the residual as it is where it
+// takes the place of its combination: until the first of the active weights is 0, and that atom leaves.
+#pragma once
+#include "pursuit.h"
+
+namespace {
+
+template <class T> class Lasso {
+    static constexpr int N = LANES<T>, MOST_NEW = 32, MAX_CORRECTIONS = 4;
+    static constexpr T ILL_CONDITIONED = 1e4;  // a diagonal entry of the inverse, for atoms of norm 1
+
+  public:
+    const int d, n, room, stride;
+    const bool positive;
+    int s = 0;  // active atoms: the first members
+    bool done = false;
+    Array<int32_t> atoms;
+    Array<T> signed_x;  // the weights of the atoms themselves
+    Array<T> residual;
+
+    Lasso(const Dictionary<T> &D, const Tile<T> &tile, Method method)
+        : d(D.d), n(D.n), room(tile.width + MOST_NEW), stride(round_up(room, 2 * N)),
+          positive(method == Method::positive_lasso), atoms(room), signed_x(stride), residual(d), D(D), tile(tile),
+          noise(T(4 * std::sqrt(T(d)) * EPS<T>)), barred(room), x(stride), g(stride), z(stride), h(stride), norms(room),
+          sign(room), candidate_norms(n), key(n), H(size_t(room) * stride), inverse(size_t(room) * stride) {}
+
+    void begin(int64_t number, const T *all_norms) {
+        y = tile.y + number * d;
+        w = tile.weights ? tile.weights + number * d : nullptr;
+        penalty = tile.penalties[number];
+        length = std::sqrt(inner<T>(w, y, y, d));
+        s = members = turns = corrections = 0;
+        done = length == 0;
+        std::memcpy(candidate_norms, all_norms, n * sizeof(T));
+        std::memcpy(residual, y, d * sizeof(T));
+    }
+
+    // One turn, from the correlations c at the present weights; false at the minimum.
+    bool turn(const T *c) {
+        const T floor = noise * absolute_sum();
+        bool settled = true;
+        for (int i = 0; i < s; ++i) {
+            g[i] = sign[i] * c[atoms[i]] - penalty;
+            settled &= std::fabs(g[i]) <= floor * norms[i];
+        }
+        invite(c, floor);
+        if (members == s && (settled || corrections++ == MAX_CORRECTIONS)) return false;
+        if (turns++ == 64 + 2 * tile.width) return false;
+        if (ill_conditioned()) invert();
+        const bool moved = minimise(floor) || !settled;
+        for (int i = s; i < members; ++i)
+            if (moved) candidate_norms[atoms[i]] = norms[i];  // otherwise they are not tried again
+        for (int i = 0; i < s; ++i) signed_x[i] = sign[i] * x[i];
+        members = s;
+        return moved;
+    }
+
+    void find_residual() {
+        combine<T>(1, y, signed_x, [&](int i) { return D.atom(atoms[i]); }, s, d, residual);
+    }
+
+    // The code, atoms in increasing order.
+    void finish(int64_t number) {
+        for (int i = 0; i < s; ++i) {
+            int64_t place = number * tile.width;
+            for (int k = 0; k < s; ++k) place += atoms[k] < atoms[i];
+            tile.atoms[place] = atoms[i];
+            tile.x[place] = signed_x[i];
+        }
+        tile.counts[number] = s;
+    }
+
+  private:
+    const Dictionary<T> &D;
+    const Tile<T> &tile;
+    const T noise;  // rounding of a correlation relative to the norms of its factors
+    const T *y = nullptr, *w = nullptr;
+    T penalty = 0, length = 0;
+    int members = 0, turns = 0, corrections = 0;  // corrections: turns without new members
+    // of the members: which may not enter any more in this turn, weights, slopes, the next step, norms, signs
+    Array<bool> barred;
+    Array<T> x, g, z, h, norms, sign;
+    Array<T> candidate_norms;  // infinite for members, and for those that are not tried again
+    Array<T> key;
+    Array<T> H, inverse;       // the Gram matrix of the members, and the inverse of that of the active ones
+
+    T *gram(int i) const { return H + size_t(i) * stride; }
+    T *inverse_row(int i) const { return inverse + size_t(i) * stride; }
+
+    T absolute_sum() const {
+        T sum = length;
+        for (int i = 0; i < s; ++i) sum += x[i] * norms[i];
+        return sum;
+    }
+
+    // The atoms of the largest slopes beyond rounding become members.
+    void invite(const T *c, T floor) {
+        const T *const f = candidate_norms;
+        T *const slopes = key, limit = penalty;
+        if (positive) {
+#pragma omp simd
+            for (int j = 0; j < n; ++j) slopes[j] = c[j] - limit > floor * f[j] ? c[j] - limit : T(0);
+        } else {
+#pragma omp simd
+            for (int j = 0; j < n; ++j) {
+                const T slope = std::fabs(c[j]) - limit;
+                slopes[j] = slope > floor * f[j] ? slope : T(0);
+            }
+        }
+        const int most = s + smaller(MOST_NEW, 8 + s / 2);
+        T least = 0;  // what a slope must exceed
+        for (int j = 0; j < n; ++j) {
+            if (!(slopes[j] > least)) continue;
+            int i = members < most ? members++ : most - 1;  // the last one gives way
+            for (; i > s && slopes[atoms[i - 1]] < slopes[j]; --i) atoms[i] = atoms[i - 1];
+            atoms[i] = j;
+            if (members == most) least = slopes[atoms[most - 1]];
+        }
+        for (int i = s; i < members; ++i) {
+            const int j = atoms[i];
+            sign[i] = c[j] < 0 ? T(-1) : T(1), g[i] = slopes[j], x[i] = 0, norms[i] = f[j], barred[i] = false;
+            const T *row = D.gram ? D.gram_row(j) : nullptr, *column = D.atom(j);
+            for (int k = 0; k <= i; ++k) {
+                const T product = row ? row[atoms[k]] : inner<T>(w, column, D.atom(atoms[k]), d);
+                gram(i)[k] = gram(k)[i] = sign[i] * sign[k] * product;
+            }
+        }
+        for (int i = s; i < members; ++i) candidate_norms[atoms[i]] = T(INFINITY);
+    }
+
+    // out = sum_i factors_i rows_i of a symmetric matrix, for its first `count` columns; a few more are written.
+    void multiply(const T *matrix, const T *factors, int terms, int count, T *out) const {
+        for (int k = 0; k < count; k += 2 * N) {
+            Vec<T> sums[2] = {};
+            for (int i = 0; i < terms; ++i) {
+                const T *row = matrix + size_t(i) * stride + k;
+                const Vec<T> factor = splat(factors[i]);
+                for (int v = 0; v < 2; ++v) sums[v] += factor * load(row + v * N);
+            }
+            for (int v = 0; v < 2; ++v) store(out + k + v * N, sums[v]);
+        }
+    }
+
+    // The method of Lawson and Hanson over the members; whether an atom entered.
+    bool minimise(T floor) {
+        bool moved = false;
+        int entered = -1;  // the number of the last atom that entered
+        for (int turn = 0, most = 3 * members + 9; turn < most; ++turn) {
+            multiply(inverse, g, s, s, z);
+            T step = 1;
+            for (int i = 0; i < s; ++i)
+                if (!(x[i] + z[i] > 0) && !(x[i] > -step * z[i])) step = x[i] > 0 ? -x[i] / z[i] : 0;
+            if (step > 0) {
+                moved |= entered >= 0;
+                multiply(H, z, s, members, h);
+                for (int i = 0; i < members; ++i) g[i] -= step * h[i];
+            }
+            const int before = s;
+            for (int i = s - 1; i >= 0; --i) {
+                const bool leaves = !(x[i] + z[i] > 0) && !(x[i] > -step * z[i] * (1 + 4 * EPS<T>));
+                x[i] = leaves ? 0 : x[i] + step * z[i];
+                if (!leaves) continue;
+                if (step == 0 && atoms[i] == entered) barred[i] = true, entered = -1;  // it would come back for ever
+                drop(i);
+            }
+            if (s < before) continue;
+            const int found = steepest(floor);
+            if (found < 0) break;
+            const int j = atoms[found];
+            if (enter(found) || replace(found)) entered = j;
+            else barred[found] = true;
+        }
+        return moved;
+    }
+
+    // The member from place s on with the largest slope relative to its norm, beyond rounding; -1 if there is none.
+    int steepest(T floor) const {
+        int found = -1;
+        T most = floor;
+        for (int i = s; i < members; ++i)
+            if (!barred[i] && g[i] > most * norms[i]) most = g[i] / norms[i], found = i;
+        return found;
+    }
+
+    // The combination h of the active atoms that is nearest to member i; the squared distance, 0 if that is rounding.
+    T distance_square(int i) const {
+        multiply(inverse, gram(i), s, s, h);
+        T sum = norms[i], square = gram(i)[i];
+        for (int k = 0; k < s; ++k) sum += std::fabs(h[k]) * norms[k], square -= h[k] * gram(i)[k];
+        return square > 4 * (s + 2) * EPS<T> * sum * sum ? square : T(0);
+    }
+
+    // Member i becomes active; false if it is dependent on the active ones.
+    bool enter(int i) {
+        const T square = distance_square(i);
+        if (square == 0 || s == tile.width) return false;
+        exchange(i, s);
+        const T scale = 1 / square;
+        h[s] = -1;
+        for (int k = 0; k <= s; ++k) inverse_row(s)[k] = inverse_row(k)[s] = 0;
+        for (int k = 0; k <= s; ++k) add<T>(inverse_row(k), scale * h[k], h, s + 1);
+        ++s;
+        return true;
+    }
+
+    // Member i, which depends on the active atoms, takes the place of as much of its combination as it can; the atom
+    // whose weight becomes 0 leaves. False if there is no such atom.
+    bool replace(int i) {
+        do {
+            int first = -1;
+            T share = 0;
+            distance_square(i);
+            for (int k = 0; k < s; ++k)
+                if (h[k] > 64 * EPS<T> * norms[i] / norms[k] && (first < 0 || x[k] < share * h[k]))
+                    share = x[k] / h[k], first = k;
+            if (first < 0) {
+                remove_weight(i);
+                return false;
+            }
+            for (int k = 0; k < s; ++k) {
+                z[k] = -share * h[k];
+                x[k] = k == first ? 0 : larger(x[k] + z[k], T(0));
+            }
+            multiply(H, z, s, members, h);
+            for (int k = 0; k < members; ++k) g[k] -= h[k] + share * gram(i)[k];
+            x[i] += share;
+            drop(first);
+        } while (!enter(i));
+        return true;
+    }
+
+    void remove_weight(int i) {
+        for (int k = 0; k < members; ++k) g[k] += x[i] * gram(i)[k];
+        x[i] = 0;
+    }
+
+    // Active atom i leaves.
+    void drop(int i) {
+        T *const row = inverse_row(i), pivot = row[i];
+        for (int k = 0; k < s; ++k)
+            if (k != i) add<T>(inverse_row(k), -row[k] / pivot, row, s);
+        exchange(i, --s);
+    }
+
+    void exchange(int i, int k) {
+        if (i == k) return;
+        const auto swap = [](auto &p, auto &q) { const auto value = p; p = q; q = value; };
+        swap(atoms[i], atoms[k]), swap(barred[i], barred[k]);
+        T *vectors[] = {x, g, z, norms, sign};
+        for (T *v : vectors) swap(v[i], v[k]);
+        for (int t = 0; t < members; ++t) swap(gram(i)[t], gram(k)[t]);
+        for (int t = 0; t < members; ++t) swap(gram(t)[i], gram(t)[k]);
+        for (int t = 0; t <= s; ++t) swap(inverse_row(i)[t], inverse_row(k)[t]);
+        for (int t = 0; t <= s; ++t) swap(inverse_row(t)[i], inverse_row(t)[k]);
+    }
+
+    bool ill_conditioned() const {
+        for (int i = 0; i < s; ++i)
+            if (!(inverse_row(i)[i] * norms[i] * norms[i] < ILL_CONDITIONED)) return true;
+        return false;
+    }
+
+    // The inverse anew, without the rounding errors of atoms that left.
+    void invert() {
+        const int before = s;
+        s = 0;
+        for (int i = 0; i < before; ++i) enter(i);
+        for (int i = s; i < before; ++i) remove_weight(i);  // of atoms that are dependent now
+    }
+};
+
+// The signals of one tile over a shared Gram matrix, one after the other; `products` as in `careful`.
+template <class T> void lasso(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *products) {
+    Lasso<T> P(D, tile, method);
+    Array<T> c(D.n);
+    int turns = 0;
+    for (int64_t number = 0; number < tile.count; ++number) {
+        if (tile.counts[number] != UNSOLVED) continue;
+        P.begin(number, D.norms);
+        std::memcpy(c, products, D.n * sizeof(T));
+        while (!P.done && P.turn(c)) {
+            if (turns++ % 16 == 0) check_interrupt(tile.stop);
+            combine<T>(1, products, P.signed_x, [&](int i) { return D.gram_row(P.atoms[i]); }, P.s, D.n, c);
+        }
+        P.finish(number);
+        products += D.n;
+    }
+}
+
+// The same from the residuals, all signals of a tile in step: see direct.h.
+template <class T> class DirectLasso final : public DirectPursuits<T> {
+    const Dictionary<T> D;
+    const Tile<T> tile;
+    int64_t signals = 0;
+    Array<Lasso<T> *> problems;
+    Array<int64_t> numbers;
+
+  public:
+    DirectLasso(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *norms, int64_t norms_stride)
+        : D(D), tile(tile), problems(tile.count), numbers(tile.count) {
+        for (int64_t number = 0; number < tile.count; ++number) {
+            if (tile.counts[number] != UNSOLVED) continue;
+            Lasso<T> &P = *(problems[signals] = new Lasso<T>(this->D, this->tile, method));
+            numbers[signals++] = number;
+            P.begin(number, norms + number * norms_stride);
+            if (P.done) P.finish(number);
+        }
+    }
+    void destroy() override {
+        for (int64_t p = 0; p < signals; ++p) delete problems[p];
+        delete this;
+    }
+    int64_t vectors(T *out) override {
+        T *to = out;
+        for (int64_t p = 0; p < signals; ++p) {
+            const Lasso<T> &P = *problems[p];
+            if (P.done) continue;
+            const T *w = tile.weights ? tile.weights + numbers[p] * D.d : nullptr;
+            for (int i = 0; i < D.d; ++i) to[i] = w ? w[i] * P.residual[i] : T(P.residual[i]);
+            to += D.d;
+        }
+        return (to - out) / D.d;
+    }
+    void advance(T *products) override {
+        for (int64_t p = 0; p < signals; ++p) {
+            Lasso<T> &P = *problems[p];
+            if (P.done) continue;
+            P.done = !P.turn(products);
+            products += D.n;
+            if (P.done) P.finish(numbers[p]);
+            else P.find_residual();
+        }
+    }
+};
+
+}  // namespace
