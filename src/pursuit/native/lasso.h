@@ -18,7 +18,7 @@
 namespace {
 
 template <class T> class Lasso {
-    static constexpr int N = LANES<T>, MOST_NEW = 32, MAX_CORRECTIONS = 4;
+    static constexpr int N = LANES<T>, BLOCK = 4 * N, MOST_NEW = 32, MAX_CORRECTIONS = 4;
     static constexpr T ILL_CONDITIONED = 1e4;  // a diagonal entry of the inverse, for atoms of norm 1
 
   public:
@@ -31,10 +31,10 @@ template <class T> class Lasso {
     Array<T> residual;
 
     Lasso(const Dictionary<T> &D, const Tile<T> &tile, Method method)
-        : d(D.d), n(D.n), room(tile.width + MOST_NEW), stride(round_up(room, 2 * N)),
+        : d(D.d), n(D.n), room(tile.width + MOST_NEW), stride((round_up(room, N) + BLOCK) | N),
           positive(method == Method::positive_lasso), atoms(room), signed_x(stride), residual(d), D(D), tile(tile),
           noise(T(4 * std::sqrt(T(d)) * EPS<T>)), barred(room), x(stride), g(stride), z(stride), h(stride), norms(room),
-          sign(room), candidate_norms(n), key(n), H(size_t(room) * stride), inverse(size_t(room) * stride) {}
+          sign(room), candidate_norms(n), key(n), steep(n + 1), H(size_t(room) * stride), inverse(size_t(room) * stride) {}
 
     void begin(int64_t number, const T *all_norms) {
         y = tile.y + number * d;
@@ -93,7 +93,8 @@ template <class T> class Lasso {
     Array<bool> barred;
     Array<T> x, g, z, h, norms, sign;
     Array<T> candidate_norms;  // infinite for members, and for those that are not tried again
-    Array<T> key;
+    Array<T> key;              // slopes of the candidates, and which are positive
+    Array<int32_t> steep;
     Array<T> H, inverse;       // the Gram matrix of the members, and the inverse of that of the active ones
 
     T *gram(int i) const { return H + size_t(i) * stride; }
@@ -119,9 +120,15 @@ template <class T> class Lasso {
                 slopes[j] = slope > floor * f[j] ? slope : T(0);
             }
         }
+        int count = 0;
+        for (int j = 0; j < n; ++j) {  // without branches
+            steep[count] = j;
+            count += slopes[j] > 0;
+        }
         const int most = s + smaller(MOST_NEW, 8 + s / 2);
         T least = 0;  // what a slope must exceed
-        for (int j = 0; j < n; ++j) {
+        for (int e = 0; e < count; ++e) {
+            const int j = steep[e];
             if (!(slopes[j] > least)) continue;
             int i = members < most ? members++ : most - 1;  // the last one gives way
             for (; i > s && slopes[atoms[i - 1]] < slopes[j]; --i) atoms[i] = atoms[i - 1];
@@ -142,47 +149,69 @@ template <class T> class Lasso {
 
     // out = sum_i factors_i rows_i of a symmetric matrix, for its first `count` columns; a few more are written.
     void multiply(const T *matrix, const T *factors, int terms, int count, T *out) const {
-        for (int k = 0; k < count; k += 2 * N) {
-            Vec<T> sums[2] = {};
+        for (int k = 0; k < count; k += BLOCK) {
+            Vec<T> sums[4] = {};
             for (int i = 0; i < terms; ++i) {
                 const T *row = matrix + size_t(i) * stride + k;
                 const Vec<T> factor = splat(factors[i]);
-                for (int v = 0; v < 2; ++v) sums[v] += factor * load(row + v * N);
+                for (int v = 0; v < 4; ++v) sums[v] += factor * load(row + v * N);
             }
-            for (int v = 0; v < 2; ++v) store(out + k + v * N, sums[v]);
+            for (int v = 0; v < 4; ++v) store(out + k + v * N, sums[v]);
+        }
+    }
+
+    // Adds scale v v' to the inverse, for the active atoms; a few more columns are written.
+    void add_square(T scale, const T *v) {
+        for (int i = 0; i < s; ++i) {
+            const Vec<T> factor = splat(scale * v[i]);
+            T *row = inverse_row(i);
+            for (int k = 0; k < s; k += N) store(row + k, load(row + k) + factor * load(v + k));
         }
     }
 
     // The method of Lawson and Hanson over the members; whether an atom entered.
     bool minimise(T floor) {
-        bool moved = false;
+        bool moved = false, settled = false;  // settled: only the last active atom, a new one, has a slope
         int entered = -1;  // the number of the last atom that entered
         for (int turn = 0, most = 3 * members + 9; turn < most; ++turn) {
-            multiply(inverse, g, s, s, z);
+            if (settled)
+                for (int i = 0; i < s; ++i) z[i] = g[s - 1] * inverse_row(s - 1)[i];
+            else multiply(inverse, g, s, s, z);
             T step = 1;
             for (int i = 0; i < s; ++i)
                 if (!(x[i] + z[i] > 0) && !(x[i] > -step * z[i])) step = x[i] > 0 ? -x[i] / z[i] : 0;
             if (step > 0) {
                 moved |= entered >= 0;
-                multiply(H, z, s, members, h);
-                for (int i = 0; i < members; ++i) g[i] -= step * h[i];
+                const int from = s / N * N;  // slopes of the active atoms are known: the rest has them
+                multiply(H + from, z, s, members - from, h + from);
+                for (int i = 0; i < s; ++i) g[i] *= 1 - step;
+                for (int i = s; i < members; ++i) g[i] -= step * h[i];
             }
-            const int before = s;
-            for (int i = s - 1; i >= 0; --i) {
-                const bool leaves = !(x[i] + z[i] > 0) && !(x[i] > -step * z[i] * (1 + 4 * EPS<T>));
-                x[i] = leaves ? 0 : x[i] + step * z[i];
-                if (!leaves) continue;
-                if (step == 0 && atoms[i] == entered) barred[i] = true, entered = -1;  // it would come back for ever
-                drop(i);
+            settled = step == 1;
+            if (settled) add<T>(x, 1, z, s);
+            else {
+                leave(step, entered);
+                continue;
             }
-            if (s < before) continue;
             const int found = steepest(floor);
             if (found < 0) break;
             const int j = atoms[found];
-            if (enter(found) || replace(found)) entered = j;
+            if (enter(found)) entered = j;
+            else if (settled = false, replace(found)) entered = j;
             else barred[found] = true;
         }
         return moved;
+    }
+
+    // A step that ends where the first weights are 0: their atoms leave.
+    void leave(T step, int &entered) {
+        for (int i = s - 1; i >= 0; --i) {
+            const bool leaves = !(x[i] + z[i] > 0) && !(x[i] > -step * z[i] * (1 + 4 * EPS<T>));
+            x[i] = leaves ? 0 : x[i] + step * z[i];
+            if (!leaves) continue;
+            if (step == 0 && atoms[i] == entered) barred[i] = true, entered = -1;  // it would come back for ever
+            drop(i);
+        }
     }
 
     // The member from place s on with the largest slope relative to its norm, beyond rounding; -1 if there is none.
@@ -207,11 +236,9 @@ template <class T> class Lasso {
         const T square = distance_square(i);
         if (square == 0 || s == tile.width) return false;
         exchange(i, s);
-        const T scale = 1 / square;
-        h[s] = -1;
         for (int k = 0; k <= s; ++k) inverse_row(s)[k] = inverse_row(k)[s] = 0;
-        for (int k = 0; k <= s; ++k) add<T>(inverse_row(k), scale * h[k], h, s + 1);
-        ++s;
+        h[s++] = -1;
+        add_square(1 / square, h);
         return true;
     }
 
@@ -248,9 +275,9 @@ template <class T> class Lasso {
 
     // Active atom i leaves.
     void drop(int i) {
-        T *const row = inverse_row(i), pivot = row[i];
-        for (int k = 0; k < s; ++k)
-            if (k != i) add<T>(inverse_row(k), -row[k] / pivot, row, s);
+        const T pivot = inverse_row(i)[i];
+        std::memcpy(h, inverse_row(i), s * sizeof(T));
+        add_square(-1 / pivot, h);
         exchange(i, --s);
     }
 
