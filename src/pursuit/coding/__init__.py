@@ -108,5 +108,5 @@ def encode(
     penalties, kernel = penalty_rule(penalty, flag(positive, "positive"), method, len(inputs.Y))
     with at_most(threads):
         request = Request.checked(inputs, limits, tols, penalties, kernel, threads)
-        codes = solve_in_tiles(request, flag(progress, "progress"))
+        codes = solve_in_tiles(request, flag(progress, "progress")).astype(inputs.dtype, copy=False)
         return (codes, duality_gaps(inputs, codes, penalties, kernel == "positive_lasso")) if wants_gaps else codes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,8 @@ class Request:
     def checked(
         cls, inputs: Inputs, limits: Array, tols: Array, penalties: Array, method: str, threads: int
     ) -> Request:
+        if method in LASSO:  # whose weights may be far larger than the signal: codes are rounded at the end
+            inputs = replace(inputs, dtype=np.dtype(np.float64))
         D, gram, kind = inputs.D, inputs.gram, inputs.dtype
         squares, few = gram_diagonal(inputs), few_atoms(limits, D.shape[1])
         if squares is not None and few and needs_no_scaling(squares):

@@ -19,7 +19,7 @@ namespace {
 
 template <class T> class Lasso {
     static constexpr int N = LANES<T>, BLOCK = 4 * N, MOST_NEW = 32, MAX_CORRECTIONS = 4;
-    static constexpr T ILL_CONDITIONED = 1e4;  // a diagonal entry of the inverse, for atoms of norm 1
+    static constexpr T MAX_INVERSE = 1e4;  // of its diagonal, for atoms of norm 1
 
   public:
     const int d, n, room, stride;
@@ -33,7 +33,7 @@ template <class T> class Lasso {
     Lasso(const Dictionary<T> &D, const Tile<T> &tile, Method method)
         : d(D.d), n(D.n), room(tile.width + MOST_NEW), stride((round_up(room, N) + BLOCK) | N),
           positive(method == Method::positive_lasso), atoms(room), signed_x(stride), residual(d), D(D), tile(tile),
-          noise(T(4 * std::sqrt(T(d)) * EPS<T>)), barred(room), x(stride), g(stride), z(stride), h(stride), norms(room),
+          noise(T(4 * std::sqrt(T(d)) * EPS<T>)), barred(room), x(stride), g(stride), z(stride), h(stride), image(stride), rest(stride), norms(room),
           sign(room), candidate_norms(n), key(n), steep(n + 1), H(size_t(room) * stride), inverse(size_t(room) * stride) {}
 
     void begin(int64_t number, const T *all_norms) {
@@ -42,6 +42,7 @@ template <class T> class Lasso {
         penalty = tile.penalties[number];
         length = std::sqrt(inner<T>(w, y, y, d));
         s = members = turns = corrections = 0;
+        ill = false;
         done = length == 0;
         std::memcpy(candidate_norms, all_norms, n * sizeof(T));
         std::memcpy(residual, y, d * sizeof(T));
@@ -58,7 +59,7 @@ template <class T> class Lasso {
         invite(c, floor);
         if (members == s && (settled || corrections++ == MAX_CORRECTIONS)) return false;
         if (turns++ == 64 + 2 * tile.width) return false;
-        if (ill_conditioned()) invert();
+        if (ill) invert();
         const bool moved = minimise(floor) || !settled;
         for (int i = s; i < members; ++i)
             if (moved) candidate_norms[atoms[i]] = norms[i];  // otherwise they are not tried again
@@ -89,9 +90,11 @@ template <class T> class Lasso {
     const T *y = nullptr, *w = nullptr;
     T penalty = 0, length = 0;
     int members = 0, turns = 0, corrections = 0;  // corrections: turns without new members
-    // of the members: which may not enter any more in this turn, weights, slopes, the next step, norms, signs
+    bool ill = false;  // whether the inverse is so large that its rounding errors count
+    // of the members: which may not enter any more in this turn; weights, slopes, the next step, three vectors to work with,
+    // norms and signs
     Array<bool> barred;
-    Array<T> x, g, z, h, norms, sign;
+    Array<T> x, g, z, h, image, rest, norms, sign;
     Array<T> candidate_norms;  // infinite for members, and for those that are not tried again
     Array<T> key;              // slopes of the candidates, and which are positive
     Array<int32_t> steep;
@@ -174,23 +177,24 @@ template <class T> class Lasso {
         bool moved = false, settled = false;  // settled: only the last active atom, a new one, has a slope
         int entered = -1;  // the number of the last atom that entered
         for (int turn = 0, most = 3 * members + 9; turn < most; ++turn) {
-            if (settled)
+            if (settled && !ill)
                 for (int i = 0; i < s; ++i) z[i] = g[s - 1] * inverse_row(s - 1)[i];
-            else multiply(inverse, g, s, s, z);
+            else solve(g, z);
             T step = 1;
             for (int i = 0; i < s; ++i)
                 if (!(x[i] + z[i] > 0) && !(x[i] > -step * z[i])) step = x[i] > 0 ? -x[i] / z[i] : 0;
             if (step > 0) {
                 moved |= entered >= 0;
-                const int from = s / N * N;  // slopes of the active atoms are known: the rest has them
+                const int from = ill ? 0 : s / N * N;  // otherwise the new slopes of active atoms are known
                 multiply(H + from, z, s, members - from, h + from);
-                for (int i = 0; i < s; ++i) g[i] *= 1 - step;
+                for (int i = 0; i < s; ++i) g[i] = ill ? g[i] - step * h[i] : g[i] * (1 - step);
                 for (int i = s; i < members; ++i) g[i] -= step * h[i];
             }
             settled = step == 1;
             if (settled) add<T>(x, 1, z, s);
             else {
                 leave(step, entered);
+                if (ill) invert();
                 continue;
             }
             const int found = steepest(floor);
@@ -223,11 +227,24 @@ template <class T> class Lasso {
         return found;
     }
 
+    // out = H^-1 v for the active atoms, by two steps of iterative refinement if needed; then `rest` = v - H out.
+    void solve(const T *v, T *out) const {
+        multiply(inverse, v, s, s, out);
+        for (int k = 0; k < s; ++k) rest[k] = 0;
+        for (int turn = 0; turn < 3 && ill; ++turn) {
+            multiply(H, out, s, s, image);
+            for (int k = 0; k < s; ++k) rest[k] = v[k] - image[k];
+            if (turn == 2) return;
+            multiply(inverse, rest, s, s, image);
+            add<T>(out, 1, image, s);
+        }
+    }
+
     // The combination h of the active atoms that is nearest to member i; the squared distance, 0 if that is rounding.
     T distance_square(int i) const {
-        multiply(inverse, gram(i), s, s, h);
+        solve(gram(i), h);
         T sum = norms[i], square = gram(i)[i];
-        for (int k = 0; k < s; ++k) sum += std::fabs(h[k]) * norms[k], square -= h[k] * gram(i)[k];
+        for (int k = 0; k < s; ++k) sum += std::fabs(h[k]) * norms[k], square -= h[k] * (gram(i)[k] + rest[k]);
         return square > 4 * (s + 2) * EPS<T> * sum * sum ? square : T(0);
     }
 
@@ -239,6 +256,7 @@ template <class T> class Lasso {
         for (int k = 0; k <= s; ++k) inverse_row(s)[k] = inverse_row(k)[s] = 0;
         h[s++] = -1;
         add_square(1 / square, h);
+        for (int k = 0; k < s; ++k) ill |= !(inverse_row(k)[k] * norms[k] * norms[k] < MAX_INVERSE);
         return true;
     }
 
@@ -264,6 +282,7 @@ template <class T> class Lasso {
             for (int k = 0; k < members; ++k) g[k] -= h[k] + share * gram(i)[k];
             x[i] += share;
             drop(first);
+            if (ill) invert();
         } while (!enter(i));
         return true;
     }
@@ -293,16 +312,10 @@ template <class T> class Lasso {
         for (int t = 0; t <= s; ++t) swap(inverse_row(t)[i], inverse_row(t)[k]);
     }
 
-    bool ill_conditioned() const {
-        for (int i = 0; i < s; ++i)
-            if (!(inverse_row(i)[i] * norms[i] * norms[i] < ILL_CONDITIONED)) return true;
-        return false;
-    }
-
     // The inverse anew, without the rounding errors of atoms that left.
     void invert() {
         const int before = s;
-        s = 0;
+        s = 0, ill = false;
         for (int i = 0; i < before; ++i) enter(i);
         for (int i = s; i < before; ++i) remove_weight(i);  // of atoms that are dependent now
     }
