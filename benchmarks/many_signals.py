@@ -1,4 +1,4 @@
-"""Many signals at once: `encode` beside scikit-learn and SPAMS, on random dictionaries and on patches of a picture."""
+"""Many signals at once: `encode` beside scikit-learn, SPAMS and SciPy, random signals and patches of a picture."""
 
 from __future__ import annotations
 
@@ -85,8 +85,69 @@ def patches(threads: int) -> Case:
     return Case("dct", title, contenders(D, Y, k, threads), work(len(Y), *D.shape, k), NOTES)
 
 
+def sklearn_lasso(D: np.ndarray, Y: np.ndarray, penalty: float) -> np.ndarray:
+    from sklearn.decomposition import sparse_encode
+
+    with threadpool_limits(1):
+        codes: np.ndarray = sparse_encode(Y[::PART], D.T, algorithm="lasso_cd", alpha=penalty, n_jobs=1)
+    return codes
+
+
+def scipy_nnls(D: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    from scipy.optimize import nnls
+
+    with threadpool_limits(1):
+        return np.array([nnls(D, y)[0] for y in Y[::PART]])
+
+
+def convex(key: str, threads: int) -> Case:
+    """The Lasso and non-negative least squares; signals of norm 1 from few atoms and noise."""
+    signals, d, n, k, penalty = {"lasso": (20_000, 64, 256, 12, 0.15), "lasso large": (2_000, 256, 1024, 40, 0.08)}[key]
+    rng, spams = np.random.default_rng(0), peer("spams")
+    D = rng.standard_normal((d, n))
+    D /= np.linalg.norm(D, axis=0)
+    chosen = rng.permuted(np.broadcast_to(np.arange(n), (signals, n)), axis=1) < k
+    Y = np.where(chosen, rng.standard_normal((signals, n)), 0.0) @ D.T
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    Y += 0.5 * rng.standard_normal((signals, d)) / d**0.5
+    Y /= np.linalg.norm(Y, axis=1, keepdims=True)
+    columns, rows = np.asfortranarray(D), np.asfortranarray(Y.T)
+
+    def ours(**more: object) -> Callable[[], object]:
+        return lambda: encode(D, Y, method="lasso", penalty=penalty, n_jobs=threads, **more)
+
+    def others(positive: bool) -> Callable[[], object] | None:
+        return spams and (
+            lambda: spams.lasso(rows, columns, lambda1=penalty, mode=2, pos=positive, numThreads=threads).T
+        )
+
+    lasso, positive, nnls = "pursuit encode, lasso", "pursuit encode, lasso, positive", "pursuit encode, nnls"
+    rows_of_table = [
+        Contender(lasso, ours()),
+        Contender("pursuit encode, lasso, with gaps", ours(gaps=True), lasso),
+        Contender("SPAMS lasso", others(False), lasso),
+        Contender(
+            "scikit-learn lasso_cd",
+            peer("sklearn.decomposition") and (lambda: sklearn_lasso(D, Y, penalty)),
+            lasso,
+            every=PART,
+        ),
+        Contender(positive, ours(positive=True)),
+        Contender("SPAMS lasso, positive", others(True), positive),
+        Contender(nnls, lambda: encode(D, Y, method="nnls", n_jobs=threads)),
+        Contender("SciPy nnls", lambda: scipy_nnls(D, Y), nnls, every=PART),
+    ]
+    title = f"{key}: {signals:,} signals, {d} x {n}, penalty {penalty}"
+    notes = [
+        f"scikit-learn and SciPy code one signal in {PART}, on one BLAS thread; their times are multiplied by {PART}"
+    ]
+    return Case(key, title, rows_of_table, work(signals, d, n, k), notes)
+
+
 CASES: dict[str, Callable[[int], Case]] = {
     "b": lambda threads: random("b", threads),
     "c": lambda threads: random("c", threads),
     "dct": patches,
+    "lasso": lambda threads: convex("lasso", threads),
+    "lasso large": lambda threads: convex("lasso large", threads),
 }

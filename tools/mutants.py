@@ -864,6 +864,42 @@ MUTANTS = [
         "if (same_atom(D, i, found, w)) return found;",
         "test_encode_hard.py",
     ),
+    Mutant(
+        "an atom of the Lasso does not replace its combination",
+        "native/lasso.h",
+        "if (enter(found)) entered = j;",
+        "if (enter(found)) entered = j; else if (s >= 0) barred[found] = true;",
+        "test_encode_lasso.py",
+        quick=True,
+    ),
+    Mutant(
+        "steps of the Lasso are not cut",
+        "native/lasso.h",
+        "step = x[i] > 0 ? -x[i] / z[i] : 0;",
+        "step = 1;",
+        "test_encode_lasso.py",
+    ),
+    Mutant(
+        "large inverses of the Lasso are not refined",
+        "native/lasso.h",
+        "turn < 3 && ill",
+        "turn < 0 && ill",
+        "test_encode_lasso.py",
+    ),
+    Mutant(
+        "gaps forget that a dual point must be feasible",
+        "coding/gaps.py",
+        "theta = np.where(most > penalties, penalties / most * (1 - 4 * EPS), 1.0)",
+        "theta = np.ones(len(most))",
+        "test_encode_lasso.py",
+    ),
+    Mutant(
+        "gaps forget the penalty of the shifted point",
+        "coding/gaps.py",
+        "total(penalties[row] * weight - gain)",
+        "total(-gain)",
+        "test_encode_lasso.py",
+    ),
     Mutant("matching pursuit ends early", "native/pursuit.h", "MP_STEPS = 10", "MP_STEPS = 9", "test_encode.py"),
     Mutant(
         "residuals forget weights", "native/direct.h", "weighted[i] *= P.w[i];", "weighted[i] *= 1;", "test_encode.py"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pursuit._arrays import flag
 from pursuit._threads import at_most
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
 
 __all__ = ["encode"]
 
@@ -47,6 +44,13 @@ def encode(
     ``nnomp`` largest :math:`\langle r, a_j\rangle > 0`             non-negative least squares; zeros leave
     ========= ===================================================== ================================================
 
+    Two methods solve a convex problem to rounding, by active sets over the same Gram matrix:
+
+    ========= =====================================================================================================
+    ``lasso`` :math:`\min_x \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1`, over all x or (`positive`) over :math:`x \ge 0`
+    ``nnls``  the same with :math:`\lambda = 0` over :math:`x \ge 0`: non-negative least squares
+    ========= =====================================================================================================
+
     With weights, inner products and norms are those of the signal: :math:`\langle u, v\rangle_w = \sum_t w_t u_t v_t`.
 
     Parameters
@@ -61,22 +65,33 @@ def encode(
         rounding, so never more than the rank.
     tol : float or one per signal, optional
         Stop where :math:`\|y - Dx\| \le` tol, a norm, not its square. With `atoms`, whichever comes first.
-    method : {"omp", "mp", "ols", "nnomp"}
+    method : {"omp", "mp", "ols", "nnomp", "lasso", "nnls"}
+        The first four take `atoms` or `tol` or both; ``lasso`` takes `penalty`.
     gram : array of shape (n_atoms, n_atoms), optional
         D.T @ D, if you have it.
     n_jobs : int, optional
         Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them.
     dtype : numpy.float32 or numpy.float64, optional
-        Of the computation and the codes. By default that of D and Y, which should then have the same.
+        Of the computation and the codes. By default that of D and Y, which should then have the same. ``lasso`` and
+        ``nnls`` compute in float64 and round at the end.
     progress : bool
         Show a bar where there is a terminal.
     weights : array of Y's shape, optional
         Non-negative; 0 marks a missing entry, where Y may hold anything, NaN too.
+    penalty : float or one per signal, optional
+        :math:`\lambda \ge 0` of ``lasso``.
+    positive : bool
+        Whether the weights of ``lasso`` are non-negative.
+    gaps : bool
+        For ``lasso`` and ``nnls``: return ``codes, gaps``, where ``gaps[i]`` is a proved upper bound on the objective
+        of code i minus its minimum, rounding errors included. With :math:`\lambda > 0` it is that of the residual scaled
+        into the dual feasible set. Without, it is small where some vector has a positive product with every atom (a
+        non-negative dictionary) or where the residual is 0; elsewhere it may be as large as the objective.
 
     Returns
     -------
     scipy.sparse.csr_array of shape (n_signals, n_atoms)
-        ``Y ~ codes @ D.T``, indices in increasing order.
+        ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array.
 
     Notes
     -----
@@ -98,6 +113,13 @@ def encode(
            [0. , 0. , 2. ]])
     >>> encode(D, Y, tol=1e-9).nnz  # the third signal takes the longest atom first, and so two of them
     4
+    >>> codes, gaps = encode(D, Y, method="lasso", penalty=1.0, gaps=True)
+    >>> codes.toarray()
+    array([[2.  , 0.  , 0.  ],
+           [0.  , 2.25, 0.  ],
+           [0.  , 0.55, 0.  ]])
+    >>> bool((gaps < 1e-12).all())
+    True
     """
     threads = thread_count(n_jobs)
     inputs = Inputs.checked(D, Y, gram, weights, dtype)

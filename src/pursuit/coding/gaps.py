@@ -13,8 +13,8 @@ For :math:`p(x) = \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1`, every u with :math:`|\
 
 The least bound counts; :math:`p(x)` itself is one, since :math:`\min p \ge 0`.
 
-**Rounding.** r as computed, :math:`\hat r`, is taken as it is: only products with it are rounded, a sum of d terms by at
-most :math:`e_j = (d + 4) \epsilon \|a_j\| \|\hat r\|`, and :math:`\delta = (s + 4) \epsilon (\|y\| + \sum_i |x_i|
+**Rounding.** r as computed, :math:`\hat r`, is taken as it is: only products with it are rounded, a sum of d terms by
+at most :math:`e_j = (d + 4) \epsilon \|a_j\| \|\hat r\|`, and :math:`\delta = (s + 4) \epsilon (\|y\| + \sum_i |x_i|
 \|a_i\|)` bounds its distance to r. With u computed from :math:`\hat r`, the gap exceeds the formulas by no more than
 :math:`\|\hat r - u\| \delta + \delta^2`, the rounding of the products and that of the sums.
 """
@@ -34,17 +34,36 @@ BLOCK = 2**22
 
 def duality_gaps(inputs: Inputs, codes: sp.csr_array, penalties: Array, positive: bool) -> Array:
     """An upper bound on p(x) - min p for every signal, by blocks of signals."""
-    D = np.ascontiguousarray(inputs.D, dtype=np.float64)
+    unit = exponent(inputs.D.ravel())
+    D = np.ldexp(np.ascontiguousarray(inputs.D, dtype=np.float64), -unit)
     v = interior(D) if positive else None
     gaps, size = np.empty(len(penalties)), max(1, BLOCK // max(D.shape))
     for start in range(0, len(gaps), size):
         rows = slice(start, start + size)
-        w = None if inputs.weights is None else inputs.weights[rows].astype(np.float64)
+        w, x = inputs.weights, codes[rows].astype(np.float64)
+        w = None if w is None else w[rows].astype(np.float64)
         y = inputs.Y[rows].astype(np.float64)
         y = y if w is None else np.where(w > 0, y, 0.0)
+        e, f = exponent(y), 0 if w is None else exponent(w)  # powers of two, so that no square over- or underflows
         with np.errstate(all="ignore"):
-            gaps[rows] = block_gaps(D, y, w, codes[rows].astype(np.float64), penalties[rows], (positive, v))
+            x.data = exactly(x.data, np.repeat(unit - e, np.diff(x.indptr)))
+            y, w = np.ldexp(y, -e[:, None]), None if w is None else np.ldexp(w, -np.asarray(f)[:, None])
+            found = block_gaps(D, y, w, x, exactly(penalties[rows], -unit - e - f), (positive, v))
+            gaps[rows] = np.where(found > 0, np.maximum(np.ldexp(found, 2 * e + f), np.finfo(float).tiny), found)
     return np.where(np.isnan(gaps), np.inf, gaps)
+
+
+def exponent(a: Array) -> Array:
+    """The smallest e with |a| < 2^e for the entries along the last axis."""
+    found: Array = np.frexp(np.abs(a).max(axis=-1, initial=0.0))[1]
+    return found
+
+
+def exactly(a: Array, exponents: Array) -> Array:
+    """a 2^exponents; NaN where that is rounded."""
+    scaled = np.ldexp(a, exponents)
+    same: Array = np.where(np.ldexp(scaled, -exponents) == a, scaled, np.nan)
+    return same
 
 
 def block_gaps(
@@ -92,7 +111,8 @@ def block_gaps(
         rounding += (2 * d + 8) * EPS * moved * path + (terms + 8) * EPS * total(np.abs(gain))
         shifted = 0.5 * moved**2 * (1 + 8 * EPS) + total(penalties[row] * weight - gain) + rounding
         bounds.append(np.where(allowed, shifted + moved * delta + delta**2, np.inf))
-    return np.fmin.reduce(bounds)
+    least: Array = np.fmin.reduce(bounds)
+    return least
 
 
 def interior(D: Array) -> Array | None:

@@ -118,6 +118,28 @@ def pursue(
     return Code(x, active, lead)
 
 
+def lasso(D: Array, y: Array, penalty: float, positive: bool = False, weights: Array | None = None) -> Array:
+    r"""The minimiser of :math:`\|y - Dx\|^2 / 2 + \lambda \|x\|_1`, over all x or over :math:`x \ge 0`.
+
+    Atoms of both signs, the columns of A, have weights :math:`x \ge 0`. The fit r = Ax is the shortest vector with
+    :math:`A^\top r \ge h`, where :math:`h = A^\top y - \lambda`. Lawson and Hanson (1974, chapter 23) find it from the
+    non-negative least squares of (0, 1) on the columns :math:`(a_j, h_j)`: of its weights w, x is
+    :math:`w / (1 - h^\top w)`.
+
+    >>> lasso(np.array([[1.0, 0.0, 0.6], [0.0, 2.0, 0.8]]), np.array([1.2, -1.6]), 1.0).round(12)
+    array([ 0.2 , -0.55,  0.  ])
+    """
+    root = np.ones(len(y)) if weights is None else np.sqrt(np.asarray(weights, float))
+    y = root * np.where(root > 0, np.asarray(y, float), 0.0)
+    A = root[:, None] * np.asarray(D if positive else np.hstack([D, -D]), float)
+    norms, length = np.linalg.norm(A, axis=0), float(np.linalg.norm(y)) or 1.0
+    A = A / np.where(norms > 0, norms, 1.0)
+    h = A.T @ (y / length) - penalty / (length * np.where(norms > 0, norms, 1.0))
+    w = nnls(np.vstack([A, h]), np.eye(1, len(y) + 1, len(y))[0])[0]
+    x: Array = length * w / (1.0 - h @ w) / np.where(norms > 0, norms, 1.0)
+    return x if positive else x[: D.shape[1]] - x[D.shape[1] :]
+
+
 def candidates(
     D: Array, r: Array, size: float, active: list[int], method: str, epsilon: float
 ) -> tuple[Array, Array, Array]:
