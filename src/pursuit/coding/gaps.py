@@ -76,7 +76,7 @@ def block_gaps(
         return a if w is None else a * w
 
     def length(a: Array) -> Array:
-        return np.sqrt((weighted(a) * a).sum(axis=1)) * (1 + (d + 4) * EPS)
+        return np.asarray(np.sqrt((weighted(a) * a).sum(axis=1)) * (1 + (d + 4) * EPS))
 
     norms = (np.sqrt(np.square(D).sum(axis=0))[None] if w is None else np.sqrt(w @ np.square(D))) * (1 + (d + 4) * EPS)
     r = y - x @ D.T

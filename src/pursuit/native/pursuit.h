@@ -36,6 +36,7 @@ template <class T, class A = T> class Pursuit {
     bool done = false;
     T tol = 0, length = 0;          // length: the norm of y
     T residual_square = 0;          // the squared norm of the residual, up to rounding
+    T longest = 0;                  // the largest norm of an atom
     T last_step = 0;                // OLS: the product of the last direction with the residual
     const T *y = nullptr;
     const A *w = nullptr;           // weights of the entries of y; null: all are 1
@@ -66,6 +67,7 @@ template <class T, class A = T> class Pursuit {
         s = turns = 0;
         done = length == 0;
         for (int j = 0; j < n; ++j) candidate_norms[j] = all_norms[j];
+        longest = largest_magnitude<T>(candidate_norms, n);
         for (int j = 0; method == Method::ols && j < n; ++j) orthogonal[j] = candidate_norms[j] * candidate_norms[j];
         std::memcpy(residual, y, d * sizeof(T));
     }
@@ -117,7 +119,9 @@ template <class T, class A = T> class Pursuit {
                 return counts ? T(std::fabs(c[j]) / std::sqrt(v[j])) : T(0);
             });
         if (most == 0) return -1;
-        const int found = first_from(key, 0, most);
+        int found = first_from(key, 0, method == Method::ols ? most / 2 : most - 2 * floor * longest);
+        if (key[found] == most) return found;  // which no equal atom precedes
+        found = first_from(key, found, most);
         const T near = method == Method::ols ? most / 2 : most - 2 * floor * f[found];  // equal atoms have at least this
         for (int i = first_from(key, 0, near); i < found; i = first_from(key, i + 1, near))
             if (same_atom(D, i, found, w)) return i;
@@ -323,13 +327,14 @@ template <class T, class A = T> class Pursuit {
 template <class T> void careful(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *products) {
     Pursuit<T> P(D, tile, method);
     Array<T> c(D.n), t(D.n);
+    int turns = 0;  // of all signals
     const auto gram = [&](int i) { return D.gram_row(P.atoms[i]); };
     for (int64_t number = 0; number < tile.count; ++number) {
         if (tile.counts[number] != UNSOLVED) continue;
         P.begin(tile, number, tile.y + number * D.d, D.norms);
         std::memcpy(c, products, D.n * sizeof(T));
         while (!P.done && !P.limit_reached() && !P.tolerable()) {
-            if (P.turns % 16 == 0) check_interrupt(tile.stop);
+            if (turns++ % 16 == 0) check_interrupt(tile.stop);
             const int j = P.best(D, c, t);
             if (j < 0) break;
             const T *row = D.gram_row(j), before = c[j];
