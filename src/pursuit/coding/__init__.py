@@ -85,8 +85,8 @@ def encode(
     gaps : bool
         For ``lasso`` and ``nnls``: return ``codes, gaps``, where ``gaps[i]`` is a proved upper bound on the objective
         of code i minus its minimum, rounding errors included. With :math:`\lambda > 0` it is that of the residual,
-        scaled into the dual feasible set. Without, it is small where some vector has a positive product with every atom (a
-        non-negative dictionary) or where the residual is 0; elsewhere it may be as large as the objective.
+        scaled into the dual feasible set. Without, it is small where some vector has a positive product with every
+        atom (a non-negative dictionary) or where the residual is 0; elsewhere it may be as large as the objective.
 
     Returns
     -------
