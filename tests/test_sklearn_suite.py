@@ -6,13 +6,12 @@ The source comes from the installed wheel. Where it imports one of the names `RE
 
 import ast
 import importlib.util
-import inspect
 import types
 from pathlib import Path
 
 import pytest
 
-from pursuit import encode, estimators
+from pursuit import estimators
 
 pytestmark = pytest.mark.filterwarnings("default")  # they are written for warnings that are no errors
 
@@ -32,22 +31,7 @@ REPLACED = {
     "orthogonal_mp_gram",
     "sparse_encode",
 }
-WAITING = {"DictionaryLearning", "MiniBatchDictionaryLearning", "dict_learning", "dict_learning_online"}
-"""Names that `pursuit.estimators` does not have yet: tests that use them do not run."""
 LEFT_OUT = {"test_update_dict": "tests _update_dict, a private function of scikit-learn"}
-NEEDS_LASSO = {  # where `encode` has no method "lasso" yet, these do not run
-    "test_sparse_encode_shapes_omp",
-    "test_max_iter",
-    "test_sparse_encode_shapes",
-    "test_sparse_encode_positivity",
-    "test_sparse_encode_input",
-    "test_sparse_encode_error",
-    "test_sparse_coder_estimator",
-    "test_sparse_coder_estimator_clone",
-    "test_sparse_encode_dtype_match",
-    "test_sparse_encode_numerical_consistency",
-    "test_sparse_coder_dtype_match",
-}
 
 
 def with_our_names(name):
@@ -56,7 +40,7 @@ def with_our_names(name):
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     body = []
     for node in tree.body:
-        ours = [alias for alias in getattr(node, "names", []) if alias.name in REPLACED - WAITING]
+        ours = [alias for alias in getattr(node, "names", []) if alias.name in REPLACED]
         body.append(node)
         if isinstance(node, ast.ImportFrom) and ours:
             body.append(ast.ImportFrom("pursuit.estimators", ours, 0))
@@ -67,12 +51,11 @@ def with_our_names(name):
 
 
 MODULES = {suite: with_our_names(name) for suite, name in SUITES.items()}
-SKIPPED = set(LEFT_OUT) | (NEEDS_LASSO if "penalty" not in inspect.signature(encode).parameters else set())
 TESTS = {
     f"test_{suite}__{name.removeprefix('test_')}": test
     for suite, module in MODULES.items()
     for name, test in vars(module).items()
-    if name.startswith("test_") and name not in SKIPPED and not WAITING.intersection(test.__code__.co_names)
+    if name.startswith("test_") and name not in LEFT_OUT
 }
 globals().update(TESTS)
 
@@ -80,11 +63,7 @@ globals().update(TESTS)
 def test_their_modules_use_our_names():
     used = {name: thing for module in MODULES.values() for name, thing in vars(module).items() if name in REPLACED}
     assert set(used) == REPLACED
-    assert {name for name, thing in used.items() if thing is getattr(estimators, name, None)} == REPLACED - WAITING
-
-
-def test_names_wait_only_where_there_is_no_such_estimator():
-    assert {name for name in REPLACED if not hasattr(estimators, name)} == WAITING
+    assert {name for name, thing in used.items() if thing is getattr(estimators, name, None)} == REPLACED
 
 
 def test_what_is_left_out_exists_and_the_rest_is_run():

@@ -246,7 +246,7 @@ class Quadratic(Objective):
     --------
     >>> import pursuit as ps
     >>> f = ps.Quadratic(np.diag([1.0, 4.0]), [-1.0, 0.0])
-    >>> f.L, f.mu, f.value(np.array([1.0, 0.0]))
+    >>> f.L, round(f.mu, 12), f.value(np.array([1.0, 0.0]))                    # mu is rounded down
     (4.0, 1.0, -0.5)
     """
 

@@ -14,12 +14,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -30,6 +30,7 @@ from pursuit._arrays import told
 from pursuit.atoms.factored import LowRank
 from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
+from pursuit.estimators.base import Estimator
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson, Ridge
 from pursuit.result import Result, Stop
 from pursuit.solve import minimize
@@ -182,9 +183,12 @@ def group_labels(groups: Any, p: int) -> Array:
     return np.unique(labels, return_inverse=True)[1]
 
 
-class LinearModel(BaseEstimator):
+class LinearModel(Estimator):
     """eta = X coef' + intercept. A subclass says how targets become an objective (`_target`, `_objective`, `_held_out`)
     and how the models of a path are found (`_solve`)."""
+
+    _saved: ClassVar[tuple[str, ...]] = ("_single", "_width")
+    _not_saved: ClassVar[tuple[str, ...]] = ("path_",)
 
     def _target(self, y: Array, weights: Array) -> tuple[Array, Array]:
         """The target in the form that `_objective` takes, and the weights of samples."""

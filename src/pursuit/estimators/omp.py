@@ -46,7 +46,8 @@ def codes_of(D: Array, Y: Array, gram: Any = None, **how: Any) -> sp.csr_array:
         return sp.csr_array((len(Y), D.shape[1]), dtype=D.dtype)
     gram = None if gram is None else check_array(gram, dtype=D.dtype, input_name="gram")
     if len(columns) == D.shape[1]:
-        return encode(D, Y, gram=gram, **how)
+        codes: sp.csr_array = encode(D, Y, gram=gram, **how)
+        return codes
     gram = None if gram is None else gram[np.ix_(columns, columns)]
     codes = encode(D[:, columns], Y, gram=gram, **how)
     return sp.csr_array((codes.data, columns[codes.indices], codes.indptr), shape=(len(Y), D.shape[1]))

@@ -137,9 +137,7 @@ def _slimness(width: Constant, diameter: Constant) -> float:
     """W / D, at most 1."""
     ratio = lower("width", width, 0) / upper("diameter", diameter, 0, strict=True)
     if ratio > 1 + 1e-9:
-        raise ValueError(
-            f"width is {told(width)} with diameter {told(diameter)}; it cannot be larger, so check both."
-        )
+        raise ValueError(f"width is {told(width)} with diameter {told(diameter)}; it cannot be larger, so check both.")
     return ratio
 
 

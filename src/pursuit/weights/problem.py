@@ -94,7 +94,9 @@ class WeightProblem:
             w[self.passive.places] += self.passive.step(q, w)[0]
             self._refine(q, w, start)
         d = w - start
-        rounding = 2.0 * self.eps * float(np.square(np.sqrt(self.G.diagonal()) @ np.abs(d)))  # of d'Gd, where atoms cancel
+        rounding = (
+            2.0 * self.eps * float(np.square(np.sqrt(self.G.diagonal()) @ np.abs(d)))
+        )  # of d'Gd, where atoms cancel
         descends = float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= -rounding
         return w if descends and self.passive.keeps_totals(w) else start.copy()
 
