@@ -7,6 +7,7 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
+from pursuit.metrics import Diagonal
 
 N, P, K = 30, 8, 3
 
@@ -108,3 +109,27 @@ def test_a_nuclear_norm_ball_with_an_intercept_per_class_is_certified(rng):
 def test_bad_maps_are_one_helpful_sentence(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("kind", ["identity", "diagonal", "stacked"])
+def test_gram_matrices_of_mixed_frames_are_those_of_the_vectors(kind, rng):
+    X = rng.standard_normal((N, P))
+    f = ps.Ridge(ps.Logistic(np.arange(N) % 2), P)
+    lifted, active = ps.SignedBasis(P).through(X, l2=0.3), ps.ActiveSet(f.space, [True])
+    h = rng.uniform(0.5, 2.0, N + P)
+    metric = {"identity": Diagonal(2.0), "diagonal": Diagonal(h), "stacked": f.hessian(rng.standard_normal(N + P))}[
+        kind
+    ]
+    for j in range(3):  # in turn, so that places of frames and of the active set differ
+        active.enter(lifted.atom(2 * j))
+        active.enter(ps.Atom(rng.standard_normal(N + P), source=("dense", j)))
+        active.enter(ps.SparseAtom([j, N + j], [1.0, -2.0], (N + P,), source=("sparse", j)))
+    vectors = np.array([a.dense(f.space) for a in active.atoms])
+    full = vectors @ np.array([metric(v) for v in vectors]).T
+    for which in (np.arange(9), np.array([7, 0, 3, 5]), np.array([4, 1])):
+        np.testing.assert_allclose(active.gram(metric, which), full[np.ix_(which, which)], rtol=1e-10, atol=1e-12)
+    active.keep(np.arange(9) % 4 != 1)
+    kept = np.flatnonzero(np.arange(9) % 4 != 1)
+    np.testing.assert_allclose(
+        active.gram(metric, np.arange(len(kept))), full[np.ix_(kept, kept)], rtol=1e-10, atol=1e-12
+    )
