@@ -304,6 +304,13 @@ def test_bad_parameters_are_one_helpful_sentence(call, words, rng):
         call(*data(rng))
 
 
-def test_penalties_wait_for_their_domain(rng):
-    with pytest.raises(NotImplementedError, match="give radius="):
-        AtomicRegressor(penalty=0.1).fit(*data(rng))
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_penalised_model_is_the_lasso_of_columns_at_unit_scale(intercept, rng):
+    X, y = rng.standard_normal((60, 30)) * np.geomspace(0.1, 10.0, 30) + 1.0, rng.standard_normal(60)
+    scale = X.std(axis=0) if intercept else np.sqrt((X**2).mean(axis=0))
+    model = AtomicRegressor(penalty=0.1, fit_intercept=intercept, tol=1e-10).fit(X, y)
+    lasso = Lasso(alpha=0.1, fit_intercept=intercept, tol=1e-12, max_iter=100_000).fit(X / scale, y)
+    np.testing.assert_allclose(model.coef_ * scale, lasso.coef_, atol=1e-6)
+    assert model.dual_gap_ <= 1e-9
+    with pytest.raises(ValueError, match="penalty"):
+        AtomicRegressor(penalty=-1.0).fit(X, y)

@@ -11,7 +11,7 @@ from pursuit.atoms.base import Atoms
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import Dictionary, SignedBasis
-from pursuit.domains import conv
+from pursuit.domains import conv, penalty
 from pursuit.estimators.linear import (
     Array,
     Design,
@@ -43,7 +43,7 @@ PARAMETERS = """
     radius : float, optional
         The bound on the norm of the coefficients, which are those of columns at unit scale.
     penalty : float, optional
-        The factor of the norm, where it is added to the mean loss instead. Not implemented yet.
+        The factor of the norm, where it is added to the mean loss instead of the bound; the radius then has no effect.
     ball : 'l1', 'group', 'ksupport', 'l2' or 'nuclear'
         The norm. 'group' has a group for each label in `groups`; without them, a feature's coefficients for all outputs
         or classes are a group. 'nuclear' is for several outputs or classes; for one output it is 'l2'.
@@ -64,7 +64,7 @@ PARAMETERS = """
     dropped_ : array
         The names (or numbers) of features that are constant; their coefficients are 0.
     dual_gap_ : float
-        A proved bound on how far the objective (the mean loss) is above its minimum.
+        A proved bound on how far the objective (the mean loss, and the penalty) is above its minimum.
     n_iter_ : int
 """
 
@@ -78,15 +78,19 @@ class _Atomic(LinearModel):
         require(whole(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
         return {}
 
-    def _radius(self) -> float:
-        if self.penalty is not None:
-            raise NotImplementedError("penalty= is not implemented yet; give radius=.")
-        require(0 < number(self.radius) < np.inf, "radius", self.radius, "a positive number")
-        return float(self.radius)
+    @property
+    def _penalised(self) -> bool:
+        return getattr(self, "penalty", None) is not None
+
+    def _level(self) -> float:
+        """The radius, or the factor of the penalty."""
+        name = "penalty" if self._penalised else "radius"
+        require(0 < number(getattr(self, name)) < np.inf, name, getattr(self, name), "a positive number")
+        return float(getattr(self, name))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Minimise the mean loss over the ball."""
-        parameters = self._check() | {"radii": [self._radius()]}
+        """Minimise the mean loss over the ball, or the mean loss and the penalty."""
+        parameters = self._check() | {"levels": [self._level()]}
         X, target, weights = self._read(X, y, sample_weight)
         found = self._path(X, target, weights, parameters)
         return self._take(found, len(found) - 1)
@@ -102,8 +106,9 @@ class _Atomic(LinearModel):
         A, rule = self._atoms(design, f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
         floor = f.infimum + FITTED * (first[1] - f.infimum)
         rows, n_iter, last = [first], 0, None
-        for r in parameters["radii"]:
-            domain = conv(r * A) if ones is None else conv(r * A) + ones
+        for r in parameters["levels"]:
+            ball = penalty(r * A) if self._penalised else conv(r * A)
+            domain = ball if ones is None else ball + ones
             last = minimize(f, domain, stop=rule, start=last)
             rows.append(row_of(r, last, design.q))
             n_iter += last.iterations + 1
@@ -141,9 +146,9 @@ class _AtomicCV(_Atomic):
         parameters = self._check()
         X, target, weights = self._read(X, y, sample_weight)
         radii = self._radii(X, target, weights)
-        parameters |= {"radii": radii}
+        parameters |= {"levels": radii}
         _, self.radius_ = self._choose(X, target, weights, [parameters], np.array([0.0, *radii]))
-        found = self._path(X, target, weights, parameters | {"radii": [r for r in radii if r <= self.radius_]})
+        found = self._path(X, target, weights, parameters | {"levels": [r for r in radii if r <= self.radius_]})
         return self._take(found, found.at(self.radius_))
 
     def _radii(self, X: Any, target: Array, weights: Array) -> list[float]:
