@@ -121,7 +121,14 @@ def test_kernels_refuse_arrays_that_do_not_fit():
     atoms = kernels.Atoms(D.T, np.ones(6))
     with pytest.raises(ValueError, match="a Gram matrix"):
         kernels.Fast(atoms, core.Method.omp, core.Search.int16)
-    given = {"y": Y, "weights": None, "limits": np.full(3, 2), "tols": np.zeros(3), "stop": np.zeros(1, np.int32)}
+    given = {
+        "y": Y,
+        "weights": None,
+        "limits": np.full(3, 2),
+        "tols": np.zeros(3),
+        "penalties": np.zeros(3),
+        "stop": np.zeros(1, np.int32),
+    }
     room = {"atoms": np.zeros((3, 2), np.int32), "x": np.zeros((3, 2)), "counts": np.full(3, -1)}
     kernels.Signals(**given, **room)
     with pytest.raises(ValueError, match="no room for the limits"):
