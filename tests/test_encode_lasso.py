@@ -15,6 +15,7 @@ DICTIONARIES = {
     "non-negative": lambda rng, d, n: np.abs(rng.standard_normal((d, n))),
     "coherent": lambda rng, d, n: rng.standard_normal((d, 1)) + 1e-3 * rng.standard_normal((d, n)),
     "nearly parallel": lambda rng, d, n: np.abs(rng.standard_normal((d, 1))) + 1e-5 * rng.random((d, n)),
+    "almost one atom": lambda rng, d, n: rng.standard_normal((d, 1)) + 1e-6 * rng.standard_normal((d, n)),
     "of low rank": lambda rng, d, n: rng.standard_normal((d, d // 2)) @ rng.standard_normal((d // 2, n)),
     "with copies": lambda rng, d, n: rng.standard_normal((d, n))[:, rng.integers(0, n, n)] * rng.choice([-1, 1], n),
     "of whole numbers": lambda rng, d, n: np.rint(rng.standard_normal((d, n))) + np.eye(d, n),

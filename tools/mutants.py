@@ -880,13 +880,6 @@ MUTANTS = [
         "test_encode_lasso.py",
     ),
     Mutant(
-        "large inverses of the Lasso are not refined",
-        "native/lasso.h",
-        "turn < 3 && ill",
-        "turn < 0 && ill",
-        "test_encode_lasso.py",
-    ),
-    Mutant(
         "gaps forget that a dual point must be feasible",
         "coding/gaps.py",
         "theta = np.where(most > penalties, penalties / most * (1 - 4 * EPS), 1.0)",
