@@ -38,7 +38,7 @@ SOURCES = str(Path(ps.__file__).parent)
 
 def refusal(call):
     """The sentence in which a call is refused; fails where it is not refused, or in the words of another library."""
-    with pytest.raises((TypeError, ValueError)) as caught:
+    with pytest.raises((TypeError, ValueError, FileNotFoundError)) as caught:
         call()
     message, last = str(caught.value), traceback.extract_tb(caught.value.__traceback__)[-1]
     assert last.filename.startswith(SOURCES), f"raised in {last.filename}: {message}"
@@ -863,6 +863,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "conv": {"A": BASIS},
     "encode": {"D": np.eye(3), "Y": np.ones((2, 3)), "atoms": 1},
     "lin": {"A": BASIS},
+    "load": {"path": "no such file.json"},
     "minimize": PROBLEM,
     "path": {"f": PROBLEM["f"], "A": BASIS, "radii": [1.0]},
 }

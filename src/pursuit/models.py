@@ -62,7 +62,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     for part, values in {"parameters": parameters, "state": state}.items():
         rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(_told(v, name))}" for name, v in sorted(values.items()))
         lines.append(f'"{part}": {{\n{rows}\n}}')
-    _write("{\n" + ",\n".join(lines) + "\n}\n", Path(path))
+    _write("{\n" + ",\n".join(lines) + "\n}\n", _file(path))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -76,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     pursuit.load(f"{folder}/m.json").predict([[0.0, 3.0]])
     array([6.])
     """
-    found = _read(Path(path))
+    found = _read(_file(path))
     cls = _classes().get(found["class"]) if isinstance(found["class"], str) else None
     if cls is None:
         _refuse(path, f"has the class {told(found['class'])}, which pursuit.estimators does not know")
@@ -172,10 +172,18 @@ def _array(found: dict[str, Any]) -> Any:
     return np.array(values, kind).reshape(shape)[()]
 
 
+def _file(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path is {told(path)}; give the name of a file.")
+    return Path(path)
+
+
 def _read(path: Path) -> dict[str, Any]:
     """The parts of a file, after a look at its head."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} does not exist; give a file that save wrote.") from None
     except (ValueError, RecursionError):
         _refuse(path, "is not JSON")
     if not isinstance(found, dict) or found.get("pursuit") != "model":
