@@ -419,8 +419,8 @@ def test_results_and_traces_print_in_a_few_words():
     [
         ({"atoms": 0}, ValueError, "atoms is 0; give an integer of at least 1"),
         ({"atoms": 2.0}, ValueError, "atoms is 2.0; give an integer"),
-        ({"code": 5}, TypeError, "code is 5; give a dict of arguments of encode"),
-        ({"code": {"n_jobs": 2}}, TypeError, "give a dict of arguments of encode"),
+        ({"code": 5}, TypeError, "code is 5; give a dict of method, atoms"),
+        ({"code": {"n_jobs": 2}}, TypeError, "give a dict of method, atoms"),
         ({"code": {}}, ValueError, "atoms and tol are both None"),
         ({"code": {"atoms": [1, 2]}}, ValueError, "atoms of code is .*give one number for all signals"),
         ({"code": {"method": "lasso"}}, ValueError, "the penalty of code is None"),

@@ -84,8 +84,8 @@ class Coder:
     def checked(cls, code: Any, n_jobs: int | None) -> Coder:
         if not isinstance(code, Mapping) or not set(code) <= set(CODE_ARGUMENTS):
             raise TypeError(
-                f"code is {told(code)}; give a dict of arguments of encode, of {', '.join(CODE_ARGUMENTS)}, such as "
-                '{"atoms": 5} or {"method": "lasso", "penalty": 0.1}.'
+                f"code is {told(code)}; give a dict of {', '.join(CODE_ARGUMENTS)} for encode, such as "
+                '{"method": "lasso", "penalty": 0.1}.'
             )
         lasso, penalty = code.get("method") == "lasso", code.get("penalty")
         if lasso and not 0 <= number(penalty) < np.inf:
