@@ -445,8 +445,8 @@ MUTANTS = [
     Mutant(
         "dual: the minimum over a hull is that at the gradient",
         "duality.py",
-        "self._at(u, self._ask(u, active)) - slack",
-        "self._at(u, [a.dot for a in answers]) - slack",
+        "self._at(u, conjugate, self._ask(u, active)) - slack",
+        "self._at(u, conjugate, [a.dot for a in answers]) - slack",
         "test_duality.py",
         quick=True,
     ),

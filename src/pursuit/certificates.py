@@ -24,20 +24,19 @@ CERTIFICATE_SEED = 2
 """The seed of searches at other points than the run's. Bounds that hold with high probability need random numbers on
 which x does not depend."""
 
-
-Evaluation = tuple[Array, float, Array]
-"""A point, the value there, and the gradient."""
+Evaluation = tuple[Array, float, Array, float, float]
+"""A point, the value there, the gradient, and the norms of the point and of the gradient."""
 
 
 class Certificate:
     """The best lower bound of one run, and the scale of its rounding errors."""
 
-    def __init__(self, f: Objective, domain: Domain, space: Space, seed: int = CERTIFICATE_SEED) -> None:
+    def __init__(self, f: Objective, domain: Domain, space: Space) -> None:
         self.f, self.domain, self.space = f, domain, space
         self.lower = f.infimum if f.exact else -math.inf
         self.gap = math.inf
         self.stationary = self.contradicted = False
-        self.conjugate = ConjugateBound(f, domain, space, seed)
+        self.conjugate = ConjugateBound(f, domain, space, CERTIFICATE_SEED)
         self._scale = 0.0  # the largest norm of a gradient, the unit of rounding errors
         self._first = 0.0  # the norm of the first gradient
         self._last: Evaluation | None = None
@@ -58,10 +57,12 @@ class Certificate:
         norm = self.space.norm(grad)
         self._first = self._first or norm
         self._scale = max(self._first if self.f.L is None else self._scale, norm)
-        if self.f.exact and self._last is not None:
-            unit = self._largest + (self.f.L or 0.0) * self.space.norm(x) ** 2
-            self.contradicted |= _contradict(self.space, self._last, (x, value, grad), unit)
-        self._last, self._largest = (x, value, grad), max(self._largest, abs(value))
+        if self.f.exact:
+            now = x, value, grad, self.space.norm(x), norm
+            if self._last is not None:
+                unit = self._largest + (self.f.L or 0.0) * now[3] ** 2
+                self.contradicted |= _contradict(self.space, self._last, now, unit)
+            self._last, self._largest = now, max(self._largest, abs(value))
         return norm
 
     @np.errstate(over="ignore", invalid="ignore")  # a bound that is not finite is none
@@ -110,9 +111,9 @@ def _contradict(space: Space, one: Evaluation, other: Evaluation, unit: float) -
     A convex f has f(y) - f(x) between <grad f(x), y - x> and <grad f(y), y - x>. Errors of a thousandth of these
     numbers, and rounding, are allowed.
     """
-    (x, fx, gx), (y, fy, gy) = one, other
+    (x, fx, gx, length_x, slope_x), (y, fy, gy, length_y, slope_y) = one, other
     step = y - x
     low, high, rise = space.dot(gx, step), space.dot(gy, step), fy - fx
-    sizes = unit + abs(fy) + (space.norm(gx) + space.norm(gy)) * (space.norm(x) + space.norm(y))
+    sizes = unit + abs(fy) + (slope_x + slope_y) * (length_x + length_y)
     allowed = 1e-3 * (abs(low) + abs(high) + abs(rise)) + 1e3 * space.eps * sizes
     return low - rise > allowed or rise - high > allowed

@@ -75,19 +75,21 @@ class ConjugateBound:
         hulls = [(p.A.radius, a.atoms[0]) for p, a in zip(self.parts, answers, strict=True) if p.compact]
         reach = self.space.norm(active.x) + sum(max(atom.norm(self.space), radius or 0.0) for radius, atom in hulls)
         slack = ROUNDING * self.space.eps * self.space.norm(u) * reach / self._basis[1]
-        bound = self._at(u, self._at_no_cost(u, grad, answers)) - slack
-        hoped = self._at(u, [a.dot - p.price for p, a in zip(self.parts, answers, strict=True)]) - slack
+        bound = self._at(u, conjugate, self._at_no_cost(u, grad, answers)) - slack
+        hoped = self._at(u, conjugate, [a.dot - p.price for p, a in zip(self.parts, answers, strict=True)]) - slack
         if value - hoped <= 0.5 * (value - max(lower, bound)):
-            bound = max(bound, self._at(u, self._ask(u, active)) - slack)
+            bound = max(bound, self._at(u, conjugate, self._ask(u, active)) - slack)
         return bound
 
-    def _at(self, u: Array, lowest: Sequence[float]) -> float:
-        """The bound at u, given lower bounds on <u, a> over the atoms of each summand, after u is made so short that no
-        atom of a penalty has <u, a> below minus its price."""
+    def _at(self, u: Array, conjugate: float, lowest: Sequence[float]) -> float:
+        """The bound at u, given f*(u) and lower bounds on <u, a> over the atoms of each summand. First u is made so short
+        that no atom of a penalty has <u, a> below minus its price."""
         shares = [p.price / -low for p, low in zip(self.parts, lowest, strict=True) if p.price and low < -p.price]
-        share = (1.0 - 4.0 * self.space.eps) * min(shares) if shares else 1.0
-        conjugate = self.f.conjugate(share * u) if shares else self.f.conjugate(u)
-        return -math.inf if conjugate is None else share * self._minima(lowest) - conjugate
+        if not shares:
+            return self._minima(lowest) - conjugate
+        share = (1.0 - 4.0 * self.space.eps) * min(shares)
+        shortened = self.f.conjugate(share * u)
+        return -math.inf if shortened is None else share * self._minima(lowest) - shortened
 
     def _at_no_cost(self, u: Array, grad: Array, answers: Sequence[Answer]) -> list[float]:
         """Lower bounds on <u, a> over the atoms of every summand, from those on <grad, a>."""
