@@ -1,7 +1,5 @@
 """Dictionary learning under scikit-learn's names: objectives, shapes, mini-batches, saved models."""
 
-import inspect
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,10 +13,6 @@ from pursuit.estimators import (
     dict_learning,
     dict_learning_online,
     sparse_encode,
-)
-
-pytestmark = pytest.mark.skipif(
-    "penalty" not in inspect.signature(ps.encode).parameters, reason="encode has no method lasso yet"
 )
 
 

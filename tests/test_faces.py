@@ -10,26 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from test_geometry import Listed
 
 import pursuit as ps
 from pursuit import geometry as geo
 
 law = settings(deadline=None, derandomize=True, max_examples=25)
 seeds = st.integers(0, 10_000)
-
-
-class Listed(ps.Atoms):
-    """Any list of vectors, zero included."""
-
-    def __init__(self, rows):
-        self.rows = np.array(rows, dtype=float)
-        self.size, self.shape = len(self.rows), self.rows.shape[1:]
-
-    def lmo(self, g):
-        return ps.Atom(self.rows[int((self.rows @ g).argmin())])
-
-    def atom(self, i):
-        return ps.Atom(self.rows[i])
 
 
 def is_face(inside, outside):

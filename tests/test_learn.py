@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import pursuit as ps
-from pursuit.coding.request import METHODS
 from pursuit.dictionaries import Statistics
 from pursuit.dictionaries.learning import replace_atoms
 from pursuit.dictionaries.signals import Coder, Method, Signals, residuals
@@ -35,11 +34,6 @@ def planted(seed=0, signals=400, features=12, atoms=20, k=3, noise=0.05):
     return D, X @ D.T + noise * rng.standard_normal((signals, features))
 
 
-def skip_unknown(code):
-    if code.get("method", "omp") not in METHODS:
-        pytest.skip("encode does not know this method")
-
-
 def objective(learned, Y, weights=None, penalty=0.0):
     squares = np.square(Y - learned.codes @ learned.dictionary.T) * (1.0 if weights is None else weights)
     return (0.5 * squares.sum() + penalty * abs(learned.codes).sum()) / len(Y)
@@ -53,7 +47,6 @@ def objective(learned, Y, weights=None, penalty=0.0):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_no_sweep_raises_the_objective_and_the_trace_is_that_of_the_result(code, update, weighted, nonnegative):
-    skip_unknown(code)
     _, Y = planted(1)
     Y = np.abs(Y) if nonnegative else Y
     weights = np.random.default_rng(2).choice([0.0, 0.5, 3.0], Y.shape) if weighted else None
