@@ -82,8 +82,8 @@ class ConjugateBound:
         return bound
 
     def _at(self, u: Array, conjugate: float, lowest: Sequence[float]) -> float:
-        """The bound at u, given f*(u) and lower bounds on <u, a> over the atoms of each summand. First u is made so short
-        that no atom of a penalty has <u, a> below minus its price."""
+        """The bound at u, given f*(u) and lower bounds on <u, a> over the atoms of each summand. First, u becomes so
+        short that no atom of a penalty has <u, a> below minus its price."""
         shares = [p.price / -low for p, low in zip(self.parts, lowest, strict=True) if p.price and low < -p.price]
         if not shares:
             return self._minima(lowest) - conjugate

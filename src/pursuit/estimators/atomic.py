@@ -12,16 +12,16 @@ from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import Dictionary, SignedBasis
 from pursuit.domains import conv, penalty
+from pursuit.estimators.base import require
 from pursuit.estimators.linear import (
     Array,
     Design,
-    LinearClassifier,
     LinearModel,
-    LinearRegressor,
     Loss,
     ModelPath,
+    SparseClassifier,
+    SparseRegressor,
     group_labels,
-    require,
     row_of,
     without_features,
 )
@@ -169,7 +169,7 @@ class _AtomicCV(_Atomic):
         return [float(r) for r in unit * np.geomspace(*RADII, int(self.radii))] if unit > 0 else [1.0]
 
 
-class AtomicRegressor(LinearRegressor, _Atomic):
+class AtomicRegressor(SparseRegressor, _Atomic):
     __doc__ = f"""Regression over a ball of coefficients: lasso, group lasso, k-support, ridge and trace norm by radius.
     {PARAMETERS.format(losses="'squared_error', 'huber' or 'poisson' (log link)")}
     Examples
@@ -206,7 +206,7 @@ class AtomicRegressor(LinearRegressor, _Atomic):
         self.max_iter = max_iter
 
 
-class AtomicClassifier(LinearClassifier, _Atomic):
+class AtomicClassifier(SparseClassifier, _Atomic):
     __doc__ = f"""Logistic classification over a ball of coefficients; of several classes by the multinomial loss.
     {PARAMETERS.format(losses="'log_loss'")}
     Examples
@@ -245,7 +245,7 @@ class AtomicClassifier(LinearClassifier, _Atomic):
         self.class_weight = class_weight
 
 
-class AtomicRegressorCV(LinearRegressor, _AtomicCV):
+class AtomicRegressorCV(SparseRegressor, _AtomicCV):
     """`AtomicRegressor` with the radius of the lowest held-out loss, each fold a path of warm-started radii.
 
     `radii` are the radii, or their number; `cv` is as everywhere in scikit-learn. After `fit`, `radius_` is the choice,
@@ -275,7 +275,7 @@ class AtomicRegressorCV(LinearRegressor, _AtomicCV):
         self.cv = cv
 
 
-class AtomicClassifierCV(LinearClassifier, _AtomicCV):
+class AtomicClassifierCV(SparseClassifier, _AtomicCV):
     """`AtomicClassifier` with the radius of the lowest held-out loss; parameters and attributes as for
     `AtomicRegressorCV`."""
 

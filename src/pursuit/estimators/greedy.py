@@ -14,16 +14,16 @@ from pursuit.atoms.groups import Groups
 from pursuit.atoms.vectors import Dictionary, SignedBasis, Simplex
 from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import Domain, cone, lin
+from pursuit.estimators.base import require
 from pursuit.estimators.linear import (
     Array,
     Design,
-    LinearClassifier,
     LinearModel,
-    LinearRegressor,
     Loss,
     ModelPath,
+    SparseClassifier,
+    SparseRegressor,
     group_labels,
-    require,
     row_of,
     without_features,
 )
@@ -184,7 +184,7 @@ class _GreedyCV(_Greedy):
         return self._take(found, row)
 
 
-class GreedyRegressor(LinearRegressor, _Greedy):
+class GreedyRegressor(SparseRegressor, _Greedy):
     __doc__ = f"""Regression by the features that help most: orthogonal matching pursuit for every loss.
 
     With several targets a feature is chosen for all of them.
@@ -218,7 +218,7 @@ class GreedyRegressor(LinearRegressor, _Greedy):
         self.tol = tol
 
 
-class GreedyClassifier(LinearClassifier, _Greedy):
+class GreedyClassifier(SparseClassifier, _Greedy):
     __doc__ = f"""Logistic classification by the features that help most; several classes share their features.
 
     Where there are more features than samples, a few features separate the classes, and without a ridge their
@@ -257,7 +257,7 @@ class GreedyClassifier(LinearClassifier, _Greedy):
         self.class_weight = class_weight
 
 
-class GreedyRegressorCV(LinearRegressor, _GreedyCV):
+class GreedyRegressorCV(SparseRegressor, _GreedyCV):
     """`GreedyRegressor` with the number of features of the lowest held-out loss, from one path per fold.
 
     `max_nonzero` bounds the number of features; `l2` may be a list, of which the best is chosen, too; `cv` is as
@@ -286,7 +286,7 @@ class GreedyRegressorCV(LinearRegressor, _GreedyCV):
         self.cv = cv
 
 
-class GreedyClassifierCV(LinearClassifier, _GreedyCV):
+class GreedyClassifierCV(SparseClassifier, _GreedyCV):
     """`GreedyClassifier` with the number of features and the ridge of the lowest held-out loss, from one path per fold
     and ridge; parameters and attributes as for `GreedyRegressorCV`."""
 

@@ -30,7 +30,7 @@ from pursuit._arrays import told
 from pursuit.atoms.factored import LowRank
 from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
-from pursuit.estimators.base import Estimator
+from pursuit.estimators.base import Estimator, require
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson, Ridge
 from pursuit.result import Result, Stop
 from pursuit.solve import minimize
@@ -164,12 +164,6 @@ def row_of(level: float, r: Result, q: int) -> Row:
     return level, r.value, r.gap, B, np.reshape(c, -1) if c else np.zeros(B.shape[1])
 
 
-def require(condition: bool, name: str, value: Any, wanted: str) -> None:
-    """Refuse a parameter in one sentence."""
-    if not condition:
-        raise ValueError(f"{name} is {told(value)}; give {wanted}.")
-
-
 def _medians(columns: Array, weights: Array) -> Array:
     """The weighted median of each column: a weight counts as a repetition."""
     weights = np.broadcast_to(weights[:, None], columns.shape)
@@ -293,7 +287,7 @@ class LinearModel(Estimator):
         return tags
 
 
-class LinearRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
+class SparseRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
     """Predictions of one target or several."""
 
     def _target(self, y: Array, weights: Array) -> tuple[Array, Array]:
@@ -330,7 +324,7 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
         return np.exp(eta) if self.loss == "poisson" else eta
 
 
-class LinearClassifier(ClassifierMixin, LinearModel):
+class SparseClassifier(ClassifierMixin, LinearModel):
     """Predictions of classes by logistic models: one score for two classes, one per class for more."""
 
     def _target(self, y: Array, weights: Array) -> tuple[Array, Array]:
