@@ -1,6 +1,7 @@
 """Certificates by the conjugate: hulls with an intercept, spans and cones are proved to rounding."""
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -155,6 +156,13 @@ def test_dependent_and_badly_scaled_columns_of_a_span_do_no_harm():
     X = rng.standard_normal((40, 5))
     end = law(ps.LeastSquares(y), ps.conv(ps.Dictionary(X, signed=True)) + ps.lin(ps.Dictionary(B)))
     assert end.gap <= 1e-9 * end.value
+
+
+def test_rounding_counts_in_units_of_the_gradient_where_the_dual_point_is_nearly_0():
+    for y in np.random.default_rng(0).normal(-2.0, 1.0, (50, 1)):  # the intercept is all of the space, and f* is 0
+        domain = ps.lin(ps.Dictionary(np.ones((1, 1)))) + ps.conv(2000 * ps.Dictionary(y[:, None]))
+        for state in islice(ps.iterate(ps.LeastSquares(y), domain), 3):
+            assert state.lower <= 0.0
 
 
 def test_extra_oracle_calls_are_few_and_counted():

@@ -413,3 +413,12 @@ def test_nothing_is_promised_of_answers_that_are_only_near(rng):
     assert not ps.RankOne((1000, 900)).exact
     assert not ps.RankOneTensor((2, 3, 2)).exact
     assert ps.RankOne((1000, 900), failure=0).exact
+
+
+def test_nearly_equal_singular_values_are_all_found(monkeypatch):
+    a, b, c = 1.3456080614029184, -6.661338147750939e-16, 1.3456080614029176  # one of which LAPACK has missed
+    monkeypatch.setattr(matrices, "_gram", lambda M: np.array([[a, 0, b], [0, 1.3456080614029207, 0], [b, 0, c]]))
+    for several in (1, 2, 3):
+        sigma, V, upper = matrices.leading(np.eye(3), several, -math.inf, Memory(), 0.0)
+        assert sigma == upper == pytest.approx(math.sqrt(a))
+        np.testing.assert_allclose(V.T @ V, np.eye(several), atol=1e-12)

@@ -92,8 +92,10 @@ class ConjugateBound:
         return -math.inf if shortened is None else share * self._minima(lowest) - shortened
 
     def _at_no_cost(self, u: Array, grad: Array, answers: Sequence[Answer]) -> list[float]:
-        """Lower bounds on <u, a> over the atoms of every summand, from those on <grad, a>."""
+        """Lower bounds on <u, a> over the atoms of every summand, from those on <grad, a>, whose rounding errors are
+        in proportion to the gradient's norm, however short u is."""
         moved = self.space.norm(u - grad)
+        moved += ROUNDING * self.space.eps * (moved + self.space.norm(grad)) if moved else 0.0
         radii = [math.inf if p.A.radius is None else p.A.radius for p in self.parts]
         known = [_proved(a) - p.price for p, a in zip(self.parts, answers, strict=True)]
         return [low - moved * radius if moved else low for low, radius in zip(known, radii, strict=True)]

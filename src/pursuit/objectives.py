@@ -419,8 +419,9 @@ class Poisson(_Entrywise):
         xp = self.space.xp
         if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
-        # Near the end of the range of the dtype, e^x goes on along its tangent: convex and huge, not infinite or NaN.
-        self._ceiling = 0.75 * math.log(float(xp.finfo(self.y.dtype).max))
+        # From just below the root of the largest number on, e^x goes on along its tangent: convex and huge, and its
+        # square and its products with x are not infinite.
+        self._ceiling = 0.45 * math.log(float(xp.finfo(self.y.dtype).max))
         self._linear = self.weights * self.y
         self.dual_range = -self._linear, self.weights * math.exp(self._ceiling) - self._linear
         self.infimum = -self.conjugate(0.0 * self.y)

@@ -202,9 +202,12 @@ def leading(M: Any, several: int, level: float, memory: Memory, failure: float) 
     as columns, and an upper bound on the value."""
     n = M.shape[1]
     if n <= MAX_LAPACK_SIDE or failure == 0:
-        values, V = eigh(_gram(M), subset_by_index=(max(n - several, 0), n - 1))
+        gram, first = _gram(M), max(n - several, 0)
+        values, V = eigh(gram, subset_by_index=(first, n - 1))
+        if len(values) < n - first:  # LAPACK's subsets may miss eigenvalues that are nearly equal
+            values, V = eigh(gram, driver="evd")
         sigma = _root(float(values[-1]))
-        return sigma, V[:, ::-1].copy(), sigma
+        return sigma, V[:, : -several - 1 : -1].copy(), sigma
 
     def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
         return sharp(_root(largest), _root(upper), level)
