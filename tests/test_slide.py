@@ -261,3 +261,13 @@ def test_refinements_are_applied_in_order_and_each_is_judged_alone():
 def test_bad_parameters_are_named(make, says):
     with pytest.raises(ValueError, match=says):
         make()
+
+
+@pytest.mark.parametrize("seed", [148, 190])
+def test_a_trial_step_that_takes_all_weights_of_a_hull_to_0_is_shortened(seed):
+    rng = np.random.default_rng(seed)
+    A = ps.RankOneTensor((2, 2, 2)).at(np.unravel_index(rng.choice(8, 6, replace=False), (2, 2, 2)))
+    f = ps.Poisson(np.rint(3 * abs(rng.standard_normal(6))))
+    r = ps.minimize(f, ps.conv(5 * A), stop=ps.Stop(iterations=5))
+    assert r.value < f.value(np.zeros(6))
+    assert r.weights.sum() == pytest.approx(1.0, abs=1e-12)

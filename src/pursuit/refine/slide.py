@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -62,7 +63,10 @@ class Slide:
         scale = 1.0
 
         def value(z: Small) -> tuple[float, Small]:
-            pieces = [summand.point(own) for summand, own in zip(summands, np.split(z, ends), strict=True)]
+            parts = list(zip(summands, np.split(z, ends), strict=True))
+            if not all(summand.has_weights(own) for summand, own in parts):
+                return math.inf, np.zeros(len(z))  # a trial step too far; the line search takes a shorter one
+            pieces = [summand.point(own) for summand, own in parts]
             there, grad = f.value_and_grad(sum(x for x, _ in pieces))
             return (there - origin) / scale, np.concatenate([gradient(grad) for _, gradient in pieces]) / scale
 
@@ -116,6 +120,10 @@ class _Summand:
             return np.zeros((0, 0))
         thetas = [self.chart.parameters(self.atoms[i].source) for i in self.moving]
         return np.array(thetas).reshape(len(self.moving), len(self.low))
+
+    def has_weights(self, z: Small) -> bool:
+        """Whether z has weights in the domain: over a hull, not all s may be 0."""
+        return not self.part.compact or z[: len(self.atoms)].sum() > 0
 
     def _read(self, z: Small) -> tuple[Small, Small]:
         s, u = z[: len(self.atoms)], z[len(self.atoms) :].reshape(len(self.moving), len(self.low))
