@@ -466,7 +466,7 @@ MUTANTS = [
     ),
     Mutant(
         "dual: u may leave the domain of the conjugate",
-        "objectives.py",
+        "objectives/losses.py",
         "        inside = self._in_range(u)\n",
         "        inside = u is not None\n",
         "test_duality.py",
@@ -973,14 +973,14 @@ MUTANTS = [
     # models: weights, intercepts, ridges, several outputs
     Mutant(
         "weights: the conjugate of the Poisson loss has none",
-        "objectives.py",
-        "s * _x_log_x(self.space.xp, rate / s)",
-        "_x_log_x(self.space.xp, rate)",
+        "objectives/losses.py",
+        "s * x_log_x(self.space.xp, rate / s)",
+        "x_log_x(self.space.xp, rate)",
         "test_duality.py",
     ),
     Mutant(
         "weights: the smoothness of the logistic loss has none",
-        "objectives.py",
+        "objectives/losses.py",
         "0.25 * self._largest_weight",
         "0.25",
         "test_objectives.py",

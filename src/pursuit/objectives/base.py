@@ -1,0 +1,143 @@
+"""What every objective has, and what losses with data share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pursuit._arrays import Array, Space, everywhere, host, is_number, real_array, told
+from pursuit.metrics import Metric
+
+ROUNDING = 8.0
+"""The rounding errors of a sum, in units of roundoff of the sum of absolute values."""
+
+
+class Objective:
+    """A smooth convex function on H. Subclass it and write `value_and_grad`.
+
+    >>> import numpy as np, pursuit as ps
+    >>> class Quartic(ps.Objective):
+    ...     def value_and_grad(self, x):
+    ...         return float(np.sum(x**4)) / 4, x**3
+    >>> ps.minimize(Quartic(), ps.conv(ps.Simplex(2))).x.round(3)
+    array([0.5, 0.5])
+    """
+
+    L: float | None = None
+    """Smoothness: f(y) <= f(x) + <grad f(x), y-x> + L/2 ||y-x||^2; None where infinite or unknown."""
+    mu: float = 0.0
+    """Strong convexity: the same with >= and mu; 0 where there is none or it is unknown."""
+    infimum: float = -math.inf
+    """A lower bound on f over all of H."""
+    quadratic: bool = False
+    """Whether the Hessian is constant."""
+    space: Space | None = None
+    """H, where the objective determines it."""
+    exact: bool = True
+    """Whether values and gradients are exact. From estimates nothing can be proved."""
+    dual_range: tuple[Any, Any] | None = None
+    """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
+
+    def begin(self) -> Objective:
+        """The objective for one run: itself, or a fresh copy where it has a memory."""
+        return self
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        """f(x) and the gradient at x, a new array of x's shape."""
+        raise NotImplementedError(f"{type(self).__name__} must define value_and_grad(x).")
+
+    def value(self, x: Array) -> float:
+        """f(x)."""
+        return self.value_and_grad(x)[0]
+
+    def hessian(self, x: Array) -> Metric | None:
+        """The second derivative at x as a linear map, or None where it is not known."""
+        return None
+
+    def conjugate(self, u: Array) -> float | None:
+        """The conjugate f*(u) = sup_x <u, x> - f(x), or an upper bound on it; infinite outside its domain, and None
+        where it is not known. Every u proves that f(x) >= <u, x> - f*(u)."""
+        return None
+
+    def __repr__(self) -> str:
+        return repr_of(self)
+
+
+def as_value(value: Any, name: str = "the value of f") -> float:
+    """What a function of the user returned, as a number."""
+    if not is_number(value):
+        raise TypeError(f"{name} is {told(value)}; return one real number.")
+    return float(value)
+
+
+def repr_of(f: Objective, *arguments: str) -> str:
+    return f"{type(f).__name__}({', '.join(arguments)})"
+
+
+def size_of(name: str, a: Array) -> str:
+    return f"{name} of {' x '.join(map(str, a.shape)) or 1} entries"
+
+
+def total(xp: Any, a: Array) -> float:
+    return float(xp.sum(a, dtype=xp.float64))
+
+
+def sum_above(space: Space, *terms: Array) -> float:
+    """The sum of all entries, rounded up by more than the error that rounding may have made."""
+    xp = space.xp
+    return sum(total(xp, t) + ROUNDING * space.eps * total(xp, xp.abs(t)) for t in terms)
+
+
+def x_log_x(xp: Any, p: Array) -> Array:
+    """p log p for p >= 0, and 0 at 0."""
+    return p * xp.log(xp.where(p > 0, p, xp.ones_like(p)))
+
+
+class DataLoss(Objective):
+    """A loss with data y of x's shape, and with weights s."""
+
+    space: Space
+    y: Array
+    weights: Any = 1.0
+    """The weights s: a number, or an array that multiplies with x."""
+
+    def _read_weights(self, given: Any, shape: tuple[int, ...], each: str) -> None:
+        """Take the user's weights, one for `each` part of y; `shape` is that of an array of them."""
+        if given is None:
+            return
+        s = real_array(given, "weights")
+        if s.ndim and s.shape != shape:
+            shapes = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}"
+            raise ValueError(f"weights have shape {shapes}; give one weight per {each}, or one number.")
+        if not everywhere(s > 0):
+            raise ValueError("weights must be positive; leave out entries of weight zero instead.")
+        self.weights = self.space.put(host(s)) if s.ndim else float(s)
+
+    @property
+    def _largest_weight(self) -> float:
+        s = self.weights
+        return s if isinstance(s, float) else float(self.space.xp.max(s))
+
+    def _told(self, *arguments: str) -> str:
+        """The repr, with the size of y, these arguments and the weights, if there are any."""
+        s = self.weights
+        weights = [] if isinstance(s, float) and s == 1.0 else [f"weights={s:g}" if isinstance(s, float) else "weights"]
+        return repr_of(self, size_of("y", self.y), *arguments, *weights)
+
+    def __repr__(self) -> str:
+        return self._told()
+
+    def _in_range(self, u: Array) -> bool:
+        low, high = self.dual_range or (-math.inf, math.inf)
+        return everywhere((u >= low) & (u <= high))
+
+
+class EntrywiseLoss(DataLoss):
+    """f(x) = sum_i s_i phi_i(x_i), with data y and weights s of x's shape. f*(u) = sum_i s_i phi_i*(u_i / s_i)."""
+
+    def __init__(self, y: Any, weights: Any = None) -> None:
+        self.y = real_array(y, "y")
+        if self.y.size == 0:
+            raise ValueError("y is empty; give at least one observation.")
+        self.space = Space.of(self.y)
+        self._read_weights(weights, self.y.shape, "entry")

@@ -1,0 +1,202 @@
+"""Losses of statistics: Huber, logistic, Poisson, multinomial."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, Space, everywhere, number, real_array, told
+from pursuit.metrics import Diagonal, Metric, Operator
+from pursuit.objectives.base import ROUNDING, DataLoss, EntrywiseLoss, sum_above, total, x_log_x
+
+
+class Huber(EntrywiseLoss):
+    r"""Least squares that is linear beyond `width`: :math:`f(x)=\sum_i s_i h(x_i-y_i)` with
+    :math:`h(r) = r^2/2` for :math:`|r|\le w` and :math:`w|r| - w^2/2` beyond. L is the largest weight :math:`s_i`, 1
+    without `weights`.
+
+    >>> import pursuit as ps
+    >>> ps.Huber([0.0], width=1.0).value_and_grad(np.array([3.0]))
+    (2.5, array([1.]))
+    """
+
+    infimum = 0.0
+
+    def __init__(self, y: Any, width: float, weights: Any = None) -> None:
+        super().__init__(y, weights)
+        if not 0 < number(width) < math.inf:
+            raise ValueError(f"width is {told(width)}; give the positive residual beyond which the loss is linear.")
+        self.width = float(width)
+        self.L, self.dual_range = self._largest_weight, (-self.width * self.weights, self.width * self.weights)
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        r = x - self.y
+        held = self.space.xp.clip(r, -self.width, self.width)
+        grad = self.weights * held
+        return self.space.dot(grad, r) - 0.5 * self.space.dot(grad, held), grad
+
+    def hessian(self, x: Array) -> Metric:
+        xp = self.space.xp
+        return Diagonal(self.weights * xp.astype(xp.abs(x - self.y) <= self.width, self.space.dtype))
+
+    def conjugate(self, u: Array) -> float:
+        return sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y) if self._in_range(u) else math.inf
+
+    def __repr__(self) -> str:
+        return self._told(f"width={self.width:g}")
+
+
+class Logistic(EntrywiseLoss):
+    r"""Logistic loss of labels y in {-1, 1}: :math:`f(x) = \sum_i s_i \log(1 + e^{-y_i x_i})`. L is a quarter of the
+    largest weight :math:`s_i`, 1/4 without `weights`.
+
+    Labels may be -1 and 1, 0 and 1, or booleans; both classes must occur.
+
+    >>> import pursuit as ps
+    >>> f = ps.Logistic([0, 1])
+    >>> round(f.value(np.zeros(2)), 4), f.value(np.array([1e3, 1e3]))
+    (1.3863, 1000.0)
+    """
+
+    infimum = 0.0
+
+    def __init__(self, y: Any, weights: Any = None) -> None:
+        super().__init__(y, weights)
+        xp, s, self.L = self.space.xp, self.weights, 0.25 * self._largest_weight
+        low, high = float(xp.min(self.y)), float(xp.max(self.y))
+        if low == high:
+            raise ValueError(f"y holds the single class {low:g}; logistic regression needs two.")
+        if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not everywhere((self.y == low) | (self.y == high)):
+            raise ValueError(f"y holds labels from {low:g} to {high:g}; give -1 and 1, 0 and 1, or booleans.")
+        self.y = self.y if low == -1.0 else 2.0 * self.y - 1.0
+        self.dual_range = s * xp.where(self.y > 0, -1.0, 0.0 * self.y), s * xp.where(self.y > 0, 0.0 * self.y, 1.0)
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        xp = self.space.xp
+        margin = self.y * x
+        decay = xp.exp(-xp.abs(margin))
+        s, held = self.weights, xp.where(margin < 0, margin, 0.0 * margin)
+        wrong = xp.where(margin < 0, 1.0 / (1.0 + decay), decay / (1.0 + decay))  # the probability of the other label
+        return total(xp, s * xp.log1p(decay)) - total(xp, s * held), -s * self.y * wrong
+
+    def hessian(self, x: Array) -> Metric:
+        xp = self.space.xp
+        decay = xp.exp(-xp.abs(x))
+        return Diagonal(self.weights * (decay / ((1.0 + decay) * (1.0 + decay))))
+
+    def conjugate(self, u: Array) -> float:
+        xp, s = self.space.xp, self.weights
+        p = -self.y * (u / s)  # the probability of the other label
+        inside = self._in_range(u)
+        return sum_above(self.space, s * x_log_x(xp, p), s * x_log_x(xp, 1.0 - p)) if inside else math.inf
+
+
+class Poisson(EntrywiseLoss):
+    r"""Poisson loss with log link: :math:`f(x) = \sum_i s_i (e^{x_i} - y_i x_i)`, for counts :math:`y_i\ge 0` and
+    `weights` :math:`s_i`, 1 where they are left out.
+
+    It is convex, but smooth only on bounded sets: L is None, and updates that need it find it by backtracking.
+
+    >>> import pursuit as ps
+    >>> f = ps.Poisson([0, 2])
+    >>> f.value_and_grad(np.zeros(2)), round(f.infimum, 4)
+    ((2.0, array([ 1., -1.])), 0.6137)
+    """
+
+    def __init__(self, y: Any, weights: Any = None) -> None:
+        super().__init__(y, weights)
+        xp = self.space.xp
+        if not everywhere(self.y >= 0):
+            raise ValueError("y holds a negative count; Poisson needs y >= 0.")
+        # From just below the root of the largest number on, e^x goes on along its tangent: convex and huge, and its
+        # square and its products with x are not infinite.
+        self._ceiling = 0.45 * math.log(float(xp.finfo(self.y.dtype).max))
+        self._linear = self.weights * self.y
+        self.dual_range = -self._linear, self.weights * math.exp(self._ceiling) - self._linear
+        self.infimum = -self.conjugate(0.0 * self.y)
+
+    def _held(self, x: Array) -> Array:
+        return self.space.xp.clip(x, -math.inf, self._ceiling)
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        xp, held = self.space.xp, self._held(x)
+        rate = self.weights * xp.exp(held)
+        return total(xp, rate) + self.space.dot(rate, x - held) - self.space.dot(self._linear, x), rate - self._linear
+
+    def hessian(self, x: Array) -> Metric:
+        return Diagonal(self.weights * self.space.xp.exp(self._held(x)))
+
+    def conjugate(self, u: Array) -> float:
+        rate, s = u + self._linear, self.weights
+        return sum_above(self.space, s * x_log_x(self.space.xp, rate / s), -rate) if self._in_range(u) else math.inf
+
+
+class Multinomial(DataLoss):
+    r"""Softmax loss: :math:`f(x) = \sum_i s_i (\log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle)` on matrices x of n
+    rows and K columns, one score per class. L is half the largest weight :math:`s_i`, 1/2 without weights.
+
+    Parameters
+    ----------
+    y : (n,) integer labels 0..K-1, or (n, K) one-hot rows (or probabilities that sum to 1)
+    weights : (n,) positive array or a positive number, optional
+        The :math:`s_i`, one per row.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> round(ps.Multinomial([0, 1, 2]).value(np.zeros((3, 3))), 4)
+    3.2958
+    """
+
+    infimum = 0.0
+
+    def __init__(self, y: Any, weights: Any = None) -> None:
+        y = real_array(y, "y")
+        if 0 in y.shape:
+            raise ValueError("y is empty; give at least one observation.")
+        if y.ndim == 1:
+            labels = np.asarray([int(v) for v in y])
+            if not (labels == np.asarray([float(v) for v in y])).all() or labels.min() < 0:
+                raise ValueError("y holds labels that are not 0, 1, 2, ...; encode the classes as integers from 0.")
+            if len(set(labels)) < 2:
+                raise ValueError(f"y holds the single class {labels[0]}; a multinomial model needs two or more.")
+            space = Space.of(y)
+            one_hot = np.eye(labels.max() + 1)[labels]
+            y = space.xp.asarray(one_hot, dtype=space.dtype, device=space.device)
+        xp = Space.of(y).xp
+        if y.ndim != 2 or y.shape[1] < 2:
+            raise ValueError(f"y has shape {tuple(y.shape)}; give (n,) labels or (n, K) one-hot rows with K >= 2.")
+        if not everywhere(y >= 0) or float(xp.max(xp.abs(xp.sum(y, axis=1) - 1.0))) > 1e-5:
+            raise ValueError("y has a row that is not a probability distribution; rows must be >= 0 and sum to 1.")
+        self.y = y
+        self.space = Space.of(y)
+        self._read_weights(weights, y.shape[:1], "row")
+        if not isinstance(self.weights, float):
+            self.weights = self.weights[:, None]
+        self.L, self._linear = 0.5 * self._largest_weight, self.weights * y
+        self.dual_range = -self._linear, self.weights - self._linear
+
+    def _softmax(self, x: Array) -> tuple[Array, Array, Array]:
+        xp = self.space.xp
+        shifted = x - xp.max(x, axis=1, keepdims=True)
+        powers = xp.exp(shifted)
+        sums = xp.sum(powers, axis=1, keepdims=True)
+        return shifted, sums, powers / sums
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        (shifted, sums, p), s, xp = self._softmax(x), self.weights, self.space.xp
+        return total(xp, s * xp.log(sums)) - self.space.dot(self._linear, shifted), s * p - self._linear
+
+    def hessian(self, x: Array) -> Metric:
+        xp = self.space.xp
+        _, _, p = self._softmax(x)
+        weighed = self.weights * p
+        return Operator(lambda v: weighed * (v - xp.sum(p * v, axis=1, keepdims=True)), self.space.shape)
+
+    def conjugate(self, u: Array) -> float:
+        xp, s = self.space.xp, self.weights
+        sums = xp.sum(u, axis=1, keepdims=True) / s
+        inside = self._in_range(u) and float(xp.max(xp.abs(sums))) <= ROUNDING * self.space.eps
+        return sum_above(self.space, s * x_log_x(xp, (u + self._linear) / s)) if inside else math.inf
