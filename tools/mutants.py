@@ -117,9 +117,9 @@ MUTANTS = [
     ),
     Mutant(
         "saved models: written in place",
-        "models.py",
+        "_files.py",
         "temporary.replace(path)",
-        "path.write_text(text)",
+        "path.write_bytes(temporary.read_bytes())",
         "test_models.py",
     ),
     Mutant(

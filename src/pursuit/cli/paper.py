@@ -1,4 +1,4 @@
-"""The command `pursuit`."""
+"""`pursuit paper`: the theorems, tried."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-try:
-    import typer
-except ImportError as missing:
-    raise ImportError("the command line needs typer and rich; install pursuit[cli,plot].") from missing
+import typer
 
-import pursuit
+from pursuit.cli.manners import option, switch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,29 +17,11 @@ if TYPE_CHECKING:
 
     from pursuit.paper import Row
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
 
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(pursuit.__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """Matching pursuit and Frank-Wolfe as one algorithm: sparse combinations of atoms, with a certificate."""
-
-
-@app.command()
 def paper(
-    out: Annotated[Path, typer.Option(help="Where to write the page, the table and the figures.")] = Path("out/paper"),
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer problems: seconds instead of a minute.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random problems.")] = 0,
+    out: Annotated[Path, option("FOLDER", "Where to write the page, the table and the figures.")] = Path("out/paper"),
+    quick: Annotated[bool, switch("--quick", "Fewer problems: seconds instead of a minute.")] = False,
+    seed: Annotated[int, option("N", "Seed of the random problems.", min=0)] = 0,
 ) -> None:
     """Test every theorem of the paper on random problems, and write the results to one HTML page.
 
@@ -58,7 +37,7 @@ def paper(
     console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     rows, sections = [], []
-    with Progress(*columns, console=console, transient=True) as progress, style():
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress, style():
         task = progress.add_task("", total=len(CLAIMS) + len(FIGURES))
         for claim in CLAIMS:
             progress.update(task, description=claim.number)

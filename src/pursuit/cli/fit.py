@@ -1,0 +1,107 @@
+"""`pursuit fit`: a sparse model of one column of a table."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from pursuit._files import replacing
+from pursuit.cli.findings import Findings
+from pursuit.cli.manners import (
+    FAILED,
+    INTERRUPTED,
+    CtrlC,
+    Interrupted,
+    Problem,
+    argument,
+    check_outputs,
+    note,
+    option,
+    print_json,
+    switch,
+    waiting,
+)
+from pursuit.cli.tasks import Loss, Task
+
+SKLEARN_NAMES = {Loss.squared: "squared_error", Loss.huber: "huber", Loss.poisson: "poisson"}
+
+
+def fit(
+    data: Annotated[Path, argument("DATA", "A CSV or Parquet file with column names.")],
+    target: Annotated[str, option("NAME", "The column to predict.")],
+    loss: Annotated[
+        Loss | None,
+        option("LOSS", "squared, huber, poisson, logistic or multinomial. By default it follows from the target."),
+    ] = None,
+    atoms: Annotated[int | None, option("N", "Choose N columns, one at a time. [default: 10]", min=1)] = None,
+    radius: Annotated[
+        float | None, option("R", "Bound the weights instead: for columns at unit scale, their sizes sum to at most R.")
+    ] = None,
+    cv: Annotated[bool, switch("--cv", "Choose the number of columns by cross-validation instead.")] = False,
+    test: Annotated[Path | None, option("FILE", "A table of the same columns, to score the model on.")] = None,
+    without: Annotated[list[str] | None, option("NAME", "A column to leave out. May be given repeatedly.")] = None,
+    impute: Annotated[
+        bool, switch("--impute", "Fill missing values: with the median, or the most frequent text.")
+    ] = False,
+    report: Annotated[Path | None, option("FILE", "Write a page about the model here, as HTML.")] = None,
+    save: Annotated[Path | None, option("FILE", "Write the model here, as JSON for pursuit predict.")] = None,
+    as_json: Annotated[bool, switch("--json", "Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Fit a sparse linear model to one column of a table.
+
+    Text columns become a column of zeros and ones for each value, such as colour=red. Weights are in the units of the
+    data.
+
+    Example: pursuit fit houses.csv --target price --atoms 5 --save model.json
+    """
+    if (atoms is not None) + (radius is not None) + cv > 1:
+        raise Problem("--atoms, --radius and --cv exclude each other; give one of them.")
+    if radius is not None and not 0 < radius < math.inf:
+        raise Problem(f"--radius is {radius}; give a positive number.")
+    check_outputs({"--report": report, "--save": save}, [data, test])
+    with waiting(f"reading {data.name}"):
+        table = Task.read(data, target, without or [], impute, loss)
+        tested = None if test is None else table.other(test)
+    model = estimator(table, atoms, radius, cv)
+    with waiting("fitting"), CtrlC(keeps=not cv) as ctrl_c:
+        try:
+            model.fit(table.X, table.y)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+    if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
+        raise Problem("the fit gave weights that are not finite numbers; scale the columns, or use fewer.", FAILED)
+    model.table_ = {"target": target} | table.encoding.plain()
+    found = Findings.of(model, table, tested)
+    if save is not None:
+        model.save(save)
+    if report is not None:
+        from pursuit.report import write_model_report
+
+        with waiting("writing the report"), replacing(report) as new:
+            title = f"{target}, from {data.name}"
+            write_model_report(new, model, table.X, table.y, names=table.encoding.names, test=tested, title=title)
+    if as_json:
+        print_json(found.plain() | {"interrupted": ctrl_c.seen})
+    else:
+        found.show({"the model": save, "the report": report})
+    if ctrl_c.seen:
+        note("interrupted by Ctrl-C; this is the model that was there by then.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def estimator(task: Task, atoms: int | None, radius: float | None, cv: bool) -> Any:
+    """The model to fit."""
+    from pursuit import estimators as e
+
+    classes = task.loss.of_classes
+    options: dict[str, Any] = {} if classes else {"loss": SKLEARN_NAMES[task.loss]}
+    if radius is not None:
+        ball = "group" if task.loss is Loss.multinomial else "l1"
+        return (e.AtomicClassifier if classes else e.AtomicRegressor)(radius=radius, ball=ball, **options)
+    if cv:
+        return (e.GreedyClassifierCV if classes else e.GreedyRegressorCV)(**options)
+    return (e.GreedyClassifier if classes else e.GreedyRegressor)(n_nonzero=atoms or 10, **options)

@@ -1,0 +1,222 @@
+"""`pursuit encode` and `pursuit learn`: sparse codes of signals, and dictionaries for them, from files.
+
+========== ============================================================================================
+file       signals
+========== ============================================================================================
+.npy       rows of the matrix
+.csv, ...  rows of the table (CSV or Parquet), with or without a line of column names
+.png       patches of the picture, row by row; grey values from 0 to 1, of a colour picture its luminance
+.wav       frames of the sound, amplitudes from -1 to 1; of several channels their mean
+========== ============================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from pathlib import Path
+from struct import error as StructError
+from typing import Annotated, Any
+
+import numpy as np
+import scipy.sparse as sp
+import typer
+
+import pursuit
+from pursuit._files import replacing
+from pursuit.cli.manners import (
+    INTERRUPTED,
+    CtrlC,
+    Interrupted,
+    Problem,
+    argument,
+    check_file,
+    check_outputs,
+    note,
+    option,
+)
+from pursuit.result import Status
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+LUMINANCE = (0.299, 0.587, 0.114)
+"""Shares of red, green and blue in the brightness that people see (ITU-R BT.601)."""
+PATCH, FRAME = 8, 256
+
+
+class Method(StrEnum):
+    """Of `pursuit.encode`."""
+
+    omp = "omp"
+    mp = "mp"
+    ols = "ols"
+    nnomp = "nnomp"
+    lasso = "lasso"
+    nnls = "nnls"
+
+
+Signals = Annotated[Path, argument("SIGNALS", "Signals: .npy or a table (rows), .png (patches) or .wav (frames).")]
+Step = Annotated[
+    int | None,
+    option("N", "Pixels or samples from one patch or frame to the next. By default they do not overlap.", min=1),
+]
+
+
+def encode(
+    dictionary: Annotated[Path, argument("DICTIONARY", "The dictionary, .npy or a table; its columns are the atoms.")],
+    signals: Signals,
+    output: Annotated[Path, option("FILE", "Where to write the codes: a sparse matrix of SciPy's, .npz.")],
+    atoms: Annotated[int | None, option("N", "The most atoms of a code.", min=1)] = None,
+    tol: Annotated[float | None, option("R", "The norm of the error at which a code is good enough.")] = None,
+    method: Annotated[Method, option("METHOD", "omp, mp, ols, nnomp, lasso or nnls.")] = Method.omp,
+    penalty: Annotated[float | None, option("R", "The factor of the L1 norm, for lasso.")] = None,
+    patch: Annotated[
+        int | None, option("N", "Side of patches, or length of frames. By default as the atoms have it.", min=1)
+    ] = None,
+    step: Step = None,
+) -> None:
+    """Code signals sparsely on a dictionary: signals ~ codes times transposed dictionary.
+
+    Example: pursuit encode D.npy photo.png --atoms 5 --output codes.npz
+    """
+    check_outputs({"--output": output}, [dictionary, signals])
+    D = read_matrix(dictionary)
+    Y = read_signals(signals, patch, step, len(D))
+    if Y.shape[1] != len(D):
+        raise Problem(
+            f"{signals} has signals of {Y.shape[1]} numbers, and {dictionary} has atoms (columns) of {len(D)}; "
+            "give signals and atoms of one length."
+        )
+    with CtrlC(keeps=False):
+        codes = pursuit.encode(D, Y, atoms=atoms, tol=tol, method=method, penalty=penalty, progress=True)
+    with replacing(output) as new, new.open("wb") as file:
+        sp.save_npz(file, codes)
+    error = np.linalg.norm(Y - codes @ D.T) / (np.linalg.norm(Y) or 1.0)
+    print(f"{len(Y)} signals, {codes.nnz / len(Y):.3g} atoms each, relative error {error:.3g}: {output}")
+
+
+def learn(
+    signals: Signals,
+    output: Annotated[Path, option("FILE", "Where to write the dictionary, .npy; its columns are the atoms.")],
+    atoms: Annotated[int, option("N", "How many atoms to learn.", min=1)] = 256,
+    code_atoms: Annotated[int, option("N", "The most atoms of a code.", min=1)] = 5,
+    sweeps: Annotated[int, option("N", "How often to go through all signals.", min=1)] = 10,
+    patch: Annotated[
+        int | None, option("N", "Side of patches (8 by default), or length of frames (256 by default).", min=1)
+    ] = None,
+    step: Step = None,
+    seed: Annotated[int, option("N", "Seed of the choice of the first atoms.", min=0)] = 0,
+) -> None:
+    """Learn a dictionary on which signals have sparse codes (K-SVD).
+
+    Example: pursuit learn photo.png --atoms 256 --code-atoms 5 --step 1 --output D.npy
+    """
+    check_outputs({"--output": output}, [signals])
+    Y = read_signals(signals, patch, step)
+    with CtrlC():
+        try:
+            learned = pursuit.learn(Y, atoms, code={"atoms": code_atoms}, sweeps=sweeps, seed=seed, progress=True)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+    if not len(learned.trace):
+        raise Interrupted
+    with replacing(output) as new, new.open("wb") as file:
+        np.save(file, learned.dictionary, allow_pickle=False)
+    sweep, _, error, used, _ = learned.trace.rows[-1]
+    print(
+        f"{used} of {atoms} atoms used by {len(Y)} signals, relative error {error:.3g} after {sweep} sweeps: {output}"
+    )
+    if learned.status is Status.INTERRUPTED:
+        note("interrupted by Ctrl-C; this is the dictionary of the last complete sweep.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def read_matrix(path: Path) -> Array:
+    """The matrix of a .npy file or of a table of numbers."""
+    check_file(path, "give a file of signals")
+    if path.suffix != ".npy":
+        return _read_rows(path)
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError):
+        raise Problem(f"{path} is not an array of numbers that numpy.save wrote; write it again.") from None
+    if not isinstance(found, np.ndarray) or found.ndim != 2 or not found.size or found.dtype.kind not in "biuf":
+        shape = f"shape {found.shape} and dtype {found.dtype}" if isinstance(found, np.ndarray) else "several arrays"
+        raise Problem(f"{path} has {shape}; give a matrix of real numbers.")
+    return _finite(found if found.dtype == np.float32 else found.astype(np.float64), path)
+
+
+def _read_rows(path: Path) -> Array:
+    """The numbers of a table, whose first line is one of names unless it is all numbers."""
+    from pursuit.cli.tables import Encoding, first_line, read_table
+
+    header = path.suffix in (".parquet", ".pq") or not all(map(_is_number, first_line(path)))
+    frame = read_table(path, header=header)
+    encoding = Encoding.of(frame, path, impute=False)
+    if encoding.texts:
+        raise Problem(f"the column {encoding.texts[0]} of {path} has text; give numbers only.")
+    return encoding.matrix(frame, path)[0]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _finite(a: Array, path: Path) -> Array:
+    if not np.isfinite(a).all():
+        raise Problem(f"{path} holds NaN or infinite numbers; replace them first.")
+    return a
+
+
+def read_signals(path: Path, size: int | None, step: int | None, length: int | None = None) -> Array:
+    """The signals of a file as rows; `size` is that of patches or frames, by default so that signals have `length`."""
+    if path.suffix not in (".png", ".wav"):
+        if size is not None or step is not None:
+            raise Problem(f"--patch and --step are for pictures and sounds; leave them out for {path}.")
+        return read_matrix(path)
+    check_file(path, "give a file of signals")
+    picture = path.suffix == ".png"
+    whole = _read_picture(path) if picture else _read_sound(path)
+    if size is None:
+        size = (PATCH if picture else FRAME) if length is None else math.isqrt(length) if picture else length
+    if min(whole.shape) < size:
+        raise Problem(f"{path} has the size {' x '.join(map(str, whole.shape))}; give a --patch smaller than {size}.")
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (size,) * whole.ndim)
+    windows = windows[tuple(slice(None, None, step or size) for _ in whole.shape)]
+    return np.ascontiguousarray(windows.reshape(-1, size**whole.ndim))
+
+
+def _read_picture(path: Path) -> Array:
+    import matplotlib.image
+
+    try:
+        pixels = np.asarray(matplotlib.image.imread(path, format="png"), dtype=np.float64)
+    except (OSError, SyntaxError, ValueError):
+        raise Problem(f"{path} is not a PNG picture, or a damaged one; save it as PNG again.") from None
+    if pixels.ndim == 3 and pixels.shape[2] >= 3:
+        if (pixels[..., :3] != pixels[..., :1]).any():
+            note(f"{path} is a colour picture; its luminance is used.")
+        pixels = pixels[..., :3] @ LUMINANCE
+    return pixels if pixels.ndim == 2 else pixels[..., 0]
+
+
+def _read_sound(path: Path) -> Array:
+    from scipy.io import wavfile
+
+    try:
+        _, samples = wavfile.read(path)
+    except (ValueError, EOFError, OSError, StructError):
+        raise Problem(f"{path} is not a WAV sound, or a damaged one; save it as WAV again.") from None
+    if not samples.size:
+        raise Problem(f"{path} holds no sound; record some.")
+    if samples.dtype.kind == "u":  # 8 bits, silence at 128
+        samples = samples.astype(np.float64) / 128.0 - 1.0
+    elif samples.dtype.kind == "i":
+        samples = samples.astype(np.float64) / -float(np.iinfo(samples.dtype).min)
+    samples = _finite(samples.astype(np.float64), path)
+    if samples.ndim == 2 and samples.shape[1] > 1:
+        note(f"{path} has {samples.shape[1]} channels; their mean is used.")
+    return samples if samples.ndim == 1 else samples.mean(axis=1)

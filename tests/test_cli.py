@@ -1,0 +1,679 @@
+"""The command line: what it computes is what the functions compute; wrong input is one sentence, and writes nothing."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.io import wavfile
+from typer.testing import CliRunner
+
+import pursuit as ps
+from pursuit import estimators
+from pursuit.cli import app
+from pursuit.cli.doctor import EXTRAS
+from pursuit.cli.findings import upwards
+from pursuit.cli.manners import check_outputs
+
+pl = pytest.importorskip("polars")
+image = pytest.importorskip("matplotlib.image")
+
+ROOT = Path(__file__).resolve().parent.parent
+SHIPPED = ROOT / "examples" / "data" / "breast_cancer.csv"
+
+
+def run(*arguments, columns="80"):
+    return CliRunner(env={"COLUMNS": columns}).invoke(app, [str(each) for each in arguments])
+
+
+def good(*arguments, **options):
+    result = run(*arguments, **options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def found(*arguments):
+    return json.loads(good(*arguments, "--json").stdout, parse_constant=pytest.fail)
+
+
+def table(rng, n=60):
+    """Numbers, categories, and targets of every kind."""
+    numbers = rng.standard_normal((n, 4)) * [1.0, 10.0, 0.1, 1.0]
+    colour = rng.choice(["blue", "green", "red"], n)
+    price = 3.0 + numbers[:, 0] - 0.2 * numbers[:, 1] + 2.0 * (colour == "red") + 0.1 * rng.standard_normal(n)
+    return pl.DataFrame(
+        {
+            **{f"x{j}": numbers[:, j] for j in range(4)},
+            "colour": colour,
+            "price": price,
+            "sold": np.where(price > 3.5, "yes", "no"),
+            "class": np.array(["low", "mid", "top"])[np.digitize(price, [2.5, 4.0])],
+            "count": rng.poisson(np.exp(0.5 + 0.3 * numbers[:, 0])),
+        }
+    )
+
+
+TARGETS = ("price", "sold", "class", "count")
+
+
+def besides(target):
+    return [part for name in TARGETS if name != target for part in ("--without", name)]
+
+
+def matrix(frame):
+    """The matrix that the columns x0 to x3 and colour stand for, by hand."""
+    colours = [(frame["colour"] == value).to_numpy().astype(float) for value in ("blue", "green", "red")]
+    return np.array([*(frame[f"x{j}"].to_numpy() for j in range(4)), *colours]).T
+
+
+NAMES = ["x0", "x1", "x2", "x3", "colour=blue", "colour=green", "colour=red"]
+
+
+@pytest.fixture
+def data(rng, tmp_path):
+    frame = table(rng)
+    frame.write_csv(tmp_path / "data.csv")
+    return frame
+
+
+# ------------------------------------------------------------------------------ fit and predict
+
+MODELS = [
+    ("price", ["--atoms", "3"], estimators.GreedyRegressor(n_nonzero=3)),
+    ("price", ["--atoms", "3", "--loss", "huber"], estimators.GreedyRegressor(n_nonzero=3, loss="huber")),
+    ("count", ["--atoms", "2", "--loss", "poisson"], estimators.GreedyRegressor(n_nonzero=2, loss="poisson")),
+    ("sold", ["--atoms", "3"], estimators.GreedyClassifier(n_nonzero=3)),
+    ("class", [], estimators.GreedyClassifier(n_nonzero=10)),
+    ("price", ["--radius", "1.5"], estimators.AtomicRegressor(radius=1.5)),
+    ("sold", ["--radius", "1.5"], estimators.AtomicClassifier(radius=1.5)),
+    ("class", ["--radius", "1.5"], estimators.AtomicClassifier(radius=1.5, ball="group")),
+    ("price", ["--cv"], estimators.GreedyRegressorCV()),
+    ("sold", ["--cv"], estimators.GreedyClassifierCV()),
+]
+
+
+@pytest.mark.parametrize(("target", "options", "model"), MODELS, ids=[" ".join([m[0], *m[1]]) for m in MODELS])
+def test_fit_and_predict_are_the_estimator_on_the_encoded_table(target, options, model, data, tmp_path):
+    file, saved, out = tmp_path / "data.csv", tmp_path / "m.json", tmp_path / "out.csv"
+    told = found("fit", file, "--target", target, *besides(target), *options, "--save", saved)
+    X, y = matrix(data), data[target].to_numpy()
+    model.fit(X, y.astype(str) if y.dtype == object else y)
+    weights = np.atleast_2d(model.coef_)
+    by_name = {row["column"]: row["weight"] for row in told["weights"]}
+    for j, name in enumerate(NAMES):
+        expected = by_name.get(name, np.zeros(len(weights)))
+        expected = list(expected.values()) if isinstance(expected, dict) else np.ravel(expected)
+        np.testing.assert_allclose(weights[:, j], expected, rtol=1e-12)
+    good("predict", saved, file, "--output", out)
+    written = pl.read_csv(out, schema_overrides={} if data[target].dtype != pl.String else {target: pl.String})
+    if target in ("sold", "class"):
+        assert written[target].to_list() == model.predict(X).tolist()
+        chances = written.select(f"probability of {c}" for c in model.classes_).to_numpy()
+        np.testing.assert_array_equal(chances, model.predict_proba(X))
+        assert told["scores"]["fit"]["accuracy"] == pytest.approx(model.score(X, y.astype(str)))
+    else:
+        np.testing.assert_array_equal(written[target].to_numpy(), model.predict(X))
+    loaded = ps.load(saved)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert type(loaded) is type(model) and told["model"] == type(model).__name__
+
+
+def test_the_loss_is_guessed_from_the_target_and_said(data, tmp_path):
+    guesses = {"price": "squared", "sold": "logistic", "class": "multinomial", "count": "squared"}
+    for target, loss in guesses.items():
+        told = found("fit", tmp_path / "data.csv", "--target", target, *besides(target))["loss"]
+        assert told["name"] == loss and target in told["because"]
+        assert f"loss: {loss} ({target} has" in good("fit", tmp_path / "data.csv", "--target", target).stdout
+    two = data.select("x0", "x1", level=(pl.col("price") > 3).cast(pl.Int64), flag=pl.col("price") > 3)
+    two.write_csv(tmp_path / "two.csv")
+    for target in ("level", "flag"):  # numbers and booleans of two values
+        assert found("fit", tmp_path / "two.csv", "--target", target)["loss"]["name"] == "logistic"
+
+
+def test_tables_in_csv_and_parquet_are_the_same(data, tmp_path):
+    data.with_columns(pl.col("colour").cast(pl.Categorical)).write_parquet(tmp_path / "data.parquet")
+    data.write_csv(tmp_path / "semicolons.txt", separator=";")
+    spaced = (tmp_path / "data.csv").read_text().replace(",", " ,  ")
+    (tmp_path / "spaced.csv").write_text("\ufeff" + spaced + "\n\n", encoding="utf-8")
+    files = ("data.csv", "data.parquet", "semicolons.txt", "spaced.csv")
+    told = [found("fit", tmp_path / name, "--target", "price", *besides("price")) for name in files]
+    assert told[1:] == told[:-1] and told[0]["rows"] == 60 and told[0]["columns"] == 7
+
+
+def test_weights_are_in_the_units_of_the_data(data, tmp_path):
+    data.with_columns(pl.col("x1") * 1000).write_csv(tmp_path / "scaled.csv")
+
+    def weights(file):
+        told = found("fit", tmp_path / file, "--target", "price", *besides("price"))
+        return {row["column"]: row["weight"] for row in told["weights"]}
+
+    first, second = weights("data.csv"), weights("scaled.csv")
+    assert second["x1"] == pytest.approx(first["x1"] / 1000) and second["x0"] == pytest.approx(first["x0"])
+
+
+def test_scores_of_a_test_table_are_those_of_the_estimator(data, rng, tmp_path):
+    other = table(rng)
+    other.write_csv(tmp_path / "test.csv")
+    options = ["--atoms", "3", *besides("price"), "--test", tmp_path / "test.csv"]
+    told = found("fit", tmp_path / "data.csv", "--target", "price", *options)
+    model = estimators.GreedyRegressor(n_nonzero=3).fit(matrix(data), data["price"])
+    assert told["scores"]["test"]["R2"] == pytest.approx(model.score(matrix(other), other["price"].to_numpy()))
+    shown = good("fit", tmp_path / "data.csv", "--target", "price", *options).stdout
+    assert f"{told['scores']['test']['R2']:.4g}" in shown and "test" in shown
+
+
+def test_missing_values_are_filled_by_the_median_and_the_most_frequent_text_and_the_model_remembers(data, tmp_path):
+    x0, colour = data["x0"].to_list(), data["colour"].to_list()
+    colour = ["red" if i % 2 else c for i, c in enumerate(colour)]
+    full = data.with_columns(colour=pl.Series(colour))
+    x0[3] = colour[4] = colour[7] = None
+    holes = full.with_columns(x0=pl.Series(x0), colour=pl.Series(colour))
+    holes.write_csv(tmp_path / "holes.csv")
+    fit = ["fit", tmp_path / "holes.csv", "--target", "price", *besides("price"), "--atoms", "5"]
+    assert "missing values: x0 (1), colour (2); fill them, or fit with --impute." in run(*fit).stderr
+    good(*fit, "--impute", "--save", tmp_path / "m.json")
+    x0[3], colour[4], colour[7] = float(np.nanmedian(np.array(x0, float))), "red", "red"
+    X = matrix(full.with_columns(x0=pl.Series(x0), colour=pl.Series(colour)))
+    model = estimators.GreedyRegressor(n_nonzero=5).fit(X, data["price"])
+    told = found("predict", tmp_path / "m.json", tmp_path / "holes.csv")
+    np.testing.assert_allclose(told["predictions"]["price"], model.predict(X), rtol=1e-12)
+    one_row = holes[4:5]  # medians and frequencies are those of the data that were fitted
+    one_row.write_csv(tmp_path / "one.csv")
+    told = found("predict", tmp_path / "m.json", tmp_path / "one.csv")
+    np.testing.assert_allclose(told["predictions"]["price"], model.predict(X[4:5]), rtol=1e-12)
+
+
+def test_a_category_that_the_model_does_not_know_counts_as_none_and_is_told(data, tmp_path):
+    good("fit", tmp_path / "data.csv", "--target", "price", *besides("price"), "--save", tmp_path / "m.json")
+    strange = data.with_columns(colour=pl.when(pl.col("colour") == "red").then(pl.lit("7")).otherwise("colour"))
+    strange.select("colour", "x3", "x2", "x1", "x0", pl.lit("extra").alias("unused")).write_csv(tmp_path / "new.csv")
+    result = run("predict", tmp_path / "m.json", tmp_path / "new.csv")
+    reds = (data["colour"] == "red").sum()
+    assert result.exit_code == 0 and f"new to the model and count as none: colour ({reds})." in result.stderr
+    X = matrix(data)
+    X[:, -1] = 0.0
+    shown = np.array(result.stdout.splitlines()[1:], float)
+    np.testing.assert_allclose(shown, ps.load(tmp_path / "m.json").predict(X), rtol=1e-12)
+
+
+def test_categories_that_look_like_numbers_stay_categories_when_predicting(tmp_path):
+    text = "code,y\n" + "".join(
+        f"{code},{value}\n" for code, value in [("1", 1.0), ("2", 2.0), ("b", 3.0), ("c", 4.5)] * 5
+    )
+    (tmp_path / "fit.csv").write_text(text)
+    (tmp_path / "new.csv").write_text("code\n1\n2\n")
+    good("fit", tmp_path / "fit.csv", "--target", "y", "--save", tmp_path / "m.json")
+    told = found("predict", tmp_path / "m.json", tmp_path / "new.csv")
+    np.testing.assert_allclose(told["predictions"]["y"], [1.0, 2.0], atol=1e-9)
+    assert told["unknown_categories"] == {}
+
+
+def test_a_certificate_is_told_in_words_that_are_not_rounded_down(data, tmp_path):
+    fit = ["fit", tmp_path / "data.csv", "--target", "price", *besides("price")]
+    told = found(*fit, "--radius", "1")["certificate"]
+    model = estimators.AtomicRegressor(radius=1.0).fit(matrix(data), data["price"])
+    assert told["relative_gap"] == pytest.approx(model.dual_gap_ / model.path_.value[-1])
+    percent = float(re.fullmatch("no model of this kind is better by more than (.*) %", told["words"])[1])
+    assert 100 * told["relative_gap"] <= percent <= 112 * told["relative_gap"]
+    shown = good(*fit, "--radius", "1").stdout
+    assert f"proved: {told['words']}." in shown
+    assert found(*fit, "--atoms", "3")["certificate"] is None and "proved" not in good(*fit, "--atoms", "3").stdout
+
+
+@pytest.mark.parametrize("value", [0.1801, 0.18, 99.1, 1.0, 3e-7, 7.77e-15, 12345.0])
+def test_rounding_upwards_never_promises_too_much(value):
+    assert value <= float(upwards(value)) <= 1.1 * value
+
+
+def test_constant_columns_are_named(data, tmp_path):
+    data.with_columns(one=pl.lit(1.0)).write_csv(tmp_path / "one.csv")
+    fit = ["fit", tmp_path / "one.csv", "--target", "price"]
+    assert found(*fit)["constant_columns"] == ["one"]
+    assert "constant, and so left out: one." in good(*fit).stdout
+
+
+def test_a_report_is_written_from_the_model_and_its_data(data, tmp_path, monkeypatch):
+    calls = []
+
+    def write_model_report(path, model, X, y, *, names, test=None, title=None):
+        Path(path).write_text("<html>", encoding="utf-8")
+        calls.append((model, X, y, names, test, title))
+
+    monkeypatch.setattr("pursuit.report.write_model_report", write_model_report, raising=False)
+    file, report = tmp_path / "data.csv", tmp_path / "r.html"
+    good("fit", file, "--target", "price", *besides("price"), "--test", file, "--report", report)
+    ((model, X, y, names, (X_test, y_test), title),) = calls
+    np.testing.assert_array_equal(X, matrix(data))
+    np.testing.assert_array_equal(X_test, X)
+    np.testing.assert_array_equal(y, y_test)
+    assert isinstance(model, estimators.GreedyRegressor) and names == NAMES and title == "price, from data.csv"
+    assert report.read_text() == "<html>"
+
+
+def test_a_report_that_fails_leaves_the_old_one(data, tmp_path, monkeypatch):
+    def half_a_report(path, *arguments, **options):
+        Path(path).write_text("<ht", encoding="utf-8")
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("pursuit.report.write_model_report", half_a_report, raising=False)
+    (tmp_path / "r.html").write_text("old")
+    result = run("fit", tmp_path / "data.csv", "--target", "price", "--report", tmp_path / "r.html")
+    assert result.exit_code == 2 and "no space left on device" in result.stderr
+    assert (tmp_path / "r.html").read_text() == "old" and sorted(os.listdir(tmp_path)) == ["data.csv", "r.html"]
+
+
+def test_the_shipped_table_fits_a_terminal_of_80_columns():
+    result = good("fit", SHIPPED, "--target", "diagnosis", "--atoms", "5")
+    assert "worst concave points" in result.stdout and "weights are for malignant, against benign" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80 and result.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["", "fit", "predict", "encode", "learn", "paper", "doctor"])
+def test_help_fits_80_columns(command):
+    shown = good(*command.split(), "--help").stdout
+    assert max(map(len, shown.splitlines())) <= 80 and "…" not in shown
+
+
+def test_the_bare_command_shows_its_help():
+    assert "Commands" in good().stdout
+
+
+# ------------------------------------------------------------------------------ signals
+
+
+def test_encode_is_encode(rng, tmp_path):
+    D, Y = rng.standard_normal((12, 30)), rng.standard_normal((50, 12))
+    np.save(tmp_path / "D.npy", D)
+    np.save(tmp_path / "Y.npy", Y)
+    np.savetxt(tmp_path / "plain.csv", Y, delimiter=",", fmt="%.17g")
+    pl.DataFrame(Y, schema=[f"t{j}" for j in range(12)], orient="row").write_csv(tmp_path / "named.csv")
+    for signals in ("Y.npy", "plain.csv", "named.csv"):
+        good("encode", tmp_path / "D.npy", tmp_path / signals, "--atoms", "3", "--output", tmp_path / "codes.npz")
+        assert (sp.load_npz(tmp_path / "codes.npz") != ps.encode(D, Y, atoms=3)).nnz == 0
+    options = ["--method", "lasso", "--penalty", "0.5", "--output", tmp_path / "lasso.npz"]
+    good("encode", tmp_path / "D.npy", tmp_path / "Y.npy", *options)
+    codes = ps.encode(D, Y, method="lasso", penalty=0.5)
+    assert (sp.load_npz(tmp_path / "lasso.npz") != codes).nnz == 0 and codes.nnz
+
+
+def test_learn_is_learn(rng, tmp_path):
+    Y = rng.standard_normal((80, 9))
+    np.save(tmp_path / "Y.npy", Y)
+    options = ["--atoms", "12", "--code-atoms", "2", "--sweeps", "3", "--output", tmp_path / "D.npy"]
+    good("learn", tmp_path / "Y.npy", *options, "--seed", "4")
+    expected = ps.learn(Y, 12, code={"atoms": 2}, sweeps=3, seed=4).dictionary
+    np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), expected)
+
+
+def write_picture(path, pixels):
+    image.imsave(path, np.repeat(np.asarray(pixels, np.uint8)[..., None], 3, axis=2))
+
+
+def test_a_picture_is_cut_into_patches_row_by_row(rng, tmp_path):
+    pixels = rng.integers(0, 256, (19, 25))
+    write_picture(tmp_path / "p.png", pixels)
+    patches = [pixels[i : i + 4, j : j + 4].ravel() / 255 for i in range(0, 16, 4) for j in range(0, 22, 4)]
+    D = rng.standard_normal((16, 20))
+    np.save(tmp_path / "D.npy", D)
+    result = good("encode", tmp_path / "D.npy", tmp_path / "p.png", "--atoms", "3", "--output", tmp_path / "c.npz")
+    codes = sp.load_npz(tmp_path / "c.npz")
+    np.testing.assert_allclose(codes.toarray(), ps.encode(D, np.array(patches), atoms=3).toarray(), atol=1e-6)
+    assert "24 signals" in result.stdout and result.stderr == ""
+    result = good(
+        "learn", tmp_path / "p.png", "--patch", "3", "--step", "1", "--atoms", "9", "--output", tmp_path / "L.npy"
+    )
+    assert "17 x 23" not in result.stdout and f"by {17 * 23} signals" in result.stdout
+    assert np.load(tmp_path / "L.npy").shape == (9, 9)
+
+
+def test_of_a_colour_picture_the_luminance_is_used_and_that_is_said(tmp_path):
+    pixels = np.zeros((8, 8, 3), np.uint8)
+    pixels[..., 1] = 255
+    image.imsave(tmp_path / "green.png", pixels)
+    np.save(tmp_path / "D.npy", np.full((64, 1), 1.0))
+    result = good("encode", tmp_path / "D.npy", tmp_path / "green.png", "--atoms", "1", "--output", tmp_path / "c.npz")
+    assert "is a colour picture; its luminance is used." in result.stderr
+    assert sp.load_npz(tmp_path / "c.npz")[0, 0] == pytest.approx(0.587)
+
+
+def test_a_sound_is_cut_into_frames_of_amplitudes_up_to_one(rng, tmp_path):
+    samples = rng.integers(-(2**15), 2**15, (70, 2)).astype(np.int16)
+    wavfile.write(tmp_path / "s.wav", 8000, samples)
+    D = rng.standard_normal((16, 20))
+    np.save(tmp_path / "D.npy", D)
+    result = good("encode", tmp_path / "D.npy", tmp_path / "s.wav", "--atoms", "3", "--output", tmp_path / "c.npz")
+    frames = (samples / 2**15).mean(axis=1)[:64].reshape(4, 16)
+    np.testing.assert_allclose(
+        sp.load_npz(tmp_path / "c.npz").toarray(), ps.encode(D, frames, atoms=3).toarray(), atol=1e-12
+    )
+    assert "has 2 channels; their mean is used." in result.stderr
+
+
+# ------------------------------------------------------------------------------ doctor
+
+
+def test_doctor_tells_versions_kernels_threads_and_extras():
+    told = json.loads(good("doctor", "--json").stdout)
+    assert told["pursuit"] == ps.__version__ and told["packages"]["numpy"] == np.__version__
+    assert told["kernels"]["level"] == ps.native.core().level and told["threads"]["kernels"] >= 1
+    assert told["extras"]["cli"]["installed"] and told["extras"]["torch"]["install"] == "pip install '.[torch]'"
+    shown = good("doctor").stdout
+    assert ps.__version__ in shown and max(map(len, shown.splitlines())) <= 80
+
+
+def test_doctor_says_what_an_extra_that_is_absent_would_add(monkeypatch):
+    monkeypatch.setattr("pursuit.cli.doctor.find_spec", lambda name: None if name == "torch" else object())
+    shown = " ".join(good("doctor").stdout.split())
+    assert "torch no arrays of PyTorch" in shown and "pip install '.[torch]'" in shown
+
+
+def test_doctor_knows_every_extra_for_users():
+    import tomllib
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for_users = set(extras) - {"dev", "bench", "docs"}
+    assert set(EXTRAS) == for_users
+    for name, (packages, _) in EXTRAS.items():
+        required = {re.split("[><=]", each)[0] for each in extras[name] if not each.startswith("pursuit")}
+        assert required == set(packages.split(", "))
+
+
+# ------------------------------------------------------------------------------ wrong input
+
+X = "fit data.csv --target price "
+P = "predict m.json "
+E = "encode D.npy "
+O = " --atoms 2 --output new.npz"  # noqa: E741
+
+WRONG = [  # a command line, and what its error says
+    # command lines
+    ("fit data.csv", "Missing option '--target'"),
+    ("fit --target price", "Missing argument"),
+    ("train data.csv --target price", "No such command 'train'"),
+    (X + "--atom 3", "No such option"),
+    (X + "--atoms 0", "Invalid value for '--atoms'"),
+    (X + "--atoms abc", "Invalid value for '--atoms'"),
+    (X + "--atoms", "'--atoms' requires an argument"),
+    (X + "--radius -1", "--radius is -1.0; give a positive number."),
+    (X + "--radius nan", "--radius is nan; give a positive number."),
+    (X + "--atoms 3 --radius 1", "--atoms, --radius and --cv exclude each other"),
+    (X + "--cv --radius 1", "exclude each other"),
+    (X + "--loss hinge", "Invalid value for '--loss'"),
+    (X + "extra.csv", "unexpected extra argument"),
+    (E + "Y.npy --output new.npz", "atoms"),
+    (E + "Y.npy --output new.npz --method lasso", "penalty"),
+    (E + "Y.npy --method svd" + O, "Invalid value for '--method'"),
+    (E + "Y.npy --patch 8" + O, "--patch and --step are for pictures and sounds"),
+    (E + "Y.npy --atoms 2 --tol -1 --output new.npz", "tol"),
+    ("learn Y.npy --atoms 0 --output new.npy", "Invalid value for '--atoms'"),
+    ("learn Y.npy --atoms 3", "Missing option '--output'"),
+    ("paper --seed x", "Invalid value for '--seed'"),
+    # names of files and columns
+    ("fit none.csv --target price", "none.csv does not exist; give a CSV or Parquet file."),
+    ("fit folder --target price", "folder is not a file; give a CSV or Parquet file."),
+    ("fit data.csv/data.csv --target price", "data.csv/data.csv does not exist"),
+    (
+        "fit data.csv --target cost",
+        "--target is 'cost', and data.csv has the columns x0, x1, x2, x3, colour and 4 more",
+    ),
+    (X + "--without colors", "--without is 'colors', and data.csv has the columns"),
+    (X + "--without price", "--without names the target"),
+    (X + "--test none.csv", "none.csv does not exist"),
+    (X + "--test other.csv", "other.csv has no column price, the target; add it."),
+    (X + "--save nowhere/m.json", "is not a folder; create it first."),
+    (X + "--save data.csv/m.json", "data.csv is not a folder"),
+    (X + "--save folder", "--save names folder, which is not a file"),
+    (X + "--save data.csv", "--save names data.csv, which is the input"),
+    (X + "--save a.json --report a.json", "which is the file of --report"),
+    (X + "--report nowhere/r.html", "--report names nowhere/r.html"),
+    (P + "data.csv --output nowhere/out.csv", "--output names nowhere/out.csv"),
+    (P + "data.csv --output m.json", "--output names m.json, which is the input"),
+    # tables
+    ("fit empty.csv --target y", "empty.csv is empty; give a CSV or Parquet file."),
+    ("fit blank.csv --target y", "blank.csv is empty"),
+    ("fit head.csv --target y", "head.csv has no rows"),
+    ("fit binary.csv --target y", "binary.csv is not a text file in UTF-8; save the table as CSV in UTF-8"),
+    ("fit latin.csv --target y", "latin.csv is not a text file in UTF-8"),
+    ("fit utf16.csv --target y", "utf16.csv is not a text file in UTF-8"),
+    ("fit fake.parquet --target y", "fake.parquet is not a Parquet file, whatever its name says"),
+    ("fit cut.parquet --target price", "cut.parquet is a damaged Parquet file"),
+    ("fit twice.csv --target y", "twice.csv has the column a more than once"),
+    ("fit unnamed.csv --target y", "unnamed.csv has no name for column 2"),
+    ("fit ragged.csv --target y", "ragged.csv has a row of 3 entries and 2 columns"),
+    ("fit quotes.csv --target y", "quotes.csv is not a CSV file: its quotes or its rows do not match"),
+    ("fit text.csv --target y", "the column a of text.csv has text, 'many', in row 3; correct it, or leave it out"),
+    ("fit infinite.csv --target y", "the column a of infinite.csv has an infinite number, inf, in row 2"),
+    ("fit holes.csv --target y", "holes.csv has missing values: a (2), b (1); fill them, or fit with --impute."),
+    ("fit hollow.csv --target y", "the column b of hollow.csv is empty; fill it, or leave it out with --without 'b'."),
+    ("fit hollow.csv --target y --impute", "the column b of hollow.csv is empty"),
+    ("fit names.csv --target y", "the column name of names.csv has 200 different texts, too many for categories"),
+    ("fit dates.parquet --target y", "the column day of dates.parquet has the type Date; give numbers or text"),
+    ("fit alone.csv --target y", "alone.csv has no column besides y"),
+    # targets
+    ("fit constant.csv --target y", "the target y of constant.csv has one value, yes; there is nothing to predict."),
+    ("fit unknown.csv --target y", "the target y of unknown.csv has 2 missing values, the first in row 2; remove"),
+    (X + "--loss logistic", "the target price of data.csv has 60 classes; give --loss multinomial."),
+    (X + "--loss poisson", "--loss is poisson, and the target price of data.csv has negative values"),
+    ("fit data.csv --target sold --loss squared", "--loss is squared, and the target sold of data.csv has text"),
+    ("fit data.csv --target sold --loss multinomial", "has 2 classes; give --loss logistic."),
+    ("fit names.csv --target name", "has 200 different values, too many for classes"),
+    ("fit data.csv --target sold --test maybe.csv", "the target sold of maybe.csv has the new class maybe"),
+    # models
+    ("predict none.json data.csv", "none.json does not exist; give a file that pursuit fit --save wrote."),
+    ("predict folder data.csv", "folder is not a file"),
+    ("predict data.csv data.csv", "data.csv is not JSON"),
+    ("predict binary.csv data.csv", "binary.csv is not JSON"),
+    ("predict cut.json data.csv", "cut.json is not JSON"),
+    ("predict list.json data.csv", "list.json is not a model of pursuit"),
+    ("predict future.json data.csv", "future.json has version 99, and this pursuit reads version 1"),
+    (
+        "predict bare.json data.csv",
+        "bare.json does not say which columns it needs; give a file that pursuit fit --save",
+    ),
+    ("predict odd.json data.csv", "odd.json does not say which columns it needs"),
+    ("predict short.json data.csv", "short.json does not say which columns it needs"),
+    (P + "other.csv", "other.csv has no column x0, x1, x2, x3, colour, which the model needs"),
+    (P + "wordy.csv", "the column x1 of wordy.csv has text, 'big', in row 2; the model was fitted on numbers"),
+    (P + "gaps.csv", "gaps.csv has missing values: x2 (1)"),
+    # signals
+    ("encode none.npy Y.npy" + O, "none.npy does not exist; give a file of signals."),
+    ("encode data.csv Y.npy" + O, "the column colour of data.csv has text; give numbers only."),
+    ("encode fake.npy Y.npy" + O, "fake.npy is not an array of numbers that numpy.save wrote"),
+    ("encode objects.npy Y.npy" + O, "objects.npy is not an array of numbers"),
+    ("encode line.npy Y.npy" + O, "line.npy has shape (5,) and dtype float64; give a matrix of real numbers."),
+    ("encode complex.npy Y.npy" + O, "dtype complex128; give a matrix of real numbers."),
+    ("encode nan.npy Y.npy" + O, "nan.npy holds NaN or infinite numbers"),
+    ("encode zero.npy Y.npy" + O, "D"),
+    (
+        E + "D.npy" + O,
+        "D.npy has signals of 30 numbers, and D.npy has atoms (columns) of 12; give signals and atoms of",
+    ),
+    (E + "fake.png" + O, "fake.png is not a PNG picture"),
+    (E + "fake.wav" + O, "fake.wav is not a WAV sound"),
+    (E + "cut.wav --patch 12" + O, "cut.wav is not a WAV sound, or a damaged one"),
+    (E + "tiny.png --patch 9" + O, "tiny.png has the size 5 x 6; give a --patch smaller than 9."),
+    (E + "tiny.png" + O, "tiny.png has signals of 9 numbers, and D.npy has atoms (columns) of 12"),
+    (E + "Y.npy --atoms 2 --output nowhere/new.npz", "--output names nowhere/new.npz"),
+    (E + "Y.npy --atoms 2 --output Y.npy", "--output names Y.npy, which is the input"),
+    ("learn fake.npy --atoms 3 --output new.npy", "fake.npy is not an array of numbers"),
+    ("learn folder --atoms 3 --output new.npy", "folder is not a file"),
+    ("learn empty.csv --atoms 3 --output new.npy", "empty.csv is empty; give a file of signals."),
+    ("learn none.wav --atoms 3 --output new.npy", "none.wav does not exist"),
+]
+
+
+@pytest.fixture(scope="module")
+def wrong_files(tmp_path_factory):
+    """A folder of good and of wrong files."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "folder").mkdir()
+    rng = np.random.default_rng(0)
+    frame = table(rng)
+    frame.write_csv(folder / "data.csv")
+    frame.write_parquet(folder / "whole.parquet")
+    (folder / "cut.parquet").write_bytes((folder / "whole.parquet").read_bytes()[:-100])
+    frame.with_columns(sold=pl.lit("maybe")).write_csv(folder / "maybe.csv")
+    frame.with_columns(x1=pl.when(pl.int_range(60) == 1).then(pl.lit("big")).otherwise("x1")).write_csv(
+        folder / "wordy.csv"
+    )
+    frame.with_columns(x2=pl.when(pl.int_range(60) != 1).then("x2")).write_csv(folder / "gaps.csv")
+    days = pl.DataFrame({"y": [1.0, 2.0, 4.0], "day": ["2020-01-01"] * 3}).with_columns(pl.col("day").str.to_date())
+    days.write_parquet(folder / "dates.parquet")
+    texts = {
+        "empty.csv": "", "blank.csv": "\n \n", "head.csv": "a,y\n", "twice.csv": "a,a,y\n1,2,3\n4,5,6\n",
+        "unnamed.csv": "a,,y\n1,2,3\n4,5,6\n", "ragged.csv": "a,y\n1,2\n1,2,3\n", "quotes.csv": 'a,y\n1,"2\n3,4\n',
+        "text.csv": "a,y\n1,2\n2,3\nmany,5\n4,7\n", "infinite.csv": "a,y\n1,2\ninf,3\n4,7\n",
+        "holes.csv": "a,b,y\n,1,2\nNA,2,3\n3,,5\n3,4,7\n", "hollow.csv": "a,b,y\n1,,2\n2,,3\n3,,5\n",
+        "names.csv": "name,y\n" + "".join(f"n{i},{i}\n" for i in range(200)), "alone.csv": "y\n1\n2\n4\n",
+        "constant.csv": "a,y\n1,yes\n2,yes\n", "unknown.csv": "a,y\n1,2\n2,\n3,NA\n4,5\n",
+        "other.csv": "a,b\n1,2\n3,4\n", "fake.parquet": "a,y\n1,2\n", "fake.npy": "1,2\n", "fake.png": "no picture",
+        "fake.wav": "no sound", "list.json": "[]",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "binary.csv").write_bytes(bytes(range(256)) * 20)
+    (folder / "latin.csv").write_bytes("a,y\n1,2\nä,3\n".encode("latin-1"))
+    (folder / "utf16.csv").write_text("a,y\n1,2\n", encoding="utf-16")
+    write_picture(folder / "tiny.png", rng.integers(0, 256, (5, 6)))
+    wavfile.write(folder / "sound.wav", 8000, np.arange(1000, dtype=np.int16))
+    (folder / "cut.wav").write_bytes((folder / "sound.wav").read_bytes()[:30])
+    arrays = {
+        "D": rng.standard_normal((12, 30)), "Y": rng.standard_normal((20, 12)), "line": np.ones(5),
+        "zero": np.zeros((12, 3)), "complex": np.ones((12, 3), complex), "nan": np.full((12, 3), np.nan),
+    }  # fmt: skip
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    np.save(folder / "objects.npy", np.array([[object()]]), allow_pickle=True)
+    good("fit", folder / "data.csv", "--target", "price", *besides("price"), "--save", folder / "m.json")
+    model = (folder / "m.json").read_text(encoding="utf-8")
+    (folder / "cut.json").write_text(model[: len(model) // 2], encoding="utf-8")
+    (folder / "future.json").write_text(model.replace('"version": 1', '"version": 99'), encoding="utf-8")
+    estimators.GreedyRegressor(n_nonzero=1).fit(rng.standard_normal((9, 3)), np.arange(9.0)).save(folder / "bare.json")
+    (folder / "odd.json").write_text(model.replace('["fill", ', '["filling", '), encoding="utf-8")
+    (folder / "short.json").write_text(model.replace('["x0", null], ', ""), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG, ids=[line for line, _ in WRONG])
+def test_wrong_input_is_one_sentence_and_exit_code_2_and_nothing_is_written(line, message, wrong_files, monkeypatch):
+    monkeypatch.chdir(wrong_files)
+    before = {path: path.read_bytes() for path in wrong_files.rglob("*") if path.is_file()}
+    result = run(*line.split())
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert result.stderr.endswith(".\n") and result.stderr.count("\n") == 1 and len(result.stderr) < 300
+    assert {path: path.read_bytes() for path in wrong_files.rglob("*") if path.is_file()} == before
+
+
+def test_there_are_enough_wrong_inputs():
+    assert len(WRONG) >= 40
+
+
+def test_where_one_may_not_write_is_said_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # tests may run as root
+    with pytest.raises(Exception, match="where you may not write; give another folder"):
+        check_outputs({"--save": tmp_path / "m.json"}, [])
+
+
+def test_links_and_devices_are_not_replaced_by_files(data, tmp_path):
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    good("fit", tmp_path / "data.csv", "--target", "price", "--save", tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink() and ps.load(tmp_path / "real.json").n_nonzero == 10
+    os.mkfifo(tmp_path / "pipe")
+    assert (
+        "which is not a file"
+        in run("fit", tmp_path / "data.csv", "--target", "price", "--save", tmp_path / "pipe").stderr
+    )
+
+
+# ------------------------------------------------------------------------------ Ctrl-C, pipes, numbers
+
+
+def interrupt_in_evaluation(monkeypatch, at):
+    """Press Ctrl-C at these evaluations of the least-squares objective."""
+    original, seen = ps.LeastSquares.value_and_grad, iter(range(10**9))
+
+    def value_and_grad(self, x):
+        if next(seen) in at:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, x)
+
+    monkeypatch.setattr(ps.LeastSquares, "value_and_grad", value_and_grad)
+
+
+def test_ctrl_c_keeps_the_model_that_is_there(data, tmp_path, monkeypatch):
+    interrupt_in_evaluation(monkeypatch, {8})
+    saved = tmp_path / "m.json"
+    result = run("fit", tmp_path / "data.csv", "--target", "price", *besides("price"), "--save", saved)
+    assert (
+        result.exit_code == 130 and "interrupted by Ctrl-C; this is the model that was there by then." in result.stderr
+    )
+    assert "intercept" in result.stdout
+    assert 0 < np.count_nonzero(ps.load(saved).coef_) < 5
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize(("options", "at"), [([], {5, 6, 7, 8}), (["--cv"], {5})])
+def test_ctrl_c_without_a_model_writes_nothing(options, at, data, tmp_path, monkeypatch):
+    if not options:
+        monkeypatch.setattr("pursuit.estimators.linear.Design.of", lambda *_: signal.raise_signal(signal.SIGINT))
+    interrupt_in_evaluation(monkeypatch, at)
+    result = run("fit", tmp_path / "data.csv", "--target", "price", *options, "--save", tmp_path / "m.json")
+    assert result.exit_code == 130 and result.stderr == "interrupted; nothing was written.\n"
+    assert os.listdir(tmp_path) == ["data.csv"]
+
+
+def test_ctrl_c_keeps_the_dictionary_of_the_last_sweep(rng, tmp_path, monkeypatch):
+    from pursuit.dictionaries import learning
+
+    original, seen = learning.sweep_steps, []
+
+    def interrupted(*arguments):
+        for step in original(*arguments):
+            seen.append(step.D.copy())
+            yield step
+            if len(seen) == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("pursuit.dictionaries.sweep_steps", interrupted)
+    np.save(tmp_path / "Y.npy", rng.standard_normal((50, 8)))
+    result = run("learn", tmp_path / "Y.npy", "--atoms", "10", "--code-atoms", "2", "--output", tmp_path / "D.npy")
+    assert result.exit_code == 130 and "the dictionary of the last complete sweep" in result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), seen[1])
+
+
+def test_a_fit_without_finite_weights_is_a_failure_of_the_run(data, tmp_path, monkeypatch):
+    fit = estimators.GreedyRegressor.fit
+
+    def broken(self, X, y):
+        fit(self, X, y).coef_[0] = np.nan
+        return self
+
+    monkeypatch.setattr(estimators.GreedyRegressor, "fit", broken)
+    result = run("fit", tmp_path / "data.csv", "--target", "price", "--save", tmp_path / "m.json")
+    assert result.exit_code == 1 and "weights that are not finite numbers" in result.stderr
+    assert os.listdir(tmp_path) == ["data.csv"]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(data, tmp_path):
+    pl.concat([data] * 2000).write_csv(tmp_path / "long.csv")
+    good("fit", tmp_path / "data.csv", "--target", "price", *besides("price"), "--save", tmp_path / "m.json")
+    predict = [sys.executable, "-m", "pursuit", "predict", str(tmp_path / "m.json"), str(tmp_path / "long.csv")]
+    with subprocess.Popen(predict, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "price\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_errors_of_the_program_itself_are_not_hidden(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("pursuit.cli.fit.estimator", lambda *_: np.linspace("a", 2))
+    assert not isinstance(run("fit", tmp_path / "data.csv", "--target", "price").exception, SystemExit)
