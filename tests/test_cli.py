@@ -146,6 +146,25 @@ def test_tables_in_csv_and_parquet_are_the_same(data, tmp_path):
     assert told[1:] == told[:-1] and told[0]["rows"] == 60 and told[0]["columns"] == 7
 
 
+def test_types_are_those_of_all_rows_not_of_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr("pursuit.cli.tables.FIRST_ROWS", 3)
+    late = [
+        "1,,2,red",
+        "2,,3,7",
+        "3,,4,8",
+        "4.5,1.5,6,9",
+        "5,NA,7,red",
+        "6,2.5,9,red",
+        "7,3,8,red",
+        "8,3,8,red",
+        "9,3,8,red",
+    ]
+    (tmp_path / "late.csv").write_text("\n".join(["a,b,y,c", *late]))
+    told = found("fit", tmp_path / "late.csv", "--target", "y", "--impute", "--save", tmp_path / "m.json")
+    assert told["columns"] == 2 + 4 and told["rows"] == 9
+    assert list(ps.load(tmp_path / "m.json").table_["columns"]) == ["a", "b", "c"]
+
+
 def test_weights_are_in_the_units_of_the_data(data, tmp_path):
     data.with_columns(pl.col("x1") * 1000).write_csv(tmp_path / "scaled.csv")
 

@@ -22,6 +22,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None")
 """Entries that stand for a missing value."""
 SEPARATORS = ",;\t|"
+FIRST_ROWS = 10_000
+"""Types are guessed from these; from all rows, which takes longer, where another row does not fit."""
 MOST_CATEGORIES = 100
 """A text column with more different values than this is more likely a name or a date than a category."""
 
@@ -45,7 +47,7 @@ def _read_parquet(path: Path) -> pl.DataFrame:
     if start != b"PAR1":
         raise Problem(f"{path} is not a Parquet file, whatever its name says; give one, or a CSV file as .csv.")
     try:
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, glob=False)
     except (pl.exceptions.PolarsError, OSError):
         raise Problem(f"{path} is a damaged Parquet file; write it again.") from None
 
@@ -70,13 +72,21 @@ def _separator(path: Path) -> str:
 def _read_csv(path: Path, texts: set[str], header: bool) -> pl.DataFrame:
     separator = _separator(path)
     heads = _heads(path) if header else []
-    options: dict[str, Any] = {"schema_overrides": {raw: pl.String for raw in heads if raw.strip() in texts}}
+    asked = {raw: pl.String for raw in heads if raw.strip() in texts}
+
+    def read(rows: int | None) -> pl.DataFrame:
+        return pl.read_csv(
+            path, separator=separator, has_header=header, null_values=list(MISSING), schema_overrides=asked,
+            infer_schema_length=rows, glob=False,
+        )  # fmt: skip
+
     try:
-        frame = pl.read_csv(
-            path, separator=separator, has_header=header, null_values=list(MISSING), infer_schema_length=None, **options
-        )
+        frame = read(FIRST_ROWS)
     except pl.exceptions.PolarsError:
-        raise Problem(_fault(path, separator)) from None
+        try:
+            frame = read(None)
+        except pl.exceptions.PolarsError:
+            raise Problem(_fault(path, separator)) from None
     frame.columns = [name.strip() for name in heads] or frame.columns
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series().to_numpy()
     return frame.head(len(blank) - int(np.argmin(blank[::-1]))) if len(blank) and blank[-1] else frame  # at the end
