@@ -9,6 +9,15 @@ PIP := -m pip install --quiet --disable-pip-version-check
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
 	$(PY) -m pursuit paper
+	$(PY) -m pursuit fit examples/data/breast_cancer.csv --target diagnosis --atoms 5 --report out/report.html --save out/model.json
+	$(PY) -m pursuit predict out/model.json examples/data/breast_cancer.csv --output out/predictions.csv
+	@echo
+	@echo "Look next at:"
+	@echo "  out/report.html        the model of examples/data/breast_cancer.csv, fitted by pursuit fit"
+	@echo "  out/paper/index.html   every theorem of the paper, promised and measured"
+	@echo "  out/*.png              every algorithm of the paper on one problem"
+	@echo "  README.md              what to write for a problem of your own; then examples/"
+	@echo "  $(PY) -m pursuit --help    the commands; pursuit doctor says what is installed"
 
 test: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto  # one thread each: the workers share the cores

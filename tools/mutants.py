@@ -144,6 +144,50 @@ MUTANTS = [
         "value is None or isinstance(value, str)",
         "test_models.py",
     ),
+    # the command line
+    Mutant(
+        "command line: wrong input looks like a failed run",
+        "cli/manners.py",
+        "WRONG, FAILED, INTERRUPTED = 2, 1, 130",
+        "WRONG, FAILED, INTERRUPTED = 1, 1, 130",
+        "test_cli.py",
+    ),
+    Mutant(
+        "command line: an input may be overwritten",
+        "cli/manners.py",
+        "if whole in seen:",
+        "if not path:",
+        "test_cli.py",
+    ),
+    Mutant(
+        "command line: a second Ctrl-C is the first again",
+        "cli/manners.py",
+        "if self.seen or not self.keeps:",
+        "if not self.keeps:",
+        "test_cli.py",
+    ),
+    Mutant(
+        "command line: the certificate is rounded down",
+        "cli/findings.py",
+        "math.ceil(value / unit)",
+        "math.floor(value / unit)",
+        "test_cli.py",
+        quick=True,
+    ),
+    Mutant(
+        "command line: missing numbers become the mean",
+        "cli/tables.py",
+        "column.cast(pl.Float64).median()",
+        "column.cast(pl.Float64).mean()",
+        "test_cli.py",
+    ),
+    Mutant(
+        "command line: categories that look like numbers are read as numbers",
+        "cli/tables.py",
+        "if raw.strip() in texts}",
+        "if raw.strip() in ()}",
+        "test_cli.py",
+    ),
     # the rates
     Mutant(
         "linear rate: delta for delta squared",

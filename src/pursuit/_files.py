@@ -34,3 +34,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_whole(text: str, path: Path) -> None:
+    """Write a text file as a whole or not at all."""
+    with replacing(path) as new:
+        new.write_text(text, encoding="utf-8")

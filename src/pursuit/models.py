@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pursuit._arrays import told
-from pursuit._files import replacing
+from pursuit._files import write_whole
 
 __all__ = ["load", "save"]
 
@@ -62,8 +62,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     for part, values in {"parameters": parameters, "state": state}.items():
         rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(_told(v, name))}" for name, v in sorted(values.items()))
         lines.append(f'"{part}": {{\n{rows}\n}}')
-    with replacing(_file(path)) as new:
-        new.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_whole("{\n" + ",\n".join(lines) + "\n}\n", _file(path))
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -46,7 +46,7 @@ class Findings:
         if tested is not None:
             scores["test"] = score(model, task.loss, *tested)
         value, gap = float(model.path_.value[-1]), float(getattr(model, "dual_gap_", math.inf))
-        part = gap / value if value > 0 else math.inf if gap else 0.0
+        part = math.nextafter(gap / value, math.inf) if gap < value else math.inf if gap else 0.0
         classes = model.classes_.tolist() if task.loss.of_classes else []
         effects = weights * task.X.std(axis=0)[:, None]
         intercept = np.atleast_1d(model.intercept_).tolist()
@@ -99,12 +99,18 @@ class Findings:
         from rich.markup import escape
 
         console, task = Console(highlight=False), self.task
-        console.print(f"[bold]{escape(task.target)}[/] from {len(task.encoding.names)} columns, {len(task.y)} rows")
+        chosen = f"{len(self.chosen)} of {len(task.encoding.names)} columns"
+        by = ", chosen by cross-validation" if self.model.endswith("CV") else ""
+        console.print(f"[bold]{escape(task.target)}[/] from {chosen}{by}, {len(task.y)} rows")
         console.print(f"loss: {task.loss} ({escape(task.why)})")
         if len(self.classes) == 2:
             console.print(f"weights are for {escape(str(self.classes[1]))}, against {escape(str(self.classes[0]))}")
-        console.print(self._weights_table())
-        console.print(self._scores_table())
+        for table in (self._weights_table(), self._scores_table()):
+            console.print()
+            console.print(table)
+        console.print()
+        if len(self.intercept) > MOST_CLASS_COLUMNS:
+            console.print(f"--json has the weights for each of the {len(self.classes)} classes.")
         if self.certificate is not None:
             console.print(f"proved: {self.certificate}.")
         if self.dropped:
@@ -114,18 +120,18 @@ class Findings:
                 console.print(f"wrote {what}: {escape(str(path))}", soft_wrap=True)
 
     def _weights_table(self) -> Table:
-        table = terminal_table()
-        wide = 1 < len(self.intercept) <= MOST_CLASS_COLUMNS
+        table, outputs = terminal_table(), len(self.intercept)
+        wide = outputs <= MOST_CLASS_COLUMNS
+        heads = [str(c) for c in self.classes] if outputs > 1 else ["weight"]
         table.add_column("column")
-        for head in [str(c) for c in self.classes] if wide else ["weight"]:
-            table.add_column(head, justify="right", no_wrap=True)
-        table.add_column("per std", justify="right", no_wrap=True)
+        for head in [*(heads if wide else []), "weight x std" if outputs == 1 else "norm of weights x std"]:
+            table.add_column(escaped(head), justify="right", no_wrap=True)
         for j in self.chosen:
-            row = self.weights[j] if wide or len(self.intercept) == 1 else [np.linalg.norm(self.weights[j])]
-            effect = self.effects[j, 0] if len(self.intercept) == 1 else np.linalg.norm(self.effects[j])
-            table.add_row(escaped(self.task.encoding.names[j]), *(f"{w:.5g}" for w in row), f"{effect:.3g}")
-        shown = self.intercept if wide or len(self.intercept) == 1 else [float(np.linalg.norm(self.intercept))]
-        table.add_row("intercept", *(f"{c:.5g}" for c in shown), "")
+            effect = self.effects[j, 0] if outputs == 1 else np.linalg.norm(self.effects[j])
+            shown = [f"{w:.5g}" for w in self.weights[j]] if wide else []
+            table.add_row(escaped(self.task.encoding.names[j]), *shown, f"{effect:.3g}")
+        if wide:
+            table.add_row("intercept", *(f"{c:.5g}" for c in self.intercept), "")
         return table
 
     def _scores_table(self) -> Table:
