@@ -223,10 +223,10 @@ def test_a_category_that_the_model_does_not_know_counts_as_none_and_is_told(data
 
 def test_categories_that_look_like_numbers_stay_categories_when_predicting(tmp_path):
     text = "code,y\n" + "".join(
-        f"{code},{value}\n" for code, value in [("1", 1.0), ("2", 2.0), ("b", 3.0), ("c", 4.5)] * 5
+        f"{code},{value}\n" for code, value in [("01", 1.0), ("02", 2.0), ("b", 3.0), ("c", 4.5)] * 5
     )
     (tmp_path / "fit.csv").write_text(text)
-    (tmp_path / "new.csv").write_text("code\n1\n2\n")
+    (tmp_path / "new.csv").write_text("code\n01\n02\n")
     good("fit", tmp_path / "fit.csv", "--target", "y", "--save", tmp_path / "m.json")
     told = found("predict", tmp_path / "m.json", tmp_path / "new.csv")
     np.testing.assert_allclose(told["predictions"]["y"], [1.0, 2.0], atol=1e-9)
@@ -477,6 +477,7 @@ WRONG = [  # a command line, and what its error says
     # targets
     ("fit constant.csv --target y", "the target y of constant.csv has one value, yes; there is nothing to predict."),
     ("fit unknown.csv --target y", "the target y of unknown.csv has 2 missing values, the first in row 2; remove"),
+    ("fit long.csv --target y", "has text, 'wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww'..., in row 3"),
     (X + "--loss logistic", "the target price of data.csv has 60 classes; give --loss multinomial."),
     (X + "--loss poisson", "--loss is poisson, and the target price of data.csv has negative values"),
     ("fit data.csv --target sold --loss squared", "--loss is squared, and the target sold of data.csv has text"),
@@ -552,7 +553,7 @@ def wrong_files(tmp_path_factory):
         "names.csv": "name,y\n" + "".join(f"n{i},{i}\n" for i in range(200)), "alone.csv": "y\n1\n2\n4\n",
         "constant.csv": "a,y\n1,yes\n2,yes\n", "unknown.csv": "a,y\n1,2\n2,\n3,NA\n4,5\n",
         "other.csv": "a,b\n1,2\n3,4\n", "fake.parquet": "a,y\n1,2\n", "fake.npy": "1,2\n", "fake.png": "no picture",
-        "fake.wav": "no sound", "list.json": "[]",
+        "fake.wav": "no sound", "long.csv": f"a,y\n1,2\n2,3\n{'w' * 500},5\n4,7\n", "list.json": "[]",
     }  # fmt: skip
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -693,6 +694,21 @@ def test_a_reader_that_has_seen_enough_is_no_error(data, tmp_path):
     assert process.returncode == 0
 
 
-def test_errors_of_the_program_itself_are_not_hidden(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("pursuit.cli.fit.estimator", lambda *_: np.linspace("a", 2))
-    assert not isinstance(run("fit", tmp_path / "data.csv", "--target", "price").exception, SystemExit)
+@pytest.mark.parametrize("library", ["polars", "matplotlib.image"])
+def test_what_is_not_installed_is_named_with_what_to_install(library, data, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, "pursuit.cli.tables", raising=False)
+    np.save(tmp_path / "D.npy", np.ones((64, 1)))
+    (tmp_path / "q.png").write_bytes(b"any")
+    lines = {
+        "polars": ("fit", tmp_path / "data.csv", "--target", "price"),
+        "matplotlib.image": ("encode", tmp_path / "D.npy", tmp_path / "q.png", "--output", tmp_path / "c.npz"),
+    }
+    result = run(*lines[library])
+    assert result.exit_code == 2 and re.search(r"needs? (polars|matplotlib); install pursuit\[", result.stderr)
+
+
+def test_mistakes_in_the_program_itself_are_not_hidden(data, tmp_path, monkeypatch):
+    for name, broken in (("estimator", lambda *_: np.linspace("a", 2)), ("check_outputs", 3)):
+        monkeypatch.setattr(f"pursuit.cli.fit.{name}", broken)
+        assert not isinstance(run("fit", tmp_path / "data.csv", "--target", "price").exception, SystemExit)

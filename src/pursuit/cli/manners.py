@@ -17,6 +17,7 @@ import math
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from typer.core import TyperGroup
 UsageError: Any = typer.BadParameter.__base__
 """Of the click that typer has: its own, or the package."""
 
+PACKAGE = Path(__file__).resolve().parent.parent
 WRONG, FAILED, INTERRUPTED = 2, 1, 130
 MOST_NAMES = 5
 """Names that a message quotes before it counts the others."""
@@ -67,6 +69,7 @@ class Commands(TyperGroup):
         """Run the command of the command line, and exit."""
         try:
             code = super().main(*args, **options | {"standalone_mode": False})
+            sys.stdout.flush()
         except Problem as problem:
             code = _say(str(problem), problem.code)
         except UsageError as wrong:
@@ -85,27 +88,23 @@ class Commands(TyperGroup):
             code = _say(str(wrong), WRONG)
         except (ArithmeticError, MemoryError) as problem:
             code = _say(f"the run failed: {str(problem) or 'there is not enough memory'}.", FAILED)
-        if code == INTERRUPTED:
-            sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _say(sentence: str, code: int) -> int:
-    print(" ".join(sentence.split()), file=sys.stderr)
+    print(" ".join(sentence.split()), file=sys.stderr, flush=True)
     return code
 
 
 def _is_ours(problem: BaseException) -> bool:
-    """Whether an error is one of this package's, which are sentences for users, and not one of a library's."""
-    trace = problem.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("pursuit")
+    """Whether this package raised the error, as a sentence for users, and not a library, or Python at a mistake."""
+    last = traceback.extract_tb(problem.__traceback__)[-1]
+    return Path(last.filename).is_relative_to(PACKAGE) and (last.line or "").startswith("raise ")
 
 
 def note(sentence: str) -> None:
     """Tell the user something that is neither a result nor an error."""
-    print(f"note: {sentence}", file=sys.stderr)
+    print(f"note: {sentence}", file=sys.stderr, flush=True)
 
 
 def names(found: Iterable[str]) -> str:
@@ -181,7 +180,7 @@ def check_outputs(outputs: dict[str, Path | None], inputs: Iterable[Path | None]
 
 def print_json(found: dict[str, Any]) -> None:
     """One JSON object on stdout; numbers that JSON has no word for are null."""
-    print(json.dumps(_plain(found), indent=2, ensure_ascii=False))
+    print(json.dumps(_plain(found), indent=2))
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from pursuit._files import replacing
 from pursuit.cli.manners import Problem, argument, check_file, check_outputs, note, option, print_json, switch, waiting
 from pursuit.cli.tasks import note_unknown
 
@@ -29,9 +28,7 @@ def predict(
 
     Example: pursuit predict model.json new.csv --output predictions.csv
     """
-    import polars as pl
-
-    from pursuit.cli.tables import read_table
+    from pursuit.cli.tables import read_table, table_of, write_table
 
     check_outputs({"--output": output}, [model, data])
     fitted, encoding, target = load_model(model)
@@ -43,10 +40,9 @@ def predict(
     if hasattr(fitted, "classes_"):
         chances = fitted.predict_proba(X)
         columns |= {f"probability of {c}": chances[:, j] for j, c in enumerate(fitted.classes_.tolist())}
-    frame = pl.DataFrame(columns)
+    frame = table_of(columns)
     if output is not None:
-        with replacing(output) as new:
-            (frame.write_parquet if output.suffix in (".parquet", ".pq") else frame.write_csv)(new)
+        write_table(frame, output)
     if as_json:
         told = {"output": str(output)} if output is not None else {"predictions": frame.to_dict(as_series=False)}
         print_json({"target": target, "rows": frame.height, "unknown_categories": unknown} | told)

@@ -148,9 +148,9 @@ def read_matrix(path: Path) -> Array:
 
 def _read_rows(path: Path) -> Array:
     """The numbers of a table, whose first line is one of names unless it is all numbers."""
-    from pursuit.cli.tables import Encoding, first_line, read_table
+    from pursuit.cli.tables import PARQUET, Encoding, first_line, read_table
 
-    header = path.suffix in (".parquet", ".pq") or not all(map(_is_number, first_line(path)))
+    header = path.suffix in PARQUET or not all(map(_is_number, first_line(path)))
     frame = read_table(path, header=header)
     encoding = Encoding.of(frame, path, impute=False)
     if encoding.texts:
@@ -190,8 +190,10 @@ def read_signals(path: Path, size: int | None, step: int | None, length: int | N
 
 
 def _read_picture(path: Path) -> Array:
-    import matplotlib.image
-
+    try:
+        import matplotlib.image
+    except ImportError:
+        raise Problem("pictures need matplotlib; install pursuit[plot].") from None
     try:
         pixels = np.asarray(matplotlib.image.imread(path, format="png"), dtype=np.float64)
     except (OSError, SyntaxError, ValueError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pursuit._files import replacing
 from pursuit.cli.manners import Problem, check_file, names
 
 try:
@@ -21,7 +22,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None")
 """Entries that stand for a missing value."""
+PARQUET = (".parquet", ".pq")
 SEPARATORS = ",;\t|"
+SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 FIRST_ROWS = 10_000
 """Types are guessed from these; from all rows, which takes longer, where another row does not fit."""
 MOST_CATEGORIES = 100
@@ -33,12 +36,22 @@ def read_table(path: Path, texts: Iterable[str] = (), header: bool = True) -> pl
     are null; the columns `texts` are read as texts, whatever they look like."""
     check_file(path, "give a CSV or Parquet file")
     asked = set(texts)
-    parquet = path.suffix in (".parquet", ".pq")
-    frame = _read_parquet(path) if parquet else _read_csv(path, asked, header)
+    frame = _read_parquet(path) if path.suffix in PARQUET else _read_csv(path, asked, header)
     frame = frame.with_columns(_tidied(column, column.name in asked) for column in frame)
     if not frame.height:
         raise Problem(f"{path} has no rows; give at least one below the column names.")
     return frame
+
+
+def table_of(columns: dict[str, Array]) -> pl.DataFrame:
+    """A table of these columns."""
+    return pl.DataFrame(columns)
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table as Parquet or CSV, whichever the name of the file says."""
+    with replacing(path) as new:
+        (frame.write_parquet if path.suffix in PARQUET else frame.write_csv)(new)
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
@@ -128,7 +141,7 @@ def _tidied(column: pl.Series, text: bool) -> pl.Series:
     elif kind.is_float():
         return column.cast(pl.Float64).fill_nan(None)
     elif kind.is_numeric():
-        return column.cast(pl.Int64 if kind.is_integer() and kind not in (pl.Int128, pl.UInt64) else pl.Float64)
+        return column.cast(pl.Int64 if kind in SMALL_INTEGERS else pl.Float64)
     if column.dtype != pl.String:
         return column
     column = column.str.strip_chars()
@@ -257,4 +270,5 @@ def require_numbers(column: pl.Series, path: Path, advice: str) -> None:
         raise Problem(f"the column {column.name} of {path} has the type {column.dtype}; {advice}.")
     if bad.any():
         row = int(np.argmax(bad.to_numpy()))
-        raise Problem(f"the column {column.name} of {path} has {fault}, {column[row]!r}, in row {row + 1}; {advice}.")
+        shown = repr(column[row]) if len(str(column[row])) <= 40 else f"{column[row][:40]!r}..."
+        raise Problem(f"the column {column.name} of {path} has {fault}, {shown}, in row {row + 1}; {advice}.")
