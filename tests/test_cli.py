@@ -208,6 +208,19 @@ def test_missing_values_are_filled_by_the_median_and_the_most_frequent_text_and_
     np.testing.assert_allclose(told["predictions"]["price"], model.predict(X[4:5]), rtol=1e-12)
 
 
+def test_whole_numbers_are_filled_by_medians_that_are_none(tmp_path):
+    (tmp_path / "whole.csv").write_text("a,y\n1,1\n2,2\n,2.5\n3,3\n4,4\n")
+    told = found("fit", tmp_path / "whole.csv", "--target", "y", "--impute")
+    assert told["scores"]["fit"]["R2"] == pytest.approx(1.0)
+
+
+def test_a_first_line_beyond_ascii_may_be_long(tmp_path):
+    heads = [f"größe {j}" for j in range(1000)]
+    lines = [",".join([*heads, "y"]), *(",".join(map(str, [*np.roll(range(1000), i), i * i])) for i in range(4))]
+    (tmp_path / "long.csv").write_text("\n".join(lines), encoding="utf-8")
+    assert found("fit", tmp_path / "long.csv", "--target", "y", "--atoms", "1")["columns"] == 1000
+
+
 def test_a_category_that_the_model_does_not_know_counts_as_none_and_is_told(data, tmp_path):
     good("fit", tmp_path / "data.csv", "--target", "price", *besides("price"), "--save", tmp_path / "m.json")
     strange = data.with_columns(colour=pl.when(pl.col("colour") == "red").then(pl.lit("7")).otherwise("colour"))
@@ -464,7 +477,7 @@ WRONG = [  # a command line, and what its error says
     ("fit cut.parquet --target price", "cut.parquet is a damaged Parquet file"),
     ("fit twice.csv --target y", "twice.csv has the column a more than once"),
     ("fit unnamed.csv --target y", "unnamed.csv has no name for column 2"),
-    ("fit ragged.csv --target y", "ragged.csv has a row of 3 entries and 2 columns"),
+    ("fit ragged.csv --target y", "ragged.csv has 3 entries in line 3 and 2 in the first; correct it"),
     ("fit quotes.csv --target y", "quotes.csv is not a CSV file: its quotes or its rows do not match"),
     ("fit text.csv --target y", "the column a of text.csv has text, 'many', in row 3; correct it, or leave it out"),
     ("fit infinite.csv --target y", "the column a of infinite.csv has an infinite number, inf, in row 2"),
@@ -697,7 +710,8 @@ def test_a_reader_that_has_seen_enough_is_no_error(data, tmp_path):
 @pytest.mark.parametrize("library", ["polars", "matplotlib.image"])
 def test_what_is_not_installed_is_named_with_what_to_install(library, data, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, "pursuit.cli.tables", raising=False)
+    for module in ("tables", "encoding"):
+        monkeypatch.delitem(sys.modules, f"pursuit.cli.{module}", raising=False)
     np.save(tmp_path / "D.npy", np.ones((64, 1)))
     (tmp_path / "q.png").write_bytes(b"any")
     lines = {

@@ -176,7 +176,7 @@ MUTANTS = [
     ),
     Mutant(
         "command line: missing numbers become the mean",
-        "cli/tables.py",
+        "cli/encoding.py",
         "column.cast(pl.Float64).median()",
         "column.cast(pl.Float64).mean()",
         "test_cli.py",

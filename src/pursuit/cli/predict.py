@@ -11,7 +11,7 @@ from pursuit.cli.manners import Problem, argument, check_file, check_outputs, no
 from pursuit.cli.tasks import note_unknown
 
 if TYPE_CHECKING:
-    from pursuit.cli.tables import Encoding
+    from pursuit.cli.encoding import Encoding
 
 
 def predict(
@@ -54,7 +54,7 @@ def predict(
 
 def load_model(path: Path) -> tuple[Any, Encoding, str]:
     """The model of a file, how tables are encoded for it, and the name of what it predicts."""
-    from pursuit.cli.tables import Encoding
+    from pursuit.cli.encoding import Encoding
     from pursuit.models import load
 
     check_file(path, "give a file that pursuit fit --save wrote")

@@ -148,7 +148,8 @@ def read_matrix(path: Path) -> Array:
 
 def _read_rows(path: Path) -> Array:
     """The numbers of a table, whose first line is one of names unless it is all numbers."""
-    from pursuit.cli.tables import PARQUET, Encoding, first_line, read_table
+    from pursuit.cli.encoding import Encoding
+    from pursuit.cli.tables import PARQUET, first_line, read_table
 
     header = path.suffix in PARQUET or not all(map(_is_number, first_line(path)))
     frame = read_table(path, header=header)

@@ -14,7 +14,8 @@ from pursuit.cli.manners import Problem, names, note
 if TYPE_CHECKING:
     import polars as pl
 
-    from pursuit.cli.tables import Array, Encoding
+    from pursuit.cli.encoding import Encoding
+    from pursuit.cli.tables import Array
 
 
 class Loss(StrEnum):
@@ -47,7 +48,8 @@ class Task:
     @classmethod
     def read(cls, path: Path, target: str, without: list[str], impute: bool, loss: Loss | None) -> Task:
         """From a file."""
-        from pursuit.cli.tables import Encoding, read_table
+        from pursuit.cli.encoding import Encoding
+        from pursuit.cli.tables import read_table
 
         frame = read_table(path)
         if absent := [name for name in [target, *without] if name not in frame.columns]:
@@ -107,7 +109,7 @@ def labels(column: pl.Series, path: Path) -> Array:
         )
     if column.dtype in (pl.String, pl.Boolean):
         return np.array(column.cast(pl.String).to_list())
-    from pursuit.cli.tables import require_numbers
+    from pursuit.cli.encoding import require_numbers
 
     require_numbers(column, path, "give numbers or text")
     return np.asarray(column.to_numpy())
@@ -125,7 +127,7 @@ def guess(y: Array, target: str) -> tuple[Loss, str]:
 
 def check_loss(loss: Loss, y: Array, target: str, path: Path) -> None:
     """Refuse a target that a loss does not fit."""
-    from pursuit.cli.tables import MOST_CATEGORIES
+    from pursuit.cli.encoding import MOST_CATEGORIES
 
     classes, where = len(np.unique(y)), f"the target {target} of {path}"
     if loss.of_classes:
