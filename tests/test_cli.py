@@ -491,6 +491,11 @@ WRONG = [  # a command line, and what its error says
     ("fit constant.csv --target y", "the target y of constant.csv has one value, yes; there is nothing to predict."),
     ("fit unknown.csv --target y", "the target y of unknown.csv has 2 missing values, the first in row 2; remove"),
     ("fit long.csv --target y", "has text, 'wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww'..., in row 3"),
+    (
+        "fit huge.csv --target y",
+        "the target y of huge.csv has values up to 3e+200, whose squares are no numbers; use other",
+    ),
+    ("fit tiny.csv --target y", "the target y of tiny.csv has values up to 3e-200"),
     (X + "--loss logistic", "the target price of data.csv has 60 classes; give --loss multinomial."),
     (X + "--loss poisson", "--loss is poisson, and the target price of data.csv has negative values"),
     ("fit data.csv --target sold --loss squared", "--loss is squared, and the target sold of data.csv has text"),
@@ -566,6 +571,7 @@ def wrong_files(tmp_path_factory):
         "names.csv": "name,y\n" + "".join(f"n{i},{i}\n" for i in range(200)), "alone.csv": "y\n1\n2\n4\n",
         "constant.csv": "a,y\n1,yes\n2,yes\n", "unknown.csv": "a,y\n1,2\n2,\n3,NA\n4,5\n",
         "other.csv": "a,b\n1,2\n3,4\n", "fake.parquet": "a,y\n1,2\n", "fake.npy": "1,2\n", "fake.png": "no picture",
+        "huge.csv": "a,y\n1,1e200\n2,3e200\n3,0\n", "tiny.csv": "a,y\n1,1e-200\n2,3e-200\n3,0\n",
         "fake.wav": "no sound", "long.csv": f"a,y\n1,2\n2,3\n{'w' * 500},5\n4,7\n", "list.json": "[]",
     }  # fmt: skip
     for name, text in texts.items():
@@ -620,6 +626,8 @@ def test_links_and_devices_are_not_replaced_by_files(data, tmp_path):
     (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
     good("fit", tmp_path / "data.csv", "--target", "price", "--save", tmp_path / "link.json")
     assert (tmp_path / "link.json").is_symlink() and ps.load(tmp_path / "real.json").n_nonzero == 10
+    if not hasattr(os, "mkfifo"):
+        return
     os.mkfifo(tmp_path / "pipe")
     assert (
         "which is not a file"
@@ -694,6 +702,22 @@ def test_a_fit_without_finite_weights_is_a_failure_of_the_run(data, tmp_path, mo
     result = run("fit", tmp_path / "data.csv", "--target", "price", "--save", tmp_path / "m.json")
     assert result.exit_code == 1 and "weights that are not finite numbers" in result.stderr
     assert os.listdir(tmp_path) == ["data.csv"]
+
+
+@pytest.mark.parametrize("problem", [np.linalg.LinAlgError("no convergence"), MemoryError(), FloatingPointError("nan")])
+def test_a_run_that_fails_for_numerical_reasons_has_exit_code_1(problem, data, tmp_path, monkeypatch):
+    def fail(*_):
+        raise problem
+
+    monkeypatch.setattr(estimators.GreedyRegressor, "fit", fail)
+    result = run("fit", tmp_path / "data.csv", "--target", "price")
+    assert result.exit_code == 1 and re.fullmatch("the run failed: .*[.]\n", result.stderr)
+
+
+def test_a_run_of_values_that_are_no_numbers_has_exit_code_1(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(ps.LeastSquares, "value_and_grad", lambda self, x: (np.nan, x))
+    result = run("fit", tmp_path / "data.csv", "--target", "price")
+    assert result.exit_code == 1 and "f returned NaN" in result.stderr and result.stderr.count("\n") == 1
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(data, tmp_path):

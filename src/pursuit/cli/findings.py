@@ -48,7 +48,8 @@ class Findings:
         value, gap = float(model.path_.value[-1]), float(getattr(model, "dual_gap_", math.inf))
         part = math.nextafter(gap / value, math.inf) if gap < value else math.inf if gap else 0.0
         classes = model.classes_.tolist() if task.loss.of_classes else []
-        effects = weights * task.X.std(axis=0)[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # of columns in extreme units
+            effects = weights * task.X.std(axis=0)[:, None]
         intercept = np.atleast_1d(model.intercept_).tolist()
         dropped = [task.encoding.names[j] for j in model.dropped_]
         return cls(task, type(model).__name__, weights, effects, intercept, classes, scores, part, dropped)

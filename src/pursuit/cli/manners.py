@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
+from numpy.linalg import LinAlgError
 from typer.core import TyperGroup
 
 UsageError: Any = typer.BadParameter.__base__
@@ -82,12 +83,13 @@ class Commands(TyperGroup):
             code = 0
         except OSError as problem:
             code = _say(f"{problem.filename or 'a file'}: {(problem.strerror or str(problem)).lower()}.", WRONG)
-        except (ImportError, TypeError, ValueError) as wrong:
-            if not _is_ours(wrong):
-                raise
-            code = _say(str(wrong), WRONG)
-        except (ArithmeticError, MemoryError) as problem:
+        except (ArithmeticError, LinAlgError, MemoryError) as problem:
             code = _say(f"the run failed: {str(problem) or 'there is not enough memory'}.", FAILED)
+        except (ImportError, TypeError, ValueError) as wrong:
+            module = _raised_in(wrong)
+            if module is None:
+                raise
+            code = _say(str(wrong), FAILED if module == "guards" else WRONG)  # those watch the numbers of a run
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -96,10 +98,12 @@ def _say(sentence: str, code: int) -> int:
     return code
 
 
-def _is_ours(problem: BaseException) -> bool:
-    """Whether this package raised the error, as a sentence for users, and not a library, or Python at a mistake."""
+def _raised_in(problem: BaseException) -> str | None:
+    """The module of this package that raised the error as a sentence for users; None where a library did, or Python at
+    a mistake."""
     last = traceback.extract_tb(problem.__traceback__)[-1]
-    return Path(last.filename).is_relative_to(PACKAGE) and (last.line or "").startswith("raise ")
+    file = Path(last.filename)
+    return file.stem if file.is_relative_to(PACKAGE) and (last.line or "").startswith("raise ") else None
 
 
 def note(sentence: str) -> None:

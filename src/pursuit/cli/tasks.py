@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pursuit.cli.tables import Array
 
 
+SMALLEST = 1e-100
+"""Of the largest value of a target, so that squares of errors are numbers; its inverse is the largest."""
+
+
 class Loss(StrEnum):
     """What is minimised, on average over the rows."""
 
@@ -140,5 +144,7 @@ def check_loss(loss: Loss, y: Array, target: str, path: Path) -> None:
             raise Problem(f"--loss is {loss}, and {where} has {classes} classes; give --loss {other}.")
     elif y.dtype.kind == "U":
         raise Problem(f"--loss is {loss}, and {where} has text; give numbers, or --loss logistic or multinomial.")
+    elif not SMALLEST <= (largest := float(np.abs(y).max())) <= 1 / SMALLEST:
+        raise Problem(f"{where} has values up to {largest:.3g}, whose squares are no numbers; use other units.")
     elif loss is Loss.poisson and (y < 0).any():
         raise Problem(f"--loss is poisson, and {where} has negative values; give counts, or another loss.")
