@@ -278,3 +278,24 @@ def test_the_small_problem_of_groups_looks_at_the_clock(rng, monkeypatch):
     r = ps.minimize(f, ps.conv(9 * A), refine=refine.Regroup(accuracy=1e-13), stop=ps.Stop(seconds=15.0))
     assert r.status is ps.Status.SECONDS
     assert next(steps) - without - 1 <= 20 < without
+
+
+@pytest.mark.parametrize(("name", "at"), [("GreedyRegressor", 3), ("AtomicRegressor", 4)])
+def test_nothing_is_chosen_from_paths_that_ctrl_c_ended(name, at, rng, monkeypatch):
+    estimators = pytest.importorskip("pursuit.estimators")
+    X = rng.standard_normal((40, 20))
+    y = X[:, :5] @ [5.0, 4.0, 3.0, 2.0, 1.0] + rng.standard_normal(40)
+    original, evaluations = ps.LeastSquares.value_and_grad, count()
+
+    def value_and_grad(self, x):
+        if next(evaluations) == at:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, x)
+
+    monkeypatch.setattr(ps.LeastSquares, "value_and_grad", value_and_grad)
+    options = {"radius": 9.0} if name == "AtomicRegressor" else {"n_nonzero": 5}
+    model = getattr(estimators, name)(**options, fit_intercept=False).fit(X, y)
+    assert next(evaluations) > at and not model.path_.complete  # the last complete model
+    evaluations = count()
+    with pytest.raises(KeyboardInterrupt):
+        getattr(estimators, f"{name}CV")(fit_intercept=False).fit(X, y)

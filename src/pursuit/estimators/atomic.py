@@ -25,7 +25,7 @@ from pursuit.estimators.linear import (
     row_of,
     without_features,
 )
-from pursuit.result import Stop
+from pursuit.result import Status, Stop
 from pursuit.solve import minimize
 
 BALLS = ("l1", "group", "ksupport", "l2", "nuclear")
@@ -112,9 +112,9 @@ class _Atomic(LinearModel):
             last = minimize(f, domain, stop=rule, start=last)
             rows.append(row_of(r, last, design.q))
             n_iter += last.iterations + 1
-            if last.value <= floor:
+            if last.value <= floor or last.status is Status.INTERRUPTED:
                 break
-        return ModelPath.of(design, rows, n_iter)
+        return ModelPath.of(design, rows, n_iter, last)
 
     def _atoms(self, design: Design, shape: tuple[int, ...]) -> Atoms:
         """The extreme points of the unit ball, seen through X."""

@@ -99,7 +99,7 @@ class _Greedy(LinearModel):
             update=parameters["update"], refine=refine, stop=Stop(rgap=None, value=floor),
         )  # fmt: skip
         rows = [row_of(k, r, design.q) for k, r in zip(found.atoms, found.results, strict=True)]
-        return ModelPath.of(design, [first, *rows], len(rows))
+        return ModelPath.of(design, [first, *rows], len(rows), found.results[-1] if found.results else None)
 
     def _domain(self, f: Loss, design: Design, labels: Array | None, l2: float) -> tuple[Domain, Any]:
         """The span or cone of the features or groups, and how coefficients within groups are refitted."""

@@ -32,7 +32,7 @@ from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
 from pursuit.estimators.base import Estimator, require
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson, Ridge
-from pursuit.result import Result, Stop
+from pursuit.result import Result, Status, Stop
 from pursuit.solve import minimize
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -120,15 +120,18 @@ class ModelPath:
     n_iter: int
     dropped: Array
     """Columns that are constant (without an intercept: zero) and were left out."""
+    complete: bool
+    """False where Ctrl-C ended the path."""
 
     @classmethod
-    def of(cls, design: Design, rows: Sequence[Row], n_iter: int) -> ModelPath:
+    def of(cls, design: Design, rows: Sequence[Row], n_iter: int, last: Result | None = None) -> ModelPath:
         """The path of these rows."""
         models = [design.model(B, c) for *_, B, c in rows]
         level, value, gap = (np.array([row[i] for row in rows]) for i in range(3))
         coef, intercept = (np.array([model[i] for model in models]) for i in range(2))
         dropped = np.setdiff1d(np.arange(design.p), design.kept)
-        return cls(level, value, gap, coef, intercept, max(n_iter, 1), dropped)
+        complete = last is None or last.status is not Status.INTERRUPTED
+        return cls(level, value, gap, coef, intercept, max(n_iter, 1), dropped, complete)
 
     def __len__(self) -> int:
         return len(self.level)
@@ -249,6 +252,8 @@ class LinearModel(Estimator):
         losses = np.empty((len(settings), len(levels), len(folds)))
         for (i, setting), (j, (train, held)) in product(enumerate(settings), enumerate(folds)):
             path = self._path(X[train], target[train], weights[train], setting)
+            if not path.complete:
+                raise KeyboardInterrupt
             used = held[weights[held] > 0]
             loss = [self._held_out(target[used], weights[used], eta) for eta in path.scores(X[used])]
             losses[i, :, j] = [loss[path.at(level)] for level in levels]
