@@ -117,7 +117,7 @@ MUTANTS = [
     ),
     Mutant(
         "saved models: written in place",
-        "models.py",
+        "_files.py",
         "temporary.replace(path)",
         "path.write_text(text)",
         "test_models.py",

@@ -22,7 +22,6 @@ import inspect
 import json
 import math
 import os
-import secrets
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,6 +29,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pursuit._arrays import told
+from pursuit._files import write_whole
 
 __all__ = ["load", "save"]
 
@@ -62,7 +62,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     for part, values in {"parameters": parameters, "state": state}.items():
         rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(_told(v, name))}" for name, v in sorted(values.items()))
         lines.append(f'"{part}": {{\n{rows}\n}}')
-    _write("{\n" + ",\n".join(lines) + "\n}\n", _file(path))
+    write_whole("{\n" + ",\n".join(lines) + "\n}\n", _file(path))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -202,16 +202,3 @@ def _refuse(path: Any, fault: str) -> NoReturn:
     raise ValueError(
         f"{os.fspath(path)} {fault}; give a file that save wrote, and a pursuit as new as the one that did."
     )
-
-
-def _write(text: str, path: Path) -> None:
-    """Write a file as a whole or not at all: to a temporary one beside it, which then takes its name."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

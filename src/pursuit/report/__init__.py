@@ -1,0 +1,1 @@
+from pursuit.report.page import Cell, Figure, Section, Table, Tile, page
