@@ -132,7 +132,8 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
             look: dict[str, Any] = {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.7}
             ax.plot(level, lines[:, j], marker="." if named and len(level) < 30 else None, **look)
         if len(used) and labels:
-            ax.legend(frameon=False, fontsize="small")
+            for text in ax.legend(frameon=False, fontsize="small").get_texts():
+                text.set_parse_math(False)  # a name may have dollar signs
     else:
         values = getattr(rows, column, None)
         if values is None or not np.isfinite(values).any():

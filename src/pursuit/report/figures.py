@@ -25,6 +25,7 @@ FONTS = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "lines.linewidth": 1.8,
+    "text.parse_math": False,  # a name may have dollar signs
     "svg.fonttype": "none",  # text stays text, in the font of the page
 }
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -90,7 +90,8 @@ table { border-collapse: collapse; width: 100%; margin-top: 1rem; font-size: .9r
 th { text-align: left; vertical-align: bottom; font-weight: 600; color: var(--soft);
   font-size: .8rem; line-height: 1.25; }
 th, td { padding: .55rem .6rem; border-bottom: 1px solid var(--line); }
-td { vertical-align: top; overflow-wrap: anywhere; }
+td { vertical-align: top; }
+table.narrow td { overflow-wrap: anywhere; }
 th:first-child { width: 50%; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 th.number { text-align: right; }
@@ -105,8 +106,10 @@ td.bar, th.bar { width: 38%; min-width: 5rem; }
 td.bar { vertical-align: middle; }
 td.bar i { display: block; height: .7rem; min-width: 1px; border-radius: 2px; background: var(--blue); }
 td.bar i.minus { background: var(--red); }
-td.shade { background: color-mix(in srgb, var(--tone) var(--share), transparent); }
-.good, .fixed, .bad { display: inline-block; padding: 0 .5em; border-radius: 1em; font-size: .8rem; font-weight: 600; }
+.tone { display: inline-block; min-width: 4.2em; padding: 0 .4em; border-radius: 3px;
+  background: color-mix(in srgb, var(--tone) var(--share), transparent); }
+.good, .fixed, .bad { display: inline-block; padding: 0 .5em; border-radius: 1em; font-size: .8rem; font-weight: 600;
+  white-space: nowrap; }
 .good { background: var(--good-ground); color: var(--good); }
 .fixed { background: var(--fixed-ground); color: var(--fixed); }
 .bad { background: var(--bad-ground); color: var(--bad); }
@@ -141,7 +144,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
   .tiles { grid-template-columns: repeat(auto-fit, minmax(35mm, 1fr)); }
   .grid { grid-template-columns: repeat(auto-fit, minmax(55mm, 1fr)); gap: .8rem; }
   .good, .fixed, .bad { padding: 0; background: none; }
-  td.bar i, td.shade { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  td.bar i, .tone { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
 
