@@ -231,12 +231,10 @@ def plot_codes(codes: Any, *, ax: Any = None) -> Any:
     >>> ax.images[0].get_array().shape
     (30, 20)
     """
-    table = sp.coo_array(codes) if sp.issparse(codes) else None
-    if table is None:
-        dense = host_array(codes, "codes")
-        if dense.ndim != 2 or dense.dtype.kind not in "biuf":
-            raise TypeError(f"codes is {told(codes)}; give a matrix with a row for each signal.")
-        table = sp.coo_array(dense)
+    matrix: Any = codes if sp.issparse(codes) else host_array(codes, "codes")
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise TypeError(f"codes is {told(codes)}; give a matrix with a row for each signal.")
+    table: Any = sp.coo_array(matrix)
     n, p = table.shape
     if not n or not p:
         raise ValueError(f"codes has shape {(n, p)}; give at least one signal and one atom.")
@@ -334,11 +332,11 @@ def _columns(atoms: Any) -> Small:
             raise ValueError("atoms has no active atom; there is nothing to draw.")
         order = np.argsort(-np.abs(atoms.weights), kind="stable")[:MAX_ATOMS]
         return np.stack([host(atoms.atoms[i].vector).ravel() for i in order], axis=1)
-    D = getattr(atoms, "dictionary", atoms)
-    D = host_array(D.toarray() if sp.issparse(D) else D, "atoms")
+    D: Any = getattr(atoms, "dictionary", atoms)
+    D = host_array(D.toarray() if hasattr(D, "toarray") else D, "atoms")
     if D.ndim != 2 or 0 in D.shape or D.dtype.kind not in "biuf":
         raise TypeError(f"atoms is {told(atoms)}; give a matrix with an atom in each column, or a result.")
-    return D[:, :MAX_ATOMS].astype(np.float64)
+    return np.asarray(D[:, :MAX_ATOMS], dtype=np.float64)
 
 
 def _pictures(atoms: Any, factors: list[Small] | None, shape: Any) -> list[Small]:
@@ -348,15 +346,13 @@ def _pictures(atoms: Any, factors: list[Small] | None, shape: Any) -> list[Small
         raise ValueError(f"shape is {told(shape)}; give the numbers of rows and columns of a picture.")
     if factors is not None and len(factors) == 2:
         U, V = factors
-        found = (len(U), len(V))
-        pictures = [np.outer(_thin(u), _thin(v)) for u, v in zip(U.T, V.T, strict=True)]
-    else:
-        D = _columns(atoms)
-        found = (len(D),)
-        pictures = [_thin(_thin(d.reshape(sides)).T).T for d in D.T] if len(D) == math.prod(sides) else []
-    if (found != tuple(sides) if len(found) == 2 else found[0] != math.prod(sides)):
-        raise ValueError(f"shape is {tuple(sides)}, and an atom has {' x '.join(map(str, found))} entries.")
-    return pictures
+        if [len(U), len(V)] != sides:
+            raise ValueError(f"shape is {tuple(sides)}, and the matrix has shape {(len(U), len(V))}; give that.")
+        return [np.outer(_thin(u), _thin(v)) for u, v in zip(U.T, V.T, strict=True)]
+    D = _columns(atoms)
+    if len(D) != math.prod(sides):
+        raise ValueError(f"shape is {tuple(sides)}, and an atom has {len(D)} entries; give a shape of as many.")
+    return [_thin(_thin(d.reshape(sides)).T).T for d in D.T]
 
 
 def _thin(a: Small) -> Small:

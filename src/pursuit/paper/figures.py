@@ -80,12 +80,8 @@ def plain_ticks(axis: Any, top: float) -> None:
 
 def frank_wolfe_limit(plan: Plan) -> Section:
     alphas = np.geomspace(1.0, 1e4, 33)
-    apart = Panel(
-        "one-over-alpha", "Frank-Wolfe on αA, matching pursuit on A", xlabel="α", ylabel="‖x(FW) − x(MP)‖"
-    )
-    scaled = Panel(
-        "limit-constant", "The limit constant is exact", xlabel="α", ylabel="α ‖x(FW) − x(MP)‖ / limit"
-    )
+    apart = Panel("one-over-alpha", "Frank-Wolfe on αA, matching pursuit on A", xlabel="α", ylabel="‖x(FW) − x(MP)‖")
+    scaled = Panel("limit-constant", "The limit constant is exact", xlabel="α", ylabel="α ‖x(FW) − x(MP)‖ / limit")
     for i, colour in enumerate((BLUE, RED, GREEN)):
         m = StepComparison(plan, i)
         distance = np.array([m.distance(alpha) for alpha in alphas])

@@ -28,7 +28,9 @@ from pursuit.report.results import result_page
 __all__ = ["write_model_report", "write_result_report"]
 
 
-def write_result_report(path: Any, result: Any, *, names: Any = None, title: str | None = None, along: Any = None) -> Path:
+def write_result_report(
+    path: Any, result: Any, *, names: Any = None, title: str | None = None, along: Any = None
+) -> Path:
     """Write the report of a `Result`, the best of the path `along` where one is given; see `Result.report`."""
     file, title = _file(path), _title(title, "A sparse combination of atoms")
     names = None if names is None else [str(name) for name in items(names)]
@@ -81,10 +83,12 @@ def write_model_report(
         pair = items(test)
         if len(pair) != 2:
             raise ValueError(f"test is {told(test)}; give a pair (X, y).")
-        sets["test"] = _data(*pair, "test", model)
+        sets["test"] = _data(pair[0], pair[1], "test", model)
     texts = [str(name) for name in items(names)]
     if len(texts) != sets["training"][0].shape[1]:
-        raise ValueError(f"names has {len(texts)} entries for {sets['training'][0].shape[1]} columns of X; give one each.")
+        raise ValueError(
+            f"names has {len(texts)} entries for {sets['training'][0].shape[1]} columns of X; give one each."
+        )
     with style():
         text = ModelReport(model, sets, texts).page(title)
     return _write(text, file)

@@ -22,12 +22,16 @@ FONTS = {
     "axes.labelsize": 11.0,
     "axes.titlesize": 12.0,
     "legend.fontsize": 10.0,
+    "legend.handlelength": 1.4,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "lines.linewidth": 1.8,
     "text.parse_math": False,  # a name may have dollar signs
     "svg.fonttype": "none",  # text stays text, in the font of the page
 }
+COUNTS = ("atoms", "features", "iterations")
+"""Labels of axes that count."""
+
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -63,15 +67,20 @@ class Panel:
             self.ax.set(**labels)
             self.ax.grid(alpha=0.25)
 
-    def done(self, caption: str) -> Figure:
-        """The finished drawing."""
+    def done(self, caption: str, legend_below: bool = False) -> Figure:
+        """The finished drawing, its legend inside the axes or below them."""
         stream = io.StringIO()
         with style() as settings:
             settings["svg.hashsalt"] = self.name  # names inside a drawing differ from those of the others on a page
             for ax in self.canvas.axes:
                 for axis in (ax.xaxis, ax.yaxis):
                     _use_plain_powers(axis)
-                if ax.get_legend_handles_labels()[1]:
+                    _use_whole_numbers(axis)
+                legend = ax.get_legend()
+                if legend_below and legend is not None:
+                    legend.remove()
+                    self.canvas.legend(loc="outside lower center", ncols=3, frameon=False, columnspacing=1.0)
+                elif ax.get_legend_handles_labels()[1]:
                     ax.legend(frameon=False)
             self.canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         return Figure(self.name, caption, _for_pages(stream.getvalue(), self.title or self.name.replace("-", " ")))
@@ -93,6 +102,14 @@ def _use_plain_powers(axis: Any) -> None:
         low, high = sorted(axis.get_view_interval())
         few = low > 0 and high / low < 10.0  # less than two powers of ten are in sight
         axis.set_minor_formatter(FuncFormatter(text) if few else NullFormatter())
+
+
+def _use_whole_numbers(axis: Any) -> None:
+    """Ticks of counts are whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    if axis.get_scale() == "linear" and axis.get_label_text() in COUNTS:
+        axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _for_pages(svg: str, label: str) -> str:

@@ -38,7 +38,8 @@ def auc(positive: Any, score: Any) -> float:
     0.75
     """
     positive = np.asarray(positive, dtype=bool)
-    return float(np.trapezoid(*reversed(roc(positive, score)))) if 0 < positive.sum() < len(positive) else float("nan")
+    false, true = roc(positive, score)
+    return float(np.trapezoid(true, false)) if 0 < positive.sum() < len(positive) else float("nan")
 
 
 def roc(positive: Any, score: Any) -> tuple[Small, Small]:
@@ -62,9 +63,9 @@ def confusion(truth: Any, predicted: Any, classes: Any) -> Small:
 def regression(data: Pairs, prefix: str = "", title: str = "") -> list[Figure]:
     """Predicted against true numbers, residuals against predictions, and how large residuals are."""
     ahead = f"{title}: " if title else ""
-    fit = Panel(f"{prefix}fit", f"{ahead}predicted and true", xlabel="true", ylabel="predicted")
-    rest = Panel(f"{prefix}residuals", f"{ahead}residuals", xlabel="predicted", ylabel="true − predicted")
-    sizes = Panel(f"{prefix}sizes", f"{ahead}how large residuals are", xlabel="true − predicted", ylabel="share")
+    fit = Panel(f"{prefix}fit", f"{ahead}Predicted and true", xlabel="true", ylabel="predicted")
+    rest = Panel(f"{prefix}residuals", f"{ahead}Residuals", xlabel="predicted", ylabel="true − predicted")
+    sizes = Panel(f"{prefix}sizes", f"{ahead}How large residuals are", xlabel="true − predicted", ylabel="share")
     everything = np.concatenate([np.ravel(a) for pair in data.values() for a in pair])
     ends = [float(everything.min()), float(everything.max())]
     fit.ax.plot(ends, ends, "--", color=GREY, linewidth=1.2)
@@ -75,13 +76,15 @@ def regression(data: Pairs, prefix: str = "", title: str = "") -> list[Figure]:
     for name, (truth, predicted) in data.items():
         some = _some(len(truth))
         drawn &= len(some) == len(truth)
-        look: dict[str, Any] = {"color": COLOURS[name], "markersize": 4, "alpha": 0.6, "markeredgewidth": 0}
-        fit.ax.plot(truth[some], predicted[some], "o", label=name, **look)
-        rest.ax.plot(predicted[some], residuals[name][some], "o", label=name, **look)
+        label = name if len(data) > 1 else None
+        look: dict[str, Any] = {"color": COLOURS[name], "markersize": 4.5, "markeredgewidth": 0}
+        look["alpha"] = 0.45 if name == "training" and len(data) > 1 else 0.7
+        fit.ax.plot(truth[some], predicted[some], "o", label=label, **look)
+        rest.ax.plot(predicted[some], residuals[name][some], "o", label=label, **look)
         share = np.histogram(residuals[name], edges)[0] / len(truth)
-        sizes.ax.stairs(share, edges, color=COLOURS[name], label=name, linewidth=1.8)
+        sizes.ax.stairs(share, edges, color=COLOURS[name], label=label, linewidth=1.8)
         sizes.ax.stairs(share, edges, color=COLOURS[name], alpha=0.2, fill=True)
-    some_only = "" if drawn else f" {MAX_POINTS:,} of the samples of a set are drawn."
+    some_only = "" if drawn else f" Of each set at most {MAX_POINTS:,} samples are drawn."
     return [
         fit.done(f"On the dashed line a prediction is right.{some_only}"),
         rest.done("A pattern here is something that the model has not learnt."),
@@ -97,7 +100,9 @@ def binary(data: Pairs, labels: Sequence[Any]) -> list[Figure]:
     trust.ax.plot([0, 1], [0, 1], "--", color=GREY, linewidth=1.2)
     for name, (truth, probability) in data.items():
         positive = truth == labels[1]
-        curve.ax.plot(*roc(positive, probability), color=COLOURS[name], label=f"{name}: AUC {auc(positive, probability):.4f}")
+        curve.ax.plot(
+            *roc(positive, probability), color=COLOURS[name], label=f"{name}: AUC {auc(positive, probability):.4f}"
+        )
         groups = np.array_split(np.argsort(probability, kind="stable"), min(BINS, len(probability)))
         said, seen = ([float(np.mean(v[g])) for g in groups] for v in (probability, positive))
         trust.ax.plot(said, seen, "o-", color=COLOURS[name], markersize=5, label=name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from pursuit._arrays import Small, items, told
 from pursuit.plots import plot_path
@@ -33,7 +33,7 @@ LOSSES = {
 
 BALLS = {
     "l1": "the sum of absolute coefficients",
-    "group": "the sum of the norms of groups of coefficients",
+    "group": "the sum of the norms of groups of coefficients, each times the square root of its number of features",
     "ksupport": "the k-support norm of the coefficients",
     "l2": "the Euclidean norm of the coefficients",
     "nuclear": "the nuclear norm of the coefficients",
@@ -49,7 +49,7 @@ class ModelReport:
         self.used = np.flatnonzero(self.coef.any(axis=0))
         self.classes = getattr(model, "classes_", None)
         self.greedy = not hasattr(model, "ball")
-        self.path = getattr(model, "path_", None)  # models that were loaded have none
+        self.path: Any = getattr(model, "path_", None)  # models that were loaded have none
         self.X = sets["training"][0]
 
     @property
@@ -64,7 +64,7 @@ class ModelReport:
         lead = f"A linear model that {kind} by {count:,} of {p:,} features, fitted to {self.X.shape[0]:,} samples"
         lead += f" and tested on {self.sets['test'][0].shape[0]:,} others." if "test" in self.sets else "."
         title = f"{type(self.model).__name__}: {count:,} of {p:,} features" if title is None else title
-        sections = [self._scores(), self._features(), self._fit(), *self._along_path(), self._certificate()]
+        sections = [self._scores(), self._certificate(), self._features(), self._fit(), *self._along_path()]
         return page(title, lead, [*sections, self._facts()], words.footer(), list(self._tiles()))
 
     # ------------------------------------------------------------------ scores
@@ -92,9 +92,15 @@ class ModelReport:
             measure, value = next(self._measures(X, y))
             yield Tile(shown(value, 4), f"{measure}, {name}")
         if self.path is not None and not self.greedy:
-            value, gap = float(self.path.value[self.row]), float(self.path.gap[self.row])
-            if 0.0 < gap < value:
-                yield Tile(f"≤ {words.percent(gap, value)}", "above the best model of this kind, proved")
+            bound = words.proved(*self._numbers)
+            if bound is not None:
+                yield Tile(f"≤ {bound}", "above the best model of this kind, proved")
+
+    @property
+    def _numbers(self) -> tuple[float, float, float]:
+        """The objective, its gap, and a bound on the objective that holds for all models."""
+        infimum = -math.inf if self.model.loss == "poisson" else 0.0
+        return float(self.path.value[self.row]), float(self.path.gap[self.row]), infimum
 
     def _scores(self) -> Section:
         found = {name: dict(self._measures(X, y)) for name, (X, y) in self.sets.items()}
@@ -121,10 +127,12 @@ class ModelReport:
         if not len(order):
             return Section("Features", ["The model uses no feature."], note=note)
         names = [escape(str(self.names[j])) for j in shown_ones]
-        text = "The effect is the coefficient times the standard deviation of the feature, which makes units comparable."
+        text = (
+            "The effect is the coefficient times the standard deviation of the feature, which makes units comparable."
+        )
         if len(self.coef) == 1:
             text += " Blue is positive, orange negative."
-            rows = [
+            rows: list[tuple[str, Sequence[str], float]] = [
                 (name, (shown(float(self.coef[0, j]), 5), shown(float(effect[0, j]), 4)), float(effect[0, j]))
                 for name, j in zip(names, shown_ones, strict=True)
             ]
@@ -132,7 +140,9 @@ class ModelReport:
             return Section("Features", [text], table, note=f"{self._intercept()} {note}")
         if len(self.coef) > MAX_COLUMNS:
             text = f"Coefficients of {len(self.coef)} {self._what}: the norm of a feature's effects. {text}"
-            rows = [(name, (shown(float(sizes[j]), 4),), float(sizes[j])) for name, j in zip(names, shown_ones, strict=True)]
+            rows = [
+                (name, (shown(float(sizes[j]), 4),), float(sizes[j])) for name, j in zip(names, shown_ones, strict=True)
+            ]
             return Section("Features", [text], bar_table(["Feature", "Norm of effects"], rows), note=note)
         top = float(np.abs(effect).max()) or 1.0
         cells = [
@@ -164,8 +174,9 @@ class ModelReport:
     def _along_path(self) -> Iterator[Section]:
         figures = [*self._losses(), *self._lines()]
         if figures:
-            chosen = f"Each {'number of features' if self.greedy else 'radius'} was tried on {self._folds} folds of the data."
-            yield Section("The path", [chosen] if self._folds else [], figures=figures)
+            level = "number of features" if self.greedy else "radius"
+            text = f"Each {level} was tried on {self._folds} folds of the data."
+            yield Section("The path", [text] if self._folds else [], figures=figures)
 
     @property
     def _folds(self) -> int:
@@ -184,14 +195,15 @@ class ModelReport:
                 mean, error = losses[i].mean(axis=1), losses[i].std(axis=1) / math.sqrt(self._folds)
                 chosen = not self.greedy or l2 == self.model.l2_
                 label = f"ridge {l2:g}" if len(ridges) > 1 else "mean of the folds"
-                panel.ax.plot(levels, mean, color=BLUE if chosen else GREY, label=label, marker="." if len(levels) < 40 else None)
+                panel.ax.plot(
+                    levels, mean, color=BLUE if chosen else GREY, label=label, marker="." if len(levels) < 40 else None
+                )
                 if chosen:
                     panel.ax.fill_between(levels, mean - error, mean + error, color=BLUE, alpha=0.18, lw=0)
                     at = int(np.argmin(np.abs(levels - best)))
                     panel.ax.plot(levels[at], mean[at], "o", color=RED, markersize=9, fillstyle="none", label="chosen")
             if not self.greedy:
-                panel.ax.set_xscale("symlog", linthresh=float(levels[1]), linscale=0.3)
-                panel.ax.set_xlim(0.0, None)
+                panel.ax.set_xscale("log")  # which leaves radius 0 out
             yield panel.done("The band is one standard error to each side.")
         if self.path is not None and len(self.path) > 2:
             panel = Panel("training", "Objective in training", xlabel=kind, ylabel="objective")
@@ -203,18 +215,22 @@ class ModelReport:
 
     def _lines(self) -> Iterator[Figure]:
         if self.path is not None and len(self.path) > 2:
-            panel = Panel("coefficients", "Coefficients", xlabel="")
-            norm = " (norms)" if len(self.coef) > 1 else ""
-            plot_path(self.model, names=self.names, labels=6, ax=panel.ax)
-            panel.ax.set(xlabel="features" if self.greedy else "radius", ylabel=f"coefficient{norm}")
-            yield panel.done("The six largest at the end of the path are named.")
+            panel = Panel("effects", "Effects")
+            scaled = replace(self.path, coef=self.path.coef * _deviations(self.X))
+            plot_path(scaled, names=self.names, labels=6, ax=panel.ax)
+            norm = "norm of the effects" if len(self.coef) > 1 else "effect"
+            panel.ax.set(xlabel="features" if self.greedy else "radius", ylabel=norm)
+            yield panel.done("The six largest at the end of the path are named.", legend_below=True)
 
     # ------------------------------------------------------------------ fit
 
     def _fit(self) -> Section:
         model = self.model
         if self.classes is None:
-            data = {name: (y.reshape(len(y), -1), model.predict(X).reshape(len(y), -1)) for name, (X, y) in self.sets.items()}
+            data = {
+                name: (y.reshape(len(y), -1), model.predict(X).reshape(len(y), -1))
+                for name, (X, y) in self.sets.items()
+            }
             outputs = data["training"][0].shape[1]
             figures = []
             for k in range(min(outputs, MAX_OUTPUTS)):
@@ -234,30 +250,30 @@ class ModelReport:
 
     def _certificate(self) -> Section:
         if self.path is None:
-            return Section("How good it is", ["This model was loaded from a file, which does not keep its certificate."])
-        value, gap = float(self.path.value[self.row]), float(self.path.gap[self.row])
-        infimum = -math.inf if self.model.loss == "poisson" else 0.0
-        proved = math.isfinite(gap) and value - gap > infimum
+            return Section(
+                "How good it is", ["This model was loaded from a file, which does not keep its certificate."]
+            )
         if not self.greedy:
-            texts = [f"<b>{escape(words.certificate(value, gap, infimum, 'model of this kind'))}</b>"]
-            return Section("How good it is", [*texts, escape(self._kind())])
+            text = words.certificate(*self._numbers, "model of this kind")
+            return Section("How good it is", [f"<b>{escape(text)}</b>", escape(self._kind())])
         texts = [
-            "The features were chosen one after another, each time the one along which the objective falls fastest, and "
-            "all coefficients were fitted anew. <b>Nothing is proved about other choices of as many features.</b>"
+            "The features were chosen one after another, each time the one along which the objective falls fastest, "
+            "and all coefficients were fitted anew. <b>Nothing is proved about other choices of as many features.</b>"
         ]
-        if proved:
+        if words.proved(*self._numbers) is not None:
             subject = f"linear model of these {self.coef.shape[1]:,} features, however many it uses,"
-            texts.append(escape(words.certificate(value, gap, infimum, subject)))
+            texts.append(escape(words.certificate(*self._numbers, subject)))
         return Section("How good it is", texts)
 
     def _kind(self) -> str:
-        """The models with which the certificate compares."""
-        norm, loss = BALLS[self.model.ball], LOSSES[self.model.loss]
-        scale = "for features at unit scale"
+        """The objective, and the models with which the certificate compares."""
+        loss = f"The objective is {LOSSES[self.model.loss]} in training"
+        norm = f"{BALLS[self.model.ball]}, for features at unit scale"
         if getattr(self.model, "penalty", None) is not None:
-            return f"The objective is {loss} in training plus {shown(self.model.penalty)} times {norm}, {scale}; it is that of all linear models."
-        radius = float(self.path.level[self.row])
-        return f"The objective is {loss} in training. Models of this kind are linear, and {norm}, {scale}, is at most {shown(radius)}."
+            price = shown(self.model.penalty)
+            return f"{loss}, plus {price} times {norm}. Models of this kind are all linear ones of these features."
+        radius = shown(float(self.path.level[self.row]))
+        return f"{loss}. Models of this kind are linear, and {norm}, is at most {radius}."
 
     def _facts(self) -> Section:
         model = self.model
@@ -268,12 +284,12 @@ class ModelReport:
         elif getattr(model, "penalty", None) is not None:
             facts.append(("Penalty", f"{shown(model.penalty)} times {BALLS[model.ball]}"))
         else:
-            radius = getattr(model, "radius_", getattr(model, "radius", None))
-            facts.append(("Constraint", f"{BALLS[model.ball]} is at most {shown(float(radius))}"))
+            radius = float(getattr(model, "radius_", getattr(model, "radius", math.nan)))
+            facts.append(("Constraint", f"{BALLS[model.ball]} is at most {shown(radius)}"))
         if self.path is not None:
-            facts.append(("Value", shown(float(self.path.value[self.row]), 10)))
-            gap = float(self.path.gap[self.row])
-            facts.append(("Gap", shown(gap, 10) if math.isfinite(gap) and not self.greedy else "not certified"))
+            value, gap, _ = self._numbers
+            facts.append(("Value", shown(value, 10)))
+            facts.append(("Gap", shown(gap, 10) if words.proved(*self._numbers) is not None else "not certified"))
         facts.append(("Intercept", "yes" if model.fit_intercept else "no"))
         facts.append(("Iterations", f"{model.n_iter_:,}"))
         facts.append(("Parameters", ", ".join(f"{k}={told(v)}" for k, v in sorted(model.get_params().items()))))
@@ -282,10 +298,10 @@ class ModelReport:
 
 def _deviations(X: Any) -> Small:
     """The standard deviation of each column."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return np.asarray(X.std(axis=0))
-    mean = np.ravel(X.mean(axis=0))
-    return np.sqrt(np.maximum(np.ravel(X.multiply(X).mean(axis=0)) - mean**2, 0.0))
+    mean, square = np.ravel(X.mean(axis=0)), np.ravel(X.multiply(X).mean(axis=0))
+    return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0)))
 
 
 def _shaded(value: float, top: float) -> Cell:

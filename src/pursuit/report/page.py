@@ -81,10 +81,11 @@ code { font-size: .9em; overflow-wrap: anywhere; }
 sub, sup { line-height: 0; font-size: .72em; }
 .lead { font-size: 1.1rem; }
 .note { color: var(--soft); font-size: .85rem; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 9.5rem), 1fr)); gap: .75rem;
-  margin: 1.25rem 0 0; max-width: 60rem; }
-.tiles div { background: var(--pale); border: 1px solid var(--line); border-radius: 8px; padding: .6rem .9rem .7rem; }
-.tiles b { display: block; font-size: 1.45rem; line-height: 1.3; font-weight: 650; font-variant-numeric: tabular-nums; }
+.tiles { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.25rem 0 0; max-width: 60rem; }
+.tiles div { flex: 1 1 auto; min-width: 9rem;
+  background: var(--pale); border: 1px solid var(--line); border-radius: 8px; padding: .6rem .9rem .7rem; }
+.tiles b { display: block; white-space: nowrap; font-size: 1.4rem; line-height: 1.3;
+  font-weight: 650; font-variant-numeric: tabular-nums; }
 .tiles span { display: block; color: var(--soft); font-size: .8rem; line-height: 1.35; }
 table { border-collapse: collapse; width: 100%; margin-top: 1rem; font-size: .9rem; }
 th { text-align: left; vertical-align: bottom; font-weight: 600; color: var(--soft);
@@ -102,6 +103,7 @@ table.narrow th, table.narrow td { padding: .3rem .7rem; }
 table.narrow th:first-child { width: auto; }
 table.narrow th:first-child, table.narrow td:first-child { padding-left: 0; }
 table.narrow tr > :last-child { padding-right: 0; }
+table.narrow td.fact { color: var(--soft); white-space: nowrap; overflow-wrap: normal; padding-right: 1.2rem; }
 td.bar, th.bar { width: 38%; min-width: 5rem; }
 td.bar { vertical-align: middle; }
 td.bar i { display: block; height: .7rem; min-width: 1px; border-radius: 2px; background: var(--blue); }
@@ -130,6 +132,13 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
     color: var(--soft); font-size: .75rem; line-height: 1.3; }
   table:not(.narrow) td:empty { display: none; }
   table.narrow { width: 100%; min-width: 0; }
+  table.narrow:has(td.bar), table.narrow:has(td.bar) :is(thead, tbody) { display: block; }
+  table.narrow:has(td.bar) tr { display: grid; grid-template-columns: minmax(0, 1fr) repeat(2, minmax(4.8rem, auto));
+    border-bottom: 1px solid var(--line); padding: .25rem 0; }
+  table.narrow:has(td.bar) :is(th, td) { border: 0; padding: .1rem 0 .1rem .5rem; }
+  table.narrow:has(td.bar) :is(th, td):first-child { padding-left: 0; }
+  table.narrow:has(td.bar) td.bar { grid-column: 1 / -1; width: auto; padding: .1rem 0 .2rem; }
+  table.narrow:has(td.bar) th.bar { display: none; }
   table.narrow th, table.narrow td { padding: .3rem .35rem; }
 }
 @media print {
@@ -141,7 +150,6 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
   th, td { padding: .3rem .4rem; }
   tr, figure, .tiles, section:has(.grid) { break-inside: avoid; }
   footer { margin-top: 1rem; }
-  .tiles { grid-template-columns: repeat(auto-fit, minmax(35mm, 1fr)); }
   .grid { grid-template-columns: repeat(auto-fit, minmax(55mm, 1fr)); gap: .8rem; }
   .good, .fixed, .bad { padding: 0; background: none; }
   td.bar i, .tone { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
@@ -191,7 +199,9 @@ def _section(section: Section) -> Iterator[str]:
 
 def _table(table: Table) -> str:
     kinds = [cell.kind for cell in table.rows[0]] if table.rows else [""] * len(table.heads)
-    head = "".join(f'<th scope="col" class="{kind}">{escape(name)}</th>' for name, kind in zip(table.heads, kinds, strict=True))
+    head = "".join(
+        f'<th scope="col" class="{kind}">{escape(name)}</th>' for name, kind in zip(table.heads, kinds, strict=True)
+    )
     head = f"<thead><tr>{head}</tr></thead>\n" if any(table.heads) else ""
     rows = "\n".join("<tr>" + "".join(map(_cell, table.heads, row)) + "</tr>" for row in table.rows)
     kind = ' class="narrow"' if table.narrow else ""

@@ -19,7 +19,7 @@ from pursuit.report.figures import BLUE, GREEN, RED, Panel
 from pursuit.report.page import Cell, Figure, Section, Table, Tile, page
 from pursuit.report.words import shown
 
-MAX_ROWS = 40
+MAX_ROWS = 30
 """Rows of a table of atoms beyond this number are left out."""
 
 MAX_PROMISED = 20_000
@@ -34,8 +34,8 @@ def result_page(result: Any, names: Sequence[str] | None, title: str, path: Any 
     sections = [_certificate(result), _atoms(result, names)]
     sections += [] if path is None else [_path(path, names)]
     sections += [_convergence(result), *_fit(result), *_factors(result), _facts(result)]
-    problem = f"minimises {words.objective(result.f)} over {words.domain(result.domain)}"
-    lead = f"A combination of {_count(len(result.atoms), 'atom')} that {escape(problem)}."
+    problem = f"{words.objective(result.f)} over {words.domain(result.domain)}"
+    lead = f"A combination of {_count(len(result.atoms), 'atom')}, found by minimising {escape(problem)}."
     return page(title, lead, sections, words.footer(), list(_tiles(result)))
 
 
@@ -45,12 +45,11 @@ def _count(n: int, noun: str) -> str:
 
 def _tiles(result: Any) -> Iterator[Tile]:
     yield Tile(shown(result.value), "objective")
-    if not math.isfinite(result.gap):
+    bound = words.proved(result.value, result.gap, result.f.infimum)
+    if bound is None:
         yield Tile("not proved", "how far it is above the smallest one")
-    elif result.gap < abs(result.value):
-        yield Tile(f"≤ {words.percent(result.gap, abs(result.value))}", "above the smallest one, proved")
     else:
-        yield Tile(f"≤ {words.rounded(result.gap, 2, up=True)}", "above the smallest one, proved")
+        yield Tile(f"≤ {bound}", "above the smallest one, proved")
     yield Tile(f"{len(result.atoms):,}", "atoms")
     yield Tile(f"{result.oracle_calls:,}", "oracle calls")
     yield Tile(f"{shown(result.seconds, 3)} s", "time")
@@ -58,7 +57,7 @@ def _tiles(result: Any) -> Iterator[Tile]:
 
 def _certificate(result: Any) -> Section:
     texts = [f"<b>{escape(words.certificate(result.value, result.gap, result.f.infimum))}</b>"]
-    if math.isfinite(result.gap):
+    if words.proved(result.value, result.gap, result.f.infimum) is not None:
         texts.append(
             "The bound is computed from gradients and oracle answers of this run; it does not depend on how the point "
             "was found. <code>result.check()</code> computes it anew."
@@ -105,16 +104,18 @@ def _atoms(result: Any, names: Sequence[str] | None) -> Section:
         return _components(coef.s if isinstance(coef, LowRank) else coef.weights)
     sizes = result.weights * np.array([a.coef for a in result.atoms]) if len(result.atoms) else np.zeros(0)
     order = np.argsort(-np.abs(sizes), kind="stable")[:MAX_ROWS]
-    several = len(result.domain.parts) > 1
+    several, plain = len(result.domain.parts) > 1, bool((sizes == result.weights).all())
     rows = []
     for i in order:
         name = escape(_name(result.atoms[i], None if result.blocks[i] else names))
         name += f"<small>summand {result.blocks[i] + 1}</small>" if several else ""
-        rows.append((name, (shown(float(result.weights[i])), shown(float(sizes[i]))), float(sizes[i])))
+        numbers = [float(result.weights[i]), float(sizes[i])][plain:]
+        rows.append((name, [shown(number) for number in numbers], float(sizes[i])))
     left = len(result.atoms) - len(rows)
     note = f"{left:,} more atoms have smaller coefficients." if left else ""
-    text = "A coefficient is the weight of an atom times its sign and scale in the set. Blue is positive, orange negative."
-    return Section("The atoms", [text], bar_table(["Atom", "Weight", "Coefficient"], rows), note=note)
+    text = "" if plain else "A coefficient is the weight of an atom times its sign and scale in the set. "
+    heads = ["Atom", *["Weight", "Coefficient"][plain:]]
+    return Section("The atoms", [f"{text}Blue is positive, orange negative."], bar_table(heads, rows), note=note)
 
 
 def _components(sizes: Small) -> Section:
@@ -129,7 +130,7 @@ def _components(sizes: Small) -> Section:
 def _name(atom: Any, names: Sequence[str] | None) -> str:
     source = atom.source
     if isinstance(source, int | np.integer):
-        return str(names[source]) if names is not None and source < len(names) else f"atom {source}"
+        return str(names[int(source)]) if names is not None and source < len(names) else f"atom {source}"
     parts = source if isinstance(source, tuple) else (source,)
     text = ", ".join(f"array of {p.size}" if getattr(p, "ndim", 0) else _short(p) for p in parts)
     return text if len(text) <= 60 else text[:59] + "…"
@@ -156,7 +157,7 @@ def _path(path: Any, names: Sequence[str] | None) -> Section:
     if all(isinstance(r.coef, np.ndarray) and r.coef.ndim == 1 for r in path.results):
         panel = Panel("path-coefficients", "Coefficients along the path")
         plot_path(path, names=names, labels=6, ax=panel.ax)
-        figures.append(panel.done("The six largest at the end of the path are named."))
+        figures.append(panel.done("The six largest at the end of the path are named.", legend_below=True))
     text = f"{len(path)} {'sizes' if sizes else 'radii'}; this is number {path.best}."
     return Section("The path", [text], figures=figures)
 
@@ -167,14 +168,14 @@ def _convergence(result: Any) -> Section:
     curve, texts = _promised(result)
     marker = "." if len(trace) < 30 else None
     t, above = trace.iteration, trace.value - result.lower
-    for y, look, label in (
-        (trace.gap, {"color": BLUE}, "certified gap"),
-        (above, {"color": GREEN, "ls": "-."}, "objective − lower bound"),
-        (curve, {"color": RED, "ls": "--"}, "promised by theorems"),
+    for y, colour, line, label in (
+        (trace.gap, BLUE, "-", "certified gap"),
+        (above, GREEN, "-.", "objective − lower bound"),
+        (curve, RED, "--", "promised by theorems"),
     ):
-        shown_rows = np.isfinite(y) & (y > 0)
-        if shown_rows.any():
-            rate.ax.plot(t[shown_rows], y[shown_rows], marker=marker, label=label, **look)
+        drawn = np.isfinite(y) & (y > 0)
+        if drawn.any():
+            rate.ax.plot(t[drawn], y[drawn], line, color=colour, marker=marker, label=label)
     value = Panel("objective", "Objective", xlabel="iterations", ylabel="objective")
     value.ax.plot(t, trace.value, color=BLUE, marker=marker)
     value.ax.set_yscale("log" if _spread(trace.value) > 50 else "linear")
@@ -201,9 +202,10 @@ def _promised(result: Any) -> tuple[Small, list[str]]:
     if not promise.bounds:
         return nothing, ["No theorem promises a rate for this combination of objective, set and update."]
     texts = [
-        f"{escape(b.theorem)} promises at most {words.rounded(float(b.curve[-1]), 3, up=True)} after the last iteration "
-        f"({escape(b.constants)})."
+        f"{escape(b.theorem)} promises at most {words.rounded(float(b.curve[-1]), 3, up=True)} after the last "
+        f"iteration ({escape(b.constants)})."
         for b in promise.bounds
+        if math.isfinite(b.curve[-1])
     ]
     return np.minimum(promise.curve, promise.eps0), texts
 
@@ -265,4 +267,4 @@ def _facts(result: Any) -> Section:
 
 def fact_table(facts: Sequence[tuple[str, str]]) -> Table:
     """Names and texts, in two columns without heads."""
-    return Table(("", ""), [[Cell(escape(name)), Cell(escape(text))] for name, text in facts], narrow=True)
+    return Table(("", ""), [[Cell(escape(name), "fact"), Cell(escape(text))] for name, text in facts], narrow=True)

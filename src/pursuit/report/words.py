@@ -11,8 +11,6 @@ from pursuit.atoms.base import Atoms
 from pursuit.domains import Cone, Domain, Hull, Part, Span
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
 
-NOTHING_PROVED = "Nothing is proved about how much better another {subject} could be"
-
 
 def shown(value: float, digits: int = 6) -> str:
     """A number for a table, with a true minus sign.
@@ -32,44 +30,53 @@ def rounded(value: float | Decimal, digits: int, *, up: bool) -> str:
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     near = context.create_decimal(Decimal(value)).normalize(context)
     exponent = near.adjusted()
-    text = f"{near:f}" if -5 <= exponent < 7 else f"{near.scaleb(-exponent):f}e{exponent}"
+    text = f"{near:f}" if -6 <= exponent < 7 else f"{near.scaleb(-exponent):f}e{exponent}"
     return text.replace("-", "−", 1) if near < 0 else text
 
 
 def percent(part: float, whole: float) -> str:
-    """`part` as a percentage of `whole`, rounded up.
+    r"""`part` as a percentage of `whole`, rounded up; at least a millionth of a percent.
 
-    >>> percent(1.0, 512.0), percent(1.0, 3.0)
-    ('0.2 %', '34 %')
+    >>> percent(1.0, 512.0), percent(1.0, 3.0), percent(1e-15, 1.0)
+    ('0.2\xa0%', '34\xa0%', '0.000001\xa0%')
     """
-    return f"{rounded(Context(prec=50).divide(Decimal(part) * 100, Decimal(whole)), 2, up=True)} %"
+    if part <= 1e-8 * whole:
+        return "0.000001\u00a0%"
+    return f"{rounded(Context(prec=50).divide(Decimal(part) * 100, Decimal(whole)), 2, up=True)}\u00a0%"
+
+
+def proved(value: float, gap: float, infimum: float) -> str | None:
+    r"""How far an objective of this value is above the smallest one at most, as a percentage of the value where that
+    is less than all of it; None where nothing is proved that is not known without a run (`infimum`).
+
+    >>> proved(2.0, 2.0**-10, 0.0), proved(2.0, 2.0, 0.0), proved(-2.0, 0.25, -math.inf)
+    ('0.049\xa0%', None, '0.25')
+    """
+    if not math.isfinite(gap) or value - gap <= infimum < value:
+        return None
+    return percent(gap, value) if 0.0 < gap < value else rounded(gap, 2, up=True)
 
 
 def certificate(value: float, gap: float, infimum: float, subject: str = "point of this set") -> str:
-    """What the gap proves about an objective of this value: the sentence of a report.
+    r"""What the gap proves about an objective of this value, in a sentence.
 
-    The gap bounds `value - f*`, where f* is the smallest objective of a subject; `infimum` is what is known without a
-    run. Percentages are relative to the objective that was reached.
+    The gap bounds `value - f*`, where f* is the smallest objective of a subject.
 
     >>> certificate(2.0, 2.0**-10, 0.0, "model of this kind")
-    'No model of this kind is better by more than 0.049 %: its objective is at most 0.049 % below the 2 reached here.'
+    'No model of this kind is better by more than 0.049\xa0% of the objective, which is 2 here.'
     >>> certificate(2.0, math.inf, 0.0)
     'Nothing is proved about how much better another point of this set could be.'
     """
-    nothing = NOTHING_PROVED.format(subject=subject)
-    if not math.isfinite(gap):
-        return f"{nothing}."
+    bound = proved(value, gap, infimum)
+    if bound is None:
+        known = f": the only known bound is that no objective is below {rounded(infimum, 6, up=False)}"
+        return (
+            f"Nothing is proved about how much better another {subject} could be{known if math.isfinite(gap) else ''}."
+        )
     if gap <= 0.0:
         return f"No {subject} is better: the objective {shown(value)} is the smallest one."
-    if value - gap <= infimum:
-        return f"{nothing}: the only known bound is that no objective is below {rounded(infimum, 6, up=False)}."
-    if value > 0.0 and gap < value:
-        share = percent(gap, value)
-        return (
-            f"No {subject} is better by more than {share}: its objective is at most {share} below the {shown(value)} "
-            f"reached here."
-        )
-    return f"No {subject} is better by more than {rounded(gap, 2, up=True)}; the objective is {shown(value)} here."
+    share = " of the objective, which is" if bound.endswith("%") else "; the objective is"
+    return f"No {subject} is better by more than {bound}{share} {shown(value)} here."
 
 
 def objective(f: Objective) -> str:
@@ -80,9 +87,9 @@ def objective(f: Objective) -> str:
     weighted = ", weighted" if not isinstance(getattr(f, "weights", 1.0), float) else ""
     match f:
         case LeastSquares():
-            return f"half the squared distance to the {size} data{weighted}"
+            return f"half the squared distance to the data ({size} entries{weighted})"
         case Huber():
-            return f"Huber's loss of the {size} data, quadratic up to {shown(f.width)}{weighted}"
+            return f"Huber's loss of the data ({size} entries{weighted}), quadratic up to {shown(f.width)}"
         case Logistic():
             return f"the logistic loss of {size} labels{weighted}"
         case Poisson():
@@ -104,7 +111,9 @@ def _part(part: Part) -> str:
     if isinstance(part, Hull):
         return f"the convex hull of the atoms {part.A!r}"
     if isinstance(part, Cone) and part.price:
-        return f"the non-negative combinations of the atoms {part.A!r}, whose weights cost {shown(part.price)} each unit"
+        return (
+            f"the non-negative combinations of the atoms {part.A!r}, whose weights cost {shown(part.price)} each unit"
+        )
     kind = "linear" if isinstance(part, Span) else "non-negative"
     return f"the {kind} combinations of the atoms {part.A!r}"
 
