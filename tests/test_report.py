@@ -9,7 +9,9 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import matplotlib as mpl
 import numpy as np
@@ -31,6 +33,7 @@ from pursuit.estimators import (
     GreedyRegressorCV,
 )
 from pursuit.report import fits, words, write_model_report
+from pursuit.report.page import Section
 from pursuit.report.words import certificate, percent, proved, rounded, shown
 
 RNG = np.random.default_rng(0)
@@ -44,7 +47,8 @@ TARGETS = {
     "three": np.digitize(SIGNAL, [-1.0, 1.0]),
     "eight": np.digitize(SIGNAL, np.quantile(SIGNAL, np.arange(1, 8) / 8)),
 }
-EVIL = '<b>&"$x$\'</td>'
+LONG = "a_name_without_any_space_" * 4
+EVIL = "<b>&\"$x$'</td>"
 NAMES = [f"feature {j}" for j in range(11)] + [EVIL]
 
 MODELS = {
@@ -65,18 +69,20 @@ MODELS = {
     "AtomicRegressorCV": (AtomicRegressorCV(radii=6), "number"),
     "AtomicClassifier": (AtomicClassifier(radius=2.0), "two"),
     "AtomicClassifier, three classes": (AtomicClassifier(radius=2.0, ball="group"), "three"),
-    "AtomicClassifierCV": (AtomicClassifierCV(radii=5, ball="group"), "three"),
+    "AtomicClassifierCV": (AtomicClassifierCV(radii=4, cv=2), "two"),
 }
 
 
-def model_page(name, folder, test=True, **options):
+@cache
+def model_page(name):
     """A fitted model, and the text of its report."""
     estimator, target = MODELS[name]
     y = TARGETS[target]
     model = estimator.fit(X[:60], y[:60])
-    data = (X[60:], y[60:]) if test else None
-    file = write_model_report(folder / "r.html", model, X[:60], y[:60], names=NAMES, test=data, **options)
-    return model, file.read_text(encoding="utf-8")
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "r.html"
+        write_model_report(file, model, X[:60], y[:60], names=NAMES, test=(X[60:], y[60:]), title=f"{name} {LONG}")
+        return model, file.read_text(encoding="utf-8")
 
 
 def lasso(**options):
@@ -126,9 +132,12 @@ RESULTS = {
 }
 
 
-def result_page(name, folder, **options):
+@cache
+def result_page(name):
+    """A result, and the text of its report."""
     result = RESULTS[name]()
-    return result, result.report(folder / "r.html", **options).read_text(encoding="utf-8")
+    with TemporaryDirectory() as folder:
+        return result, result.report(f"{folder}/r.html", names=[LONG] * 12).read_text(encoding="utf-8")
 
 
 def assert_self_contained(text):
@@ -183,24 +192,28 @@ def test_bounds_are_rounded_to_the_safe_side(value, up):
 
 
 @pytest.mark.parametrize("status", ps.Status)
-def test_a_report_says_why_the_run_ended_and_proves_nothing_without_a_gap(status, tmp_path):
-    unproved = replace(lasso(), status=status, gap=math.inf, lower=-math.inf)
+def test_a_report_says_why_the_run_ended_and_proves_nothing_without_a_gap(status, tmp_path, monkeypatch):
+    for name in ("_convergence", "_fit"):  # figures take their time
+        monkeypatch.setattr(
+            f"pursuit.report.results.{name}", lambda r, name=name: Section(name) if name[1] == "c" else []
+        )
+    unproved = replace(result_page("hull")[0], status=status, gap=math.inf, lower=-math.inf)
     text = unproved.report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert html.escape(status.value) in text
     assert "Nothing is proved about how much better another point of this set could be." in text
     assert "not proved" in text and "not certified" in text
     assert "No point of this set is better" not in text
-    proved_one = replace(unproved, gap=0.5, lower=unproved.value - 0.5)
-    text = proved_one.report(tmp_path / "r.html").read_text(encoding="utf-8")
-    assert f"No point of this set is better by more than {percent(0.5, proved_one.value)} of the objective" in text
+    certified = replace(unproved, gap=0.5, lower=unproved.value - 0.5)
+    text = certified.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert f"No point of this set is better by more than {percent(0.5, certified.value)} of the objective" in text
     assert "Nothing is proved" not in text
 
 
 def test_a_bound_that_holds_with_high_probability_says_so(tmp_path):
-    r = low_rank()
-    assert "with probability" not in r.report(tmp_path / "r.html").read_text(encoding="utf-8")
-    large = ps.conv(3 * ps.RankOne((700, 800)))
-    assert words.failure(large) == words.failure(large + ps.lin(ps.SignedBasis(3))) == 1e-6
+    r, text = result_page("matrix")
+    assert "with probability" not in text
+    large = ps.conv(3 * ps.RankOne((700, 800), failure=1e-6))
+    assert words.failure(ps.lin(ps.RankOne((700, 800), failure=0)) + large) == 1e-6
     text = replace(r, domain=large).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "The bound of each oracle call is wrong with probability at most 1e-06." in text
 
@@ -209,10 +222,10 @@ def test_a_bound_that_holds_with_high_probability_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_reports_of_results_need_nothing_else_and_show_its_numbers(name, tmp_path):
-    r, text = result_page(name, tmp_path)
+def test_reports_of_results_need_nothing_else_and_show_their_numbers(name):
+    r, text = result_page(name)
     assert_self_contained(text)
-    assert shown(r.value) in text and f"<td class=\"\" data-label=\"\">{r.iterations:,}</td>" in text
+    assert shown(r.value) in text and f'<td class="" data-label="">{r.iterations:,}</td>' in text
     bound = proved(r.value, r.gap, r.f.infimum)
     assert ("not proved" if bound is None else f"≤ {bound}") in text
     assert html.escape(repr(r.domain)) in text and html.escape(repr(r.update)) in text
@@ -226,7 +239,7 @@ def test_reports_of_results_need_nothing_else_and_show_its_numbers(name, tmp_pat
 
 
 def test_promised_bounds_are_shown_and_large_sets_are_not_measured(tmp_path, monkeypatch):
-    r, text = result_page("matching pursuit", tmp_path)
+    r, text = result_page("matching pursuit")
     for bound in r.promise().bounds:
         assert f"{bound.theorem} promises at most {rounded(float(bound.curve[-1]), 3, up=True)}" in text
     monkeypatch.setattr("pursuit.report.results.MAX_PROMISED", 10)
@@ -256,8 +269,8 @@ def test_a_path_reports_its_best_row(tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_reports_of_models_need_nothing_else_and_show_their_numbers(name, tmp_path):
-    model, text = model_page(name, tmp_path)
+def test_reports_of_models_need_nothing_else_and_show_their_numbers(name):
+    model, text = model_page(name)
     assert_self_contained(text)
     assert EVIL not in text
     used = np.flatnonzero(np.atleast_2d(model.coef_).any(axis=0))
@@ -278,16 +291,16 @@ def test_reports_of_models_need_nothing_else_and_show_their_numbers(name, tmp_pa
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("Atomic")])
-def test_the_certificate_of_a_model_is_its_duality_gap(name, tmp_path):
-    model, text = model_page(name, tmp_path)
+def test_the_certificate_of_a_model_is_its_duality_gap(name):
+    model, text = model_page(name)
     value = model.path_.value[model.path_.at(getattr(model, "radius_", math.inf))]
     infimum = -math.inf if model.loss == "poisson" else 0.0
     assert certificate(float(value), model.dual_gap_, infimum, "model of this kind") in text
     assert shown(float(value), 10) in text
 
 
-def test_a_greedy_model_claims_no_proof_for_its_choice(tmp_path):
-    _, text = model_page("GreedyRegressor", tmp_path)
+def test_a_greedy_model_claims_no_proof_for_its_choice():
+    _, text = model_page("GreedyRegressor")
     assert "Nothing is proved about other choices of as many features." in text
     assert "model of this kind" not in text and "proved</span>" not in text
 
@@ -302,11 +315,11 @@ def test_the_scores_of_two_classes_are_those_of_sklearn(rng):
     np.testing.assert_array_equal(fits.confusion(*labels, range(3)), metrics.confusion_matrix(*labels))
 
 
-def test_the_chosen_level_of_cross_validation_is_marked_and_told(tmp_path):
-    model, text = model_page("GreedyClassifierCV", tmp_path)
+def test_the_chosen_level_of_cross_validation_is_marked_and_told():
+    model, text = model_page("GreedyClassifierCV")
     assert f"{model.cv_losses_.shape[2]} folds" in text
     assert f"{model.n_nonzero_} of 12 features" in text
-    assert "Held-out loss" in text
+    assert "Held-out loss" in text and ">chosen</text>" in text
 
 
 def test_a_class_that_was_never_seen_has_infinite_log_loss_and_is_no_error(tmp_path):
@@ -402,7 +415,16 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chr
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --enable-logging=stderr"
-).split()
+)
+
+SHOWN_MODELS = (
+    "GreedyRegressor, several outputs",
+    "GreedyClassifier, eight classes",
+    "GreedyClassifierCV",
+    "AtomicRegressorCV",
+    "AtomicClassifier, three classes",
+)
+SHOWN_RESULTS = ("hull", "matching pursuit", "matrix", "tensor", "labels and an intercept", "bumps")
 
 MEASURE = """
 addEventListener("load", () => {
@@ -416,7 +438,8 @@ addEventListener("load", () => {
       const all = svg.getBoundingClientRect();
       for (const text of svg.querySelectorAll("text")) {
         const box = text.getBoundingClientRect();
-        if (box.left < all.left - 2 || box.right > all.right + 2 || box.top < all.top - 2 || box.bottom > all.bottom + 2)
+        const out = [all.left - box.left, box.right - all.right, all.top - box.top, box.bottom - all.bottom];
+        if (Math.max(...out) > 2)
           cut.push(svg.getAttribute("aria-label") + ": " + text.textContent);
       }
     }
@@ -429,17 +452,17 @@ addEventListener("load", () => {
 
 @pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
 def test_a_browser_shows_every_report_without_errors_and_cuts_nothing_off(tmp_path):
-    long = "a_name_without_any_space_" * 4
-    pages = [model_page(name, tmp_path, title=f"{name} {long}")[1] for name in MODELS]
-    pages += [result_page(name, tmp_path, names=[long] * 12, title=name)[1] for name in RESULTS]
+    pages = [model_page(name)[1] for name in SHOWN_MODELS] + [result_page(name)[1] for name in SHOWN_RESULTS]
     frames = "\n".join(
         f'<iframe style="border:0;width:{width}px;height:900px" srcdoc="{html.escape(text)}"></iframe>'
         for text in pages
         for width in (390, 1280)
     )
     harness = tmp_path / "harness.html"
-    harness.write_text(f"<!DOCTYPE html><meta charset='utf-8'><body>{frames}<script>{MEASURE}</script>", encoding="utf-8")
-    command = [BROWSER, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", harness.as_uri()]
+    harness.write_text(
+        f"<!DOCTYPE html><meta charset='utf-8'><body>{frames}<script>{MEASURE}</script>", encoding="utf-8"
+    )
+    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", harness.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
     found = json.loads(html.unescape(re.search(r"<pre>(.*)</pre>", done.stdout).group(1)))

@@ -10,6 +10,7 @@ from functools import cached_property
 from html import escape
 from itertools import compress
 from pathlib import Path as FilePath
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -365,7 +366,7 @@ class Result:
         ]
 
     def __str__(self) -> str:
-        return "\n".join(f"{name:<14}{text}" for name, text in self._lines())
+        return "\n".join(fill(f"{name:<14}{text}", 80, subsequent_indent=" " * 14) for name, text in self._lines())
 
     __repr__ = __str__
 
