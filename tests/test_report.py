@@ -432,7 +432,8 @@ addEventListener("load", () => {
     const root = frame.contentDocument.documentElement, width = frame.clientWidth, cut = [];
     for (const e of root.querySelectorAll("body *:not(svg *)")) {
       const box = e.getBoundingClientRect();
-      if (box.right > width + 0.5 || box.left < -0.5) cut.push(e.outerHTML.slice(0, 80));
+      const over = e.clientWidth && e.scrollWidth > e.clientWidth + 1;  // wider inside than outside
+      if (over || box.right > width + 0.5 || box.left < -0.5) cut.push(e.outerHTML.slice(0, 80));
     }
     for (const svg of root.querySelectorAll("svg")) {
       const all = svg.getBoundingClientRect();

@@ -23,8 +23,8 @@ PATH_COLUMNS = {"coef": "coefficient", "value": "objective", "gap": "certified g
 GREY = "#777777"
 """Readable on white and on black."""
 
-MAX_ATOMS = 24
-"""Atoms beyond this number are left out of a drawing."""
+MAX_CURVES, MAX_PICTURES = 24, 144
+"""Atoms beyond these numbers are left out of a drawing."""
 
 MAX_SIDE = 400
 """Rows and columns of codes beyond this number are summed in bins."""
@@ -89,7 +89,7 @@ def plot_traces(
     return ax
 
 
-def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int = 8, ax: Any = None) -> Any:
+def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int = 6, ax: Any = None) -> Any:
     """Coefficients, values, gaps or scores along a path, against its radii or sizes.
 
     Parameters
@@ -129,7 +129,7 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
         used = np.flatnonzero(np.abs(lines).max(axis=0))
         for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")]):
             named = rank < whole(labels)
-            look: dict[str, Any] = {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.7}
+            look: dict[str, Any] = {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
             ax.plot(level, lines[:, j], marker="." if named and len(level) < 30 else None, **look)
         if len(used) and labels:
             for text in ax.legend(frameon=False, fontsize="small").get_texts():
@@ -187,7 +187,7 @@ def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Any
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         return ax
-    curves = [_columns(atoms)] if factors is None else factors
+    curves = [_columns(atoms, MAX_CURVES)] if factors is None else factors
     if spectrum:
         curves = [np.abs(np.fft.rfft(c, axis=0)) for c in curves]
     ax = _axes(ax)
@@ -318,25 +318,25 @@ def _factors(atoms: Any) -> list[Small] | None:
     """The vectors of the first components, a matrix for each side or mode; None where the atoms are plain columns."""
     low_rank = getattr(atoms, "coef", atoms) if not isinstance(atoms, np.ndarray) else None
     if isinstance(low_rank, LowRank):
-        return [low_rank.U[:, :MAX_ATOMS], low_rank.V[:, :MAX_ATOMS]]
+        return [low_rank.U[:, :MAX_CURVES], low_rank.V[:, :MAX_CURVES]]
     if isinstance(low_rank, CP):
-        order = np.argsort(-np.abs(low_rank.weights), kind="stable")[:MAX_ATOMS]
+        order = np.argsort(-np.abs(low_rank.weights), kind="stable")[:MAX_CURVES]
         return [U[:, order] for U in low_rank.factors]
     return None
 
 
-def _columns(atoms: Any) -> Small:
+def _columns(atoms: Any, most: int) -> Small:
     """The first atoms as columns: of a matrix, of what `learn` found, or of a result the largest."""
     if hasattr(atoms, "weights") and hasattr(atoms, "atoms"):
         if not len(atoms.atoms):
             raise ValueError("atoms has no active atom; there is nothing to draw.")
-        order = np.argsort(-np.abs(atoms.weights), kind="stable")[:MAX_ATOMS]
+        order = np.argsort(-np.abs(atoms.weights), kind="stable")[:most]
         return np.stack([host(atoms.atoms[i].vector).ravel() for i in order], axis=1)
     D: Any = getattr(atoms, "dictionary", atoms)
     D = host_array(D.toarray() if hasattr(D, "toarray") else D, "atoms")
     if D.ndim != 2 or 0 in D.shape or D.dtype.kind not in "biuf":
         raise TypeError(f"atoms is {told(atoms)}; give a matrix with an atom in each column, or a result.")
-    return np.asarray(D[:, :MAX_ATOMS], dtype=np.float64)
+    return np.asarray(D[:, :most], dtype=np.float64)
 
 
 def _pictures(atoms: Any, factors: list[Small] | None, shape: Any) -> list[Small]:
@@ -349,7 +349,7 @@ def _pictures(atoms: Any, factors: list[Small] | None, shape: Any) -> list[Small
         if [len(U), len(V)] != sides:
             raise ValueError(f"shape is {tuple(sides)}, and the matrix has shape {(len(U), len(V))}; give that.")
         return [np.outer(_thin(u), _thin(v)) for u, v in zip(U.T, V.T, strict=True)]
-    D = _columns(atoms)
+    D = _columns(atoms, MAX_PICTURES)
     if len(D) != math.prod(sides):
         raise ValueError(f"shape is {tuple(sides)}, and an atom has {len(D)} entries; give a shape of as many.")
     return [_thin(_thin(d.reshape(sides)).T).T for d in D.T]

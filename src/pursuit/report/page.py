@@ -133,12 +133,13 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
   table:not(.narrow) td:empty { display: none; }
   table.narrow { width: 100%; min-width: 0; }
   table.narrow:has(td.bar), table.narrow:has(td.bar) :is(thead, tbody) { display: block; }
-  table.narrow:has(td.bar) tr { display: grid; grid-template-columns: minmax(0, 1fr) repeat(2, minmax(4.8rem, auto));
-    border-bottom: 1px solid var(--line); padding: .25rem 0; }
-  table.narrow:has(td.bar) :is(th, td) { border: 0; padding: .1rem 0 .1rem .5rem; }
-  table.narrow:has(td.bar) :is(th, td):first-child { padding-left: 0; }
-  table.narrow:has(td.bar) td.bar { grid-column: 1 / -1; width: auto; padding: .1rem 0 .2rem; }
+  table.narrow:has(td.bar) tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--line);
+    padding: .25rem 0; }
+  table.narrow:has(td.bar) :is(th, td) { flex: 0 0 auto; min-width: 5.3rem; border: 0; padding: .1rem 0 .1rem .5rem; }
+  table.narrow:has(td.bar) :is(th, td):first-child { flex: 1 1 0; min-width: 0; padding-left: 0; }
+  table.narrow:has(td.bar) td.bar { flex: 1 0 100%; padding: .1rem 0 .2rem; }
   table.narrow:has(td.bar) th.bar { display: none; }
+  .tiles div { flex: 1 1 40%; min-width: min-content; }
   table.narrow th, table.narrow td { padding: .3rem .35rem; }
 }
 @media print {
@@ -149,7 +150,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
   h2 { margin-top: 1.5rem; break-after: avoid; }
   th, td { padding: .3rem .4rem; }
   tr, figure, .tiles, section:has(.grid) { break-inside: avoid; }
-  footer { margin-top: 1rem; }
+  footer { margin-top: 1rem; break-before: avoid; }
   .grid { grid-template-columns: repeat(auto-fit, minmax(55mm, 1fr)); gap: .8rem; }
   .good, .fixed, .bad { padding: 0; background: none; }
   td.bar i, .tone { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
