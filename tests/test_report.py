@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import array_api_strict
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -136,8 +137,10 @@ RESULTS = {
 def result_page(name):
     """A result, and the text of its report."""
     result = RESULTS[name]()
+    coef = result.coef[0] if type(result.coef) is tuple else result.coef
+    names = [LONG] * (len(coef) if isinstance(coef, np.ndarray) else 12)
     with TemporaryDirectory() as folder:
-        return result, result.report(f"{folder}/r.html", names=[LONG] * 12).read_text(encoding="utf-8")
+        return result, result.report(f"{folder}/r.html", names=names).read_text(encoding="utf-8")
 
 
 def assert_self_contained(text):
@@ -256,6 +259,17 @@ def test_names_of_atoms_and_titles_are_escaped(tmp_path):
     assert f'<td class="" data-label="Atom">{html.escape(EVIL)}</td>' in text
 
 
+def test_names_of_another_number_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"^names has 2 entries for 12 coefficients; give one each\.$"):
+        result_page("hull")[0].report(tmp_path / "r.html", names=["a", "b"])
+
+
+def test_results_on_arrays_of_other_libraries_have_reports(tmp_path):
+    y = array_api_strict.asarray(SIGNAL)
+    r = ps.minimize(ps.LeastSquares(y), ps.conv(4 * ps.Dictionary(array_api_strict.asarray(X), signed=True)))
+    assert_self_contained(r.report(tmp_path / "r.html").read_text(encoding="utf-8"))
+
+
 def test_a_path_reports_its_best_row(tmp_path):
     path = ps.path(ps.LeastSquares(SIGNAL), ps.Dictionary(X), atoms=range(1, 6), score=lambda r: abs(len(r.atoms) - 3))
     text = path.report(tmp_path / "r.html", names=NAMES).read_text(encoding="utf-8")
@@ -328,6 +342,22 @@ def test_a_class_that_was_never_seen_has_infinite_log_loss_and_is_no_error(tmp_p
     odd[3] = 7
     file = write_model_report(tmp_path / "r.html", model, X, TARGETS["two"], names=NAMES, test=(X[:20], odd))
     assert ">∞</td>" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("target", ["number", "two", "three"])
+def test_a_test_set_of_one_sample_has_a_report(target, tmp_path):
+    y = TARGETS[target]
+    model = (GreedyRegressor if target == "number" else GreedyClassifier)(n_nonzero=2).fit(X, y)
+    file = write_model_report(tmp_path / "r.html", model, X, y, names=NAMES, test=(X[:1], y[:1]))
+    assert (">–</td>" in file.read_text(encoding="utf-8")) == (target != "three")  # no R², and no AUC
+
+
+def test_a_bound_for_greedy_models_names_the_models_that_it_is_about(tmp_path):
+    model = GreedyRegressor(n_nonzero=2, positive=True).fit(X, SIGNAL)
+    model.path_ = replace(model.path_, gap=0.25 * model.path_.value)
+    text = write_model_report(tmp_path / "r.html", model, X, SIGNAL, names=NAMES).read_text(encoding="utf-8")
+    subject = "No linear model of these 12 features with coefficients of at least 0, however many it uses, is better by"
+    assert subject in text
 
 
 def test_sparse_data_and_loaded_models_have_reports(tmp_path):

@@ -69,7 +69,15 @@ class Path:
         return int(np.argmin(self.value if np.isnan(self.score).all() else self.score))
 
     def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
-        """Write the report of the best row as `Result.report` does, with figures of the path."""
+        """Write the report of the best row as `Result.report` does, with figures of the path.
+
+        >>> import tempfile, pursuit as ps
+        >>> found = ps.path(ps.LeastSquares([3.0, 1.0]), ps.SignedBasis(2), atoms=[1, 2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = found.report(f"{folder}/report.html")
+        ...     "2 sizes; this is number 1." in page.read_text(encoding="utf-8")
+        True
+        """
         from pursuit.report import write_result_report
 
         return write_result_report(path, self[self.best], names=names, title=title, along=self)

@@ -129,7 +129,9 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
         used = np.flatnonzero(np.abs(lines).max(axis=0))
         for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")]):
             named = rank < whole(labels)
-            look: dict[str, Any] = {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
+            look: dict[str, Any] = (
+                {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
+            )
             ax.plot(level, lines[:, j], marker="." if named and len(level) < 30 else None, **look)
         if len(used) and labels:
             for text in ax.legend(frameon=False, fontsize="small").get_texts():

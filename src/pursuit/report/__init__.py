@@ -34,6 +34,9 @@ def write_result_report(
     """Write the report of a `Result`, the best of the path `along` where one is given; see `Result.report`."""
     file, title = _file(path), _title(title, "A sparse combination of atoms")
     names = None if names is None else [str(name) for name in items(names)]
+    coef = result.coef[0] if type(result.coef) is tuple else result.coef  # of a sum of domains, the first
+    if names is not None and getattr(coef, "ndim", 0) == 1 and len(names) != len(coef):
+        raise ValueError(f"names has {len(names)} entries for {len(coef)} coefficients; give one each.")
     with style():
         text = result_page(result, names, title, along)
     return _write(text, file)

@@ -57,7 +57,12 @@ def roc(positive: Any, score: Any) -> tuple[Small, Small]:
 
 def confusion(truth: Any, predicted: Any, classes: Any) -> Small:
     """Counts, a row for each true class and a column for each predicted one."""
-    return np.array([[((truth == a) & (predicted == b)).sum() for b in classes] for a in classes], dtype=np.float64)
+    classes = np.asarray(classes)
+    known = np.isin(truth, classes) & np.isin(predicted, classes)
+    order = np.argsort(classes)
+    rows, columns = (order[np.searchsorted(classes, a[known], sorter=order)] for a in (truth, predicted))
+    counts = np.bincount(rows * len(classes) + columns, minlength=len(classes) ** 2)
+    return np.asarray(counts.reshape(len(classes), -1), dtype=np.float64)
 
 
 def regression(data: Pairs, prefix: str = "", title: str = "") -> list[Figure]:
@@ -100,9 +105,9 @@ def binary(data: Pairs, labels: Sequence[Any]) -> list[Figure]:
     trust.ax.plot([0, 1], [0, 1], "--", color=GREY, linewidth=1.2)
     for name, (truth, probability) in data.items():
         positive = truth == labels[1]
-        curve.ax.plot(
-            *roc(positive, probability), color=COLOURS[name], label=f"{name}: AUC {auc(positive, probability):.4f}"
-        )
+        if 0 < positive.sum() < len(positive):
+            label = f"{name}: AUC {auc(positive, probability):.4f}"
+            curve.ax.plot(*roc(positive, probability), color=COLOURS[name], label=label)
         groups = np.array_split(np.argsort(probability, kind="stable"), min(BINS, len(probability)))
         said, seen = ([float(np.mean(v[g])) for g in groups] for v in (probability, positive))
         trust.ax.plot(said, seen, "o-", color=COLOURS[name], markersize=5, label=name)

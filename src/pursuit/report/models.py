@@ -73,7 +73,7 @@ class ModelReport:
         """The names and values of scores, the most important first."""
         if self.classes is None:
             residuals = y - self.model.predict(X)
-            yield "R²", float(self.model.score(X, y))
+            yield "R²", float(self.model.score(X, y)) if len(y) > 1 else math.nan
             yield "Root mean squared error", float(np.sqrt(np.mean(residuals**2)))
             yield "Mean absolute error", float(np.mean(np.abs(residuals)))
             return
@@ -90,7 +90,7 @@ class ModelReport:
         yield Tile(f"{len(self.used):,}", f"features of {self.coef.shape[1]:,}")
         for name, (X, y) in reversed(self.sets.items()):
             measure, value = next(self._measures(X, y))
-            yield Tile(shown(value, 4), f"{measure}, {name}")
+            yield Tile(_score(value, 4), f"{measure}, {name}")
         if self.path is not None and not self.greedy:
             bound = words.proved(*self._numbers)
             if bound is not None:
@@ -105,7 +105,7 @@ class ModelReport:
     def _scores(self) -> Section:
         found = {name: dict(self._measures(X, y)) for name, (X, y) in self.sets.items()}
         rows = [
-            [Cell(measure), *(Cell(shown(found[name][measure], 5).replace("inf", "∞"), "number") for name in found)]
+            [Cell(measure), *(Cell(_score(found[name][measure]), "number") for name in found)]
             for measure in found["training"]
         ]
         heads = ["Score", *(f"{name.capitalize()}, {self.sets[name][0].shape[0]:,} samples" for name in found)]
@@ -261,7 +261,8 @@ class ModelReport:
             "and all coefficients were fitted anew. <b>Nothing is proved about other choices of as many features.</b>"
         ]
         if words.proved(*self._numbers) is not None:
-            subject = f"linear model of these {self.coef.shape[1]:,} features, however many it uses,"
+            signs = " with coefficients of at least 0" if self.model.positive else ""
+            subject = f"linear model of these {self.coef.shape[1]:,} features{signs}, however many it uses,"
             texts.append(escape(words.certificate(*self._numbers, subject)))
         return Section("How good it is", texts)
 
@@ -294,6 +295,10 @@ class ModelReport:
         facts.append(("Iterations", f"{model.n_iter_:,}"))
         facts.append(("Parameters", ", ".join(f"{k}={told(v)}" for k, v in sorted(model.get_params().items()))))
         return Section("What was fitted", table=fact_table(facts))
+
+
+def _score(value: float, digits: int = 5) -> str:
+    return "–" if math.isnan(value) else "∞" if math.isinf(value) else shown(value, digits)
 
 
 def _deviations(X: Any) -> Small:

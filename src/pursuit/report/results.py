@@ -74,9 +74,11 @@ def _why_unproved(result: Any) -> str:
     if result.status.name == "CONTRADICTION":
         return "Values and gradients of f contradict each other or convexity: one of them is wrong."
     if result.status.name == "UNBOUNDED":
-        return "The objective falls for ever along a direction of the set: there is no best point."
+        return "The objective falls for ever along a direction of the set."
     if not result.f.exact:
         return "Values and gradients of f are estimates, and nothing can be proved from estimates."
+    if result.domain.bounded:
+        return "A longer run may prove more." if math.isfinite(result.gap) else "The oracle's answers prove no bound."
     return "Over spans and cones a proof needs more than gradients: bounds on f, on its minimiser, or its conjugate."
 
 
