@@ -26,6 +26,9 @@ GREY = "#777777"
 MAX_CURVES, MAX_PICTURES = 24, 144
 """Atoms beyond these numbers are left out of a drawing."""
 
+MAX_LINES = 300
+"""Coefficients of a path beyond this number, those that are smallest at its end, are left out of a drawing."""
+
 MAX_SIDE = 400
 """Rows and columns of codes beyond this number are summed in bins."""
 
@@ -96,7 +99,7 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
     ----------
     path : Path of `pursuit.path`, or a fitted estimator with a `path_`
     column : 'coef', 'value', 'gap' or 'score'
-        The coefficients, one line for each that is ever nonzero; or one column of the path, with the best row marked
+        The coefficients, one line for each that is ever nonzero (the 300 largest at the end of the path); or one column of the path, with the best row marked
         where it is the score.
     names : sequence of str, optional
         The names of the coefficients; their numbers without it.
@@ -127,7 +130,7 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
         texts = _names(names, lines.shape[1])
         ax = _axes(ax)
         used = np.flatnonzero(np.abs(lines).max(axis=0))
-        for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")]):
+        for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")][:MAX_LINES]):
             named = rank < whole(labels)
             look: dict[str, Any] = (
                 {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}

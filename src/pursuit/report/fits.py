@@ -126,8 +126,9 @@ def confusion_figure(name: str, counts: Small, labels: Sequence[Any]) -> Figure:
     ax, k, texts = panel.ax, len(labels), [_clip(str(label)) for label in labels]
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     for i, j in np.ndindex(k, k):
-        colour = BLUE if i == j else RED
-        ax.fill([j, j + 1, j + 1, j], [i, i, i + 1, i + 1], color=colour, alpha=0.75 * float(shares[i, j]), linewidth=0)
+        if counts[i, j]:
+            shade = {"color": BLUE if i == j else RED, "alpha": 0.75 * float(shares[i, j]), "linewidth": 0}
+            ax.fill([j, j + 1, j + 1, j], [i, i, i + 1, i + 1], **shade)
         if k <= MAX_COUNTED:
             ax.text(j + 0.5, i + 0.5, f"{counts[i, j]:,.0f}", ha="center", va="center", fontsize=12 if k < 6 else 9)
     marks = np.arange(k) if k <= MAX_COUNTED else np.unique(np.linspace(0, k - 1, 8).astype(int))

@@ -91,10 +91,20 @@ class ModelReport:
         for name, (X, y) in reversed(self.sets.items()):
             measure, value = next(self._measures(X, y))
             yield Tile(_score(value, 4), f"{measure}, {name}")
-        if self.path is not None and not self.greedy:
-            bound = words.proved(*self._numbers)
-            if bound is not None:
-                yield Tile(f"≤ {bound}", "above the best model of this kind, proved")
+        if self._bound is not None and not self.greedy:
+            yield Tile(f"≤ {self._bound}", "above the best model of this kind, proved")
+
+    @property
+    def _bound(self) -> str | None:
+        """What is proved; a greedy model without features was compared with other constants only, which says little."""
+        if self.path is None or (self.greedy and self.path.level[self.row] == 0):
+            return None
+        return words.proved(*self._numbers)
+
+    @property
+    def _loss(self) -> str:
+        several = self.classes is None and len(self.coef) > 1
+        return LOSSES[self.model.loss] + (", summed over the outputs" if several else "")
 
     @property
     def _numbers(self) -> tuple[float, float, float]:
@@ -260,7 +270,7 @@ class ModelReport:
             "The features were chosen one after another, each time the one along which the objective falls fastest, "
             "and all coefficients were fitted anew. <b>Nothing is proved about other choices of as many features.</b>"
         ]
-        if words.proved(*self._numbers) is not None:
+        if self._bound is not None:
             signs = " with coefficients of at least 0" if self.model.positive else ""
             subject = f"linear model of these {self.coef.shape[1]:,} features{signs}, however many it uses,"
             texts.append(escape(words.certificate(*self._numbers, subject)))
@@ -268,7 +278,7 @@ class ModelReport:
 
     def _kind(self) -> str:
         """The objective, and the models with which the certificate compares."""
-        loss = f"The objective is {LOSSES[self.model.loss]} in training"
+        loss = f"The objective is {self._loss}, in training"
         norm = f"{BALLS[self.model.ball]}, for features at unit scale"
         if getattr(self.model, "penalty", None) is not None:
             price = shown(self.model.penalty)
@@ -278,7 +288,7 @@ class ModelReport:
 
     def _facts(self) -> Section:
         model = self.model
-        facts = [("Model", type(model).__name__), ("Objective", LOSSES[model.loss])]
+        facts = [("Model", type(model).__name__), ("Objective", self._loss)]
         if self.greedy:
             l2 = getattr(model, "l2_", model.l2)
             facts.append(("Ridge", shown(float(l2)) if l2 else "none"))
@@ -290,7 +300,7 @@ class ModelReport:
         if self.path is not None:
             value, gap, _ = self._numbers
             facts.append(("Value", shown(value, 10)))
-            facts.append(("Gap", shown(gap, 10) if words.proved(*self._numbers) is not None else "not certified"))
+            facts.append(("Gap", shown(gap, 10) if self._bound is not None else "not certified"))
         facts.append(("Intercept", "yes" if model.fit_intercept else "no"))
         facts.append(("Iterations", f"{model.n_iter_:,}"))
         facts.append(("Parameters", ", ".join(f"{k}={told(v)}" for k, v in sorted(model.get_params().items()))))

@@ -25,8 +25,8 @@ MAX_ROWS = 30
 MAX_PROMISED = 20_000
 """The theorems' constants of a listed set of at most this many numbers take seconds at most; of larger ones minutes."""
 
-MAX_FACTORS = 6
-"""How many factors are drawn."""
+MAX_FACTORS, MAX_ENTRIES = 6, 600
+"""How many factors are drawn, and how many entries of each."""
 
 
 def result_page(result: Any, names: Sequence[str] | None, title: str, path: Any = None) -> str:
@@ -231,13 +231,20 @@ def _fit(result: Any) -> Iterator[Section]:
 def _factors(result: Any) -> Iterator[Section]:
     coef = result.coef
     if isinstance(coef, LowRank):
-        coef = LowRank(coef.U[:, :MAX_FACTORS], coef.s[:MAX_FACTORS], coef.V[:, :MAX_FACTORS])
+        U, V = (_thinned(factor[:, :MAX_FACTORS]) for factor in (coef.U, coef.V))
+        coef = LowRank(U, coef.s[:MAX_FACTORS], V)
         pictures = _drawn("pictures", "The first rank-one matrices", coef, (len(coef.U), len(coef.V)))
         yield Section("The factors", [], figures=[_drawn("factors", "The first factors", coef), pictures])
     elif isinstance(coef, CP):
         order = np.argsort(-np.abs(coef.weights), kind="stable")[:MAX_FACTORS]
-        coef = CP(coef.weights[order], [U[:, order] for U in coef.factors])
+        coef = CP(coef.weights[order], [_thinned(U[:, order]) for U in coef.factors])
         yield Section("The factors", [], figures=[_drawn("factors", "The first factors", coef)])
+
+
+def _thinned(factor: Small) -> Small:
+    """Evenly spaced rows of a long factor: a drawing has no room for more."""
+    rows = np.linspace(0, len(factor) - 1, min(len(factor), MAX_ENTRIES)).astype(np.intp)
+    return np.asarray(factor[rows])
 
 
 def _drawn(name: str, title: str, coef: LowRank | CP, shape: tuple[int, int] | None = None) -> Figure:
