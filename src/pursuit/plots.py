@@ -99,8 +99,8 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
     ----------
     path : Path of `pursuit.path`, or a fitted estimator with a `path_`
     column : 'coef', 'value', 'gap' or 'score'
-        The coefficients, one line for each that is ever nonzero (the 300 largest at the end of the path); or one column of the path, with the best row marked
-        where it is the score.
+        The coefficients, one line for each that is ever nonzero (the 300 largest at the end of the path); or one column
+        of the path, with the best row marked where it is the score.
     names : sequence of str, optional
         The names of the coefficients; their numbers without it.
     labels : int
