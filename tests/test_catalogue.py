@@ -16,6 +16,7 @@ import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from matplotlib.figure import Figure
 
 import pursuit as ps
 from pursuit._arrays import Space, host
@@ -791,6 +792,7 @@ JUNK = {
 
 TARGET, BASIS = np.array([1.0, 2.0, 3.0]), ps.SignedBasis(3)
 PROBLEM = {"f": ps.LeastSquares(TARGET), "domain": ps.conv(BASIS)}
+AXES = {"ax": Figure().add_subplot()}
 BUMP = ps.families.Gaussian(TARGET, 1.0)
 RATE = {"t": 3, "L": 1, "mu": 0.5, "mdw": 0.5, "radius": 1, "eps0": 1, "diameter": 1, "rho": 0.5, "C": 1, "norm": 1}
 RATE |= {"width": 0.5, "eps": 1, "residual": TARGET, "n": 3, "coherence": 0.5, "grad": TARGET, "x": TARGET, "z": TARGET}
@@ -892,6 +894,10 @@ CALLS |= {
     "Ball.through": (ps.Ball(3, 2).through, {"M": UNITS[:, :3]}),
     "RankOne.at": (ps.RankOne((2, 2)).at, {"rows": [0, 1], "cols": [0, 1]}),
     "RankOneTensor.at": (ps.RankOneTensor((2, 2, 2)).at, {"indices": [(0, 0, 0), (1, 1, 1)]}),
+    "plots.plot_atoms": (ps.plots.plot_atoms, {"atoms": D} | AXES),
+    "plots.plot_codes": (ps.plots.plot_codes, {"codes": D} | AXES),
+    "plots.plot_path": (ps.plots.plot_path, {"path": ps.path(PROBLEM["f"], BASIS, radii=[1.0, 2.0])} | AXES),
+    "plots.plot_traces": (ps.plots.plot_traces, {"traces": ps.minimize(**PROBLEM)} | AXES),
     "promise": (ps.minimize(ps.LeastSquares(TARGET), ps.lin(BASIS), ps.Plain(ps.LineSearch())).promise, {}),
 }
 
@@ -909,7 +915,8 @@ CONTRACTS = {
     "Result",
     "Space",
 }
-CONTRACTS |= {"State", "Status", "Trace", "UnboundedError", "Update", "families", "geometry", "rates", "refine"}
+CONTRACTS |= {"State", "Status", "Trace", "UnboundedError", "Update"}
+CONTRACTS |= {"families", "geometry", "plots", "rates", "refine"}
 
 
 def test_the_catalogue_is_complete():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from pursuit.cli import app
 from pursuit.paper import CLAIMS, Case, Claim, Plan, Row, equivalence, experiment, sublinear
 from pursuit.paper.document import document, worst_ratio
 from pursuit.paper.figures import FIGURES
-from pursuit.report import Cell, Figure, Section, Table, page
+from pursuit.report.page import Cell, Figure, Section, Table, page
 
 PLAN = Plan(problems=12, seed=7)
 NUMBERED = (
@@ -237,31 +238,31 @@ class Links(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.images, self.links, self.tags = [], [], []
+        self.drawings, self.links, self.tags = [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         self.tags.append(tag)
-        if tag == "img":
-            self.images.append(attrs)
+        if tag == "svg":
+            self.drawings.append(attrs)
         self.links += [attrs[k] for k in ("href", "src", "srcset", "action", "data") if k in attrs]
 
 
 def assert_self_contained(text):
     parsed = Links(text)
-    assert parsed.links
-    assert all(link.startswith("data:image/png;base64,") for link in parsed.links)
-    assert all(image.get("alt") for image in parsed.images)
+    assert parsed.drawings
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in parsed.links)
+    assert all(drawing.get("aria-label") for drawing in parsed.drawings)
     assert not {"script", "link", "iframe", "object", "embed"} & set(parsed.tags)
-    assert not re.search(r"https?:|@import|url\(", text)
+    assert not re.search(r"https?:|@import|url\((?!#)", text)
     assert 'name="viewport"' in text
     assert "@media print" in text
     return parsed
 
 
 def test_page_escapes_embeds_and_labels():
-    figure = Figure("a-figure", "caption", b"png")
+    figure = Figure("a-figure", "caption", '<svg xmlns="http://www.w3.org/2000/svg" aria-label="a"></svg>')
     table = Table(["name", "size"], [[Cell("x"), Cell("1", "number")]])
     text = page("a < b", "lead", [Section("h & h", ["text"], table, [figure])], "end")
     assert "<h1>a &lt; b</h1>" in text
@@ -285,16 +286,16 @@ def test_command_writes_table_figures_and_page(tmp_path):
     result = CliRunner().invoke(app, ["paper", "--quick", "--out", str(tmp_path / "deep" / "out")])
     assert result.exit_code == 0, result.output
     out = tmp_path / "deep" / "out"
-    images = sorted(path.name for path in out.glob("*.png"))
-    assert len(images) == 11
-    assert all((out / name).read_bytes().startswith(b"\x89PNG") for name in images)
+    drawings = sorted(out.glob("*.svg"))
+    assert len(drawings) == 11
+    assert all(ElementTree.parse(file).getroot().tag.endswith("}svg") for file in drawings)
     with (out / "table.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["statement"] for row in rows] == [claim.number for claim in CLAIMS]
     assert {row["verdict"] for row in rows} == {"holds", "corrected"}
     text = (out / "index.html").read_text(encoding="utf-8")
     parsed = assert_self_contained(text)
-    assert len(parsed.images) == len(images)
+    assert len(parsed.drawings) == len(drawings)
     assert all(f"<b>{claim.number}</b>" in text for claim in CLAIMS)
     assert "Dirichlet(1, 1, 1, 1)" in text
     assert "cos²(θ/2) · ε" in text

@@ -1,8 +1,10 @@
 """The public surface: names, what users subclass, what help shows, what is printed."""
 
+import html
 import inspect
 import pkgutil
 import sys
+from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 
@@ -37,9 +39,9 @@ def test_functions_are_functions_also_after_all_modules_are_imported(name):
     assert inspect.isfunction(getattr(ps, name))
 
 
-def test_public_names_are_no_modules_but_the_theory_refinements_and_families():
+def test_public_names_are_no_modules_but_the_theory_refinements_families_and_plots():
     names = {name for name in ps.__all__ if isinstance(getattr(ps, name), ModuleType)}
-    assert names == {"families", "geometry", "rates", "refine"}
+    assert names == {"families", "geometry", "plots", "rates", "refine"}
 
 
 @pytest.mark.parametrize(
@@ -161,3 +163,32 @@ def test_traces_states_and_active_sets_print_on_one_line():
 
 def test_a_trace_of_nothing_prints():
     assert repr(ps.Trace([])) == "Trace(0 iterations)"
+
+
+class Evil(ps.Plain):
+    def __repr__(self):
+        return "<script>alert(1)</script>"
+
+
+def test_results_traces_and_paths_are_tables_without_scripts_in_notebooks():
+    r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), Evil(ps.LineSearch()))
+    text = r._repr_html_()
+    rows = [line.split("  ", 1) for line in str(r).splitlines()]
+    assert text.count("<tr>") == len(rows)
+    assert all(f"<tr><td>{name}</td><td>{html.escape(given.strip())}</td></tr>" in text for name, given in rows)
+    assert "<script>" not in text and "&lt;script&gt;" in text
+    trace = r.trace._repr_html_()
+    assert trace.count("<tr>") == 1 + len(r.trace) and "<th>oracle calls</th>" in trace
+    assert ps.Trace([])._repr_html_().count("<tr>") == 1
+    path = run(radii=1e-100 * np.linspace(0.1, 7.0, 40))._repr_html_()
+    assert path.count("<tr>") == 22 and "<th>radius</th>" in path and "<th>score</th>" not in path
+
+
+@pytest.mark.parametrize("status", ps.Status)
+def test_results_fit_a_screen_whatever_the_status_and_the_update(status):
+    r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.NormCorrective())
+    step = ps.ShortStep(L=ps.Backtracking(grow=1.2345678901234567, shrink=0.12345678901234567))
+    text = repr(replace(r, status=status, update=ps.Plain(step)))
+    assert max(map(len, text.splitlines())) <= SCREEN
+    assert status.value in " ".join(text.split())
+    assert repr(step) in " ".join(text.split())

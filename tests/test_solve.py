@@ -1,5 +1,6 @@
 """The loop, its observers, and hard cases."""
 
+import logging
 import math
 import pickle
 import tracemalloc
@@ -89,6 +90,32 @@ def test_a_callback_sees_every_state_and_may_stop(rng):
     r = ps.minimize(*problem(rng), callback=callback, stop=ps.Stop(rgap=None))
     assert r.status is ps.Status.CALLBACK
     assert seen == list(range(6))
+
+
+def test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end(rng, capsys):
+    r = ps.minimize(*problem(rng), verbose=True, stop=ps.Stop(rgap=None, iterations=9))
+    out = capsys.readouterr()
+    assert out.out == ""
+    *lines, last = out.err.splitlines()
+    for line, t in zip(lines, [0, 1, 2, 4, 8], strict=True):
+        value, gap = r.trace.value[t], r.trace.gap[t]
+        assert line.startswith(f"iteration {t}: f = {value:.6g}, gap = {gap:.2g}, {r.trace.atoms[t]} atoms, ")
+        assert len(line) <= 80
+    assert last.startswith("ended after 9 iterations") and last.endswith(ps.Status.ITERATIONS.value)
+    ps.minimize(*problem(rng), verbose=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_verbose_takes_a_logger(rng, capsys, caplog):
+    logger = logging.getLogger("a run of ours")
+    with caplog.at_level(logging.INFO, logger=logger.name):
+        ps.minimize(*problem(rng), verbose=logger, stop=ps.Stop(rgap=None, iterations=2))
+    assert [record.getMessage().split(":")[0] for record in caplog.records][:3] == [f"iteration {t}" for t in range(3)]
+    assert {(record.name, record.levelno) for record in caplog.records} == {(logger.name, logging.INFO)}
+    assert len(caplog.records) == 4
+    assert capsys.readouterr().err == ""
+    with pytest.raises(TypeError, match=r"verbose is 'yes'; give True, False or a logging\.Logger\."):
+        ps.minimize(*problem(rng), verbose="yes")
 
 
 def test_progress_is_silent_when_not_on_a_terminal(rng, capsys):

@@ -1086,6 +1086,50 @@ MUTANTS = [
         "intercept",
         "test_linear_models.py",
     ),
+    # reports, plots, lines about a run
+    Mutant(
+        "reports: percentages rounded to the nearest",
+        "report/words.py",
+        "rounding=ROUND_CEILING if up else ROUND_FLOOR",
+        'rounding="ROUND_HALF_EVEN"',
+        "test_report.py::test_percentages_never_understate",
+    ),
+    Mutant(
+        "reports: what is known without a run counts as proved",
+        "report/words.py",
+        "if not math.isfinite(gap) or value - gap <= infimum < value:",
+        "if not math.isfinite(gap):",
+        "test_report.py::test_the_certificate_in_words_is_true",
+        quick=True,
+    ),
+    Mutant(
+        "reports: names as HTML",
+        "report/results.py",
+        "name = escape(_name(result.atoms[i], None if result.blocks[i] else names))",
+        "name = _name(result.atoms[i], None if result.blocks[i] else names)",
+        "test_report.py::test_names_of_atoms_and_titles_are_escaped",
+    ),
+    Mutant(
+        "reports: bounds that may fail are certain",
+        "report/words.py",
+        "own = 0.0 if A.exact else",
+        "own = 0.0 if True else",
+        "test_report.py::test_a_bound_that_holds_with_high_probability_says_so",
+    ),
+    Mutant(
+        "plots: times below a second are a second",
+        "plots.py",
+        'x = np.maximum(x, 1.0) if against != "seconds" else x',
+        "x = np.maximum(x, 1.0)",
+        "test_plots.py::test_traces_of_several_runs_are_drawn_point_by_point",
+    ),
+    Mutant(
+        "verbose: a line for every iteration",
+        "solve.py",
+        "if state.iteration & (state.iteration - 1) == 0:",
+        "if True:",
+        "test_solve.py::test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end",
+    ),
 ]
 
 

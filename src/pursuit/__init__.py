@@ -24,9 +24,10 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `geometry`, `rates`, `promises` | the theory, as functions |
 | `estimators` | scikit-learn's estimators; needs scikit-learn, so import it by name |
 | `models` | `load`: saved estimators |
+| `plots`, `report` | figures; pages about results and models, in one HTML file each |
 """
 
-from pursuit import geometry, rates, refine
+from pursuit import geometry, plots, rates, refine
 from pursuit._arrays import Space
 from pursuit.active import ActiveSet
 from pursuit.atoms import (
@@ -170,6 +171,7 @@ __all__ = [
     "minimize",
     "path",
     "penalty",
+    "plots",
     "rates",
     "refine",
 ]

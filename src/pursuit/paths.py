@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,11 @@ from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import Domain, conv, lin
 from pursuit.objectives import Objective
 from pursuit.refine import Refine
-from pursuit.result import Result, State, Status, Stop, result_fields
+from pursuit.result import MAX_SHOWN_ROWS, Result, State, Status, Stop, html_table, result_fields
 from pursuit.solve import minimize
 from pursuit.updates import Update
 
 COLUMNS = ("radius", "value", "gap", "atoms", "score")
-
-MAX_PRINTED_ROWS = 20
-"""Rows of a longer path beyond this number are left out of its repr."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,19 +45,42 @@ class Path:
     def __getitem__(self, i: int) -> Result:
         return self.results[i]
 
+    def _columns(self) -> list[str]:
+        return [name for name in COLUMNS if not np.isnan(getattr(self, name)).all()]
+
     def __repr__(self) -> str:
-        columns = [name for name in COLUMNS if not np.isnan(getattr(self, name)).all()]
+        columns = self._columns()
         lines = [" " * 5 + "".join(f"{name:>14}" for name in columns)]
         table = np.column_stack([getattr(self, name) for name in columns])
         lines += [f"{i:>5}" + "".join(f"{number:>14.6g}" for number in row) for i, row in enumerate(table)]
-        if len(self) > MAX_PRINTED_ROWS:
-            lines[1 + MAX_PRINTED_ROWS // 2 : -MAX_PRINTED_ROWS // 2] = ["  ..."]
+        if len(self) > MAX_SHOWN_ROWS:
+            lines[1 + MAX_SHOWN_ROWS // 2 : -MAX_SHOWN_ROWS // 2] = ["  ..."]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        columns = self._columns()
+        table = zip(*(getattr(self, name) for name in columns), strict=True)
+        rows = [[str(i), *(f"{number:.6g}" for number in row)] for i, row in enumerate(table)]
+        return html_table(rows, ["", *columns])
 
     @property
     def best(self) -> int:
         """The index of the row with the lowest score, or with the lowest value where there is no score."""
         return int(np.argmin(self.value if np.isnan(self.score).all() else self.score))
+
+    def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
+        """Write the report of the best row as `Result.report` does, with figures of the path.
+
+        >>> import tempfile, pursuit as ps
+        >>> found = ps.path(ps.LeastSquares([3.0, 1.0]), ps.SignedBasis(2), atoms=[1, 2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = found.report(f"{folder}/report.html")
+        ...     "2 sizes; this is number 1." in page.read_text(encoding="utf-8")
+        True
+        """
+        from pursuit.report import write_result_report
+
+        return write_result_report(path, self[self.best], names=names, title=title, along=self)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame (pandas must be installed)."""

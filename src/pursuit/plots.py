@@ -1,43 +1,378 @@
-"""Figures. matplotlib is imported where it is used: it is an extra, `pip install pursuit[plot]`."""
+"""Figures: traces of runs, paths, atoms and codes, each drawn on matplotlib axes that are given or made, and returned.
+
+matplotlib is imported where it is used: it is an extra, `pip install pursuit[plot]`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+
+from pursuit._arrays import Small, flag, host, host_array, items, number, told, whole
+from pursuit.atoms.cp import CP
+from pursuit.atoms.factored import LowRank
+
+AGAINST = {"iteration": "iterations", "oracle_calls": "oracle calls", "seconds": "seconds"}
+COLUMNS = {"gap": "certified gap", "value": "objective", "atoms": "atoms"}
+PATH_COLUMNS = {"coef": "coefficient", "value": "objective", "gap": "certified gap", "score": "score"}
+
+GREY = "#777777"
+"""Readable on white and on black."""
+
+MAX_CURVES, MAX_PICTURES = 24, 144
+"""Atoms beyond these numbers are left out of a drawing."""
+
+MAX_LINES = 300
+"""Coefficients of a path beyond this number, those that are smallest at its end, are left out of a drawing."""
+
+MAX_SIDE = 400
+"""Rows and columns of codes beyond this number are summed in bins."""
+
+MAX_PICTURE = 256
+"""Of the rows and columns of a larger picture of an atom, evenly spaced ones are drawn."""
+
+__all__ = ["plot_atoms", "plot_codes", "plot_path", "plot_traces"]
 
 
 def plot_traces(
-    traces: Mapping[str, Any],
+    traces: Any,
     *,
     column: str = "gap",
     against: str = "oracle_calls",
     offset: float = 0.0,
     ax: Any = None,
 ) -> Any:
-    """One line per trace, `column - offset` against `against`, on log axes; returns the matplotlib axes.
+    """One line per run, `column - offset` against iterations, oracle calls or time, on log axes.
 
     Parameters
     ----------
-    traces : mapping from labels to traces
-    column, against : str
-        Columns of the traces.
+    traces : Result or Trace, or a mapping from labels to them
+    column : 'gap', 'value' or 'atoms'
+    against : 'iteration', 'oracle_calls' or 'seconds'
     offset : float
         Subtracted from the column: with column="value" and offset = f*, the suboptimality.
     ax : matplotlib axes, optional
-    """
-    import matplotlib.pyplot as plt
 
-    if ax is None:
-        ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
-    for i, (label, trace) in enumerate(traces.items()):
-        x, y = getattr(trace, against), getattr(trace, column) - offset
-        shown = np.isfinite(y) & (y > 0)
+    Returns
+    -------
+    matplotlib axes
+        Numbers that are not finite or not positive are left out.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([3.0, 1.0, 2.0]), ps.conv(ps.Simplex(3))
+    >>> runs = {name: ps.minimize(f, domain, update) for name, update in [("away", ps.Away()), ("default", None)]}
+    >>> ax = ps.plots.plot_traces(runs, against="iteration")
+    >>> [line.get_label() for line in ax.lines], ax.get_xlabel()
+    (['away', 'default'], 'iterations')
+    """
+    column, against = _one_of(column, "column", COLUMNS), _one_of(against, "against", AGAINST)
+    if not math.isfinite(number(offset)):
+        raise ValueError(f"offset is {told(offset)}; give a number.")
+    runs = {str(k): _trace(v) for k, v in traces.items()} if isinstance(traces, Mapping) else {"": _trace(traces)}
+    if not runs:
+        raise ValueError("traces is empty; give at least one run.")
+    ax = _axes(ax)
+    for i, (label, trace) in enumerate(runs.items()):
+        x, y = np.asarray(getattr(trace, against), dtype=float), getattr(trace, column) - number(offset)
+        x = np.maximum(x, 1.0) if against != "seconds" else x  # the start, on a log axis
+        shown = np.isfinite(y) & (y > 0) & (x > 0)
         line = ("-", "--", "-.", ":")[i % 4]  # equal curves stay visible, one below the other
-        ax.plot(np.maximum(x[shown], 1), y[shown], line, marker="." if shown.sum() < 30 else None, label=label)
-    ax.set(xscale="log", yscale="log", xlabel=against.replace("_", " "), ylabel=column)
+        ax.plot(x[shown], y[shown], line, marker="." if shown.sum() < 30 else None, label=label)
+    ax.set(xscale="log", yscale="log", xlabel=AGAINST[against])
+    ax.set_ylabel(COLUMNS[column] if not offset else f"{COLUMNS[column]} − {number(offset):.6g}")
     ax.grid(alpha=0.3)
-    if len(traces) > 1:
+    if len(runs) > 1:
         ax.legend(frameon=False, fontsize="small")
     return ax
+
+
+def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int = 6, ax: Any = None) -> Any:
+    """Coefficients, values, gaps or scores along a path, against its radii or sizes.
+
+    Parameters
+    ----------
+    path : Path of `pursuit.path`, or a fitted estimator with a `path_`
+    column : 'coef', 'value', 'gap' or 'score'
+        The coefficients, one line for each that is ever nonzero (the 300 largest at the end of the path); or one column
+        of the path, with the best row marked where it is the score.
+    names : sequence of str, optional
+        The names of the coefficients; their numbers without it.
+    labels : int
+        How many of the largest coefficients are named in the legend.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> X = np.random.default_rng(0).standard_normal((60, 100))
+    >>> path = ps.path(ps.LeastSquares(X[:, 5] - 2 * X[:, 9]), ps.Dictionary(X), atoms=[1, 2])
+    >>> ax = ps.plots.plot_path(path)
+    >>> [line.get_label() for line in ax.lines]
+    ['9', '5']
+    """
+    column = _one_of(column, "column", PATH_COLUMNS)
+    if not whole(labels) >= 0:
+        raise ValueError(f"labels is {told(labels)}; give an integer of at least 0.")
+    rows = getattr(path, "path_", path)
+    level, kind = _levels(rows)
+    if column == "coef":
+        lines = _coefficients(rows)
+        texts = _names(names, lines.shape[1])
+        ax = _axes(ax)
+        used = np.flatnonzero(np.abs(lines).max(axis=0))
+        for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")][:MAX_LINES]):
+            named = rank < whole(labels)
+            look: dict[str, Any] = (
+                {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
+            )
+            ax.plot(level, lines[:, j], marker="." if named and len(level) < 30 else None, **look)
+        if len(used) and labels:
+            for text in ax.legend(frameon=False, fontsize="small").get_texts():
+                text.set_parse_math(False)  # a name may have dollar signs
+    else:
+        values = getattr(rows, column, None)
+        if values is None or not np.isfinite(values).any():
+            raise ValueError(f"column is {column!r}, and this path has no such numbers; give another column.")
+        ax = _axes(ax)
+        ax.plot(level, values, marker="." if len(level) < 30 else None)
+        if column == "score":
+            ax.plot(level[rows.best], values[rows.best], "o", markersize=9, fillstyle="none", color="C1")
+    ax.set(xlabel=kind, ylabel=PATH_COLUMNS[column])
+    ax.grid(alpha=0.3)
+    return ax
+
+
+def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Any = None) -> Any:
+    """The first atoms of a dictionary or of a result: as signals, pictures, spectra or factors.
+
+    Parameters
+    ----------
+    atoms : (n, p) array of columns, Result, Learned, `LowRank` or `CP`
+        Of a result the atoms of largest weight; for matrices and tensors of low rank the components of its `coef`.
+    shape : (rows, columns), optional
+        Draw every atom as a picture of this shape, all of them side by side. A component of a matrix of low rank is
+        drawn as the matrix u v'.
+    spectrum : bool
+        Draw the magnitude of the Fourier transform of every column instead of the column.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+        Without a shape the atoms are curves, one above the other, each scaled to the same height; the vectors of a
+        component of low rank stand side by side.
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> D = np.random.default_rng(0).standard_normal((16, 6))
+    >>> ax = ps.plots.plot_atoms(D)
+    >>> len(ax.lines)
+    6
+    >>> ax = ps.plots.plot_atoms(D, shape=(4, 4))
+    >>> len(ax.images)
+    1
+    """
+    spectrum = flag(spectrum, "spectrum")
+    factors = _factors(atoms)
+    if shape is not None:
+        pictures = _pictures(atoms, factors, shape)
+        ax = _axes(ax)
+        ax.imshow(_mosaic(pictures), cmap="RdBu_r", vmin=-1.0, vmax=1.0, interpolation="nearest")
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+        return ax
+    curves = [_columns(atoms, MAX_CURVES)] if factors is None else factors
+    if spectrum:
+        curves = [np.abs(np.fft.rfft(c, axis=0)) for c in curves]
+    ax = _axes(ax)
+    begin = 0.0
+    for block in curves:
+        if begin:
+            ax.axvspan(begin - 0.045 * len(block), begin - 0.015 * len(block), color=GREY, alpha=0.3, linewidth=0)
+        tops = np.abs(block).max(axis=0, initial=0.0)
+        for i, (curve, top) in enumerate(zip(block.T, tops, strict=True)):
+            height = 0.9 * curve / top if spectrum and top else 0.45 * curve / (top or 1.0)
+            ax.plot(begin + np.arange(len(curve)), height - i, linewidth=1.2, color=f"C{i % 10}")
+        begin += 1.06 * len(block)
+    count = curves[0].shape[1]
+    what = "frequency" if spectrum else "entry"
+    ax.set(xlabel=what if len(curves) == 1 else f"{what} of each factor", ylabel="component" if factors else "atom")
+    ax.set_yticks(-np.arange(count), [str(i) for i in range(count)])
+    if len(curves) > 1:
+        ax.set_xticks([])
+    return ax
+
+
+def plot_codes(codes: Any, *, ax: Any = None) -> Any:
+    """Codes as a picture: a row for each signal, a column for each atom, a point for each weight.
+
+    Parameters
+    ----------
+    codes : (signals, atoms) sparse or dense matrix, as from `encode`
+        Where there are more than a few hundred signals or atoms, a point shows the sum of absolute weights in its bin.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> rng = np.random.default_rng(0)
+    >>> codes = ps.encode(rng.standard_normal((8, 20)), rng.standard_normal((30, 8)), atoms=2)
+    >>> ax = ps.plots.plot_codes(codes)
+    >>> ax.images[0].get_array().shape
+    (30, 20)
+    """
+    matrix: Any = codes if sp.issparse(codes) else host_array(codes, "codes")
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise TypeError(f"codes is {told(codes)}; give a matrix with a row for each signal.")
+    table: Any = sp.coo_array(matrix)
+    n, p = table.shape
+    if not n or not p:
+        raise ValueError(f"codes has shape {(n, p)}; give at least one signal and one atom.")
+    sides = min(n, MAX_SIDE), min(p, MAX_SIDE)
+    binned = sides != (n, p)
+    places = [np.asarray(c, dtype=np.int64) * s // m for c, s, m in zip(table.coords, sides, (n, p), strict=True)]
+    picture = np.zeros(sides)
+    np.add.at(picture, tuple(places), np.abs(table.data) if binned else table.data)
+    top = float(np.abs(picture).max(initial=0.0)) or 1.0
+    signed = bool((picture < 0).any())
+    ax = _axes(ax)
+    image = ax.imshow(
+        np.ma.masked_equal(picture, 0.0), aspect="auto", interpolation="nearest", extent=(-0.5, p - 0.5, n - 0.5, -0.5),
+        cmap="RdBu_r" if signed else "viridis_r", vmin=-top if signed else 0.0, vmax=top,
+    )  # fmt: skip
+    ax.set(xlabel="atom", ylabel="signal")
+    ax.figure.colorbar(image, ax=ax, label="sum of |weights|" if binned else "weight")
+    return ax
+
+
+def _one_of(given: Any, name: str, known: Mapping[str, str]) -> str:
+    if not isinstance(given, str) or given not in known:
+        raise ValueError(f"{name} is {told(given)}; give one of {', '.join(map(repr, known))}.")
+    return given
+
+
+def _axes(ax: Any) -> Any:
+    """The given axes, or those of a new figure."""
+    if ax is not None:
+        if not hasattr(ax, "get_xaxis") or isinstance(ax, type):
+            raise TypeError(f"ax is {told(ax)}; give matplotlib axes, or leave it out.")
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as missing:
+        raise ImportError("figures need matplotlib; install pursuit[plot].") from missing
+    return plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+
+
+def _trace(run: Any) -> Any:
+    trace = getattr(run, "trace", run)
+    if not hasattr(trace, "oracle_calls") or callable(getattr(trace, "oracle_calls", None)) or isinstance(run, type):
+        raise TypeError(f"traces has {told(run)}; give results or traces.")
+    return trace
+
+
+def _levels(rows: Any) -> tuple[Small, str]:
+    """The horizontal axis of a path, and what it is."""
+    if hasattr(rows, "radius") and hasattr(rows, "results") and not isinstance(rows, type):
+        sizes = bool(np.isnan(rows.radius).all())
+        return (rows.atoms, "atoms") if sizes else (rows.radius, "radius")
+    if hasattr(rows, "level") and hasattr(rows, "coef") and not isinstance(rows, type):
+        sizes = bool((rows.level == np.arange(len(rows.level))).all())
+        return np.asarray(rows.level, dtype=float), "features" if sizes else "radius"
+    raise TypeError(f"path is {told(rows)}; give a Path, or a fitted estimator with a path.")
+
+
+def _coefficients(rows: Any) -> Small:
+    """One row per level, one column per coefficient."""
+    found = rows.coef if hasattr(rows, "level") else [r.coef for r in rows.results]
+    found = [c[0] if isinstance(c, tuple) and not hasattr(c, "_fields") else c for c in found]
+    if not all(isinstance(c, np.ndarray) for c in found):
+        raise TypeError("path has atoms without coefficients of columns; give column='value'.")
+    return np.stack([np.linalg.norm(c, axis=0) if c.ndim == 2 and len(c) > 1 else c.ravel() for c in found])
+
+
+def _names(names: Any, count: int) -> list[str]:
+    texts = list(map(str, range(count) if names is None else items(names)))
+    if len(texts) != count:
+        raise ValueError(f"names has {len(texts)} entries for {count} coefficients; give one each.")
+    return texts
+
+
+def _short(text: str) -> str:
+    """A name for a legend, which leaves out names that begin with an underscore."""
+    text = text if len(text) <= 24 else text[:23] + "…"
+    return " " + text if text.startswith("_") else text
+
+
+def _factors(atoms: Any) -> list[Small] | None:
+    """The vectors of the first components, a matrix for each side or mode; None where the atoms are plain columns."""
+    low_rank = getattr(atoms, "coef", atoms) if not isinstance(atoms, np.ndarray) else None
+    if isinstance(low_rank, LowRank):
+        return [low_rank.U[:, :MAX_CURVES], low_rank.V[:, :MAX_CURVES]]
+    if isinstance(low_rank, CP):
+        order = np.argsort(-np.abs(low_rank.weights), kind="stable")[:MAX_CURVES]
+        return [U[:, order] for U in low_rank.factors]
+    return None
+
+
+def _columns(atoms: Any, most: int) -> Small:
+    """The first atoms as columns: of a matrix, of what `learn` found, or of a result the largest."""
+    if hasattr(atoms, "weights") and hasattr(atoms, "atoms"):
+        if not len(atoms.atoms):
+            raise ValueError("atoms has no active atom; there is nothing to draw.")
+        order = np.argsort(-np.abs(atoms.weights), kind="stable")[:most]
+        return np.stack([host(atoms.atoms[i].vector).ravel() for i in order], axis=1)
+    D: Any = getattr(atoms, "dictionary", atoms)
+    D = host_array(D.toarray() if hasattr(D, "toarray") else D, "atoms")
+    if D.ndim != 2 or 0 in D.shape or D.dtype.kind not in "biuf":
+        raise TypeError(f"atoms is {told(atoms)}; give a matrix with an atom in each column, or a result.")
+    return np.asarray(D[:, :most], dtype=np.float64)
+
+
+def _pictures(atoms: Any, factors: list[Small] | None, shape: Any) -> list[Small]:
+    """The first atoms as pictures, thinned out where they are large."""
+    sides = [int(whole(n)) if whole(n) >= 1 else 0 for n in items(shape)]
+    if len(sides) != 2 or not all(sides):
+        raise ValueError(f"shape is {told(shape)}; give the numbers of rows and columns of a picture.")
+    if factors is not None and len(factors) == 2:
+        U, V = factors
+        if [len(U), len(V)] != sides:
+            raise ValueError(f"shape is {tuple(sides)}, and the matrix has shape {(len(U), len(V))}; give that.")
+        return [np.outer(_thin(u), _thin(v)) for u, v in zip(U.T, V.T, strict=True)]
+    D = _columns(atoms, MAX_PICTURES)
+    if len(D) != math.prod(sides):
+        raise ValueError(f"shape is {tuple(sides)}, and an atom has {len(D)} entries; give a shape of as many.")
+    return [_thin(_thin(d.reshape(sides)).T).T for d in D.T]
+
+
+def _thin(a: Small) -> Small:
+    """At most `MAX_PICTURE` rows, evenly spaced."""
+    return a[np.linspace(0, len(a) - 1, MAX_PICTURE).astype(int)] if len(a) > MAX_PICTURE else a
+
+
+def _mosaic(pictures: Sequence[Small]) -> Any:
+    """Pictures in a grid, each scaled to the range from -1 to 1, with empty lines between them."""
+    (h, w), count = pictures[0].shape, len(pictures)
+    across = min(count, max(1, round(math.sqrt(count * 1.6 * h / w))))
+    down, space = -(-count // across), 1 + max(h, w) // 16
+    out = np.full((down * (h + space) - space, across * (w + space) - space), np.nan)
+    for k, picture in enumerate(pictures):
+        i, j = divmod(k, across)
+        top = float(np.abs(picture).max()) or 1.0
+        out[i * (h + space) : i * (h + space) + h, j * (w + space) : j * (w + space) + w] = picture / top
+    return np.ma.masked_invalid(out)

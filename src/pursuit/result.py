@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from html import escape
 from itertools import compress
+from pathlib import Path as FilePath
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -130,6 +133,24 @@ class Stop:
         return None
 
 
+MAX_SHOWN_ROWS = 20
+"""Of a longer table, rows in the middle are left out where it is printed."""
+
+
+def html_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:
+    """A table of texts for a notebook, without its middle where it is long.
+
+    >>> html_table([["a<b", "1"]])
+    '<table><tr><td>a&lt;b</td><td>1</td></tr></table>'
+    """
+    rows, half = list(rows), MAX_SHOWN_ROWS // 2
+    if len(rows) > MAX_SHOWN_ROWS:
+        rows = [*rows[:half], ["..."] * len(rows[0]), *rows[-half:]]
+    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in ([head] if head else []) + lines) + "</table>"
+
+
 class Trace:
     """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds, as arrays.
 
@@ -173,7 +194,11 @@ class Trace:
         """Certified gap against oracle calls on log axes; returns the matplotlib axes."""
         from pursuit.plots import plot_traces
 
-        return plot_traces({"certified gap": self}, ax=ax)
+        return plot_traces(self, ax=ax)
+
+    def _repr_html_(self) -> str:
+        rows = [[f"{number:.6g}" for number in row] for row in self._rows]
+        return html_table(rows, [name.replace("_", " ") for name in Trace.COLUMNS])
 
 
 def trace_row(state: State, seconds: float) -> tuple[float, ...]:
@@ -296,22 +321,57 @@ class Result:
         feasible = self.domain.admits(self.weights, self.blocks)
         return Check(value, certificate.gap, certificate.lower, error, feasible)
 
+    def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
+        """Write a report about this result: one HTML file that needs nothing else (needs matplotlib).
+
+        It says what was solved and what is proved, and shows the atoms, promised and measured convergence, and the fit
+        or the factors where there are any.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it is replaced as a whole, or not at all.
+        names : sequence of str, optional
+            The names of the columns or basis vectors; numbers without it.
+        title : str, optional
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Examples
+        --------
+        >>> import tempfile, pursuit as ps
+        >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.conv(ps.SignedBasis(2)))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = r.report(f"{folder}/report.html", names=["left", "right"])
+        ...     "left" in page.read_text(encoding="utf-8")
+        True
+        """
+        from pursuit.report import write_result_report
+
+        return write_result_report(path, self, names=names, title=title)
+
+    def _lines(self) -> list[tuple[str, str]]:
+        return [
+            ("value", f"{self.value:.10g}"),
+            ("gap", "not certified" if math.isinf(self.gap) else f"{self.gap:.3g}"),
+            ("atoms", f"{len(self.atoms)}"),
+            ("iterations", f"{self.iterations}"),
+            ("oracle calls", f"{self.oracle_calls}"),
+            ("seconds", f"{self.seconds:.3g}"),
+            ("update", repr(self.update)),
+            ("status", self.status.value),
+        ]
+
     def __str__(self) -> str:
-        gap = "not certified" if math.isinf(self.gap) else f"{self.gap:.3g}"
-        return "\n".join(
-            [
-                f"value         {self.value:.10g}",
-                f"gap           {gap}",
-                f"atoms         {len(self.atoms)}",
-                f"iterations    {self.iterations}",
-                f"oracle calls  {self.oracle_calls}",
-                f"seconds       {self.seconds:.3g}",
-                f"update        {self.update!r}",
-                f"status        {self.status.value}",
-            ]
-        )
+        return "\n".join(fill(f"{name:<14}{text}", 80, subsequent_indent=" " * 14) for name, text in self._lines())
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(self._lines())
 
 
 def result_fields(state: State) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from pursuit._arrays import flag, told
+from pursuit._arrays import flag, told, whole
 from pursuit._deadline import Deadline
 from pursuit.certificates import Certificate
 from pursuit.defaults import choose
@@ -80,6 +82,7 @@ def minimize(
     start: Any = None,
     callback: Callable[[State], Any] | None = None,
     progress: bool = False,
+    verbose: bool | logging.Logger = False,
 ) -> Result:
     """Minimise a smooth convex function over the hull, cone or span of atoms, or a sum of such.
 
@@ -106,6 +109,8 @@ def minimize(
         Return True to stop.
     progress : bool
         Show a progress bar, on terminals only.
+    verbose : bool or logging.Logger
+        Write a line at iterations 0, 1, 2, 4, 8, ... and at the end: to stderr, or as information to a logger.
 
     Returns
     -------
@@ -129,6 +134,7 @@ def minimize(
         raise TypeError(f"callback is {told(callback)}; give a function of a State.")
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
     start = _fit_uncounted(f, domain, stop) if start is None else start
+    log = _logger(verbose)
     deadline = Deadline(began + (math.inf if stop.seconds is None else stop.seconds))
     rows: list[tuple[float, ...]] = []
     fields: dict[str, Any] = {}  # of the last state
@@ -141,6 +147,8 @@ def minimize(
                 first = state.x if first is None else first
                 fields = result_fields(state)  # an interrupted update may leave the active set half changed
                 show(state)
+                if state.iteration & (state.iteration - 1) == 0:  # 0, 1, 2, 4, 8, ...
+                    log(_line(rows[-1]))
                 ended = callback is not None and callback(state)
                 status = Status.CALLBACK if ended else stop.reached(state, seconds)
                 if status is not None:
@@ -159,6 +167,7 @@ def minimize(
     assert status is not None
     fields |= method._asdict()
     seconds = time.perf_counter() - began
+    log(f"ended after {fields['iterations']} iterations and {seconds:.3g} s: {status.value}")
     return Result(f=f, domain=domain, start=first, status=status, trace=Trace(rows), seconds=seconds, **fields)
 
 
@@ -188,3 +197,18 @@ def _progress_bar(shown: bool) -> Iterator[Callable[[State], None]]:
         yield show
     finally:
         bar.close()
+
+
+def _logger(verbose: Any) -> Callable[[str], None]:
+    """A function that writes a line to stderr or to a logger, or nowhere."""
+    if isinstance(verbose, logging.Logger):
+        return lambda line: verbose.info("%s", line)
+    if not (isinstance(verbose, bool | np.bool_) or whole(verbose) in (0, 1)):
+        raise TypeError(f"verbose is {told(verbose)}; give True, False or a logging.Logger.")
+    return (lambda line: tqdm.write(line, file=sys.stderr)) if verbose else lambda line: None  # above a progress bar
+
+
+def _line(row: tuple[float, ...]) -> str:
+    """A row of the trace in words."""
+    iteration, value, gap, atoms, calls, seconds = row
+    return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {atoms} atoms, {calls} calls, {seconds:.3g} s"

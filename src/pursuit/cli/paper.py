@@ -32,7 +32,8 @@ def paper(
 
     from pursuit.paper import CLAIMS, Plan
     from pursuit.paper.document import write
-    from pursuit.paper.figures import FIGURES, style
+    from pursuit.paper.figures import FIGURES
+    from pursuit.report.figures import style
 
     console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

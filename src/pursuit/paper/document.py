@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from pursuit.paper.claims import ROUNDING_TOLERANCE, Row
-from pursuit.report import Cell, Section, Table, page
+from pursuit.report.page import Cell, Section, Table, page
 
 HEADS = (
     "Statement",
@@ -28,14 +28,14 @@ CITATION = (
 
 
 def write(out: Path, rows: Sequence[Row], sections: Sequence[Section], seconds: float) -> Path:
-    """Writes table.csv, a PNG for each figure, and index.html; returns the path of the page."""
+    """Writes table.csv, an SVG file for each figure, and index.html; returns the path of the page."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / "table.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(["statement", "name", *(head.lower() for head in HEADS[1:])])
         table.writerows([row.claim.number, row.claim.name, *texts(row)] for row in rows)
     for figure in (figure for section in sections for figure in section.figures):
-        (out / f"{figure.name}.png").write_bytes(figure.png)
+        (out / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
     path = out / "index.html"
     path.write_text(document(rows, sections, seconds), encoding="utf-8")
     return path

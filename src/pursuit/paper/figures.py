@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,46 +17,11 @@ from pursuit.paper.claims import Plan
 from pursuit.paper.equivalence import StepComparison
 from pursuit.paper.experiments import experiment
 from pursuit.paper.problems import SHORT_STEP, Problem, lower_bound, quadratic
-from pursuit.report import Figure, Section
+from pursuit.report.figures import BLUE, GREEN, GREY, RED, Panel
+from pursuit.report.page import Figure, Section
 
-BLUE, RED, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"  # told apart by colour-blind readers too
 ADVERSARY_DELTA = 0.5
 FIGURE_STEPS = 200
-
-
-class Panel:
-    """Axes to draw on; `done` makes an image of them."""
-
-    def __init__(self, name: str, title: str, **labels: Any) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as Canvas
-
-        self.name, self.canvas = name, Canvas(figsize=(5.0, 3.8), layout="constrained")  # no global state, no window
-        FigureCanvasAgg(self.canvas)
-        self.ax = self.canvas.add_subplot()
-        self.ax.set_title(title, fontsize=12)
-        self.ax.set(**labels)
-        self.ax.grid(alpha=0.25)
-
-    def done(self, caption: str) -> Figure:
-        """The finished image."""
-        stream = io.BytesIO()
-        if self.ax.get_legend_handles_labels()[1]:
-            self.ax.legend(frameon=False, fontsize=9.5)
-        self.canvas.savefig(stream, format="png", dpi=150, metadata={"Software": None})
-        return Figure(self.name, caption, stream.getvalue())
-
-
-@contextmanager
-def style() -> Iterator[None]:
-    """Fonts and lines that are readable on a small screen."""
-    try:
-        from matplotlib import rc_context
-    except ImportError as missing:
-        raise ImportError("figures need matplotlib; install pursuit[plot].") from missing
-
-    with rc_context({"font.size": 10.5, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.8}):
-        yield
 
 
 # ---------------------------------------------------------------------- the experiment of the appendix
@@ -117,12 +80,8 @@ def plain_ticks(axis: Any, top: float) -> None:
 
 def frank_wolfe_limit(plan: Plan) -> Section:
     alphas = np.geomspace(1.0, 1e4, 33)
-    apart = Panel(
-        "one-over-alpha", "Frank-Wolfe on αA, matching pursuit on A", xlabel="α", ylabel=r"$\|x^{FW} - x^{MP}\|$"
-    )
-    scaled = Panel(
-        "limit-constant", "The limit constant is exact", xlabel="α", ylabel=r"$\alpha\ \|x^{FW} - x^{MP}\|$ / limit"
-    )
+    apart = Panel("one-over-alpha", "Frank-Wolfe on αA, matching pursuit on A", xlabel="α", ylabel="‖x(FW) − x(MP)‖")
+    scaled = Panel("limit-constant", "The limit constant is exact", xlabel="α", ylabel="α ‖x(FW) − x(MP)‖ / limit")
     for i, colour in enumerate((BLUE, RED, GREEN)):
         m = StepComparison(plan, i)
         distance = np.array([m.distance(alpha) for alpha in alphas])
@@ -201,7 +160,7 @@ def pursuit(plan: Plan) -> Section:
     rng, theta = plan.rng(21), np.pi / 6
     pair = np.array([[1.0, np.cos(theta)], [0.0, np.sin(theta)]])
     sets: list[tuple[str, str, Atoms, int, int]] = [
-        ("basis", r"$\pm e_i$ in dimension 20", ps.SignedBasis(20), 20, 100),
+        ("basis", "± unit vectors in dimension 20", ps.SignedBasis(20), 20, 100),
         (
             "dictionary",
             "18 random pairs ± in dimension 6",

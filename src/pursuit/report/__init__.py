@@ -1,0 +1,126 @@
+"""Reports: one self-contained HTML file about a result or a fitted model, for a screen, a phone and paper.
+
+| module | what |
+|---|---|
+| `page` | a page from sections, tables and figures |
+| `figures` | drawings that suit light and dark pages (needs matplotlib) |
+| `words` | problems and certificates in words |
+| `fits` | scores and figures of predictions |
+| `results` | the report of a `pursuit.Result` |
+| `models` | the report of a fitted model of `pursuit.estimators` |
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pursuit._arrays import items, told
+from pursuit._files import write_whole
+from pursuit.report.figures import style
+from pursuit.report.models import ModelReport
+from pursuit.report.results import result_page
+
+__all__ = ["write_model_report", "write_result_report"]
+
+
+def write_result_report(
+    path: Any, result: Any, *, names: Any = None, title: str | None = None, along: Any = None
+) -> Path:
+    """Write the report of a `Result`, the best of the path `along` where one is given; see `Result.report`."""
+    file, title = _file(path), _title(title, "A sparse combination of atoms")
+    names = None if names is None else [str(name) for name in items(names)]
+    coef = result.coef[0] if type(result.coef) is tuple else result.coef  # of a sum of domains, the first
+    if names is not None and getattr(coef, "ndim", 0) == 1 and len(names) != len(coef):
+        raise ValueError(f"names has {len(names)} entries for {len(coef)} coefficients; give one each.")
+    with style():
+        text = result_page(result, names, title, along)
+    return _write(text, file)
+
+
+def write_model_report(
+    path: Any, model: Any, X: Any, y: Any, *, names: Any, test: tuple[Any, Any] | None = None, title: str | None = None
+) -> Path:
+    """Write the report of a fitted model: scores, features, path, fit and certificate, in one HTML file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it is replaced as a whole, or not at all.
+    model : fitted GreedyRegressor, GreedyClassifier, AtomicRegressor or AtomicClassifier, or their CV forms
+    X, y : arrays
+        The data that the model was fitted to.
+    names : sequence of str
+        The names of the columns of X.
+    test : (X, y), optional
+        Data that the model has not seen.
+    title : str, optional
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from pursuit.estimators import GreedyRegressor
+    >>> from pursuit.report import write_model_report
+    >>> X = np.random.default_rng(0).standard_normal((50, 4))
+    >>> y = 3.0 * X[:, 1]
+    >>> model = GreedyRegressor(n_nonzero=1).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_model_report(f"{folder}/report.html", model, X, y, names=["age", "height", "mass", "dose"])
+    ...     "height" in page.read_text(encoding="utf-8")
+    True
+    """
+    file, title = _file(path), title if title is None else _title(title, "")
+    if not hasattr(model, "coef_") or not hasattr(model, "get_params") or not hasattr(model, "n_iter_"):
+        raise TypeError(f"model is {told(model)}; give a fitted greedy or atomic estimator of pursuit.estimators.")
+    sets = {"training": _data(X, y, "X", model)}
+    if test is not None:
+        pair = items(test)
+        if len(pair) != 2:
+            raise ValueError(f"test is {told(test)}; give a pair (X, y).")
+        sets["test"] = _data(pair[0], pair[1], "test", model)
+    texts = [str(name) for name in items(names)]
+    if len(texts) != sets["training"][0].shape[1]:
+        raise ValueError(
+            f"names has {len(texts)} entries for {sets['training'][0].shape[1]} columns of X; give one each."
+        )
+    with style():
+        text = ModelReport(model, sets, texts).page(title)
+    return _write(text, file)
+
+
+def _file(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike) or not Path(path).name or Path(path).is_dir():
+        raise TypeError(f"path is {told(path)}; give the name of a file.")
+    return Path(path)
+
+
+def _title(title: Any, default: str) -> str:
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title is {told(title)}; give a text.")
+    return default if title is None else title
+
+
+def _data(X: Any, y: Any, name: str, model: Any) -> tuple[Any, Any]:
+    """Arrays of as many samples, with the columns that the model knows."""
+    X, y = X if sp.issparse(X) else np.asarray(X, dtype=np.float64), np.asarray(y)
+    p = np.shape(model.coef_)[-1]
+    if X.ndim != 2 or X.shape[1] != p or not X.shape[0]:
+        raise ValueError(f"{name} has data of shape {X.shape}; give samples of the {p} features of the model.")
+    if y.ndim == 0 or len(y) != X.shape[0]:
+        raise ValueError(f"{name} has {X.shape[0]} samples and targets of shape {y.shape}; give one target for each.")
+    return X, y
+
+
+def _write(text: str, file: Path) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(text, file)
+    return file

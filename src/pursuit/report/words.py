@@ -1,0 +1,134 @@
+"""Problems and certificates in words. Bounds are rounded so that what is written is true."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from importlib import import_module
+from typing import Any
+
+from pursuit.atoms.base import Atoms
+from pursuit.domains import Cone, Domain, Hull, Part, Span
+from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
+
+
+def shown(value: float, digits: int = 6) -> str:
+    """A number for a table, with a true minus sign.
+
+    >>> shown(-1234567.0), shown(0.1 + 0.2)
+    ('−1.23457e+06', '0.3')
+    """
+    return f"{value:.{digits}g}".replace("-", "−", 1) if value < 0 else f"{value:.{digits}g}"
+
+
+def rounded(value: float | Decimal, digits: int, *, up: bool) -> str:
+    """A number with few digits, at least the value (`up`) or at most.
+
+    >>> rounded(0.12301, 2, up=True), rounded(-0.12301, 2, up=False), rounded(2.0**-30, 2, up=True)
+    ('0.13', '−0.13', '9.4e-10')
+    """
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    near = context.create_decimal(Decimal(value)).normalize(context)
+    exponent = near.adjusted()
+    text = f"{near:f}" if -6 <= exponent < 7 else f"{near.scaleb(-exponent):f}e{exponent}"
+    return text.replace("-", "−", 1) if near < 0 else text
+
+
+def percent(part: float, whole: float) -> str:
+    r"""`part` as a percentage of `whole`, rounded up; at least a millionth of a percent.
+
+    >>> percent(1.0, 512.0), percent(1.0, 3.0), percent(1e-15, 1.0)
+    ('0.2\xa0%', '34\xa0%', '0.000001\xa0%')
+    """
+    if part <= 1e-8 * whole:
+        return "0.000001\u00a0%"
+    return f"{rounded(Context(prec=50).divide(Decimal(part) * 100, Decimal(whole)), 2, up=True)}\u00a0%"
+
+
+def proved(value: float, gap: float, infimum: float) -> str | None:
+    r"""How far an objective of this value is above the smallest one at most, as a percentage of the value where that
+    is less than all of it; None where nothing is proved that is not known without a run (`infimum`).
+
+    >>> proved(2.0, 2.0**-10, 0.0), proved(2.0, 2.0, 0.0), proved(-2.0, 0.25, -math.inf)
+    ('0.049\xa0%', None, '0.25')
+    """
+    if not math.isfinite(gap) or value - gap <= infimum < value:
+        return None
+    return percent(gap, value) if 0.0 < gap < value else rounded(gap, 2, up=True)
+
+
+def certificate(value: float, gap: float, infimum: float, subject: str = "point of this set") -> str:
+    r"""What the gap proves about an objective of this value, in a sentence.
+
+    The gap bounds `value - f*`, where f* is the smallest objective of a subject.
+
+    >>> certificate(2.0, 2.0**-10, 0.0, "model of this kind")
+    'No model of this kind is better by more than 0.049\xa0% of the objective, which is 2 here.'
+    >>> certificate(2.0, math.inf, 0.0)
+    'Nothing is proved about how much better another point of this set could be.'
+    """
+    bound = proved(value, gap, infimum)
+    if bound is None:
+        known = f": the only known bound is that no objective is below {rounded(infimum, 6, up=False)}"
+        return (
+            f"Nothing is proved about how much better another {subject} could be{known if math.isfinite(gap) else ''}."
+        )
+    if gap <= 0.0:
+        return f"No {subject} is better: the objective {shown(value)} is the smallest one."
+    share = " of the objective, which is" if bound.endswith("%") else "; the objective is"
+    return f"No {subject} is better by more than {bound}{share} {shown(value)} here."
+
+
+def objective(f: Objective) -> str:
+    """What an objective is."""
+    if isinstance(f, Ridge):
+        return f"{objective(f.f)}, and a ridge on {f.p:,} coefficients"
+    size = " x ".join(f"{n:,}" for n in f.space.shape) if f.space is not None else ""
+    weighted = ", weighted" if not isinstance(getattr(f, "weights", 1.0), float) else ""
+    match f:
+        case LeastSquares():
+            return f"half the squared distance to the data ({size} entries{weighted})"
+        case Huber():
+            return f"Huber's loss of the data ({size} entries{weighted}), quadratic up to {shown(f.width)}"
+        case Logistic():
+            return f"the logistic loss of {size} labels{weighted}"
+        case Poisson():
+            return f"the Poisson loss of {size} counts{weighted}"
+        case Multinomial():
+            return f"the softmax loss of {f.space.shape[0]:,} labels of {f.space.shape[1]:,} classes{weighted}"
+        case Quadratic():
+            return f"a quadratic function of {size} variables"
+        case _:
+            return f"the smooth convex function {f!r}"
+
+
+def domain(d: Domain) -> str:
+    """The points over which a run minimised."""
+    return " plus ".join(map(_part, d.parts))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Hull):
+        return f"the convex hull of the atoms {part.A!r}"
+    if isinstance(part, Cone) and part.price:
+        return (
+            f"the non-negative combinations of the atoms {part.A!r}, whose weights cost {shown(part.price)} each unit"
+        )
+    kind = "linear" if isinstance(part, Span) else "non-negative"
+    return f"the {kind} combinations of the atoms {part.A!r}"
+
+
+def failure(d: Domain) -> float:
+    """The probability that the bound of one oracle call is wrong; 0 where bounds are certain."""
+    return max((_failure(part.asked) for part in d.parts), default=0.0)
+
+
+def _failure(A: Atoms) -> float:
+    inner: Any = [getattr(A, "base", None), *getattr(A, "parts", ())]
+    own = 0.0 if A.exact else float(getattr(A, "failure", 0.0))
+    return max([own, *(_failure(B) for B in inner if isinstance(B, Atoms))])
+
+
+def footer() -> str:
+    """The last line of a report."""
+    return f"Written by pursuit {import_module('pursuit').__version__}. This file needs nothing else."
