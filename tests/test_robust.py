@@ -320,6 +320,14 @@ def test_separable_classes_on_a_large_ball_are_separated(update):
     assert r.value < 1e-40
 
 
+def test_a_long_step_over_a_cone_does_not_empty_the_hull_beside_it():
+    wine = np.array([[14.13, 96.0, 1.35, 2.74, 0.61, 9.2], [13.78, 90.0, 1.03, 2.3, 0.7, 9.58]])
+    A = 5 * (ps.Dictionary(wine) | ps.SignedBasis(2))
+    r = ps.minimize(ps.Logistic([1.0, -1.0]), ps.conv(A) + ps.cone(A))  # separable: the cone's weights grow for ever
+    assert r.value < 1e-12
+    assert r.weights[r.blocks == 0].sum() == pytest.approx(1.0, abs=1e-12)
+
+
 @pytest.mark.parametrize("radius", [300.0, 400.0, 600.0])
 def test_poisson_over_a_large_simplex(radius):
     r = ps.minimize(ps.Poisson([2, 2, 1]), ps.conv(radius * ps.Simplex(3)))

@@ -77,6 +77,9 @@ def newton_step(
         E = active.gram(Diagonal(), which)
         c = float(np.abs(q[which]).max(initial=0.0)) / float(E.diagonal().max(initial=1.0))  # weights move by about 1
         d, _ = _model_step(domain, active, which, c * E, q[which])
+    hulls = [np.flatnonzero(active.blocks == b) for b, part in enumerate(domain.parts) if part.compact]
+    for mine in hulls:  # steps of a hull sum to 0: a long step would magnify the rounding of the sum
+        d[mine[active.weights[mine].argmax()]] -= d[mine].sum()
     slope, vector = float(q @ d), active.synthesize(d)
     if not slope < 0:
         return False
@@ -89,9 +92,8 @@ def newton_step(
         mean_curvature = -slope / size / (gamma * size) if gamma * size > 0 else math.inf
         damping.adapt(gamma, mean_curvature) if solved else damping.raise_to(mean_curvature)
     active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)
-    for b, part in enumerate(domain.parts):
-        if part.compact:  # a long step magnifies the rounding of the sum of d
-            active.weights[active.blocks == b] *= part.total / float(active.weights[active.blocks == b].sum())
+    for mine in hulls:
+        active.weights[mine] /= active.weights[mine].sum()
     active.refresh()
     return True
 
