@@ -20,6 +20,7 @@ except ImportError as missing:
     raise ImportError("pursuit.estimators needs scikit-learn; install pursuit[estimators].") from missing
 
 from pursuit.estimators.atomic import AtomicClassifier, AtomicClassifierCV, AtomicRegressor, AtomicRegressorCV
+from pursuit.estimators.completion import LowRankCompletion
 from pursuit.estimators.dictionaries import (
     DictionaryLearning,
     MiniBatchDictionaryLearning,
@@ -46,6 +47,7 @@ __all__ = [
     "GreedyClassifierCV",
     "GreedyRegressor",
     "GreedyRegressorCV",
+    "LowRankCompletion",
     "MiniBatchDictionaryLearning",
     "OrthogonalMatchingPursuit",
     "OrthogonalMatchingPursuitCV",
