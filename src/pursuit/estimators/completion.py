@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from pursuit.atoms.factored import LowRank, compress, row_products
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
 from pursuit.estimators.base import Array, require, require_count
-from pursuit.estimators.entries import Completion, Entries, is_table
+from pursuit.estimators.entries import Completion, Entries, as_rows, is_table
 from pursuit.linalg import EPS
 from pursuit.objectives import LeastSquares
 from pursuit.refine import Factors
@@ -26,26 +25,29 @@ from pursuit.updates import NormCorrective
 
 DAMPINGS = (1.0, 2.0, 3.0, 5.0, 8.0)
 POWERS = (0.0, -0.25, -0.5)
-LEVELS = tuple(2.0**k for k in range(-3, 7))
-"""Radii to choose from, in units of the norm of what the matrix shall explain. A path ends where the error rises."""
-LEVELS_FOR_POWERS = 4
+LEVELS = tuple(2.0**k for k in range(-2, 7))
+MAX_RANK = 20
+"""What is chosen from. Levels are radii in units of the norm of what the matrix shall explain. Radii and ranks grow until
+the error does."""
+LEVELS_FOR_POWERS = 3
 """The powers are compared at this many levels, the smallest, where fits are fast."""
-FALLBACK = 3.0, 0.0, 1.0
-"""Damping, power and level where there are too few observations to choose."""
 BIAS_ROUNDS = 10
 SEVERAL = 16
 """Atoms of an oracle call that enter together, where the rank is not bounded."""
+ACCURACY = 0.3
+"""Of the factors, after an oracle call."""
 NOISE = 1e-12
 """What is left of the data beside the biases is rounding below this fraction."""
 
 
 class Trial(NamedTuple):
-    """Parameters that were tried, and their root mean square error on the validation part."""
+    """Parameters of a model (level infinity: no radius), and the root mean square error on the validation part."""
 
-    damping: float | None
-    power: float
-    level: float
-    error: float
+    damping: float | None = 3.0
+    power: float = 0.0
+    level: float = 1.0
+    rank: int | None = None
+    error: float = math.inf
 
 
 class Biases(NamedTuple):
@@ -217,10 +219,10 @@ class LowRankCompletion(Completion):
         self._check()
         entries = self._read(X, y, sample_weight).normalized()
         self.labels_, self.counts_ = entries.labels, [entries.sums(mode) for mode in (0, 1)]
-        self.damping_, self.power_, level = self._choose(entries)
+        chosen = self._choose(entries)
+        self.damping_, self.power_ = chosen.damping, chosen.power
         problem, unit = Problem(entries, self.damping_, self.power_), entries.unit
-        radius = self._radius(problem, level)
-        result = self._solve(problem, radius, None)
+        radius, result = self._radius(problem, chosen), self._solve(problem, chosen)
         matrix = problem.matrix(result)
         self.U_, self.s_, self.V_ = matrix.U, unit * matrix.s, matrix.V
         self.mean_, self.range_ = unit * entries.mean, unit * problem.range
@@ -264,67 +266,79 @@ class LowRankCompletion(Completion):
         flag(self.clip, "clip")
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:
+        X = as_rows(X)
         if y is not None or (not sp.issparse(X) and is_table(X)):
             return self._read_table(X, y, sample_weight, 2)
         require(sample_weight is None, "sample_weight", sample_weight, "None, as X is no table")
+        if not sp.issparse(X) and any(isinstance(value, str) for value in np.asarray(X).flat):
+            raise ValueError("X holds strings; give a table of row labels, column labels and values, or a matrix.")
         X = validate_data(self, X, accept_sparse=("coo", "csr"), dtype=np.float64, ensure_all_finite="allow-nan")
         return Entries.of_sparse(X) if sp.issparse(X) else Entries.of_array(X)
 
-    # ------------------------------------------------------------------ one fit
-
-    def _radius(self, problem: Problem, level: float) -> float:
-        """The radius, in the unit of the problem; infinite where the rank alone is bounded."""
-        if self.radius is not None:
-            return float(self.radius) / problem.unit
-        return level * problem.size if self.rank is None else math.inf
-
-    def _solve(self, problem: Problem, radius: float, start: Result | None) -> Result | None:
-        """The best matrix within the radius and the rank; None where it is zero."""
+    def _solve(self, problem: Problem, trial: Trial, start: Result | None = None) -> Result | None:
+        """The best matrix within the bounds; None where it is zero."""
+        radius = self._radius(problem, trial)
         if radius == 0.0 or problem.size == 0.0:
             return None
         domain = lin(problem.A) if math.isinf(radius) else conv(radius * problem.A)
-        update = NormCorrective(several=SEVERAL if self.rank is None else 1)
-        least = 0.5 * float(self.tol) ** 2 * problem.size**2  # of data that are fitted exactly, no gap is small enough
-        stop = Stop(rgap=self.tol, gap=least, iterations=self.max_iter, atoms=self.rank)
-        return minimize(problem.f, domain, update, refine=Factors(accuracy=0.3), stop=stop, start=start)
+        update = NormCorrective(several=SEVERAL if trial.rank is None else 1)
+        least = 0.5 * (float(self.tol) * problem.size) ** 2  # for data that are fitted exactly
+        stop = Stop(rgap=self.tol, gap=least, iterations=self.max_iter, atoms=trial.rank)
+        return minimize(problem.f, domain, update, refine=Factors(accuracy=ACCURACY), stop=stop, start=start)
+
+    def _radius(self, problem: Problem, trial: Trial) -> float:
+        """The radius in the unit of the problem."""
+        return trial.level * problem.size if self.radius is None else float(self.radius) / problem.unit
 
     # ------------------------------------------------------------------ what is chosen
 
-    def _choose(self, entries: Entries) -> tuple[float | None, float, float]:
-        """Damping, power and level: as given, or each in turn at its lowest error on the validation part."""
-        dampings: Any = (None,) if not self.biases else DAMPINGS if self.damping is None else (float(self.damping),)
+    def _choose(self, entries: Entries) -> Trial:
+        """The parameters that are given, and for the others those of the lowest error on the validation part: first the
+        damping, of biases alone; then the power, at a few radii; then the radius or the rank."""
+        free, default = self.radius is None and self.rank is None, Trial(rank=self.rank)
         powers = POWERS if self.power is None else (float(self.power),)
-        levels = LEVELS if self.radius is None and self.rank is None else (1.0,)
+        dampings = DAMPINGS if self.damping is None else (float(self.damping),)
+        chosen = default._replace(
+            damping=None if not self.biases else default.damping if self.damping is None else dampings[0],
+            power=default.power if self.power is None else powers[0],
+            level=default.level if free else math.inf,
+        )
         parts = entries.split(float(self.validation), check_random_state(self.random_state))
-        tried: list[Trial] = []
         self.validation_error_: dict[str, Array] = {}
-        if parts is None or max(len(dampings), len(powers), len(levels)) == 1:
-            middle = [each[0] if len(each) == 1 else default for each, default in
-                      zip((dampings, powers, levels), FALLBACK, strict=True)]  # fmt: skip
-            return tuple(middle)
-        for damping in dampings:
+        if parts is None or not (free or self.power is None or (self.biases and self.damping is None)):
+            return chosen
+        trials = []
+        for damping in dampings if self.biases else [None]:
             error = Problem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
-            tried.append(Trial(damping, 0.0, 0.0, error))
-        damping = min(tried, key=lambda trial: trial.error).damping
-        few = levels[:LEVELS_FOR_POWERS]
-        paths = [list(self._path(parts, damping, power, few, math.inf)) for power in powers]
-        best = min(paths, key=lambda path: min(trial.error for trial in path))
-        tried += [trial for path in paths for trial in path]
-        tried += self._path(parts, damping, best[0].power, levels[LEVELS_FOR_POWERS:], best[-1].error)
-        self.validation_error_ = {
-            name: np.array([getattr(trial, name) for trial in tried], dtype=np.float64) for name in Trial._fields
-        }
-        self.validation_error_["error"] *= entries.unit
-        return min((t for t in tried if t.level or len(levels) > 1), key=lambda trial: trial.error)[:3]
+            trials.append(chosen._replace(damping=damping, level=0.0, error=error))
+        chosen = chosen._replace(damping=_best(trials).damping)
+        levels = LEVELS if free else (chosen.level,)
+        paths = [self._path(parts, [chosen._replace(power=power, level=level) for level in levels[:LEVELS_FOR_POWERS]])
+                 for power in powers]  # fmt: skip
+        path = min(paths, key=lambda path: _best(path).error)
+        longer = [path[-1]._replace(level=level) for level in levels[LEVELS_FOR_POWERS:]]
+        ranks = range(1, 1 + min(MAX_RANK, *entries.shape)) if free else ()
+        fits = [trial for path in paths for trial in path] + self._path(parts, longer)
+        fits += self._path(parts, [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks])
+        for name in Trial._fields:
+            column = np.array([getattr(trial, name) for trial in trials + fits], dtype=np.float64)
+            self.validation_error_[name] = column * (entries.unit if name == "error" else 1.0)
+        return _best(trials + fits if free else fits)
 
-    def _path(
-        self, parts: tuple[Entries, Entries], damping: float | None, power: float, levels: Any, error: float
-    ) -> Iterator[Trial]:
-        """Fits of increasing radius, until the error on the validation part is above the last."""
-        problem, result = Problem(parts[0], damping, power), None
-        for level in levels:
-            result = self._solve(problem, self._radius(problem, level), result)
-            last, error = error, problem.error(result, parts[1], self.clip)
-            yield Trial(damping, power, level, error)
+    def _path(self, parts: tuple[Entries, Entries], trials: list[Trial]) -> list[Trial]:
+        """Fits of increasing radius or rank, with their errors, until the error grows."""
+        done: list[Trial] = []
+        result, error = None, math.inf
+        problem = Problem(parts[0], trials[0].damping, trials[0].power) if trials else None
+        for trial in trials:
+            assert problem is not None
+            result = self._solve(problem, trial, result)
+            last, error = trial.error if not done else error, problem.error(result, parts[1], self.clip)
+            done.append(trial._replace(error=error))
             if error > last:
                 break
+        return done
+
+
+def _best(trials: list[Trial]) -> Trial:
+    return min(trials, key=lambda trial: trial.error)

@@ -115,6 +115,17 @@ def is_label(value: Any) -> bool:
     return isinstance(value, str) or math.isfinite(number(value))
 
 
+def as_rows(X: Any) -> Any:
+    """Lists as an array that keeps numbers beside strings what they are; anything else as it is."""
+    if not isinstance(X, list | tuple):
+        return X
+    try:
+        found = np.asarray(X)
+        return np.array(X, dtype=object) if found.dtype.kind == "U" else found
+    except ValueError:
+        raise ValueError("X has rows of different lengths; give a table or a matrix.") from None
+
+
 def label_columns(table: Array) -> list[Array]:
     """The columns of an array, each of numbers or of strings."""
     return [_labels(column, f"column {k} of X") for k, column in enumerate(table.T)]
@@ -133,7 +144,7 @@ def _labels(column: Array, name: str) -> Array:
 
 def positions(known: Array, given: Any, name: str) -> Array:
     """Where labels stand among the known ones, which are sorted; -1 for new labels."""
-    wanted = _labels(np.asarray(given), name)
+    wanted = _labels(np.asarray(as_rows(given)), name)
     if (wanted.dtype.kind in NUMBERS) != (known.dtype.kind in NUMBERS):
         kinds = ("numbers", "strings") if wanted.dtype.kind in NUMBERS else ("strings", "numbers")
         raise ValueError(f"{name} has labels that are {kinds[0]}, and those of fit are {kinds[1]}; give {kinds[1]}.")
@@ -143,17 +154,16 @@ def positions(known: Array, given: Any, name: str) -> Array:
 
 def is_table(X: Any) -> bool:
     """Whether X, given without y, is a table (row label, column label, value) and not a matrix: it has three columns (a
-    data frame may have more), none of their values is missing, and the labels are strings or whole numbers."""
+    data frame may have more), and the labels are strings; or they are whole numbers and no value is missing."""
     columns, frame = np.asarray(X), hasattr(X, "columns")
     if columns.ndim != 2 or columns.shape[1] < 3 or (columns.shape[1] > 3 and not frame):
         return False
     if columns.dtype.kind == "O":
-        labels, values = columns[:, :2].ravel().tolist(), columns[:, 2].tolist()
-        whole = all(is_label(label) and (isinstance(label, str) or label == round(label)) for label in labels)
-        return whole and all(math.isfinite(number(value)) for value in values)
-    if columns.dtype.kind == "f":
-        return bool(np.isfinite(columns[:, :3]).all() and (columns[:, :2] % 1 == 0).all())
-    return columns.dtype.kind in NUMBERS
+        if any(isinstance(label, str) for label in columns[:, :2].flat):
+            return True
+        columns = np.array([[number(value) for value in row] for row in columns[:, :3]])
+    whole = columns.dtype.kind in "biu" or (columns.dtype.kind == "f" and (columns[:, :2] % 1 == 0).all())
+    return bool(whole and not np.isnan(columns[:, :3]).any())
 
 
 # ------------------------------------------------------------------------------ estimators of entries
@@ -173,11 +183,11 @@ class Completion(RegressorMixin, Estimator):
         y is None, values in the column after the labels."""
         least = (modes or 2) + (y is None)
         if y is None:
-            table = validate_data(self, X, dtype=None, ensure_min_features=least)
+            table = validate_data(self, as_rows(X), dtype=None, ensure_min_features=least)
             modes = modes or table.shape[1] - 1
             y = check_array(table[:, [modes]], dtype=np.float64, input_name="y")[:, 0]
         else:
-            table, y = validate_data(self, X, y, dtype=None, y_numeric=True, ensure_min_features=least)
+            table, y = validate_data(self, as_rows(X), y, dtype=None, y_numeric=True, ensure_min_features=least)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
@@ -197,8 +207,10 @@ class Completion(RegressorMixin, Estimator):
                 raise ValueError(f"the labels have shapes {shapes}; give one of each mode per entry.") from None
         if len(given) > 1:
             raise ValueError(f"predict has {len(given)} arguments; give one table, or {modes} lists of labels.")
-        alone = np.shape(given[0])[1:] == (modes,)
-        table = check_array(given[0], dtype=None) if alone else validate_data(self, given[0], dtype=None, reset=False)
+        X = as_rows(given[0])
+        table = check_array(X, dtype=None)
+        if table.shape[1] != modes or self.n_features_in_ == modes:  # else they are the labels alone
+            validate_data(self, X, skip_check_array=True, reset=False)
         columns = label_columns(table[:, :modes])
         return [positions(labels, column, "X") for labels, column in zip(self.labels_, columns, strict=True)]
 
