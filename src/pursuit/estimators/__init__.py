@@ -28,6 +28,7 @@ from pursuit.estimators.dictionaries import (
     dict_learning_online,
 )
 from pursuit.estimators.greedy import GreedyClassifier, GreedyClassifierCV, GreedyRegressor, GreedyRegressorCV
+from pursuit.estimators.pca import ExponentialFamilyPCA
 from pursuit.estimators.pursuits import (
     OrthogonalMatchingPursuit,
     OrthogonalMatchingPursuitCV,
@@ -43,6 +44,7 @@ __all__ = [
     "AtomicRegressor",
     "AtomicRegressorCV",
     "DictionaryLearning",
+    "ExponentialFamilyPCA",
     "GreedyClassifier",
     "GreedyClassifierCV",
     "GreedyRegressor",

@@ -27,8 +27,8 @@ DAMPINGS = (1.0, 2.0, 3.0, 5.0, 8.0)
 POWERS = (0.0, -0.25, -0.5)
 LEVELS = tuple(2.0**k for k in range(-2, 7))
 MAX_RANK = 20
-"""What is chosen from. Levels are radii in units of the norm of what the matrix shall explain. Radii and ranks grow until
-the error does."""
+"""What is chosen from. Levels are radii in units of the norm of what the matrix shall explain. Radii and ranks grow
+until the error does."""
 LEVELS_FOR_POWERS = 3
 """The powers are compared at this many levels, the smallest, where fits are fast."""
 BIAS_ROUNDS = 10

@@ -1,7 +1,7 @@
 """Observed entries of a matrix or a tensor: from tables of labels, sparse matrices, and arrays with NaN.
 
-A table has a row for each observation: a label for each mode (user and item, say; numbers or strings), and the value. In
-an array, what is not NaN is observed; in a sparse matrix, what is stored. There the labels are the indices.
+A table has a row for each observation: a label for each mode (user and item, say; numbers or strings), and the value.
+In an array, what is not NaN is observed; in a sparse matrix, what is stored. There the labels are the indices.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ class Completion(RegressorMixin, Estimator):
         raise NotImplementedError
 
     def _read_table(self, X: Any, y: Any, sample_weight: Any, modes: int | None) -> Entries:
-        """The observations of a table: labels in the first columns of X (`modes` of them, or all) and values in y; where
-        y is None, values in the column after the labels."""
+        """The observations of a table: labels in the first columns of X (`modes` of them, or all) and values in y;
+        where y is None, values in the column after the labels."""
         least = (modes or 2) + (y is None)
         if y is None:
             table = validate_data(self, as_rows(X), dtype=None, ensure_min_features=least)
