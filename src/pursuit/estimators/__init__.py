@@ -37,6 +37,7 @@ from pursuit.estimators.pursuits import (
     orthogonal_mp_gram,
     sparse_encode,
 )
+from pursuit.estimators.tensors import TensorCompletion
 
 __all__ = [
     "AtomicClassifier",
@@ -54,6 +55,7 @@ __all__ = [
     "OrthogonalMatchingPursuit",
     "OrthogonalMatchingPursuitCV",
     "SparseCoder",
+    "TensorCompletion",
     "dict_learning",
     "dict_learning_online",
     "orthogonal_mp",
