@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,12 +25,12 @@ from pursuit.updates import NormCorrective
 
 DAMPINGS = (1.0, 2.0, 3.0, 5.0, 8.0)
 POWERS = (0.0, -0.25, -0.5)
-LEVELS = tuple(2.0**k for k in range(-2, 7))
+LARGER, SMALLER = ([2.0**k for k in range(1, 7)], [2.0**-k for k in range(1, 7)])
 MAX_RANK = 20
-"""What is chosen from. Levels are radii in units of the norm of what the matrix shall explain. Radii and ranks grow
-until the error does."""
-LEVELS_FOR_POWERS = 3
-"""The powers are compared at this many levels, the smallest, where fits are fast."""
+"""What is chosen from. Levels are radii in units of the norm of what the matrix shall explain. The powers are compared
+at level 1; then it is made larger, or else smaller, until the error grows. So are ranks."""
+TRIAL_TOL = 10.0
+"""How much larger the gap may be while a radius is chosen."""
 BIAS_ROUNDS = 10
 SEVERAL = 16
 """Atoms of an oracle call that enter together, where the rank is not bounded."""
@@ -186,9 +186,7 @@ class LowRankCompletion(Completion):
     True
     """
 
-    U_: Array
-    s_: Array
-    V_: Array
+    _not_saved: ClassVar[tuple[str, ...]] = ("validation_error_",)
 
     def __init__(
         self,
@@ -222,7 +220,7 @@ class LowRankCompletion(Completion):
         chosen = self._choose(entries)
         self.damping_, self.power_ = chosen.damping, chosen.power
         problem, unit = Problem(entries, self.damping_, self.power_), entries.unit
-        radius, result = self._radius(problem, chosen), self._solve(problem, chosen)
+        radius, result = self._radius(problem, chosen), self._solve(problem, chosen, float(self.tol))
         matrix = problem.matrix(result)
         self.U_, self.s_, self.V_ = matrix.U, unit * matrix.s, matrix.V
         self.mean_, self.range_ = unit * entries.mean, unit * problem.range
@@ -275,15 +273,15 @@ class LowRankCompletion(Completion):
         X = validate_data(self, X, accept_sparse=("coo", "csr"), dtype=np.float64, ensure_all_finite="allow-nan")
         return Entries.of_sparse(X) if sp.issparse(X) else Entries.of_array(X)
 
-    def _solve(self, problem: Problem, trial: Trial, start: Result | None = None) -> Result | None:
+    def _solve(self, problem: Problem, trial: Trial, tol: float, start: Result | None = None) -> Result | None:
         """The best matrix within the bounds; None where it is zero."""
         radius = self._radius(problem, trial)
         if radius == 0.0 or problem.size == 0.0:
             return None
         domain = lin(problem.A) if math.isinf(radius) else conv(radius * problem.A)
         update = NormCorrective(several=SEVERAL if trial.rank is None else 1)
-        least = 0.5 * (float(self.tol) * problem.size) ** 2  # for data that are fitted exactly
-        stop = Stop(rgap=self.tol, gap=least, iterations=self.max_iter, atoms=trial.rank)
+        least = 0.5 * (tol * problem.size) ** 2  # for data that are fitted exactly
+        stop = Stop(rgap=tol, gap=least, iterations=self.max_iter, atoms=trial.rank)
         return minimize(problem.f, domain, update, refine=Factors(accuracy=ACCURACY), stop=stop, start=start)
 
     def _radius(self, problem: Problem, trial: Trial) -> float:
@@ -294,7 +292,7 @@ class LowRankCompletion(Completion):
 
     def _choose(self, entries: Entries) -> Trial:
         """The parameters that are given, and for the others those of the lowest error on the validation part: first the
-        damping, of biases alone; then the power, at a few radii; then the radius or the rank."""
+        damping, of biases alone; then the power, at one radius; then the radius or the rank."""
         free, default = self.radius is None and self.rank is None, Trial(rank=self.rank)
         powers = POWERS if self.power is None else (float(self.power),)
         dampings = DAMPINGS if self.damping is None else (float(self.damping),)
@@ -312,32 +310,32 @@ class LowRankCompletion(Completion):
             error = Problem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
             trials.append(chosen._replace(damping=damping, level=0.0, error=error))
         chosen = chosen._replace(damping=_best(trials).damping)
-        levels = LEVELS if free else (chosen.level,)
-        paths = [self._path(parts, [chosen._replace(power=power, level=level) for level in levels[:LEVELS_FOR_POWERS]])
-                 for power in powers]  # fmt: skip
-        path = min(paths, key=lambda path: _best(path).error)
-        longer = [path[-1]._replace(level=level) for level in levels[LEVELS_FOR_POWERS:]]
-        ranks = range(1, 1 + min(MAX_RANK, *entries.shape)) if free else ()
-        fits = [trial for path in paths for trial in path] + self._path(parts, longer)
-        fits += self._path(parts, [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks])
+        fits = [self._path(parts, [chosen._replace(power=power)])[0] for power in powers]
+        if free:
+            at_one = _best(fits)
+            larger = self._path(parts, [at_one._replace(level=level) for level in LARGER])
+            fits += larger
+            if larger[0].error > at_one.error:
+                fits += self._path(parts, [at_one._replace(level=level) for level in SMALLER])
+            ranks = range(1, 1 + min(MAX_RANK, *entries.shape))
+            fits += self._path(parts, [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks])
         for name in Trial._fields:
             column = np.array([getattr(trial, name) for trial in trials + fits], dtype=np.float64)
             self.validation_error_[name] = column * (entries.unit if name == "error" else 1.0)
         return _best(trials + fits if free else fits)
 
     def _path(self, parts: tuple[Entries, Entries], trials: list[Trial]) -> list[Trial]:
-        """Fits of increasing radius or rank, with their errors, until the error grows."""
-        done: list[Trial] = []
-        result, error = None, math.inf
-        problem = Problem(parts[0], trials[0].damping, trials[0].power) if trials else None
+        """Fits with their errors, until one has a larger error than the last. A trial that comes with an error is like
+        one that has been tried, but for its level."""
+        problem, result, done = Problem(parts[0], trials[0].damping, trials[0].power), None, [trials[0]]
         for trial in trials:
-            assert problem is not None
-            result = self._solve(problem, trial, result)
-            last, error = trial.error if not done else error, problem.error(result, parts[1], self.clip)
-            done.append(trial._replace(error=error))
-            if error > last:
+            tol = float(self.tol) * (TRIAL_TOL if trial.rank is None else 1.0)
+            grows = trial.level >= done[-1].level  # and the last result lies within the bounds
+            result = self._solve(problem, trial, tol, result if grows else None)
+            done.append(trial._replace(error=problem.error(result, parts[1], self.clip)))
+            if done[-1].error > done[-2].error:
                 break
-        return done
+        return done[1:]
 
 
 def _best(trials: list[Trial]) -> Trial:
