@@ -133,7 +133,7 @@ def label_columns(table: Array) -> list[Array]:
 
 def _labels(column: Array, name: str) -> Array:
     """An array of labels, of numbers or of strings, from one that may be of objects."""
-    if column.dtype.kind != "O":
+    if column.dtype.kind not in "Of" or (column.dtype.kind == "f" and np.isfinite(column).all()):
         return column
     values, strings = column.ravel().tolist(), isinstance(column.flat[0], str) if column.size else False
     for value in values:
@@ -183,7 +183,7 @@ class Completion(RegressorMixin, Estimator):
         where y is None, values in the column after the labels."""
         least = (modes or 2) + (y is None)
         if y is None:
-            table = validate_data(self, as_rows(X), dtype=None, ensure_min_features=least)
+            table = validate_data(self, as_rows(X), dtype=None, ensure_min_features=least, ensure_all_finite=False)
             modes = modes or table.shape[1] - 1
             y = check_array(table[:, [modes]], dtype=np.float64, input_name="y")[:, 0]
         else:

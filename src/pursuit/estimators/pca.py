@@ -27,6 +27,8 @@ LARGEST_EXPONENT = 500.0
 """Beyond it, e^x goes on along its tangent: a long trial step is bad, and not infinite."""
 DEFAULT_L2 = 1e-2
 """The ridge of counts and of zeros and ones, whose likelihood may grow for ever."""
+FAR = 5.0
+"""Newton's method comes back slowly, about 1 a step, from natural parameters of counts that are much too large."""
 NEWTON_STEPS = 100
 NEWTON_ACCURACY = 1e-10
 
@@ -105,7 +107,8 @@ class Profile(Objective):
     def offsets(self, X: Array) -> Array:
         """The best offsets."""
         ones, none = np.ones((len(X), 1)), np.zeros(1)
-        self._offsets = solve_rows(self.loss, self.Y.T, ones, X.T, none, self._offsets[:, None])[:, 0]
+        start = np.minimum(self._offsets, FAR - X.max(axis=0))
+        self._offsets = solve_rows(self.loss, self.Y.T, ones, X.T, none, start[:, None])[:, 0]
         return self._offsets
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
@@ -215,7 +218,7 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     def inverse_transform(self, X: Any) -> Array:
         """The means of the entries whose codes are the rows of X."""
         check_is_fitted(self)
-        C = check_array(X, dtype=np.float64)
+        C = check_array(X, dtype=np.float64, ensure_min_features=0)
         wanted = f"{len(self.components_)} columns, one per component"
         require(C.shape[1] == len(self.components_), "X", C, wanted)
         return cumulant(self.loss, self.offsets_ + C @ self.components_)[1]

@@ -23,7 +23,9 @@ from pursuit.updates import FullyCorrective
 
 LOSSES = ("gaussian", "poisson")
 MAX_RANK = 20
-"""Ranks to choose from go up to this one, and end where the error grows."""
+WORTH = 1e-3
+"""The rank that is chosen grows, up to `MAX_RANK`, while the error falls by more than this share of the size of the
+values."""
 
 
 class Problem:
@@ -214,15 +216,16 @@ class TensorCompletion(Completion):
         return minimize(problem.f, conv(float(self.radius) / problem.unit * problem.A), stop=stop)
 
     def _choose(self, entries: Entries) -> int:
-        """The rank with the lowest error on the validation part."""
+        """The rank beyond which the error on the validation part hardly falls."""
         parts = entries.split(float(self.validation), check_random_state(self.random_state))
         if parts is None:
             return 1
-        problem, errors, result = Problem(parts[0], self.loss), [], None
+        problem, result = Problem(parts[0], self.loss), None
+        errors = [parts[1].error(np.zeros(len(parts[1].values)))]
         for rank in range(1, 1 + MAX_RANK):
             result = self._solve(problem, rank, result)
             errors.append(problem.error(result, parts[1], self.clip))
-            if errors[-1] > min(errors) or result is None:
+            if not errors[-1] < errors[-2] - WORTH * errors[0]:
                 break
-        self.validation_error_ = entries.unit * np.array(errors)
-        return 1 + int(np.argmin(errors))
+        self.validation_error_ = entries.unit * np.array(errors[1:])
+        return max(len(errors) - 2, 1)
