@@ -1,10 +1,10 @@
 """Matrix completion: how would a user rate a film that they have not rated?
 
-610 users have given 100,836 ratings to 9,724 films (MovieLens, `data/ml-latest-small`); a tenth of them is for the test.
-`LowRankCompletion` is given the table (user, film, stars) of the others and nothing else: a rating is the mean, plus a
-bias of the user, plus a bias of the film, plus an entry of a matrix of small nuclear norm, by Frank-Wolfe over rank-one
-matrices seen at the rated entries. What there is to choose (the damping of the biases, the radius, how much users with
-few ratings learn from others) is chosen on a validation part that `fit` draws.
+610 users have given 100,836 ratings to 9,724 films (MovieLens, `data/ml-latest-small`); a tenth of them is for the
+test. `LowRankCompletion` is given the table (user, film, stars) of the others and nothing else: a rating is the mean,
+plus a bias of the user, plus a bias of the film, plus an entry of a matrix of small nuclear norm, by Frank-Wolfe over
+rank-one matrices seen at the rated entries. What there is to choose (the damping of the biases, the radius, how much
+users with few ratings learn from others) is chosen on a validation part that `fit` draws.
 """
 
 import time

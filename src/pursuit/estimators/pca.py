@@ -49,11 +49,8 @@ def half_deviance(loss: str, Y: Array, theta: Array) -> Array:
     """The loss above its least value over all theta."""
     if loss == "gaussian":
         return 0.5 * (theta - Y) ** 2
-    return cumulant(loss, theta)[0] - Y * theta + (xlogy(Y, Y) - Y if loss == "poisson" else -_entropy(Y))
-
-
-def _entropy(p: Array) -> Array:
-    return np.asarray(-xlogy(p, p) - xlogy(1.0 - p, 1.0 - p))
+    conjugate = xlogy(Y, Y) - Y if loss == "poisson" else xlogy(Y, Y) + xlogy(1.0 - Y, 1.0 - Y)
+    return np.asarray(cumulant(loss, theta)[0] - Y * theta + conjugate)
 
 
 def solve_rows(loss: str, Y: Array, D: Array, base: Array, ridge: Array, C: Array) -> Array:
@@ -93,6 +90,7 @@ class Profile(Objective):
     """
 
     infimum = 0.0
+    space: Space
 
     def __init__(self, loss: str, Y: Array, l2: float, start: Array | None = None) -> None:
         self.loss, self.Y, self.l2 = loss, Y, l2
@@ -198,7 +196,9 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         self.offsets_, kept = _margins(self.loss, Y)
         f = Profile(self.loss, Y[:, kept], self._l2, self.offsets_[kept])
         result = self._solve(f, unit) if kept.any() and f.value(f.space.zeros()) > 0 else None
-        matrix = LowRank(np.zeros((len(Y), 0)), np.zeros(0), np.zeros((kept.sum(), 0))) if result is None else result.coef
+        matrix = (
+            LowRank(np.zeros((len(Y), 0)), np.zeros(0), np.zeros((kept.sum(), 0))) if result is None else result.coef
+        )
         signs = np.sign(matrix.V[np.abs(matrix.V).argmax(axis=0), np.arange(len(matrix.s))])
         self.components_ = np.zeros((len(matrix.s), Y.shape[1]))
         self.components_[:, kept] = (matrix.V * signs).T
@@ -251,7 +251,7 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         return np.asarray(Y)
 
     def _solve(self, f: Profile, unit: float) -> Result:
-        A, rank = RankOne(f.space.shape), self.n_components
+        A, rank = RankOne((f.space.shape[0], f.space.shape[1])), self.n_components
         if self.radius is None:
             stop, update = Stop(atoms=rank, iterations=rank), NormCorrective()
             return minimize(f, lin(A), update, refine=Factors(accuracy=self.tol), stop=stop)

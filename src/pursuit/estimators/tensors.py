@@ -69,8 +69,8 @@ class TensorCompletion(Completion):
     Minimises :math:`\sum_e w_e\, \ell(X_e, y_e)` over the observed entries e of tensors
     :math:`X = \sum_{k=1}^{r} s_k\, u_k \circ v_k \circ \cdots`, with half the squared error for :math:`\ell` or the
     Poisson loss with log link: matching pursuit over rank-one tensors, whose factors all move after each (`rank`), or
-    Frank-Wolfe over a ball of their nuclear norm (`radius`). If neither is given, the rank is chosen on a random part of
-    the observations, and then all of them are fitted.
+    Frank-Wolfe over a ball of their nuclear norm (`radius`). If neither is given, the rank is chosen on a random part
+    of the observations, and then all of them are fitted.
 
     Parameters
     ----------
@@ -110,10 +110,10 @@ class TensorCompletion(Completion):
 
     Notes
     -----
-    `fit` reads an array of three or more axes with NaN where nothing is known; or a table: X with a column of labels for
-    each mode and y with the values or, without y, labels and then the values as the columns of X. Labels are strings or
-    numbers. Repeated observations of an entry count as their mean, with their number as weight. At a new label, the
-    model takes the mean of the factors of its mode.
+    `fit` reads an array of three or more axes with NaN where nothing is known; or a table: X with a column of labels
+    for each mode and y with the values or, without y, labels and then the values as the columns of X. Labels are
+    strings or numbers. Repeated observations of an entry count as their mean, with their number as weight. At a new
+    label, the model takes the mean of the factors of its mode.
 
     Examples
     --------
@@ -121,8 +121,8 @@ class TensorCompletion(Completion):
     >>> from pursuit.estimators import TensorCompletion
     >>> rng = np.random.default_rng(0)
     >>> T = np.einsum("ir,jr,kr->ijk", *(rng.standard_normal((10, 2)) for _ in range(3)))
-    >>> model = TensorCompletion(random_state=0).fit(np.where(rng.random(T.shape) < 0.3, T, np.nan))
-    >>> model.rank_, bool(np.abs(model.toarray() - T).max() < 1e-3)
+    >>> model = TensorCompletion(clip=False, random_state=0).fit(np.where(rng.random(T.shape) < 0.3, T, np.nan))
+    >>> model.rank_, bool(np.abs(model.toarray() - T).max() < 1e-2)
     (2, True)
     """
 
