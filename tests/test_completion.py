@@ -99,10 +99,14 @@ def test_labels_may_be_strings_and_predictions_are_broadcast(rng):
     pairs = pd.DataFrame({"user": users[[1, 2]], "item": items[[5, 6]]})
     np.testing.assert_array_equal(model.predict(pairs), plain.predict([1, 2], [5, 6]))
     np.testing.assert_array_equal(model.predict(pairs.assign(stars=0.0)), plain.predict([1, 2], [5, 6]))
+    frame = pytest.importorskip("polars").DataFrame({"user": list(users[[1, 2]]), "item": items[[5, 6]]})
+    np.testing.assert_array_equal(model.predict(frame), plain.predict([1, 2], [5, 6]))
 
 
-def test_stored_zeros_are_observed():
-    X = sp.csr_array((np.array([0.0, 0.0, 4.0]), (np.array([0, 1, 1]), np.array([0, 0, 1]))), shape=(2, 2))
+def test_stored_zeros_are_observed_and_stored_nans_are_not():
+    X = sp.csr_array(
+        (np.array([0.0, 0.0, 4.0, np.nan]), (np.array([0, 1, 1, 0]), np.array([0, 0, 1, 1]))), shape=(2, 2)
+    )
     assert LowRankCompletion(damping=0.0, power=0.0, radius=0.0).fit(X).mean_ == pytest.approx(4.0 / 3.0)
 
 
@@ -370,7 +374,7 @@ def test_the_profile_has_its_gradient_and_the_best_offsets(rng, loss):
     Y = observed(loss, natural(rng, 12, 6), rng)
     Y[:2] = [[0.0] * 6, [1.0] * 6]
     Y[rng.random(Y.shape) < 0.2] = np.nan
-    f = Profile(loss, Y, 0.05)
+    f = Profile(loss, Y, 0.05, np.zeros(6))
     X, direction = rng.standard_normal(Y.shape), rng.standard_normal(Y.shape)
     value, grad = f.value_and_grad(X)
     h = 1e-5

@@ -65,9 +65,10 @@ class Entries:
 
     @classmethod
     def of_sparse(cls, X: Any) -> Entries:
-        """The stored entries of a sparse matrix, zeros among them."""
+        """The stored entries of a sparse matrix that are not NaN, zeros among them."""
         X = X.tocoo()
-        return cls.of([np.arange(n) for n in X.shape], np.array([X.row, X.col], dtype=np.intp), X.data)
+        seen = ~np.isnan(X.data)
+        return cls.of([np.arange(n) for n in X.shape], np.array([X.row, X.col], dtype=np.intp)[:, seen], X.data[seen])
 
     @property
     def shape(self) -> tuple[int, ...]:

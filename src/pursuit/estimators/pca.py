@@ -27,8 +27,6 @@ LARGEST_EXPONENT = 500.0
 """Beyond it, e^x goes on along its tangent: a long trial step is bad, and not infinite."""
 DEFAULT_L2 = 1e-2
 """The ridge of counts and of zeros and ones, whose likelihood may grow for ever."""
-FAR = 5.0
-"""Newton's method comes back slowly, about 1 a step, from natural parameters of counts that are much too large."""
 NEWTON_STEPS = 100
 NEWTON_ACCURACY = 1e-10
 
@@ -92,27 +90,31 @@ class Profile(Objective):
     infimum = 0.0
     space: Space
 
-    def __init__(self, loss: str, Y: Array, l2: float, start: Array | None = None) -> None:
-        self.loss, self.Y, self.l2 = loss, Y, l2
+    def __init__(self, loss: str, Y: Array, l2: float, start: Array) -> None:
+        self.loss, self.Y, self.l2, self._offsets = loss, Y, l2, start
         self.seen, self.space = ~np.isnan(Y), Space.of(Y)
-        L = SMOOTHNESS[loss]
+        self._filled, L = np.where(self.seen, Y, 0.0), SMOOTHNESS[loss]
         self.L = None if L is None else L + l2
-        self._offsets = np.zeros(Y.shape[1]) if start is None else start
 
     def begin(self) -> Profile:
         return Profile(self.loss, self.Y, self.l2, self._offsets)
 
     def offsets(self, X: Array) -> Array:
-        """The best offsets."""
-        ones, none = np.ones((len(X), 1)), np.zeros(1)
-        start = np.minimum(self._offsets, FAR - X.max(axis=0))
-        self._offsets = solve_rows(self.loss, self.Y.T, ones, X.T, none, start[:, None])[:, 0]
+        """The best offsets, which are finite: no column is all zeros (Poisson), or all equal (Bernoulli)."""
+        total, n = self._filled.sum(axis=0), self.seen.sum(axis=0)
+        if self.loss == "gaussian":
+            return np.asarray((total - np.sum(X, axis=0, where=self.seen)) / n)
+        if self.loss == "poisson":
+            top = np.max(X, axis=0, where=self.seen, initial=-np.inf)
+            return np.asarray(np.log(total / np.sum(np.exp(X - top), axis=0, where=self.seen)) - top)
+        one, start = np.ones((len(X), 1)), self._offsets[:, None]  # the last ones are near
+        self._offsets = solve_rows(self.loss, self.Y.T, one, X.T, np.zeros(1), start)[:, 0]
         return self._offsets
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        theta, Y = x + self.offsets(x), np.where(self.seen, self.Y, 0.0)
-        value = float(np.sum(half_deviance(self.loss, Y, theta), where=self.seen))
-        grad = np.where(self.seen, cumulant(self.loss, theta)[1] - Y, 0.0)
+        theta = x + self.offsets(x)
+        value = float(np.sum(half_deviance(self.loss, self._filled, theta), where=self.seen))
+        grad = np.where(self.seen, cumulant(self.loss, theta)[1] - self._filled, 0.0)
         return value + 0.5 * self.l2 * float(np.vdot(x, x)), grad + self.l2 * x
 
 
