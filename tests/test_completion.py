@@ -17,7 +17,7 @@ import pursuit
 from pursuit.estimators import ExponentialFamilyPCA, LowRankCompletion, TensorCompletion
 from pursuit.estimators.completion import Biases
 from pursuit.estimators.entries import Entries, is_table
-from pursuit.estimators.pca import Profile, cumulant, half_deviance, solve_rows
+from pursuit.estimators.pca import Profile, cumulant, least_losses, solve_rows
 
 
 def low_rank(rng, m=40, n=30, rank=2, share=0.5, noise=0.0):
@@ -365,6 +365,8 @@ def test_gaussian_components_are_pca(rng):
     np.testing.assert_allclose(ours.offsets_, theirs.mean_)
     np.testing.assert_allclose(ours.singular_values_, theirs.singular_values_)
     np.testing.assert_allclose(np.abs(ours.transform(X)), np.abs(theirs.transform(X)), atol=1e-6)
+    far = ExponentialFamilyPCA(3).fit(X + 1e7)
+    np.testing.assert_allclose(np.abs(far.components_ @ theirs.components_.T), np.eye(3), atol=1e-6)
     reconstructed = ours.inverse_transform(ours.transform(X))
     np.testing.assert_allclose(reconstructed, theirs.inverse_transform(theirs.transform(X)))
 
@@ -383,14 +385,17 @@ def test_the_profile_has_its_gradient_and_the_best_offsets(rng, loss):
     seen = ~np.isnan(Y)
 
     def loss_at(offsets):
-        theta = X + offsets
-        return np.sum(half_deviance(loss, np.where(seen, Y, 0.0), theta), where=seen) + 0.025 * np.sum(X * X)
+        losses = cumulant(loss, X + offsets)[0] - Y * (X + offsets) - least_losses(loss, Y)
+        return np.sum(losses, where=seen) + 0.025 * np.sum(X * X)
 
     best = f.offsets(X)
     assert value == pytest.approx(loss_at(best))
     for _ in range(5):
         assert loss_at(best + 0.1 * rng.standard_normal(6)) > value
-    assert half_deviance(loss, np.array([0.0, 1.0]), np.array([0.3, -0.4])).min() >= 0
+    theta = np.linspace(-9.0, 9.0, 20_001)
+    for y in (0.0, 0.3, 1.0):
+        losses = cumulant(loss, theta)[0] - y * theta - least_losses(loss, np.array(y))
+        assert -1e-12 <= losses.min() < 1e-3
 
 
 @settings(max_examples=20, deadline=None)
@@ -447,9 +452,11 @@ def test_columns_that_say_nothing_have_no_component(rng, loss):
     assert np.isfinite(means).all() and np.abs(means[:, 5]).max() < 0.1
     if loss == "bernoulli":
         assert means[:, 6].min() > 0.9
-    constant = ExponentialFamilyPCA(2).fit(np.full((4, 3), 2.5))
+    constant = ExponentialFamilyPCA(2).fit(np.full((7, 3), 0.1))
     assert constant.components_.shape == (0, 3)
-    np.testing.assert_array_equal(constant.inverse_transform(constant.transform(np.full((4, 3), 2.5))), 2.5)
+    np.testing.assert_allclose(constant.inverse_transform(constant.transform(np.full((7, 3), 0.1))), 0.1)
+    nothing = ExponentialFamilyPCA(2, loss=loss).fit(np.full((4, 3), np.nan))
+    assert nothing.transform(np.full((4, 3), np.nan)).shape == (4, 0)
 
 
 @pytest.mark.parametrize("scale", [2.0**-600, 2.0**500])

@@ -27,6 +27,8 @@ LARGEST_EXPONENT = 500.0
 """Beyond it, e^x goes on along its tangent: a long trial step is bad, and not infinite."""
 DEFAULT_L2 = 1e-2
 """The ridge of counts and of zeros and ones, whose likelihood may grow for ever."""
+NOISE = 1e-13
+"""What is left of numbers beside their mean is rounding below this fraction."""
 NEWTON_STEPS = 100
 NEWTON_ACCURACY = 1e-10
 
@@ -43,12 +45,11 @@ def cumulant(loss: str, theta: Array) -> tuple[Array, Array, Array]:
     return rate * (1.0 + theta - held), rate, rate
 
 
-def half_deviance(loss: str, Y: Array, theta: Array) -> Array:
-    """The loss above its least value over all theta."""
+def least_losses(loss: str, Y: Array) -> Array:
+    """The least value of b(theta) - y theta over all theta."""
     if loss == "gaussian":
-        return 0.5 * (theta - Y) ** 2
-    conjugate = xlogy(Y, Y) - Y if loss == "poisson" else xlogy(Y, Y) + xlogy(1.0 - Y, 1.0 - Y)
-    return np.asarray(cumulant(loss, theta)[0] - Y * theta + conjugate)
+        return -0.5 * Y * Y
+    return np.asarray(Y - xlogy(Y, Y) if loss == "poisson" else -xlogy(Y, Y) - xlogy(1.0 - Y, 1.0 - Y))
 
 
 def solve_rows(loss: str, Y: Array, D: Array, base: Array, ridge: Array, C: Array) -> Array:
@@ -95,6 +96,7 @@ class Profile(Objective):
         self.seen, self.space = ~np.isnan(Y), Space.of(Y)
         self._filled, L = np.where(self.seen, Y, 0.0), SMOOTHNESS[loss]
         self.L = None if L is None else L + l2
+        self._least = least_losses(loss, self._filled)
 
     def begin(self) -> Profile:
         return Profile(self.loss, self.Y, self.l2, self._offsets)
@@ -113,8 +115,9 @@ class Profile(Objective):
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         theta = x + self.offsets(x)
-        value = float(np.sum(half_deviance(self.loss, self._filled, theta), where=self.seen))
-        grad = np.where(self.seen, cumulant(self.loss, theta)[1] - self._filled, 0.0)
+        b, mean, _ = cumulant(self.loss, theta)
+        value = float(np.sum(b - self._filled * theta - self._least, where=self.seen))
+        grad = np.where(self.seen, mean - self._filled, 0.0)
         return value + 0.5 * self.l2 * float(np.vdot(x, x)), grad + self.l2 * x
 
 
@@ -196,16 +199,18 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         unit = 2.0 ** math.frexp(np.nanmax(np.abs(Y), initial=0.0))[1] if self.loss == "gaussian" else 1.0
         Y = Y / unit
         self.offsets_, kept = _margins(self.loss, Y)
-        f = Profile(self.loss, Y[:, kept], self._l2, self.offsets_[kept])
-        result = self._solve(f, unit) if kept.any() and f.value(f.space.zeros()) > 0 else None
-        matrix = (
-            LowRank(np.zeros((len(Y), 0)), np.zeros(0), np.zeros((kept.sum(), 0))) if result is None else result.coef
-        )
-        signs = np.sign(matrix.V[np.abs(matrix.V).argmax(axis=0), np.arange(len(matrix.s))])
+        base = (
+            self.offsets_ if self.loss == "gaussian" else np.zeros(len(kept))
+        )  # numbers lose digits beside their mean
+        f = Profile(self.loss, (Y - base)[:, kept], self._l2, (self.offsets_ - base)[kept])
+        rounding = NOISE**2 * float(np.nansum(Y * Y)) if self.loss == "gaussian" else 0.0
+        result = self._solve(f, unit) if kept.any() and f.value(f.space.zeros()) > rounding else None
+        m, n = f.space.shape
+        matrix = LowRank(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0))) if result is None else result.coef
         self.components_ = np.zeros((len(matrix.s), Y.shape[1]))
-        self.components_[:, kept] = (matrix.V * signs).T
+        self.components_[:, kept] = _upright(matrix.V).T
         self.singular_values_, self.penalty_ = unit * matrix.s, self._l2 + _multiplier(f, result) / matrix.s
-        self.offsets_[kept] = f.offsets(matrix.toarray())
+        self.offsets_[kept] = base[kept] + (f.offsets(matrix.toarray()) if kept.any() else 0.0)
         self.offsets_ *= unit
         self.dual_gap_, self.n_iter_ = (0.0, 1) if result is None else (unit * unit * result.gap, result.iterations + 1)
         return self
@@ -266,6 +271,11 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         tags.input_tags.allow_nan = True
         tags.input_tags.positive_only = self.loss == "poisson"
         return tags
+
+
+def _upright(V: Array) -> Array:
+    """The same columns, the largest entry of each positive."""
+    return V * np.sign(V[np.abs(V).argmax(axis=0), np.arange(V.shape[1])]) if V.size else V
 
 
 def _margins(loss: str, Y: Array) -> tuple[Array, Array]:
