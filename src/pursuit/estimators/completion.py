@@ -118,8 +118,8 @@ class LowRankCompletion(Completion):
     mean. A power p < 0 lets rows with few observations learn more from others. Frank-Wolfe with moved factors, to a
     certified gap.
 
-    What is None is chosen on a random part of the observations: `damping`, `power`, and a radius or a rank where neither
-    is given. Then all observations are fitted.
+    What is None is chosen on a random part of the observations: `damping`, `power`, and a radius or a rank where
+    neither is given. Then all observations are fitted.
 
     Parameters
     ----------
