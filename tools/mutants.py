@@ -1130,6 +1130,58 @@ MUTANTS = [
         "if True:",
         "test_solve.py::test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end",
     ),
+    # models of low rank
+    Mutant(
+        "completion: the range of the values is not kept",
+        "estimators/completion.py",
+        "np.clip(entry, *self.range_) if self.clip else entry",
+        "entry",
+        "test_completion.py",
+    ),
+    Mutant(
+        "completion: rows without observations have a part in the matrix",
+        "estimators/completion.py",
+        "np.where(both, entry, 0.0)",
+        "entry",
+        "test_completion.py",
+    ),
+    Mutant(
+        "completion: rows are not scaled back",
+        "estimators/completion.py",
+        "self.scale[:, None] * found.U * found.s, found.V",
+        "found.U * found.s, found.V",
+        "test_completion.py",
+        quick=True,
+    ),
+    Mutant(
+        "entries: the weight of a repeated observation is that of one",
+        "estimators/entries.py",
+        "return cls(labels, places[:, first], low + rest, total)",
+        "return cls(labels, places[:, first], low + rest, weights[first])",
+        "test_completion.py",
+    ),
+    Mutant(
+        "tensors: a new label has the factors of the last one",
+        "estimators/tensors.py",
+        "np.vstack([U, U.mean(axis=0)])[k]",
+        "U[k]",
+        "test_completion.py",
+    ),
+    Mutant(
+        "components: codes forget the multiplier of the radius",
+        "estimators/pca.py",
+        "self._l2 + _multiplier(f, result) / matrix.s",
+        "self._l2 + 0.0 * matrix.s",
+        "test_completion.py",
+        quick=True,
+    ),
+    Mutant(
+        "components: the ridge is missing in the gradient",
+        "estimators/pca.py",
+        "grad + self.l2 * x",
+        "grad",
+        "test_completion.py",
+    ),
 ]
 
 

@@ -20,6 +20,7 @@ except ImportError as missing:
     raise ImportError("pursuit.estimators needs scikit-learn; install pursuit[estimators].") from missing
 
 from pursuit.estimators.atomic import AtomicClassifier, AtomicClassifierCV, AtomicRegressor, AtomicRegressorCV
+from pursuit.estimators.completion import LowRankCompletion
 from pursuit.estimators.dictionaries import (
     DictionaryLearning,
     MiniBatchDictionaryLearning,
@@ -27,6 +28,7 @@ from pursuit.estimators.dictionaries import (
     dict_learning_online,
 )
 from pursuit.estimators.greedy import GreedyClassifier, GreedyClassifierCV, GreedyRegressor, GreedyRegressorCV
+from pursuit.estimators.pca import ExponentialFamilyPCA
 from pursuit.estimators.pursuits import (
     OrthogonalMatchingPursuit,
     OrthogonalMatchingPursuitCV,
@@ -35,6 +37,7 @@ from pursuit.estimators.pursuits import (
     orthogonal_mp_gram,
     sparse_encode,
 )
+from pursuit.estimators.tensors import TensorCompletion
 
 __all__ = [
     "AtomicClassifier",
@@ -42,14 +45,17 @@ __all__ = [
     "AtomicRegressor",
     "AtomicRegressorCV",
     "DictionaryLearning",
+    "ExponentialFamilyPCA",
     "GreedyClassifier",
     "GreedyClassifierCV",
     "GreedyRegressor",
     "GreedyRegressorCV",
+    "LowRankCompletion",
     "MiniBatchDictionaryLearning",
     "OrthogonalMatchingPursuit",
     "OrthogonalMatchingPursuitCV",
     "SparseCoder",
+    "TensorCompletion",
     "dict_learning",
     "dict_learning_online",
     "orthogonal_mp",

@@ -1,0 +1,342 @@
+"""Matrix completion as an estimator: biases of rows and columns, and a matrix of small nuclear norm."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pursuit._arrays import flag, number, whole
+from pursuit.atoms.factored import LowRank, compress, row_products
+from pursuit.atoms.matrices import RankOne
+from pursuit.domains import conv, lin
+from pursuit.estimators.base import Array, require, require_count
+from pursuit.estimators.entries import Completion, Entries, as_rows, is_table
+from pursuit.linalg import EPS
+from pursuit.objectives import LeastSquares
+from pursuit.refine import Factors
+from pursuit.result import Result, Stop
+from pursuit.solve import minimize
+from pursuit.updates import NormCorrective
+
+DAMPINGS = (1.0, 2.0, 3.0, 5.0, 8.0)
+POWERS = (0.0, -0.25, -0.5)
+LARGER, SMALLER = ([2.0**k for k in range(1, 7)], [2.0**-k for k in range(1, 7)])
+MAX_RANK = 20
+"""What is chosen from. Levels are radii in units of the norm of what the matrix shall explain. The powers are compared
+at level 1; then it is made larger, or else smaller, until the error grows. So are ranks."""
+TRIAL_TOL = 10.0
+"""How much larger the gap may be while a radius is chosen."""
+BIAS_ROUNDS = 10
+SEVERAL = 16
+"""Atoms of an oracle call that enter together, where the rank is not bounded."""
+ACCURACY = 0.3
+"""Of the factors, after an oracle call."""
+NOISE = 1e-12
+"""What is left of the data beside the biases is rounding below this fraction."""
+
+
+class Trial(NamedTuple):
+    """Parameters of a model (level infinity: no radius), and the root mean square error on the validation part."""
+
+    damping: float | None = 3.0
+    power: float = 0.0
+    level: float = 1.0
+    rank: int | None = None
+    error: float = math.inf
+
+
+class Biases(NamedTuple):
+    """An additive model: entry (i, j) is mean + row[i] + column[j]."""
+
+    mean: float
+    row: Array
+    column: Array
+
+    @classmethod
+    def of(cls, entries: Entries, damping: float | None) -> Biases:
+        """Ridge regression on row and column, in rounds of taking turns; zero where the damping is None."""
+        row, column = (np.zeros(n) for n in entries.shape)
+        if damping is None:
+            return cls(0.0, row, column)
+        (i, j), mean = entries.places, entries.mean
+        by_row, by_column = (np.maximum(entries.sums(mode) + damping, EPS) for mode in (0, 1))
+        for _ in range(BIAS_ROUNDS):
+            column = entries.sums(1, entries.values - mean - row[i]) / by_column
+            row = entries.sums(0, entries.values - mean - column[j]) / by_row
+        return cls(mean, row, column)
+
+    def at(self, i: Array, j: Array) -> Array:
+        return self.mean + self.row[i] + self.column[j]
+
+
+class Problem:
+    """What the matrix shall explain: the observed entries less their biases, with a scale for each row."""
+
+    def __init__(self, entries: Entries, damping: float | None, power: float) -> None:
+        self.shape, self.unit, (i, j) = entries.shape, entries.unit, entries.places
+        self.biases = Biases.of(entries, damping)
+        (self.rows, rows), (self.columns, columns) = (np.unique(k, return_inverse=True) for k in (i, j))
+        counts = entries.sums(0)[self.rows]
+        self.scale = (counts / counts.mean()) ** power
+        rest, s, w = entries.values - self.biases.at(i, j), self.scale[rows], entries.weights
+        size, of_data = (math.sqrt(float(w @ (each * each))) for each in (rest, entries.values))
+        self.size = size if size > NOISE * of_data else 0.0
+        self.range = entries.range
+        self.f = LeastSquares(rest / s, weights=w * s * s)
+        self.A = RankOne((len(self.rows), len(self.columns))).at(rows, columns)
+
+    def matrix(self, result: Result | None) -> LowRank:
+        """The matrix of a result; rows and columns without an observation are zero."""
+        m, n = self.shape
+        rank = 0 if result is None else len(result.coef.s)
+        U, V = np.zeros((m, rank)), np.zeros((n, rank))
+        if result is None or not rank:
+            return LowRank(U, np.zeros(0), V)
+        found = result.coef
+        U[self.rows], V[self.columns] = self.scale[:, None] * found.U * found.s, found.V
+        return compress(U, V)
+
+    def error(self, result: Result | None, entries: Entries, clip: bool) -> float:
+        """The root mean square error at other entries of the same matrix."""
+        X, (i, j) = self.matrix(result), entries.places
+        predicted = self.biases.at(i, j) + row_products(X.U * X.s, X.V, i, j)
+        return entries.error(np.clip(predicted, *self.range) if clip else predicted)
+
+
+class LowRankCompletion(Completion):
+    r"""Matrix completion, for recommendations say: an entry is a mean, plus a bias of its row, plus a bias of its
+    column, plus an entry of a matrix of small nuclear norm.
+
+    Minimises :math:`\frac12\sum_{ij} w_{ij} (b_{ij} + X_{ij} - y_{ij})^2` over the observed entries (i, j), where the
+    biases b are those of a ridge regression, and X is a matrix in the ball :math:`\|S^{-1} X\|_* \le r` (or any matrix
+    of the given rank) with :math:`S = \mathrm{diag}(c_i^p)` for the numbers c of observations of the rows over their
+    mean. A power p < 0 lets rows with few observations learn more from others. Frank-Wolfe with moved factors, to a
+    certified gap.
+
+    What is None is chosen on a random part of the observations: `damping`, `power`, and a radius or a rank where
+    neither is given. Then all observations are fitted.
+
+    Parameters
+    ----------
+    rank : int, optional
+        At most this rank. Without `radius`, nothing else bounds the matrix.
+    radius : float, optional
+        The bound on the nuclear norm, in units of the data.
+    biases : bool
+        Without them, the matrix alone makes the entries.
+    damping : float, optional
+        The ridge of the biases, as a number of observations of the mean that each label has besides its own.
+    power : float, optional
+        The p of above, from -1 to 1.
+    clip : bool
+        Keep predictions within the range of the values that were fitted.
+    validation : float
+        The share of the observations to choose on.
+    tol : float
+        The certified gap at which fitting ends, relative to the objective.
+    max_iter : int
+        Oracle calls for one radius.
+    random_state : int, RandomState, optional
+        Of the validation part.
+
+    Attributes
+    ----------
+    U_, s_, V_ : arrays of shapes (rows, rank), (rank,), (columns, rank)
+        The matrix X is U diag(s) V'.
+    mean_ : float
+    row_bias_, column_bias_ : arrays
+    labels_ : list of two arrays
+        The labels of rows and columns, sorted; indices, if X was a matrix.
+    counts_ : list of two arrays
+        The weight of the observations of each row and column. Where it is 0, only the rest of the model is known.
+    rank_ : int
+    radius_, damping_, power_ : float
+        As given or chosen (None where they have no part).
+    dual_gap_ : float
+        A proved bound on how far the objective is above its minimum for this radius; without a radius, above 0.
+    validation_error_ : dict of arrays `damping`, `power`, `level` and `error`
+        What was tried: the level is the radius in units of the norm of what the matrix shall explain, and the error is
+        the root mean square on the validation part. Empty where nothing was chosen.
+    range_ : the least and the largest value
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str, where X has names
+
+    Notes
+    -----
+    `fit` reads three kinds of observations: SciPy sparse matrices (what is stored is observed, zeros too), arrays with
+    NaN where nothing is known, and tables. A table is X with labels in its first two columns and y with the values, or,
+    without y, labels and values in the first three columns of X; the labels are strings or numbers. Without y, an array
+    of three columns is read as a table if nothing is missing and the labels are strings or whole numbers. Repeated
+    observations of an entry count as their mean, with their number as weight.
+
+    `score` is R^2, as for all regressors; ``scoring="neg_root_mean_squared_error"`` gives the error.
+
+    Examples
+    --------
+    >>> from pursuit.estimators import LowRankCompletion
+    >>> ratings = [("ann", "Alien", 5), ("ann", "Heat", 4), ("bob", "Alien", 2), ("bob", "Heat", 1), ("eve", "Heat", 5)]
+    >>> model = LowRankCompletion(random_state=0).fit(ratings)
+    >>> bool(model.predict("eve", "Alien") > model.predict("bob", "Alien"))
+    True
+    """
+
+    _not_saved: ClassVar[tuple[str, ...]] = ("validation_error_",)
+
+    def __init__(
+        self,
+        rank: int | None = None,
+        radius: float | None = None,
+        biases: bool = True,
+        damping: float | None = None,
+        power: float | None = None,
+        clip: bool = True,
+        validation: float = 0.1,
+        tol: float = 1e-2,
+        max_iter: int = 50,
+        random_state: Any = None,
+    ) -> None:
+        self.rank = rank
+        self.radius = radius
+        self.biases = biases
+        self.damping = damping
+        self.power = power
+        self.clip = clip
+        self.validation = validation
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the observed entries; `sample_weight` is for tables."""
+        self._check()
+        entries = self._read(X, y, sample_weight).normalized()
+        self.labels_, self.counts_ = entries.labels, [entries.sums(mode) for mode in (0, 1)]
+        chosen = self._choose(entries)
+        self.damping_, self.power_ = chosen.damping, chosen.power
+        problem, unit = Problem(entries, self.damping_, self.power_), entries.unit
+        radius, result = self._radius(problem, chosen), self._solve(problem, chosen, float(self.tol))
+        matrix = problem.matrix(result)
+        self.U_, self.s_, self.V_ = matrix.U, unit * matrix.s, matrix.V
+        self.mean_, self.range_ = unit * entries.mean, unit * problem.range
+        self.row_bias_, self.column_bias_ = unit * problem.biases.row, unit * problem.biases.column
+        self.rank_, self.radius_ = len(matrix.s), None if math.isinf(radius) else unit * radius
+        self.dual_gap_ = 0.0 if result is None else unit * result.gap * unit
+        self.n_iter_ = 1 if result is None else result.iterations + 1
+        return self
+
+    def predict(self, rows: Any, cols: Any = None) -> Array:
+        """Predictions at labels of rows and of columns, which are broadcast; or at a table of such pairs.
+
+        New labels, and those without an observation, have no bias and no part in the matrix.
+        """
+        places = self._places((rows,) if cols is None else (rows, cols))
+        known = [(k >= 0) & (counts[k] > 0) for k, counts in zip(places, self.counts_, strict=True)]
+        both, (i, j) = known[0] & known[1], (k.ravel() for k in places)
+        entry = row_products(self.U_ * self.s_, self.V_, i, j).reshape(both.shape)
+        if self.damping_ is None:
+            entry = np.where(both, entry, self.mean_)
+        else:
+            row, column = np.where(known[0], self.row_bias_[places[0]], 0.0), self.column_bias_[places[1]]
+            entry = self.mean_ + row + np.where(known[1], column, 0.0) + np.where(both, entry, 0.0)
+        return np.asarray(np.clip(entry, *self.range_) if self.clip else entry)
+
+    def toarray(self) -> Array:
+        """Predictions of all entries, as a matrix of labels by labels."""
+        check_is_fitted(self)
+        return self.predict(self.labels_[0][:, None], self.labels_[1])
+
+    def _check(self) -> None:
+        require_count(self.rank, "rank")
+        require(0 <= number(self.validation) < 1, "validation", self.validation, "a share of the entries, from 0 to 1")
+        for name, low, high in (("radius", 0.0, math.inf), ("damping", 0.0, math.inf), ("power", -1.0, 1.0)):
+            value = getattr(self, name)
+            within = value is None or (low <= number(value) <= high and number(value) < math.inf)
+            require(within, name, value, f"a number from {low:g} to {high:g}, or None")
+        require(number(self.tol) > 0, "tol", self.tol, "a positive number")
+        require(whole(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
+        flag(self.biases, "biases")
+        flag(self.clip, "clip")
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:
+        X = as_rows(X)
+        if y is not None or (not sp.issparse(X) and is_table(X)):
+            return self._read_table(X, y, sample_weight, 2)
+        require(sample_weight is None, "sample_weight", sample_weight, "None, as X is no table")
+        if not sp.issparse(X) and any(isinstance(value, str) for value in np.asarray(X).flat):
+            raise ValueError("X holds strings; give a table of row labels, column labels and values, or a matrix.")
+        X = validate_data(self, X, accept_sparse=("coo", "csr"), dtype=np.float64, ensure_all_finite="allow-nan")
+        return Entries.of_sparse(X) if sp.issparse(X) else Entries.of_array(X)
+
+    def _solve(self, problem: Problem, trial: Trial, tol: float, start: Result | None = None) -> Result | None:
+        """The best matrix within the bounds; None where it is zero."""
+        radius = self._radius(problem, trial)
+        if radius == 0.0 or problem.size == 0.0:
+            return None
+        domain = lin(problem.A) if math.isinf(radius) else conv(radius * problem.A)
+        update = NormCorrective(several=SEVERAL if trial.rank is None else 1)
+        least = 0.5 * (tol * problem.size) ** 2  # for data that are fitted exactly
+        stop = Stop(rgap=tol, gap=least, iterations=self.max_iter, atoms=trial.rank)
+        return minimize(problem.f, domain, update, refine=Factors(accuracy=ACCURACY), stop=stop, start=start)
+
+    def _radius(self, problem: Problem, trial: Trial) -> float:
+        """The radius in the unit of the problem."""
+        return trial.level * problem.size if self.radius is None else float(self.radius) / problem.unit
+
+    # ------------------------------------------------------------------ what is chosen
+
+    def _choose(self, entries: Entries) -> Trial:
+        """The parameters that are given, and for the others those of the lowest error on the validation part: first the
+        damping, of biases alone; then the power, at one radius; then the radius or the rank."""
+        free, default = self.radius is None and self.rank is None, Trial(rank=self.rank)
+        powers = POWERS if self.power is None else (float(self.power),)
+        dampings = DAMPINGS if self.damping is None else (float(self.damping),)
+        chosen = default._replace(
+            damping=None if not self.biases else default.damping if self.damping is None else dampings[0],
+            power=default.power if self.power is None else powers[0],
+            level=default.level if free else math.inf,
+        )
+        parts = entries.split(float(self.validation), check_random_state(self.random_state))
+        self.validation_error_: dict[str, Array] = {}
+        if parts is None or not (free or self.power is None or (self.biases and self.damping is None)):
+            return chosen
+        trials = []
+        for damping in dampings if self.biases else [None]:
+            error = Problem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
+            trials.append(chosen._replace(damping=damping, level=0.0, error=error))
+        chosen = chosen._replace(damping=_best(trials).damping)
+        fits = [self._path(parts, [chosen._replace(power=power)])[0] for power in powers]
+        if free:
+            at_one = _best(fits)
+            larger = self._path(parts, [at_one._replace(level=level) for level in LARGER])
+            fits += larger
+            if larger[0].error > at_one.error:
+                fits += self._path(parts, [at_one._replace(level=level) for level in SMALLER])
+            ranks = range(1, 1 + min(MAX_RANK, *entries.shape))
+            fits += self._path(parts, [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks])
+        for name in Trial._fields:
+            column = np.array([getattr(trial, name) for trial in trials + fits], dtype=np.float64)
+            self.validation_error_[name] = column * (entries.unit if name == "error" else 1.0)
+        return _best(trials + fits if free else fits)
+
+    def _path(self, parts: tuple[Entries, Entries], trials: list[Trial]) -> list[Trial]:
+        """Fits with their errors, until one has a larger error than the last. A trial that comes with an error is like
+        one that has been tried, but for its level."""
+        problem, result, done = Problem(parts[0], trials[0].damping, trials[0].power), None, [trials[0]]
+        for trial in trials:
+            tol = float(self.tol) * (TRIAL_TOL if trial.rank is None else 1.0)
+            grows = trial.level >= done[-1].level  # and the last result lies within the bounds
+            result = self._solve(problem, trial, tol, result if grows else None)
+            done.append(trial._replace(error=problem.error(result, parts[1], self.clip)))
+            if done[-1].error > done[-2].error:
+                break
+        return done[1:]
+
+
+def _best(trials: list[Trial]) -> Trial:
+    return min(trials, key=lambda trial: trial.error)
