@@ -6,6 +6,7 @@ from typing import Any
 
 from pursuit._arrays import flag
 from pursuit._threads import at_most
+from pursuit.coding.device import encode_on_device, is_on_cuda
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
@@ -91,7 +92,8 @@ def encode(
     Returns
     -------
     scipy.sparse.csr_array of shape (n_signals, n_atoms)
-        ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array.
+        ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array. Of torch tensors on a
+        CUDA device: a CSR tensor there, found there by ``omp`` without weights (the rest is done on the host).
 
     Notes
     -----
@@ -120,6 +122,10 @@ def encode(
     >>> bool((gaps < 1e-12).all())
     True
     """
+    if is_on_cuda(D) or is_on_cuda(Y):
+        options = {"atoms": atoms, "tol": tol, "method": method, "gram": gram, "n_jobs": n_jobs, "dtype": dtype}
+        options |= {"progress": progress, "weights": weights, "penalty": penalty, "positive": positive, "gaps": gaps}
+        return encode_on_device(encode, D, Y, options)
     threads = thread_count(n_jobs)
     inputs = Inputs.checked(D, Y, gram, weights, dtype)
     limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))

@@ -1,7 +1,7 @@
 """Many signals at once on a CUDA device: orthogonal matching pursuit of torch tensors, in Triton.
 
 Two ways lead to a code, and each signal takes the first that proves its choices: atoms found on the tensor cores (for
-signals of up to 1,024 entries), and the pursuit in full precision. What rounding decides even there is left to the host.
+signals of up to 1,024 entries), and the pursuit in full precision. What rounding decides there is left to the host.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ Tensor = Any
 
 @dataclass(frozen=True)
 class Precision:
-    """What counts as rounding in a dtype: the residual, and the lead of an atom, relative to the signal; the squared
-    distance of an atom to the span of others, relative to its square."""
+    """What counts as rounding in a dtype: the residual, its square as a difference of squares, and the lead of an atom,
+    relative to the signal; the squared distance of an atom to the span of others, relative to its square."""
 
     residual: float
+    square: float
     lead: float
     distance: float
 
 
-PRECISIONS = {torch.float32: Precision(1e-3, 0.0, 1e-4), torch.float64: Precision(1e-9, 1e-13, 1e-10)}
+PRECISIONS = {torch.float32: Precision(1e-3, 1e-4, 0.0, 1e-4), torch.float64: Precision(1e-9, 1e-13, 1e-13, 1e-10)}
 """In float32 the better of two atoms is taken, however little better it is."""
 
 
@@ -52,7 +53,7 @@ class Codes:
 def encode_omp(D: Tensor, Y: Tensor, limits: Tensor, tols: Tensor) -> tuple[Tensor, Tensor]:
     """The codes of the rows of Y as a CSR tensor, and the places of signals that are left to the host. `limits` and
     `tols` (negative: none) are one per signal, on the device."""
-    pursuit = Pursuit(D, min(int(limits.max()), MAX_ATOMS))
+    pursuit, Y = Pursuit(D, min(int(limits.max()), MAX_ATOMS)), Y.contiguous()
     parts = [pursuit.solve(*part) for part in zip(*(a.split(pursuit.tile) for a in (Y, limits, tols)), strict=True)]
     counts = torch.cat([codes.counts for codes in parts])
     starts = torch.nn.functional.pad(torch.cumsum(counts.clamp(min=0), 0, dtype=torch.int64), (1, 0))
@@ -67,7 +68,7 @@ def encode_omp(D: Tensor, Y: Tensor, limits: Tensor, tols: Tensor) -> tuple[Tens
 
 
 class Pursuit:
-    """A dictionary, scaled so that its longest atom is between 1/2 and 1, its Gram matrix, and codes of up to k atoms."""
+    """A dictionary whose longest atom has a norm from 1/2 to 1, its Gram matrix, and codes of up to k atoms."""
 
     def __init__(self, D: Tensor, k: int) -> None:
         self.k, self.rows = k, triton.next_power_of_2(max(k, 16))
@@ -76,9 +77,9 @@ class Pursuit:
         self.gram = self.atoms @ self.atoms.T
         self.n, self.d = self.atoms.shape
         self.precision = PRECISIONS[D.dtype]
-        self.processors = torch.cuda.get_device_properties(D.device).multi_processor_count
+        self.processors = torch.cuda.get_device_properties(D.device).multi_processor_count if D.is_cuda else 1
         self.width = triton.next_power_of_2(max(self.d, 16))
-        self.tile = max(1, TILE_BYTES // (D.element_size() * self.k * self.rows + 2 * self.width))
+        self.tile = max(1, TILE_BYTES // (D.element_size() * (self.n + self.k * self.rows) + 2 * self.width))
         if self.d <= MAX_FAST_ENTRIES:
             self.columns = 128 if self.width <= 256 else 64
             self.padded = torch.nn.functional.pad(self.atoms, (0, self.width - self.d))
@@ -88,13 +89,12 @@ class Pursuit:
 
     def solve(self, Y: Tensor, limits: Tensor, tols: Tensor) -> Codes:
         """The codes of the rows of Y: the fast way, and in full precision what that leaves."""
-        if self.d > MAX_FAST_ENTRIES:
-            return self.exact(Y, limits, tols)
-        codes = self.fast(Y, limits, tols)
+        large = self.d > MAX_FAST_ENTRIES
+        codes = self.exact(Y, limits, tols) if large else self.fast(Y, limits, tols)
+        if int(codes.counts.min()) == -2:
+            raise ValueError("Y contains NaN or infinity; remove or impute those entries first.")
         missing = torch.nonzero(codes.counts < 0).ravel()
-        if len(missing):
-            if int(codes.counts.min()) == -2:
-                raise ValueError("Y contains NaN or infinity; remove or impute those entries first.")
+        if len(missing) and not large:
             more = self.exact(Y[missing], limits[missing], tols[missing])
             for name in ("atoms", "x", "units", "counts"):
                 getattr(codes, name)[missing] = getattr(more, name)
@@ -124,7 +124,7 @@ class Pursuit:
                 t, B, self.n, self.d, self.lost, precision.residual, precision.lead, precision.distance,
                 PARTS=parts, WIDTH=self.width, K=self.k, ROWS=self.rows, CHUNK=8, num_warps=few,
             )  # fmt: skip
-        return Codes(atoms, x, units, torch.where(states < 0, states, counts))
+        return Codes(atoms, x, units, torch.where(states == 0, counts, torch.where(states > 0, -1, states)))
 
     def exact(self, Y: Tensor, limits: Tensor, tols: Tensor) -> Codes:
         """Codes in full precision."""
@@ -135,7 +135,7 @@ class Pursuit:
         Y = Y / units[:, None]
         kernels.pursue[(B,)](
             Y @ self.atoms.T, self.gram, torch.linalg.vector_norm(Y, dim=1), tols / units, limits, atoms, x, counts, M,
-            self.n, precision.residual, precision.lead, precision.distance,
+            self.n, precision.square, precision.lead, precision.distance,
             WIDTH=triton.next_power_of_2(self.n), K=self.k, ROWS=self.rows, num_warps=4 if self.n <= 1024 else 8,
         )  # fmt: skip
         return Codes(atoms, x, units, counts)

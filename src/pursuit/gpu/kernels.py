@@ -29,7 +29,7 @@ def begin(Y, tols, limits, R16, units, errors, states, d, WIDTH: tl.constexpr):
     o = tl.arange(0, WIDTH)
     y = tl.load(Y + b * d + o, mask=o < d, other=0.0)
     peak = tl.max(tl.abs(y), 0)
-    finite = (peak < float("inf")) & (tl.sum((y != y).to(tl.int32), 0) == 0)
+    finite = tl.sum((tl.abs(y) < float("inf")).to(tl.int32), 0) == WIDTH
     unit = tl.exp2(tl.floor(tl.log2(tl.where(finite & (peak > 0), peak, 1.0))))
     y = tl.where(finite, y / unit, 0.0)
     length = tl.sqrt(tl.sum(y * y, 0))
@@ -164,10 +164,10 @@ def advance(
 @triton.jit
 def pursue(
     P, G, lengths, tols, limits, atoms, x, counts, M, n,
-    least_residual, least_lead, least_distance, WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr,
+    least_square, least_lead, least_distance, WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The whole pursuit of one signal, from its products P with all atoms; `lengths` are the norms of the signals.
-    `counts` is -1 where rounding decides."""
+    `counts` is -1 where rounding decides or K atoms are not enough, and -2 where a signal is not finite."""
     b = tl.program_id(0).to(tl.int64)
     o, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
     atoms += b * K
@@ -186,10 +186,8 @@ def pursue(
             others = tl.max(tl.where(o == j, -1.0, tl.abs(p)), 0)
             known = tl.load(atoms + row, mask=row < t, other=0).to(tl.int64)
             g = tl.load(G + known * n + j, mask=row < t, other=0.0)
-            new, inverse, share, again = direction(
-                M, known, g, tl.load(G + j.to(tl.int64) * n + j), j, t, row, ROWS
-            )
-            near0 = square <= least_residual * least_residual * length * length
+            new, inverse, share, again = direction(M, known, g, tl.load(G + j.to(tl.int64) * n + j), j, t, row, ROWS)
+            near0 = square <= least_square * length * length
             if (tl.abs(c) - others <= least_lead * length) | (share <= least_distance) | again | near0:
                 count = -1
                 under_way = False
@@ -205,7 +203,7 @@ def pursue(
                     p -= step * tl.load(M + t * ROWS + i) * tl.load(G + a * n + o, mask=o < n, other=0.0)
                 count = t + 1
                 under_way = (count < limit) & ((square > tol * tol) | (tol < 0))
-    tl.store(counts + b, count)
+    tl.store(counts + b, tl.where(length < float("inf"), tl.where(under_way, -1, count), -2))
     tl.store(x + b * K + row, weights, mask=row < K)
 
 

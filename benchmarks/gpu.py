@@ -1,0 +1,103 @@
+"""OMP of many signals on a CUDA device, beside orthogonal-matching-pursuit-gpu (PyPI), taking turns in one run.
+
+    python benchmarks/gpu.py
+
+Prints a table: median milliseconds of `encode` and of the other package (where it is installed), how many times as fast
+ours is, how many signals have the atoms that float64 in full precision chooses, the share whose choices float16 did not
+prove, and the memory beside D and Y. Signals are combinations of k atoms, with noise of a twentieth of their norm.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import pursuit as ps
+from pursuit.gpu import MAX_FAST_ENTRIES, Pursuit
+
+try:
+    from orthogonal_matching_pursuit_gpu import run_omp
+except ImportError:
+    run_omp = None
+
+ROWS = [
+    (5_000, 256, 1024, 32), (5_000, 512, 2048, 64), (1_200, 8064, 1207, 30), (200_000, 64, 256, 10),
+    (200_000, 256, 1024, 20), (1_000_000, 256, 1024, 20),
+]  # fmt: skip
+PEER_LIMIT = 500_000
+"""Signals up to which the other package is tried: it needs the memory of all correlations."""
+
+
+def problem(signals: int, d: int, n: int, k: int) -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    D = torch.nn.functional.normalize(torch.randn(d, n, device="cuda", dtype=torch.float64), dim=0)
+    parts = []
+    for size in torch.arange(signals).split(50_000):
+        atoms = torch.rand(len(size), n, device="cuda").topk(k, 1).indices
+        x = torch.randn(len(size), k, device="cuda", dtype=torch.float64)
+        clean = torch.zeros(len(size), n, device="cuda", dtype=torch.float64).scatter_(1, atoms, x) @ D.T
+        noise = torch.randn_like(clean) / d**0.5
+        parts.append(clean + 0.05 * clean.norm(dim=1, keepdim=True) * noise)
+    return D, torch.cat(parts)
+
+
+def milliseconds(calls: list[Callable[[], Any]], repeats: int = 7) -> list[float]:
+    times: list[list[float]] = [[] for _ in calls]
+    for turn in range(repeats + 1):  # the first compiles
+        for call, own in zip(calls, times, strict=True):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            call()
+            torch.cuda.synchronize()
+            if turn:
+                own.append(1e3 * (time.perf_counter() - began))
+    return [statistics.median(own) for own in times]
+
+
+def main() -> None:
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
+    print(
+        "| signals, dictionary, atoms | dtype | pursuit, ms | other, ms | times as fast | same atoms | unproved | MB |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for signals, d, n, k in ROWS:
+        exact_D, exact_Y = problem(signals, d, n, k)
+        for dtype in (torch.float32, torch.float64):
+            D, Y = exact_D.to(dtype), exact_Y.to(dtype)
+            limits = torch.full((signals,), k, device="cuda", dtype=torch.int32)
+            none = torch.full((signals,), -1.0, device="cuda", dtype=dtype)
+            codes = ps.encode(D, Y, atoms=k)
+            chosen, same = codes.col_indices().view(signals, k), []
+            reference = Pursuit(D.double(), k)
+            for part in torch.arange(signals, device="cuda").split(50_000):
+                found = reference.exact(Y[part].double(), limits[part], none[part].double())
+                same.append((found.atoms.sort(dim=1).values == chosen[part]).all(1) | (found.counts < 0))
+            unproved = 1.0
+            if d <= MAX_FAST_ENTRIES:
+                some = slice(0, 50_000)
+                unproved = float((Pursuit(D, k).fast(Y[some], limits[some], none[some]).counts < 0).float().mean())
+            del codes, chosen, reference, found
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            ps.encode(D, Y, atoms=k)
+            megabytes = (torch.cuda.max_memory_allocated() - before) / 1e6
+            calls: list[Callable[[], Any]] = [lambda D=D, Y=Y, k=k: ps.encode(D, Y, atoms=k)]
+            if run_omp is not None and signals <= PEER_LIMIT:
+                calls.append(lambda D=D, Y=Y, k=k: run_omp(D, Y, k, normalize=False, fit_intercept=False))
+            ours, *other = milliseconds(calls)
+            beside = f"{other[0]:.1f} | {other[0] / ours:.1f}" if other else "- | -"
+            share = float(torch.cat(same).float().mean())
+            print(
+                f"| {signals:,}, {d} x {n}, {k} | {str(dtype)[6:]} | {ours:.1f} | {beside} | "
+                f"{100 * share:.4f} % | {100 * unproved:.1f} % | {megabytes:.0f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

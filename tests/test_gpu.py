@@ -1,0 +1,145 @@
+"""Orthogonal matching pursuit on a CUDA device, beside the host's.
+
+Without a device the kernels run in Triton's interpreter, on tensors of the host.
+"""
+
+import os
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+CUDA = torch.cuda.is_available()
+if not CUDA:
+    os.environ["TRITON_INTERPRET"] = "1"  # read where kernels are defined, Triton's own ones too
+pytest.importorskip("triton", reason="Triton is not installed: pip install pursuit[gpu].")
+
+import pursuit as ps
+from pursuit import gpu
+from pursuit.coding import device
+
+needs_cuda = pytest.mark.skipif(not CUDA, reason="there is no CUDA device.")
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+WHERE = "cuda" if CUDA else "cpu"
+
+
+def tensor(a, dtype):
+    return torch.from_numpy(np.asarray(a)).to(WHERE, dtype)
+
+
+def coded(D, Y, limits, tols, dtype):
+    """Dense codes, and the places that are left to the host."""
+    found, left = gpu.encode_omp(tensor(D, dtype), tensor(Y, dtype), tensor(limits, torch.int32), tensor(tols, dtype))
+    return found.to_dense().cpu().numpy(), left.cpu().numpy()
+
+
+def compare(D, Y, limits, tols, dtype, most_left=0):
+    codes, left = coded(D, Y, limits, tols, dtype)
+    assert len(left) <= most_left
+    D, Y = (tensor(a, dtype).double().cpu().numpy() for a in (D, Y))
+    reference = ps.encode(D, Y, atoms=limits, tol=np.where(np.asarray(tols) < 0, 0.0, tols)).toarray()
+    rest = np.setdiff1d(np.arange(len(Y)), left)
+    np.testing.assert_array_equal(codes[rest] != 0, reference[rest] != 0)
+    np.testing.assert_allclose(
+        codes[rest], reference[rest], atol=(2e-5 if dtype == torch.float32 else 1e-12) * np.abs(reference).max()
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("d", "n", "k"), [(16, 40, 4), (20, 150, 5), (1100, 30, 3)])
+def test_codes_are_those_of_the_host(d, n, k, dtype, rng):
+    D, Y = rng.standard_normal((d, n)), rng.standard_normal((30, d))
+    Y[3] = 0.0
+    limits, tols = np.full(30, k), np.full(30, -1.0)
+    limits[::5], tols[1::5] = 2, 0.8 * np.linalg.norm(Y[1::5], axis=1)
+    compare(D, Y, limits, tols, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_signals_and_atoms_of_all_sizes(dtype, rng):
+    D = rng.standard_normal((12, 30)) * 10.0 ** rng.uniform(-2, 2, 30)
+    Y = rng.standard_normal((20, 12)) * 10.0 ** rng.uniform(-12, 12, (20, 1))
+    codes, _ = coded(D, Y, np.full(20, 2), np.full(20, -1.0), dtype)
+    for y, code in zip(Y, codes, strict=True):
+        reference = ps.encode(D, y[None], atoms=2).toarray()[0]
+        np.testing.assert_array_equal(code != 0, reference != 0)
+        np.testing.assert_allclose(code, reference, atol=1e-4 * np.abs(reference).max())
+
+
+def test_what_float16_cannot_tell_apart_is_found_in_full_precision(rng):
+    D = rng.standard_normal((16, 12))
+    D = np.hstack([D, D + 1e-5 * rng.standard_normal(D.shape), D + 1e-5 * rng.standard_normal(D.shape)])
+    Y = rng.standard_normal((20, 16))
+    pursuit = gpu.Pursuit(tensor(D, torch.float64), 1)
+    one, none = tensor(np.ones(20), torch.int32), tensor(np.full(20, -1.0), torch.float64)
+    assert (pursuit.fast(tensor(Y, torch.float64), one, none).counts < 0).all()
+    compare(D, Y, np.ones(20, int), np.full(20, -1.0), torch.float64)
+
+
+def test_what_rounding_decides_is_left_to_the_host(rng):
+    D = rng.standard_normal((8, 6))
+    D = np.hstack([D, D])  # ties
+    _, left = coded(D, rng.standard_normal((5, 8)), np.full(5, 2), np.full(5, -1.0), torch.float64)
+    np.testing.assert_array_equal(left, np.arange(5))
+    D = D[:, :5] / np.linalg.norm(D[:, :5], axis=0)
+    _, left = coded(D, 3.0 * D.T, np.full(5, 2), np.full(5, -1.0), torch.float64)  # one atom leaves rounding only
+    np.testing.assert_array_equal(left, np.arange(5))
+
+
+def test_more_atoms_than_the_device_has_room_for_are_left_to_the_host(rng, monkeypatch):
+    monkeypatch.setattr(gpu, "MAX_ATOMS", 3)
+    D, Y = rng.standard_normal((10, 20)), rng.standard_normal((6, 10))
+    tols = np.where(np.arange(6) % 2, 0.05, 0.9) * np.linalg.norm(Y, axis=1)
+    codes, left = coded(D, Y, np.full(6, 10), tols, torch.float64)
+    reference = ps.encode(D, Y, tol=tols)
+    np.testing.assert_array_equal(left, np.flatnonzero(np.diff(reference.indptr) > 3))
+    np.testing.assert_array_equal(codes[left], 0.0)
+
+
+@pytest.mark.parametrize("d", [12, 1100])
+def test_signals_must_be_finite(d, rng):
+    Y = rng.standard_normal((4, d))
+    for bad in (np.nan, np.inf):
+        Y[2, 5] = bad
+        with pytest.raises(ValueError, match="Y contains NaN or infinity"):
+            coded(rng.standard_normal((d, 5)), Y, np.full(4, 2), np.full(4, -1.0), torch.float32)
+
+
+def test_rows_of_the_host_take_their_places(rng):
+    dense = rng.standard_normal((6, 5)) * (rng.random((6, 5)) < 0.5)
+    places = np.array([1, 4])
+    without = dense.copy()
+    without[places] = 0.0
+    csr = [torch.from_numpy(a).to_sparse_csr() for a in (without, dense[places])]
+    found = device.with_rows(csr[0], torch.from_numpy(places), csr[1])
+    np.testing.assert_array_equal(found.to_dense().numpy(), dense)
+
+
+@needs_cuda
+@pytest.mark.parametrize("options", [
+    {"atoms": 3}, {"tol": 2.0}, {"atoms": 3, "method": "ols"}, {"method": "lasso", "penalty": 0.5},
+    {"atoms": 3, "weights": np.ones((25, 12))},
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_encode_takes_tensors_of_the_device(options, dtype, rng):
+    D, Y = rng.standard_normal((12, 30)), rng.standard_normal((25, 12))
+    D[:, 7] = D[:, 8]
+    given = tensor(D, dtype), tensor(Y, dtype)
+    if "weights" in options:
+        options = options | {"weights": options["weights"].astype(str(dtype)[6:])}
+    codes = ps.encode(*given, **options)
+    assert codes.is_cuda and codes.layout == torch.sparse_csr and codes.dtype == dtype
+    reference = ps.encode(*(a.cpu().numpy() for a in given), **options).toarray()
+    np.testing.assert_allclose(codes.to_dense().cpu().numpy(), reference, atol=1e-4)
+
+
+@needs_cuda
+def test_bad_input_on_the_device_is_named(rng):
+    D, Y = tensor(rng.standard_normal((12, 30)), torch.float32), tensor(rng.standard_normal((25, 12)), torch.float32)
+    with pytest.raises(TypeError, match="give D and Y as tensors on one CUDA device"):
+        ps.encode(D, Y.cpu(), atoms=2)
+    with pytest.raises(ValueError, match="signals are rows of Y"):
+        ps.encode(D, Y[:, :5], atoms=2)
+    D[:, 4] = 0.0
+    with pytest.raises(ValueError, match="column 4 of D is zero"):
+        ps.encode(D, Y, atoms=2)
