@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import pursuit as ps
-from pursuit.gpu import MAX_FAST_ENTRIES, Pursuit
+from pursuit.gpu.omp import MAX_FAST_ENTRIES, Pursuit
 
 try:
     from orthogonal_matching_pursuit_gpu import run_omp

@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 CUDA = torch.cuda.is_available()
@@ -15,11 +16,9 @@ if not CUDA:
 pytest.importorskip("triton", reason="Triton is not installed: pip install pursuit[gpu].")
 
 import pursuit as ps
-from pursuit import gpu
-from pursuit.coding import device
+from pursuit.gpu import omp, tensors
 
 needs_cuda = pytest.mark.skipif(not CUDA, reason="there is no CUDA device.")
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 WHERE = "cuda" if CUDA else "cpu"
 
 
@@ -29,7 +28,7 @@ def tensor(a, dtype):
 
 def coded(D, Y, limits, tols, dtype):
     """Dense codes, and the places that are left to the host."""
-    found, left = gpu.encode_omp(tensor(D, dtype), tensor(Y, dtype), tensor(limits, torch.int32), tensor(tols, dtype))
+    found, left = omp.encode_omp(tensor(D, dtype), tensor(Y, dtype), tensor(limits, torch.int32), tensor(tols, dtype))
     return found.to_dense().cpu().numpy(), left.cpu().numpy()
 
 
@@ -70,7 +69,7 @@ def test_what_float16_cannot_tell_apart_is_found_in_full_precision(rng):
     D = rng.standard_normal((16, 12))
     D = np.hstack([D, D + 1e-5 * rng.standard_normal(D.shape), D + 1e-5 * rng.standard_normal(D.shape)])
     Y = rng.standard_normal((20, 16))
-    pursuit = gpu.Pursuit(tensor(D, torch.float64), 1)
+    pursuit = omp.Pursuit(tensor(D, torch.float64), 1)
     one, none = tensor(np.ones(20), torch.int32), tensor(np.full(20, -1.0), torch.float64)
     assert (pursuit.fast(tensor(Y, torch.float64), one, none).counts < 0).all()
     compare(D, Y, np.ones(20, int), np.full(20, -1.0), torch.float64)
@@ -87,7 +86,7 @@ def test_what_rounding_decides_is_left_to_the_host(rng):
 
 
 def test_more_atoms_than_the_device_has_room_for_are_left_to_the_host(rng, monkeypatch):
-    monkeypatch.setattr(gpu, "MAX_ATOMS", 3)
+    monkeypatch.setattr(omp, "MAX_ATOMS", 3)
     D, Y = rng.standard_normal((10, 20)), rng.standard_normal((6, 10))
     tols = np.where(np.arange(6) % 2, 0.05, 0.9) * np.linalg.norm(Y, axis=1)
     codes, left = coded(D, Y, np.full(6, 10), tols, torch.float64)
@@ -110,8 +109,8 @@ def test_rows_of_the_host_take_their_places(rng):
     places = np.array([1, 4])
     without = dense.copy()
     without[places] = 0.0
-    csr = [torch.from_numpy(a).to_sparse_csr() for a in (without, dense[places])]
-    found = device.with_rows(csr[0], torch.from_numpy(places), csr[1])
+    csr = [tensors.moved(sp.csr_array(a), torch.zeros(0)) for a in (without, dense[places])]
+    found = tensors.with_rows(csr[0], torch.from_numpy(places), csr[1])
     np.testing.assert_array_equal(found.to_dense().numpy(), dense)
 
 

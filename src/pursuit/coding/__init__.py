@@ -6,10 +6,11 @@ from typing import Any
 
 from pursuit._arrays import flag
 from pursuit._threads import at_most
-from pursuit.coding.device import encode_on_device, is_on_cuda
+from pursuit.coding.device import encode_on_device
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
+from pursuit.gpu.tensors import is_on_cuda
 
 __all__ = ["encode"]
 
