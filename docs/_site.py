@@ -168,11 +168,18 @@ def title_examples(app: Sphinx, docname: str, content: list[str]) -> None:
         )
 
 
+def lead_to_the_site(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Links of our pages to Markdown beside docs/: the examples are the gallery, other files are offered as they are."""
+    content[0] = content[0].replace("](../examples/README.md)", "](gallery/index.rst)")
+    content[0] = re.sub(r"\]\((\.\./[\w/]+\.md)\)", r"](path:\1)", content[0])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     states.Inliner.dispatch["|"] = a_bar_is_a_bar
     app.connect("config-inited", write_reference)
     app.connect("autodoc-skip-member", skip_what_is_not_ours)
     app.connect("source-read", title_examples)
+    app.connect("source-read", lead_to_the_site)
     app.add_post_transform(LinkNames)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
