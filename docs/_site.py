@@ -10,15 +10,18 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from docutils import nodes
 from docutils.parsers.rst import states
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 from sphinx_gallery.scrapers import figure_rst
+
+logger = logging.getLogger(__name__)
 
 # ----------------------------------------------------------------------------------- the reference
 
@@ -59,14 +62,14 @@ def pages() -> Iterator[tuple[str, str, str, list[str]]]:
     section_of = {module: title for title, modules in SECTIONS.items() for module in modules}
     sections: dict[str, list[str]] = {title: [] for title in (*SECTIONS, LAST)}
     for name in public_names(pursuit):
-        home = getattr(getattr(pursuit, name), "__module__", "").split(".")
-        sections[section_of.get(home[1] if home[0] == "pursuit" else "", LAST)].append(name)
+        home = getattr(pursuit, name).__module__.split(".")[1]
+        if f"pursuit.{home}" not in SUBMODULES.values():
+            sections[section_of.get(home, LAST)].append(name)
     for title, names in sections.items():
         yield title, "", "pursuit", names
     for title, path in SUBMODULES.items():
         module = importlib.import_module(path)
-        names = [name for name in public_names(module) if getattr(pursuit, name, None) is not getattr(module, name)]
-        yield title, (module.__doc__ or "").split("\n\n")[0], path, names
+        yield title, (module.__doc__ or "").split("\n\n")[0], path, public_names(module)
 
 
 def write_reference(app: Sphinx, config: Any) -> None:
@@ -87,7 +90,7 @@ def write_reference(app: Sphinx, config: Any) -> None:
         (folder / f"{files[-1]}.rst").write_text("\n".join(lines) + "\n")
     entries = "\n".join(f"   {name}" for name in files)
     head = "Reference\n=========\n\nEvery public name, with an example that the tests run.\n\n"
-    (folder / "index.rst").write_text(f"{head}.. toctree::\n   :maxdepth: 2\n\n{entries}\n")
+    (folder / "index.rst").write_text(f"{head}.. rst-class:: names\n\n.. toctree::\n   :maxdepth: 2\n\n{entries}\n")
 
 
 def skip_what_is_not_ours(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
@@ -108,13 +111,14 @@ class LinkNames(SphinxPostTransform):
 
     default_priority = 400
     PREFIXES = ("pursuit.", "pursuit.estimators.", "pursuit.refine.")
+    PARAMETERS = ("path", "penalty", "refine")  # names that are more often those of a parameter
 
     def run(self, **options: Any) -> None:
         objects = self.env.domains.python_domain.objects
         for literal in list(self.document.findall(nodes.literal)):
             found = re.fullmatch(r"(?:ps\.|pursuit\.)?([A-Za-z][\w.]*)(?:\(.*\))?", literal.astext())
             parent = literal.parent
-            if not found or isinstance(parent, nodes.reference | nodes.title):
+            if not found or literal.astext() in self.PARAMETERS or isinstance(parent, nodes.reference | nodes.title):
                 continue
             full = next((p + found[1] for p in self.PREFIXES if p + found[1] in objects), None)
             if full is None or objects[full].docname == self.env.docname:
@@ -128,15 +132,23 @@ class LinkNames(SphinxPostTransform):
 # ---------------------------------------------------------------------------------------- formulas
 
 
+def mathml(tex: str, display: Literal["inline", "block"]) -> str:
+    """TeX as MathML, which browsers show without scripts and fonts of ours."""
+    formula = convert(re.sub(r"\\arg\b", r"\\operatorname{arg}", tex), display=display)
+    if "\\" in formula:
+        logger.warning("latex2mathml does not know a command of %s", tex)
+    return formula
+
+
 def visit_math(self: Any, node: nodes.math) -> None:
-    """TeX becomes MathML, which browsers show without scripts and fonts of ours."""
-    self.body.append(convert(node.astext()))
+    """A formula in a line."""
+    self.body.append(mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def visit_math_block(self: Any, node: nodes.math_block) -> None:
     """A formula on a line of its own, which scrolls where it is wider than the screen."""
-    self.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>\n')
+    self.body.append(f'<div class="formula">{mathml(node.astext(), "block")}</div>\n')
     raise nodes.SkipNode
 
 
@@ -157,19 +169,26 @@ def say_where_the_example_is(gallery_conf: dict[str, Any], example: str) -> None
     builtins.__file__ = example  # type: ignore[attr-defined]
 
 
+def take_markdown_for_no_gallery(app: Sphinx, config: Any) -> None:
+    """A README.md under examples/ is for readers of the repository; galleries have a GALLERY_HEADER.rst."""
+    config.sphinx_gallery_conf["source_suffix"] = {".rst": "restructuredtext"}
+
+
 def title_examples(app: Sphinx, docname: str, content: list[str]) -> None:
-    """The first line of an example's docstring is the title of its page."""
+    """The first line of an example's docstring, "title: what it shows.", becomes a heading and a sentence."""
+
+    def head(found: re.Match[str]) -> str:
+        title, _, shown = found[2].partition(": ")
+        return f"{found[1]}{title}\n{'=' * len(title)}\n\n{shown[:1].upper()}{shown[1:]}\n"
+
     if docname.startswith("gallery/") and docname != "gallery/index":
-        content[0] = re.sub(
-            r"(\.\. _sphx_glr_gallery_\S+:\n\n+)(.+?)\.?\n(?![=\-~])",
-            lambda m: f"{m[1]}{m[2]}\n{'=' * len(m[2])}\n",
-            content[0],
-            count=1,
-        )
+        content[0] = re.sub(r"(\.\. _sphx_glr_gallery_\S+:\n\n+)(.+)\n(?!=)", head, content[0], count=1)
 
 
-def lead_to_the_site(app: Sphinx, docname: str, content: list[str]) -> None:
-    """Links of our pages to Markdown beside docs/: the examples are the gallery, other files are offered as they are."""
+def adapt_markdown(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Links to Markdown beside docs/: the examples are the gallery, other files are offered as they are. Blocks of code
+    lose the empty line at their end, which doctest needs."""
+    content[0] = re.sub(r"(^ *```python\n.*?\n)\n( *```)", r"\1\2", content[0], flags=re.DOTALL | re.MULTILINE)
     content[0] = content[0].replace("](../examples/README.md)", "](gallery/index.rst)")
     content[0] = re.sub(r"\]\((\.\./[\w/]+\.md)\)", r"](path:\1)", content[0])
 
@@ -177,9 +196,10 @@ def lead_to_the_site(app: Sphinx, docname: str, content: list[str]) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     states.Inliner.dispatch["|"] = a_bar_is_a_bar
     app.connect("config-inited", write_reference)
+    app.connect("config-inited", take_markdown_for_no_gallery)
     app.connect("autodoc-skip-member", skip_what_is_not_ours)
     app.connect("source-read", title_examples)
-    app.connect("source-read", lead_to_the_site)
+    app.connect("source-read", adapt_markdown)
     app.add_post_transform(LinkNames)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "reference_url": {"pursuit": None},
     "doc_module": ("pursuit",),
+    "backreferences_dir": "gallery/uses",
 }
 
 # The pages
@@ -59,10 +60,11 @@ html_title = "pursuit"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_show_search_summary = False  # excerpts of found pages cannot be fetched without a server
 html_copy_source = False
 html_math_renderer = "mathml"
-pygments_style = "tango"
-pygments_dark_style = "github-dark"
+pygments_style = "friendly"
+pygments_dark_style = "native"
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 html_theme_options = {
