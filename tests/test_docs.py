@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,33 @@ def test_the_first_line_of_an_example_is_a_title_and_a_text_follows(example):
     title, _, text = ast.get_docstring(ast.parse(example.read_text())).partition("\n\n")
     assert "\n" not in title
     assert text
+
+
+SITE = {
+    "index.html": '<a href="other.html#here">fine</a> <a href="https://example.org">fine</a> <img src="data:,">',
+    "other.html": '<h1 id="here"></h1>',
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", None),
+        ('<a href="gone.html">', "gone.html, which is no file"),
+        ('<a href="other.html#gone">', "other.html#gone, which has no such anchor"),
+        ('<a href="#gone">', "#gone, which has no such anchor"),
+        ('<script src="https://example.org/a.js"></script>', "loads https://example.org/a.js"),
+        ('<link rel="stylesheet" href="//example.org/a.css">', "loads //example.org/a.css"),
+    ],
+)
+def test_the_check_of_the_site_finds_links_that_lead_nowhere_and_requests_to_other_hosts(text, problem, tmp_path):
+    for name, page in SITE.items():
+        (tmp_path / name).write_text(page + text if name == "index.html" else page)
+    found = runpy.run_path(str(ROOT / "tools" / "check_site.py"))["problems"](tmp_path)
+    assert [line.endswith(problem) for line in found] == ([True] if problem else [])
+
+
+def test_the_check_of_the_site_finds_requests_of_style_sheets(tmp_path):
+    (tmp_path / "site.css").write_text("@import url('https://example.org/font.css');")
+    found = runpy.run_path(str(ROOT / "tools" / "check_site.py"))["problems"](tmp_path)
+    assert found == ["site.css loads https://example.org/font.css"]
