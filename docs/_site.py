@@ -21,6 +21,8 @@ from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 from sphinx_gallery.scrapers import figure_rst
 
+import pursuit
+
 logger = logging.getLogger(__name__)
 
 # ----------------------------------------------------------------------------------- the reference
@@ -57,8 +59,6 @@ def public_names(module: ModuleType) -> list[str]:
 
 def pages() -> Iterator[tuple[str, str, str, list[str]]]:
     """Title, first sentence, module and names of each page of the reference."""
-    import pursuit
-
     section_of = {module: title for title, modules in SECTIONS.items() for module in modules}
     sections: dict[str, list[str]] = {title: [] for title in (*SECTIONS, LAST)}
     for name in public_names(pursuit):
@@ -66,10 +66,41 @@ def pages() -> Iterator[tuple[str, str, str, list[str]]]:
         if f"pursuit.{home}" not in SUBMODULES.values():
             sections[section_of.get(home, LAST)].append(name)
     for title, names in sections.items():
-        yield title, "", "pursuit", names
+        yield title, first_sentence(f"pursuit.{SECTIONS[title][0]}") if title in SECTIONS else "", "pursuit", names
     for title, path in SUBMODULES.items():
-        module = importlib.import_module(path)
-        yield title, (module.__doc__ or "").split("\n\n")[0], path, public_names(module)
+        yield title, first_sentence(path), path, public_names(importlib.import_module(path))
+
+
+def first_sentence(module: str) -> str:
+    """The first paragraph of the docstring of a module."""
+    return (importlib.import_module(module).__doc__ or "").split("\n\n")[0]
+
+
+PAGE = """{title}
+{line}
+
+{text}
+
+.. currentmodule:: {module}
+
+.. autosummary::
+   :toctree: names
+
+   {names}
+"""
+
+INDEX = """Reference
+=========
+
+Every public name, with an example that the tests run.
+
+.. rst-class:: names
+
+.. toctree::
+   :maxdepth: 2
+
+   {pages}
+"""
 
 
 def write_reference(app: Sphinx, config: Any) -> None:
@@ -79,18 +110,11 @@ def write_reference(app: Sphinx, config: Any) -> None:
     folder.mkdir()
     files = []
     for title, text, module, names in pages():
-        lines = [title, "=" * len(title), "", text, "", f".. currentmodule:: {module}", ""]
-        lines += [
-            ".. autosummary::",
-            "   :toctree: names",
-            "",
-            *(f"   {name}" for name in sorted(names, key=str.lower)),
-        ]
+        entries = "\n   ".join(sorted(names, key=str.lower))
+        page = PAGE.format(title=title, line="=" * len(title), text=text, module=module, names=entries)
         files.append(title.lower().replace(",", "").replace(" ", "_"))
-        (folder / f"{files[-1]}.rst").write_text("\n".join(lines) + "\n")
-    entries = "\n".join(f"   {name}" for name in files)
-    head = "Reference\n=========\n\nEvery public name, with an example that the tests run.\n\n"
-    (folder / "index.rst").write_text(f"{head}.. rst-class:: names\n\n.. toctree::\n   :maxdepth: 2\n\n{entries}\n")
+        (folder / f"{files[-1]}.rst").write_text(page)
+    (folder / "index.rst").write_text(INDEX.format(pages="\n   ".join(files)))
 
 
 def skip_what_is_not_ours(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
@@ -164,9 +188,11 @@ def figures_written(block: Any, block_vars: dict[str, Any], gallery_conf: dict[s
     return figure_rst(paths, gallery_conf["src_dir"])
 
 
-def say_where_the_example_is(gallery_conf: dict[str, Any], example: str) -> None:
-    """Define `__file__`, by which examples find their data and which sphinx-gallery leaves out."""
+def before_an_example(gallery_conf: dict[str, Any], example: str) -> None:
+    """Define `__file__`, by which examples find their data and which sphinx-gallery leaves out; remove old pictures."""
     builtins.__file__ = example  # type: ignore[attr-defined]
+    for picture in Path(example).parent.glob("out/**/*.png"):
+        picture.unlink()
 
 
 def take_markdown_for_no_gallery(app: Sphinx, config: Any) -> None:
@@ -179,6 +205,7 @@ def title_examples(app: Sphinx, docname: str, content: list[str]) -> None:
 
     def head(found: re.Match[str]) -> str:
         title, _, shown = found[2].partition(": ")
+        title = title.removesuffix(".")
         return f"{found[1]}{title}\n{'=' * len(title)}\n\n{shown[:1].upper()}{shown[1:]}\n"
 
     if docname.startswith("gallery/") and docname != "gallery/index":

@@ -42,7 +42,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "image_scrapers": ("_site.figures_written",),
-    "reset_modules": ("matplotlib", "_site.say_where_the_example_is"),
+    "reset_modules": ("matplotlib", "_site.before_an_example"),
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
