@@ -124,9 +124,9 @@ def skip_what_is_not_ours(app: Sphinx, what: str, name: str, member: Any, skip: 
     return True if not home.startswith("pursuit") else None
 
 
-def a_bar_is_a_bar(self: states.Inliner, match: re.Match[str], lineno: int) -> tuple[str, list[Any], str, list[Any]]:
-    """Our docstrings write norms as ||x||, and substitutions nowhere."""
-    end = match.end("start")
+def plain_text(self: states.Inliner, match: re.Match[str], lineno: int) -> tuple[str, list[Any], str, list[Any]]:
+    """Our docstrings write norms as ||x|| and attributes as coef_: a bar is a bar, and a last _ belongs to a name."""
+    end = match.end("start" if match["start"] else "whole")
     return match.string[:end], [], match.string[end:], []
 
 
@@ -221,7 +221,7 @@ def adapt_markdown(app: Sphinx, docname: str, content: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    states.Inliner.dispatch["|"] = a_bar_is_a_bar
+    states.Inliner.dispatch |= {"|": plain_text, "_": plain_text}
     app.connect("config-inited", write_reference)
     app.connect("config-inited", take_markdown_for_no_gallery)
     app.connect("autodoc-skip-member", skip_what_is_not_ours)
