@@ -1,10 +1,10 @@
-# Every target sets up its own environment in .venv (bench: .venv-bench); only Python >= 3.11 and make are needed.
+# Every target sets up its own environment in .venv (bench: .venv-bench, docs: .venv-docs); only Python >= 3.11 and make are needed.
 PYTHON ?= python3
 PY := .venv/bin/python
 KERNELS := $(wildcard src/pursuit/native/*.h src/pursuit/native/*.cpp src/pursuit/native/CMakeLists.txt)
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench mutants sanitize soak clean
+.PHONY: demo test lint docs bench mutants sanitize soak clean
 
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
@@ -37,6 +37,11 @@ sanitize: .venv/ready
 soak: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(PY) tools/soak.py --seconds $(or $(SECONDS),600)
 
+docs: .venv-docs/ready
+	rm -rf docs/gallery docs/reference out/docs
+	OPENBLAS_NUM_THREADS=1 .venv-docs/bin/python -m sphinx -q -n -W --keep-going -j auto -d out/docs/.doctrees docs out/docs
+	.venv-docs/bin/python tools/check_site.py out/docs
+
 bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/run.py $(CASES)
 
@@ -52,5 +57,10 @@ bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/peers.py
 	touch .venv-bench/ready
 
+.venv-docs/ready: pyproject.toml tools/build_backend.py $(KERNELS)
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python $(PIP) --editable ".[docs]"
+	touch .venv-docs/ready
+
 clean:
-	rm -rf .venv .venv-bench build out
+	rm -rf .venv .venv-bench .venv-docs build out docs/gallery docs/reference

@@ -37,7 +37,13 @@ Indices = np.ndarray[Any, np.dtype[np.intp]]
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """H: the array library, shape, dtype and device that all vectors of one run share."""
+    """H: the array library, shape, dtype and device that all vectors of one run share.
+
+    >>> import numpy as np, pursuit as ps
+    >>> H = ps.Space.of(np.ones((2, 3), dtype=np.float32))
+    >>> H.shape, H.dtype, H.size
+    ((2, 3), dtype('float32'), 6)
+    """
 
     xp: Any
     shape: tuple[int, ...]

@@ -28,6 +28,15 @@ class ActiveSet:
 
     There is one block of atoms per summand of the domain. A `signless` block (a span) holds an atom and its negative as
     one entry, with a weight of either sign: two entries would make the Gram matrix singular.
+
+    >>> import pursuit as ps
+    >>> domain, space = ps.lin(ps.SignedBasis(3)), ps.Space.default((3,))
+    >>> active = domain.active_set(space)
+    >>> place, _ = active.enter(ps.SparseAtom([1], [1.0], (3,), source=1))
+    >>> active.weights[place] = 2.0
+    >>> active.refresh()
+    >>> active, active.x
+    (ActiveSet(1 atoms with weight, 1 in all), array([0., 2., 0.]))
     """
 
     def __init__(self, space: Space, signless: Sequence[bool], counted: Sequence[bool] | None = None) -> None:

@@ -35,6 +35,17 @@ class Oracle(Protocol):
 
     `several` is the number of atoms that the update can use at once, `blends` says whether it moves weight among the
     active atoms. `f` is given if the domain has one summand only.
+
+    >>> import pursuit as ps
+    >>> class First(ps.Oracle):
+    ...     def begin(self, part, space, several=1, blends=False, f=None):
+    ...         def ask(grad, active, gx):                        # the first atom; delta = 0: nothing is proved
+    ...             atom = part.A.atom(0)
+    ...             return ps.Answer([atom], atom.dot(space, grad), delta=0.0)
+    ...         return ask
+    >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
+    >>> ps.minimize(f, domain, ps.FullyCorrective(), oracle=First(), stop=ps.Stop(iterations=1)).x
+    array([3., 0.])
     """
 
     def begin(
@@ -67,6 +78,15 @@ class Exact:
     gram : (n, n) array, optional
         The Gram matrix D' M D of the dictionary in the metric of a quadratic f (D' D for least squares). With it, the
         correlations are computed from its rows (`pursuit.correlations`).
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> D = np.random.default_rng(0).standard_normal((30, 60))
+    >>> f, A = ps.LeastSquares(D[:, 3] + 2.0 * D[:, 7]), ps.Dictionary(D)
+    >>> r = ps.minimize(f, ps.lin(A), oracle=ps.Exact(gram=D.T @ D), stop=ps.Stop(atoms=2))
+    >>> r.coef[[3, 7]].round(9)
+    array([1., 2.])
     """
 
     gram: Any = None
@@ -137,6 +157,13 @@ class Screened:
 
     Making the copy costs a few products; `A.screened()` makes it once for many solves. Where too many atoms must be
     recomputed, the plain product is used.
+
+    >>> import numpy as np, pursuit as ps
+    >>> D = np.random.default_rng(0).standard_normal((30, 600))
+    >>> f, A = ps.LeastSquares(D[:, 3] + 2.0 * D[:, 7]), ps.Dictionary(D)
+    >>> r = ps.minimize(f, ps.lin(A), oracle=ps.Screened(), stop=ps.Stop(atoms=2))
+    >>> sorted(a.source for a in r.atoms)
+    [3, 7]
     """
 
     def begin(
@@ -161,6 +188,14 @@ class Approximate:
     -----
     A finite set is searched through. Over the hull of a convex set (balls, boxes), the point x + delta (z - x) is an
     atom of exactly this quality. Other sets, and convex sets in a sum of domains, raise TypeError.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.4, 0.3, -1.0]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.FullyCorrective(), oracle=ps.Approximate(0.5))
+    >>> r.x.round(6), r.gap <= 1e-6 * r.value                     # the certificate divides by delta
+    (array([0.55, 0.45, 0.  ]), True)
     """
 
     delta: float
@@ -257,7 +292,13 @@ class Lazy:
 @dataclass(frozen=True)
 class RandomAtom:
     """A random atom instead of the best one: random pursuit, the baseline for greedy rates. It proves nothing
-    (delta = 0). The set must be finite. Over a span the sign is chosen so that f descends."""
+    (delta = 0). The set must be finite. Over a span the sign is chosen so that f descends.
+
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
+    >>> ps.minimize(f, domain, ps.Plain(ps.LineSearch()), oracle=ps.RandomAtom(seed=1)).x
+    array([3., 1.])
+    """
 
     seed: int = 0
 

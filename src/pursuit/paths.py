@@ -30,6 +30,11 @@ class Path:
 
     Its columns are arrays: `radius` (nan on a path of sizes), `value`, `gap`, `atoms` and `score` (nan without a
     score). `results` are the full results; `path[i]` is the i-th.
+
+    >>> import pursuit as ps
+    >>> path = ps.path(ps.LeastSquares([3.0, 1.0]), ps.SignedBasis(2), radii=[1.0, 2.0, 4.0])
+    >>> path.radius, path.value, path[-1].x
+    (array([1., 2., 4.]), array([2.5, 1. , 0. ]), array([3., 1.]))
     """
 
     radius: Small

@@ -1,6 +1,11 @@
 """Figures: traces of runs, paths, atoms and codes, each drawn on matplotlib axes that are given or made, and returned.
 
 matplotlib is imported where it is used: it is an extra, `pip install pursuit[plot]`.
+
+>>> import pursuit as ps
+>>> r = ps.minimize(ps.LeastSquares([3.0, 1.0, 2.0]), ps.conv(ps.Simplex(3)), ps.Away())
+>>> ps.plots.plot_traces(r).get_ylabel()
+'certified gap'
 """
 
 from __future__ import annotations

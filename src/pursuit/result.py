@@ -30,7 +30,13 @@ depend, and the run has used those of seed 0."""
 
 
 class Status(Enum):
-    """Why a run ended."""
+    """Why a run ended.
+
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), stop=ps.Stop(atoms=1))
+    >>> r.status is ps.Status.ATOMS, r.status.value
+    (True, 'the number of atoms asked for is active')
+    """
 
     GAP = "the certified gap is within the tolerance"
     VALUE = "the objective is at or below the value asked for"
@@ -47,7 +53,13 @@ class Status(Enum):
 
 @dataclass(slots=True)
 class State:
-    """One iteration, before its update. `active` is the active set of the run, which changes it: copy what you keep."""
+    """One iteration, before its update. `active` is the active set of the run, which changes it: copy what you keep.
+
+    >>> import pursuit as ps
+    >>> state = next(ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))))
+    >>> state, state.grad
+    (State(iteration 0: value 5, gap 5, 0 atoms), array([-3., -1.]))
+    """
 
     iteration: int
     x: Array
@@ -92,6 +104,15 @@ class Stop:
         Updates and refinements look at it, too. A run takes longer by at most an oracle call and a step of theirs.
     value : float, optional
         Objective value.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
+    >>> ps.minimize(f, domain, stop=ps.Stop(atoms=1)).x
+    array([3., 0.])
+    >>> ps.minimize(f, domain, stop=ps.Stop(gap=1e-12, seconds=5.0)).x
+    array([3., 1.])
     """
 
     gap: float | None = None
@@ -249,6 +270,13 @@ class Result:
     the run ended; `update`, `oracle` and `refine` say what was run. `refused` counts proposals of refinements that
     raised f or left the domain, `cached` counts answers that cost no oracle call. In a sum of domains `blocks` says
     which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand.
+
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0, -2.0]), ps.conv(4.0 * ps.SignedBasis(3)))
+    >>> r.x.round(6), round(r.value, 6), r.lower <= r.value, r.gap <= 1e-6 * r.value
+    (array([ 2.333333,  0.333333, -1.333333]), 0.666667, True, True)
+    >>> r.status.value
+    'the certified gap is within the tolerance'
     """
 
     x: Array

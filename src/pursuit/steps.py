@@ -25,7 +25,15 @@ T = TypeVar("T")
 
 
 class UnboundedError(ArithmeticError):
-    """f falls for ever along a direction of the domain."""
+    """f falls for ever along a direction of the domain.
+
+    A line search raises it; `minimize` ends the run with `Status.UNBOUNDED`.
+
+    >>> import numpy as np, pursuit as ps
+    >>> f = ps.Smooth(lambda x: float(x[0]), lambda x: np.array([1.0, 0.0]))
+    >>> ps.minimize(f, ps.lin(ps.SignedBasis(2))).status.name
+    'UNBOUNDED'
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,12 @@ class Backtracking:
     """Finds L during the run: tries the last L times `shrink`, and multiplies by `grow` while the upper bound fails.
 
     f is evaluated at most (1 - log shrink / log grow) (t + 1) + log_grow(grow L / L_0) times in t steps.
+
+    >>> import numpy as np, pursuit as ps
+    >>> f = ps.Smooth(lambda x: float(np.sum(x**4)) / 4, lambda x: x**3)    # its L depends on where x is
+    >>> update = ps.Plain(ps.ShortStep(L=ps.Backtracking()))
+    >>> ps.minimize(f, ps.conv(ps.Simplex(2)), update).x.round(3)
+    array([0.5, 0.5])
     """
 
     shrink: float = 0.9
@@ -149,7 +163,14 @@ def _shortest(bound: UpperBound, move: Move, square: float) -> float:
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """Algorithm 2, variant 0: gamma = 2 / (delta t + 2), the step that the proof covers for every delta."""
+    """Algorithm 2, variant 0: gamma = 2 / (delta t + 2), the step that the proof covers for every delta.
+
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.Plain(ps.OpenLoop()), stop=ps.Stop(iterations=3))
+    >>> r.trace.value.round(4)
+    array([0.225 , 0.325 , 0.0361, 0.0861])
+    """
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         if not isinstance(domain, Hull):
@@ -159,7 +180,14 @@ class OpenLoop:
 
 @dataclass(frozen=True)
 class LineSearch:
-    """Algorithm 2, variant 1, and matching pursuit: the exact minimiser of f along the direction."""
+    """Algorithm 2, variant 1, and matching pursuit: the exact minimiser of f along the direction.
+
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=3))
+    >>> r.trace.value.round(4)
+    array([0.225 , 0.0225, 0.0017, 0.0017])
+    """
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         return lambda move: line_search(f, space, move.x, move.direction, move.slope, move.reach)
@@ -175,6 +203,14 @@ class ShortStep:
         Smoothness; None: the objective's, or backtracking where it has none.
     metric : positive definite matrix or diagonal, optional
         The norm of the bound; L then belongs to that norm.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.Plain(ps.ShortStep()), stop=ps.Stop(iterations=3))
+    >>> r.trace.value.round(4)
+    array([0.225 , 0.0225, 0.0017, 0.0017])
     """
 
     L: Smoothness = None
@@ -192,7 +228,14 @@ class ShortStep:
 
 @dataclass(frozen=True)
 class DiameterStep:
-    """Algorithm 2, variant 2: gamma = <-g, z - x> / (L diam(A)^2), clipped. The diameter may be an upper bound."""
+    """Algorithm 2, variant 2: gamma = <-g, z - x> / (L diam(A)^2), clipped. The diameter may be an upper bound.
+
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.Plain(ps.DiameterStep()), stop=ps.Stop(iterations=3))
+    >>> r.trace.value.round(4)
+    array([0.225 , 0.0225, 0.003 , 0.002 ])
+    """
 
     L: Smoothness = None
     diameter: float | None = None
@@ -227,6 +270,15 @@ class CurvatureStep:
         will do.
     rho : float
         The bound on atomic norms that C belongs to, over a span.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f, A = ps.LeastSquares([0.5, 0.4, 0.2]), ps.Simplex(3)
+    >>> C = ps.geometry.curvature(f, A).upper
+    >>> r = ps.minimize(f, ps.conv(A), ps.Plain(ps.CurvatureStep(C)), stop=ps.Stop(iterations=3))
+    >>> round(C, 6), r.trace.value.round(4)
+    (2.0, array([0.225 , 0.0225, 0.003 , 0.002 ]))
     """
 
     C: float

@@ -2,6 +2,14 @@ r"""Families of atoms a(theta) for `Parametric`: a function of the parameters, w
 
 Positions t are a vector, or an array whose last axis holds coordinates, as of the pixels of an image. `Unit` makes the
 atoms of a family unit vectors, so that none is preferred for its length.
+
+>>> import numpy as np, pursuit as ps
+>>> t = np.linspace(0.0, 1.0, 50)
+>>> bump = ps.families.Gaussian(t, width=0.1)
+>>> f, domain = ps.LeastSquares(2.0 * bump(np.array([0.37]))), ps.lin(ps.Parametric(bump, [(0.0, 1.0)]))
+>>> r = ps.minimize(f, domain, stop=ps.Stop(atoms=1))
+>>> r.weights.round(6), np.round(r.atoms[0].source, 6)
+(array([2.]), array([0.37]))
 """
 
 from __future__ import annotations

@@ -40,6 +40,13 @@ class Atom:
     coef : float
         The factor between what the source names and the vector: the sign and the scale. It enters `Result.coef`. Two
         different atoms of one source must differ in it.
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> a = ps.Atom(np.array([0.0, -2.0]), source=1, coef=-2.0)             # -2 times what 1 names
+    >>> a, a.scaled(3.0).vector
+    (Atom(source=1, coef=-2), array([ 0., -6.]))
     """
 
     __slots__ = ("_vector", "coef", "source")
@@ -107,7 +114,14 @@ class Atom:
 
 
 class SparseAtom(Atom):
-    """An atom with few nonzeros: values at flat positions of an array of the given shape."""
+    """An atom with few nonzeros: values at flat positions of an array of the given shape.
+
+    >>> import numpy as np, pursuit as ps
+    >>> a = ps.SparseAtom([1, 5], [2.0, -1.0], shape=(2, 3))
+    >>> a.dense(ps.Space.default((2, 3)))
+    array([[ 0.,  2.,  0.],
+           [ 0.,  0., -1.]])
+    """
 
     __slots__ = ("positions", "shape", "values")
 

@@ -33,6 +33,12 @@ class Learned:
     (None online). `descends` says whether it is promised that the objective never rises from a row of the trace to the
     next: by sweeps over all signals, unless codes stop at an error (`tol`); not online. `statistics` is what is
     remembered of batches (None for sweeps over all signals).
+
+    >>> import numpy as np, pursuit as ps
+    >>> Y = np.random.default_rng(0).standard_normal((200, 8))
+    >>> learned = ps.learn(Y, 12, code={"atoms": 2}, sweeps=5)
+    >>> learned.dictionary.shape, learned.codes.shape, learned.descends
+    ((8, 12), (200, 12), True)
     """
 
     dictionary: Array

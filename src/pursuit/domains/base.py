@@ -32,6 +32,11 @@ class Answer:
     `atoms` are the best first; `dot` is <grad, atoms[0]>; `delta` is the proved quality of atoms[0], 0 where nothing is
     proved; `calls` counts how often the set was asked; `lower` is a proved lower bound on <grad, a> over all atoms,
     None where only delta is known.
+
+    >>> import pursuit as ps
+    >>> state = next(ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective()))
+    >>> state.answers
+    [Answer(atoms=[SparseAtom(source=0, coef=1)], dot=-3.0, delta=1.0, calls=1, lower=-3.0)]
     """
 
     atoms: list[Atom]
@@ -53,7 +58,13 @@ class Direction:
 
 
 class Domain:
-    """A domain of x: a hull, cone or span of atoms, or a sum of them. `parts` are the summands."""
+    """A domain of x: a hull, cone or span of atoms, or a sum of them. `parts` are the summands.
+
+    >>> import numpy as np, pursuit as ps
+    >>> domain = ps.conv(5.0 * ps.SignedBasis(2)) + ps.lin(ps.Dictionary(np.ones((2, 1))))
+    >>> domain, domain.bounded
+    (conv(5 * SignedBasis(2)) + lin(Dictionary(2 x 1)), False)
+    """
 
     parts: tuple[Part, ...]
 

@@ -263,6 +263,14 @@ class GreedyRegressorCV(SparseRegressor, _GreedyCV):
     `max_nonzero` bounds the number of features; `l2` may be a list, of which the best is chosen, too; `cv` is as
     everywhere in scikit-learn. After `fit`, `n_nonzero_` and `l2_` are the choice, and `cv_losses_` has the losses of
     all ridges, numbers of features (from 0) and folds.
+
+    >>> import numpy as np
+    >>> from pursuit.estimators import GreedyRegressorCV
+    >>> X = np.random.default_rng(0).standard_normal((60, 200))
+    >>> y = 4.0 + 3.0 * X[:, 5] - 2.0 * X[:, 9]
+    >>> model = GreedyRegressorCV(max_nonzero=6).fit(X, y)
+    >>> model.n_nonzero_, np.flatnonzero(model.coef_)
+    (2, array([5, 9]))
     """
 
     def __init__(
@@ -288,7 +296,16 @@ class GreedyRegressorCV(SparseRegressor, _GreedyCV):
 
 class GreedyClassifierCV(SparseClassifier, _GreedyCV):
     """`GreedyClassifier` with the number of features and the ridge of the lowest held-out loss, from one path per fold
-    and ridge; parameters and attributes as for `GreedyRegressorCV`."""
+    and ridge; parameters and attributes as for `GreedyRegressorCV`.
+
+    >>> import numpy as np
+    >>> from pursuit.estimators import GreedyClassifierCV
+    >>> X = np.random.default_rng(0).standard_normal((60, 200))
+    >>> y = np.where(X[:, 5] - X[:, 9] > 0, "yes", "no")
+    >>> model = GreedyClassifierCV(max_nonzero=4).fit(X, y)
+    >>> model.n_nonzero_, np.flatnonzero(model.coef_)
+    (2, array([5, 9]))
+    """
 
     def __init__(
         self,

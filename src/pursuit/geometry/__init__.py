@@ -8,6 +8,11 @@
 | `gauge`, `rho` | the atomic norm, and an a-priori bound on that of all iterates |
 | `coherence` | cumulative coherence of unit atoms |
 | `curvature`, `strong_convexity` | affine-invariant smoothness and strong convexity of f over the set |
+
+>>> import pursuit as ps
+>>> A = ps.SignedBasis(4)
+>>> ps.geometry.diameter(A), ps.geometry.mdw(A), ps.geometry.gauge(A, [1.0, -2.0, 0.0, 0.0])
+(Interval(2, exact), Interval(0.5, exact), Interval(3, exact))
 """
 
 from pursuit.geometry.constants import curvature, strong_convexity

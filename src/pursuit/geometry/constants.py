@@ -28,11 +28,13 @@ def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> In
     r"""The curvature constant of f over rho A: :math:`\sup \frac{2}{\gamma^2} D(x+\gamma\,dir,\,x)` with
     :math:`D(y,x) = f(y)-f(x)-\langle\nabla f(x), y-x\rangle`, x in rho conv(A) and gamma in (0, 1].
 
-    | kind | dir | constant | bound |
-    |---|---|---|---|
-    | "fw" | s - x | :math:`C_f` | :math:`L\,\mathrm{diam}^2` |
-    | "mp" | s | :math:`C_f^{MP}` | :math:`L\,\mathrm{radius}^2` |
-    | "away" | s - v | :math:`C_f^{AW}` | :math:`L\,\mathrm{diam}^2` |
+    ========== ======= ================= ===============================
+    kind       dir     constant          bound
+    ========== ======= ================= ===============================
+    "fw"       s - x   :math:`C_f`       :math:`L\,\mathrm{diam}^2`
+    "mp"       s       :math:`C_f^{MP}`  :math:`L\,\mathrm{radius}^2`
+    "away"     s - v   :math:`C_f^{AW}`  :math:`L\,\mathrm{diam}^2`
+    ========== ======= ================= ===============================
 
     Exact for quadratics: the squared diameter or radius of rho A in the norm of the Hessian. For other f the lower
     end is an *estimate from samples*, which only bounds the constant from below, and the upper end is the bound of

@@ -23,6 +23,10 @@ bound holds whichever number of the interval is the true one.
 
 L, mu, radius, diameter and mdw must be measured in the norm of the algorithm, which is a Hilbert norm; for other norms
 there are the affine-invariant forms (errata 6 and 8).
+
+>>> import pursuit as ps
+>>> ps.rates.frank_wolfe([0, 1, 10, 100], L=1.0, diameter=2.0, eps0=3.0).round(3)
+array([7.   , 4.667, 1.167, 0.137])
 """
 
 from pursuit.rates.contraction import linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis

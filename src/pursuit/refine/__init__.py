@@ -5,6 +5,13 @@ atoms that depend smoothly on parameters; `Merge` and `Prune` reduce the number 
 each update with (f, domain, active set) and proposes new (weights, atoms, blocks), or returns None to change nothing;
 several are called in turn. A proposal is accepted if it stays in the domain and f does not increase; `Merge` and
 `Prune` may give back a share of the decrease of f in the update.
+
+>>> import numpy as np, pursuit as ps
+>>> M = np.outer([1.0, 2.0, 3.0], [1.0, -1.0]) + np.outer([1.0, 0.0, -1.0], [1.0, 1.0])
+>>> domain, stop = ps.lin(ps.RankOne((3, 2))), ps.Stop(iterations=3)
+>>> r = ps.minimize(ps.LeastSquares(M), domain, ps.Plain(ps.ShortStep(L=2.0)), refine=ps.refine.Factors(), stop=stop)
+>>> r.value < 1e-9, r.refused
+(True, 0)
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,11 +15,23 @@ from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import check_fits
 
-Refine = Callable[..., tuple[Any, ...] | None]
-"""(f, domain, active) -> new (weights, atoms), with their blocks in a sum of domains, or None to change nothing.
 
-A refinement must not raise f. One with an attribute `share` may give back that share of the update's decrease of f; the
-largest value of f that it may propose is its fourth argument. One that takes long looks at `active.deadline`."""
+class Refine(Protocol):
+    """The contract of a refinement: (f, domain, active) -> new (weights, atoms), or None to change nothing.
+
+    In a sum of domains it returns (weights, atoms, blocks). A refinement must not raise f. One with an attribute
+    `share` may give back that share of the update's decrease of f; the largest value of f that it may propose is its
+    fourth argument. One that takes long looks at `active.deadline`.
+
+    >>> import pursuit as ps
+    >>> def rescale(f, domain, active):                       # the best multiple of x
+    ...     return active.weights * (active.x @ f.y) / (active.x @ active.x), active.atoms
+    >>> f, domain, small_steps = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.Plain(ps.ShortStep(L=4.0))
+    >>> [ps.minimize(f, domain, small_steps, refine=r, stop=ps.Stop(iterations=1)).value for r in (None, rescale)]
+    [3.03125, 0.5]
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...] | None: ...
 
 
 class Refinements:

@@ -38,6 +38,20 @@ class Update(Protocol):
 
     `several` is the number of atoms of one oracle call that it can use, `blends` says whether it also moves weight
     among active atoms, `descends` whether f never increases.
+
+    >>> import pursuit as ps
+    >>> class Halfway(ps.Update):
+    ...     several, blends, descends = 1, False, False
+    ...     def begin(self, f, domain, space):
+    ...         def advance(now, active):                         # half of all weight goes to the oracle's atom
+    ...             i, _ = active.enter(now.answers[0].atoms[0])
+    ...             active.weights *= 0.5
+    ...             active.weights[i] += 0.5
+    ...             active.refresh()
+    ...         return advance
+    >>> f, domain = ps.LeastSquares([0.6, 0.4]), ps.conv(ps.Simplex(2))
+    >>> ps.minimize(f, domain, Halfway(), stop=ps.Stop(iterations=2)).x
+    array([0.75, 0.25])
     """
 
     @property

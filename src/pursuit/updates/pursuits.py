@@ -87,6 +87,14 @@ class AcceleratedPursuit:
         None: computed, for sets that can list their atoms.
     seed : int
         The seed of the random atoms.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
+    >>> r = ps.minimize(f, domain, ps.AcceleratedPursuit(), stop=ps.Stop(value=1e-9))
+    >>> r.x.round(3), r.update.seed
+    (array([3., 1.]), 0)
     """
 
     nu: float | None = None

@@ -130,6 +130,13 @@ class Pairwise(_Retreating):
     ----------
     step : LineSearch or ShortStep, optional
         None: an exact line search where f has a Hessian, a short step elsewhere.
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([0.4, 0.3, -1.0]), ps.conv(ps.Simplex(3)), ps.Pairwise())
+    >>> r.x.round(6), r.gap <= 1e-6 * r.value
+    (array([0.55, 0.45, 0.  ]), True)
     """
 
     step: Step | None = None
@@ -144,6 +151,12 @@ class BlendedPairwise(_Retreating):
     this descends at least as fast as the step towards the oracle's atom.
 
     With `oracle=Lazy()` the set is asked only where the active atoms do not descend fast enough.
+
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.4, 0.3, -1.0]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.BlendedPairwise(), oracle=ps.Lazy())
+    >>> r.x.round(6), r.gap <= 1e-6 * r.value
+    (array([0.55, 0.45, 0.  ]), True)
     """
 
     step: Step | None = None
