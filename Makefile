@@ -4,7 +4,7 @@ PY := .venv/bin/python
 KERNELS := $(wildcard src/pursuit/native/*.h src/pursuit/native/*.cpp src/pursuit/native/CMakeLists.txt)
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint docs bench mutants sanitize soak clean
+.PHONY: demo test lint docs dist bench mutants sanitize soak clean
 
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
@@ -41,6 +41,12 @@ docs: .venv-docs/ready
 	rm -rf docs/gallery docs/reference out/docs
 	OPENBLAS_NUM_THREADS=1 .venv-docs/bin/python -m sphinx -q -n -W --keep-going -j auto -d out/docs/.doctrees docs out/docs
 	.venv-docs/bin/python tools/check_site.py out/docs
+
+dist: .venv/ready
+	rm -rf dist
+	$(PY) -m build --outdir dist
+	$(PY) -m twine check --strict dist/*
+	$(PY) tools/check_dist.py dist
 
 bench: .venv-bench/ready
 	.venv-bench/bin/python benchmarks/run.py $(CASES)

@@ -165,6 +165,17 @@ def test_rounding_counts_in_units_of_the_gradient_where_the_dual_point_is_nearly
             assert state.lower <= 0.0
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_left_of_a_huge_gradient_after_a_projection_proves_nothing(seed):
+    rng = np.random.default_rng(seed)
+    f = ps.Poisson(np.zeros(7))  # whose infimum, 0, is not attained: the intercept goes to minus infinity
+    domain = ps.conv(5 * ps.Dictionary(np.exp(3 * rng.standard_normal((7, 4))))) + ps.lin(
+        ps.Dictionary(np.ones((7, 1)))
+    )
+    for state in islice(ps.iterate(f, domain, ps.NormCorrective(several=8)), 5):
+        assert state.lower <= 0.0
+
+
 def test_extra_oracle_calls_are_few_and_counted():
     rng = np.random.default_rng(7)
     X, asked = rng.standard_normal((60, 20)), []

@@ -67,6 +67,8 @@ class ConjugateBound:
         if u is None:
             return -math.inf
         u = self._into_range(u)
+        if not self._is_orthogonal(flat(u)):
+            return -math.inf
         conjugate = self.f.conjugate(u)
         if conjugate is None or not math.isfinite(conjugate):
             self._possible = conjugate is not None
@@ -157,15 +159,20 @@ class ConjugateBound:
         Q, _ = self._basis
         if Q is None:
             return g
-        hessian, allowed = self.f.hessian(x), ROUNDING * self.space.eps * self.space.norm(g)
+        hessian = self.f.hessian(x)
         images = [] if hessian is None or _is_multiple_of_identity(hessian) else [hessian.batch(Q.T).T]
         for HQ in [*images, Q]:
             u, inverse = flat(g), np.linalg.pinv(host(Q.T @ HQ), rcond=1e-12, hermitian=True)  # f may be flat along Q
             for _ in range(3):  # again, for the rounding errors of the first time
                 u = u - HQ @ self.space.put(inverse @ host(Q.T @ u))
-            if np.linalg.norm(host(Q.T @ u)) <= allowed:
+            if self._is_orthogonal(u):
                 return self.space.xp.reshape(u, self.space.shape)
         return None
+
+    def _is_orthogonal(self, u: Array) -> bool:
+        """Whether a flattened vector is orthogonal to the spans, but for the rounding of its own length."""
+        Q, _ = self._basis
+        return Q is None or float(np.linalg.norm(host(Q.T @ u))) <= ROUNDING * self.space.eps * self.space.norm(u)
 
     def _into_range(self, u: Array) -> Array:
         """u, moved into the entries' bounds towards the last feasible point or towards 0, whichever is less far."""

@@ -19,6 +19,7 @@ EXTRAS = {
     "estimators": ("scikit-learn", "models for scikit-learn, and pursuit fit"),
     "cli": ("typer, rich, polars", "this command, and tables from CSV and Parquet"),
     "torch": ("torch", "arrays of PyTorch, on a GPU too"),
+    "gpu": ("torch, triton", "codes of many signals on a GPU"),
 }
 """Extras for users: their packages, and what they add."""
 MODULES = {"scikit-learn": "sklearn"}
