@@ -1,5 +1,5 @@
-"""Installs the wheel of a folder into an empty environment, and tries it there: what works without extras, and what says
-which extra it needs.
+"""Installs the wheel of a folder into an empty environment, and tries it there: what works without extras, and what
+says which extra it needs.
 
 python tools/check_dist.py dist
 """

@@ -172,7 +172,7 @@ class ConjugateBound:
     def _is_orthogonal(self, u: Array) -> bool:
         """Whether a flattened vector is orthogonal to the spans, but for the rounding of its own length."""
         Q, _ = self._basis
-        return Q is None or float(np.linalg.norm(host(Q.T @ u))) <= ROUNDING * self.space.eps * self.space.norm(u)
+        return Q is None or float(np.abs(host(Q.T @ u)).max()) <= ROUNDING * self.space.eps * self.space.norm(u)
 
     def _into_range(self, u: Array) -> Array:
         """u, moved into the entries' bounds towards the last feasible point or towards 0, whichever is less far."""
