@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from codes import DTYPES, METHODS, agree, problem, run_python
+from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
 from pursuit import encode
@@ -235,3 +236,37 @@ def test_bad_input_is_told_in_one_sentence(case):
         call()
     sentence = str(told.value)
     assert sentence.endswith(".") and "\n" not in sentence and len(sentence) < 160
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"atoms": 4}, {"tol": 2.0}, {"atoms": [1, 2, 3, 4, 5], "tol": 0.5}, {"atoms": 3, "method": "nnomp"},
+        {"method": "lasso", "penalty": 2.0}, {"method": "nnls"},
+        {"method": "lasso", "penalty": [1.0, 2.0, 3.0, 4.0, 5.0], "positive": True},
+    ],
+)  # fmt: skip
+def test_operators_give_the_codes_of_their_matrices(options, rng):
+    D, Y = rng.standard_normal((20, 12)), rng.standard_normal((5, 20))
+    Y[2] = 0.0
+    operator = aslinearoperator(D)
+    codes, reference = ps.encode(operator, Y, **options), ps.encode(D, Y, **options)
+    np.testing.assert_allclose(codes.toarray(), reference.toarray(), atol=1e-10)
+    if options.get("method") in ("lasso", "nnls"):
+        gaps = ps.encode(operator, Y, gaps=True, **options)[1]
+        assert (gaps <= 1e-9 * (Y**2).sum(axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"atoms": 2, "method": "ols"}, "method is 'ols'; on a LinearOperator"),
+        ({"atoms": 2, "weights": np.ones((5, 20))}, "weights was given with a LinearOperator"),
+        ({"atoms": 2, "Y": np.ones((5, 3))}, "signals are rows of Y"),
+        ({"atoms": 0}, "atoms is 0"),
+    ],
+)
+def test_what_operators_cannot_do_is_said(options, message, rng):
+    Y = options.pop("Y", np.ones((5, 20)))
+    with pytest.raises(ValueError, match=message):
+        ps.encode(aslinearoperator(rng.standard_normal((20, 12))), Y, **options)

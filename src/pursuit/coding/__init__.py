@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from scipy.sparse.linalg import LinearOperator
+
 from pursuit._arrays import flag
 from pursuit._threads import at_most
 from pursuit.coding.device import encode_on_device
 from pursuit.coding.gaps import duality_gaps
+from pursuit.coding.operators import encode_on_operator
 from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
 from pursuit.gpu.tensors import is_on_cuda
@@ -58,7 +61,9 @@ def encode(
     Parameters
     ----------
     D : array of shape (n_features, n_atoms)
-        Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense.
+        Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense. A SciPy
+        `LinearOperator` is used by its products alone, one signal after the other, by ``omp``, ``nnomp``, ``lasso`` and
+        ``nnls`` without weights.
     Y : array of shape (n_signals, n_features)
         Rows are signals. Masked entries of a masked array are missing, as with weight 0.
     atoms : int or one per signal, optional
@@ -123,10 +128,11 @@ def encode(
     >>> bool((gaps < 1e-12).all())
     True
     """
-    if is_on_cuda(D) or is_on_cuda(Y):
+    if is_on_cuda(D) or is_on_cuda(Y) or isinstance(D, LinearOperator):
         options = {"atoms": atoms, "tol": tol, "method": method, "gram": gram, "n_jobs": n_jobs, "dtype": dtype}
         options |= {"progress": progress, "weights": weights, "penalty": penalty, "positive": positive, "gaps": gaps}
-        return encode_on_device(encode, D, Y, options)
+        operator = isinstance(D, LinearOperator)
+        return encode_on_operator(D, Y, options) if operator else encode_on_device(encode, D, Y, options)
     threads = thread_count(n_jobs)
     inputs = Inputs.checked(D, Y, gram, weights, dtype)
     limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))
