@@ -50,7 +50,7 @@ TARGETS = {
 }
 LONG = "a_name_without_any_space_" * 4
 EVIL = "<b>&\"$x$'</td>"
-NAMES = [f"feature {j}" for j in range(11)] + [EVIL]
+NAMES = [f"mean of feature number {j}" for j in range(11)] + [EVIL]
 
 MODELS = {
     "GreedyRegressor": (GreedyRegressor(n_nonzero=4), "number"),

@@ -35,6 +35,10 @@ COUNTS = ("atoms", "features", "iterations")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
+LEGEND_CHARACTERS = 60
+"""What fits below a figure, side by side; a line before a name takes five."""
+
+
 @contextmanager
 def style() -> Iterator[Any]:
     """Fonts, lines and colours of all drawings, whatever the user's settings of matplotlib are; yields the settings."""
@@ -78,8 +82,10 @@ class Panel:
                     _use_whole_numbers(axis)
                 legend = ax.get_legend()
                 if legend_below and legend is not None:
+                    longest = max(len(text.get_text()) for text in legend.get_texts())
                     legend.remove()
-                    self.canvas.legend(loc="outside lower center", ncols=3, frameon=False, columnspacing=1.0)
+                    beside = max(1, min(3, LEGEND_CHARACTERS // (longest + 5)))
+                    self.canvas.legend(loc="outside lower center", ncols=beside, frameon=False, columnspacing=1.0)
                 elif ax.get_legend_handles_labels()[1]:
                     ax.legend(frameon=False)
             self.canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
