@@ -14,13 +14,14 @@ CLAIMS = {  # about what `main` returns
     "every_algorithm": lambda nothing: nothing is None,
     "group_lasso": lambda needless: needless["groups"] == 0,
     "kernel_herding": lambda error: error["norm-corrective"][-1] < 0.2 * error["random sample"][-1],
-    "movielens": lambda error: error < 0.88,
+    "movielens": lambda error: error < 0.84,
     "multitask": lambda error: error["tensor of rank 2"][-1] < 0.25 * error["each task alone"][-1],
     "one_bit_completion": lambda predicted: predicted > 0.75,
     "poisson_pca": lambda share: share["Poisson PCA"] > 0.98,
     "robust_pca": lambda error: error["low rank plus sparse"] < 0.03,
     "spike_deconvolution": lambda worst: worst[0.0] < 1e-10 and worst[0.01] < 1e-3,
-    "tensor_completion": lambda error: min(error["factors moved"]) < 0.02,
+    "tensor_completion": lambda error: error < 0.02,
+    "trumpet": lambda decibels: decibels > 14.0,
 }
 
 
