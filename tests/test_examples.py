@@ -21,6 +21,7 @@ CLAIMS = {  # about what `main` returns
     "one_bit_completion": lambda predicted: predicted > 0.75,
     "own_oracle": lambda gap: gap.pop("default") < 1e-6 < 1.0 < min(gap.values()),
     "poisson_pca": lambda share: share["Poisson PCA"] > 0.98,
+    "portfolio": lambda found: found["gap"] < 1e-12 and found["warm"] < 0.75 * found["cold"],
     "robust_pca": lambda error: error["low rank plus sparse"] < 0.03,
     "spike_deconvolution": lambda worst: worst[0.0] < 1e-10 and worst[0.01] < 1e-3,
     "tensor_completion": lambda error: error < 0.02,
