@@ -42,13 +42,13 @@ def main() -> dict[str, float]:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=[1.3, 1])
     left.stackplot(aversions, weights.T, colors=plt.cm.tab20.colors)
     left.set(
-        title="the portfolio", xscale="log", xlabel="aversion to risk", ylabel="share", xlim=(0.5, 50), ylim=(0, 1)
+        title="shares, coloured as on the right", xscale="log", xlabel="aversion to risk", xlim=(0.5, 50), ylim=(0, 1)
     )
     right.plot(100 * risk, 100 * gain, color="0.3")
     for i, (x, y) in enumerate(zip(100 * np.sqrt(np.diag(S)), 100 * mean, strict=True)):
         right.plot(x, y, "o", color=plt.cm.tab20.colors[i])
         right.text(x + 0.4, y, NAMES[i], fontsize="small", verticalalignment="center")
-    right.set(title="the efficient frontier", xlabel="risk, % a year", ylabel="return, % a year", xmargin=0.15)
+    right.set(title="the efficient frontier", xlabel="risk, % a year", ylabel="return, % a year", xmargin=0.2)
     Path("out").mkdir(exist_ok=True)
     figure.savefig("out/portfolio.png", dpi=150)
     plt.close(figure)
