@@ -52,7 +52,7 @@ def main() -> dict[str, float]:
     Path("out").mkdir(exist_ok=True)
     figure.savefig("out/portfolio.png", dpi=150)
     plt.close(figure)
-    return {"warm": warm, "cold": cold, "gap": gap}
+    return {"warm": warm, "cold": cold, "gap": gap, "highest return": float(gain[0])}
 
 
 if __name__ == "__main__":
