@@ -1,81 +1,57 @@
-"""Image denoising: every patch as a combination of few cosines.
+"""Denoising and inpainting: a picture is restored with atoms that are learnt from what is left of it.
 
-A patch of a picture needs few atoms of an overcomplete DCT dictionary, noise needs all of them. Orthogonal matching
-pursuit takes atoms until what is left of a patch is as small as the noise, ||y - D x|| <= 1.15 sigma 8; then all
-overlapping patches are averaged. `encode` solves the thousands of small pursuits at once.
+A patch of 8 x 8 pixels needs few atoms of a dictionary that suits the picture; noise would need all of them. `learn`
+finds such a dictionary from the damaged patches. Missing pixels have weight 0, there and in `encode`, which takes atoms
+until the residual of a patch is as small as its noise: sigma times the root of the number of known pixels. The codes
+say what the missing pixels are. Every pixel is averaged over all patches that have it, of 62,001 in the picture.
 """
 
 from pathlib import Path
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from sklearn.datasets import load_sample_image
 
 import pursuit as ps
 
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
-OUT = Path("out")
-SIDE, SIGMA = 8, 0.1  # of a patch, of the noise
+SIDE = 8  # of a patch
 
 
-def picture(n: int = 128) -> np.ndarray:
-    """A disc, stripes, a shaded ball and a ramp, with values from 0 to 1."""
-    y, x = np.mgrid[0 : 1 : n * 1j, 0 : 1 : n * 1j]
-    out = 0.2 + 0.4 * x
-    out[(x - 0.3) ** 2 + (y - 0.3) ** 2 < 0.04] = 0.9
-    ball = 0.05 - (x - 0.7) ** 2 - (y - 0.35) ** 2
-    out = np.where(ball > 0, 0.1 + 3.5 * np.sqrt(np.maximum(ball, 0)), out)
-    return np.where((y > 0.65) & (x > 0.1) & (x < 0.9), 0.5 + 0.35 * np.sin(60 * x + 25 * y), out)
-
-
-def cosines(n: int = 16) -> np.ndarray:
-    """n x n products of cosines on a patch, as unit columns; all but the constant one have mean zero."""
-    waves = np.cos(np.pi * np.outer(np.arange(SIDE) + 0.5, np.arange(n)) / n)
-    waves[:, 1:] -= waves[:, 1:].mean(axis=0)
-    D = np.kron(waves, waves)
-    return D / np.linalg.norm(D, axis=0)
-
-
-def denoise(noisy: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, float]:
-    """The average of all cleaned patches, and the mean number of atoms in one."""
-    patches = np.lib.stride_tricks.sliding_window_view(noisy, (SIDE, SIDE))
-    codes = ps.encode(D, patches.reshape(-1, SIDE * SIDE), tol=1.15 * SIGMA * SIDE)
-    clean = (codes @ D.T).reshape(patches.shape)
-    total, count = np.zeros_like(noisy), np.zeros_like(noisy)
-    rows, cols = patches.shape[:2]
-    for i in range(SIDE):
-        for j in range(SIDE):
-            total[i : i + rows, j : j + cols] += clean[:, :, i, j]
-            count[i : i + rows, j : j + cols] += 1
-    return total / count, codes.nnz / codes.shape[0]
-
-
-def psnr(estimate: np.ndarray, truth: np.ndarray) -> float:
-    return float(-10 * np.log10(np.mean((estimate - truth) ** 2)))
+def restore(picture: np.ndarray, known: np.ndarray, sigma: float) -> tuple[np.ndarray, ps.Learned]:
+    """The picture without noise of size sigma and with all pixels, and the dictionary."""
+    W = sliding_window_view(known.astype(float), (SIDE, SIDE)).reshape(-1, SIDE**2)
+    Y = sliding_window_view(picture, (SIDE, SIDE)).reshape(-1, SIDE**2)
+    means = np.average(Y, axis=1, weights=W)[:, None]
+    tol, some = 1.1 * sigma * np.sqrt(W.sum(axis=1)), np.random.default_rng(0).choice(len(Y), 15_000, replace=False)
+    code = {"atoms": 5, "tol": float(tol.mean())}
+    learned = ps.learn(Y[some] - means[some], 126, code=code, weights=W[some], sweeps=8)
+    codes = ps.encode(learned.dictionary, Y - means, atoms=5, tol=tol, weights=W)
+    clean = (codes @ learned.dictionary.T + means).reshape(-1, picture.shape[1] - SIDE + 1, SIDE, SIDE)
+    total = np.zeros((2, *picture.shape))  # at each pixel: the sum of all patches, and their number
+    for i, j in np.ndindex(SIDE, SIDE):
+        total[:, i : i + clean.shape[0], j : j + clean.shape[1]] += clean[:, :, i, j], np.ones(clean.shape[:2])
+    return total[0] / total[1], learned
 
 
 def main() -> dict[str, float]:
-    truth = picture()
-    noisy = truth + SIGMA * np.random.default_rng(0).standard_normal(truth.shape)
-    clean, atoms = denoise(noisy, cosines())
-    pictures = {"true": truth, "noisy": noisy, "denoised": clean}
-    quality = {name: psnr(pictures[name], truth) for name in ("noisy", "denoised")}
-    print(f"{atoms:.1f} of {cosines().shape[1]} atoms per patch of {SIDE} x {SIDE} pixels, on average")
-    for name, value in quality.items():
-        print(f"{name:10} PSNR {value:5.1f} dB")
-    draw(pictures, quality)
-    return quality
-
-
-def draw(pictures: dict[str, np.ndarray], quality: dict[str, float]) -> None:
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
-    for ax, (name, image) in zip(axes, pictures.items(), strict=True):
-        ax.imshow(image, cmap="gray", vmin=0, vmax=1)
-        ax.set(title=f"{name}, {quality[name]:.1f} dB" if name in quality else name, xticks=[], yticks=[])
-    OUT.mkdir(exist_ok=True)
-    figure.savefig(OUT / "denoising.png", dpi=150)
+    rng, truth = np.random.default_rng(0), load_sample_image("flower.jpg")[90:346, 170:426].mean(axis=2) / 255
+    quality, (figure, axes) = {}, plt.subplots(2, 3, figsize=(10.6, 6.6), layout="constrained")
+    for row, name, sigma, missing in ((axes[0], "denoised", 0.08, 0.0), (axes[1], "inpainted", 0.02, 0.5)):
+        known, noise = rng.random(truth.shape) >= missing, sigma * rng.standard_normal(truth.shape)
+        clean, learned = restore(np.where(known, truth + noise, 0.0), known, sigma)
+        quality[name] = float(-10 * np.log10(np.mean((clean - truth) ** 2)))
+        damage = f"noise {sigma}" + ", half of the pixels missing" * (missing > 0)
+        print(f"{damage}: {name}, PSNR {quality[name]:.1f} dB")
+        texts, pictures = (damage, f"{name}: {quality[name]:.1f} dB"), (np.where(known, truth + noise, 1.0), clean)
+        for ax, text, image in zip(row, texts, pictures, strict=False):
+            ax.imshow(image, cmap="gray", vmin=0, vmax=1)
+            ax.set(title=text, xticks=[], yticks=[])
+        ps.plots.plot_atoms(learned, shape=(SIDE, SIDE), ax=row[2]).set_title("the dictionary")
+    Path("out").mkdir(exist_ok=True)
+    figure.savefig("out/denoising.png", dpi=150)
     plt.close(figure)
+    return quality
 
 
 if __name__ == "__main__":

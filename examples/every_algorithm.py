@@ -48,17 +48,19 @@ def algorithms(f: ps.LeastSquares, D: np.ndarray, radius: float) -> dict[str, tu
     }
 
 
-def main() -> None:
+def main() -> dict[str, float]:
     D, y, radius = problem()
     f = ps.LeastSquares(y, weights=np.linspace(0.2, 1.0, len(y)))
     stop = ps.Stop(gap=1e-10, rgap=None, iterations=1000)
-    hull, span = {}, {}
+    hull, span, gaps = {}, {}, {}
     print(f"{'algorithm':36}{'f(x)':>12}{'gap':>10}{'atoms':>7}{'calls':>7}")
     for name, (domain, update) in algorithms(f, D, radius).items():
         r = ps.minimize(f, domain, update, stop=stop)
         print(f"{name:36}{r.value:12.4e}{r.gap:10.1e}{len(r.atoms):7}{r.oracle_calls:7}")
         (hull if repr(domain).startswith("conv") else span)[" ".join(name.split())] = r.trace
+        gaps[name] = r.gap
     draw(hull, span)
+    return gaps
 
 
 def draw(hull: dict[str, ps.Trace], span: dict[str, ps.Trace]) -> None:
