@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.io import wavfile
@@ -120,7 +121,10 @@ def test_fit_and_predict_are_the_estimator_on_the_encoded_table(target, options,
     else:
         np.testing.assert_array_equal(written[target].to_numpy(), model.predict(X))
     loaded = ps.load(saved)
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    named = pd.DataFrame(X, columns=loaded.feature_names_in_)
+    np.testing.assert_array_equal(loaded.predict(named), model.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(named.iloc[:, ::-1])
     assert type(loaded) is type(model) and told["model"] == type(model).__name__
 
 
@@ -231,7 +235,33 @@ def test_a_category_that_the_model_does_not_know_counts_as_none_and_is_told(data
     X = matrix(data)
     X[:, -1] = 0.0
     shown = np.array(result.stdout.splitlines()[1:], float)
-    np.testing.assert_allclose(shown, ps.load(tmp_path / "m.json").predict(X), rtol=1e-12)
+    model = ps.load(tmp_path / "m.json")
+    np.testing.assert_allclose(shown, model.predict(pd.DataFrame(X, columns=model.feature_names_in_)), rtol=1e-12)
+
+
+def test_predictions_need_only_the_columns_that_the_model_uses(data, tmp_path):
+    good(
+        "fit",
+        tmp_path / "data.csv",
+        "--target",
+        "price",
+        *besides("price"),
+        "--atoms",
+        "1",
+        "--save",
+        tmp_path / "m.json",
+    )
+    model = ps.load(tmp_path / "m.json")
+    (used,) = model.feature_names_in_[model.coef_ != 0]
+    column = used.partition("=")[0]
+    data.select(column).write_csv(tmp_path / "one.csv")
+    few, all_columns = (
+        good("predict", tmp_path / "m.json", tmp_path / name).stdout for name in ("one.csv", "data.csv")
+    )
+    assert few == all_columns
+    data.drop(column).write_csv(tmp_path / "other.csv")
+    result = run("predict", tmp_path / "m.json", tmp_path / "other.csv")
+    assert result.exit_code == 2 and f"has no column {column}, which the model needs; add it." in result.stderr
 
 
 def test_categories_that_look_like_numbers_stay_categories_when_predicting(tmp_path):

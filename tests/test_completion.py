@@ -222,7 +222,8 @@ def test_a_rank_bounds_the_rank(rng):
 def test_predictions_beyond_the_range_are_clipped(rng):
     X = low_rank(rng, noise=0.5)[1]
     free, clipped = (
-        LowRankCompletion(rank=5, clip=clip, damping=3.0, power=0.0).fit(X).toarray() for clip in (False, True)
+        LowRankCompletion(rank=5, radius=1e3, clip=clip, damping=3.0, power=0.0).fit(X).toarray()
+        for clip in (False, True)
     )
     low, high = np.nanmin(X), np.nanmax(X)
     assert free.max() > high or free.min() < low

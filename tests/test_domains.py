@@ -47,3 +47,27 @@ def test_the_better_of_several_bounds_counts_and_is_kept():
     lower = r.trace.value - gaps
     assert (np.diff(lower) >= -1e-12).all()
     assert lower[0] >= 0.0  # the infimum of least squares is known from the first state on
+
+
+def test_domains_take_functions_and_objects_with_an_oracle():
+    def corner(g):
+        return -np.sign(g)
+
+    class Corners:
+        def lmo(self, g):
+            return ps.Atom(-np.sign(g))
+
+    f = ps.LeastSquares([0.5, -2.0])
+    for given, name in ((corner, "corner"), (Corners(), "Corners")):
+        assert repr(ps.conv(given)) == f"conv({name})"
+        np.testing.assert_allclose(ps.minimize(f, ps.conv(given)).x, [0.5, -1.0], atol=1e-9)
+    with pytest.raises(TypeError, match=r"A is the class Corners; make one; give a set of atoms, a function g -> atom"):
+        ps.conv(Corners)
+
+
+def test_sets_of_ones_own_have_a_short_repr():
+    class Mine(ps.Atoms):
+        def lmo(self, g):
+            return -np.sign(g)
+
+    assert repr(ps.cone(Mine())) == "cone(Mine())"

@@ -207,6 +207,19 @@ def test_what_contradicts_convexity_is_not_certified(which, A):
     assert math.isinf(r.check().gap)
 
 
+def test_an_oracle_that_misses_better_atoms_is_found_out_where_its_bounds_contradict_f():
+    rng = np.random.default_rng(0)
+    V, b = rng.standard_normal((30, 80)), rng.standard_normal(30)
+
+    def lmo(g):  # a solver that is stopped early, half of the time
+        return V[:, np.argmin(g @ V) if rng.random() < 0.5 else rng.integers(80)]
+
+    results = [ps.minimize(ps.Quadratic(np.eye(30), b), ps.conv(lmo)) for _ in range(20)]
+    assert all(r.lower <= r.value and r.gap >= r.value - r.lower for r in results)
+    found_out = [r for r in results if r.status is ps.Status.CONTRADICTION]
+    assert len(found_out) >= 10 and all(np.isinf(r.gap) for r in found_out)
+
+
 @given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), scale=st.sampled_from([1e-6, 1.0, 1e6]))
 @settings(max_examples=100, deadline=None)
 def test_convex_functions_are_never_called_contradictory(kind, seed, scale):

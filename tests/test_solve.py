@@ -99,7 +99,7 @@ def test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end(rng, capsys):
     *lines, last = out.err.splitlines()
     for line, t in zip(lines, [0, 1, 2, 4, 8], strict=True):
         value, gap = r.trace.value[t], r.trace.gap[t]
-        assert line.startswith(f"iteration {t}: f = {value:.6g}, gap = {gap:.2g}, {r.trace.atoms[t]} atoms, ")
+        assert line.startswith(f"iteration {t}: f = {value:.6g}, gap = {gap:.2g}, {r.trace.atoms[t]} atom")
         assert len(line) <= 80
     assert last.startswith("ended after 9 iterations") and last.endswith(ps.Status.ITERATIONS.value)
     ps.minimize(*problem(rng), verbose=False)

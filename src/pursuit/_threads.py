@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import count
@@ -127,8 +127,8 @@ def in_parallel(work: Callable[[int, int], None], n: int, size: int) -> None:
         raise problems[0]
 
 
-class _SingleThreadedBlas:
-    """Keeps BLAS to one thread inside.
+class _SingleThreadedBlas(ContextDecorator):
+    """Keeps BLAS to one thread inside: a context, and a decorator.
 
     Threads that share a product of a few thousand numbers spend most of the time waiting for each other; on a busy
     machine the product takes a hundred times as long. Entering and leaving costs microseconds. The setting belongs to

@@ -4,7 +4,8 @@ Four facts prove a bound, and the best bound counts: the oracle's answer (the do
 convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), the objective's own infimum, and its conjugate at
 a point that is made feasible (`duality`). Each bound is lowered by the error that rounding may have made.
 
-A proof needs a convex f with a true gradient. Where two points of the run contradict that, nothing is proved.
+A proof needs a convex f with a true gradient, and an oracle that answers as it says. Where two points of the run, or a
+bound above f(x), contradict that, nothing is proved.
 """
 
 from __future__ import annotations
@@ -83,7 +84,12 @@ class Certificate:
         self.stationary = self._at_rounding(point_dots, answers, active)
         self.lower = max(self.lower, bound)
         self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
+        self.contradicted = self.lower - value > 1e3 * (
+            slack + eps * self._largest
+        )  # or the oracle misses better atoms
         self.gap = max(value - self.lower, 0.0)
+        if self.contradicted:
+            self.lower, self.gap = -math.inf, math.inf
 
     def _error_norm(self, answer: Answer, part: Part) -> float:
         """The norm by which rounding errors enter the bound of an answer: that of the longest atom, which rounding may

@@ -47,7 +47,7 @@ class Status(Enum):
     INTERRUPTED = "the run was interrupted by Ctrl-C"
     STATIONARY = "no atom correlates with the gradient beyond rounding"
     STALLED = "the update no longer lowers the objective beyond rounding"
-    CONTRADICTION = "values and gradients of f contradict each other or convexity, so that nothing is proved"
+    CONTRADICTION = "f or the oracle contradicts itself or convexity, so that nothing is proved"
     UNBOUNDED = "the objective falls for ever along a direction of the domain"
 
 

@@ -211,4 +211,5 @@ def _logger(verbose: Any) -> Callable[[str], None]:
 def _line(row: tuple[float, ...]) -> str:
     """A row of the trace in words."""
     iteration, value, gap, atoms, calls, seconds = row
-    return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {atoms} atoms, {calls} calls, {seconds:.3g} s"
+    counts = ", ".join(f"{n} {name}{'s' * (n != 1)}" for n, name in ((atoms, "atom"), (calls, "call")))
+    return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {counts}, {seconds:.3g} s"

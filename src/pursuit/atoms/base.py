@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space
+from pursuit._arrays import Array, Small, Space, told
 from pursuit.atoms.frames import Atom
 
 Found = tuple[Sequence[Atom], float]
@@ -75,6 +75,9 @@ class Atoms:
     """max ||a - b||, or an upper bound on it."""
     width: float | None = None
     """The minimal intrinsic directional width, or a lower bound on it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     def lmo(self, g: Array) -> Atom:
         """The linear minimisation oracle: an atom that minimises <g, a>. Ties go to the lowest index; g may be zero."""
@@ -205,6 +208,29 @@ class Atoms:
 
 MEMBERSHIP_ULPS = 1e3
 """`contains` accepts relative differences of this many units of roundoff."""
+
+
+class OwnAtoms(Atoms):
+    """The atoms of an oracle of the user, a function of g."""
+
+    def __init__(self, oracle: Callable[[Array], Any], name: str) -> None:
+        self._oracle, self._name = oracle, name
+
+    def lmo(self, g: Array) -> Atom:
+        return as_atom(self._oracle(g))
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+def own_atoms(given: Any) -> Atoms:
+    """The atoms of a function g -> atom, or of an object with a method `lmo`."""
+    oracle = getattr(given, "lmo", given)
+    if isinstance(given, type) or not callable(oracle):
+        what = f"the class {given.__name__}; make one" if isinstance(given, type) else told(given)
+        advice = "give a set of atoms, a function g -> atom, or wrap a matrix in Dictionary(...)"
+        raise TypeError(f"a domain is made of atoms, and A is {what}; {advice}.")
+    return OwnAtoms(oracle, getattr(given, "__name__", type(given).__name__))
 
 
 def as_atom(a: Any) -> Atom:

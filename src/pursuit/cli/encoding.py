@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,17 +81,29 @@ class Encoding:
         """The columns to read as texts."""
         return [column.name for column in self.columns if column.values is not None]
 
-    def matrix(self, frame: pl.DataFrame, path: Path) -> tuple[Array, dict[str, int]]:
-        """The matrix, and how many values of each column are unknown categories, which are zero in all its columns."""
+    def used(self, coef: Array) -> set[str]:
+        """The columns of the table in which a model with these coefficients, one per column of the matrix, looks."""
+        ends = np.cumsum([0, *(len(column.names) for column in self.columns)])
+        spans = zip(self.columns, pairwise(ends), strict=True)
+        return {column.name for column, (start, end) in spans if coef[..., start:end].any()}
+
+    def matrix(self, frame: pl.DataFrame, path: Path, needed: set[str] | None = None) -> tuple[Array, dict[str, int]]:
+        """The matrix, and how many values of each column are unknown categories, which are zero in all its columns.
+        Columns that are not needed are 0."""
         given = set(frame.columns)
-        if missing := [column.name for column in self.columns if column.name not in given]:
-            raise Problem(f"{path} has no column {names(missing)}, which the model needs; add it.")
-        empty = {c.name: n for c in self.columns if (n := frame[c.name].null_count()) and c.fill is None}
+        looked_at = [column for column in self.columns if needed is None or column.name in needed]
+        if missing := [column.name for column in looked_at if column.name not in given]:
+            advice = "add it" if len(missing) == 1 else "add them"
+            raise Problem(f"{path} has no column {names(missing)}, which the model needs; {advice}.")
+        empty = {c.name: n for c in looked_at if (n := frame[c.name].null_count()) and c.fill is None}
         if empty:
             told = names(f"{name} ({count})" for name, count in empty.items())
             raise Problem(f"{path} has missing values: {told}; fill them, or fit with --impute.")
         X, unknown, at = np.zeros((frame.height, len(self.names)), order="F"), {}, 0
         for column in self.columns:
+            if column not in looked_at:
+                at += len(column.names)
+                continue
             found = frame[column.name]
             if column.values is None:
                 require_numbers(found, path, "the model was fitted on numbers: correct it")

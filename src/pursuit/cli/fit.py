@@ -77,7 +77,9 @@ def fit(
     model.table_ = {"target": target} | table.encoding.plain()
     found = Findings.of(model, table, tested)
     if save is not None:
+        model.feature_names_in_ = np.array(table.encoding.names, dtype=object)  # for those who load it in Python
         model.save(save)
+        del model.feature_names_in_
     if report is not None:
         from pursuit.report import write_model_report
 

@@ -33,7 +33,8 @@ def predict(
     check_outputs({"--output": output}, [model, data])
     fitted, encoding, target = load_model(model)
     with waiting(f"reading {data.name}"):
-        X, unknown = encoding.matrix(read_table(data, encoding.texts), data)
+        frame = read_table(data, encoding.texts)
+        X, unknown = encoding.matrix(frame, data, encoding.used(fitted.coef_))
     note_unknown(unknown, data)
     with np.errstate(over="ignore"):
         columns = {target: fitted.predict(X)}
@@ -59,6 +60,7 @@ def load_model(path: Path) -> tuple[Any, Encoding, str]:
 
     check_file(path, "give a file that pursuit fit --save wrote")
     fitted = load(path)
+    vars(fitted).pop("feature_names_in_", None)  # matrices of the encoding have no names
     try:
         table = fitted.table_
         encoding, target = Encoding.from_plain(table), table["target"]

@@ -109,6 +109,10 @@ class Statistics:
         return replace(self.rescaled(kept), uses=counts)
 
 
+BLOCK_BYTES = 2**19
+"""Of the residuals that a sweep looks at together: they and their changes stay in a cache of the processor."""
+
+
 def imputed(signals: Signals, R: Array) -> tuple[Array, float]:
     r"""Signals without weights, and one weight for all of them, whose squared error majorises that with weights.
 
@@ -132,34 +136,46 @@ def rank_one_sweep(method: Method, signals: Signals, D: Array, X: sp.csr_array, 
     with a penalty, the minimiser of the majorant of `imputed`.
     """
     places = sp.csr_array((np.arange(X.nnz), X.indices, X.indptr), shape=X.shape).tocsc()  # entries of X by atom
-    ends = places.indptr
-    buffers = np.empty((2, int(np.diff(ends).max(initial=0)), signals.features), R.dtype)
+    ends, block = places.indptr, max(1, BLOCK_BYTES // (signals.features * R.itemsize))
+    buffers = np.empty((2, block, signals.features), R.dtype)
     for k in range(X.shape[1]):
         entries, users = places.data[ends[k] : ends[k + 1]], places.indices[ends[k] : ends[k + 1]]
-        if not len(users):
-            continue
-        E, change = buffers[:, : len(users)]
-        np.take(R, users, axis=0, out=E, mode="clip")  # "raise" would copy
         x, old = X.data[entries], D[:, k].copy()
         if not x.any():
             continue
+        parts = [slice(start, start + block) for start in range(0, len(users), block)]
+
+        def residuals(part: slice, users: Array = users) -> tuple[Array, Array, Array | None]:
+            E, change = buffers[:, : len(users[part])]
+            np.take(R, users[part], axis=0, out=E, mode="clip")  # "raise" would copy
+            return E, change, None if signals.W is None else signals.W[users[part]]
+
+        step, curvature, most = np.zeros_like(old), np.zeros_like(old), 0.0
+        for part in parts:
+            E, change, W = residuals(part)
+            if W is not None:
+                curvature += W.T @ np.square(x[part])
+                most = max(most, float(W.max()))
+                np.multiply(W, E, out=E)
+            step += E.T @ x[part]
         if signals.W is None:
-            d = E.T @ x + old * (x @ x)
+            d = step + old * (x @ x)
         else:
-            W = signals.W[users]
-            curvature = W.T @ np.square(x) if not method.penalised else np.full_like(old, W.max() * (x @ x))
-            step = np.multiply(W, E, out=change).T @ x
+            curvature = np.full_like(old, most * (x @ x)) if method.penalised else curvature
             d = old + np.divide(step, curvature, out=np.zeros_like(old), where=curvature > 0)
         if method.nonnegative:
             np.maximum(d, 0, out=d)
         norm = float(np.linalg.norm(d))
         d = d / norm if norm > 0 else old
-        if signals.W is None:
-            new = method.coder.shrunk(E @ d + x * (old @ d), np.ones_like(x))
-        else:
-            change += W * np.outer(x, old)
-            new = method.coder.shrunk(change @ d, W @ np.square(d))
-        X.data[entries], D[:, k] = new, d
-        np.matmul(np.column_stack([x, -new]), np.stack([old, d]), out=change)
-        E += change
-        R[users] = E
+        for part in parts:
+            E, change, W = residuals(part)
+            if W is None:
+                new = method.coder.shrunk(E @ d + x[part] * (old @ d), np.ones_like(x[part]))
+            else:
+                np.multiply(W, E + np.outer(x[part], old), out=change)
+                new = method.coder.shrunk(change @ d, W @ np.square(d))
+            X.data[entries[part]] = new
+            np.matmul(np.column_stack([x[part], -new]), np.stack([old, d]), out=change)
+            E += change
+            R[users[part]] = E
+        D[:, k] = d

@@ -20,7 +20,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Small, Space
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Atoms
+from pursuit.atoms.base import Atoms, own_atoms
 from pursuit.atoms.frames import Atom
 from pursuit.weights import WeightProblem
 
@@ -183,8 +183,7 @@ class Part(Domain):
 
     def __init__(self, A: Atoms) -> None:
         if not isinstance(A, Atoms):
-            kind = type(A).__name__
-            raise TypeError(f"a domain is made of atoms, not of {kind}; wrap a matrix in Dictionary(...).")
+            A = own_atoms(A)
         self.A = self.asked = A
         self.parts = (self,)
 

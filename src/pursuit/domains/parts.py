@@ -190,7 +190,7 @@ class Span(Part):
     def __init__(self, A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True) -> None:
         super().__init__(A)
         self.counted = flag(counted, "counted")
-        self.asked = A.symmetrised()
+        self.asked = self.A.symmetrised()
         self.rho = _positive("rho", rho)
         self.width = _positive("width", width) or self.asked.width
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pursuit._arrays import flag, number, whole
+from pursuit._threads import single_threaded_blas
 from pursuit.atoms.factored import LowRank, compress, row_products
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
@@ -118,13 +119,13 @@ class LowRankCompletion(Completion):
     mean. A power p < 0 lets rows with few observations learn more from others. Frank-Wolfe with moved factors, to a
     certified gap.
 
-    What is None is chosen on a random part of the observations: `damping`, `power`, and a radius or a rank where
-    neither is given. Then all observations are fitted.
+    What is None is chosen on a random part of the observations: `damping`, `power`, and a radius or a rank, or a radius
+    for the given rank. Then all observations are fitted.
 
     Parameters
     ----------
     rank : int, optional
-        At most this rank. Without `radius`, nothing else bounds the matrix.
+        At most this rank. Without `radius`, a radius is chosen, or none.
     radius : float, optional
         The bound on the nuclear norm, in units of the data.
     biases : bool
@@ -159,7 +160,7 @@ class LowRankCompletion(Completion):
         As given or chosen (None where they have no part).
     dual_gap_ : float
         A proved bound on how far the objective is above its minimum for this radius; without a radius, above 0.
-    validation_error_ : dict of arrays `damping`, `power`, `level` and `error`
+    validation_error_ : dict of arrays `damping`, `power`, `level`, `rank` and `error`
         What was tried: the level is the radius in units of the norm of what the matrix shall explain, and the error is
         the root mean square on the validation part. Empty where nothing was chosen.
     range_ : the least and the largest value
@@ -212,6 +213,7 @@ class LowRankCompletion(Completion):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @single_threaded_blas  # the products are short
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the observed entries; `sample_weight` is for tables."""
         self._check()
@@ -293,13 +295,13 @@ class LowRankCompletion(Completion):
     def _choose(self, entries: Entries) -> Trial:
         """The parameters that are given, and for the others those of the lowest error on the validation part: first the
         damping, of biases alone; then the power, at one radius; then the radius or the rank."""
-        free, default = self.radius is None and self.rank is None, Trial(rank=self.rank)
+        free, default = self.radius is None, Trial(rank=self.rank)
         powers = POWERS if self.power is None else (float(self.power),)
         dampings = DAMPINGS if self.damping is None else (float(self.damping),)
         chosen = default._replace(
             damping=None if not self.biases else default.damping if self.damping is None else dampings[0],
             power=default.power if self.power is None else powers[0],
-            level=default.level if free else math.inf,
+            level=default.level if free and self.rank is None else math.inf,
         )
         parts = entries.split(float(self.validation), check_random_state(self.random_state))
         self.validation_error_: dict[str, Array] = {}
@@ -310,14 +312,15 @@ class LowRankCompletion(Completion):
             error = Problem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
             trials.append(chosen._replace(damping=damping, level=0.0, error=error))
         chosen = chosen._replace(damping=_best(trials).damping)
-        fits = [self._path(parts, [chosen._replace(power=power)])[0] for power in powers]
+        first = chosen._replace(level=default.level) if free else chosen
+        fits = [self._path(parts, [first._replace(power=power)])[0] for power in powers]
         if free:
             at_one = _best(fits)
             larger = self._path(parts, [at_one._replace(level=level) for level in LARGER])
             fits += larger
             if larger[0].error > at_one.error:
                 fits += self._path(parts, [at_one._replace(level=level) for level in SMALLER])
-            ranks = range(1, 1 + min(MAX_RANK, *entries.shape))
+            ranks = range(1, 1 + min(MAX_RANK, *entries.shape)) if self.rank is None else [self.rank]
             fits += self._path(parts, [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks])
         for name in Trial._fields:
             column = np.array([getattr(trial, name) for trial in trials + fits], dtype=np.float64)

@@ -107,7 +107,7 @@ class Design:
         return coef, c - (self.mean / self.scale) @ B
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelPath:
     """Models along a path, one row each: the `level` (number of features, or radius), the objective's `value`, its
     certified `gap` (infinite where nothing is proved), `coef` (rows, outputs, features) and `intercept`."""
@@ -135,6 +135,9 @@ class ModelPath:
 
     def __len__(self) -> int:
         return len(self.level)
+
+    def __repr__(self) -> str:
+        return f"ModelPath({len(self)} models, levels {self.level[0]:g} to {self.level[-1]:g})"
 
     def scores(self, X: Any) -> Array:
         """X B + c of every row: (rows, samples, outputs)."""

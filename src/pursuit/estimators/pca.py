@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pursuit._arrays import Space, number, whole
+from pursuit._threads import single_threaded_blas
 from pursuit.atoms.factored import LowRank
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
@@ -192,6 +193,7 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         self.tol = tol
         self.max_iter = max_iter
 
+    @single_threaded_blas  # the products are short
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find components and offsets."""
         self._check()

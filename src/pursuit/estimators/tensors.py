@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pursuit._arrays import flag, number, numeric_array, whole
+from pursuit._threads import single_threaded_blas
 from pursuit.atoms.cp import CP
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.domains import conv, lin
@@ -149,6 +150,7 @@ class TensorCompletion(Completion):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @single_threaded_blas  # the products are short
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the observed entries; `sample_weight` is for tables."""
         self._check()

@@ -72,7 +72,7 @@ def _certificate(result: Any) -> Section:
 
 def _why_unproved(result: Any) -> str:
     if result.status.name == "CONTRADICTION":
-        return "Values and gradients of f contradict each other or convexity: one of them is wrong."
+        return "f or the oracle contradicts itself or convexity: one of them is wrong."
     if result.status.name == "UNBOUNDED":
         return "The objective falls for ever along a direction of the set."
     if not result.f.exact:
@@ -209,6 +209,8 @@ def _promised(result: Any) -> tuple[Small, list[str]]:
         for b in promise.bounds
         if math.isfinite(b.curve[-1])
     ]
+    if not texts:
+        return nothing, ["No theorem promises a rate here: a constant of the set is not known."]
     return np.minimum(promise.curve, promise.eps0), texts
 
 
