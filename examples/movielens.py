@@ -30,35 +30,21 @@ def main() -> float:
     seconds = time.perf_counter() - began
     alone = LowRankCompletion(radius=0.0, damping=model.damping_, power=0.0).fit(train)
     error = {name: m.predict(test[:, :2]) - test[:, 2] for name, m in (("biases alone", alone), ("completed", model))}
-    for name, e in error.items():
-        print(f"{name:14}test error {np.sqrt(np.mean(e**2)):.4f} stars")
-    print(f"rank {model.rank_}, damping {model.damping_:g}, power {model.power_:g}; {seconds:.1f} s with all choices")
-    draw(model, error, train, test)
-    return float(np.sqrt(np.mean(error["completed"] ** 2)))
-
-
-def draw(model: LowRankCompletion, error: dict[str, np.ndarray], train: np.ndarray, test: np.ndarray) -> None:
-    tried, (figure, (left, right)) = model.validation_error_, plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    radii = (tried["level"] > 0) & np.isfinite(tried["level"])
-    for power in np.unique(tried["power"][radii])[::-1]:
-        mine = radii & (tried["power"] == power)
-        left.plot(tried["level"][mine], tried["error"][mine], marker="o", label=f"power {power:g}")
-    left.axhline(tried["error"][tried["level"] == 0].min(), color="0.6", label="biases alone")
-    left.set(title="validation part", xlabel="radius / norm of the data less biases", ylabel="error in stars")
-    left.set_xscale("log", base=2)
     films, tested = (part[:, 1].astype(int) for part in (train, test))
-    often = np.bincount(films, minlength=tested.max() + 1)[tested]
-    groups = np.digitize(often, [1, 3, 10, 30, 100])
+    groups = np.digitize(np.bincount(films, minlength=tested.max() + 1)[tested], [1, 3, 10, 30, 100])
+    figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
     for (name, e), colour in zip(error.items(), ("0.6", "C1"), strict=True):
+        print(f"{name:14}test error {np.sqrt(np.mean(e**2)):.4f} stars")
         shown = [np.sqrt(np.mean(e[groups == k] ** 2)) for k in range(6)]
-        right.plot(["0", "1-2", "3-9", "10-29", "30-99", "100+"], shown, marker="o", label=name, color=colour)
-    right.set(title="test part", xlabel="ratings of the film in training")
-    for ax in (left, right):
-        ax.grid(alpha=0.3, axis="y")
-        ax.legend(frameon=False)
+        ax.plot(["0", "1-2", "3-9", "10-29", "30-99", "100+"], shown, marker="o", label=name, color=colour)
+    print(f"rank {model.rank_}, damping {model.damping_:g}, power {model.power_:g}; {seconds:.1f} s with all choices")
+    ax.set(xlabel="ratings of the film in training", ylabel="test error in stars")
+    ax.grid(alpha=0.3, axis="y")
+    ax.legend(frameon=False)
     Path("out").mkdir(exist_ok=True)
     figure.savefig("out/movielens.png", dpi=150)
     plt.close(figure)
+    return float(np.sqrt(np.mean(error["completed"] ** 2)))
 
 
 if __name__ == "__main__":

@@ -770,7 +770,15 @@ def test_what_is_not_installed_is_named_with_what_to_install(library, data, tmp_
     (tmp_path / "q.png").write_bytes(b"any")
     lines = {
         "polars": ("fit", tmp_path / "data.csv", "--target", "price"),
-        "matplotlib.image": ("encode", tmp_path / "D.npy", tmp_path / "q.png", "--output", tmp_path / "c.npz"),
+        "matplotlib.image": (
+            "encode",
+            tmp_path / "D.npy",
+            tmp_path / "q.png",
+            "--atoms",
+            "1",
+            "--output",
+            tmp_path / "c.npz",
+        ),
     }
     result = run(*lines[library])
     assert result.exit_code == 2 and re.search(r"needs? (polars|matplotlib); install pursuit\[", result.stderr)
@@ -780,3 +788,37 @@ def test_mistakes_in_the_program_itself_are_not_hidden(data, tmp_path, monkeypat
     for name, broken in (("estimator", lambda *_: np.linspace("a", 2)), ("check_outputs", 3)):
         monkeypatch.setattr(f"pursuit.cli.fit.{name}", broken)
         assert not isinstance(run("fit", tmp_path / "data.csv", "--target", "price").exception, SystemExit)
+
+
+def test_encode_and_learn_print_one_json_object(rng, tmp_path):
+    Y = rng.standard_normal((40, 6))
+    np.save(tmp_path / "Y.npy", Y)
+    told = json.loads(
+        good("learn", tmp_path / "Y.npy", "--atoms", "9", "--output", tmp_path / "D.npy", "--json").stdout
+    )
+    assert told["signals"] == 40 and told["atoms"] == 9 and told["sweeps"] == 10 and not told["interrupted"]
+    codes = good(
+        "encode", tmp_path / "D.npy", tmp_path / "Y.npy", "--atoms", "2", "--output", tmp_path / "c.npz", "--json"
+    )
+    told, D = json.loads(codes.stdout), np.load(tmp_path / "D.npy")
+    reference = ps.encode(D, Y, atoms=2)
+    assert told["atoms_each"] == reference.nnz / 40
+    assert told["relative_error"] == pytest.approx(np.linalg.norm(Y - reference @ D.T) / np.linalg.norm(Y))
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["encode", "D.npy", "D.npy", "--atoms", "2", "--output", "c.npy"], "give a name that ends in .npz."),
+        (["encode", "D.npy", "D.npy", "--output", "c.npz"], "--atoms and --tol are missing; give one of them"),
+        (["learn", "D.npy", "--output", "D.png"], "give a name that ends in .npy."),
+        (["learn", "photo.jpg", "--output", "E.npy"], "convert it to PNG or WAV."),
+    ],
+)
+def test_names_and_formats_that_do_not_fit_are_told(command, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("D.npy", np.eye(4))
+    (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8\xff")
+    result = run(*command)
+    assert result.exit_code == 2 and message in result.stderr and len(result.stderr.splitlines()) == 1
+    assert sorted(os.listdir()) == ["D.npy", "photo.jpg"]

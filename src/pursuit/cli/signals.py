@@ -34,6 +34,8 @@ from pursuit.cli.manners import (
     check_outputs,
     note,
     option,
+    print_json,
+    switch,
 )
 from pursuit.result import Status
 
@@ -61,6 +63,8 @@ Step = Annotated[
     option("N", "Pixels or samples from one patch or frame to the next. By default they do not overlap.", min=1),
 ]
 
+OTHER_FORMATS = (".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".mp3", ".ogg", ".flac", ".m4a")
+
 
 def encode(
     dictionary: Annotated[Path, argument("DICTIONARY", "The dictionary, .npy or a table; its columns are the atoms.")],
@@ -74,12 +78,16 @@ def encode(
         int | None, option("N", "Side of patches, or length of frames. By default as the atoms have it.", min=1)
     ] = None,
     step: Step = None,
+    as_json: Annotated[bool, switch("--json", "Print one JSON object.")] = False,
 ) -> None:
     """Code signals sparsely on a dictionary: signals ~ codes times transposed dictionary.
 
     Example: pursuit encode D.npy photo.png --atoms 5 --output codes.npz
     """
     check_outputs({"--output": output}, [dictionary, signals])
+    check_suffix(output, ".npz")
+    if atoms is None and tol is None and method not in (Method.lasso, Method.nnls):
+        raise Problem("--atoms and --tol are missing; give one of them, or --method lasso with --penalty.")
     D = read_matrix(dictionary)
     Y = read_signals(signals, patch, step, len(D))
     if Y.shape[1] != len(D):
@@ -92,7 +100,11 @@ def encode(
     with replacing(output) as new, new.open("wb") as file:
         sp.save_npz(file, codes)
     error = np.linalg.norm(Y - codes @ D.T) / (np.linalg.norm(Y) or 1.0)
-    print(f"{len(Y)} signals, {codes.nnz / len(Y):.3g} atoms each, relative error {error:.3g}: {output}")
+    if as_json:
+        found = {"signals": len(Y), "atoms_each": codes.nnz / len(Y), "relative_error": float(error)}
+        print_json(found | {"output": str(output)})
+    else:
+        print(f"{len(Y)} signals, {codes.nnz / len(Y):.3g} atoms each, relative error {error:.3g}: {output}")
 
 
 def learn(
@@ -106,12 +118,14 @@ def learn(
     ] = None,
     step: Step = None,
     seed: Annotated[int, option("N", "Seed of the choice of the first atoms.", min=0)] = 0,
+    as_json: Annotated[bool, switch("--json", "Print one JSON object.")] = False,
 ) -> None:
     """Learn a dictionary on which signals have sparse codes (K-SVD).
 
     Example: pursuit learn photo.png --atoms 256 --code-atoms 5 --step 1 --output D.npy
     """
     check_outputs({"--output": output}, [signals])
+    check_suffix(output, ".npy")
     Y = read_signals(signals, patch, step)
     with CtrlC():
         try:
@@ -123,12 +137,22 @@ def learn(
     with replacing(output) as new, new.open("wb") as file:
         np.save(file, learned.dictionary, allow_pickle=False)
     sweep, _, error, used, _ = learned.trace.rows[-1]
-    print(
-        f"{used} of {atoms} atoms used by {len(Y)} signals, relative error {error:.3g} after {sweep} sweeps: {output}"
-    )
-    if learned.status is Status.INTERRUPTED:
+    stopped = learned.status is Status.INTERRUPTED
+    if as_json:
+        found = {"signals": len(Y), "atoms": atoms, "used": int(used), "relative_error": float(error)}
+        print_json(found | {"sweeps": int(sweep), "interrupted": stopped, "output": str(output)})
+    else:
+        reached = f"relative error {error:.3g} after {sweep} sweeps"
+        print(f"{used} of {atoms} atoms used by {len(Y)} signals, {reached}: {output}")
+    if stopped:
         note("interrupted by Ctrl-C; this is the dictionary of the last complete sweep.")
         raise typer.Exit(INTERRUPTED)
+
+
+def check_suffix(output: Path, suffix: str) -> None:
+    """Refuse a name that says another kind of file."""
+    if output.suffix != suffix:
+        raise Problem(f"--output is {output}; give a name that ends in {suffix}.")
 
 
 def read_matrix(path: Path) -> Array:
@@ -174,6 +198,8 @@ def _finite(a: Array, path: Path) -> Array:
 
 def read_signals(path: Path, size: int | None, step: int | None, length: int | None = None) -> Array:
     """The signals of a file as rows; `size` is that of patches or frames, by default so that signals have `length`."""
+    if path.suffix.lower() in OTHER_FORMATS:
+        raise Problem(f"{path} is a picture or a sound in a format that is not read; convert it to PNG or WAV.")
     if path.suffix not in (".png", ".wav"):
         if size is not None or step is not None:
             raise Problem(f"--patch and --step are for pictures and sounds; leave them out for {path}.")
