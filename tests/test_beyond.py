@@ -477,3 +477,17 @@ def test_published_problems_need_few_oracle_calls(name):
 def test_a_span_is_filled_in_few_oracle_calls():
     f, domain = published("span least squares 500 x 2000")
     assert ps.minimize(f, domain, stop=ps.Stop(rgap=None, value=1e-7 * f.value(0 * f.y))).oracle_calls <= 12
+
+
+@pytest.mark.parametrize("tiny", [1e-3, 1e-9, 1e-13])
+@pytest.mark.parametrize("share", [0.1, 0.7, 1.0])
+def test_a_long_step_away_keeps_the_sum_of_the_weights(tiny, share):
+    A, rng = ps.Simplex(4), np.random.default_rng(0)
+    start = ([1.0 - 3.0 * tiny, tiny, tiny, tiny], [A.atom(j) for j in range(4)])
+    state = next(ps.iterate(ps.LeastSquares(rng.standard_normal(4)), ps.conv(A), ps.Away(), start=start))
+    active, slopes = state.active, np.array([2.0, 0.3, 0.2, 0.1])
+    away = ps.conv(A).parts[0].away(active, slopes, float(slopes @ active.weights))
+    away.move(share * away.reach)
+    assert active.weights.sum() == pytest.approx(1.0, abs=1e-12)
+    assert active.weights[0] == pytest.approx(1.0 - share, abs=0.02)
+    np.testing.assert_allclose(active.weights[1:], share / 3, atol=0.02)

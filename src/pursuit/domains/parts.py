@@ -36,8 +36,12 @@ class Hull(Part):
         reach = w / (1.0 - w) if w < 1.0 else math.inf
 
         def move(gamma: float) -> None:
-            active.weights *= 1.0 + gamma
-            active.weights[v] = 0.0 if gamma == reach else active.weights[v] - gamma
+            active.weights[v] = 0.0
+            rest = float(active.weights.sum())  # 1 - w, whose digits a long step magnifies
+            share = 1.0 if gamma == reach else min(rest * (1.0 + gamma), 1.0)
+            if rest > 0.0:
+                active.weights *= share / rest
+            active.weights[v] = 1.0 - share
 
         vector = active.atoms[v].add_to(active.space, active.x, -1.0)
         return Direction(vector, gx - float(q[v]) if w < 1.0 else 0.0, reach, move)

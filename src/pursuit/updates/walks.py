@@ -16,6 +16,9 @@ from pursuit.updates.base import Advance, Now, single
 REFRESH_PERIOD = 64
 """Iterations after which x, which is updated incrementally, is computed from the weights again."""
 
+LONG_STEP = 100.0
+"""A longer step magnifies the rounding errors of its direction: x is computed from the weights again."""
+
 
 class _Walk:
     """One direction per iteration, chosen by `_direction`, with the length of the step rule."""
@@ -50,7 +53,7 @@ class _Walk:
             d.move(gamma)
             active.keep(active.weights != 0)
             active.x = x
-            if now.iteration % REFRESH_PERIOD == REFRESH_PERIOD - 1:
+            if now.iteration % REFRESH_PERIOD == REFRESH_PERIOD - 1 or gamma > LONG_STEP:
                 if part.compact:
                     active.weights /= active.weights.sum()
                 active.refresh()
