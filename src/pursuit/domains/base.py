@@ -57,6 +57,10 @@ class Direction:
     move: Callable[[float], None]
 
 
+LONG_STEP = 100.0
+"""From here on a step magnifies the rounding of its direction, and x is computed from the weights again."""
+
+
 class Domain:
     """A domain of x: a hull, cone or span of atoms, or a sum of them. `parts` are the summands.
 

@@ -12,7 +12,7 @@ from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.frames import Atom
-from pursuit.domains.base import Answer, Direction, Part, exchange, worst
+from pursuit.domains.base import LONG_STEP, Answer, Direction, Part, exchange, worst
 
 
 class Hull(Part):
@@ -36,6 +36,10 @@ class Hull(Part):
         reach = w / (1.0 - w) if w < 1.0 else math.inf
 
         def move(gamma: float) -> None:
+            if gamma < LONG_STEP:
+                active.weights *= 1.0 + gamma
+                active.weights[v] = 0.0 if gamma == reach else active.weights[v] - gamma
+                return
             active.weights[v] = 0.0
             rest = float(active.weights.sum())  # 1 - w, whose digits a long step magnifies
             share = 1.0 if gamma == reach else min(rest * (1.0 + gamma), 1.0)

@@ -8,16 +8,13 @@ from typing import ClassVar
 from pursuit._arrays import Small, Space, told
 from pursuit.active import ActiveSet
 from pursuit.domains import Direction, Domain, Hull, Part, Span
-from pursuit.domains.base import exchange
+from pursuit.domains.base import LONG_STEP, exchange
 from pursuit.objectives import Objective
 from pursuit.steps import LineSearch, Move, OpenLoop, ShortStep, Step
 from pursuit.updates.base import Advance, Now, single
 
 REFRESH_PERIOD = 64
 """Iterations after which x, which is updated incrementally, is computed from the weights again."""
-
-LONG_STEP = 100.0
-"""A longer step magnifies the rounding errors of its direction: x is computed from the weights again."""
 
 
 class _Walk:
@@ -53,7 +50,7 @@ class _Walk:
             d.move(gamma)
             active.keep(active.weights != 0)
             active.x = x
-            if now.iteration % REFRESH_PERIOD == REFRESH_PERIOD - 1 or gamma > LONG_STEP:
+            if now.iteration % REFRESH_PERIOD == REFRESH_PERIOD - 1 or gamma >= LONG_STEP:
                 if part.compact:
                     active.weights /= active.weights.sum()
                 active.refresh()
