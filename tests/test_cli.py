@@ -19,8 +19,8 @@ import pursuit as ps
 from pursuit import estimators
 from pursuit.cli import app
 from pursuit.cli.doctor import EXTRAS
-from pursuit.cli.findings import upwards
 from pursuit.cli.manners import check_outputs
+from pursuit.report.words import rounded
 
 pl = pytest.importorskip("polars")
 image = pytest.importorskip("matplotlib.image")
@@ -290,7 +290,7 @@ def test_a_certificate_is_told_in_words_that_are_not_rounded_down(data, tmp_path
 
 @pytest.mark.parametrize("value", [0.1801, 0.18, 99.1, 1.0, 3e-7, 7.77e-15, 12345.0])
 def test_rounding_upwards_never_promises_too_much(value):
-    assert value <= float(upwards(value)) <= 1.1 * value
+    assert value <= float(rounded(value, 2, up=True)) <= 1.1 * value
 
 
 def test_constant_columns_are_named(data, tmp_path):

@@ -169,8 +169,8 @@ MUTANTS = [
     Mutant(
         "command line: the certificate is rounded down",
         "cli/findings.py",
-        "math.ceil(value / unit)",
-        "math.floor(value / unit)",
+        "rounded(100 * self.gap, 2, up=True)",
+        "rounded(100 * self.gap, 2, up=False)",
         "test_cli.py",
         quick=True,
     ),

@@ -63,9 +63,11 @@ class Findings:
     @property
     def certificate(self) -> str | None:
         """The proved bound in words; rounded upwards, so that it is still true."""
+        from pursuit.report.words import rounded
+
         if not math.isfinite(self.gap):
             return None
-        return f"no model of this kind is better by more than {upwards(100 * self.gap)} %"
+        return f"no model of this kind is better by more than {rounded(100 * self.gap, 2, up=True)} %"
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -166,18 +168,6 @@ def score(model: Any, loss: Loss, X: Array, y: Array) -> dict[str, float]:
     if len(model.classes_) == 2 and 0 < at.sum() < len(at):
         found["area under ROC"] = float(metrics.roc_auc_score(at, chances[:, 1]))
     return found
-
-
-def upwards(value: float) -> str:
-    """A number of two digits that is at least this one.
-
-    >>> upwards(0.1811), upwards(2.95e-7), upwards(0.0)
-    ('0.19', '3e-07', '0')
-    """
-    if not value:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return f"{math.ceil(value / unit) * unit:.2g}"
 
 
 def escaped(text: str) -> str:
