@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pursuit as ps
+from pursuit._arrays import Space
+from pursuit.certificates import Certificate
 
 ONE = np.ones((60, 1))
 PLAIN = ("huber", "narrow", "logistic", "poisson", "multinomial")  # their conjugates have a bounded domain
@@ -227,3 +229,27 @@ def test_convex_functions_are_never_called_contradictory(kind, seed, scale):
     A = scale * dictionary(rng.standard_normal((10, 15)), kind, signed=True)
     r = ps.minimize(objective(kind, rng, 10), ps.conv(A), stop=ps.Stop(rgap=1e-14, iterations=30))
     assert r.status is not ps.Status.CONTRADICTION
+
+
+def test_columns_that_differ_little_in_float32_still_span_their_difference():
+    rng = np.random.default_rng(0)
+    a = 13 + rng.standard_normal(6)
+    D = np.column_stack([a, a + 1e-5 * rng.standard_normal(6), rng.standard_normal(6)]).astype(np.float32)
+    y = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
+    lowest = ps.minimize(ps.Logistic(y), ps.lin(ps.Dictionary(D.astype(float)))).value
+    states = islice(ps.iterate(ps.Logistic(y.astype(np.float32)), ps.lin(ps.Dictionary(D))), 5)
+    assert all(s.lower <= lowest + 1e-5 for s in states)
+
+
+def test_rounding_far_out_on_a_flat_line_is_no_contradiction():
+    a = np.array([0.8, 0.6])
+    f = ps.Quadratic(0.3 * np.outer(a, a), -a)  # constant along (0.6, -0.8), where x may lie anywhere
+    certificate = Certificate(f, domain := ps.lin(ps.Dictionary(np.eye(2))), space := Space.of(a))
+    lowest = -0.5 / 0.3
+    for far, rounding in ((0.0, 0.0), (1e4, 1e-9)):
+        active = domain.active_set(space)
+        active.replace(np.array([1.0]), [ps.Atom(a / 0.3 + far * np.array([0.6, -0.8]))], 0)
+        grad = np.full(2, 1e-16)
+        answers = [ps.Exact().begin(domain, space)(grad, active, 0.0)]
+        certificate.observe(lowest - rounding, grad, active.point_dots(grad), answers, active)
+    assert not certificate.contradicted and certificate.gap < 1e-8

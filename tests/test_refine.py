@@ -1,6 +1,7 @@
 """Line 7: refinements that move the atoms. Counts of oracle calls, descent, constraints that hold."""
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -247,3 +248,12 @@ def test_factors_in_units_of_their_curvature_come_further(monkeypatch):
     ours = fit()
     monkeypatch.setattr("pursuit.refine.factors._Fit._units", lambda self, split, w: np.ones_like(w))
     assert ours < 0.8 * fit()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_cone_of_matrices_may_fall_to_0():
+    domain = ps.cone(ps.Spectrahedron(3))
+    *_, last = islice(ps.iterate(ps.LeastSquares(np.eye(3)), domain), 5)
+    active = last.active
+    weights, _, _ = ps.refine.Factors()(ps.LeastSquares(-np.eye(3)), domain, active)
+    assert not np.any(weights)

@@ -271,3 +271,12 @@ def test_a_trial_step_that_takes_all_weights_of_a_hull_to_0_is_shortened(seed):
     r = ps.minimize(f, ps.conv(5 * A), stop=ps.Stop(iterations=5))
     assert r.value < f.value(np.zeros(6))
     assert r.weights.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", [0, 1, 4, 5, 33, 40])
+def test_a_trial_step_that_takes_a_factor_to_0_is_shortened(seed):
+    rng = np.random.default_rng(seed)
+    A = ps.RankOneTensor((2, 2, 2)).at(np.unravel_index(rng.choice(8, 6, replace=False), (2, 2, 2)))
+    f = ps.LeastSquares(rng.integers(-1, 2, 6).astype(float))
+    assert ps.minimize(f, ps.conv(A), stop=ps.Stop(iterations=5)).value < f.value(np.zeros(6))

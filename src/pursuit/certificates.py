@@ -84,9 +84,8 @@ class Certificate:
         self.stationary = self._at_rounding(point_dots, answers, active)
         self.lower = max(self.lower, bound)
         self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
-        self.contradicted = self.lower - value > 1e3 * (
-            slack + eps * self._largest
-        )  # or the oracle misses better atoms
+        unit = self._largest + (self.f.L or 0.0) * self.space.norm(active.x) ** 2
+        self.contradicted = self.lower - value > 1e3 * (slack + eps * unit)  # or the oracle misses better atoms
         self.gap = max(value - self.lower, 0.0)
         if self.contradicted:
             self.lower, self.gap = -math.inf, math.inf

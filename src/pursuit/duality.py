@@ -76,7 +76,7 @@ class ConjugateBound:
         self._feasible = u
         hulls = [(p.A.radius, a.atoms[0]) for p, a in zip(self.parts, answers, strict=True) if p.compact]
         reach = self.space.norm(active.x) + sum(max(atom.norm(self.space), radius or 0.0) for radius, atom in hulls)
-        slack = ROUNDING * self.space.eps * self.space.norm(u) * reach / self._basis[1]
+        slack = ROUNDING * self.space.eps * (self.space.norm(u) * reach + abs(value)) / self._basis[1]
         bound = self._at(u, conjugate, self._at_no_cost(u, grad, answers)) - slack
         hoped = self._at(u, conjugate, [a.dot - p.price for p, a in zip(self.parts, answers, strict=True)]) - slack
         if value - hoped <= 0.5 * (value - max(lower, bound)):
@@ -134,14 +134,14 @@ class ConjugateBound:
     @cached_property
     def _basis(self) -> tuple[Array | None, float]:
         """An orthonormal basis of the spans, one flattened vector per column, and the smallest singular value of their
-        atoms at unit length: errors of orthogonality to the basis grow by its inverse."""
+        atoms at unit length: errors of orthogonality to the basis grow by its inverse. In float64 whatever the space:
+        atoms that are nearly equal in float32 still span their difference."""
         if not self._spans:
             return None, 1.0
-        columns = self._unit_columns(self._spans)
-        U, s, _ = self.space.xp.linalg.svd(columns, full_matrices=False)
-        s = host(s)
-        rank = int((s > 4 * self.space.eps * max(columns.shape) * s[0]).sum())
-        return U[:, :rank], min(float(s[rank - 1]), 1.0)
+        columns = host(self._unit_columns(self._spans)).astype(np.float64)
+        U, s, _ = np.linalg.svd(columns, full_matrices=False)
+        rank = int((s > 4 * np.finfo(np.float64).eps * max(columns.shape) * s[0]).sum())
+        return self.space.put(U[:, :rank]), min(float(s[rank - 1]), 1.0)
 
     def _unit_columns(self, parts: Sequence[Part]) -> Array:
         """All atoms of the summands, flattened, at unit length."""

@@ -173,6 +173,7 @@ class _FactorChart:
     def source(self, theta: Small) -> tuple[Factors, float]:
         return Factors.of(np.split(theta, self.ends[:-1]))
 
+    @np.errstate(invalid="ignore")  # a factor of length 0 makes no tensor: NaN
     def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
         raw = np.split(thetas.T, self.ends[:-1])
         norms = [np.linalg.norm(V, axis=0) for V in raw]

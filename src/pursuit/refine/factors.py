@@ -230,6 +230,8 @@ class _Fit:
         """L-BFGS on the factors, until |gradient| |factors| is at most the goal."""
         left, values, right = self._spectrum(self.C)
         keep = np.abs(values) > 1e-10 * float(np.abs(values).max())
+        if not keep.any():  # X = 0 has no factors
+            return
         roots, signs = np.sqrt(np.abs(values[keep])), np.sign(values[keep])
         A, B = (self.Q @ left[:, keep]) * roots, (self.P @ right[:, keep]) * roots
         split = _Square(A.shape, signs) if self.square else _Pair(A.shape, B.shape)

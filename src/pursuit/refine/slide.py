@@ -67,7 +67,10 @@ class Slide:
             if not all(summand.has_weights(own) for summand, own in parts):
                 return math.inf, np.zeros(len(z))  # a trial step too far; the line search takes a shorter one
             pieces = [summand.point(own) for summand, own in parts]
-            there, grad = f.value_and_grad(sum(x for x, _ in pieces))
+            x = sum(x for x, _ in pieces)
+            if not math.isfinite(active.space.norm(x)):
+                return math.inf, np.zeros(len(z))
+            there, grad = f.value_and_grad(x)
             return (there - origin) / scale, np.concatenate([gradient(grad) for _, gradient in pieces]) / scale
 
         def stop_in_time(intermediate_result: Any) -> None:
