@@ -1,4 +1,4 @@
-"""Orthogonal matching pursuit on a CUDA device, beside the host's.
+"""Pursuits on a CUDA device, beside the host's.
 
 Without a device the kernels run in Triton's interpreter, on tensors of the host.
 """
@@ -16,7 +16,7 @@ if not CUDA:
 pytest.importorskip("triton", reason="Triton is not installed: pip install pursuit[gpu].")
 
 import pursuit as ps
-from pursuit.gpu import omp, tensors
+from pursuit.gpu import pursuits, tensors
 
 needs_cuda = pytest.mark.skipif(not CUDA, reason="there is no CUDA device.")
 WHERE = "cuda" if CUDA else "cpu"
@@ -26,17 +26,18 @@ def tensor(a, dtype):
     return torch.from_numpy(np.asarray(a)).to(WHERE, dtype)
 
 
-def coded(D, Y, limits, tols, dtype):
+def coded(D, Y, limits, tols, dtype, method="omp"):
     """Dense codes, and the places that are left to the host."""
-    found, left = omp.encode_omp(tensor(D, dtype), tensor(Y, dtype), tensor(limits, torch.int32), tensor(tols, dtype))
+    pursuit = pursuits.Pursuit(tensor(D, dtype), method, int(np.max(limits)), np.linalg.norm(D, axis=0).max())
+    found, left = pursuits.encode_pursuits(pursuit, tensor(Y, dtype), tensor(limits, torch.int32), tensor(tols, dtype))
     return found.to_dense().cpu().numpy(), left.cpu().numpy()
 
 
-def compare(D, Y, limits, tols, dtype, most_left=0):
-    codes, left = coded(D, Y, limits, tols, dtype)
-    assert len(left) <= most_left
+def compare(D, Y, limits, tols, dtype, method="omp"):
+    codes, left = coded(D, Y, limits, tols, dtype, method)
+    assert not len(left)
     D, Y = (tensor(a, dtype).double().cpu().numpy() for a in (D, Y))
-    reference = ps.encode(D, Y, atoms=limits, tol=np.where(np.asarray(tols) < 0, 0.0, tols)).toarray()
+    reference = ps.encode(D, Y, atoms=limits, tol=np.where(np.asarray(tols) < 0, 0.0, tols), method=method).toarray()
     rest = np.setdiff1d(np.arange(len(Y)), left)
     np.testing.assert_array_equal(codes[rest] != 0, reference[rest] != 0)
     np.testing.assert_allclose(
@@ -45,13 +46,15 @@ def compare(D, Y, limits, tols, dtype, most_left=0):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("d", "n", "k"), [(16, 40, 4), (20, 150, 5), (1100, 30, 3)])
-def test_codes_are_those_of_the_host(d, n, k, dtype, rng):
+@pytest.mark.parametrize(("method", "d", "n", "k"), [
+    ("omp", 16, 40, 4), ("omp", 20, 150, 5), ("omp", 1100, 30, 3), ("ols", 16, 40, 4), ("mp", 16, 40, 4),
+])  # fmt: skip
+def test_codes_are_those_of_the_host(method, d, n, k, dtype, rng):
     D, Y = rng.standard_normal((d, n)), rng.standard_normal((30, d))
     Y[3] = 0.0
     limits, tols = np.full(30, k), np.full(30, -1.0)
     limits[::5], tols[1::5] = 2, 0.8 * np.linalg.norm(Y[1::5], axis=1)
-    compare(D, Y, limits, tols, dtype)
+    compare(D, Y, limits, tols, dtype, method)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -69,9 +72,6 @@ def test_what_float16_cannot_tell_apart_is_found_in_full_precision(rng):
     D = rng.standard_normal((16, 12))
     D = np.hstack([D, D + 1e-5 * rng.standard_normal(D.shape), D + 1e-5 * rng.standard_normal(D.shape)])
     Y = rng.standard_normal((20, 16))
-    pursuit = omp.Pursuit(tensor(D, torch.float64), 1)
-    one, none = tensor(np.ones(20), torch.int32), tensor(np.full(20, -1.0), torch.float64)
-    assert (pursuit.fast(tensor(Y, torch.float64), one, none).counts < 0).all()
     compare(D, Y, np.ones(20, int), np.full(20, -1.0), torch.float64)
 
 
@@ -86,7 +86,7 @@ def test_what_rounding_decides_is_left_to_the_host(rng):
 
 
 def test_more_atoms_than_the_device_has_room_for_are_left_to_the_host(rng, monkeypatch):
-    monkeypatch.setattr(omp, "MAX_ATOMS", 3)
+    monkeypatch.setattr(pursuits, "MAX_ATOMS", 3)
     D, Y = rng.standard_normal((10, 20)), rng.standard_normal((6, 10))
     tols = np.where(np.arange(6) % 2, 0.05, 0.9) * np.linalg.norm(Y, axis=1)
     codes, left = coded(D, Y, np.full(6, 10), tols, torch.float64)
@@ -116,7 +116,8 @@ def test_rows_of_the_host_take_their_places(rng):
 
 @needs_cuda
 @pytest.mark.parametrize("options", [
-    {"atoms": 3}, {"tol": 2.0}, {"atoms": 3, "method": "ols"}, {"method": "lasso", "penalty": 0.5},
+    {"atoms": 3}, {"tol": 2.0}, {"atoms": 3, "method": "ols"}, {"atoms": 3, "method": "mp"},
+    {"method": "lasso", "penalty": 0.5},
     {"atoms": 3, "weights": np.ones((25, 12))},
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -23,7 +23,7 @@ def test_every_public_name_exists_and_the_list_is_sorted():
 
 
 def modules():
-    skipped = ("pursuit.__main__", *([] if find_spec("triton") else ["pursuit.gpu.omp", "pursuit.gpu.kernels"]))
+    skipped = ("pursuit.__main__", *([] if find_spec("triton") else ["pursuit.gpu.pursuits", "pursuit.gpu.kernels"]))
     return [m.name for m in pkgutil.walk_packages(ps.__path__, "pursuit.") if m.name not in skipped]
 
 

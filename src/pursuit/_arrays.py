@@ -90,11 +90,17 @@ class Space:
         """The inner product of H."""
         if self.numpy:
             return float(np.vdot(a, b))
-        return float(self.xp.vecdot(flat(a), flat(b)))
+        return float(flat(a) @ flat(b))
 
-    def norm(self, a: Array) -> float:
-        """The norm of H, without overflow or underflow of squares."""
-        squared = self.dot(a, a)
+    def dots(self, *pairs: tuple[Array, Array]) -> list[float]:
+        """The inner products of pairs, in one transfer from the device."""
+        if self.numpy or len(pairs) == 1:
+            return [self.dot(a, b) for a, b in pairs]
+        return [float(c) for c in host(self.xp.stack([flat(a) @ flat(b) for a, b in pairs]))]
+
+    def norm(self, a: Array, squared: float | None = None) -> float:
+        """The norm of H, without overflow or underflow of squares; `squared` is <a, a>, if it is known."""
+        squared = self.dot(a, a) if squared is None else squared
         if self.safe[0] < squared < self.safe[1]:
             return math.sqrt(squared)
         largest = float(self.xp.max(self.xp.abs(a))) if self.size else 0.0
@@ -133,12 +139,41 @@ def namespace(a: Array) -> Any:
 
 def flat(a: Array) -> Array:
     """The array as a vector, without a copy where the library allows it."""
+    if a.ndim == 1:
+        return a
     return a.reshape(-1) if isinstance(a, np.ndarray) else compat.array_namespace(a).reshape(a, (-1,))
 
 
 def everywhere(condition: Array) -> bool:
     """Whether a condition holds at every entry."""
     return bool(compat.array_namespace(condition).all(condition))
+
+
+def largest(c: Array, several: int, sizes: bool = False) -> tuple[Indices, Small]:
+    """Places of the largest entries of a vector (`sizes`: the largest absolute values), the largest first, ties by
+    index; and the entries there. On the host."""
+    merit = abs(c) if sizes else c
+    if several == 1:
+        j = merit.argmax() if isinstance(c, np.ndarray) else _first_argmax(merit)
+        return np.array([int(j)]), np.array([float(c[int(j)])])
+    if compat.is_torch_array(c) and several < len(c):  # a short list of a long vector, which stays on its device
+        candidates = (merit >= merit.topk(several).values[-1]).nonzero().ravel()
+        places, entries = host(candidates).astype(np.intp), host(c[candidates])
+    else:
+        entries = host(c)
+        places, merit = np.arange(len(entries)), host(merit)
+        if several < len(entries):
+            threshold = np.partition(merit, len(merit) - several)[len(merit) - several]
+            places = np.flatnonzero(merit >= threshold)
+            entries = entries[places]
+    order = np.argsort(-(abs(entries) if sizes else entries), kind="stable")[:several]
+    return places[order], entries[order]
+
+
+def _first_argmax(merit: Array) -> int:
+    """The first index of the maximum, also for libraries whose argmax promises no order."""
+    xp = compat.array_namespace(merit)
+    return int(xp.argmax(xp.astype(merit == xp.max(merit), xp.int32)))
 
 
 def host(a: Array) -> Small:

@@ -42,6 +42,7 @@ class Certificate:
         self._first = 0.0  # the norm of the first gradient
         self._last: Evaluation | None = None
         self._largest = 0.0  # the largest |f(x)|
+        self._length = 0.0  # the norm of x
 
     @property
     def calls(self) -> int:
@@ -55,16 +56,24 @@ class Certificate:
         Where the curvature of f has no bound, a bad point may have a huge gradient, which says nothing about rounding
         at other points. Then only the first gradient (over a hull, that at 0) and the current one count.
         """
-        norm = self.space.norm(grad)
+        pairs = [(grad, grad), (x, x)]
+        if self._last is not None:
+            step = x - self._last[0]
+            pairs += [(self._last[2], step), (grad, step)]
+        squared, length_squared, *slopes = self.space.dots(*pairs)
+        norm, self._length = self.space.norm(grad, squared), self.space.norm(x, length_squared)
         self._first = self._first or norm
         self._scale = max(self._first if self.f.L is None else self._scale, norm)
         if self.f.exact:
-            now = x, value, grad, self.space.norm(x), norm
+            now = x, value, grad, self._length, norm
             if self._last is not None:
-                unit = self._largest + (self.f.L or 0.0) * now[3] ** 2
-                self.contradicted |= _contradict(self.space, self._last, now, unit)
+                self.contradicted |= _contradict(self._last, now, slopes, self.space.eps, self._unit())
             self._last, self._largest = now, max(self._largest, abs(value))
         return norm
+
+    def _unit(self) -> float:
+        """The size of the terms of f(x), the unit of its rounding error."""
+        return self._largest + (self.f.L or 0.0) * self._length**2
 
     @np.errstate(over="ignore", invalid="ignore")  # a bound that is not finite is none
     def observe(
@@ -76,30 +85,29 @@ class Certificate:
         if not self.f.exact or self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
             return
-        reach = self.space.norm(active.x) + sum(map(self._error_norm, answers, self.domain.parts))
+        lengths = [a.atoms[0].norm(self.space) for a in answers]
+        reach = self._length + sum(map(self._error_norm, lengths, answers, self.domain.parts))
         slack = 4.0 * eps * (abs(value) + norm * reach)  # the rounding errors of the inner products
         bound = self.domain.lower(value, answers, point_dots, self.f.mu) - slack
         if self.f.mu > 0:
             bound = max(bound, alone - norm * (norm / (2.0 * self.f.mu)) - slack)
-        self.stationary = self._at_rounding(point_dots, answers, active)
+        self.stationary = self._at_rounding(point_dots, answers, sum(lengths))
         self.lower = max(self.lower, bound)
         self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
-        unit = self._largest + (self.f.L or 0.0) * self.space.norm(active.x) ** 2
-        self.contradicted = self.lower - value > 1e3 * (slack + eps * unit)  # or the oracle misses better atoms
+        self.contradicted = self.lower - value > 1e3 * (slack + eps * self._unit())  # or the oracle misses better atoms
         self.gap = max(value - self.lower, 0.0)
         if self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
 
-    def _error_norm(self, answer: Answer, part: Part) -> float:
-        """The norm by which rounding errors enter the bound of an answer: that of the longest atom, which rounding may
-        have hidden, where it is known. A division by delta magnifies it."""
-        longest = max(answer.atoms[0].norm(self.space), part.A.radius or 0.0)
+    def _error_norm(self, length: float, answer: Answer, part: Part) -> float:
+        """The norm by which rounding errors enter the bound of an answer, whose atom has this length: that of the
+        longest atom, which rounding may have hidden, where it is known. A division by delta magnifies it."""
+        longest = max(length, part.A.radius or 0.0)
         return longest / ((answer.delta or 1.0) if answer.lower is None else 1.0)
 
-    def _at_rounding(self, point_dots: Sequence[float], answers: Sequence[Answer], active: ActiveSet) -> bool:
-        """Whether no atom correlates with the gradient beyond rounding."""
-        size = sum(a.atoms[0].norm(self.space) for a in answers)
-        factor, scale, length = 1.0, self._scale, self.space.norm(active.x)
+    def _at_rounding(self, point_dots: Sequence[float], answers: Sequence[Answer], size: float) -> bool:
+        """Whether no atom correlates with the gradient beyond rounding; `size` is the sum of the atoms' norms."""
+        factor, scale, length = 1.0, self._scale, self._length
         if self.domain.bounded:
             size += length
         else:
@@ -109,16 +117,15 @@ class Certificate:
         return -self.domain.steepest(answers, point_dots) <= factor * self.space.eps * scale * size
 
 
-def _contradict(space: Space, one: Evaluation, other: Evaluation, unit: float) -> bool:
-    """Whether values and gradients at two points cannot be those of a convex function; `unit` is the unit of its
-    rounding errors.
+def _contradict(one: Evaluation, other: Evaluation, slopes: Sequence[float], eps: float, unit: float) -> bool:
+    """Whether values and gradients at two points x and y cannot be those of a convex function; `slopes` are the
+    gradients' products with y - x, `unit` is the unit of rounding errors.
 
     A convex f has f(y) - f(x) between <grad f(x), y - x> and <grad f(y), y - x>. Errors of a thousandth of these
     numbers, and rounding, are allowed.
     """
-    (x, fx, gx, length_x, slope_x), (y, fy, gy, length_y, slope_y) = one, other
-    step = y - x
-    low, high, rise = space.dot(gx, step), space.dot(gy, step), fy - fx
+    (_, fx, _, length_x, slope_x), (_, fy, _, length_y, slope_y) = one, other
+    (low, high), rise = slopes, fy - fx
     sizes = unit + abs(fy) + (slope_x + slope_y) * (length_x + length_y)
-    allowed = 1e-3 * (abs(low) + abs(high) + abs(rise)) + 1e3 * space.eps * sizes
+    allowed = 1e-3 * (abs(low) + abs(high) + abs(rise)) + 1e3 * eps * sizes
     return low - rise > allowed or rise - high > allowed

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, host_array, items, real_array, told
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, host_array, items, largest, real_array, told
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.polytopes import Selection, check_selection
-from pursuit.atoms.vectors import largest
 from pursuit.linalg import unit
 
 
@@ -117,7 +116,7 @@ class Groups(Units):
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         values, merit = host(flat(g)), self._norms(g) / self.weights
-        first, *others = largest(merit, several).tolist()
+        first, *others = largest(merit, several)[0].tolist()
         return [self.unit(j, -values[self._coordinates(j)]) for j in (first, *(j for j in others if merit[j] > 0))]
 
     def sample(self, rng: np.random.Generator) -> Atom:

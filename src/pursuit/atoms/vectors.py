@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from pursuit import native
 from pursuit._arrays import (
     Array,
-    Indices,
     Small,
     Space,
     column_squares,
@@ -21,6 +20,7 @@ from pursuit._arrays import (
     flat,
     floating_array,
     host,
+    largest,
     namespace,
     number,
     real_array,
@@ -49,9 +49,9 @@ class _Listed(Atoms):
 
     def pick(self, c: Array, several: int) -> Sequence[Atom]:
         """The atoms that are best for correlations c, best first."""
-        merit = abs(c) if self.symmetric else -c
-        best = [_argmax(merit)] if several == 1 else largest(host(merit), several)
-        return [self.column(int(j), -1.0 if self.symmetric and float(c[int(j)]) > 0 else 1.0) for j in best]
+        places, entries = largest(c if self.symmetric else -c, several, sizes=self.symmetric)
+        signs = np.where(self.symmetric & (entries > 0), -1.0, 1.0)
+        return [self.column(int(j), float(sign)) for j, sign in zip(places, signs, strict=True)]
 
     def lmo(self, g: Array) -> Atom:
         return self.pick(self.correlations(g), 1)[0]
@@ -77,23 +77,6 @@ class _Listed(Atoms):
         out = np.zeros(self.n)
         np.add.at(out, np.asarray(sources, dtype=np.intp), values)
         return out
-
-
-def _argmax(merit: Array) -> int:
-    """The first index of the maximum, also for libraries whose argmax promises no order."""
-    if isinstance(merit, np.ndarray):
-        return int(merit.argmax())
-    xp = namespace(merit)
-    return int(xp.argmax(xp.astype(merit == xp.max(merit), xp.int32)))
-
-
-def largest(merit: Small, several: int) -> Indices:
-    """Indices of the largest entries, best first, ties by index."""
-    candidates = np.arange(len(merit))
-    if several < len(merit):
-        threshold = np.partition(merit, len(merit) - several)[len(merit) - several]
-        candidates = np.flatnonzero(merit >= threshold)
-    return candidates[np.argsort(-merit[candidates], kind="stable")][:several]
 
 
 MIN_SCREENED_ENTRIES = 1 << 21

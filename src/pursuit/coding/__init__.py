@@ -99,7 +99,8 @@ def encode(
     -------
     scipy.sparse.csr_array of shape (n_signals, n_atoms)
         ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array. Of torch tensors on a
-        CUDA device: a CSR tensor there, found there by ``omp`` without weights (the rest is done on the host).
+        CUDA device: a CSR tensor there, found there by ``omp``, ``ols`` and ``mp`` without weights (the rest is done
+        on the host).
 
     Notes
     -----

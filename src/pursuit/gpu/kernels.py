@@ -1,20 +1,20 @@
-"""Triton kernels of orthogonal matching pursuit.
+"""Triton kernels of the pursuits.
 
-Every pursuit keeps, for each signal, the coefficients M of an orthonormal basis of its active atoms: the new direction
+Orthogonal pursuits keep, for each signal, the coefficients M of an orthonormal basis of its active atoms: the new direction
 q_t = sum_l M[t, l] a_l follows from the Gram matrix alone (`direction`). An atom a_j with products g_l = <a_l, a_j> has
 
     w = M g,   nu^2 = |a_j|^2 - |w|^2,   M[t] = (e_t - M'w) / nu,
 
 and the step along q_t is c / nu with c = <r, a_j> = <y, a_j> - <x, g>: the weights x move by c M[t] / nu.
 
-The fast way takes turns: `search` finds two atoms for all signals on the tensor cores, in float16, and `advance` takes
-the better one in full precision. For a residual of norm 1 and atoms of norm at most 1, products in float16 differ from
+The fast way takes turns: `search` finds the best atom of every block of columns for all signals on the tensor cores, in
+float16, and `advance` takes the best of these in full precision. For a residual of norm 1 and atoms of norm at most 1, products in float16 differ from
 the exact ones by at most
 
     e = |r - r16| + |a - a16| + (d / 16 + 16) 2^-22,
 
-the last term for the rounding of the sums. Where a third atom is within 2 e of the best, the signal is left to
-`pursue`, which updates the products of all atoms in full precision.
+the last term for the rounding of the sums: only atoms within 2 e of the best need be compared. Longer signals take
+`pursue`, which updates the products of all atoms from step to step.
 """
 
 import triton
@@ -52,43 +52,25 @@ def _round(r, length, to, error):
 
 @triton.jit
 def search(
-    R16, D16, states, tops, atoms, signals, n, span,
+    R16, D16, states, tops, seconds, found, signals, n, span,
     WIDTH: tl.constexpr, SIDE: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """For SIDE signals and `span` columns: the largest product, the next largest one of another block of columns, and
-    the largest of all others (`tops`, three numbers a signal); and the `atoms` of the first two."""
+    """For SIDE signals and each block of COLUMNS atoms among `span` of them: the largest product, the next one, and the
+    atom `found` with the largest."""
     o, place = tl.arange(0, WIDTH), tl.program_id(0).to(tl.int64) * SIDE + tl.arange(0, SIDE)
     inside = place < signals
     if tl.max(tl.load(states + place, mask=inside, other=0), 0) > 0:
         r = tl.load(R16 + place[:, None] * WIDTH + o[None, :], mask=inside[:, None], other=0.0)
-        top = tl.full((SIDE,), -1.0, tl.float32)
-        second = tl.full((SIDE,), -1.0, tl.float32)
-        rest = tl.full((SIDE,), -1.0, tl.float32)
-        j1 = tl.zeros((SIDE,), tl.int32)
-        j2 = tl.zeros((SIDE,), tl.int32)
-        part = tl.program_id(1)
-        for start in range(part * span, tl.minimum(part * span + span, n), COLUMNS):
+        first = tl.program_id(1) * span
+        for start in range(first, tl.minimum(first + span, n), COLUMNS):
             columns = start + tl.arange(0, COLUMNS)
             size = tl.abs(tl.dot(r, tl.load(D16 + columns[None, :] * WIDTH + o[:, None])))
             most, best = tl.max(size, 1, return_indices=True)
             others = tl.max(tl.where(tl.arange(0, COLUMNS)[None, :] == best[:, None], -1.0, size), 1)
-            top, j1, second, j2, rest = best_two(top, j1, second, j2, rest, most, best + start, others)
-        at = part.to(tl.int64) * signals + place
-        tl.store(tops + at * 3, top, mask=inside)
-        tl.store(tops + at * 3 + 1, second, mask=inside)
-        tl.store(tops + at * 3 + 2, rest, mask=inside)
-        tl.store(atoms + at * 2, j1, mask=inside)
-        tl.store(atoms + at * 2 + 1, j2, mask=inside)
-
-
-@triton.jit
-def best_two(top, j1, second, j2, rest, most, at, others):
-    """The best two of three atoms, and the largest product of all the others."""
-    better = most > top
-    low, at_low = tl.where(better, top, most), tl.where(better, j1, at)
-    rest = tl.maximum(rest, tl.maximum(tl.minimum(low, second), others))
-    j2 = tl.where(low > second, at_low, j2)
-    return tl.maximum(top, most), tl.where(better, at, j1), tl.maximum(low, second), j2, rest
+            at = (start // COLUMNS) * signals.to(tl.int64) + place
+            tl.store(tops + at, most, mask=inside)
+            tl.store(seconds + at, others, mask=inside)
+            tl.store(found + at, start + best, mask=inside)
 
 
 @triton.jit
@@ -103,76 +85,112 @@ def direction(M, known, g, of_j, j, t, row, ROWS: tl.constexpr):
     return tl.where(row == t, 1.0, -beta) * inverse, inverse, square / of_j, again
 
 
+@triton.jit
+def residual(y, D, atoms, x, count, o, WIDTH: tl.constexpr, CHUNK: tl.constexpr):
+    """What the active atoms leave of a signal."""
+    for start in range(0, count, CHUNK):
+        some = start + tl.arange(0, CHUNK)
+        those = tl.load(atoms + some, mask=some < count, other=0).to(tl.int64)
+        weights = tl.load(x + some, mask=some < count, other=0.0)
+        rows = tl.load(D + those[:, None] * WIDTH + o[None, :], mask=(some < count)[:, None], other=0.0)
+        y -= tl.sum(weights[:, None] * rows, 0)
+    return y
+
+
+@triton.jit
+def best_of_block(r, D, first, n, o, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr):
+    """Of the atoms of a block, the one of largest product with a residual, that product, and the next largest size."""
+    top, next_size, j, c = tl.sum(r * 0.0, 0) - 1.0, tl.sum(r * 0.0, 0) - 1.0, first, tl.sum(r * 0.0, 0)
+    for start in range(0, COLUMNS, CHUNK):
+        some = first + start + tl.arange(0, CHUNK)
+        rows = tl.load(D + some[:, None] * WIDTH + o[None, :], mask=(some < n)[:, None], other=0.0)
+        products = tl.sum(r[None, :] * rows, 1)
+        sizes = tl.where(some < n, tl.abs(products), -1.0)
+        most, best = tl.max(sizes, 0, return_indices=True)
+        here = tl.arange(0, CHUNK) == best
+        next_size = tl.maximum(tl.minimum(top, most), tl.maximum(next_size, tl.max(tl.where(here, -1.0, sizes), 0)))
+        c = tl.where(most > top, tl.sum(tl.where(here, products, 0.0), 0), c)
+        j = tl.where(most > top, first + start + best, j)
+        top = tl.maximum(top, most)
+    return j, c, next_size
+
+
 @triton.jit(do_not_specialize=["t"])
 def advance(
-    D, G, Y, R16, tols, limits, units, errors, states, tops, found, atoms, x, counts, M,
-    t, signals, n, d, lost_in_D, least_residual, least_lead, least_distance,
-    PARTS: tl.constexpr, WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr,
+    D, G, Y, R16, tols, limits, units, errors, states, tops, seconds, found, atoms, x, counts, M,
+    t, signals, n, d, blocks, lost_in_D, least_residual, least_lead, least_distance,
+    COLUMNS: tl.constexpr, BLOCKS: tl.constexpr,
+    WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """One signal takes the better of its two atoms, the t-th, and has a new residual."""
+    """One signal takes its best atom, the t-th, and has a new residual. In full precision it compares the best atoms
+    of all blocks that float16 does not exclude; and all atoms of such a block, if it does not exclude its next one."""
     b = tl.program_id(0).to(tl.int64)
     if tl.load(states + b) > 0:
-        o, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
+        o, row, block = tl.arange(0, WIDTH), tl.arange(0, ROWS), tl.arange(0, BLOCKS)
+        atoms += b * K
+        x += b * K
+        M += b * K * ROWS
         unit = tl.load(units + b)
         y = tl.load(Y + b * d + o, mask=o < d, other=0.0) / unit
-        top, second, rest = tl.load(tops + b * 3), tl.load(tops + b * 3 + 1), tl.load(tops + b * 3 + 2)
-        j1, j2 = tl.load(found + b * 2), tl.load(found + b * 2 + 1)
-        for part in tl.static_range(1, PARTS):
-            more, also = tops + (part * signals + b) * 3, found + (part * signals + b) * 2
-            others = tl.load(more + 2)
-            top, j1, second, j2, rest = best_two(top, j1, second, j2, rest, tl.load(more), tl.load(also), others)
-            next_most, next_atom = tl.load(more + 1), tl.load(also + 1)
-            top, j1, second, j2, rest = best_two(top, j1, second, j2, rest, next_most, next_atom, others)
-        j1, j2 = j1.to(tl.int64), tl.where(second < 0, j1, j2).to(tl.int64)
-        known = tl.load(atoms + b * K + row, mask=row < t, other=0).to(tl.int64)
-        weights = tl.load(x + b * K + row, mask=row < t, other=0.0)
-        g1 = tl.load(G + known * n + j1, mask=row < t, other=0.0)
-        g2 = tl.load(G + known * n + j2, mask=row < t, other=0.0)
-        a1, a2 = tl.load(D + j1 * WIDTH + o), tl.load(D + j2 * WIDTH + o)
-        c1 = tl.sum(y * a1, 0) - tl.sum(weights * g1, 0)
-        c2 = tl.sum(y * a2, 0) - tl.sum(weights * g2, 0)
-        difference = tl.abs(c2) - tl.abs(c1)
-        swaps = (difference > 0) | ((difference == 0) & (j2 < j1))
-        j, c, g, a = tl.where(swaps, j2, j1), tl.where(swaps, c2, c1), tl.where(swaps, g2, g1), tl.where(swaps, a2, a1)
-        new, inverse, share, again = direction(M + b * K * ROWS, known, g, tl.load(G + j * n + j), j, t, row, ROWS)
+        known = tl.load(atoms + row, mask=row < t, other=0).to(tl.int64)
+        weights = tl.load(x + row, mask=row < t, other=0.0)
+        most = tl.load(tops + block.to(tl.int64) * signals + b, mask=block < blocks, other=-1.0)
+        threshold = tl.max(most, 0) - 2.0 * (tl.load(errors + b) + lost_in_D)
+        possible = (most >= threshold) & (block < blocks)
+        best, second, c = tl.sum(y * 0.0, 0) - 1.0, tl.sum(y * 0.0, 0) - 1.0, tl.sum(y * 0.0, 0)
+        j = tl.zeros((), tl.int64)
+        for _ in range(tl.sum(possible.to(tl.int32), 0)):
+            i = tl.argmax(tl.where(possible, most, -2.0), 0).to(tl.int64)
+            possible = possible & (block != i)
+            if tl.load(seconds + i * signals + b) < threshold:
+                new_j = tl.load(found + i * signals + b).to(tl.int64)
+                g = tl.load(G + known * n + new_j, mask=row < t, other=0.0)
+                new_c = tl.sum(y * tl.load(D + new_j * WIDTH + o), 0) - tl.sum(weights * g, 0)
+                new_second = second
+            else:
+                r = residual(y, D, atoms, x, t, o, WIDTH, CHUNK)
+                new_j, new_c, new_second = best_of_block(r, D, i * COLUMNS, n, o, WIDTH, COLUMNS, CHUNK)
+            size = tl.abs(new_c)
+            second = tl.maximum(tl.maximum(second, new_second), tl.minimum(best, size))
+            better = (size > best) | ((size == best) & (new_j < j))
+            j, c, best = tl.where(better, new_j, j), tl.where(better, new_c, c), tl.maximum(best, size)
+        g = tl.load(G + known * n + j, mask=row < t, other=0.0)
+        new, inverse, share, again = direction(M, known, g, tl.load(G + j * n + j), j, t, row, ROWS)
         length = tl.sqrt(tl.sum(y * y, 0))
-        unsure = top - rest <= 2.0 * (tl.load(errors + b) + lost_in_D)
-        unsure |= (j1 != j2) & (tl.abs(difference) <= least_lead * length)
-        unsure |= again | (share <= least_distance)
-        if unsure:
+        if (best - second < least_lead * length) | again | (share <= least_distance):
             tl.store(states + b, -1)
         else:
             weights += c * inverse * new
-            r = y - c * inverse * inverse * a
-            for start in range(0, t, CHUNK):
-                some = start + tl.arange(0, CHUNK)
-                those = tl.load(atoms + b * K + some, mask=some < t, other=0).to(tl.int64)
-                rows = tl.load(D + those[:, None] * WIDTH + o[None, :], mask=(some < t)[:, None], other=0.0)
-                r -= tl.sum(tl.gather(weights, some, 0)[:, None] * rows, 0)
-            tl.store(M + b * K * ROWS + t * ROWS + row, new)
-            tl.store(atoms + b * K + t, j.to(tl.int32))
-            tl.store(x + b * K + row, weights, mask=row <= t)
+            tl.store(M + t * ROWS + row, new)
+            tl.store(atoms + t, j.to(tl.int32))
+            tl.store(x + row, weights, mask=row <= t)
             tl.store(counts + b, t + 1)
-            rest_length = tl.sqrt(tl.sum(r * r, 0))
+            tl.debug_barrier()
+            r = residual(y, D, atoms, x, t + 1, o, WIDTH, CHUNK)
+            rest = tl.sqrt(tl.sum(r * r, 0))
             tol = tl.load(tols + b) / unit
-            under_way = ((rest_length > tol) | (tol < 0)) & (t + 1 < tl.load(limits + b))
-            tiny = under_way & (rest_length <= least_residual * length)
+            under_way = ((rest > tol) | (tol < 0)) & (t + 1 < tl.load(limits + b))
+            tiny = under_way & (rest <= least_residual * length)
             tl.store(states + b, tl.where(tiny, -1, under_way.to(tl.int32)))
-            _round(r, rest_length, R16 + b * WIDTH + o, errors + b)
+            _round(r, rest, R16 + b * WIDTH + o, errors + b)
 
 
 @triton.jit
 def pursue(
     P, G, lengths, tols, limits, atoms, x, counts, M, n,
-    least_square, least_lead, least_distance, WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr,
+    least_square, least_lead, least_distance,
+    WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, OLS: tl.constexpr,
 ):  # fmt: skip
-    """The whole pursuit of one signal, from its products P with all atoms; `lengths` are the norms of the signals.
-    `counts` is -1 where rounding decides or K atoms are not enough, and -2 where a signal is not finite."""
+    """The whole pursuit of one signal, from its products P with all atoms; `lengths` are the norms of the signals. For
+    OLS, `squares` are those of the atoms' distances to the span of the active ones. `counts` is -1 where rounding
+    decides or K atoms are not enough, and -2 where a signal is not finite."""
     b = tl.program_id(0).to(tl.int64)
     o, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
     atoms += b * K
     M += b * K * ROWS
     p = tl.load(P + b * n + o, mask=o < n, other=0.0)
+    own = tl.load(G + o.to(tl.int64) * n + o, mask=o < n, other=1.0)
+    squares = own
     length = tl.load(lengths + b)
     tol, limit = tl.load(tols + b), tl.load(limits + b)
     square = length * length
@@ -181,14 +199,19 @@ def pursue(
     weights = tl.zeros((ROWS,), p.dtype)
     for t in range(K):
         if under_way:
-            j = tl.argmax(tl.abs(p), 0)
-            c = tl.sum(tl.where(o == j, p, 0.0), 0)
-            others = tl.max(tl.where(o == j, -1.0, tl.abs(p)), 0)
+            merit = tl.abs(p)
+            if OLS:
+                apart = squares > least_distance * own
+                merit = tl.where(apart, merit / tl.sqrt(tl.where(apart, squares, 1.0)), 0.0)
+            j = tl.argmax(merit, 0)
+            here = o == j
+            c = tl.sum(tl.where(here, p, 0.0), 0)
+            lead = tl.max(merit, 0) - tl.max(tl.where(here, -1.0, merit), 0)
             known = tl.load(atoms + row, mask=row < t, other=0).to(tl.int64)
             g = tl.load(G + known * n + j, mask=row < t, other=0.0)
             new, inverse, share, again = direction(M, known, g, tl.load(G + j.to(tl.int64) * n + j), j, t, row, ROWS)
             near0 = square <= least_square * length * length
-            if (tl.abs(c) - others <= least_lead * length) | (share <= least_distance) | again | near0:
+            if (lead <= least_lead * length) | (share <= least_distance) | again | near0:
                 count = -1
                 under_way = False
             else:
@@ -198,12 +221,60 @@ def pursue(
                 tl.store(M + t * ROWS + row, new)
                 tl.store(atoms + t, j.to(tl.int32))
                 tl.debug_barrier()
+                q = tl.zeros((WIDTH,), p.dtype)
                 for i in range(t + 1):
                     a = tl.load(atoms + i).to(tl.int64)
-                    p -= step * tl.load(M + t * ROWS + i) * tl.load(G + a * n + o, mask=o < n, other=0.0)
+                    q += tl.load(M + t * ROWS + i) * tl.load(G + a * n + o, mask=o < n, other=0.0)
+                p -= step * q
+                squares -= q * q
                 count = t + 1
                 under_way = (count < limit) & ((square > tol * tol) | (tol < 0))
     tl.store(counts + b, tl.where(length < float("inf"), tl.where(under_way, -1, count), -2))
+    tl.store(x + b * K + row, weights, mask=row < K)
+
+
+@triton.jit
+def match(
+    P, G, lengths, tols, limits, atoms, x, counts, n, least_square, least_lead,
+    WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr,
+):  # fmt: skip
+    """Matching pursuit of one signal, as `pursue`; STEPS for each atom of its limit, at most."""
+    b = tl.program_id(0).to(tl.int64)
+    o, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
+    p = tl.load(P + b * n + o, mask=o < n, other=0.0)
+    length = tl.load(lengths + b)
+    tol, limit = tl.load(tols + b), tl.load(limits + b)
+    square = length * length
+    under_way = ((length > tol) | (tol < 0)) & (limit > 0) & (length > 0)
+    count, step = 0, 0
+    weights, known = tl.zeros((ROWS,), p.dtype), tl.full((ROWS,), -1, tl.int32)
+    while under_way:
+        merit = tl.abs(p)
+        j = tl.argmax(merit, 0)
+        here = o == j
+        c = tl.sum(tl.where(here, p, 0.0), 0)
+        lead = tl.max(merit, 0) - tl.max(tl.where(here, -1.0, merit), 0)
+        new = tl.max((known == j).to(tl.int32), 0) == 0
+        if (
+            (lead <= least_lead * length)
+            | (square <= least_square * length * length)
+            | (new & (count == K) & (K < limit))
+        ):
+            count = -1
+            under_way = False
+        elif new & (count == limit):
+            under_way = False
+        else:
+            known = tl.where(new & (row == count), j.to(tl.int32), known)
+            count += new.to(tl.int32)
+            of_j = tl.load(G + j.to(tl.int64) * n + j)
+            weights += tl.where(known == j, c / of_j, 0.0)
+            p -= c / of_j * tl.load(G + j.to(tl.int64) * n + o, mask=o < n, other=0.0)
+            square -= c * c / of_j
+            step += 1
+            under_way = (step < STEPS * limit) & ((square > tol * tol) | (tol < 0))
+    tl.store(counts + b, tl.where(length < float("inf"), count, -2))
+    tl.store(atoms + b * K + row, known, mask=row < K)
     tl.store(x + b * K + row, weights, mask=row < K)
 
 
