@@ -1,4 +1,5 @@
-"""OMP of many signals on a CUDA device, beside orthogonal-matching-pursuit-gpu (PyPI), taking turns in one run.
+"""OMP of many signals on a CUDA device, beside orthogonal-matching-pursuit-gpu (PyPI), taking turns in one run; and
+`minimize` beside the bare products.
 
     python benchmarks/gpu.py
 
@@ -58,6 +59,28 @@ def milliseconds(calls: list[Callable[[], Any]], repeats: int = 7) -> list[float
     return [statistics.median(own) for own in times]
 
 
+def minimize_rows() -> None:
+    """`minimize` beside the products of the dictionary with a vector that it cannot do without."""
+    print("| minimize, float32 | iterations | ms | products, ms | ms an iteration beyond its product |")
+    print("|---|---|---|---|---|")
+    for name, d, n in (("OMP, 100 atoms", 4000, 200_000), ("L1 ball", 4000, 200_000), ("Frank-Wolfe", 2000, 10_000)):
+        torch.manual_seed(0)
+        X = torch.randn(d, n, device="cuda")
+        y = X[:, :20] @ torch.randn(20, device="cuda") + torch.randn(d, device="cuda")
+        f, A = ps.LeastSquares(y), ps.Dictionary(X, signed=True)
+        call = {
+            "OMP, 100 atoms": lambda f=f, A=A: ps.minimize(f, ps.lin(A), ps.FullyCorrective(), stop=ps.Stop(atoms=100)),
+            "L1 ball": lambda f=f, A=A: ps.minimize(f, ps.conv(10 * A)),
+            "Frank-Wolfe": lambda f=f, A=A: ps.minimize(
+                f, ps.conv(10 * A), ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=200)
+            ),
+        }[name]
+        count = call().iterations + 1
+        ours, product = milliseconds([call, lambda X=X, y=y: X.T @ y], 3)
+        beyond = (ours - count * product) / count
+        print(f"| {name}, {d} x {n:,} | {count} | {ours:.1f} | {count * product:.1f} | {beyond:.2f} |", flush=True)
+
+
 def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
     print("| signals, dictionary, atoms | dtype | pursuit, ms | other, ms | times as fast | same atoms | host | MB |")
@@ -93,6 +116,8 @@ def main() -> None:
                 f"{100 * share:.4f} % | {left / signals:.1e} | {megabytes:.0f} |",
                 flush=True,
             )
+    print()
+    minimize_rows()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ if not CUDA:
 pytest.importorskip("triton", reason="Triton is not installed: pip install pursuit[gpu].")
 
 import pursuit as ps
-from pursuit.gpu import pursuits, tensors
+from pursuit.gpu import gradients, pursuits, tensors
 
 needs_cuda = pytest.mark.skipif(not CUDA, reason="there is no CUDA device.")
 WHERE = "cuda" if CUDA else "cpu"
@@ -112,6 +112,28 @@ def test_rows_of_the_host_take_their_places(rng):
     csr = [tensors.moved(sp.csr_array(a), torch.zeros(0)) for a in (without, dense[places])]
     found = tensors.with_rows(csr[0], torch.from_numpy(places), csr[1])
     np.testing.assert_array_equal(found.to_dense().numpy(), dense)
+
+
+@pytest.mark.parametrize("options", [{"atoms": 3}, {"method": "lasso", "penalty": 0.3}, {"tol": 1.5}])
+def test_gradients_through_codes_are_those_of_differences(options, rng, monkeypatch):
+    monkeypatch.setattr(gradients, "TILE", 30)  # two signals at a time
+    D, Y, towards = rng.standard_normal((6, 12)), rng.standard_normal((5, 6)), rng.standard_normal((5, 12))
+    D2, Y2 = 1e-6 * rng.standard_normal(D.shape), 1e-6 * rng.standard_normal(Y.shape)
+    before, after = (ps.encode(D + c * D2, Y + c * Y2, **options).toarray() for c in (-0.5, 0.5))
+    given = [tensor(a, torch.float64).requires_grad_() for a in (D, Y)]
+    codes = gradients.with_gradients(tensors.moved(ps.encode(D, Y, **options), given[0]), *given)
+    (codes.to_dense() * tensor(towards, torch.float64)).sum().backward()
+    slope = sum(float((a.grad * tensor(b, torch.float64)).sum()) for a, b in zip(given, (D2, Y2), strict=True))
+    assert slope == pytest.approx(float(((after - before) * towards).sum()), rel=1e-6)
+
+
+@needs_cuda
+def test_gradients_reach_tensors_of_the_device(rng):
+    D, Y = (tensor(rng.standard_normal(s), torch.float64).requires_grad_() for s in ((6, 12), (5, 6)))
+    ps.encode(D, Y, atoms=3).values().sum().backward()
+    assert D.grad.any() and Y.grad.any()
+    with pytest.raises(ValueError, match="give detached tensors"):
+        ps.encode(D, Y, atoms=3, method="mp")
 
 
 @needs_cuda

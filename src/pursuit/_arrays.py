@@ -154,8 +154,8 @@ def largest(c: Array, several: int, sizes: bool = False) -> tuple[Indices, Small
     index; and the entries there. On the host."""
     merit = abs(c) if sizes else c
     if several == 1:
-        j = merit.argmax() if isinstance(c, np.ndarray) else _first_argmax(merit)
-        return np.array([int(j)]), np.array([float(c[int(j)])])
+        j = int(merit.argmax() if isinstance(c, np.ndarray) else compat.array_namespace(c).argmax(merit))
+        return np.array([j]), np.array([float(c[j])])
     if compat.is_torch_array(c) and several < len(c):  # a short list of a long vector, which stays on its device
         candidates = (merit >= merit.topk(several).values[-1]).nonzero().ravel()
         places, entries = host(candidates).astype(np.intp), host(c[candidates])
@@ -168,12 +168,6 @@ def largest(c: Array, several: int, sizes: bool = False) -> tuple[Indices, Small
             entries = entries[places]
     order = np.argsort(-(abs(entries) if sizes else entries), kind="stable")[:several]
     return places[order], entries[order]
-
-
-def _first_argmax(merit: Array) -> int:
-    """The first index of the maximum, also for libraries whose argmax promises no order."""
-    xp = compat.array_namespace(merit)
-    return int(xp.argmax(xp.astype(merit == xp.max(merit), xp.int32)))
 
 
 def host(a: Array) -> Small:

@@ -100,7 +100,8 @@ def encode(
     scipy.sparse.csr_array of shape (n_signals, n_atoms)
         ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array. Of torch tensors on a
         CUDA device: a CSR tensor there, found there by ``omp``, ``ols`` and ``mp`` without weights (the rest is done
-        on the host).
+        on the host). Where D or Y requires gradients, they go through the values, for the active atoms that were
+        found.
 
     Notes
     -----

@@ -21,6 +21,18 @@ def encode_on_device(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[
     """The codes of CUDA tensors; `on_host` is `encode` for arrays of the host, `options` are its other arguments."""
     import torch
 
+    if not (torch.is_grad_enabled() and any(getattr(a, "requires_grad", False) for a in (D, Y))):
+        return _encode(on_host, D, Y, options)
+    from pursuit.gpu.gradients import with_gradients
+
+    if options["method"] == "mp" or options["weights"] is not None or options["gaps"]:
+        raise ValueError("gradients go through codes of D and Y alone, and not through 'mp'; give detached tensors.")
+    return with_gradients(_encode(on_host, D, Y, options), D, Y)
+
+
+def _encode(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]) -> Any:
+    import torch
+
     for name, given in (("D", D), ("Y", Y)):
         if not is_on_cuda(given) or given.device != D.device:
             where = f"on {given.device}" if isinstance(given, torch.Tensor) else told(given)

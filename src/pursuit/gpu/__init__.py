@@ -1,2 +1,2 @@
-"""Torch tensors on a CUDA device: `tensors` (sparse codes there), `pursuits` of many signals and their Triton
-`kernels`, which are imported where a CUDA tensor is coded."""
+"""Torch tensors on a CUDA device: `tensors` (sparse codes there), `gradients` through these, `pursuits` of many signals
+and their Triton `kernels`. All but the first are imported where they are used."""
