@@ -270,3 +270,14 @@ def test_what_operators_cannot_do_is_said(options, message, rng):
     Y = options.pop("Y", np.ones((5, 20)))
     with pytest.raises(ValueError, match=message):
         ps.encode(aslinearoperator(rng.standard_normal((20, 12))), Y, **options)
+
+
+def test_a_stack_of_dictionaries_codes_a_stack_of_signals(rng):
+    D, Y, W = rng.standard_normal((3, 6, 9)), rng.standard_normal((3, 5, 6)), rng.uniform(1, 2, (3, 5, 6))
+    codes = ps.encode(D, Y, atoms=2, weights=W)
+    for found, d, y, w in zip(codes, D, Y, W, strict=True):
+        np.testing.assert_array_equal(found.toarray(), ps.encode(d, y, atoms=2, weights=w).toarray())
+    with pytest.raises(ValueError, match=r"Y is ndarray of shape \(2, 5, 6\), D ndarray of shape \(3, 6, 9\)"):
+        ps.encode(D, Y[:2], atoms=2)
+    with pytest.raises(ValueError, match="give as many matrices of each"):
+        ps.encode(D, Y[0], atoms=2)

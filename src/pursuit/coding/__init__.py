@@ -13,6 +13,7 @@ from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.operators import encode_on_operator
 from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
+from pursuit.coding.stacks import encode_stacked
 from pursuit.gpu.tensors import is_on_cuda
 
 __all__ = ["encode"]
@@ -64,6 +65,7 @@ def encode(
         Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense. A SciPy
         `LinearOperator` is used by its products alone, one signal after the other, by ``omp``, ``nnomp``, ``lasso`` and
         ``nnls`` without weights.
+        A stack of dictionaries, (n_dictionaries, n_features, n_atoms), codes a stack of Y.
     Y : array of shape (n_signals, n_features)
         Rows are signals. Masked entries of a masked array are missing, as with weight 0.
     atoms : int or one per signal, optional
@@ -98,7 +100,8 @@ def encode(
     Returns
     -------
     scipy.sparse.csr_array of shape (n_signals, n_atoms)
-        ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array. Of torch tensors on a
+        ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array. Of a stack: a list,
+        one for each dictionary, and rules hold for all of them. Of torch tensors on a
         CUDA device: a CSR tensor there, found there by ``omp``, ``ols`` and ``mp`` without weights (the rest is done
         on the host). Where D or Y requires gradients, they go through the values, for the active atoms that were
         found.
@@ -130,9 +133,11 @@ def encode(
     >>> bool((gaps < 1e-12).all())
     True
     """
+    options = {"atoms": atoms, "tol": tol, "method": method, "gram": gram, "n_jobs": n_jobs, "dtype": dtype}
+    options |= {"progress": progress, "weights": weights, "penalty": penalty, "positive": positive, "gaps": gaps}
+    if getattr(D, "ndim", 2) == 3:
+        return encode_stacked(encode, D, Y, options)
     if is_on_cuda(D) or is_on_cuda(Y) or isinstance(D, LinearOperator):
-        options = {"atoms": atoms, "tol": tol, "method": method, "gram": gram, "n_jobs": n_jobs, "dtype": dtype}
-        options |= {"progress": progress, "weights": weights, "penalty": penalty, "positive": positive, "gaps": gaps}
         operator = isinstance(D, LinearOperator)
         return encode_on_operator(D, Y, options) if operator else encode_on_device(encode, D, Y, options)
     threads = thread_count(n_jobs)
