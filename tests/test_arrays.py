@@ -1,4 +1,4 @@
-"""The whole loop runs on the arrays the user brings: NumPy float32, array-api-strict, PyTorch on the CPU."""
+"""The whole loop runs on the arrays that the user brings: NumPy float32, array-api-strict, PyTorch, also on CUDA."""
 
 import array_api_strict
 import numpy as np
@@ -12,7 +12,10 @@ except ImportError:  # the extra is not installed: the other backends still run
     torch = None
 
 
-BACKENDS = ["float32", "strict", *(["torch"] if torch else [])]
+CUDA = pytest.param(
+    "cuda", marks=pytest.mark.skipif(not (torch and torch.cuda.is_available()), reason="no CUDA device.")
+)
+BACKENDS = ["float32", "strict", *(["torch"] if torch else []), CUDA]
 
 
 def put(backend, a):
@@ -21,13 +24,13 @@ def put(backend, a):
         return a.astype(np.float32)
     if backend == "strict":
         return array_api_strict.asarray(a)
-    return torch.from_numpy(np.ascontiguousarray(a))
+    return torch.from_numpy(np.ascontiguousarray(a)).to("cuda" if backend == "cuda" else "cpu")
 
 
 def back(backend, a):
-    if backend == "torch":
-        assert isinstance(a, torch.Tensor)
-        return a.numpy()
+    if backend in ("torch", "cuda"):
+        assert isinstance(a, torch.Tensor) and a.is_cuda == (backend == "cuda")
+        return a.cpu().numpy()
     if backend == "strict":
         assert type(a).__module__.startswith("array_api_strict")
         return np.asarray(a)
