@@ -18,7 +18,7 @@ memory is a `WithMemory`. Parts may have parts: an update remembers what its ste
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,8 +48,10 @@ class Memory(Remembers):
     def remembers(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(name for name, value in vars(self).items() if has_memory(value) or not callable(value))
 
-    def __getattr__(self, name: str) -> Any:  # the values have types of their own
-        raise AttributeError(name)
+    if TYPE_CHECKING:  # the values have types of their own
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
 
 class WithMemory(Remembers):

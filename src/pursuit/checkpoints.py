@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, number, told
+from pursuit._arrays import Array, Space, everywhere, number, told
 from pursuit._files import replacing
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.cp import Factors, TensorAtom
@@ -74,7 +74,7 @@ class Fingerprint(NamedTuple):
             scores = as_atom(A.lmo(grad)).dot(space, grad) if A.size is None else A.scores(grad)
             weights = rng.standard_normal(np.shape(scores))
             numbers.append(float(np.sum(weights * scores)))
-            sizes.append(float(np.sum(np.abs(weights * scores))))
+            sizes.append(float(np.sum(np.abs(weights * scores))) * (1e4 if A.size is None else 1.0))  # of a search
         return cls(words, numbers, sizes)
 
     def difference(self, other: Fingerprint, eps: float) -> str | None:
@@ -83,7 +83,7 @@ class Fingerprint(NamedTuple):
             return next(name for name, text in self.words.items() if other.words.get(name) != text)
         names = ["f", "f", *["domain"] * len(self.numbers)]
         for name, one, two, size in zip(names, self.numbers, other.numbers, self.sizes, strict=False):
-            if not abs(one - two) <= max(1e-9, 1e3 * eps) * size:
+            if not abs(one - two) <= 1e3 * eps * size:
                 return name
         return None
 
@@ -161,7 +161,9 @@ class Packer:
 class Unpacker:
     """Makes the memory of a JSON value again."""
 
-    def __init__(self, domain: Domain, like: Callable[[Any], Array], arrays: Sequence[Any], atoms: Sequence[Any]) -> None:
+    def __init__(
+        self, domain: Domain, like: Callable[[Any], Array], arrays: Sequence[Any], atoms: Sequence[Any]
+    ) -> None:
         self.domain, self.like, self.arrays, self._packed = domain, like, arrays, atoms
         self._atoms: dict[int, Atom] = {}
 
@@ -186,16 +188,15 @@ class Unpacker:
     def _unpack_atom(self, kind: str, content: list[Any]) -> Atom:
         if kind == "own":
             b, source, coef = content
-            own = self.domain.parts[b].asked.rebuild(Atom(np.zeros(()), self.unpack(source), coef))
-            assert own is not None
-            return own
-        make = next(each for each in ATOMS if each.__name__ == kind)
-        if make is not RankOneAtom:
-            return make(*map(self.unpack, content))
+            own: Any = self.domain.parts[b].asked.rebuild(Atom(np.zeros(()), self.unpack(source), coef))
+            return own  # type: ignore[no-any-return]
+        make: Any = next(each for each in ATOMS if each.__name__ == kind)
+        if kind != RankOneAtom.__name__:
+            return make(*map(self.unpack, content))  # type: ignore[no-any-return]
         u, v, (_, b), coef, source = content
-        atom = RankOneAtom(self.unpack(u), self.unpack(v), None, coef, self.unpack(source))  # type: ignore[arg-type]
-        atom.view = self.domain.parts[b].asked.rebuild(atom).view  # type: ignore[union-attr]
-        return atom
+        atom = make(self.unpack(u), self.unpack(v), None, coef, self.unpack(source))
+        atom.view = self.domain.parts[b].asked.rebuild(atom).view
+        return atom  # type: ignore[no-any-return]
 
 
 def _to_host(a: Array) -> np.ndarray[Any, Any]:
@@ -203,7 +204,7 @@ def _to_host(a: Array) -> np.ndarray[Any, Any]:
 
 
 def _same(a: Array, b: Array) -> bool:
-    return a.shape == b.shape and bool((a == b).all())
+    return a.shape == b.shape and everywhere(a == b)
 
 
 # ---------------------------------------------------------------------- files
@@ -219,7 +220,7 @@ def write(path: Path, run: Run, fingerprint: Fingerprint, domain: Domain) -> Non
     packer = Packer(domain)
     tree = packer.pack(run._asdict() | {"rows": np.array(run.rows, dtype=np.float64)})
     text = {"format": FORMAT, "fingerprint": fingerprint, "atoms": packer.atoms, "run": tree}
-    arrays = {f"array_{i}": a for i, a in enumerate(packer.arrays)}
+    arrays: dict[str, Any] = {f"array_{i}": a for i, a in enumerate(packer.arrays)}
     with replacing(path) as new:
         with new.open("wb") as file:
             np.savez(file, text=np.frombuffer(json.dumps(text).encode(), dtype=np.uint8), **arrays)
@@ -266,7 +267,7 @@ def read(path: Path) -> Stored | None:
 
 
 def _read(path: Path) -> Stored:
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         text = json.loads(archive["text"].tobytes())
         if text["format"] != FORMAT:
             raise ValueError
@@ -281,7 +282,7 @@ class Checkpoint:
             raise TypeError(f"checkpoint is {told(path)}; give the name of a file.")
         if not number(every) >= 0:
             raise ValueError(f"every is {told(every)}; give the seconds between two checkpoints, at least 0.")
-        self.path, self.every = Path(os.fspath(path)).resolve(), float(every)  # type: ignore[arg-type]
+        self.path, self.every = Path(os.fspath(path)).resolve(), float(every)
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint is {told(path)}, in a folder that does not exist; make the folder first.")
         self._written = -math.inf

@@ -64,7 +64,7 @@ class GuardedOracle(Remembers):
 
     def ask(self, b: int, grad: Array, active: ActiveSet, gx: float) -> Answer:
         """The answer for summand b, checked and counted."""
-        answer = self._asks[b](grad, active, gx)
+        answer: Answer = self._asks[b](grad, active, gx)
         check_fits(answer.atoms[0], self._space)
         self.calls += answer.calls
         self.cached += not answer.calls

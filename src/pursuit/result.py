@@ -105,7 +105,8 @@ class Stop:
     iterations : int
         Those of a `start` or a checkpoint that is continued count, too.
     seconds : float, optional
-        The time of this call. Updates and refinements look at it, too. A run takes longer by at most an oracle call and a step of theirs.
+        The time of this call. Updates and refinements look at it, too. A run takes longer by at most an oracle call and
+        a step of theirs.
     value : float, optional
         Objective value.
 
@@ -361,8 +362,9 @@ class Result:
         return Run(self.memory, list(self.trace._rows), self.start, self.seconds)
 
     def save(self, path: Any) -> FilePath:
-        """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process. f and
-        the domain are not in it; where they or the method are others, it is refused.
+        """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process.
+
+        f and the domain are not in it; where they or the method are others, it is refused.
 
         >>> import tempfile, pursuit as ps
         >>> f, domain, update = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3)), ps.Plain(ps.OpenLoop())

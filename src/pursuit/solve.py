@@ -198,7 +198,10 @@ def minimize(
             raise
         status = Status.UNBOUNDED
         # The update may have made inner steps before it raised: x and its value are those of the active set.
-        memory, fields = {}, result_fields(state) | {"x": state.active.x, "value": f.value(state.active.x) + state.active.cost}
+        memory, fields = (
+            {},
+            result_fields(state) | {"x": state.active.x, "value": f.value(state.active.x) + state.active.cost},
+        )
     except KeyboardInterrupt:
         if not fields:
             raise

@@ -23,7 +23,7 @@ from pursuit.steps import line_search
 
 
 def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[Any]) -> Run | None:
-    """The run that `start` is a result of, if it was about this problem and by this method; None: it is only a point."""
+    """The run that `start` is a result of, if it had this problem and this method; None: it is only a point."""
     if not isinstance(start, Result) or not start.memory:
         return start if isinstance(start, Run) else None
     then = start.f, start.domain, (start.update, start.oracle, start.refine)
@@ -62,9 +62,10 @@ def find_space(f: Objective, domain: Domain, start: Any) -> Space:
 def set_first_atoms(
     active: ActiveSet, f: Objective, domain: Domain, start: Any, ask: GuardedOracle, certificate: Certificate
 ) -> None:
-    """S at iteration 0, given an empty one: the user's start, if there is one. Otherwise spans and cones begin at 0, and a hull begins at
-    the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with weight zero. Where
-    f is larger at this atom than at 0, a hull that has the negatives of its atoms begins between the two.
+    """S at iteration 0, given an empty one: the user's start if there is one. Otherwise spans and cones begin at 0, and
+    a hull begins at the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with
+    weight zero. Where f is larger at this atom than at 0, a hull that has the negatives of its atoms begins between the
+    two.
 
     The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
     that later bounds, which hold with high probability, rest on numbers on which x does not depend.
