@@ -258,6 +258,7 @@ OTHERS = {
     "another radius": (SQUARES, ps.conv(1.1 * SIGNED)),
     "another dictionary": (SQUARES, ps.conv(0.9 * ps.Dictionary(changed(X, (3, 33)), signed=True))),
     "another objective": (HUBER, HULL),
+    "another weight": (ps.LeastSquares(Y, weights=changed(np.ones(20), 3)), HULL),
 }
 
 
@@ -268,9 +269,21 @@ def test_a_result_of_another_problem_is_only_a_first_point(name, tmp_path):
         begun = open_loop(0, f, domain, start=open_loop(9))
         assert begun.iterations == 0 and len(begun.trace) == 1 and begun.lower < 0.5 * begun.value
     file = open_loop(9).save(tmp_path / "run.npz")
-    part = "f" if name in ("another target", "another objective") else "domain"
-    with pytest.raises(ValueError, match=f"the checkpoint of another run: {part} differs; give another name"):
+    part = "domain" if name in ("another radius", "another dictionary") else "f"
+    with pytest.raises(ValueError, match=rf"the checkpoint of another run: .*\b{part}\b.* differs; give another name"):
         open_loop(20, f, domain, checkpoint=file)
+
+
+def test_data_that_the_first_point_does_not_show_are_looked_at():
+    """Over a span a run begins at 0, where the gradient of a quadratic does not depend on H."""
+    one, other = (ps.Quadratic(c * np.eye(20), Y) for c in (1.0, 2.0))
+    quartics = [
+        ps.Smooth(lambda x, c=c: float(Y @ x + c * np.sum(x**4)), lambda x, c=c: Y + 4 * c * x**3) for c in (1, 2)
+    ]
+    for f, g in ((one, other), quartics):
+        first = ps.minimize(f, SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=2, rgap=None))
+        again = ps.minimize(g, SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=0), start=first)
+        assert again.iterations == 0
 
 
 def test_another_method_begins_at_the_point_and_is_refused_a_file(tmp_path):

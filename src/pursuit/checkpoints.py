@@ -13,14 +13,15 @@ import os
 import re
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from pursuit._arrays import Array, Space, everywhere, number, told
+from pursuit._arrays import Array, Space, everywhere, flat, host, number, told
 from pursuit._files import replacing
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.cp import Factors, TensorAtom
@@ -55,47 +56,72 @@ class Run(NamedTuple):
 
 
 class Fingerprint(NamedTuple):
-    """A problem and a method, in words and in numbers. The numbers are the value of f at a point, and products of the
-    gradient there with a random vector and with the atoms: a change anywhere in the data changes them."""
+    """A problem and a method, in words and in numbers: the value of f at the first point, and products of random
+    vectors with the gradient there, with its products with the atoms, and with the arrays of f. A change anywhere in
+    the data changes them."""
 
     words: dict[str, str]
-    numbers: list[float]
-    sizes: list[float]
+    numbers: dict[str, float]
+    sizes: dict[str, float]
     """The sums of the moduli of the terms of each number, by which rounding errors are measured."""
 
     @classmethod
     def of(cls, f: Objective, domain: Domain, method: Sequence[Any], x: Array) -> Fingerprint:
         """That of a problem at a point where f is finite. It takes one gradient and one oracle call."""
-        words = words_of(f, domain, method) | {"space": _space_in_words(Space.of(x))}
-        space, rng, (value, grad) = Space.of(x), np.random.default_rng(0), f.value_and_grad(x)
-        r = space.put(rng.standard_normal(space.shape))
-        numbers, sizes = [float(value), space.dot(grad, r)], [abs(float(value)), space.dot(abs(grad), abs(r))]
-        for A in (part.asked for part in domain.parts):
-            scores = as_atom(A.lmo(grad)).dot(space, grad) if A.size is None else A.scores(grad)
-            weights = rng.standard_normal(np.shape(scores))
-            numbers.append(float(np.sum(weights * scores)))
-            sizes.append(float(np.sum(np.abs(weights * scores))) * (1e4 if A.size is None else 1.0))  # of a search
-        return cls(words, numbers, sizes)
+        space, print_ = Space.of(x), cls(words_of(f, domain, method), {}, {})
+        print_.words["space"] = f"{space.shape} {space.dtype} {space.xp.__name__}"
+        value, grad = f.value_and_grad(x)
+        print_._add("f at the first point", np.append(host(flat(grad)), float(value)))
+        for name, array in _arrays_of(f):
+            print_._add(f"{name} of f", array)
+        for b, A in enumerate(part.asked for part in domain.parts):
+            if A.size is None:  # only as accurate as its search
+                print_._add(f"summand {b} of domain", np.full(1, as_atom(A.lmo(grad)).dot(space, grad)), 1e4)
+            else:
+                print_._add(f"summand {b} of domain", A.scores(grad))
+        return print_
+
+    def _add(self, name: str, array: np.ndarray[Any, Any], error: float = 1.0) -> None:
+        terms = array.ravel() * np.random.default_rng(0).standard_normal(array.size)
+        self.numbers[name], self.sizes[name] = float(terms.sum()), error * float(np.abs(terms).sum())
 
     def difference(self, other: Fingerprint, eps: float) -> str | None:
-        """The part that differs, None where none does."""
-        if self.words != other.words:
-            return next(name for name, text in self.words.items() if other.words.get(name) != text)
-        names = ["f", "f", *["domain"] * len(self.numbers)]
-        for name, one, two, size in zip(names, self.numbers, other.numbers, self.sizes, strict=False):
-            if not abs(one - two) <= 1e3 * eps * size:
+        """What differs; None: nothing does."""
+        for name, text in self.words.items():
+            if other.words.get(name) != text:
+                return name
+        for name, size in self.sizes.items():
+            if not abs(self.numbers[name] - other.numbers[name]) <= 1e3 * eps * size:
                 return name
         return None
+
+
+def _arrays_of(f: Objective) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """The arrays that f is made of, and those of an objective that it is made of."""
+    attributes: list[tuple[str, Any]] = sorted(vars(f).items())
+    for name, value in attributes:
+        if isinstance(value, Objective):
+            yield from ((f"{name}.{inner}", array) for inner, array in _arrays_of(value))
+        elif not name.startswith("_") and (isinstance(value, np.ndarray) or sp.issparse(value)):
+            array = value.data if not isinstance(value, np.ndarray) else value
+            yield from [(name, array)] if array.dtype.kind in "fiub" else []
+
+
+def difference(run: Run, f: Objective, now: Fingerprint, before: Fingerprint) -> str | None:
+    """What differs between a problem and that of a run; None: nothing does, and f has the same gradient at the point
+    where the run ended."""
+    space, last = Space.of(run.first), run.memory["now"]
+    if last is not None and f.exact:
+        grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certificate"]["_scale"]
+        if not space.norm(grad - last.grad) <= 1e3 * space.eps * max(unit, space.norm(last.grad)):
+            return "f at the last point"
+    return now.difference(before, space.eps)
 
 
 def words_of(f: Objective, domain: Domain, method: Sequence[Any]) -> dict[str, str]:
     """A problem and a method in words, without the addresses of objects."""
     names = "f", "domain", "update", "oracle", "refine"
     return {name: re.sub(r" at 0x\w+", "", repr(part)) for name, part in zip(names, (f, domain, *method), strict=True)}
-
-
-def _space_in_words(space: Space) -> str:
-    return f"{space.shape} {space.dtype} {space.xp.__name__}"
 
 
 # ---------------------------------------------------------------------- values as texts and arrays
@@ -304,7 +330,7 @@ class Checkpoint:
         if differs is None:
             run = stored.run(domain, _like(f, domain))
             own = Fingerprint.of(f, domain, method, run.first)
-            differs = own.difference(stored.fingerprint, Space.of(run.first).eps)
+            differs = difference(run, f, own, stored.fingerprint)
         if differs is not None:
             raise ValueError(f"{self.path} is the checkpoint of another run: {differs} differs; give another name.")
         self._fingerprint, self._written = stored.fingerprint, time.perf_counter()

@@ -13,7 +13,7 @@ from pursuit.active import ActiveSet
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
-from pursuit.checkpoints import Fingerprint, Run, words_of
+from pursuit.checkpoints import Fingerprint, Run, difference, words_of
 from pursuit.domains import Domain, Part
 from pursuit.guards import GuardedOracle, check_shape
 from pursuit.objectives import Objective, as_value
@@ -32,7 +32,7 @@ def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[A
     if f is start.f and domain is start.domain:
         return start.run
     now, before = (Fingerprint.of(*problem, start.start) for problem in ((f, domain, method), then))
-    return start.run if now.difference(before, Space.of(start.start).eps) is None else None
+    return start.run if difference(start.run, f, now, before) is None else None
 
 
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:
