@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from pursuit._arrays import Array, Space, everywhere, flat, host, number, told
 from pursuit._files import replacing
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.cp import Factors, TensorAtom
-from pursuit.atoms.factored import RankOneAtom
+from pursuit.atoms.factored import RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
@@ -102,7 +101,7 @@ def _arrays_of(f: Objective) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
     for name, value in attributes:
         if isinstance(value, Objective):
             yield from ((f"{name}.{inner}", array) for inner, array in _arrays_of(value))
-        elif not name.startswith("_") and (isinstance(value, np.ndarray) or sp.issparse(value)):
+        elif not name.startswith("_") and (isinstance(value, np.ndarray) or is_sparse(value)):
             array = value.data if not isinstance(value, np.ndarray) else value
             yield from [(name, array)] if array.dtype.kind in "fiub" else []
 
