@@ -30,6 +30,7 @@ CLAIMS = {  # about what `main` returns
     "robust_pca": lambda error: error["low rank plus sparse"] < 0.03,
     "spike_deconvolution": lambda worst: worst[0.0] < 1e-10 and worst[0.01] < 1e-3,
     "tensor_completion": lambda error: error < 0.02,
+    "tuned_radii": lambda r: r["by gradient"] < r["on a grid"] and r["solutions"] < 25,
     "trumpet": lambda decibels: decibels > 14.0,
 }
 

@@ -475,9 +475,8 @@ class Derivative:
         >>> import numpy as np, pursuit as ps
         >>> D, y = np.array([[1.0, 0.0], [0.5, 1.0]]), np.array([1.0, 2.0])
         >>> d = ps.differentiate(ps.minimize(ps.LeastSquares(y), ps.cone(ps.Dictionary(D))))
-        >>> d.vjp(weights=[1.0, 0.0]).dictionary.round(6)          # of the first weight; w = inv(D) y
-        array([[-1. , -1.5],
-               [ 0. ,  0. ]])
+        >>> d.vjp(weights=[1.0, 0.0]).dictionary[0].round(6)       # of the first weight; w = inv(D) y
+        array([-1. , -1.5])
         """
         self._check_stable()
         r, face, at = self.result, self.face, self.face.at
