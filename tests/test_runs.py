@@ -286,6 +286,19 @@ def test_data_that_the_first_point_does_not_show_are_looked_at():
         assert again.iterations == 0
 
 
+def test_functions_and_sets_of_ones_own_are_the_same_only_if_they_are_one_object():
+    """Numbers at two points do not tell whether two functions are equal, and a bound must not come from another."""
+
+    def made():
+        f = ps.Smooth(lambda x: float(np.sum((x - Y) ** 2)), lambda x: 2.0 * (x - Y), L=2.0)
+        return (f, HULL), (SQUARES, ps.conv(lambda g: -np.sign(g)))
+
+    for (f, domain), (again, anew) in zip(made(), made(), strict=True):
+        first = open_loop(9, f, domain)
+        assert open_loop(9, f, domain, start=first).iterations == 9
+        assert len(open_loop(0, again, anew, start=first).trace) == 1
+
+
 def test_another_method_begins_at_the_point_and_is_refused_a_file(tmp_path):
     first = open_loop(9)
     assert ps.minimize(SQUARES, HULL, ps.Away(), start=first, stop=ps.Stop(iterations=0)).iterations == 0

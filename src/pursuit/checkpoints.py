@@ -23,6 +23,7 @@ import numpy as np
 from pursuit._arrays import Array, Space, everywhere, flat, host, number, told
 from pursuit._files import replacing
 from pursuit.atoms.base import as_atom
+from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.cp import Factors, TensorAtom
 from pursuit.atoms.factored import RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
@@ -120,7 +121,8 @@ def difference(run: Run, f: Objective, now: Fingerprint, before: Fingerprint) ->
 def words_of(f: Objective, domain: Domain, method: Sequence[Any]) -> dict[str, str]:
     """A problem and a method in words, without the addresses of objects."""
     names = "f", "domain", "update", "oracle", "refine"
-    return {name: re.sub(r" at 0x\w+", "", repr(part)) for name, part in zip(names, (f, domain, *method), strict=True)}
+    words = {name: re.sub(r" at 0x\w+", "", repr(part)) for name, part in zip(names, (f, domain, *method), strict=True)}
+    return words | {"factor of domain": repr([(unscaled(part.A)[1], part.price) for part in domain.parts])}
 
 
 # ---------------------------------------------------------------------- values as texts and arrays

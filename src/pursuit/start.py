@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from pursuit._arrays import Small, Space, host, numeric_array, real_array, told
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import as_atom
+from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
 from pursuit.checkpoints import Fingerprint, Run, difference, words_of
@@ -31,8 +32,21 @@ def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[A
         return None
     if f is start.f and domain is start.domain:
         return start.run
+    if not all(map(_comparable, (f, *(part.A for part in domain.parts)))):
+        return None
     now, before = (Fingerprint.of(*problem, start.start) for problem in ((f, domain, method), then))
     return start.run if difference(start.run, f, now, before) is None else None
+
+
+def _comparable(thing: Any) -> bool:
+    """Whether an objective or a set is of the package, and made of arrays, not of functions: then numbers tell whether
+    two of them are equal."""
+    values = list(vars(thing).values())
+    inner = [
+        part for v in values for part in (v if isinstance(v, tuple) else (v,)) if isinstance(part, Atoms | Objective)
+    ]
+    functions = any(isinstance(v, FunctionType | MethodType) for v in values)
+    return type(thing).__module__.startswith("pursuit.") and not functions and all(map(_comparable, inner))
 
 
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:
