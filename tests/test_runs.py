@@ -1,5 +1,6 @@
 """Runs that go on: from a result, from a file, and after the process was killed."""
 
+import inspect
 import json
 import os
 import signal
@@ -97,6 +98,16 @@ def check_that_halves_make_a_whole(tmp_path, f, domain, update=None, oracle=None
     state = next(islice(states, max(expected.iterations - first.iterations, 0), None))
     assert state.iteration == expected.iterations and state.x.tobytes() == expected.x.tobytes()
     return expected
+
+
+def test_every_update_step_and_oracle_of_the_package_is_in_the_tables():
+    """So that a new one is asked whether it remembers what it must; see `pursuit._memory`."""
+    begun = [getattr(ps, name) for name in ps.__all__ if hasattr(getattr(ps, name), "begin")]
+    first = {part: [*inspect.signature(part.begin).parameters, None, None][1] for part in begun}  # after self
+    tables = {*ORACLES.values(), *STEPS.values(), *(update for update, *_ in UPDATES.values())}
+    contracts = {ps.Update, ps.Oracle}
+    missing = {part for part in begun if first[part] in ("f", "part")} - contracts - {type(part) for part in tables}
+    assert not missing
 
 
 @pytest.mark.parametrize("f", [SQUARES, LOGISTIC, HUBER, UNKNOWN_L], ids=["squares", "logistic", "Huber", "unknown L"])

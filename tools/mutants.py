@@ -637,7 +637,7 @@ MUTANTS = [
     # derivatives
     Mutant(
         "the curvature of low-rank matrices is left out",
-        "derivatives.py",
+        "derivatives/faces.py",
         "Q = self.T @ self.at.curve(self.T).T + coordinates.curvature(self.at.grad, multipliers)",
         "Q = self.T @ self.at.curve(self.T).T",
         "test_derivatives.py",
@@ -645,21 +645,21 @@ MUTANTS = [
     ),
     Mutant(
         "the slopes of atoms that move are forgotten",
-        "derivatives.py",
+        "derivatives/faces.py",
         "self.T @ self.at.curve(x[None])[0] + moved @ self.at.grad, np",
         "self.T @ self.at.curve(x[None])[0], np",
         "test_derivatives.py",
     ),
     Mutant(
         "a face that another atom may enter counts as stable",
-        "derivatives.py",
+        "derivatives/faces.py",
         ".sum() > len(w):",
         ".sum() > 2 * len(w) + 9:",
         "test_derivatives.py",
     ),
     Mutant(
         "the minimum over a span moves along the chosen atoms only",
-        "derivatives.py",
+        "derivatives/faces.py",
         "if not part.nonnegative and np.abs(scores).max() <= STATIONARY * unit:",
         "if False:",
         "test_derivatives.py",
