@@ -239,6 +239,22 @@ def test_dependent_atoms_leave_x_its_derivative_and_weights_none():
             d.vjp(weights=np.ones(4))
 
 
+def test_a_solution_at_zero_stays_there():
+    for domain in (ps.penalty(100.0 * ps.Dictionary(X, signed=True)), ps.cone(-1.0 * ps.Dictionary(np.abs(X)))):
+        r = ps.minimize(ps.LeastSquares(np.abs(Y)), domain, stop=STOP)
+        d = ps.differentiate(r)
+        assert d.stable and not len(r.atoms)
+        assert not d.jvp(y=Y, radius=1.0).x.any() and not d.vjp(Y).y.any()
+
+
+def test_the_span_of_a_union_is_that_of_both():
+    y = SMALL[:, 0] * 2.0
+    A = ps.Dictionary(SMALL[:, :2]) | ps.Dictionary(SMALL[:, 2:])
+    r = ps.minimize(ps.LeastSquares(y), ps.lin(A), ps.FullyCorrective())
+    dy = np.random.default_rng(0).standard_normal(12)
+    np.testing.assert_allclose(ps.differentiate(r).jvp(y=dy).x, SMALL @ np.linalg.lstsq(SMALL, dy)[0], atol=1e-12)
+
+
 # ------------------------------------------------------------------ where there is none
 
 UNSTABLE = {
@@ -251,6 +267,7 @@ UNSTABLE = {
     "inside": (ps.LeastSquares([0.1, 0.0, 0.0]), ps.conv(ps.SignedBasis(3)), None, "as good|hardly any weight"),
     "kink of the cone": (ps.LeastSquares([1.0, 0.0, -1.0]), ps.cone(ps.SignedBasis(3)), None, "as good"),
     "threshold": (ps.LeastSquares([3.0, 1.0, 0.0]), ps.penalty(1.0 * ps.SignedBasis(3)), None, "as good"),
+    "kink of f": (ps.Huber([3.0, 0.0], 1.0), ps.conv(2.0 * ps.SignedBasis(2)), None, "no second derivative"),
     "not solved": (ps.LeastSquares(Y), ps.conv(0.6 * ps.Dictionary(X, signed=True)), 3, "not accurate on its face"),
     "flat": (
         ps.Quadratic(np.diag([1.0, 0, 0]), [-3.0, 0, 0]),

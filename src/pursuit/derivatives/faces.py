@@ -16,7 +16,7 @@ from pursuit.atoms.factored import RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron
 from pursuit.domains import Part
-from pursuit.objectives import Objective
+from pursuit.objectives import Huber, Objective, Ridge
 from pursuit.result import Result
 
 STATIONARY = 1e-5
@@ -248,14 +248,24 @@ def listed_face(r: Result) -> Face:
         multipliers += [-float(w @ slopes)] if part.compact else []
         problems.append(_weakness(part, w, slopes, scores, unit))
         if not part.nonnegative and np.abs(scores).max() <= STATIONARY * unit:
-            every = [A.atom(i) for i in range((A.size or 0) // 2)]  # of a symmetric set, which lists negatives last
+            every = [part.A.atom(i) for i in range(part.A.size or 0)]
             added = _completion(_rows(space, every), mine)
             atoms, blocks = atoms + [every[i] for i in added], blocks + [b] * len(added)
     coordinates = Weights(atoms, np.array(blocks, dtype=np.intp), parts, _rows(space, atoms))
     z = np.concatenate([r.weights, np.zeros(len(atoms) - len(r.atoms))])
     face = Face(r.f, space, coordinates, z, np.array(multipliers))
-    face.problem = next((problem for problem in problems if problem is not None), None)
+    face.problem = _kink(r.f, r.x) or next((problem for problem in problems if problem is not None), None)
     return face
+
+
+def _kink(f: Objective, x: Array) -> str | None:
+    """Says that f has no second derivative at x, where an entry is at the end of Huber's quadratic part."""
+    if isinstance(f, Ridge):
+        return _kink(f.f, x[: f.n, ...])
+    if not isinstance(f, Huber):
+        return None
+    beyond = np.abs(host(flat(x - f.y))) - f.width
+    return "f has no second derivative there" if (np.abs(beyond) <= STRICT * f.width).any() else None
 
 
 def _size(r: Result) -> float:
@@ -301,7 +311,9 @@ def matrix_face(r: Result, A: RankOne | Spectrahedron) -> Face:
     error = float(np.linalg.norm(G @ R + level * L) / np.linalg.norm(L))
     spectrum = np.linalg.svd(G, compute_uv=False) if len(z) > L.size else -np.linalg.eigvalsh(G)
     others = spectrum[coordinates.rank :]  # the largest first
-    if level <= STRICT * _size(r):
+    if _kink(r.f, r.x) is not None:
+        face.problem = _kink(r.f, r.x)
+    elif level <= STRICT * _size(r):
         face.problem = "the norm of the solution is not at its bound, or f is stationary there"
     elif error > STATIONARY * _size(r):
         face.problem = NOT_ACCURATE
