@@ -793,6 +793,7 @@ JUNK = {
 TARGET, BASIS = np.array([1.0, 2.0, 3.0]), ps.SignedBasis(3)
 PROBLEM = {"f": ps.LeastSquares(TARGET), "domain": ps.conv(BASIS)}
 AXES = {"ax": Figure().add_subplot()}
+DERIVATIVE = ps.differentiate(ps.minimize(**PROBLEM))
 BUMP = ps.families.Gaussian(TARGET, 1.0)
 RATE = {"t": 3, "L": 1, "mu": 0.5, "mdw": 0.5, "radius": 1, "eps0": 1, "diameter": 1, "rho": 0.5, "C": 1, "norm": 1}
 RATE |= {"width": 0.5, "eps": 1, "residual": TARGET, "n": 3, "coherence": 0.5, "grad": TARGET, "x": TARGET, "z": TARGET}
@@ -860,6 +861,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "check_atoms": {"A": BASIS},
     "check_objective": {"f": PROBLEM["f"]},
     "citation": PROBLEM,
+    "differentiate": {"result": ps.minimize(**PROBLEM)},
     "cone": {"A": BASIS},
     "penalty": {"A": BASIS},
     "conv": {"A": BASIS},
@@ -898,6 +900,8 @@ CALLS |= {
     "plots.plot_codes": (ps.plots.plot_codes, {"codes": D} | AXES),
     "plots.plot_path": (ps.plots.plot_path, {"path": ps.path(PROBLEM["f"], BASIS, radii=[1.0, 2.0])} | AXES),
     "plots.plot_traces": (ps.plots.plot_traces, {"traces": ps.minimize(**PROBLEM)} | AXES),
+    "differentiate.jvp": (DERIVATIVE.jvp, {}),
+    "differentiate.vjp": (DERIVATIVE.vjp, {}),
     "promise": (ps.minimize(ps.LeastSquares(TARGET), ps.lin(BASIS), ps.Plain(ps.LineSearch())).promise, {}),
 }
 
@@ -924,7 +928,8 @@ def test_the_catalogue_is_complete():
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_no_argument_is_refused_in_the_words_of_another_library(name):
+def test_no_argument_is_refused_in_the_words_of_another_library(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a text is the name of a file
     call, good = CALLS[name]
     good = right_arguments(call, RATE if name.startswith("rates") else SHAPE) if good is None else good
     for parameter in inspect.signature(ps.iterate if name == "iterate" else call).parameters:

@@ -231,7 +231,7 @@ def test_warm_start_from_a_result_costs_no_progress(rng):
     f, domain, _ = problem(rng)
     r = ps.minimize(f, domain)
     again = ps.minimize(f, domain, start=r)
-    assert again.iterations == 0
+    assert again.iterations == r.iterations
     np.testing.assert_allclose(again.x, r.x, atol=1e-12)
 
 

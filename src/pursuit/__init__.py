@@ -19,6 +19,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `start` | the first active set |
 | `solve` | the loop, `minimize` |
 | `paths` | `path`: one problem at several radii or sizes |
+| `derivatives` | `differentiate`: how a solution changes with its problem |
 | `coding` | `encode`: many signals at once |
 | `dictionaries` | `learn`: dictionaries on which given signals have sparse codes |
 | `geometry`, `rates`, `promises` | the theory, as functions |
@@ -56,6 +57,7 @@ from pursuit.atoms import (
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citing import citation
 from pursuit.coding import encode
+from pursuit.derivatives import differentiate
 from pursuit.dictionaries import Learned, learn
 from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
 from pursuit.models import load
@@ -161,6 +163,7 @@ __all__ = [
     "citation",
     "cone",
     "conv",
+    "differentiate",
     "encode",
     "families",
     "geometry",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Indices, Small, Space
 from pursuit._deadline import Deadline
+from pursuit._memory import Remembers
 from pursuit.atoms.cp import TensorFrame
 from pursuit.atoms.factored import FactoredFrame
 from pursuit.atoms.frames import Atom, DenseFrame, LiftedFrame, SparseFrame
@@ -20,7 +21,7 @@ FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, LiftedFrame, Sparse
 """Kinds of frames, the most structured first; an atom goes into the first kind that can hold it."""
 
 
-class ActiveSet:
+class ActiveSet(Remembers):
     """Atoms in the order of their entry, their weights, and the point x = sum_a w_a a.
 
     As in the paper, an atom whose weight becomes zero stays in S and may get weight again without an oracle call. `len`
@@ -38,6 +39,8 @@ class ActiveSet:
     >>> active, active.x
     (ActiveSet(1 atoms with weight, 1 in all), array([0., 2., 0.]))
     """
+
+    remembers = ("atoms", "weights", "blocks", "x", "wanted", "frames")
 
     def __init__(self, space: Space, signless: Sequence[bool], counted: Sequence[bool] | None = None) -> None:
         self.space, self.signless = space, tuple(signless)
@@ -101,12 +104,15 @@ class ActiveSet:
         return 1.0 if self.space.dot(atom.dense(self.space), stored.dense(self.space)) > 0 else -1.0
 
     def _append(self, atom: Atom, key: Hashable, block: int) -> None:
-        i = len(self.atoms)
-        self.atoms.append(atom)
+        self._index[key] = len(self.atoms)
         self._keys.append(key)
-        self._index[key] = i
+        self._frame(len(self.atoms), atom)
+        self.atoms.append(atom)
         self.weights = np.append(self.weights, 0.0)
         self.blocks = np.append(self.blocks, block)
+
+    def _frame(self, i: int, atom: Atom) -> None:
+        """Store the atom at place i in the frame of its kind."""
         kind = next(kind for kind in FRAMES if isinstance(atom, kind.kind))
         part = next((part for part in self._parts if type(part[0]) is kind and part[0].view is atom.view), None)
         if part is None:
@@ -141,6 +147,18 @@ class ActiveSet:
             self.weights[i] += sign * w
         self.keep(self.weights != 0)
         self.refresh()
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        super().recall({name: kept for name, kept in memory.items() if name != "frames"})
+        self._keys = [(int(b), a.key(self.signless[b])) for a, b in zip(self.atoms, self.blocks, strict=True)]
+        self._index, self._parts = {key: i for i, key in enumerate(self._keys)}, []
+        for i in memory["frames"]:
+            self._frame(i, self.atoms[i])
+
+    @property
+    def frames(self) -> list[int]:
+        """The places of the atoms in the order of the frames, in which they are added up to x."""
+        return [i for _, places in self._parts for i in places]
 
     def refresh(self) -> None:
         """Compute the point from the weights."""

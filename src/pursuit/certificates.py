@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pursuit._arrays import Array, Space
+from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.domains import Answer, Domain, Part
 from pursuit.duality import ConjugateBound
@@ -29,8 +30,12 @@ Evaluation = tuple[Array, float, Array, float, float]
 """A point, the value there, the gradient, and the norms of the point and of the gradient."""
 
 
-class Certificate:
+class Certificate(Remembers):
     """The best lower bound of one run, and the scale of its rounding errors."""
+
+    remembers = (
+        "lower", "gap", "stationary", "contradicted", "conjugate", "_scale", "_first", "_last", "_largest"
+    )  # fmt: skip
 
     def __init__(self, f: Objective, domain: Domain, space: Space) -> None:
         self.f, self.domain, self.space = f, domain, space

@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from pursuit._arrays import Array, Space, flat, host
+from pursuit._memory import Remembers, remembering
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Search
 from pursuit.domains import Answer, Cone, Domain, Hull, Part, Span
@@ -41,11 +42,11 @@ ROUNDING = 16.0
 """The rounding errors of a product or of a projection, in units of roundoff."""
 
 
-class ConjugateBound:
+class ConjugateBound(Remembers):
     """The conjugate bounds of one run. `calls` counts oracle calls at points that are not gradients."""
 
     def __init__(self, f: Objective, domain: Domain, space: Space, seed: int) -> None:
-        self.f, self.parts, self.space, self.seed = f, domain.parts, space, seed
+        self.f, self.parts, self.space = f, domain.parts, space
         self.calls = self._iterations = 0
         self._spans = [p for p in domain.parts if _is_linear(p)]
         self._cones = [p for p in domain.parts if _is_free_cone(p) and not p.A.symmetric]
@@ -53,7 +54,14 @@ class ConjugateBound:
         concerned = bool(sizes or self._cones or any(p.price for p in domain.parts))
         self._possible = f.exact and concerned and sum(sizes) <= min(MAX_ATOMS, space.size)
         self._feasible = space.zeros()  # the last feasible point; f* is finite at 0 wherever f has an infimum
-        self._searches: dict[int, Search] = {}
+        asked = [p.asked for p in domain.parts] if self._possible else []
+        self._searches: tuple[Search, ...] = tuple(remembering(A.begin(seed)) for A in asked)
+
+    @property
+    def remembers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Also the interior point, where the sets were asked for it."""
+        names = "calls", "_iterations", "_possible", "_feasible", "_searches"
+        return (*names, "_interior") if "_interior" in vars(self) else names
 
     def __call__(
         self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet, lower: float, last: bool
@@ -126,8 +134,6 @@ class ConjugateBound:
 
     def _ask_part(self, b: int, u: Array, level: float) -> float:
         """A lower bound on <u, a> over the atoms of summand b, by a search of the set's own."""
-        if b not in self._searches:
-            self._searches[b] = self.parts[b].asked.begin(self.seed)
         self.calls += 1
         return self._searches[b](u, 1, level)[1]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import count
 
 import numpy as np
 
 from pursuit._arrays import Array, Space, told
+from pursuit._memory import Remembers, WithMemory, remembering
 from pursuit.active import ActiveSet
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective, as_value
@@ -28,35 +28,35 @@ PROBE_ITERATIONS = (0, 8, 16, 32)
 """Iterations at which a function without a known lower bound is followed to infinity along a direction."""
 
 
-def guarded(f: Objective, space: Space) -> Callable[[ActiveSet], tuple[float, Array]]:
-    """f.value_and_grad at the point of an active set, its results checked, and with the cost of the weights. The loop
-    calls it once per iteration."""
-    iterations = count()
+def guarded(f: Objective, space: Space) -> Callable[[ActiveSet, int], tuple[float, Array]]:
+    """f.value_and_grad at the point of an active set and iteration t, its results checked, and with the cost of the
+    weights."""
 
-    def value_and_grad(active: ActiveSet) -> tuple[float, Array]:
-        t, (value, grad) = next(iterations), f.value_and_grad(active.x)
+    def value_and_grad(active: ActiveSet, t: int) -> tuple[float, Array]:
+        value, grad = f.value_and_grad(active.x)
         check_shape(grad, space)
         value = as_value(value)
         check_number(value, "f", t)
         return value + active.cost, grad
 
-    return value_and_grad
+    return WithMemory(value_and_grad, f)
 
 
-class GuardedOracle:
+class GuardedOracle(Remembers):
     """The oracle of one run, called for each summand of the domain. `calls` counts the calls of the sets' own oracles,
     `cached` the answers that needed none."""
 
+    remembers = ("_asks", "calls", "cached")
+
     def __init__(self, oracle: Oracle, update: Update, f: Objective, domain: Domain, space: Space) -> None:
         alone = f if len(domain.parts) == 1 else None
-        self._asks = [oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts]
-        self._space, self._iterations = space, count()
+        begun = (oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts)
+        self._asks, self._space = tuple(map(remembering, begun)), space
         self.calls = self.cached = 0
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
-    def __call__(self, grad: Array, active: ActiveSet, point_dots: Sequence[float]) -> list[Answer]:
-        """One answer per summand, given <grad, x_b> for the points x_b of the summands; called once per iteration."""
-        t = next(self._iterations)
+    def __call__(self, grad: Array, active: ActiveSet, point_dots: Sequence[float], t: int) -> list[Answer]:
+        """One answer per summand at iteration t, given <grad, x_b> for the points x_b of the summands."""
         check_number(sum(point_dots), "f", t)  # a NaN in its gradient
         answers = [self.ask(b, grad, active, gx) for b, gx in enumerate(point_dots)]
         check_number(sum(answer.dot for answer in answers), "the oracle", t)
@@ -64,7 +64,7 @@ class GuardedOracle:
 
     def ask(self, b: int, grad: Array, active: ActiveSet, gx: float) -> Answer:
         """The answer for summand b, checked and counted."""
-        answer = self._asks[b](grad, active, gx)
+        answer: Answer = self._asks[b](grad, active, gx)
         check_fits(answer.atoms[0], self._space)
         self.calls += answer.calls
         self.cached += not answer.calls
@@ -103,20 +103,26 @@ def probing(advance: Advance, f: Objective, domain: Domain, space: Space) -> Adv
             probe(now, active)
         advance(now, active)
 
-    return probe_and_advance
+    return WithMemory(probe_and_advance, advance)
 
 
-class StallDetector:
+class StallDetector(Remembers):
     """Counts successive iterations in which a descending update improved neither the value nor the gap."""
+
+    remembers = ("_lowest", "_smallest_gap", "_count")
 
     def __init__(self, descends: bool) -> None:
         self._descends, self._lowest, self._smallest_gap, self._count = descends, math.inf, math.inf, 0
 
-    def detect(self, value: float, gap: float, answers: Sequence[Answer]) -> bool:
-        """Whether the run has stalled. After an answer from memory, or a random one, the count starts again: the next
-        answer may still help."""
+    def observe(self, value: float, gap: float, answers: Sequence[Answer]) -> None:
+        """Count this iteration. After an answer from memory, or a random one, the count starts again: the next answer
+        may still help."""
         searched = all(answer.calls > 0 and (answer.lower is not None or answer.delta > 0) for answer in answers)
         better = value < self._lowest or gap < self._smallest_gap or not searched
         self._lowest, self._smallest_gap = min(value, self._lowest), min(gap, self._smallest_gap)
         self._count = 0 if better else self._count + 1
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the run has stalled."""
         return self._descends and self._count >= STALL_ITERATIONS

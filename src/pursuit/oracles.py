@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pursuit._arrays import Array, Space, check_seed, flag, host_array, number, told, use_python_numbers
+from pursuit._memory import Memory, WithMemory
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, Search, as_atom, check_vector
 from pursuit.atoms.combinations import unscaled
@@ -108,7 +109,7 @@ def ask_set(search: Search, part: Part, space: Space, several: int) -> Ask:
         dot, lower = atoms[0].dot(space, grad) + part.price, lower + part.price
         return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
 
-    return ask
+    return WithMemory(ask, search)
 
 
 def _dense_dictionary(A: Atoms) -> tuple[Dictionary, float] | None:
@@ -237,7 +238,7 @@ class Approximate:
             atom = degrade(grad, active) if asked.size is None else choose(grad, gx)
             return Answer([atom], atom.dot(space, grad) + part.price, self.delta)
 
-        return ask
+        return WithMemory(ask, rng)
 
 
 @dataclass(frozen=True)
@@ -269,24 +270,23 @@ class Lazy:
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        exact, phi = Exact().begin(part, space, several, blends, f), math.inf
+        exact, memory = Exact().begin(part, space, several, blends, f), Memory(phi=math.inf)
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            nonlocal phi
-            if f is not None and len(active) and 0.0 < phi < math.inf:  # in a sum, S holds other sets' atoms
+            if f is not None and len(active) and 0.0 < memory.phi < math.inf:  # in a sum, S holds other sets' atoms
                 q = active.slopes(grad)
                 best = int(np.abs(q).argmax() if part.signless else q.argmin())
                 dot = -abs(float(q[best])) if part.signless else float(q[best])
                 difference = float(q[active.support].max()) - dot
-                if (difference if blends and part.compact else -part.descent(dot, gx)) >= phi / self.K:
+                if (difference if blends and part.compact else -part.descent(dot, gx)) >= memory.phi / self.K:
                     flip = part.signless and q[best] > 0
                     atom = active.atoms[best]
                     return Answer([atom.scaled(-1.0) if flip else atom], dot, 0.0, 0)
             answer = exact(grad, active, gx)
-            phi = -part.descent(answer.dot, gx)
+            memory.phi = -part.descent(answer.dot, gx)
             return answer
 
-        return ask
+        return WithMemory(ask, exact, memory)
 
 
 @dataclass(frozen=True)
@@ -321,4 +321,4 @@ class RandomAtom:
                 atom, dot = atom.scaled(-1.0), -dot
             return Answer([atom], dot, 0.0)
 
-        return ask
+        return WithMemory(ask, rng)

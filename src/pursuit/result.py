@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from html import escape
@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers, whole
+from pursuit._memory import Memory
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
+from pursuit.checkpoints import Checkpoint, Run
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import as_atom_of, ask_set
@@ -75,6 +77,7 @@ class State:
     stationary: bool
     stalled: bool
     contradicted: bool
+    run: Memory
 
     @property
     def atom(self) -> Atom:
@@ -100,8 +103,10 @@ class Stop:
         Number of active atoms, without those of summands `lin(B, counted=False)` (an intercept). An update that admits
         several atoms per oracle call may exceed it; with one atom per call the number is exact.
     iterations : int
+        Those of a `start` or a checkpoint that is continued count, too.
     seconds : float, optional
-        Updates and refinements look at it, too. A run takes longer by at most an oracle call and a step of theirs.
+        The time of this call. Updates and refinements look at it, too. A run takes longer by at most an oracle call and
+        a step of theirs.
     value : float, optional
         Objective value.
 
@@ -269,7 +274,8 @@ class Result:
     `value`, so `gap` = value - lower bounds f(x) - f*; it is infinite where nothing could be proved. `status` says why
     the run ended; `update`, `oracle` and `refine` say what was run. `refused` counts proposals of refinements that
     raised f or left the domain, `cached` counts answers that cost no oracle call. In a sum of domains `blocks` says
-    which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand.
+    which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand. `memory` is what
+    the parts of the run remember, for a run that continues it with `start=`.
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0, -2.0]), ps.conv(4.0 * ps.SignedBasis(3)))
@@ -300,6 +306,7 @@ class Result:
     refused: int
     f: Objective
     domain: Domain
+    memory: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def coef(self) -> Any:
@@ -348,6 +355,30 @@ class Result:
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)
         feasible = self.domain.admits(self.weights, self.blocks)
         return Check(value, certificate.gap, certificate.lower, error, feasible)
+
+    @property
+    def run(self) -> Run:
+        """What a run needs to go on."""
+        return Run(self.memory, list(self.trace._rows), self.start, self.seconds)
+
+    def save(self, path: Any) -> FilePath:
+        """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process.
+
+        f and the domain are not in it; where they or the method are others, it is refused.
+
+        >>> import tempfile, pursuit as ps
+        >>> f, domain, update = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3)), ps.Plain(ps.OpenLoop())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = ps.minimize(f, domain, update, stop=ps.Stop(iterations=50)).save(f"{folder}/run.npz")
+        ...     r = ps.minimize(f, domain, update, stop=ps.Stop(iterations=100), checkpoint=file)
+        >>> r.iterations, bool((r.x == ps.minimize(f, domain, update, stop=ps.Stop(iterations=100)).x).all())
+        (100, True)
+        """
+        if not self.memory:
+            raise ValueError(f"a run cannot go on after its end: {self.status.value}; there is nothing to save.")
+        file, method = Checkpoint(path, 0.0), (self.update, self.oracle, self.refine)
+        file.write(self.run, self.f, self.domain, method)
+        return file.path
 
     def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
         """Write a report about this result: one HTML file that needs nothing else (needs matplotlib).

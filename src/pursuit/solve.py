@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from tqdm.auto import tqdm
 
 from pursuit._arrays import flag, told, whole
 from pursuit._deadline import Deadline
+from pursuit._memory import Memory, memory_of
 from pursuit.certificates import Certificate
+from pursuit.checkpoints import Checkpoint, Run
 from pursuit.defaults import choose
 from pursuit.domains import Domain
 from pursuit.guards import GuardedOracle, StallDetector, guarded, probing
@@ -25,7 +27,7 @@ from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
 from pursuit.refine.proposals import Refine, Refinements
 from pursuit.result import Result, State, Status, Stop, Trace, result_fields, trace_row
-from pursuit.start import find_space, first_active_set
+from pursuit.start import find_space, run_to_continue, set_first_atoms
 from pursuit.steps import UnboundedError
 from pursuit.updates import Now, Update
 
@@ -47,28 +49,40 @@ def iterate(
     >>> [s.value for s in islice(states, 3)]
     [5.0, 0.5, 0.0]
     """
-    update, oracle, refine = choose(f, domain, update, oracle, refine)
-    space, f = find_space(f, domain, start), f.begin()
+    update, oracle, refine = method = choose(f, domain, update, oracle, refine)
+    kept, space, f = run_to_continue(start, f, domain, method), find_space(f, domain, start), f.begin()
     value_and_grad = guarded(f, space)
     ask = GuardedOracle(oracle, update, f, domain, space)
     advance = probing(update.begin(f, domain, space), f, domain, space)
     refinements = Refinements(refine, f, domain, space)
     certificate, stall = Certificate(f, domain, space), StallDetector(update.descends)
-    active = first_active_set(f, domain, space, start, ask, certificate)
+    active = domain.active_set(space)
+    run = Memory(
+        t=0, now=None, active=active, f=value_and_grad, ask=ask, advance=advance,
+        refinements=refinements, certificate=certificate, stall=stall,
+    )  # fmt: skip
+    if kept is None:
+        set_first_atoms(active, f, domain, start, ask, certificate)
+    else:
+        run.recall(kept.memory)
 
-    for t in count():
-        value, grad = value_and_grad(active)  # with the cost of x_t where the domain has a penalty
-        point_dots = active.point_dots(grad)  # <grad, x_b>, for each summand x_b of x_t in a sum of domains
-        answers = ask(grad, active, point_dots)  # z_t = (approx) LMO_A(grad f(x_t)), with its quality delta
-        certificate.observe(value, grad, point_dots, answers, active)
-        stalled = stall.detect(value, certificate.gap, answers)
+    while True:
+        if run.now is None:  # else a run goes on from its last state
+            value, grad = value_and_grad(active, run.t)  # with the cost of x_t where the domain has a penalty
+            point_dots = active.point_dots(grad)  # <grad, x_b>, for each summand x_b of x_t in a sum of domains
+            answers = ask(grad, active, point_dots, run.t)  # z_t = (approx) LMO_A(grad f(x_t)), with its quality delta
+            certificate.observe(value, grad, point_dots, answers, active)
+            stall.observe(value, certificate.gap, answers)
+            run.now = Now(run.t, value, grad, point_dots, answers)
+        now = run.now
         yield State(
-            t, active.x, value, grad, answers, certificate.gap, certificate.lower,
+            run.t, active.x, now.value, now.grad, now.answers, certificate.gap, certificate.lower,
             active, ask.calls + certificate.calls, ask.cached, refinements.refused,
-            certificate.stationary, stalled, certificate.contradicted,
+            certificate.stationary, stall.stalled, certificate.contradicted, run,
         )  # fmt: skip
-        advance(Now(t, value, grad, point_dots, answers), active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
-        refinements(active, value)  # line 7 of Algorithms 3 and 4: the atoms themselves move
+        advance(now, active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
+        refinements(active, now.value)  # line 7 of Algorithms 3 and 4: the atoms themselves move
+        run.t, run.now = run.t + 1, None
 
 
 def minimize(
@@ -83,6 +97,8 @@ def minimize(
     callback: Callable[[State], Any] | None = None,
     progress: bool = False,
     verbose: bool | logging.Logger = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = 60.0,
 ) -> Result:
     """Minimise a smooth convex function over the hull, cone or span of atoms, or a sum of such.
 
@@ -102,7 +118,9 @@ def minimize(
     stop : Stop
         By default a certified relative gap of 1e-6, or 10,000 iterations.
     start : Result, (weights, atoms) or point, optional
-        The first point. Without it, spans and cones begin at 0 (beside `lin(B, counted=False)`, at the minimum over
+        A result of the same problem and method is continued as if the run had not stopped: 50 iterations and then 50
+        are the 100, bit for bit, and so are the trace and all counts. Everything else is the first point of a run that
+        begins. Without it, spans and cones begin at 0 (beside `lin(B, counted=False)`, at the minimum over
         lin(B)), and hulls at the atom that the oracle names for the gradient at 0; where f is larger there than at 0,
         at its minimum between the two, if the hull has the atoms' negatives.
     callback : callable of a State, optional
@@ -111,11 +129,18 @@ def minimize(
         Show a progress bar, on terminals only.
     verbose : bool or logging.Logger
         Write a line at iterations 0, 1, 2, 4, 8, ... and at the end: to stderr, or as information to a logger.
+    checkpoint : path, optional
+        A file, such as "run.npz", in which the run is kept: at its first state, every `every` seconds, and at its end.
+        If the file is there already, the run in it goes on, as with `start`; that of another problem or method is
+        refused. It is replaced as a whole, the last but one stays as "run.previous.npz", and nothing in it is pickled.
+    every : float
+        Seconds between two checkpoints.
 
     Returns
     -------
     Result
-        After Ctrl-C too, with the last complete iteration and Status.INTERRUPTED, if there is one.
+        After Ctrl-C too, with the last complete iteration and Status.INTERRUPTED, if there is one. It can be continued,
+        but an update that remembers something begins anew.
 
     Examples
     --------
@@ -126,6 +151,14 @@ def minimize(
     >>> r = ps.minimize(ps.LeastSquares(y), ps.conv(3.5 * ps.Dictionary(X, signed=True)), stop=ps.Stop(gap=1e-8))
     >>> r.gap <= 1e-8, sorted(a.source for a in r.atoms)
     (True, [0, 1, 2])
+
+    A result is continued:
+
+    >>> f, domain, update = ps.LeastSquares(y), ps.conv(3.5 * ps.Dictionary(X, signed=True)), ps.Plain(ps.OpenLoop())
+    >>> half = ps.minimize(f, domain, update, stop=ps.Stop(iterations=50))
+    >>> whole = ps.minimize(f, domain, update, stop=ps.Stop(iterations=100), start=half)
+    >>> whole.iterations, len(whole.trace), whole.value < half.value
+    (100, 101, True)
     """
     began = time.perf_counter()
     if not isinstance(stop, Stop):
@@ -133,17 +166,20 @@ def minimize(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {told(callback)}; give a function of a State.")
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
-    start = _fit_uncounted(f, domain, stop) if start is None else start
+    file = None if checkpoint is None else Checkpoint(checkpoint, every)
+    kept = (file and file.resume(f, domain, method)) or run_to_continue(start, f, domain, method)
+    start = kept or (_fit_uncounted(f, domain, stop) if start is None else start)
+    rows, first, past = (kept.rows[:-1], kept.first, kept.seconds) if kept else ([], None, 0.0)
     log = _logger(verbose)
     deadline = Deadline(began + (math.inf if stop.seconds is None else stop.seconds))
-    rows: list[tuple[float, ...]] = []
     fields: dict[str, Any] = {}  # of the last state
-    status = state = first = None
+    memory: dict[str, Any] = {}  # of the parts of the run
+    status = state = None
     try:
         with _progress_bar(flag(progress, "progress")) as show:
             for state in iterate(f, domain, start=start, **method._asdict()):
                 state.active.deadline, seconds = deadline, time.perf_counter() - began
-                rows.append(trace_row(state, seconds))
+                rows.append(trace_row(state, past + seconds))
                 first = state.x if first is None else first
                 fields = result_fields(state)  # an interrupted update may leave the active set half changed
                 show(state)
@@ -151,6 +187,10 @@ def minimize(
                     log(_line(rows[-1]))
                 ended = callback is not None and callback(state)
                 status = Status.CALLBACK if ended else stop.reached(state, seconds)
+                if status is not None or (file and file.due):
+                    memory = state.run.memory()
+                    if file:
+                        file.write(Run(memory, rows, first, past + seconds), f, domain, method)
                 if status is not None:
                     break
     except UnboundedError:
@@ -158,17 +198,30 @@ def minimize(
             raise
         status = Status.UNBOUNDED
         # The update may have made inner steps before it raised: x and its value are those of the active set.
-        fields = result_fields(state) | {"x": state.active.x, "value": f.value(state.active.x) + state.active.cost}
+        memory, fields = (
+            {},
+            result_fields(state) | {"x": state.active.x, "value": f.value(state.active.x) + state.active.cost},
+        )
     except KeyboardInterrupt:
         if not fields:
             raise
-        status = Status.INTERRUPTED
+        status, memory = Status.INTERRUPTED, _memory_of_interrupted(state, fields)
         del rows[fields["iterations"] + 1 :]  # of a state that was not complete
     assert status is not None
-    fields |= method._asdict()
-    seconds = time.perf_counter() - began
+    fields |= method._asdict() | {"memory": memory}
+    seconds = past + time.perf_counter() - began
     log(f"ended after {fields['iterations']} iterations and {seconds:.3g} s: {status.value}")
     return Result(f=f, domain=domain, start=first, status=status, trace=Trace(rows), seconds=seconds, **fields)
+
+
+def _memory_of_interrupted(state: State | None, fields: dict[str, Any]) -> dict[str, Any]:
+    """What a run remembers that was interrupted in the middle of an iteration: the atoms of its last state and what all
+    parts but the update know, which may be left half changed."""
+    assert state is not None
+    active = {name: fields[name] for name in ("atoms", "weights", "blocks", "x")}
+    active |= {"wanted": state.active.wanted, "frames": list(range(len(fields["atoms"])))}
+    parts = {name: memory_of(getattr(state.run, name)) for name in ("f", "ask", "refinements", "certificate", "stall")}
+    return {"t": fields["iterations"], "now": None, "active": active, **parts}
 
 
 def _fit_uncounted(f: Objective, domain: Domain, stop: Stop) -> Result | None:

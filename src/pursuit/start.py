@@ -4,21 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from pursuit._arrays import Small, Space, host, numeric_array, real_array, told
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import as_atom
+from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
+from pursuit.checkpoints import Fingerprint, Run, difference, words_of
 from pursuit.domains import Domain, Part
 from pursuit.guards import GuardedOracle, check_shape
 from pursuit.objectives import Objective, as_value
 from pursuit.oracles import check_fits
 from pursuit.result import Result
 from pursuit.steps import line_search
+
+
+def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[Any]) -> Run | None:
+    """The run that `start` is a result of, if it had this problem and this method; None: it is only a point."""
+    if not isinstance(start, Result) or not start.memory:
+        return start if isinstance(start, Run) else None
+    then = start.f, start.domain, (start.update, start.oracle, start.refine)
+    if words_of(f, domain, method) != words_of(*then):
+        return None
+    if f is start.f and domain is start.domain:
+        return start.run
+    if not all(map(_comparable, (f, *(part.A for part in domain.parts)))):
+        return None
+    now, before = (Fingerprint.of(*problem, start.start) for problem in ((f, domain, method), then))
+    return start.run if difference(start.run, f, now, before) is None else None
+
+
+def _comparable(thing: Any) -> bool:
+    """Whether an objective or a set is of the package, and made of arrays, not of functions: then numbers tell whether
+    two of them are equal."""
+    values = list(vars(thing).values())
+    inner = [
+        part for v in values for part in (v if isinstance(v, tuple) else (v,)) if isinstance(part, Atoms | Objective)
+    ]
+    functions = any(isinstance(v, FunctionType | MethodType) for v in values)
+    return type(thing).__module__.startswith("pursuit.") and not functions and all(map(_comparable, inner))
 
 
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:
@@ -37,30 +65,30 @@ def find_space(f: Objective, domain: Domain, start: Any) -> Space:
     if space is None and shapes:
         space = Space.default(shapes[0])
     if space is None and start is not None:
-        given = start.x if isinstance(start, Result) else start[1][0] if isinstance(start, tuple) else start
+        known = start.first if isinstance(start, Run) else start.x if isinstance(start, Result) else None
+        given = known if known is not None else start[1][0] if isinstance(start, tuple) else start
         space = Space.of(given.vector if isinstance(given, Atom) else real_array(given, "start"))
     if space is None:
         raise ValueError("neither f nor the atoms know the shape of x; give start=, or set `shape` on the atom set.")
     return space
 
 
-def first_active_set(
-    f: Objective, domain: Domain, space: Space, start: Any, ask: GuardedOracle, certificate: Certificate
-) -> ActiveSet:
-    """S at iteration 0: the user's start, if there is one. Otherwise spans and cones begin at 0, and a hull begins at
-    the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with weight zero. Where
-    f is larger at this atom than at 0, a hull that has the negatives of its atoms begins between the two.
+def set_first_atoms(
+    active: ActiveSet, f: Objective, domain: Domain, start: Any, ask: GuardedOracle, certificate: Certificate
+) -> None:
+    """S at iteration 0, given an empty one: the user's start if there is one. Otherwise spans and cones begin at 0, and
+    a hull begins at the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with
+    weight zero. Where f is larger at this atom than at 0, a hull that has the negatives of its atoms begins between the
+    two.
 
     The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
     that later bounds, which hold with high probability, rest on numbers on which x does not depend.
     """
-    active = domain.active_set(space)
-    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
+    space, hulls = active.space, [b for b, part in enumerate(domain.parts) if part.compact]
     if start is not None:
         active.replace(*_read_start(domain, space, start))
-        return active
-    if not hulls:
-        return active
+    if start is not None or not hulls:
+        return
     value, grad = f.value_and_grad(active.x)
     check_shape(grad, space)
     if math.isnan(as_value(value)) or not math.isfinite(space.norm(grad)):
@@ -74,7 +102,6 @@ def first_active_set(
     for b, atoms in answers.items():
         for a in atoms[1:]:
             active.enter(a, b)
-    return active
 
 
 def _move_towards_zero(f: Objective, domain: Domain, active: ActiveSet, firsts: dict[int, Atom]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pursuit._arrays import Array, Space, number, told, use_python_numbers
+from pursuit._memory import Remembers, WithMemory
 from pursuit.domains import Domain, Hull
 from pursuit.metrics import Metric, as_metric
 from pursuit.objectives import Objective
@@ -92,8 +93,10 @@ def check_smoothness(L: Smoothness) -> None:
         raise ValueError(f"L is {told(L)}; give a positive number, Backtracking(), or None for the objective's own.")
 
 
-class UpperBound:
+class UpperBound(Remembers):
     """The quadratic upper bound of one run, in a metric, with a fixed L or one found by backtracking."""
+
+    remembers = ("L",)
 
     def __init__(self, f: Objective, space: Space, L: Smoothness, metric: Any) -> None:
         self.f, self.space = f, space
@@ -223,7 +226,7 @@ class ShortStep:
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         bound = UpperBound(f, space, self.L, self.metric)
 
-        return lambda move: _shortest(bound, move, bound.square(move.direction))
+        return WithMemory(lambda move: _shortest(bound, move, bound.square(move.direction)), bound)
 
 
 @dataclass(frozen=True)
@@ -256,7 +259,7 @@ class DiameterStep:
             raise ValueError(f"the diameter of {domain.A!r} is not known; give DiameterStep(diameter=...).")
         bound, square = UpperBound(f, space, self.L, None), float(diameter) * float(diameter)
 
-        return lambda move: _shortest(bound, move, square)
+        return WithMemory(lambda move: _shortest(bound, move, square), bound)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, check_function, check_seed
+from pursuit._memory import Remembers
 from pursuit.objectives import Objective, as_value
 
 
@@ -60,10 +61,11 @@ class Stochastic(Objective):
         return f"Stochastic(seed={self.seed})"
 
 
-class _Averaging(Objective):
+class _Averaging(Objective, Remembers):
     """One run of a stochastic objective: its generator and its running average."""
 
     exact = False
+    remembers = ("_rng", "_average", "_t")
 
     def __init__(self, source: Stochastic) -> None:
         self._source, self._rng = source, np.random.default_rng(source.seed)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit._arrays import Array, Indices, Small, Space, flat, host, number, real_array, sparse_matrix, told, whole
+from pursuit._memory import WithMemory
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
 from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
 from pursuit.linalg import operator
@@ -147,7 +148,7 @@ class Image(Atoms):
             both = [self._answer(above[0]), self._answer(below[0], -1.0)]
             return _sorted(both, g, 1), factor * min(lower, bound)
 
-        return search
+        return WithMemory(search, plus, minus)
 
     def chart(self) -> Chart | None:
         base = self.base.chart()
@@ -268,7 +269,7 @@ class Union(Atoms):
             found = [self._named(i, a) for i, (atoms, _) in enumerate(answers) for a in atoms]
             return _sorted(found, g, several), min(lower for _, lower in answers)
 
-        return search
+        return WithMemory(search, *searches)
 
     def scores(self, g: Array) -> Small:
         return np.concatenate([part.scores(g) for part in self.parts])

@@ -117,10 +117,12 @@ class TensorFrame:
     def append(self, atom: Atom) -> None:
         assert isinstance(atom, TensorAtom)
         self.coefs = np.append(self.coefs, atom.coef)
-        self.factors = [np.column_stack([U, u]) for U, u in zip(self.factors, atom.source, strict=True)]
+        columns = zip(self.factors, atom.source, strict=True)
+        self.factors = [np.ascontiguousarray(np.column_stack([U, u])) for U, u in columns]
 
     def keep(self, which: Indices) -> None:
-        self.coefs, self.factors = self.coefs[which], [U[:, which] for U in self.factors]
+        self.coefs = self.coefs[which]
+        self.factors = [np.ascontiguousarray(U[:, which]) for U in self.factors]  # in the order that `append` makes
 
     def analyze(self, g: Array) -> Small:
         products = self._entries.gradient(host(g))(self.factors, 0)

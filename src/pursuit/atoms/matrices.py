@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 
 from pursuit import native
 from pursuit._arrays import Array, Small, Space, host, number, told, whole
+from pursuit._memory import WithMemory
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import (
     AllEntries,
@@ -87,7 +88,7 @@ class Factored(Atoms):
             atoms, lower = self._search(self.view.matrix(g / scale), several, level / scale, memory)
             return atoms, scale * lower
 
-        return search
+        return WithMemory(search, memory)
 
     def _atom(self, u: Small, v: Small, sign: float) -> Atom:
         """The atom sign * u v'."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Small, Space, check_seed, host, items, told, whole
+from pursuit._memory import Memory, WithMemory
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.cp import CP, AllEntries, Factors, ObservedEntries, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
@@ -126,23 +127,21 @@ class RankOneTensor(Atoms):
     # ------------------------------------------------------------------ the oracle
 
     def begin(self, seed: int = 0) -> Search:
-        rng = np.random.default_rng(self.seed)
-        last: list[Small] = [np.zeros((n, 0)) for n in self.dims]
+        memory = Memory(rng=np.random.default_rng(self.seed), last=[np.zeros((n, 0)) for n in self.dims])
 
         def search(g: Array, several: int, level: float) -> Found:
-            nonlocal last
             G = host(g)
             scale = float(np.abs(G).max()) or 1.0
             G = G / scale
             bound, starts = self._bound(G)
-            random = [rng.standard_normal((n, self.starts)) for n in self.dims]
-            together = [np.hstack(s) for s in zip(starts, last, random, strict=True)]
+            random = [memory.rng.standard_normal((n, self.starts)) for n in self.dims]
+            together = [np.hstack(s) for s in zip(starts, memory.last, random, strict=True)]
             accuracy = EPS if level == -math.inf else POWER_METHOD_ACCURACY
-            last = power_method(self.view.gradient(G), together, several, accuracy)
+            last = memory.last = power_method(self.view.gradient(G), together, several, accuracy)
             atoms = [self._atom([U[:, i] for U in last], -1.0) for i in range(last[0].shape[1])]
             return atoms, -scale * bound
 
-        return search
+        return WithMemory(search, memory)
 
     def _bound(self, G: Small) -> tuple[float, list[Small]]:
         """min_k ||G_(k)||_2, and two starts: the leading vectors of the unfoldings, the largest entry."""

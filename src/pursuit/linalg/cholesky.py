@@ -6,13 +6,14 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtpqrt, dtrtrs
 
 from pursuit._arrays import Small
+from pursuit._memory import Remembers
 from pursuit.linalg.vectors import EPS
 
 NEARLY_SINGULAR = 1e-6
 """With a squared pivot below this, solutions lose half of their digits and need iterative refinement."""
 
 
-class CholeskyFactor:
+class CholeskyFactor(Remembers):
     r"""The lower triangular L with :math:`L L^\top = M`, for the Gram matrix M of a changing list of unit vectors.
 
     One more vector, with inner products m with the others, appends the row
@@ -35,6 +36,8 @@ class CholeskyFactor:
            [0.48, 1.  ]])
     """
 
+    remembers = ("k", "L")
+
     def __init__(self) -> None:
         self.k = 0
         self._L = np.zeros((16, 16), order="F")
@@ -42,6 +45,10 @@ class CholeskyFactor:
     @property
     def L(self) -> Small:
         return self._L[: self.k, : self.k]
+
+    @L.setter
+    def L(self, L: Small) -> None:
+        self._L = np.asfortranarray(L)
 
     @property
     def smallest_pivot(self) -> float:

@@ -28,6 +28,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
 from pursuit._arrays import Small
+from pursuit._memory import Remembers
 
 MAX_STEPS = 300
 """The largest number of steps; fewer where their vectors would take too much memory."""
@@ -40,9 +41,10 @@ RANDOM_SHARE = 0.1
 
 
 @dataclass
-class Memory:
+class Memory(Remembers):
     """The memory of one run: its random numbers, the last eigenvector, and the number of products so far."""
 
+    remembers = ("rng", "last", "products")
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     last: Small | None = None
     products: int = 0

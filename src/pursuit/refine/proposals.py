@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pursuit._arrays import Small, Space
+from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
@@ -34,9 +35,11 @@ class Refine(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...] | None: ...
 
 
-class Refinements:
+class Refinements(Remembers):
     """Line 7 of Algorithms 3 and 4 in one run: the refinements propose in turn. A proposal is accepted if its point
     stays in the domain and f is not above the allowed value; `refused` counts the others."""
+
+    remembers = ("refused",)
 
     def __init__(self, refine: Refine | Sequence[Refine] | None, f: Objective, domain: Domain, space: Space) -> None:
         self._refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)

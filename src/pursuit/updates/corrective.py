@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pursuit._arrays import Array, Small, Space, number, told, use_python_numbers, whole
+from pursuit._memory import Remembers, WithMemory
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
@@ -40,15 +41,17 @@ def with_single_threaded_blas(advance: Advance, space: Space) -> Advance:
         with single_threaded_blas if small else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
             advance(now, active)  # models that leave the range of floats are found and replaced
 
-    return advance_single_threaded
+    return WithMemory(advance_single_threaded, advance)
 
 
-class _Admission:
+class _Admission(Remembers):
     """How many atoms of one oracle call enter S: one more than twice the number that got weight last time.
 
     Where weights are non-negative, superfluous atoms get weight zero, so the first call may add `several`. Over a span
     every atom gets weight, so the first call adds at most 4.
     """
+
+    remembers = ("limit",)
 
     def __init__(self, several: int, domain: Domain) -> None:
         self.several = several
@@ -67,8 +70,10 @@ class _Admission:
             self._places = []  # places change when atoms are dropped
 
 
-class _SmallProblem:
+class _SmallProblem(Remembers):
     """The small problem of a run, kept up to date with the active set: Gram matrix in a metric, constraints, factor."""
+
+    remembers = ("admission", "problem", "members")
 
     def __init__(self, domain: Domain, metric: Metric, several: int) -> None:
         self.domain, self.metric, self.admission = domain, metric, _Admission(several, domain)
@@ -151,7 +156,7 @@ class NormCorrective:
             weights = self._minimise_bound(bound, small, active, now, now.value - active.cost, correlations, tolerance)
             small.set_weights(active, weights, correlations)
 
-        return with_single_threaded_blas(advance, space)
+        return with_single_threaded_blas(WithMemory(advance, bound, small), space)
 
     def _minimise_bound(
         self,
@@ -252,7 +257,7 @@ class FullyCorrective:
                 if domain.inner_gap(active, correlations) <= goal or active.deadline.passed:
                     break
 
-        return advance
+        return WithMemory(advance, bound, small)
 
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
         admission, damping = _Admission(self.several, domain), Damping()
@@ -279,7 +284,7 @@ class FullyCorrective:
                     break
             admission.adapt(active)
 
-        return advance
+        return WithMemory(advance, admission, damping)
 
 
 def _uncertainty(active: ActiveSet, grad: Array) -> float:

@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from pursuit._arrays import Array, Indices, Small
+from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
 from pursuit.metrics import Diagonal
@@ -26,13 +27,15 @@ from pursuit.steps import line_search, tilted
 from pursuit.weights import WeightProblem
 
 
-class Damping:
+class Damping(Remembers):
     r"""The damping :math:`\lambda` of one run (Levenberg, 1944; Marquardt, 1963).
 
     Where the line search goes only the fraction gamma of a step, the mean curvature of f on the way is 1 / gamma times
     that of the model. The difference is added, so that the next model is right about this direction, however little the
     Hessian at x says about it. After full steps the damping falls, ever faster.
     """
+
+    remembers = ("value", "_fall")
 
     def __init__(self) -> None:
         self.value, self._fall = 0.0, 0.1

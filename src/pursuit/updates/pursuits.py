@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pursuit._arrays import Small, Space, check_seed, host, number, told, use_python_numbers
+from pursuit._memory import Memory, WithMemory
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain, Part, Span
@@ -67,7 +68,7 @@ class BlendedPursuit:
             active.weights = active.weights - gamma * q
             active.refresh()
 
-        return advance
+        return WithMemory(advance, length)
 
 
 @dataclass(frozen=True)
@@ -122,24 +123,24 @@ class AcceleratedPursuit:
             )
         size, rng = asked.size, np.random.default_rng(self.seed)
         scale = f.L * (self.nu if self.nu is not None else leverage(asked, space))
-        L, alpha, beta = f.L, 1.0 / scale, 1.0 / scale
-        greedy = momentum = np.zeros(0)  # the weights of x and v
+        L, memory = f.L, Memory(alpha=1.0 / scale, beta=1.0 / scale, momentum=np.zeros(0))  # momentum: the weights of v
 
         def advance(now: Now, active: ActiveSet) -> None:
-            nonlocal alpha, beta, greedy, momentum
             z, random = now.answers[0].atoms[0], asked.atom(int(rng.integers(size)))
             places = [active.enter(atom) for atom in (z, random)]
             y = active.weights
-            greedy, v = y.copy(), np.append(momentum, y[len(momentum) :])  # v_0 = x_0, also for a user's start
-            for weights, atom, (i, sign), rate in zip((greedy, v), (z, random), places, (1.0 / L, alpha), strict=True):
+            greedy = y.copy()  # the weights of x
+            v = np.append(memory.momentum, y[len(memory.momentum) :])  # v_0 = x_0, also for a user's start
+            rates = 1.0 / L, memory.alpha
+            for weights, atom, (i, sign), rate in zip((greedy, v), (z, random), places, rates, strict=True):
                 weights[i] -= sign * rate * atom.dot(space, now.grad) / atom.norm(space) ** 2
-            momentum = v
-            alpha = (1.0 + math.sqrt(1.0 + 4.0 * scale * beta)) / (2.0 * scale)
-            beta += alpha
-            active.weights = greedy + (alpha / beta) * (momentum - greedy)
+            memory.momentum = v
+            memory.alpha = (1.0 + math.sqrt(1.0 + 4.0 * scale * memory.beta)) / (2.0 * scale)
+            memory.beta += memory.alpha
+            active.weights = greedy + (memory.alpha / memory.beta) * (v - greedy)
             active.refresh()
 
-        return advance
+        return WithMemory(advance, rng, memory)
 
 
 def leverage(A: Atoms, space: Space) -> float:

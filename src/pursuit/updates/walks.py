@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pursuit._arrays import Small, Space, told
+from pursuit._memory import WithMemory
 from pursuit.active import ActiveSet
 from pursuit.domains import Direction, Domain, Hull, Part, Span
 from pursuit.domains.base import LONG_STEP, exchange
@@ -55,7 +56,7 @@ class _Walk:
                     active.weights /= active.weights.sum()
                 active.refresh()
 
-        return advance
+        return WithMemory(advance, length)
 
 
 @dataclass(frozen=True)

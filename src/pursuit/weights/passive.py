@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Indices, Small
+from pursuit._memory import Remembers
 from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -25,7 +26,7 @@ MAX_SUM_CORRECTIONS = 20
 """Corrections of the sums of a step; each multiplies their error by about EPS."""
 
 
-class PassiveSet:
+class PassiveSet(Remembers):
     """The Gram matrix of all weights, which of them are passive, and the factor of their part of M.
 
     Parameters
@@ -33,6 +34,8 @@ class PassiveSet:
     totals : (blocks,) array
         The fixed sum of each block; nan for a block without one.
     """
+
+    remembers = ("k", "G", "members", "block", "scale", "_alpha", "_sized", "_factor")
 
     def __init__(self, totals: Small) -> None:
         self.totals = totals
@@ -52,6 +55,10 @@ class PassiveSet:
     @property
     def G(self) -> Small:
         return self._G[: self.k, : self.k]
+
+    @G.setter
+    def G(self, G: Small) -> None:
+        self._G = G
 
     @property
     def places(self) -> Indices:

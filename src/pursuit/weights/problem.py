@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Indices, Small
+from pursuit._memory import Remembers
 from pursuit.linalg import EPS, pivot_rounding
 from pursuit.weights.passive import Mask, PassiveSet
 
 
-class WeightProblem:
+class WeightProblem(Remembers):
     """The small problem, with a memory between calls: Gram matrix, passive set, factor.
 
     Parameters
@@ -28,6 +29,8 @@ class WeightProblem:
     >>> problem.solve(np.array([0.5, 0.0]), start=np.array([1.0, 0.0]))      # the hull
     array([0.75, 0.25])
     """
+
+    remembers = ("nonnegative", "passive", "eps")
 
     def __init__(self, totals: Any = (np.nan,)) -> None:
         self.nonnegative: Mask = np.zeros(0, dtype=bool)

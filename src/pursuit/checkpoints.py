@@ -1,0 +1,351 @@
+"""Runs as files: what a run remembers, without pickle, and whether a problem is the one that a run was about.
+
+A file is a NumPy archive of plain arrays. One of them is a text in JSON; it says how the others make up the trace and
+the memory of the run (`pursuit._memory`). Columns of dictionaries are stored as their numbers, other atoms as their
+arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pursuit._arrays import Array, Space, everywhere, flat, host, number, told
+from pursuit._files import replacing
+from pursuit.atoms.base import as_atom
+from pursuit.atoms.combinations import unscaled
+from pursuit.atoms.cp import Factors, TensorAtom
+from pursuit.atoms.factored import RankOneAtom, is_sparse
+from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
+from pursuit.domains import Answer, Domain
+from pursuit.objectives import Objective
+from pursuit.updates import Now
+
+FORMAT = "a run of pursuit, 1"
+
+ATOMS: dict[type[Atom], tuple[str, ...]] = {
+    Atom: ("vector", "source", "coef"),
+    SparseAtom: ("positions", "values", "shape", "source", "coef"),
+    LiftedAtom: ("image", "tail", "source", "coef"),
+    RankOneAtom: ("u", "v", "view", "coef", "source"),
+    TensorAtom: ("source", "coef"),
+}
+"""Kinds of atoms, and the attributes from which one is made, in the order of its arguments."""
+
+
+class Run(NamedTuple):
+    """A run that can be continued: its memory, the rows of its trace, its first point and its time in seconds."""
+
+    memory: dict[str, Any]
+    rows: list[tuple[float, ...]]
+    first: Array
+    seconds: float
+
+
+# ---------------------------------------------------------------------- is it the same problem?
+
+
+class Fingerprint(NamedTuple):
+    """A problem and a method, in words and in numbers: the value of f at the first point, and products of random
+    vectors with the gradient there, with its products with the atoms, and with the arrays of f. A change anywhere in
+    the data changes them."""
+
+    words: dict[str, str]
+    numbers: dict[str, float]
+    sizes: dict[str, float]
+    """The sums of the moduli of the terms of each number, by which rounding errors are measured."""
+
+    @classmethod
+    def of(cls, f: Objective, domain: Domain, method: Sequence[Any], x: Array) -> Fingerprint:
+        """That of a problem at a point where f is finite. It takes one gradient and one oracle call."""
+        space, print_ = Space.of(x), cls(words_of(f, domain, method), {}, {})
+        print_.words["space"] = f"{space.shape} {space.dtype} {space.xp.__name__}"
+        value, grad = f.value_and_grad(x)
+        print_._add("f at the first point", np.append(host(flat(grad)), float(value)))
+        for name, array in _arrays_of(f):
+            print_._add(f"{name} of f", array)
+        for b, A in enumerate(part.asked for part in domain.parts):
+            if A.size is None:  # only as accurate as its search
+                print_._add(f"summand {b} of domain", np.full(1, as_atom(A.lmo(grad)).dot(space, grad)), 1e4)
+            else:
+                print_._add(f"summand {b} of domain", A.scores(grad))
+        return print_
+
+    def _add(self, name: str, array: np.ndarray[Any, Any], error: float = 1.0) -> None:
+        terms = array.ravel() * np.random.default_rng(0).standard_normal(array.size)
+        self.numbers[name], self.sizes[name] = float(terms.sum()), error * float(np.abs(terms).sum())
+
+    def difference(self, other: Fingerprint, eps: float) -> str | None:
+        """What differs; None: nothing does."""
+        for name, text in self.words.items():
+            if other.words.get(name) != text:
+                return name
+        for name, size in self.sizes.items():
+            if not abs(self.numbers[name] - other.numbers[name]) <= 1e3 * eps * size:
+                return name
+        return None
+
+
+def _arrays_of(f: Objective) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """The arrays that f is made of, and those of an objective that it is made of."""
+    attributes: list[tuple[str, Any]] = sorted(vars(f).items())
+    for name, value in attributes:
+        if isinstance(value, Objective):
+            yield from ((f"{name}.{inner}", array) for inner, array in _arrays_of(value))
+        elif not name.startswith("_") and (isinstance(value, np.ndarray) or is_sparse(value)):
+            array = value.data if not isinstance(value, np.ndarray) else value
+            yield from [(name, array)] if array.dtype.kind in "fiub" else []
+
+
+def difference(run: Run, f: Objective, now: Fingerprint, before: Fingerprint) -> str | None:
+    """What differs between a problem and that of a run; None: nothing does, and f has the same gradient at the point
+    where the run ended."""
+    space, last = Space.of(run.first), run.memory["now"]
+    if last is not None and f.exact:
+        grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certificate"]["_scale"]
+        if not space.norm(grad - last.grad) <= 1e3 * space.eps * max(unit, space.norm(last.grad)):
+            return "f at the last point"
+    return now.difference(before, space.eps)
+
+
+def words_of(f: Objective, domain: Domain, method: Sequence[Any]) -> dict[str, str]:
+    """A problem and a method in words, without the addresses of objects."""
+    names = "f", "domain", "update", "oracle", "refine"
+    words = {name: re.sub(r" at 0x\w+", "", repr(part)) for name, part in zip(names, (f, domain, *method), strict=True)}
+    return words | {"factor of domain": repr([(unscaled(part.A)[1], part.price) for part in domain.parts])}
+
+
+# ---------------------------------------------------------------------- values as texts and arrays
+
+
+class Packer:
+    """Makes a JSON value of a memory: numbers and texts stay, all else becomes a pair [kind, content]. Arrays are put
+    aside, each once, and so are atoms: what was one object is one object afterwards."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.atoms: list[Any] = []
+        self._places: dict[int, tuple[int, Any]] = {}  # id -> the place, and the object, which keeps its id
+
+    def pack(self, value: Any) -> Any:
+        """The JSON value."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, Atom):
+            return ["atom", self._place(value, self.atoms, self._pack_atom)]
+        if isinstance(value, np.ndarray):
+            return ["array", self._place(value, self.arrays, np.asarray)]
+        if isinstance(value, Factors | tuple | list):
+            return [type(value).__name__.lower(), [self.pack(each) for each in value]]
+        if isinstance(value, dict):
+            return ["dict", {name: self.pack(each) for name, each in value.items()}]
+        if isinstance(value, Answer | Now):
+            return [type(value).__name__.lower(), [self.pack(getattr(value, field.name)) for field in fields(value)]]
+        if hasattr(value, "__array__") and hasattr(value, "dtype"):  # of another array library
+            return ["elsewhere", self._place(value, self.arrays, _to_host)]
+        raise TypeError(f"{told(value)} cannot be stored; sources of atoms must be numbers, texts, arrays or tuples.")
+
+    def _place(self, thing: Any, table: list[Any], convert: Callable[[Any], Any]) -> int:
+        if id(thing) not in self._places:
+            converted = convert(thing)
+            self._places[id(thing)] = len(table), thing
+            table.append(converted)
+        return self._places[id(thing)][0]
+
+    def _pack_atom(self, atom: Atom) -> Any:
+        if type(atom) not in ATOMS:
+            raise TypeError(f"atoms of the kind {type(atom).__name__} cannot be stored; run without checkpoint=.")
+        if type(atom) is Atom and atom.source is not None:
+            for b, part in enumerate(self.domain.parts):
+                own = part.asked.rebuild(atom)
+                if own is not None and type(own) is Atom and own.coef == atom.coef and _same(own.vector, atom.vector):
+                    return ["own", [b, self.pack(atom.source), atom.coef]]
+        names = ATOMS[type(atom)]
+        content = [self._pack_view(atom) if name == "view" else self.pack(getattr(atom, name)) for name in names]
+        return [type(atom).__name__, content]
+
+    def _pack_view(self, atom: Atom) -> Any:
+        """The summand whose matrices are seen in this way."""
+        for b, part in enumerate(self.domain.parts):
+            if getattr(part.asked.rebuild(atom), "view", None) is atom.view:
+                return ["view", b]
+        raise TypeError(f"{atom!r} is no atom of {self.domain!r} and cannot be stored; run without checkpoint=.")
+
+
+class Unpacker:
+    """Makes the memory of a JSON value again."""
+
+    def __init__(
+        self, domain: Domain, like: Callable[[Any], Array], arrays: Sequence[Any], atoms: Sequence[Any]
+    ) -> None:
+        self.domain, self.like, self.arrays, self._packed = domain, like, arrays, atoms
+        self._atoms: dict[int, Atom] = {}
+
+    def unpack(self, value: Any) -> Any:
+        """The value that was packed."""
+        if not isinstance(value, list):
+            return value
+        kind, content = value
+        if kind in ("array", "elsewhere"):
+            return self.arrays[content] if kind == "array" else self.like(self.arrays[content])
+        if kind == "atom":
+            if content not in self._atoms:
+                self._atoms[content] = self._unpack_atom(*self._packed[content])
+            return self._atoms[content]
+        if kind == "dict":
+            return {name: self.unpack(each) for name, each in content.items()}
+        items = [self.unpack(each) for each in content]
+        if kind in ("answer", "now"):
+            return Answer(*items) if kind == "answer" else Now(*items)
+        return {"list": list, "tuple": tuple, "factors": Factors}[kind](items)
+
+    def _unpack_atom(self, kind: str, content: list[Any]) -> Atom:
+        if kind == "own":
+            b, source, coef = content
+            own: Any = self.domain.parts[b].asked.rebuild(Atom(np.zeros(()), self.unpack(source), coef))
+            return own  # type: ignore[no-any-return]
+        make: Any = next(each for each in ATOMS if each.__name__ == kind)
+        if kind != RankOneAtom.__name__:
+            return make(*map(self.unpack, content))  # type: ignore[no-any-return]
+        u, v, (_, b), coef, source = content
+        atom = make(self.unpack(u), self.unpack(v), None, coef, self.unpack(source))
+        atom.view = self.domain.parts[b].asked.rebuild(atom).view
+        return atom  # type: ignore[no-any-return]
+
+
+def _to_host(a: Array) -> np.ndarray[Any, Any]:
+    return np.asarray(a.detach().cpu() if hasattr(a, "detach") else a.get() if hasattr(a, "get") else a)
+
+
+def _same(a: Array, b: Array) -> bool:
+    return a.shape == b.shape and everywhere(a == b)
+
+
+# ---------------------------------------------------------------------- files
+
+
+def previous(path: Path) -> Path:
+    """The file before the last."""
+    return path.with_name(f"{path.stem}.previous{path.suffix}")
+
+
+def write(path: Path, run: Run, fingerprint: Fingerprint, domain: Domain) -> None:
+    """Write a run as a whole or not at all; the file that was there becomes the previous one."""
+    packer = Packer(domain)
+    tree = packer.pack(run._asdict() | {"rows": np.array(run.rows, dtype=np.float64)})
+    text = {"format": FORMAT, "fingerprint": fingerprint, "atoms": packer.atoms, "run": tree}
+    arrays: dict[str, Any] = {f"array_{i}": a for i, a in enumerate(packer.arrays)}
+    with replacing(path) as new:
+        with new.open("wb") as file:
+            np.savez(file, text=np.frombuffer(json.dumps(text).encode(), dtype=np.uint8), **arrays)
+        if path.exists():
+            path.replace(previous(path))
+
+
+class Stored(NamedTuple):
+    """A file of a run, read but not yet understood."""
+
+    text: dict[str, Any]
+    arrays: list[Any]
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint(*self.text["fingerprint"])
+
+    def run(self, domain: Domain, like: Callable[[Any], Array]) -> Run:
+        """The run; `like` makes arrays of the user's library."""
+        kept = Unpacker(domain, like, self.arrays, self.text["atoms"]).unpack(self.text["run"])
+        return Run(**kept | {"rows": [_row(row) for row in kept["rows"].tolist()]})
+
+
+def _row(row: list[float]) -> tuple[float, ...]:
+    iteration, value, gap, atoms, calls, seconds = row
+    return int(iteration), value, gap, int(atoms), int(calls), seconds
+
+
+def read(path: Path) -> Stored | None:
+    """The file of a run, or the previous one where it is missing or damaged, which then takes its place; None where
+    there is neither."""
+    for file in (path, previous(path)):
+        if file.exists():
+            try:
+                stored = _read(file)
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+                continue
+            if file != path:
+                file.replace(path)
+            return stored
+    if path.exists():
+        raise ValueError(f"{path} is no checkpoint of a run, or it is damaged; give another name, or delete it.")
+    return None
+
+
+def _read(path: Path) -> Stored:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        text = json.loads(archive["text"].tobytes())
+        if text["format"] != FORMAT:
+            raise ValueError
+        return Stored(text, [archive[f"array_{i}"] for i in range(len(archive.files) - 1)])
+
+
+class Checkpoint:
+    """The file of a run that is under way, written at its first state, every so many seconds, and at its end."""
+
+    def __init__(self, path: Any, every: Any) -> None:
+        if not isinstance(path, str | os.PathLike) or not str(path):
+            raise TypeError(f"checkpoint is {told(path)}; give the name of a file.")
+        if not number(every) >= 0:
+            raise ValueError(f"every is {told(every)}; give the seconds between two checkpoints, at least 0.")
+        self.path, self.every = Path(os.fspath(path)).resolve(), float(every)
+        if not self.path.parent.is_dir():
+            raise ValueError(f"checkpoint is {told(path)}, in a folder that does not exist; make the folder first.")
+        self._written = -math.inf
+        self._fingerprint: Fingerprint | None = None
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        return time.perf_counter() - self._written >= self.every
+
+    def resume(self, f: Objective, domain: Domain, method: Sequence[Any]) -> Run | None:
+        """The run of the file, None where there is no file yet. Refuse the run of another problem."""
+        for unfinished in self.path.parent.glob(f".????????.{self.path.name}"):  # of a process that was killed
+            unfinished.unlink(missing_ok=True)
+        stored = read(self.path)
+        if stored is None:
+            return None
+        differs = next((n for n, w in words_of(f, domain, method).items() if stored.fingerprint.words[n] != w), None)
+        if differs is None:
+            run = stored.run(domain, _like(f, domain))
+            own = Fingerprint.of(f, domain, method, run.first)
+            differs = difference(run, f, own, stored.fingerprint)
+        if differs is not None:
+            raise ValueError(f"{self.path} is the checkpoint of another run: {differs} differs; give another name.")
+        self._fingerprint, self._written = stored.fingerprint, time.perf_counter()
+        return run
+
+    def write(self, run: Run, f: Objective, domain: Domain, method: Sequence[Any]) -> None:
+        """Write the run."""
+        if self._fingerprint is None:
+            self._fingerprint = Fingerprint.of(f, domain, method, run.first)
+        write(self.path, run, self._fingerprint, domain)
+        self._written = time.perf_counter()
+
+
+def _like(f: Objective, domain: Domain) -> Callable[[Any], Array]:
+    """A function that makes arrays of the problem's library, on its device."""
+    space = next((s for s in (f.space, *(part.A.space for part in domain.parts)) if s is not None), None)
+    return np.asarray if space is None else lambda a: space.xp.asarray(a, device=space.device)
