@@ -55,6 +55,7 @@ from pursuit.atoms import (
 )
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citing import citation
+from pursuit.cluster.sharded import Sharded
 from pursuit.coding import encode
 from pursuit.dictionaries import Learned, learn
 from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
@@ -141,6 +142,7 @@ __all__ = [
     "Result",
     "Ridge",
     "Screened",
+    "Sharded",
     "ShortStep",
     "SignedBasis",
     "Simplex",

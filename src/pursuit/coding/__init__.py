@@ -8,6 +8,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from pursuit._arrays import flag
 from pursuit._threads import at_most
+from pursuit.cluster.arrays import encode_blocks
+from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.device import encode_on_device
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.operators import encode_on_operator
@@ -77,7 +79,8 @@ def encode(
     gram : array of shape (n_atoms, n_atoms), optional
         D.T @ D, if you have it.
     n_jobs : int, optional
-        Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them.
+        Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them (for a block of
+        a dask array one).
     dtype : numpy.float32 or numpy.float64, optional
         Of the computation and the codes. By default that of D and Y, which should then have the same. ``lasso`` and
         ``nnls`` compute in float64 and round at the end.
@@ -99,7 +102,8 @@ def encode(
     -------
     scipy.sparse.csr_array of shape (n_signals, n_atoms)
         ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array. Of torch tensors on a
-        CUDA device: a CSR tensor there, found there by ``omp`` without weights (the rest is done on the host).
+        CUDA device: a CSR tensor there, found there by ``omp`` without weights (the rest is done on the host). Of a
+        dask array Y: a dask array of sparse blocks, not computed yet; D goes to each worker once.
 
     Notes
     -----
@@ -128,9 +132,12 @@ def encode(
     >>> bool((gaps < 1e-12).all())
     True
     """
-    if is_on_cuda(D) or is_on_cuda(Y) or isinstance(D, LinearOperator):
+    on_cluster = is_dask_array(D) or is_dask_array(Y)
+    if on_cluster or is_on_cuda(D) or is_on_cuda(Y) or isinstance(D, LinearOperator):
         options = {"atoms": atoms, "tol": tol, "method": method, "gram": gram, "n_jobs": n_jobs, "dtype": dtype}
         options |= {"progress": progress, "weights": weights, "penalty": penalty, "positive": positive, "gaps": gaps}
+        if on_cluster:
+            return encode_blocks(encode, D, Y, options)
         operator = isinstance(D, LinearOperator)
         return encode_on_operator(D, Y, options) if operator else encode_on_device(encode, D, Y, options)
     threads = thread_count(n_jobs)
