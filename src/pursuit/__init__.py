@@ -56,6 +56,7 @@ from pursuit.atoms import (
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citing import citation
 from pursuit.cluster.sharded import Sharded
+from pursuit.cluster.sums import ShardedSum
 from pursuit.coding import encode
 from pursuit.dictionaries import Learned, learn
 from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
@@ -143,6 +144,7 @@ __all__ = [
     "Ridge",
     "Screened",
     "Sharded",
+    "ShardedSum",
     "ShortStep",
     "SignedBasis",
     "Simplex",
