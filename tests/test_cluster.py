@@ -67,11 +67,15 @@ def test_codes_of_a_dask_array_are_those_of_one_array(options):
     assert isinstance(found, sp.csr_array)
     assert codes.dtype == found.dtype == expected.dtype
     np.testing.assert_array_equal(found.indices, expected.indices)
-    np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-5 if "dtype" in options else 1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        found.toarray(), expected.toarray(), rtol=1e-5 if "dtype" in options else 1e-12, atol=1e-12
+    )
 
 
 def test_gaps_of_a_dask_array_are_a_dask_array():
-    codes, gaps = ps.encode(da.from_array(D, chunks=10), da.from_array(Y, chunks=20), method="lasso", penalty=0.3, gaps=True)
+    codes, gaps = ps.encode(
+        da.from_array(D, chunks=10), da.from_array(Y, chunks=20), method="lasso", penalty=0.3, gaps=True
+    )
     expected = ps.encode(D, Y, method="lasso", penalty=0.3, gaps=True)
     np.testing.assert_allclose(codes.compute(scheduler="sync").toarray(), expected[0].toarray(), atol=1e-12)
     np.testing.assert_allclose(gaps.compute(scheduler="sync"), expected[1], atol=1e-12)
@@ -140,8 +144,10 @@ def test_a_dask_array_is_one_piece_for_each_worker_and_the_same_dictionary(clien
 
 def test_sparse_columns_stay_sparse(client):
     def load(seed):
-        return sp.random_array((30, 200), density=0.2, rng=seed).tocsc() + sp.eye_array(30, 200).tocsc() + sp.csc_array(
-            (np.ones(200), (np.arange(200) % 30, np.arange(200))), shape=(30, 200)
+        return (
+            sp.random_array((30, 200), density=0.2, rng=seed).tocsc()
+            + sp.eye_array(30, 200).tocsc()
+            + sp.csc_array((np.ones(200), (np.arange(200) % 30, np.arange(200))), shape=(30, 200))
         )
 
     A = ps.Sharded([lambda: load(0), lambda: load(1)])
@@ -190,7 +196,10 @@ def test_a_worker_that_is_killed_costs_its_columns_to_be_loaded_again_and_not_th
         (lambda: ps.ShardedSum([3]), "terms is"),
         (lambda: ps.ShardedSum([lambda: 3]), "function 0 of terms returned 3"),
         (lambda: ps.ShardedSum([lambda: (ps.LeastSquares(np.ones(3)), np.ones((2, 4)))]), "they must fit"),
-        (lambda: ps.ShardedSum([lambda: ps.LeastSquares(np.ones(3)), lambda: ps.LeastSquares(np.ones(4))]), "term 1 is"),
+        (
+            lambda: ps.ShardedSum([lambda: ps.LeastSquares(np.ones(3)), lambda: ps.LeastSquares(np.ones(4))]),
+            "term 1 is",
+        ),
         (lambda: ps.learn(da.from_array(Y, chunks=20), 5, code={"atoms": 1}, update="ksvd"), "update is 'ksvd'"),
         (lambda: ps.learn(da.from_array(Y, chunks=20), 5, code={"atoms": 1}, weights=Y), "weights were given"),
     ],
@@ -206,17 +215,30 @@ def test_what_cannot_be_spread_is_refused_in_one_sentence(client, make, words):
 def samples(seed, kind):
     X = columns(seed, 8, 60)
     y = X[:, :2] @ [1.0, -2.0] + columns(seed + 50, 60, 1)[0]
-    return {"squares": lambda: ps.LeastSquares(y), "logistic": lambda: ps.Logistic(y > 0), "huber": lambda: ps.Huber(y, 0.5)}[
-        kind
-    ](), X, y
+    return (
+        {
+            "squares": lambda: ps.LeastSquares(y),
+            "logistic": lambda: ps.Logistic(y > 0),
+            "huber": lambda: ps.Huber(y, 0.5),
+        }[kind](),
+        X,
+        y,
+    )
 
 
 @pytest.mark.parametrize("kind", ["squares", "logistic", "huber"])
 @pytest.mark.parametrize("domain", ["lin", "conv"])
 def test_a_sum_on_workers_is_the_loss_of_all_samples(client, kind, domain):
     f = ps.ShardedSum([lambda i=i: samples(i, kind)[:2] for i in range(3)])
-    X, y = np.concatenate([samples(i, kind)[1] for i in range(3)]), np.concatenate([samples(i, kind)[2] for i in range(3)])
-    g = {"squares": lambda: ps.LeastSquares(y), "logistic": lambda: ps.Logistic(y > 0), "huber": lambda: ps.Huber(y, 0.5)}[kind]()
+    X, y = (
+        np.concatenate([samples(i, kind)[1] for i in range(3)]),
+        np.concatenate([samples(i, kind)[2] for i in range(3)]),
+    )
+    g = {
+        "squares": lambda: ps.LeastSquares(y),
+        "logistic": lambda: ps.Logistic(y > 0),
+        "huber": lambda: ps.Huber(y, 0.5),
+    }[kind]()
     stop = ps.Stop(atoms=3)
     there = ps.minimize(f, DOMAINS[domain](ps.SignedBasis(8)), stop=stop)
     here = ps.minimize(g, DOMAINS[domain](ps.Dictionary(X, signed=True)), stop=stop)

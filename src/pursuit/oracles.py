@@ -291,7 +291,7 @@ class Lazy:
 
 @dataclass(frozen=True)
 class Indexed:
-    """Answers with an atom that an index of nearest neighbours finds, and asks the dictionary only where it is too weak.
+    """Answers with an atom that an index of nearest neighbours finds, and asks the dictionary where it is too weak.
 
     An index of faiss searches a part of a large dictionary. What it misses nobody knows: its answers prove nothing
     (delta = 0), and the certificate does not change. Let phi be the descent <grad, x - z> of the last answer z of the

@@ -160,7 +160,9 @@ class Pieces(Listed):
         first = facts[0]
         for i, other in enumerate(facts):
             if other.shape != first.shape or (other.space is None) != (first.space is None):
-                raise ValueError(f"piece {i} has columns of shape {other.shape}, piece 0 of {first.shape}, or only one is sparse.")
+                raise ValueError(
+                    f"piece {i} has columns of shape {other.shape}, piece 0 of {first.shape}, or only one is sparse."
+                )
             if other.space is not None and first.space is not None and other.space.dtype != first.space.dtype:
                 kinds = f"piece {i} has dtype {other.space.dtype}, piece 0 {first.space.dtype}"
                 raise TypeError(f"{kinds}; convert one of them.")

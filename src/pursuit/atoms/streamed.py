@@ -102,7 +102,10 @@ def _loads(D: Any, size: int) -> list[Callable[[], Any]]:
         raise TypeError(f"D is {told(D)}; give an array on disk, or functions that return columns.")
     if len(shape) < 2 or 0 in shape:
         raise ValueError(f"D has shape {shape}; give a matrix whose columns are the atoms, at least one.")
-    columns, chunks = max(1, size // (np.dtype(D.dtype).itemsize * int(np.prod(shape[:-1])))), getattr(D, "chunks", None)
+    columns, chunks = (
+        max(1, size // (np.dtype(D.dtype).itemsize * int(np.prod(shape[:-1])))),
+        getattr(D, "chunks", None),
+    )
     if chunks and columns > chunks[-1]:
         columns -= columns % chunks[-1]  # a chunk of the file is read once
     return [partial(_slice, D, start, start + columns) for start in range(0, shape[-1], columns)]

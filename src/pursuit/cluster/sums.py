@@ -123,7 +123,9 @@ class ShardedSum(Objective):
         for i, other in enumerate(facts):
             if (other.space.shape, other.space.dtype) != (facts[0].space.shape, facts[0].space.dtype):
                 spaces = f"term {i} is a function of {other.space.dtype} arrays of shape {other.space.shape}"
-                raise ValueError(f"{spaces}, term 0 of {facts[0].space.dtype}, {facts[0].space.shape}; they must agree.")
+                raise ValueError(
+                    f"{spaces}, term 0 of {facts[0].space.dtype}, {facts[0].space.shape}; they must agree."
+                )
         self.space = facts[0].space
         self.L = None if any(each.L is None for each in facts) else sum(each.L or 0.0 for each in facts)
         self.mu, self.infimum = sum(each.mu for each in facts), sum(each.infimum for each in facts)
@@ -137,7 +139,7 @@ class ShardedSum(Objective):
         return sum(values), add(list(grads)) if self._count > 1 else grads[0]
 
     def value(self, x: Array) -> float:
-        return sum(self._ask(Term.value, x))
+        return float(sum(self._ask(Term.value, x)))
 
     def hessian(self, x: Array) -> Metric:
         return SummedHessian(lambda v: self._curvature(x, v.reshape(1, -1)).reshape(v.shape), self.space.shape, self, x)

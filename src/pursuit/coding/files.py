@@ -20,9 +20,12 @@ from tqdm.auto import tqdm
 from pursuit._arrays import flag, told, whole
 from pursuit.cluster.arrays import EACH_SIGNAL
 from pursuit.cluster.workers import current_client
+from pursuit.coding.request import matrix
 
 BLOCK_BYTES = 1 << 26
 """Bytes of a block of signals, where the user does not say how many signals it has."""
+OPTIONS = ("atoms", "tol", "method", "gram", "n_jobs", "dtype", "weights", "penalty", "positive")
+"""Arguments of `encode` that codes in files may have."""
 
 
 class StoredCodes:
@@ -43,7 +46,7 @@ class StoredCodes:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._zarr, self.path = _zarr(), Path(path)
+        self._zarr, self.path = _zarr(), _folder(path)
         if not (self.path / "zarr.json").is_file():
             raise FileNotFoundError(f"{self.path} has no codes; write them with encode_to.")
         self.attributes = dict(self._zarr.open_group(self.path, mode="r").attrs)
@@ -86,7 +89,7 @@ def encode_to(
     progress: bool = False,
     **options: Any,
 ) -> StoredCodes:
-    """`encode`, from files to files: signals are read, coded and written in blocks, and a run that ended is gone on with.
+    """`encode`, from files to files: signals are read, coded and written in blocks, and a run can be gone on with.
 
     A block is written as a whole or not at all. Called again with the same arguments, after Ctrl-C, a kill or a crash,
     it codes the blocks that are missing; the files are then the same, byte for byte, as those of one undisturbed run.
@@ -120,20 +123,21 @@ def encode_to(
     (StoredCodes(1000 x 20 in 4 blocks), True)
     >>> folder.cleanup()
     """
-    zarr, path = _zarr(), Path(path)
-    if options.get("gaps") or "progress" in options:
-        raise ValueError("gaps are not written to files; leave them out.")
+    zarr, path = _zarr(), _folder(path)
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        raise TypeError(f"{unknown[0]} is no argument for codes in files; give some of {', '.join(OPTIONS)}.")
     if block is not None and not whole(block) >= 1:
         raise ValueError(f"block is {told(block)}; give the number of signals in a block, at least 1.")
     client = None if client is None else current_client(client, "encode_to with a client")
-    D = np.asarray(D)
+    D = matrix(D, "D")
     job = _job(D, Y, block, options, client is not None)
     _begin(zarr, path, {"blocks": job.blocks, "atoms": int(D.shape[1]), "request": job.request})
     done = {int(each.name) for each in path.iterdir() if each.name.isdigit()}
     bar = tqdm(total=job.blocks, initial=len(done), disable=None if flag(progress, "progress") else True, desc="encode")
     with bar:
         if client is None:
-            signals, blocks = 0, 0
+            blocks = 0
             for i, read in job.reads():
                 if i not in done:
                     write_block(path, i, D, read, job.options(i))
@@ -142,11 +146,10 @@ def encode_to(
         else:
             _on_cluster(client, path, D, job, done, bar)
             blocks = int(job.blocks or 0)
-    group = zarr.open_group(path, mode="r+")
     signals = job.signals
     if signals is None:
         signals = sum(zarr.open_array(path / _name(i) / "indptr", mode="r").shape[0] - 1 for i in range(blocks))
-    group.attrs.update({"blocks": blocks, "signals": int(signals)})
+    zarr.open_group(path, mode="r+").attrs.update({"blocks": blocks, "signals": int(signals)})
     return StoredCodes(path)
 
 
@@ -186,7 +189,10 @@ def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], spread: boo
     each = {name: value for name, value in options.items() if name in EACH_SIGNAL and len(getattr(value, "shape", ()))}
     fixed = {name: value for name, value in options.items() if name not in each}
     digest = hashlib.sha256(np.ascontiguousarray(D).tobytes())
-    digest.update(json.dumps([str(D.dtype), D.shape, block, sorted(fixed.items()), sorted(each)], default=str).encode())
+    rules = sorted((name, value) for name, value in fixed.items() if name != "n_jobs")
+    digest.update(json.dumps([str(D.dtype), D.shape, rules, sorted(each)], default=str).encode())
+    if sp.issparse(Y):
+        raise TypeError(f"Y is {told(Y)}; give a dense array on disk, or an iterable of sparse blocks.")
     if not hasattr(Y, "shape"):
         if not isinstance(Y, Iterable) or spread or each:
             raise TypeError(f"Y is {told(Y)}; give an array on disk, or, without a client, an iterable of arrays.")
@@ -196,7 +202,9 @@ def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], spread: boo
     rows = int(block or max(1, BLOCK_BYTES // max(1, np.dtype(Y.dtype).itemsize * Y.shape[1])))
     for name, value in each.items():
         if value.shape[0] != Y.shape[0]:
-            raise ValueError(f"{name} has shape {value.shape}, Y has {Y.shape}; give one entry, or row, for each signal.")
+            raise ValueError(
+                f"{name} has shape {value.shape}, Y has {Y.shape}; give one entry, or row, for each signal."
+            )
     digest.update(json.dumps([str(Y.dtype), Y.shape, rows]).encode())
     opened = {name: _opener(value, name, spread) for name, value in each.items()}
     return Job(_opener(Y, "Y", spread), int(Y.shape[0]), rows, opened, fixed, digest.hexdigest())
@@ -228,15 +236,18 @@ def _open_hdf5(file: str, name: str) -> Any:
 
 
 def _rows(opened: Callable[[], Any], start: int, stop: int) -> Any:
-    return np.asarray(opened()[start:stop])
+    rows = opened()[start:stop]
+    return rows if np.ma.isMaskedArray(rows) else np.asarray(rows)
 
 
 def _begin(zarr: Any, path: Path, attributes: dict[str, Any]) -> None:
-    """Make the group, or check that the one that exists is of the same request, and remove blocks that were not finished."""
+    """Make the group, or check that the one that exists is of the same request and remove what a kill left there."""
     if (path / "zarr.json").is_file():
         found = dict(zarr.open_group(path, mode="r").attrs)
         if found.get("request") != attributes["request"]:
-            raise ValueError(f"path is {path}, where codes with other arguments are; remove them, or give another path.")
+            raise ValueError(
+                f"path is {path}, where codes with other arguments are; remove them, or give another path."
+            )
         for leftover in path.glob(".*"):
             shutil.rmtree(leftover, ignore_errors=True)
     elif path.exists() and any(path.iterdir() if path.is_dir() else [path]):
@@ -289,6 +300,12 @@ def _on_cluster(client: Any, path: Path, D: Any, job: Job, done: set[int], bar: 
     except BaseException:
         client.cancel(futures)  # Ctrl-C ends the work of the cluster, too
         raise
+
+
+def _folder(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path is {told(path)}; give the name of a folder.")
+    return Path(path)
 
 
 def _name(i: int) -> str:

@@ -165,11 +165,15 @@ def learn(
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12])
     """
     check_arguments(atoms, batch, forgetting, seed, callback)
-    coder, kind = Coder.checked(code, thread_count(n_jobs)), chosen_update(update, not is_dask_array(Y) and is_matrix(Y))
+    coder, kind = (
+        Coder.checked(code, thread_count(n_jobs)),
+        chosen_update(update, not is_dask_array(Y) and is_matrix(Y)),
+    )
     method = Method(coder, kind, flag(nonnegative, "nonnegative"), float(forgetting))
     spread = SpreadSignals(Y) if is_dask_array(Y) else None
     if spread is not None and weights is not None:
         raise TypeError("weights were given with a dask array, which is learned from without; leave them out.")
+    batches: Callable[[int], Iterator[Any]]
     if spread is None:
         signals, batches, once = passes_over(Y, weights, int(batch), int(seed))
     else:
@@ -182,8 +186,8 @@ def learn(
     past = int(trace.rows[-1][0]) if len(trace) else 0
     if kind == "online":
         passes = ((sweep, batches(sweep)) for sweep in range(past, past + limit))
-        code = CodedBatch.of if spread is None else SpreadBatch.of
-        steps = batch_steps(method, passes, D, None if old is None else old.statistics, code)
+        coded: Callable[..., Any] = CodedBatch.of if spread is None else SpreadBatch.of
+        steps = batch_steps(method, passes, D, None if old is None else old.statistics, coded)
     else:
         codes = None if old is None or old.codes is None or old.codes.shape[0] != len(signals) else old.codes
         steps = islice(sweep_steps(method, signals, D, codes, past), limit)
