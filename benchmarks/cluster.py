@@ -8,14 +8,10 @@ turns. It takes 6 GB of memory, and 7 GB of disk in the folder of temporary file
 
 from __future__ import annotations
 
-import os
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = "1"  # one core each: here, and in the workers
-
 import contextlib
 import filecmp
 import logging
+import os
 import resource
 import signal
 import statistics
@@ -33,7 +29,9 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import pursuit as ps
+from pursuit.cluster.workers import Held
 
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ROUNDS = 5
 FEATURES, ATOMS = 2000, 200_000
 
@@ -92,12 +90,11 @@ def answers() -> None:
         }
         for name, solve in problems.items():
             there = ps.Sharded(shards(FEATURES, ATOMS, 2), client=client)
-            times = [(seconds(lambda: solve(here)), seconds(lambda: solve(there)))]
-            (one, a), (two, b) = times[0]
+            (one, a), (two, b) = seconds(partial(solve, here)), seconds(partial(solve, there))
             print(f"| {name}, first run | {one:.2f} | {two:.2f} | {one / two:.2f} | {same(a, b)} |", flush=True)
             copied = here.screened()
             copied.lmo(f.y)
-            pairs = [(seconds(lambda: solve(copied))[0], seconds(lambda: solve(there))[0]) for _ in range(ROUNDS)]
+            pairs = [(seconds(partial(solve, copied))[0], seconds(partial(solve, there))[0]) for _ in range(ROUNDS)]
             one, two = (statistics.median(column) for column in zip(*pairs, strict=True))
             ratio = statistics.median(x / y for x, y in pairs)
             calls = f"{b.oracle_calls} calls, {1e3 * two / b.oracle_calls:.0f} ms each"
@@ -228,14 +225,17 @@ def memory() -> None:
             end=" ",
         )
         print(
-            f"{ours:.1f} GB/s a question, {ours / cache:.2f} of what read() gets from the page cache ({cache:.1f} GB/s).",
+            f"{ours:.1f} GB/s a question, {ours / cache:.2f} of what read() gets from the cache ({cache:.1f} GB/s).",
             flush=True,
         )
 
 
+def nothing(value: Any, e: Any, g: Any) -> None:
+    """A question whose only cost is to be asked."""
+
+
 def model() -> None:
     """Seconds of a question = latency + bytes read / bandwidth + bytes sent / network, fitted and checked."""
-    rows = []
     sizes = [
         (500, 20_000, 1),
         (500, 100_000, 1),
@@ -244,31 +244,37 @@ def model() -> None:
         (1000, 50_000, 2),
         (2000, 50_000, 2),
     ]
-    sizes += [(100_000, 40, 1), (1_000_000, 40, 1), (1_000_000, 40, 2)]
+    last, bare = (FEATURES, ATOMS, 2), [(100_000, 0, 2), (1_000_000, 0, 1), (1_000_000, 0, 2)]
+    rows = []
     with cluster(memory_limit="4GB") as client:
-        for d, n, workers in [*sizes, (FEATURES, ATOMS, 2)]:
-            A = ps.Sharded(shards(d, n, workers), client=client).screened()
+        for d, n, workers in [*sizes, *bare, last]:
+            if n:
+                A = ps.Sharded(shards(d, n, workers), client=client).screened()
+                ask, first = A.lmo, A.column(7, -1.0).vector
+            else:
+                held = Held(client, [int] * workers)
+                ask, first = partial(held.ask, range(workers), nothing, range(workers)), np.zeros(d, np.float32)
             rng, times = np.random.default_rng(0), []
-            for _ in range(24):
-                g = rng.standard_normal(d, dtype=np.float32)
-                times.append(seconds(partial(A.lmo, g))[0])
-            small = workers * 4 * d <= 1 << 20
-            calls, sent = (1, 8 * d * workers) if small else (2, 4 * d * (workers + 1))
-            rows.append((calls, d * n / workers, sent, statistics.median(times[4:])))
-            del A
+            for _ in range(30):
+                g = first + np.float32(0.5 / d**0.5) * rng.standard_normal(d, dtype=np.float32)
+                times.append(seconds(partial(ask, g))[0])
+            sent = 4 * d * workers + (4 * d * workers if n else 0)  # g, and the best column of each worker
+            rows.append((1, d * n / workers, sent, statistics.median(times[6:])))
         tasks, _ = seconds(lambda: client.gather(client.map(abs, range(1000), pure=False)))
     X, t = np.array(rows)[:, :3], np.array(rows)[:, 3]
-    scale = 1 / t[:-1, None]  # relative errors count
-    cost, *_ = np.linalg.lstsq(X[:-1] * scale, np.ones(len(t) - 1), rcond=None)
-    print(f"\nlatency {1e3 * cost[0]:.1f} ms a question, reading {1e-9 / cost[1]:.2f} GB/s a worker,", end=" ")
-    print(f"sending {1e-9 / cost[2]:.2f} GB/s; a task of dask {tasks:.2f} ms.\n")
+    weights = 1 / t[:-1]  # relative errors count
+    cost, *_ = np.linalg.lstsq(X[:-1] * weights[:, None], np.ones(len(weights)), rcond=None)
+    print(f"\nLatency {1e3 * cost[0]:.1f} ms a question, reading {1e-9 / cost[1]:.2f} GB/s a worker,", end=" ")
+    print(f"sending {1e-9 / cost[2]:.3f} GB/s; a task of dask {tasks:.2f} ms.\n")
     print("| entries of a column, columns, workers | measured, ms | model, ms |\n|---|---|---|")
-    for (d, n, workers), measured, predicted in zip([*sizes, (FEATURES, ATOMS, 2)], t, X @ cost, strict=True):
-        held = " (not used in the fit)" if (d, n) == (FEATURES, ATOMS) else ""
-        print(f"| {d:,}, {n:,}, {workers}{held} | {1e3 * measured:.1f} | {1e3 * predicted:.1f} |")
+    for (d, n, workers), measured, predicted in zip([*sizes, *bare, last], t, X @ cost, strict=True):
+        held_out = " (not used in the fit)" if (d, n, workers) == last else ""
+        print(f"| {d:,}, {n:,}, {workers}{held_out} | {1e3 * measured:.1f} | {1e3 * predicted:.1f} |")
 
 
 if __name__ == "__main__":
+    if os.environ.get("OMP_NUM_THREADS") != "1":  # one core for each process: this one and the workers
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | dict.fromkeys(THREADS, "1"))
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if sys.argv[1:2] and sys.argv[1] in ("write_codes", "search_mapped"):
         {"write_codes": write_codes, "search_mapped": search_mapped}[sys.argv[1]](*sys.argv[2:])

@@ -56,7 +56,7 @@ class Sharded(Pieces):
             raise ValueError("columns is empty; give at least one function that returns columns.")
         client = current_client(client, "Sharded")
         if is_dask_array(columns):
-            tasks = _blocks(columns, len(client.scheduler_info(n_workers=-1)["workers"]))
+            tasks = _blocks(columns, len(client.nthreads()))
         else:
             tasks = [partial(_loaded, load, i) for i, load in enumerate(columns)]
         self._held = Held(client, tasks)

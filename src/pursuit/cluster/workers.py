@@ -56,7 +56,7 @@ class Held:
 
     def __init__(self, client: Any, tasks: Sequence[Any]) -> None:
         self.client = client
-        workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        workers = sorted(client.nthreads())
         if not workers:
             raise ValueError("the cluster of the client has no workers; add some before work is spread over them.")
         places = [[workers[i * len(workers) // len(tasks)]] for i in range(len(tasks))]

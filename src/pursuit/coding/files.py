@@ -193,7 +193,7 @@ def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], spread: boo
     digest.update(json.dumps([str(D.dtype), D.shape, rules, sorted(each)], default=str).encode())
     if sp.issparse(Y):
         raise TypeError(f"Y is {told(Y)}; give a dense array on disk, or an iterable of sparse blocks.")
-    if not hasattr(Y, "shape"):
+    if not isinstance(getattr(Y, "shape", None), tuple):
         if not isinstance(Y, Iterable) or spread or each:
             raise TypeError(f"Y is {told(Y)}; give an array on disk, or, without a client, an iterable of arrays.")
         return Job(Y, None, 1, {}, fixed, digest.hexdigest())
