@@ -1,6 +1,7 @@
 """Indexed: the index proposes, the dictionary proves."""
 
 import sys
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -37,6 +38,15 @@ def test_the_gap_never_rests_on_the_index_however_bad_it_is(dictionary, domain):
     assert r.lower <= exact.value + 1e-9
     assert r.value == pytest.approx(exact.value, abs=1e-5)
     assert r.oracle_calls + r.cached == r.iterations + 1 + (r.oracle_calls + r.cached > r.iterations + 1)
+
+
+def test_answers_of_the_index_do_not_enter_the_certificate(dictionary):
+    f = ps.LeastSquares(dictionary.D[:, :20].sum(axis=1))
+    oracle = ps.Indexed(dictionary, Fake(dictionary.D.shape, np.arange(400)), K=1e9)
+    states = list(islice(ps.iterate(f, ps.conv(3 * dictionary), ps.Plain(ps.ShortStep()), oracle=oracle), 20))
+    assert states[-1].cached > 10
+    proved = [(s.lower, s.oracle_calls) for s in states]
+    assert all(a[0] == b[0] for a, b in pairwise(proved) if a[1] == b[1])
 
 
 def test_answers_of_the_index_and_of_the_dictionary_are_counted_apart(dictionary):
