@@ -11,6 +11,7 @@ from array import array
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import array_api_strict
 import numpy as np
@@ -810,6 +811,20 @@ def right_arguments(function, values):
     return {p.name: values[p.name] for p in needed}
 
 
+def coded_to_a_new_folder(D, Y, block=None, client=None, progress=False, **options):
+    with TemporaryDirectory() as folder:
+        return ps.encode_to(f"{folder}/codes", D, Y, block=block, client=client, progress=progress, **options)
+
+
+class Index:
+    """As much of an index of faiss as `Indexed` looks at."""
+
+    d, ntotal, metric_type = 6, 4, 0
+
+    def search(self, queries, k):
+        return None, np.zeros((len(queries), k), int)
+
+
 EVERYTHING = {  # a function, and arguments that are right
     "AcceleratedPursuit": {},
     "Approximate": {"delta": 0.5},
@@ -827,6 +842,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "Groups": {"groups": [0, 1]},
     "Huber": {"y": y, "width": 1.0},
     "Hypersimplex": {"n": 3, "k": 1},
+    "Indexed": {"A": ps.Dictionary(D), "index": Index()},
     "KSparse": {"n": 3, "k": 1},
     "KSupport": {"n": 3, "k": 1},
     "Lazy": {},
@@ -849,6 +865,8 @@ EVERYTHING = {  # a function, and arguments that are right
     "RankOneTensor": {"shape": (2, 2, 2)},
     "Ridge": {"f": PROBLEM["f"], "p": 2},
     "Screened": {},
+    "Sharded": {"columns": [lambda: D]},
+    "ShardedSum": {"terms": [lambda: PROBLEM["f"]]},
     "ShortStep": {},
     "SignedBasis": {"n": 3},
     "Simplex": {"n": 3},
@@ -857,6 +875,8 @@ EVERYTHING = {  # a function, and arguments that are right
     "Spectrahedron": {"n": 3},
     "Stochastic": {"value": abs, "grad": abs},
     "Stop": {},
+    "StoredCodes": {"path": "no such folder"},
+    "Streamed": {"D": D},
     "SymmetricRankOne": {"n": 3},
     "check_atoms": {"A": BASIS},
     "check_objective": {"f": PROBLEM["f"]},
@@ -866,6 +886,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "penalty": {"A": BASIS},
     "conv": {"A": BASIS},
     "encode": {"D": np.eye(3), "Y": np.ones((2, 3)), "atoms": 1},
+    "encode_to": {"D": np.eye(3), "Y": np.ones((2, 3)), "atoms": 1},
     "learn": {"Y": np.random.default_rng(0).standard_normal((30, 4)), "atoms": 3, "code": {"atoms": 1}, "sweeps": 1},
     "lin": {"A": BASIS},
     "load": {"path": "no such file.json"},
@@ -873,7 +894,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "path": {"f": PROBLEM["f"], "A": BASIS, "radii": [1.0]},
 }
 CALLS = {name: (getattr(ps, name), good) for name, good in EVERYTHING.items()}
-CALLS |= {"iterate": (first_states, PROBLEM)}
+CALLS |= {"iterate": (first_states, PROBLEM), "encode_to": (coded_to_a_new_folder, EVERYTHING["encode_to"])}
 CALLS |= {f"rates.{name}": (getattr(ps.rates, name), None) for name in ps.rates.__all__}
 CALLS |= {
     f"geometry.{name}": (getattr(ps.geometry, name), None)
@@ -927,9 +948,14 @@ def test_the_catalogue_is_complete():
     assert set(ps.__all__) == set(EVERYTHING) | {"iterate"} | CONTRACTS
 
 
+NEEDS = {"Sharded": "distributed", "ShardedSum": "distributed", "encode_to": "zarr", "StoredCodes": "zarr"}
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_no_argument_is_refused_in_the_words_of_another_library(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a text is the name of a file
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     call, good = CALLS[name]
     good = right_arguments(call, RATE if name.startswith("rates") else SHAPE) if good is None else good
     for parameter in inspect.signature(ps.iterate if name == "iterate" else call).parameters:

@@ -9,7 +9,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `atoms` | the sets of atoms |
 | `active`, `weights` | the active set, and the small problems in its weights |
 | `domains` | `conv`, `cone`, `lin`, `penalty`, and their sums |
-| `oracles` | the search for the next atom: exact, approximate, lazy, screened |
+| `oracles` | the search for the next atom: exact, approximate, lazy, screened, indexed |
 | `steps`, `updates` | step lengths; the change of the weights |
 | `refine` | the change of the atoms themselves |
 | `certificates` | lower bounds on the minimum |
@@ -20,7 +20,8 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `solve` | the loop, `minimize` |
 | `paths` | `path`: one problem at several radii or sizes |
 | `derivatives` | `differentiate`: how a solution changes with its problem |
-| `coding` | `encode`: many signals at once |
+| `coding` | `encode`: many signals at once; `encode_to`: from and to files |
+| `cluster` | columns, samples and signals spread over the workers of a dask cluster |
 | `dictionaries` | `learn`: dictionaries on which given signals have sparse codes |
 | `geometry`, `rates`, `promises` | the theory, as functions |
 | `estimators` | scikit-learn's estimators; needs scikit-learn, so import it by name |
@@ -51,12 +52,16 @@ from pursuit.atoms import (
     Simplex,
     SparseAtom,
     Spectrahedron,
+    Streamed,
     SymmetricRankOne,
     families,
 )
 from pursuit.checks import check_atoms, check_objective
 from pursuit.citing import citation
+from pursuit.cluster.sharded import Sharded
+from pursuit.cluster.sums import ShardedSum
 from pursuit.coding import encode
+from pursuit.coding.files import StoredCodes, encode_to
 from pursuit.derivatives import differentiate
 from pursuit.dictionaries import Learned, learn
 from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
@@ -72,7 +77,7 @@ from pursuit.objectives import (
     Ridge,
     Smooth,
 )
-from pursuit.oracles import Approximate, Exact, Lazy, Oracle, RandomAtom, Screened
+from pursuit.oracles import Approximate, Exact, Indexed, Lazy, Oracle, RandomAtom, Screened
 from pursuit.paths import Path, path
 from pursuit.refine import Refine
 from pursuit.result import Result, State, Status, Stop, Trace
@@ -115,6 +120,7 @@ __all__ = [
     "Groups",
     "Huber",
     "Hypersimplex",
+    "Indexed",
     "KSparse",
     "KSupport",
     "Lazy",
@@ -143,6 +149,8 @@ __all__ = [
     "Result",
     "Ridge",
     "Screened",
+    "Sharded",
+    "ShardedSum",
     "ShortStep",
     "SignedBasis",
     "Simplex",
@@ -154,6 +162,8 @@ __all__ = [
     "Status",
     "Stochastic",
     "Stop",
+    "StoredCodes",
+    "Streamed",
     "SymmetricRankOne",
     "Trace",
     "UnboundedError",
@@ -165,6 +175,7 @@ __all__ = [
     "conv",
     "differentiate",
     "encode",
+    "encode_to",
     "families",
     "geometry",
     "iterate",

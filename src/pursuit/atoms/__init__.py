@@ -7,6 +7,7 @@ from pursuit.atoms.matrices import Orthogonal, RankOne, Spectrahedron, Symmetric
 from pursuit.atoms.nonnegative import NonnegativeRankOne
 from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
+from pursuit.atoms.streamed import Streamed
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
@@ -30,5 +31,6 @@ __all__ = [
     "Simplex",
     "SparseAtom",
     "Spectrahedron",
+    "Streamed",
     "SymmetricRankOne",
 ]

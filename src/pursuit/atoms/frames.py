@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from operator import index
 from typing import Any, ClassVar
@@ -26,6 +26,9 @@ import scipy.sparse as sp
 
 from pursuit._arrays import Array, Indices, Small, Space, flat, host
 from pursuit.metrics import Diagonal, Metric, Stacked
+
+BATCH_ENTRIES = 1 << 23
+"""Entries of the dense vectors to which a metric is applied at once."""
 
 
 class Atom:
@@ -323,9 +326,16 @@ class SparseFrame:
         h = metric.h
         return values * (h if isinstance(h, float) else self.space.gather(h, positions))
 
+    def _images(self, metric: Metric, which: Indices) -> Iterator[Array]:
+        """M a for the atoms at these places: many at once, since that may be one question to a cluster."""
+        step = max(1, BATCH_ENTRIES // self.space.size)
+        for batch in (which[start : start + step] for start in range(0, len(which), step)):
+            images = metric.batch(self.space.xp.stack([flat(self._atoms[i].dense(self.space)) for i in batch]))
+            yield from (images[i, :] for i in range(len(batch)))
+
     def gram(self, metric: Metric, which: Indices) -> Small:
         if not isinstance(metric, Diagonal):
-            return np.stack([self.inner(metric, self._atoms[i])[which] for i in which])
+            return np.stack([self.analyze(image)[which] for image in self._images(metric, which)])
         rows = np.unique(self._positions, return_inverse=True)[1]
         pointers = np.append(self._starts, len(self._positions))
         plain = sp.csc_array((self._values, rows, pointers))

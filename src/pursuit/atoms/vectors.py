@@ -34,7 +34,7 @@ from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.linalg import operator
 
 
-class _Listed(Atoms):
+class Listed(Atoms):
     """n vectors b_j, taken as they are or, if `symmetric`, with both signs: atoms b_0, ..., b_{n-1}, -b_0, ..."""
 
     n: int
@@ -89,7 +89,7 @@ SEVERAL_GAIN = 1 / 3
 """What the copy gains in a question for several atoms, relative to one for the best: more columns are recomputed."""
 
 
-class Dictionary(_Listed):
+class Dictionary(Listed):
     r"""The columns of D, in their order: sparse regression and coding, "the basis seen through D".
 
     Parameters
@@ -197,7 +197,7 @@ class Dictionary(_Listed):
         return f"Dictionary({sizes}{', signed=True' if self.symmetric else ''})"
 
 
-class _Basis(_Listed):
+class _Basis(Listed):
     """Basis vectors of R^n, kept as indices."""
 
     def __init__(self, n: int) -> None:

@@ -19,10 +19,13 @@ EXTRAS = {
     "estimators": ("scikit-learn", "models for scikit-learn, and pursuit fit"),
     "cli": ("typer, rich, polars", "this command, and tables from CSV and Parquet"),
     "torch": ("torch", "arrays of PyTorch, on a GPU too"),
+    "cluster": ("dask, distributed", "many machines"),
+    "files": ("zarr, h5py", "codes in files, arrays on disk"),
+    "index": ("faiss-cpu", "an index of very many atoms"),
     "gpu": ("torch, triton", "codes of many signals on a GPU"),
 }
 """Extras for users: their packages, and what they add."""
-MODULES = {"scikit-learn": "sklearn"}
+MODULES = {"scikit-learn": "sklearn", "faiss-cpu": "faiss"}
 """Packages whose modules have other names."""
 REQUIRED = ("numpy", "scipy", "array-api-compat", "threadpoolctl", "tqdm")
 

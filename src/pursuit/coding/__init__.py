@@ -8,6 +8,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from pursuit._arrays import flag
 from pursuit._threads import at_most
+from pursuit.cluster.arrays import encode_blocks
+from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.device import encode_on_device
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.operators import encode_on_operator
@@ -79,7 +81,8 @@ def encode(
     gram : array of shape (n_atoms, n_atoms), optional
         D.T @ D, if you have it.
     n_jobs : int, optional
-        Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them.
+        Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them (for a block of
+        a dask array one).
     dtype : numpy.float32 or numpy.float64, optional
         Of the computation and the codes. By default that of D and Y, which should then have the same. ``lasso`` and
         ``nnls`` compute in float64 and round at the end.
@@ -101,10 +104,10 @@ def encode(
     -------
     scipy.sparse.csr_array of shape (n_signals, n_atoms)
         ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array. Of a stack: a list,
-        one for each dictionary, and rules hold for all of them. Of torch tensors on a
-        CUDA device: a CSR tensor there, found there by ``omp``, ``ols`` and ``mp`` without weights (the rest is done
-        on the host). Where D or Y requires gradients, they go through the values, for the active atoms that were
-        found.
+        one for each dictionary, and rules hold for all of them. Of a dask array Y: a dask array of sparse blocks, not
+        computed yet; D goes to each worker once. Of torch tensors on a CUDA device: a CSR tensor there, found there by
+        ``omp``, ``ols`` and ``mp`` without weights (the rest is done on the host). Where D or Y requires gradients,
+        they go through the values, for the active atoms that were found.
 
     Notes
     -----
@@ -135,6 +138,8 @@ def encode(
     """
     options = {"atoms": atoms, "tol": tol, "method": method, "gram": gram, "n_jobs": n_jobs, "dtype": dtype}
     options |= {"progress": progress, "weights": weights, "penalty": penalty, "positive": positive, "gaps": gaps}
+    if is_dask_array(D) or is_dask_array(Y):
+        return encode_blocks(encode, D, Y, options)
     if getattr(D, "ndim", 2) == 3:
         return encode_stacked(encode, D, Y, options)
     if is_on_cuda(D) or is_on_cuda(Y) or isinstance(D, LinearOperator):

@@ -13,9 +13,11 @@ import scipy.sparse as sp
 from tqdm.auto import tqdm
 
 from pursuit._arrays import check_function, check_seed, flag, number, told, whole
+from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.request import Array, thread_count
-from pursuit.dictionaries.learning import LearningTrace, Step, batch_steps, sweep_steps
+from pursuit.dictionaries.learning import CodedBatch, LearningTrace, Step, batch_steps, sweep_steps
 from pursuit.dictionaries.signals import Coder, Method, is_matrix, passes_over
+from pursuit.dictionaries.spread import SpreadBatch, SpreadSignals
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
 from pursuit.result import Status
@@ -104,7 +106,9 @@ def learn(
     ----------
     Y : array of shape (n_signals, n_features), or iterable of such arrays
         Rows are signals. Masked entries are missing. Batches of an iterable are learned from one after the other, and
-        only one of them is in memory; each may be a pair (Y, weights). An iterator, which ends, allows one sweep.
+        only one of them is in memory; each may be a pair (Y, weights). An iterator, which ends, allows one sweep. A
+        dask array is learned from online on its cluster: all its signals are one batch, whose blocks are coded by the
+        workers, and only X'X and Y'X of the blocks travel.
     atoms : int
     code : dict
         Arguments of `encode`: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
@@ -161,9 +165,19 @@ def learn(
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12])
     """
     check_arguments(atoms, batch, forgetting, seed, callback)
-    coder, kind = Coder.checked(code, thread_count(n_jobs)), chosen_update(update, is_matrix(Y))
+    coder, kind = (
+        Coder.checked(code, thread_count(n_jobs)),
+        chosen_update(update, not is_dask_array(Y) and is_matrix(Y)),
+    )
     method = Method(coder, kind, flag(nonnegative, "nonnegative"), float(forgetting))
-    signals, batches, once = passes_over(Y, weights, int(batch), int(seed))
+    spread = SpreadSignals(Y) if is_dask_array(Y) else None
+    if spread is not None and weights is not None:
+        raise TypeError("weights were given with a dask array, which is learned from without; leave them out.")
+    batches: Callable[[int], Iterator[Any]]
+    if spread is None:
+        signals, batches, once = passes_over(Y, weights, int(batch), int(seed))
+    else:
+        signals, batches, once = spread.first, spread.passes, False
     limit = checked_sweeps(sweeps, once)
     old = start if isinstance(start, Learned) else None
     D = initial_dictionary(start if old is None else old.dictionary, signals, int(atoms), int(seed), method.nonnegative)
@@ -172,7 +186,8 @@ def learn(
     past = int(trace.rows[-1][0]) if len(trace) else 0
     if kind == "online":
         passes = ((sweep, batches(sweep)) for sweep in range(past, past + limit))
-        steps = batch_steps(method, passes, D, None if old is None else old.statistics)
+        coded: Callable[..., Any] = CodedBatch.of if spread is None else SpreadBatch.of
+        steps = batch_steps(method, passes, D, None if old is None else old.statistics, coded)
     else:
         codes = None if old is None or old.codes is None or old.codes.shape[0] != len(signals) else old.codes
         steps = islice(sweep_steps(method, signals, D, codes, past), limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -176,12 +176,23 @@ def replace_atoms(method: Method, D: Array, atoms: Array, signals: Signals, R: A
     A residual is drawn with a probability proportional to its squared norm: an exchange that was tried in vain is not
     tried for ever.
     """
-    energy = signals.energy(R).astype(np.float64)
+
+    def residuals(rows: Array) -> Array:
+        return R[rows] if signals.W is None else np.where(signals.W[rows] > 0, R[rows], 0)
+
+    return put_residuals(method, D, atoms, signals.energy(R), residuals, seed)
+
+
+def put_residuals(
+    method: Method, D: Array, atoms: Array, energy: Array, residuals: Callable[[Array], Array], seed: int
+) -> Array:
+    """The same, given the squared norms of all residuals, and a function that gives some of them by number."""
+    energy = energy.astype(np.float64)
     number = min(len(atoms), int(np.count_nonzero(energy)))
     if not number:
         return atoms[:0]
-    rows = np.random.default_rng(seed).choice(len(R), number, replace=False, p=energy / energy.sum())
-    proposals = R[rows] if signals.W is None else np.where(signals.W[rows] > 0, R[rows], 0)
+    rows = np.random.default_rng(seed).choice(len(energy), number, replace=False, p=energy / energy.sum())
+    proposals = residuals(rows)
     if method.nonnegative:
         proposals = np.maximum(proposals, 0)
     norms = np.linalg.norm(proposals, axis=1)
@@ -191,32 +202,59 @@ def replace_atoms(method: Method, D: Array, atoms: Array, signals: Signals, R: A
     return replaced
 
 
+@dataclass(frozen=True)
+class CodedBatch:
+    """A batch of signals, coded on a dictionary: what `batch_steps` asks of it."""
+
+    signals: Signals
+    fit: Fit
+
+    @classmethod
+    def of(cls, method: Method, signals: Signals, D: Array) -> CodedBatch:
+        return cls(signals, recoded(method.coder, signals, D, None))
+
+    @property
+    def statistics(self) -> Statistics:
+        filled, weight = imputed(self.signals, self.fit.R)
+        statistics = Statistics.of(filled, self.fit.X)
+        return statistics if weight == 1 else statistics * weight
+
+    @property
+    def summary(self) -> tuple[float, ...]:
+        return summary(self.signals, self.fit)
+
+    def replace_atoms(self, method: Method, D: Array, atoms: Array, seed: int) -> Array:
+        return replace_atoms(method, D, atoms, self.signals, self.fit.R, seed)
+
+
 def batch_steps(
-    method: Method, passes: Iterator[tuple[int, Iterator[Signals]]], D: Array, statistics: Statistics | None
+    method: Method,
+    passes: Iterator[tuple[int, Iterator[Any]]],
+    D: Array,
+    statistics: Statistics | None,
+    code: Callable[[Method, Any, Array], Any] = CodedBatch.of,
 ) -> Iterator[Step]:
     """One step per batch (Mairal, Bach, Ponce, Sapiro 2010): code it, add its statistics, improve the dictionary.
 
-    `passes` are the batches of each sweep, with its number. Nothing is promised about the objective: a batch is coded
-    once a sweep, and counts with that code while the dictionary changes.
+    `passes` are the batches of each sweep, with its number; `code` makes a `CodedBatch` of one, or what has the same
+    methods. Nothing is promised about the objective: a batch is coded once a sweep, and counts with that code while the
+    dictionary changes.
     """
-    for sweep, signals in ((sweep, signals) for sweep, batches in passes for signals in batches if len(signals)):
-        fit = recoded(method.coder, signals, D, None)
-        statistics = added(statistics, signals, fit, method.forgetting)
+    for sweep, batch in ((sweep, batch) for sweep, batches in passes for batch in batches if len(batch)):
+        coded = code(method, batch, D)
+        statistics = added(statistics, coded.statistics, method.forgetting)
         D, factors = statistics.improve(D, method.penalised, method.nonnegative)
         statistics = statistics.rescaled(factors)
         mean = float(statistics.uses.mean())
         if mean >= MIN_MEAN_USES:
             rare = np.flatnonzero(statistics.uses < MIN_USE_SHARE * mean)
-            replaced = replace_atoms(method, D, rare, signals, fit.R, statistics.signals)
+            replaced = coded.replace_atoms(method, D, rare, statistics.signals)
             statistics = statistics.without(replaced, mean) if len(replaced) else statistics
-        yield Step(D, None, statistics, sweep + 1, summary(signals, fit))
+        yield Step(D, None, statistics, sweep + 1, coded.summary)
 
 
-def added(old: Statistics | None, signals: Signals, fit: Fit, forgetting: float) -> Statistics:
+def added(old: Statistics | None, new: Statistics, forgetting: float) -> Statistics:
     """The statistics with those of a batch: after n signals, the i-th has the weight (i / n)^forgetting."""
-    filled, weight = imputed(signals, fit.R)
-    new = Statistics.of(filled, fit.X)
-    new = new if weight == 1 else new * weight
     if old is None:
         return new
     share = old.signals / (old.signals + new.signals)

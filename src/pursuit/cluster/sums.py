@@ -1,0 +1,162 @@
+"""An objective whose samples are spread over the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, Space, told
+from pursuit.cluster.workers import Held, add, current_client
+from pursuit.metrics import Metric, Operator
+from pursuit.objectives import Objective
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the sum must know of a term."""
+
+    space: Space
+    L: float | None
+    mu: float
+    infimum: float
+    quadratic: bool
+    exact: bool
+
+
+@dataclass
+class Term:
+    """f(M x), or f(x) where M is None; `last` is the point of the last Hessian, with it."""
+
+    f: Objective
+    M: Any
+    last: tuple[Array, Metric] | None = None
+
+    @classmethod
+    def loaded(cls, load: Callable[[], Any], number: int) -> Term:
+        given = load()
+        f, M = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+        if not isinstance(f, Objective) or f.space is None or not f.space.numpy:
+            what = f"function {number} of terms returned {told(given)}"
+            raise TypeError(f"{what}; return an objective of NumPy arrays, or a pair of one and a matrix.")
+        if type(f).hessian is Objective.hessian:
+            raise TypeError(f"{f!r}, from function {number} of terms, has no Hessian; define hessian(x).")
+        if M is not None and (len(np.shape(M)) != 2 or (M.shape[0], *f.space.shape[1:]) != f.space.shape):
+            raise ValueError(f"function {number} of terms returned a matrix of {np.shape(M)} for {f!r}; they must fit.")
+        return cls(f, M)
+
+    def facts(self, number: int) -> Facts:
+        f, space = self.f, self.f.space
+        assert space is not None
+        if self.M is None:
+            return Facts(space, f.L, f.mu, f.infimum, f.quadratic, f.exact)
+        space = Space.of(np.empty((self.M.shape[1], *space.shape[1:]), space.dtype))
+        return Facts(space, None, 0.0, f.infimum, f.quadratic, f.exact)
+
+    def value_and_grad(self, number: int, x: Array) -> tuple[float, Array]:
+        value, grad = self.f.value_and_grad(x if self.M is None else self.M @ x)
+        return value, grad if self.M is None else self.M.T @ grad
+
+    def value(self, number: int, x: Array) -> float:
+        return self.f.value(x if self.M is None else self.M @ x)
+
+    def curvature(self, number: int, x: Array, rows: Array) -> Array:
+        """M' H M v for each row v, with the Hessian H of f at M x."""
+        if self.last is None or not np.array_equal(self.last[0], x):
+            H = self.f.hessian(x if self.M is None else self.M @ x)
+            assert H is not None
+            self.last = x.copy(), H
+        H = self.last[1]
+        if self.M is None:
+            return H.batch(rows)
+        m, n = self.M.shape
+        images = np.stack([(self.M @ v.reshape(n, -1)).ravel() for v in rows])
+        return np.stack([(self.M.T @ h.reshape(m, -1)).ravel() for h in H.batch(images)])
+
+
+class ShardedSum(Objective):
+    r"""A sum of objectives that the workers of a dask cluster hold: :math:`f(x) = \sum_i f_i(M_i x)`.
+
+    Samples are spread over workers so that each has some rows :math:`M_i` of the data and the loss :math:`f_i` of
+    their labels. One question sends x to every worker and adds up what comes back: values and gradients, or products
+    with the Hessian. The terms are added in their order, so the sum does not depend on how many workers there are.
+    A worker that dies takes its terms with it; another one loads them again.
+
+    Parameters
+    ----------
+    terms : sequence of functions without arguments
+        Each runs on a worker and returns an objective :math:`f_i` of x itself, or a pair of an objective and a matrix
+        :math:`M_i`, dense or sparse. It runs again if that worker dies, and must return the same. A vector of the size
+        of x travels for each term: give as many as there are workers, or a few times as many.
+    client : distributed.Client, optional
+        By default the current one.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> distributed = pytest.importorskip("distributed")
+    >>> import numpy as np, pursuit as ps
+    >>> def samples(seed):
+    ...     X = np.random.default_rng(seed).standard_normal((100, 5))
+    ...     return ps.Logistic(X[:, 1] > 0.1), X
+    >>> with distributed.Client(processes=False, n_workers=2, dashboard_address=None):
+    ...     f = ps.ShardedSum([lambda: samples(0), lambda: samples(1)])
+    ...     r = ps.minimize(f, ps.conv(3.0 * ps.SignedBasis(5)))
+    >>> int(abs(r.x).argmax()), r.gap <= 1e-6 * r.value
+    (1, True)
+    """
+
+    space: Space
+
+    def __init__(self, terms: Sequence[Callable[[], Any]], client: Any = None) -> None:
+        if not isinstance(terms, Sequence) or not all(map(callable, terms)):
+            raise TypeError(f"terms is {told(terms)}; give functions that return objectives.")
+        if not terms:
+            raise ValueError("terms is empty; give at least one function that returns an objective.")
+        client = current_client(client, "ShardedSum")
+        self._held = Held(client, [partial(Term.loaded, load, i) for i, load in enumerate(terms)])
+        self._count = len(terms)
+        facts = self._ask(Term.facts)
+        for i, other in enumerate(facts):
+            if (other.space.shape, other.space.dtype) != (facts[0].space.shape, facts[0].space.dtype):
+                spaces = f"term {i} is a function of {other.space.dtype} arrays of shape {other.space.shape}"
+                raise ValueError(
+                    f"{spaces}, term 0 of {facts[0].space.dtype}, {facts[0].space.shape}; they must agree."
+                )
+        self.space = facts[0].space
+        self.L = None if any(each.L is None for each in facts) else sum(each.L or 0.0 for each in facts)
+        self.mu, self.infimum = sum(each.mu for each in facts), sum(each.infimum for each in facts)
+        self.quadratic, self.exact = all(each.quadratic for each in facts), all(each.exact for each in facts)
+
+    def _ask(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        return self._held.ask(range(self._count), function, range(self._count), *shared)
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        values, grads = zip(*self._ask(Term.value_and_grad, x), strict=True)
+        return sum(values), add(list(grads)) if self._count > 1 else grads[0]
+
+    def value(self, x: Array) -> float:
+        return float(sum(self._ask(Term.value, x)))
+
+    def hessian(self, x: Array) -> Metric:
+        return SummedHessian(lambda v: self._curvature(x, v.reshape(1, -1)).reshape(v.shape), self.space.shape, self, x)
+
+    def _curvature(self, x: Array, rows: Array) -> Array:
+        return add(self._ask(Term.curvature, x, np.ascontiguousarray(rows)))
+
+    def __repr__(self) -> str:
+        return f"ShardedSum({self._count} terms)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SummedHessian(Operator):
+    """The Hessian of a sum at x; many vectors take one question."""
+
+    f: ShardedSum
+    x: Array
+
+    def batch(self, rows: Array) -> Array:
+        return self.f._curvature(self.x, rows)

@@ -1,0 +1,166 @@
+"""Values that the workers of a cluster hold, and questions that are put to all of them at once.
+
+A value is the result of a task, so the scheduler knows how it is made. When a worker dies, another one makes the value
+again. A question does not go through the scheduler's list of tasks, which takes 10 to 20 ms: it is sent to the workers
+directly, which takes 3 ms. Where a worker does not answer, or no longer holds the value, the question becomes a task
+that waits until the value has been made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+ATTEMPTS = 5
+"""How often a question is asked again, as a task, of values whose workers die while they answer."""
+PATIENCE = 0.5
+"""Seconds without an answer after which the scheduler is asked whether the worker is still there: a connection to one
+that is gone is tried for 30 seconds."""
+FAN_IN = 8
+"""Values that one task of a reduction adds."""
+
+
+def current_client(client: Any, name: str) -> Any:
+    """The given client of dask.distributed, or the current one; `name` is what asks for it."""
+    try:
+        from distributed import Client, default_client
+    except ImportError:
+        raise ImportError(f"{name} needs dask.distributed; install pursuit[cluster].") from None
+    if client is None:
+        try:
+            return default_client()
+        except ValueError:
+            pass
+    if not isinstance(client, Client):
+        raise TypeError(f"{name} needs a dask client; start one with distributed.Client(), or give client.")
+    return client
+
+
+def is_dask_array(a: Any) -> bool:
+    """Whether `a` is a dask array; dask is not imported for that."""
+    return type(a).__module__.startswith("dask.array") and hasattr(a, "to_delayed")
+
+
+class Held:
+    """Values on the workers of a cluster, one for each task, spread evenly.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    tasks : sequence of functions without arguments, or of dask's delayed objects
+        They make the values, and make them again after a worker has died: they must give the same each time.
+    """
+
+    def __init__(self, client: Any, tasks: Sequence[Any]) -> None:
+        self.client = client
+        workers = sorted(client.nthreads())
+        if not workers:
+            raise ValueError("the cluster of the client has no workers; add some before work is spread over them.")
+        places = [[workers[i * len(workers) // len(tasks)]] for i in range(len(tasks))]
+        self.futures = [
+            client.compute(task, workers=place, allow_other_workers=True)
+            if hasattr(task, "dask")
+            else client.submit(task, workers=place, allow_other_workers=True, pure=False)
+            for task, place in zip(tasks, places, strict=True)
+        ]
+        self._places: dict[str, str] = {}
+
+    def ask(self, which: Sequence[int], function: Callable[..., Any], each: Sequence[Any], *shared: Any) -> list[Any]:
+        """function(value, e, *shared) of the values with these numbers, computed where they are; e is the entry of
+        `each` that belongs to the value."""
+        questions = {self.futures[i].key: (i, e) for i, e in zip(which, each, strict=True)}
+        answers = self.client.sync(self._directly, questions, function, shared) if self._places else {}
+        late = [key for key in questions if key not in answers]
+        if late:
+            found = self._as_tasks([questions[key] for key in late], function, shared)
+            answers |= dict(zip(late, found, strict=True))
+            self._find_places()
+        return [answers[key] for key in questions]
+
+    async def _directly(self, questions: dict[str, Any], function: Any, shared: tuple[Any, ...]) -> dict[str, Any]:
+        """The answers of the workers that hold the values and are alive, by key."""
+        groups: dict[str, dict[str, Any]] = defaultdict(dict)
+        for key, (_, e) in questions.items():
+            if key in self._places:
+                groups[self._places[key]][key] = e
+
+        async def ask(worker: str, each: dict[str, Any]) -> dict[str, Any]:
+            reply = asyncio.ensure_future(self.client.run(_answer, each, function, shared, workers=[worker]))
+            try:
+                while not (await asyncio.wait([reply], timeout=PATIENCE))[0]:
+                    holders = await self.client.scheduler.who_has(keys=list(each))
+                    if not any(worker in places for places in holders.values()):
+                        return {}
+                answers, problem = reply.result()[worker]
+            except OSError:  # the worker is gone
+                return {}
+            finally:
+                reply.cancel()
+            if problem is not None:
+                raise problem
+            return dict(answers)
+
+        parts = await asyncio.gather(*(ask(worker, each) for worker, each in groups.items()))
+        return {key: answer for part in parts for key, answer in part.items()}
+
+    def _as_tasks(self, questions: list[tuple[int, Any]], function: Any, shared: tuple[Any, ...]) -> list[Any]:
+        """The answers by tasks, which wait for values that are being made again."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        for left in reversed(range(ATTEMPTS)):
+            tasks = [self.client.submit(function, self.futures[i], e, *shared, pure=False) for i, e in questions]
+            try:
+                return gathered(self.client, tasks)
+            except (KilledWorker, FutureCancelledError, OSError):
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _find_places(self) -> None:
+        holders = self.client.who_has(self.futures)
+        self._places = {key: workers[0] for key, workers in holders.items() if workers}
+
+
+async def _answer(
+    each: dict[str, Any], function: Any, shared: tuple[Any, ...], dask_worker: Any = None
+) -> tuple[dict[str, Any], Exception | None]:
+    """Runs on a worker: the answers for the values that it holds, and the error that one of them raised."""
+
+    def compute() -> tuple[dict[str, Any], Exception | None]:
+        answers = {}
+        for key, e in each.items():
+            if key in dask_worker.data:
+                try:
+                    answers[key] = function(dask_worker.data[key], e, *shared)
+                except Exception as problem:
+                    return answers, problem
+        return answers, None
+
+    return await asyncio.get_running_loop().run_in_executor(None, compute)
+
+
+def gathered(client: Any, futures: list[Any]) -> list[Any]:
+    """The results of futures; after an exception, Ctrl-C included, those that have not run are cancelled."""
+    try:
+        results: list[Any] = client.gather(futures)
+    except BaseException:
+        client.cancel(futures)
+        raise
+    return results
+
+
+def add_all(client: Any, futures: list[Any]) -> Any:
+    """The sum of the results, in an order that depends on their number only; the cluster adds all but the last few."""
+    while len(futures) > FAN_IN:
+        groups = [futures[start : start + FAN_IN] for start in range(0, len(futures), FAN_IN)]
+        futures = [client.submit(add, group, pure=False) for group in groups]
+    return add(gathered(client, futures))
+
+
+def add(terms: list[Any]) -> Any:
+    """The sum of the terms, from the first to the last."""
+    return reduce(lambda a, b: a + b, terms)

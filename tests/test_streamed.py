@@ -1,0 +1,258 @@
+"""More than memory: dictionaries in pieces, and codes from files to files."""
+
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pursuit as ps
+from pursuit.atoms import pieces
+from pursuit.coding import files
+
+
+def mapped(folder, a, name="array"):
+    """The array as a memory map."""
+    file = np.memmap(folder / name, a.dtype, "w+", shape=a.shape)
+    file[:] = a
+    file.flush()
+    return np.memmap(folder / name, a.dtype, "r", shape=a.shape)
+
+
+def in_zarr(folder, a):
+    zarr = pytest.importorskip("zarr", reason="needs pursuit[files]")
+    return zarr.create_array(folder / "zarr", data=a, chunks=tuple(max(1, n // 3) for n in a.shape))
+
+
+def in_hdf5(folder, a):
+    h5py = pytest.importorskip("h5py", reason="needs pursuit[files]")
+    with h5py.File(folder / "array.h5", "w") as file:
+        file["array"] = a
+    return h5py.File(folder / "array.h5", "r")["array"]
+
+
+STORES = {"memmap": mapped, "zarr": in_zarr, "hdf5": in_hdf5}
+
+
+def functions(D, count):
+    return [lambda part=part: part for part in np.array_split(D, count, axis=1)]
+
+
+# ---------------------------------------------------------------------- dictionaries
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("domain", [ps.lin, lambda A: ps.conv(4.0 * A), ps.cone], ids=["lin", "conv", "cone"])
+def test_a_dictionary_on_disk_gives_the_answer_of_one_in_memory(tmp_path, rng, store, domain):
+    D = rng.standard_normal((20, 500)).astype(np.float32)
+    y = D[:, [3, 333, 444]] @ np.array([1.0, -2.0, 0.5], np.float32)
+    A = ps.Streamed(STORES[store](tmp_path, D), piece=8000)
+    assert A.count >= 5
+    here, there = (ps.minimize(ps.LeastSquares(y), domain(B), stop=ps.Stop(atoms=4)) for B in (ps.Dictionary(D), A))
+    assert [a.source for a in here.atoms] == [a.source for a in there.atoms]
+    np.testing.assert_allclose(there.weights, here.weights, rtol=1e-5)
+
+
+def test_a_memory_map_is_never_copied(tmp_path, rng):
+    D = mapped(tmp_path, rng.standard_normal((500, 20))).T
+    A = ps.Streamed(D, piece=8000)
+    assert all(np.shares_memory(piece.columns.D, D) for piece in A._pieces)
+    with pytest.raises(TypeError, match="cannot be screened"):
+        A.screened()
+    ps.check_atoms(A)
+
+
+def test_pieces_that_are_loaded_are_not_kept(rng):
+    D = rng.standard_normal((20, 500))
+    calls = Counter()
+
+    def load(i):
+        calls[i] += 1
+        return D[:, 100 * i : 100 * i + 100]
+
+    A = ps.Streamed([lambda i=i: load(i) for i in range(5)])
+    assert [piece.columns.D for piece in A._pieces] == [None] * 5
+    A.lmo(D[:, 0])
+    assert set(calls.values()) == {2, 3} or set(calls.values()) == {
+        2
+    }  # once to check them, once to search, the winner's
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 100])
+@pytest.mark.parametrize("signed", [False, True])
+def test_the_answer_does_not_depend_on_the_pieces_even_where_columns_are_equal(rng, count, signed):
+    half = rng.standard_normal((30, 50)).astype(np.float32)
+    D = np.concatenate([half, half[:, ::-1], np.nextafter(half, np.float32(9))], axis=1)
+    whole = ps.Streamed(functions(D, 1), signed=signed)
+    A = ps.Streamed(functions(D, count), signed=signed)
+    for k in (0, 17, 49):
+        g = -half[:, k]
+        first = A.lmo(g)
+        assert first.source == whole.lmo(g).source
+        assert repr(A.best(g, 9)) == repr(whole.best(g, 9))
+    first, second = np.array([[1.0], [1e8]], np.float32), np.array([[1.0], [1e8 + 8]], np.float32)
+    near = np.concatenate([np.repeat(first, 9, axis=1), second], axis=1)  # in float32 their products with g are equal
+    assert ps.Streamed(functions(near, min(count, 10)), signed=signed).lmo(np.array([1e8, -1], np.float32)).source == 9
+    equal = ps.Streamed(functions(np.repeat(half[:, :1], 100, axis=1), count), signed=signed)
+    assert [a.source for a in equal.best(half[:, 0], 3)] == [0, 1, 2]
+
+
+def test_only_the_columns_of_the_winners_travel_where_they_are_large(rng, monkeypatch):
+    monkeypatch.setattr(pieces, "BYTES_WITH_ANSWERS", 0)
+    fetched, atoms = [], pieces.Piece.atoms
+    monkeypatch.setattr(pieces.Piece, "atoms", lambda self, start, n: fetched.extend(n) or atoms(self, start, n))
+    D = rng.standard_normal((20, 300))
+    A = ps.Streamed(functions(D, 6))
+    r = ps.minimize(ps.LeastSquares(D[:, ::30].sum(axis=1)), ps.lin(A), stop=ps.Stop(atoms=8))
+    assert set(fetched) >= {a.source for a in r.atoms}
+    assert len(fetched) <= r.oracle_calls
+    fetched.clear()
+    r = ps.minimize(ps.LeastSquares(D[:, ::30].sum(axis=1)), ps.conv(5 * A), ps.Away())
+    assert sorted(set(fetched)) == sorted(fetched)  # each at most once, although most answers name active atoms
+    assert len(fetched) < r.oracle_calls / 2
+
+
+def test_a_run_keeps_few_columns(rng, monkeypatch):
+    monkeypatch.setattr(pieces, "CACHE_BYTES", 3 * 20 * 8)
+    D = rng.standard_normal((20, 300))
+    y = D[:, ::30].sum(axis=1)
+    A, B = ps.Streamed(functions(D, 6)), ps.Dictionary(D)
+    found = [ps.minimize(ps.LeastSquares(y), ps.conv(5 * C)) for C in (A, B)]
+    np.testing.assert_allclose(found[0].x, found[1].x, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"D": 3}, "D is 3"),
+        ({"D": []}, "D is empty"),
+        ({"D": np.ones(3)}, "D has shape"),
+        ({"D": np.ones((3, 0))}, "D has shape"),
+        ({"D": np.zeros((3, 4))}, "in piece 0, column 0 of D is zero"),
+        ({"D": np.full((3, 4), np.nan)}, "in piece 0, column 0 of D contains NaN"),
+        ({"D": np.ones((3, 4)), "piece": 0}, "piece is 0"),
+        ({"D": np.ones((3, 4)), "signed": 2}, "signed is 2"),
+    ],
+)
+def test_what_cannot_be_streamed_is_refused_in_one_sentence(arguments, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        ps.Streamed(**arguments)
+
+
+# ---------------------------------------------------------------------- codes
+
+
+def contents(path):
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+@pytest.fixture
+def signals(rng):
+    pytest.importorskip("zarr", reason="needs pursuit[files]")
+    return rng.standard_normal((10, 30)), rng.standard_normal((1000, 10))
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_codes_from_files_to_files_are_those_of_encode(tmp_path, signals, store):
+    D, Y = signals
+    codes = ps.encode_to(tmp_path / "codes", D, STORES[store](tmp_path, Y), block=300, atoms=3)
+    expected = ps.encode(D, Y, atoms=3)
+    assert (len(codes), codes.shape, [len(part.indptr) - 1 for part in codes]) == (4, (1000, 30), [300, 300, 300, 100])
+    np.testing.assert_array_equal(codes.matrix().indices, expected.indices)
+    np.testing.assert_allclose(codes.matrix().data, expected.data, rtol=1e-9)
+    assert repr(ps.StoredCodes(tmp_path / "codes")) == "StoredCodes(1000 x 30 in 4 blocks)"
+
+
+def test_an_iterator_gives_its_blocks_and_rules_for_each_signal_are_cut_as_the_signals_are(tmp_path, signals):
+    D, Y = signals
+    codes = ps.encode_to(tmp_path / "codes", D, (Y[k : k + 250] for k in range(0, 1000, 250)), atoms=3)
+    assert (len(codes), codes.shape) == (4, (1000, 30))
+    np.testing.assert_array_equal(codes.matrix().indices, ps.encode(D, Y, atoms=3).indices)
+    masked = np.ma.masked_array(Y, Y > 1)
+    codes = ps.encode_to(tmp_path / "masked", D, masked, block=300, atoms=3)
+    np.testing.assert_array_equal(codes.matrix().indices, ps.encode(D, masked, atoms=3).indices)
+    limits = np.arange(1000) % 5 + 1
+    codes = ps.encode_to(tmp_path / "other", D, Y, block=300, atoms=limits)
+    np.testing.assert_array_equal(np.diff(codes.matrix().indptr), limits)
+
+
+def test_a_run_that_was_killed_is_gone_on_with_and_leaves_the_same_bytes(tmp_path, signals, monkeypatch):
+    D, Y = signals
+    ps.encode_to(tmp_path / "undisturbed", D, Y, block=100, atoms=3)
+    write, written = files.write_block, []
+
+    def killed_at_four(path, i, *rest):
+        if i == 4 and 4 not in written:
+            written.append(4)
+            shutil.copytree(path / "00000003", path / ".0123abcd.00000004")  # as a kill leaves it
+            raise KeyboardInterrupt
+        written.append(i)
+        return write(path, i, *rest)
+
+    monkeypatch.setattr(files, "write_block", killed_at_four)
+    with pytest.raises(KeyboardInterrupt):
+        ps.encode_to(tmp_path / "killed", D, Y, block=100, atoms=3)
+    with pytest.raises(ValueError, match="not complete"):
+        ps.StoredCodes(tmp_path / "killed")
+    written.append("again")
+    ps.encode_to(tmp_path / "killed", D, Y, block=100, atoms=3)
+    assert written[written.index("again") + 1 :] == [4, 5, 6, 7, 8, 9]
+    assert contents(tmp_path / "killed") == contents(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("change", [{"atoms": 2}, {"block": 50}, {"D": 1}, {"Y": 1}])
+def test_codes_of_another_request_are_not_gone_on_with(tmp_path, signals, change):
+    D, Y = signals
+    arguments = {"D": D, "Y": Y, "block": 500, "atoms": 3}
+    ps.encode_to(tmp_path / "codes", **arguments)
+    change = {"D": {"D": 2 * D}, "Y": {"Y": Y[:999]}}.get(next(iter(change)), change)
+    with pytest.raises(ValueError, match="other arguments"):
+        ps.encode_to(tmp_path / "codes", **(arguments | change))
+
+
+def test_workers_write_the_bytes_of_one_process(tmp_path, signals):
+    distributed = pytest.importorskip("distributed", reason="needs pursuit[cluster]")
+    D, Y = signals
+    ps.encode_to(tmp_path / "here", D, Y, block=100, atoms=3, n_jobs=1)
+    with distributed.Client(processes=False, n_workers=2, dashboard_address=":0") as client:
+        for name, stored in STORES.items():
+            (tmp_path / "in" / name).mkdir(parents=True)
+            signals = stored(tmp_path / "in" / name, Y)
+            ps.encode_to(tmp_path / name, D, signals, block=100, client=client, atoms=3)
+            assert contents(tmp_path / name) == contents(tmp_path / "here")
+        with pytest.raises(TypeError, match="workers read files"):
+            ps.encode_to(tmp_path / "memory", D, Y, client=client, atoms=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"block": 0}, "block is 0"),
+        ({"gaps": True, "method": "lasso", "penalty": 1.0, "atoms": None}, "gaps is no argument"),
+        ({"Y": np.ones((5, 3))}, "Y has shape"),
+        ({"Y": 3}, "Y is 3"),
+        ({"atoms": np.ones(3, int)}, "atoms has shape"),
+        ({"client": 3}, "needs a dask client"),
+    ],
+)
+def test_what_cannot_be_coded_to_files_is_refused_in_one_sentence(tmp_path, signals, change, words):
+    D, Y = signals
+    with pytest.raises((TypeError, ValueError), match=words):
+        ps.encode_to(tmp_path / "codes", **({"D": D, "Y": Y, "atoms": 2} | change))
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path, signals):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds something else"):
+        ps.encode_to(tmp_path, *signals, atoms=1)
+    with pytest.raises(FileNotFoundError, match="has no codes"):
+        ps.StoredCodes(tmp_path)
+
+
+def test_without_zarr_one_sentence_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match=r"install pursuit\[files\]"):
+        ps.encode_to(tmp_path / "codes", np.eye(3), np.eye(3), atoms=1)
+    assert not Path(tmp_path / "codes").exists()
