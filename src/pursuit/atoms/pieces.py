@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from pursuit import native
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, told
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, largest, told
 from pursuit._ranking import rounding
 from pursuit.atoms.base import Found, Search
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.screening import Screen
-from pursuit.atoms.vectors import COPY_COST_IN_PRODUCTS, MIN_SCREENED_ENTRIES, SEVERAL_GAIN, Dictionary, Listed, largest
+from pursuit.atoms.vectors import COPY_COST_IN_PRODUCTS, MIN_SCREENED_ENTRIES, SEVERAL_GAIN, Dictionary, Listed
 
 BYTES_WITH_ANSWERS = 1 << 20
 """Columns come with the answers of the pieces if those of all pieces together have at most this size."""
@@ -121,7 +121,7 @@ class Piece:
         merit, space = np.abs(c) if signed else -c, Space.of(g)
         assert self.columns.radius is not None
         doubt = 2.0 * rounding(space.size, space.dtype) * self.columns.radius * space.norm(g)
-        last = merit.max() if several == 1 else merit[largest(merit, several)[-1]]
+        last = merit.max() if several == 1 else largest(merit, several)[1][-1]
         found = np.flatnonzero(merit >= last - 2.0 * doubt)
         return found if len(found) else np.arange(several)  # a NaN in g, which is refused later
 
