@@ -7,6 +7,7 @@ from pursuit.atoms.matrices import Orthogonal, RankOne, Spectrahedron, Symmetric
 from pursuit.atoms.nonnegative import NonnegativeRankOne
 from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
+from pursuit.atoms.programs import Polytope
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
@@ -24,6 +25,7 @@ __all__ = [
     "Orthogonal",
     "Parametric",
     "Permutations",
+    "Polytope",
     "RankOne",
     "RankOneTensor",
     "SignedBasis",
