@@ -168,7 +168,9 @@ class Paths(EdgeSets):
             raise ValueError(f"start and end are both {self.end}; give two nodes.")
         self._network = Network(self.edges, self.nodes)
         if not math.isfinite(self._network.routes(np.ones(len(self.edges)), self.start)[0][self.end]):
-            raise ValueError(f"no path leads from start = {self.start} to end = {self.end}; edges go from tail to head.")
+            raise ValueError(
+                f"no path leads from start = {self.start} to end = {self.end}; edges go from tail to head."
+            )
         longest = min(self.nodes - 1, len(self.edges))
         self.radius, self.diameter = math.sqrt(longest), math.sqrt(min(2 * longest, len(self.edges)))
 
@@ -198,10 +200,9 @@ class Flows(EdgeSets):
     r"""The flows that carry a demand between pairs of nodes over the edges of a directed graph, each pair on one route;
     their hull is the set of all flows without cycles.
 
-    The oracle sends each demand over its shortest route (all-or-nothing assignment): :math:`\min_a \langle g, a
-angle
-    = \sum_{o,d} D_{od}\, \mathrm{dist}_g(o, d)`, one search for each origin. Cycles of negative cost are refused: give
-    costs of at least 0, as travel times are, or a graph without cycles.
+    The oracle sends each demand over its shortest route (all-or-nothing assignment): :math:`\min_a \langle g, a\rangle
+    = \sum_{o,d} D_{od}\, \mathrm{dist}_g(o, d)`, one search for each origin. Cycles of negative cost are refused:
+    give costs of at least 0, as travel times are, or a graph without cycles.
 
     Parameters
     ----------
@@ -228,7 +229,7 @@ angle
 
     def __init__(self, edges: Any, demand: Any) -> None:
         self._set_graph(edges)
-        trips = sparse_matrix(demand, "demand") if sp.issparse(demand) else host(real_array(demand, "demand"))
+        trips: Any = sparse_matrix(demand, "demand") if sp.issparse(demand) else host(real_array(demand, "demand"))
         if trips.ndim != 2 or trips.shape[0] != trips.shape[1] or trips.shape[0] < self.nodes:
             raise ValueError(f"demand has shape {trips.shape}; give a row and a column for each of {self.nodes} nodes.")
         trips = sp.coo_array(trips)
@@ -247,7 +248,9 @@ angle
         missing = np.argwhere((self._arriving > 0) & np.isinf(distances))
         if len(missing):
             here, there = self._origins[missing[0, 0]], missing[0, 1]
-            raise ValueError(f"demand goes from node {here} to node {there}, but no route does; edges go from tail to head.")
+            raise ValueError(
+                f"demand goes from node {here} to node {there}, but no route does; edges go from tail to head."
+            )
         total, longest = float(self._arriving.sum()), min(self.nodes - 1, len(self.edges))
         self.radius = total * math.sqrt(longest)
         self.diameter = total * math.sqrt(min(2 * longest, len(self.edges)))
@@ -276,7 +279,7 @@ angle
 
 class SpanningTrees(EdgeSets):
     r"""The spanning trees of an undirected graph, as vectors of zeros and ones on its edges; their hull is
-    :math:`\{x \ge 0 : \sum_e x_e = n - 1, \sum_{e \subset S} x_e \le |S| - 1 	ext{ for all } S\}`. The oracle is a
+    :math:`\{x \ge 0 : \sum_e x_e = n - 1, \sum_{e \subset S} x_e \le |S| - 1 \text{ for all } S\}`. The oracle is a
     minimum spanning tree; costs of every sign are allowed.
 
     Parameters
@@ -311,7 +314,7 @@ class SpanningTrees(EdgeSets):
 
     def _connected(self, places: Indices) -> bool:
         graph = self._graph(np.ones(len(places)), places)
-        return bool(csgraph.connected_components(graph, directed=False, return_labels=False) == 1)
+        return int(csgraph.connected_components(graph, directed=False)[0]) == 1
 
     def lmo(self, g: Array) -> Atom:
         order = np.argsort(self._costs(g), kind="stable")
@@ -331,8 +334,8 @@ class Matchings(EdgeSets):
     r"""The matchings of an undirected graph, sets of edges without a common node, as vectors of zeros and ones on its
     edges.
 
-    In a bipartite graph the oracle is an assignment problem on a dense matrix of the two sides. In other graphs it is an
-    integer program (HiGHS), which is exact but slow beyond some hundred edges.
+    In a bipartite graph the oracle is an assignment problem on a dense matrix of the two sides. In other graphs it is
+    an integer program (HiGHS), which is exact but slow beyond some hundred edges.
 
     Parameters
     ----------
@@ -378,9 +381,11 @@ class Matchings(EdgeSets):
     def _integer_program(self, ends: Indices, nodes: int) -> Polytope:
         m = len(ends)
         meets = sp.csc_array((np.ones(2 * m), (ends.ravel(), np.repeat(np.arange(m), 2))), shape=(nodes, m))
-        rows = {"A_eq": meets, "b_eq": np.ones(nodes)} if self.perfect else {"A_ub": meets, "b_ub": np.ones(nodes)}
+        rows = (meets, np.ones(nodes))
         try:
-            return Polytope(**rows, bounds=(0, 1), integrality=1)
+            if not self.perfect:
+                return Polytope(*rows, bounds=(0, 1), integrality=1)
+            return Polytope(A_eq=rows[0], b_eq=rows[1], bounds=(0, 1), integrality=1)
         except ValueError:
             raise ValueError("edges have no matching that meets every node; give perfect=False.") from None
 
@@ -427,8 +432,8 @@ class Matchings(EdgeSets):
 def _two_sides(ends: Indices, nodes: int) -> Indices | None:
     """0 or 1 for each node, so that every edge joins a 0 and a 1; None where the graph is not bipartite.
 
-    Each node has two copies, and an edge joins the first copy of one end to the second copy of the other. In a bipartite
-    graph no path joins the two copies of a node.
+    Each node has two copies, and an edge joins the first copy of one end to the second copy of the other. In a
+    bipartite graph no path joins the two copies of a node.
     """
     tails, heads = np.concatenate([ends, ends[:, ::-1]]).T
     copies = sp.csr_array((np.ones(len(tails)), (tails, heads + nodes)), shape=(2 * nodes, 2 * nodes))

@@ -1,4 +1,4 @@
-"""Sets of matrices: rank one (the nuclear norm), symmetric rank one, the spectrahedron, orthogonal matrices, projections.
+"""Sets of matrices: rank one (the nuclear norm), symmetric, the spectrahedron, orthogonal matrices, projections.
 
 Rank-one atoms stay factors, and with `.at(rows, cols)` only the observed entries of the matrices are ever made. The
 leading singular or eigenvector comes from LAPACK for small matrices, from a Lanczos iteration for large ones.
@@ -398,7 +398,9 @@ class Fantope(Atoms):
         if tuple(g.shape) != self.shape:
             raise ValueError(f"g has shape {tuple(g.shape)}; the atoms have shape {self.shape}.")
         xp = namespace(g)
-        top = float(xp.max(abs(g))) or 1.0
+        if self.k == self.n:
+            return Atom(xp.eye(self.n, dtype=g.dtype))
+        top = float(xp.max(abs(g))) or 1.0  # only the direction counts, and sums must stay in range
         V = xp.linalg.eigh(0.5 * (g / top + (g / top).T))[1][:, : self.k]
         return Atom(xp.matmul(V, V.T) + 0.0)
 

@@ -1,8 +1,8 @@
-"""Polytopes whose oracle is a linear or an integer program, solved by HiGHS: given by inequalities, or by masses to move.
+r"""Polytopes whose oracle is a linear or an integer program, solved by HiGHS.
 
 The solver works with tolerances, so its optimal value proves nothing. Its dual variables y do, whatever they are: over
-the points of the polytope, :math:`\\langle g, x\\rangle = \\langle y, Ax\\rangle + \\langle g - A^\\top y, x\\rangle`, and
-both summands have exact lower bounds, the first by the right-hand sides, the second by a box around the polytope.
+the points of the polytope, :math:`\langle g, x\rangle = \langle y, Ax\rangle + \langle g - A^\top y, x\rangle`, and
+both summands have lower bounds, the first by the right-hand sides, the second by a box around the polytope.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
@@ -29,7 +29,7 @@ from pursuit._arrays import (
     sparse_matrix,
     told,
 )
-from pursuit.atoms.base import Atoms, Found, Search
+from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
 
 Solver = Callable[[Small], tuple[Small, Small]]
@@ -38,7 +38,6 @@ Solver = Callable[[Small], tuple[Small, Small]]
 TOLERANCE = 1e-10
 """By how much HiGHS may violate a constraint, the smallest number that it takes."""
 MEMBERSHIP = 1e-8
-"""`contains` accepts violations of this size, relative to the terms of the constraint."""
 LARGEST_COST = 2.0**20
 """The largest cost that an integer program is given. HiGHS closes its gap to 1e-6, whatever the costs."""
 INTEGER_TOLERANCE = 1e-6
@@ -146,14 +145,15 @@ class Polytope(Atoms):
             together, leaks = reach(downward.astype(float) - upward)
         alone = np.zeros(self.n)
         for j in free:
-            unit = np.eye(1, self.n, j)[0]
+            unit = np.eye(1, self.n, int(j))[0]
             (up, leak), (down, other) = reach(-unit), reach(unit)
             alone[j], leaks = max(up, down, 0.0), leaks + max(leak, other)
         if not leaks < 0.5:
             raise ValueError("bounds cannot be found by HiGHS for entries without them; give bounds for all entries.")
         total = (together + float(alone.sum())) / (1.0 - leaks)
-        self._enclosed = np.where(np.isinf(lower), anchors - total, lower), np.where(
-            np.isinf(upper), anchors + total, upper
+        self._enclosed = (
+            np.where(np.isinf(lower), anchors - total, lower),
+            np.where(np.isinf(upper), anchors + total, upper),
         )
 
     # ------------------------------------------------------------------ what the dual variables prove
@@ -205,13 +205,12 @@ class Polytope(Atoms):
 
     def _cold(self, costs: Small) -> tuple[Small, Small]:
         """Each program from the beginning, by SciPy."""
-        k, options = self._inequalities, {"primal_feasibility_tolerance": TOLERANCE}
-        rows = {"A_ub": self._A[:k], "b_ub": self._b[:k], "A_eq": self._A[k:], "b_eq": self._b[k:]}
-        found = scipy.optimize.linprog(
+        k, linprog = self._inequalities, cast(Any, scipy.optimize.linprog)  # its stubs know no sparse matrices
+        found = linprog(
             costs,
-            **rows,
+            *(self._A[:k], self._b[:k], self._A[k:], self._b[k:]),
             bounds=np.stack([self._lower, self._upper], axis=1),
-            options=options | {"dual_feasibility_tolerance": TOLERANCE},
+            options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
         )
         _check_status({0: "optimal", 2: "infeasible", 3: "unbounded"}.get(found.status, found.message))
         return found.x, np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
@@ -251,7 +250,7 @@ class Polytope(Atoms):
         origin = level if approximate else 0.0
         rows_lower = np.concatenate([np.full(k, -np.inf), self._b[k:]])
         A = sp.hstack([self._A, sp.csc_array((len(self._b), 1))])
-        found = scipy.optimize.milp(
+        found: Any = scipy.optimize.milp(
             factor * np.append(costs, -origin),
             integrality=np.append(self.integers, False),
             bounds=scipy.optimize.Bounds(np.append(self._lower, 1.0), np.append(self._upper, 1.0)),
@@ -266,12 +265,12 @@ class Polytope(Atoms):
     def contains(self, a: Array) -> bool:
         if tuple(a.shape) != self.shape:
             return False
-        x, k = host(a), self._inequalities
-        slack = MEMBERSHIP * (self._sizes @ np.abs(x) + np.abs(self._b))
-        excess, reach = self._A @ x - self._b, MEMBERSHIP * np.abs(x)
+        x, k, tolerance = host(a), self._inequalities, _membership(a)
+        slack = tolerance * (self._sizes @ np.abs(x) + np.abs(self._b))
+        excess, reach = self._A @ x - self._b, tolerance * np.abs(x)
         rows = bool((excess <= slack).all() and (excess[k:] >= -slack[k:]).all())
         box = bool((x >= self._lower - reach).all() and (x <= self._upper + reach).all())
-        return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= MEMBERSHIP).all())
+        return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= tolerance).all())
 
     def __repr__(self) -> str:
         whole = f", {int(self.integers.sum())} integers" if self.integers.any() else ""
@@ -365,16 +364,21 @@ class Transport(Atoms):
 
     def contains(self, a: Array) -> bool:
         gauge = self.gauge(a) if tuple(a.shape) == self.shape else math.inf
-        return abs(gauge - 1.0) <= MEMBERSHIP
+        return abs(gauge - 1.0) <= _membership(a)
 
     def gauge(self, x: Array) -> float:
         X, total = host(x), float(self.a.sum())
-        level, slack = float(X.sum()) / total, MEMBERSHIP * float(np.abs(X).sum())
+        level, slack = float(X.sum()) / total, _membership(x) * float(np.abs(X).sum())
         sums = np.abs(X.sum(axis=1) - level * self.a).max(), np.abs(X.sum(axis=0) - level * self.b).max()
         return level if X.min() >= -slack and max(sums) <= slack else math.inf
 
     def __repr__(self) -> str:
         return f"Transport({len(self.a)} x {len(self.b)})"
+
+
+def _membership(a: Array) -> float:
+    """The violations that `contains` accepts, relative to the terms of a constraint: HiGHS's, and those of rounding."""
+    return max(MEMBERSHIP, MEMBERSHIP_ULPS * Space.of(a).eps)
 
 
 def _masses(values: Any, name: str) -> Small:
@@ -422,9 +426,13 @@ def _box(bounds: Any, n: int) -> tuple[Small, Small]:
     both = [items(pair) for pair in pairs]
     if len(both) != n or any(len(pair) != 2 for pair in both):
         raise ValueError(f"bounds are {told(bounds)}; give a pair (lower, upper), or one for each of {n} entries.")
-    box = np.array([[-math.inf if low is None else number(low), math.inf if up is None else number(up)] for low, up in both])
+    box = np.array(
+        [[-math.inf if low is None else number(low), math.inf if up is None else number(up)] for low, up in both]
+    )
     if np.isnan(box).any():
-        raise ValueError(f"bounds of entry {int(np.isnan(box).any(axis=1).argmax())} are no numbers; give numbers or None.")
+        raise ValueError(
+            f"bounds of entry {int(np.isnan(box).any(axis=1).argmax())} are no numbers; give numbers or None."
+        )
     wrong = (box[:, 0] > box[:, 1]) | (box[:, 0] == math.inf) | (box[:, 1] == -math.inf)
     if wrong.any():
         j = int(wrong.argmax())
