@@ -49,8 +49,9 @@ def main() -> dict[str, float]:
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained", width_ratios=[0.62, 1])
     (begin, end), load = PLACES[ROADS].transpose(1, 2, 0), selfish.x / CAPACITY
     along = (end - begin) / np.hypot(*(end - begin))
-    begin = begin + 0.22 * along + 0.07 * np.stack([along[1], -along[0]])  # they drive on the right
-    arrows = left.quiver(*begin, *(end - begin - 0.22 * along), load, cmap="viridis_r", scale_units="xy", scale=1)
+    aside = 0.22 * along + 0.07 * np.stack([along[1], -along[0]])  # they drive on the right
+    way = end - begin - 0.44 * along
+    arrows = left.quiver(*(begin + aside), *way, load, cmap="viridis_r", scale_units="xy", scale=1)
     figure.colorbar(arrows, label="flow / capacity")
     for number, place in enumerate(PLACES, start=1):
         left.text(*place, str(number), ha="center", va="center", size=8, bbox={"boxstyle": "circle", "color": "0.93"})

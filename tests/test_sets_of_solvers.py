@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit.atoms import programs
+from pursuit._threads import at_most
+from pursuit.atoms import graphs, programs
 
 COLD = [False, True] if programs.find_spec("highspy") else [True]
 """Whether linear programs are solved from the beginning, by SciPy."""
@@ -369,6 +370,30 @@ def test_an_assignment_sends_each_demand_over_a_shortest_route(seed):
     leaving = np.bincount(tails, x, n) - np.bincount(heads, x, n)
     np.testing.assert_allclose(leaving, demand.sum(axis=1) - demand.sum(axis=0), atol=1e-12)
     assert (x >= 0).all()
+
+
+@given(seed=st.integers(0, 10**6))
+def test_the_compiled_assignment_is_the_plain_one(seed):
+    """Costs without ties have one shortest route for each pair. The sums do not depend on the number of threads."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 60)), int(rng.integers(1, 200))
+    network = graphs.Network(np.concatenate([rng.integers(0, n, (m, 2)), np.array([(0, 1)])]), n)
+    origins = rng.choice(n, int(rng.integers(1, n + 1)), replace=False)
+    costs = rng.random(len(network._pairs))
+    reached = np.isfinite(network.distances(origins))
+    arriving = rng.random((len(origins), n)) * (rng.random((len(origins), n)) < 0.3) * reached
+    plain = network.loads(network.routes(costs, origins)[1], arriving)
+    np.testing.assert_allclose(network.assign(costs, origins, arriving), plain, rtol=1e-12, atol=1e-12)
+    with at_most(1):
+        alone = network.assign(costs, origins, arriving)
+    np.testing.assert_array_equal(alone, network.assign(costs, origins, arriving))
+
+
+def test_flows_need_no_compiled_code(monkeypatch):
+    fast = [ps.Flows(CYCLIC, np.eye(4, k=2)).lmo(g).vector for g in np.abs(gradients(shape=(9,)))]
+    monkeypatch.setattr(graphs.native, "is_built", lambda: False)
+    plain = [ps.Flows(CYCLIC, np.eye(4, k=2)).lmo(g).vector for g in np.abs(gradients(shape=(9,)))]
+    np.testing.assert_array_equal(fast, plain)
 
 
 def test_costs_below_zero_are_allowed_where_no_cycle_is():

@@ -14,6 +14,7 @@ import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
+from pursuit import native
 from pursuit._arrays import (
     Array,
     Indices,
@@ -28,6 +29,7 @@ from pursuit._arrays import (
     told,
     whole,
 )
+from pursuit._threads import allowed_threads
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.polytopes import rounded_signs
@@ -97,22 +99,39 @@ class Network:
         starts = np.searchsorted(self._pairs, np.arange(nodes + 1) * nodes)
         self._layout = (self._pairs % nodes).astype(np.int32), starts.astype(np.int32)
 
-    def routes(self, costs: Small, origins: Any) -> tuple[Small, Indices, Indices]:
-        """The distances from each origin to every node, the node before it on a shortest route (negative where there is
-        none), and for each pair of joined nodes the cheapest edge between them."""
-        cheapest = np.lexsort((costs, self._pair))[self._first]
-        graph = sp.csr_array((costs[cheapest], *self._layout), shape=(self.nodes, self.nodes))
+    def cheapest(self, costs: Small) -> Indices:
+        """For each pair of joined nodes the cheapest edge between them."""
+        return np.lexsort((costs, self._pair))[self._first]
+
+    def routes(self, costs: Small, origins: Any) -> tuple[Small, Indices]:
+        """The distances from each origin to every node, and the node before it on a shortest route, negative where
+        there is none. The costs are those of the pairs of joined nodes."""
+        graph = sp.csr_array((costs, *self._layout), shape=(self.nodes, self.nodes))
         search = csgraph.dijkstra if costs.min() >= 0 else csgraph.johnson
         try:
             distances, before = search(graph, indices=origins, return_predecessors=True)
         except csgraph.NegativeCycleError:
             advice = "give costs of at least 0, or a graph without cycles"
             raise ValueError(f"g is negative around a cycle, so that no route is the shortest; {advice}.") from None
-        return distances, before.astype(np.intp), cheapest
+        return distances, before.astype(np.intp)
+
+    def distances(self, origins: Any) -> Small:
+        """The numbers of edges from each origin to every node."""
+        return self.routes(np.ones(len(self._pairs)), origins)[0]
 
     def places(self, tails: Indices, heads: Indices) -> Indices:
         """The places of pairs of nodes among the joined ones."""
         return np.searchsorted(self._pairs, tails * self.nodes + heads)
+
+    def assign(self, costs: Small, origins: Indices, arriving: Small) -> Small:
+        """How much goes over each pair of joined nodes, where `arriving` goes from each origin to every node over
+        shortest routes: on all threads in compiled code, which needs costs of at least 0."""
+        if not native.is_built() or costs.min() < 0:
+            return self.loads(self.routes(costs, origins)[1], arriving)
+        heads, starts = self._layout
+        loads = np.empty(len(heads))
+        native.core().all_or_nothing(starts, heads, costs, origins, arriving, allowed_threads(), loads)
+        return loads
 
     def loads(self, before: Indices, arriving: Small) -> Small:
         """How much goes over each pair of joined nodes, where `arriving` leaves the tree of each origin at every node.
@@ -167,7 +186,7 @@ class Paths(EdgeSets):
         if self.start == self.end:
             raise ValueError(f"start and end are both {self.end}; give two nodes.")
         self._network = Network(self.edges, self.nodes)
-        if not math.isfinite(self._network.routes(np.ones(len(self.edges)), self.start)[0][self.end]):
+        if not math.isfinite(self._network.distances(self.start)[self.end]):
             raise ValueError(
                 f"no path leads from start = {self.start} to end = {self.end}; edges go from tail to head."
             )
@@ -175,7 +194,9 @@ class Paths(EdgeSets):
         self.radius, self.diameter = math.sqrt(longest), math.sqrt(min(2 * longest, len(self.edges)))
 
     def lmo(self, g: Array) -> Atom:
-        _, before, cheapest = self._network.routes(self._costs(g), self.start)
+        costs = self._costs(g)
+        cheapest = self._network.cheapest(costs)
+        before = self._network.routes(costs[cheapest], self.start)[1]
         nodes = [self.end]
         while nodes[-1] != self.start:
             nodes.append(int(before[nodes[-1]]))
@@ -241,10 +262,10 @@ class Flows(EdgeSets):
         if not apart.any():
             raise ValueError("demand is zero between all nodes; give a positive one.")
         self._network = Network(self.edges, self.nodes)
-        self._origins, row = np.unique(origin[apart], return_inverse=True)
+        self._origins, row = np.unique(origin[apart].astype(np.int64), return_inverse=True)
         self._arriving = np.zeros((len(self._origins), self.nodes))
         np.add.at(self._arriving, (row, end[apart]), amount[apart])
-        distances = self._network.routes(np.ones(len(self.edges)), self._origins)[0]
+        distances = self._network.distances(self._origins)
         missing = np.argwhere((self._arriving > 0) & np.isinf(distances))
         if len(missing):
             here, there = self._origins[missing[0, 0]], missing[0, 1]
@@ -256,9 +277,9 @@ class Flows(EdgeSets):
         self.diameter = total * math.sqrt(min(2 * longest, len(self.edges)))
 
     def lmo(self, g: Array) -> Atom:
-        _, before, cheapest = self._network.routes(self._costs(g), self._origins)
-        flow = np.zeros(len(self.edges))
-        flow[cheapest] = self._network.loads(before, self._arriving)
+        costs, flow = self._costs(g), np.zeros(len(self.edges))
+        cheapest = self._network.cheapest(costs)
+        flow[cheapest] = self._network.assign(costs[cheapest], self._origins, self._arriving)
         return Atom(Space.of(floating_array(g, "g")).put(flow))
 
     def sample(self, rng: np.random.Generator) -> Atom:
