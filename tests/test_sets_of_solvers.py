@@ -3,6 +3,7 @@
 import math
 from itertools import chain, combinations, islice, product
 
+import array_api_strict
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -216,18 +217,31 @@ def test_the_certificate_holds_over_every_set(seed, name, update):
         assert s.value - best.value <= 1e-6 * (1 + best.value)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", [*LISTED, "Fantope", "Ellipsoid"])
+def test_arrays_of_other_libraries_stay_what_they_are(name, dtype, rng):
+    A = ps.Fantope(3, 2) if name == "Fantope" else ps.Ellipsoid(np.eye(3), [1, 0, 0]) if name == "Ellipsoid" else None
+    A = A or LISTED[name][0]()
+    y = rng.standard_normal(A.shape)
+    given = array_api_strict.asarray(y, dtype=getattr(array_api_strict, dtype))
+    r = ps.minimize(ps.LeastSquares(given), ps.conv(A), stop=ps.Stop(rgap=1e-4, iterations=100))
+    assert type(r.x) is type(given) and r.x.dtype == given.dtype
+    assert r.value == pytest.approx(ps.minimize(ps.LeastSquares(y), ps.conv(A)).value, rel=1e-3, abs=1e-3)
+
+
 # --------------------------------------------------------------------------------- linear programs
 
 
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-12, 1.0, 1e12]))
 def test_whatever_the_dual_variables_are_the_bound_holds(seed, scale):
     """HiGHS's dual variables satisfy their constraints to a tolerance only; here they are far from it."""
-    rng = np.random.default_rng(seed)
-    A, atoms = ps.Polytope(*BOXED, bounds=[(None, None), (-1, None), (None, 1)]), vertices(*BOXED)
-    g = scale * rng.standard_normal(3)
-    y = A._signed(scale * rng.standard_normal(len(BOXED[1])) * 10.0 ** rng.integers(-9, 1))
-    assert A._bound(g, y, *A._enclosed) <= (atoms @ g).min()
-    assert (A._enclosed[0] <= atoms.min(axis=0)).all() and (A._enclosed[1] >= atoms.max(axis=0)).all()
+    rng, atoms = np.random.default_rng(seed), vertices(*BOXED)
+    g, small = scale * rng.standard_normal(3), 10.0 ** rng.integers(-9, 1)
+    half = ps.Polytope(*BOXED, bounds=[(None, None), (-1, None), (None, 1)])
+    for A in (half, ps.Polytope(ROWS, RIGHT, bounds=(-1, 1))):
+        y = A._signed(small * scale * rng.standard_normal(len(A._b)))
+        assert A._bound(g, y, *A._enclosed) <= (atoms @ g).min() + 1e-14 * scale
+        assert (A._enclosed[0] <= atoms.min(axis=0)).all() and (A._enclosed[1] >= atoms.max(axis=0)).all()
 
 
 def test_a_polytope_of_very_different_scales_is_certified(solver, rng):

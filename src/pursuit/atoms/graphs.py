@@ -101,7 +101,7 @@ class Network:
 
     def cheapest(self, costs: Small) -> Indices:
         """For each pair of joined nodes the cheapest edge between them."""
-        return np.lexsort((costs, self._pair))[self._first]
+        return np.asarray(np.lexsort((costs, self._pair))[self._first])
 
     def routes(self, costs: Small, origins: Any) -> tuple[Small, Indices]:
         """The distances from each origin to every node, and the node before it on a shortest route, negative where
