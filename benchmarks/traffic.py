@@ -7,7 +7,8 @@ and solves each network to a relative gap of 1e-6. AequilibraE is left out where
 Both gaps are those of the trade, (<t, x> - <t, z>) / <t, x> with the times t at x and the assignment z to shortest
 routes; ours is stopped by the certificate, which is smaller: the gap of the best bound so far, relative to the
 objective. `above` is the objective relative to that of the published flows. Both get all processors; `seconds` are
-those of the clock, `processor` those of all threads.
+those of the clock, `processor` those of all threads. A negative gap: these flows leave trips out, or go through places
+that are closed to through traffic.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def flows(n: Network) -> ps.Flows:
     ends, demand = n.ends.copy(), np.zeros((nodes + n.closed, nodes + n.closed))
     ends[ends[:, 0] < n.closed, 0] += nodes
     leaving = np.where(np.arange(zones) < n.closed, np.arange(zones) + nodes, np.arange(zones))
-    demand[leaving, :zones] = n.trips
+    demand[leaving, :zones] = n.trips * (1.0 - np.eye(zones))  # who stays in a zone takes no road
     return ps.Flows(ends, demand)
 
 
