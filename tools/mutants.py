@@ -80,7 +80,7 @@ MUTANTS = [
         "test_sets_of_solvers.py",
     ),
     Mutant(
-        "transport: the last column has its own equation",
+        "transport: points of the smaller side are not copied",
         "atoms/programs.py",
         "(max(n // m, 1), max(m // n, 1)) if uniform",
         "(1, 1) if uniform",
