@@ -6,9 +6,9 @@ and solves each network to a relative gap of 1e-6. AequilibraE is left out where
 
 Both gaps are those of the trade, (<t, x> - <t, z>) / <t, x> with the times t at x and the assignment z to shortest
 routes; ours is stopped by the certificate, which is smaller: the gap of the best bound so far, relative to the
-objective. `above` is the objective relative to that of the published flows. Both get all processors; `seconds` are
-those of the clock, `processor` those of all threads. A negative gap: these flows leave trips out, or go through places
-that are closed to through traffic.
+objective. `above` is the objective relative to that of the published flows. Both get all processors, or as many as
+OMP_NUM_THREADS says: AequilibraE is faster with one on small networks. `seconds` are those of the clock, `processor`
+those of all threads. A negative gap: these flows leave trips out, or go through places that are closed.
 """
 
 from __future__ import annotations

@@ -144,10 +144,10 @@ MUTANTS = [
         "test_sets_of_solvers.py",
     ),
     Mutant(
-        "assignments: old routes are taken up again",
+        "assignments: the heap compares three of four children",
         "native/routes.cpp",
-        "if (reached > distance[node]) continue;  // a shorter route was found since",
-        "",
+        "j < std::min(child + 4, size)",
+        "j < std::min(child + 3, size)",
         "test_sets_of_solvers.py",
     ),
     # estimators and saved models
