@@ -90,7 +90,7 @@ def box(lower, upper):
     return answer(ps.Box(lower, upper))
 
 
-DENSE = ("metric of NormCorrective", "D of coherence", "bounds of Parametric")
+DENSE = ("metric of NormCorrective", "D of coherence", "bounds of Parametric", "H of Ellipsoid")
 """Matrices that may not be sparse."""
 
 ARGUMENTS = {  # a plain input, and the numbers that a call makes of it
@@ -116,6 +116,15 @@ ARGUMENTS = {  # a plain input, and the numbers that a call makes of it
     "y of Multinomial": (np.array([0.0, 2.0, 1.0]), lambda a: value_and_grad(ps.Multinomial(a))),
     "lower of Box": (-W[0], lambda a: box(a, W[0])),
     "upper of Box": (W[0], lambda a: box(-W[0], a)),
+    "A_ub of Polytope": (D[:2], lambda a: answer(ps.Polytope(a, [3, 4], bounds=(-1, 1)))),
+    "b_ub of Polytope": (W[0, :2], lambda a: answer(ps.Polytope(D[:2], a, bounds=(-1, 1)))),
+    "A_eq of Polytope": (D[:2], lambda a: answer(ps.Polytope(A_eq=a, b_eq=[0, 0], bounds=(-1, 1)))),
+    "demand of Flows": (np.triu(W.T @ W, 1), lambda a: answer(ps.Flows([(i, i + 1) for i in range(5)], a))),
+    "a of Transport": (W[0], lambda a: answer(ps.Transport(a, [W[0].sum() - 1.0, 1.0]))),
+    "b of Transport": (W[0], lambda a: answer(ps.Transport([W[0].sum() - 1.0, 1.0], a))),
+    "weights of OrderedWeights": (np.sort(W[0])[::-1], lambda a: answer(ps.OrderedWeights(a))),
+    "H of Ellipsoid": (H, lambda a: answer(ps.Ellipsoid(a))),
+    "center of Ellipsoid": (D[0], lambda a: answer(ps.Ellipsoid(H, a))),
     "weights of Groups": (W[0, :2], lambda a: answer(ps.Groups([0, 0, 1], a))),
     "t of Gaussian": (y, lambda a: ps.families.Gaussian(a, 2.0).t.ravel()),
     "bounds of Parametric": (
@@ -298,6 +307,7 @@ OTHER_VERDICTS = {
     **{(name, "None"): None for name in ("gram of encode", "weights of encode", "metric of NormCorrective")},
     **{(name, "None"): None for name in ("weights of LeastSquares", "c of Quadratic", "weights of Groups")},
     ("start of minimize", "None"): None,
+    ("center of Ellipsoid", "None"): None,
     # masked signals have missing entries
     ("Y of encode", "masked"): None,
     # H may have several axes: vectors of any shape
@@ -391,6 +401,7 @@ NUMBERS = {  # a call with a number, and a number that is right
     "failure of RankOne": (lambda v: ps.RankOne((3, 2), v), 1e-6),
     "failure of Spectrahedron": (lambda v: ps.Spectrahedron(3, v), 1e-6),
     "failure of NonnegativeRankOne": (lambda v: ps.NonnegativeRankOne((3, 2), failure=v), 1e-6),
+    "gap of Polytope": (lambda v: ps.Polytope([[1, 1]], [1], gap=v), 0.5),
     "width of Gaussian": (lambda v: ps.families.Gaussian(y, v), 1.0),
     "lipschitz of Parametric": (lambda v: bumps(lipschitz=v), 1.0),
     "rho of lin": (lambda v: ps.lin(A, rho=v), 1.0),
@@ -486,6 +497,10 @@ COUNTS = {
     "k of KSparse": (lambda v: ps.KSparse(4, v), 3),
     "k of KSupport": (lambda v: ps.KSupport(4, v), 3),
     "k of Hypersimplex": (lambda v: ps.Hypersimplex(4, v), 3),
+    "n of Fantope": (lambda v: ps.Fantope(v, 1), 3),
+    "k of Fantope": (lambda v: ps.Fantope(4, v), 3),
+    "start of Paths": (lambda v: ps.Paths([(3, 0), (3, 1)], v, 0), 3),
+    "end of Paths": (lambda v: ps.Paths([(0, 3), (0, 1)], 0, v), 3),
     "shape of RankOne": (lambda v: ps.RankOne((v, 3)), 3),
     "shape of Orthogonal": (lambda v: ps.Orthogonal((3, v)), 3),
     "shape of NonnegativeRankOne": (lambda v: ps.NonnegativeRankOne((3, v)), 3),
@@ -837,7 +852,10 @@ EVERYTHING = {  # a function, and arguments that are right
     "CurvatureStep": {"C": 1.0},
     "DiameterStep": {},
     "Dictionary": {"D": D},
+    "Ellipsoid": {"H": np.eye(3)},
     "Exact": {},
+    "Fantope": {"n": 3, "k": 2},
+    "Flows": {"edges": [(0, 1), (1, 2)], "demand": np.triu(np.ones((3, 3)), 1)},
     "FullyCorrective": {},
     "Groups": {"groups": [0, 1]},
     "Huber": {"y": y, "width": 1.0},
@@ -849,16 +867,20 @@ EVERYTHING = {  # a function, and arguments that are right
     "LeastSquares": {"y": y},
     "LineSearch": {},
     "Logistic": {"y": [0, 1]},
+    "Matchings": {"edges": [(0, 1), (1, 2)]},
     "Multinomial": {"y": [0, 1]},
     "NonnegativeRankOne": {"shape": (3, 2)},
     "NormCorrective": {},
     "OpenLoop": {},
+    "OrderedWeights": {"weights": [2.0, 1.0]},
     "Orthogonal": {"shape": (3, 2)},
     "Pairwise": {},
     "Parametric": {"family": BUMP, "bounds": [(0, 1)]},
+    "Paths": {"edges": [(0, 1), (1, 2)], "start": 0, "end": 2},
     "Permutations": {"n": 3},
     "Plain": {"step": ps.LineSearch()},
     "Poisson": {"y": [0, 1]},
+    "Polytope": {"A_ub": np.eye(3), "b_ub": TARGET},
     "Quadratic": {"H": H},
     "RandomAtom": {},
     "RankOne": {"shape": (3, 2)},
@@ -871,6 +893,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "SignedBasis": {"n": 3},
     "Simplex": {"n": 3},
     "Smooth": {"value": abs, "grad": abs},
+    "SpanningTrees": {"edges": [(0, 1), (1, 2)]},
     "SparseAtom": {"positions": [0], "values": [1.0], "shape": (3,)},
     "Spectrahedron": {"n": 3},
     "Stochastic": {"value": abs, "grad": abs},
@@ -878,6 +901,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "StoredCodes": {"path": "no such folder"},
     "Streamed": {"D": D},
     "SymmetricRankOne": {"n": 3},
+    "Transport": {"a": [1.0, 2.0], "b": [2.0, 1.0]},
     "check_atoms": {"A": BASIS},
     "check_objective": {"f": PROBLEM["f"]},
     "citation": PROBLEM,

@@ -30,6 +30,12 @@ CLAIMS = {  # about what `main` returns
     "robust_pca": lambda error: error["low rank plus sparse"] < 0.03,
     "spike_deconvolution": lambda worst: worst[0.0] < 1e-10 and worst[0.01] < 1e-3,
     "tensor_completion": lambda error: error < 0.02,
+    "traffic": lambda found: (
+        found.pop("value") == pytest.approx(4231335.28710744, rel=1e-9)  # the published optimum
+        and abs(found.pop("plan") - 0.9618) < 1e-4
+        and found.pop("default") < 1e-9
+        and min(found.values()) > 1e-5
+    ),
     "tuned_radii": lambda r: r["by gradient"] < r["on a grid"] and r["solutions"] < 25,
     "trumpet": lambda decibels: decibels > 14.0,
 }

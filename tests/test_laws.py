@@ -270,7 +270,14 @@ def sets(rng):
         ps.RankOneTensor((2, 2, 2)).at([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 0, 1]]),
         ps.RankOne((3, 3)), ps.SymmetricRankOne(3), ps.Spectrahedron(3), ps.Orthogonal((3, 3)), ps.Permutations(3),
         ps.NonnegativeRankOne((3, 3)),
+        ps.OrderedWeights([3, 2, 2, 1, 0.5, 0]), ps.Ellipsoid(np.eye(6) + 0.1, rng.standard_normal(6)),
+        ps.Polytope(rng.standard_normal((3, 6)), np.ones(3), bounds=(-1, 1)), ps.Fantope(3, 2),
+        ps.Transport([1, 2, 3], [2, 2, 2]), ps.SpanningTrees(ARCS), ps.Matchings([*ARCS[:5], (4, 3)]),
+        ps.Paths(ARCS, 0, 3), ps.Flows(ARCS, np.triu(np.ones((4, 4)), 1)),
     ]  # fmt: skip
+
+
+ARCS = [(i, j) for i in range(4) for j in range(i + 1, 4)]
 
 
 UPDATES = [
@@ -288,7 +295,7 @@ DOMAINS = [
 @settings(max_examples=250)
 @given(
     seed=st.integers(0, 10**6),
-    which=st.integers(0, 18),
+    which=st.integers(0, 27),
     domain=st.sampled_from(DOMAINS),
     update=st.sampled_from(UPDATES),
     oracle=st.sampled_from(ORACLES),

@@ -142,3 +142,27 @@ def test_screens_refuse_columns_that_there_are_not():
     A = ps.Dictionary(problem(0, 0, 4, 60)[0])
     with pytest.raises(ValueError, match="no such column"):
         A.screened()._screen._copy.products(np.ones(4), np.array([60]), np.ones(1), np.ones(1))
+
+
+def test_assignments_refuse_nodes_that_there_are_not():
+    good = {
+        "starts": np.array([0, 1, 1], np.int32),
+        "heads": np.array([1], np.int32),
+        "costs": np.ones(1),
+        "origins": np.array([0]),
+        "demand": np.array([[0.0, 2.0]]),
+        "threads": 1,
+        "loads": np.zeros(1),
+    }
+    native.core().all_or_nothing(**good)
+    assert good["loads"] == 2.0
+    bad = {
+        "no such node": {"heads": np.array([2], np.int32)},
+        "such node": {"origins": np.array([-1])},
+        "do not fit": {"costs": np.ones(2)},
+        "not fit": {"demand": np.ones((1, 3))},
+        "must increase": {"starts": np.array([1, 0, 1], np.int32)},
+    }
+    for words, wrong in bad.items():
+        with pytest.raises(ValueError, match=words):
+            native.core().all_or_nothing(**(good | wrong))

@@ -2,11 +2,14 @@
 
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.graphs import Flows, Matchings, Paths, SpanningTrees
 from pursuit.atoms.groups import Groups, KSupport
-from pursuit.atoms.matrices import Orthogonal, RankOne, Spectrahedron, SymmetricRankOne
+from pursuit.atoms.matrices import Fantope, Orthogonal, RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.atoms.nonnegative import NonnegativeRankOne
+from pursuit.atoms.norms import Ellipsoid, OrderedWeights
 from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
+from pursuit.atoms.programs import Polytope, Transport
 from pursuit.atoms.streamed import Streamed
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
@@ -17,20 +20,29 @@ __all__ = [
     "Ball",
     "Box",
     "Dictionary",
+    "Ellipsoid",
+    "Fantope",
+    "Flows",
     "Groups",
     "Hypersimplex",
     "KSparse",
     "KSupport",
+    "Matchings",
     "NonnegativeRankOne",
+    "OrderedWeights",
     "Orthogonal",
     "Parametric",
+    "Paths",
     "Permutations",
+    "Polytope",
     "RankOne",
     "RankOneTensor",
     "SignedBasis",
     "Simplex",
+    "SpanningTrees",
     "SparseAtom",
     "Spectrahedron",
     "Streamed",
     "SymmetricRankOne",
+    "Transport",
 ]

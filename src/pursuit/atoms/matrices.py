@@ -1,4 +1,4 @@
-"""Sets of matrices: rank one (the nuclear norm), symmetric rank one, the spectrahedron, orthogonal matrices.
+"""Sets of matrices: rank one (the nuclear norm), symmetric, the spectrahedron, orthogonal matrices, projections.
 
 Rank-one atoms stay factors, and with `.at(rows, cols)` only the observed entries of the matrices are ever made. The
 leading singular or eigenvector comes from LAPACK for small matrices, from a Lanczos iteration for large ones.
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from pursuit import native
-from pursuit._arrays import Array, Small, Space, host, number, told, whole
+from pursuit._arrays import Array, Small, Space, floating_array, host, namespace, number, told, whole
 from pursuit._memory import WithMemory
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import (
@@ -30,6 +30,7 @@ from pursuit.atoms.factored import (
     is_sparse,
 )
 from pursuit.atoms.frames import Atom
+from pursuit.atoms.polytopes import check_selection
 from pursuit.atoms.vectors import check_dimension
 from pursuit.linalg import unit
 from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
@@ -221,6 +222,13 @@ def _root(x: float) -> float:
     return math.sqrt(max(x, 0.0))
 
 
+def symmetric_eigenvalues(a: Array) -> Small | None:
+    """Eigenvalues of a symmetric matrix; None for others."""
+    X = host(a)
+    even = np.abs(X - X.T).max() <= 1e-10 * np.abs(X).max()
+    return np.asarray(np.linalg.eigvalsh(X)) if even else None
+
+
 class _Symmetric(Factored):
     """Atoms v v', and -v v' where `symmetric`. Their inner products with g depend on its symmetric part only."""
 
@@ -266,16 +274,10 @@ class _Symmetric(Factored):
         v = unit(rng.standard_normal(self.n))
         return self._atom(v, v, float(rng.choice([-1.0, 1.0])) if self.symmetric else 1.0)
 
-    def _eigenvalues(self, a: Array) -> Small | None:
-        """Eigenvalues of a symmetric matrix; None for others."""
-        X = host(a)
-        even = np.abs(X - X.T).max() <= 1e-10 * np.abs(X).max()
-        return np.asarray(np.linalg.eigvalsh(X)) if even else None
-
     def contains(self, a: Array) -> bool | None:
         if isinstance(self.view, ObservedEntries):
             return None
-        values = self._eigenvalues(a)
+        values = symmetric_eigenvalues(a)
         if values is None:
             return False
         sizes = np.sort(np.abs(values) if self.symmetric else values)
@@ -304,7 +306,7 @@ class SymmetricRankOne(_Symmetric):
     def gauge(self, x: Array) -> float | None:
         if isinstance(self.view, ObservedEntries):
             return None
-        values = self._eigenvalues(x)
+        values = symmetric_eigenvalues(x)
         return math.inf if values is None else float(np.abs(values).sum())
 
 
@@ -332,7 +334,7 @@ class Spectrahedron(_Symmetric):
     def gauge(self, x: Array) -> float | None:
         if isinstance(self.view, ObservedEntries):
             return None
-        values = self._eigenvalues(x)
+        values = symmetric_eigenvalues(x)
         if values is None or values[0] < -1e-12 * max(float(np.abs(values).max()), 0.0):
             return math.inf
         return float(values.sum())
@@ -371,3 +373,54 @@ class Orthogonal(Atoms):
 
     def __repr__(self) -> str:
         return f"Orthogonal({self.shape})"
+
+
+class Fantope(Atoms):
+    r"""The projections of R^n on subspaces of dimension k, as n x n matrices; their hull, the Fantope, is
+    :math:`\{X : 0 \preceq X \preceq I, \operatorname{tr} X = k\}`. The oracle projects on the eigenvectors of the k
+    smallest eigenvalues of g; it computes all of them, and its atoms are dense. `Fantope(n, 1)` has the atoms of
+    `Spectrahedron(n)`, which is faster.
+
+    >>> import pursuit as ps
+    >>> ps.Fantope(3, 2).lmo(np.diag([1.0, -3.0, 0.5])).vector
+    array([[0., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
+
+    def __init__(self, n: int, k: int) -> None:
+        self.n, self.k = check_selection(n, k)
+        self.shape = (self.n, self.n)
+        self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
+        self.width = -self.k / math.sqrt(self.n)
+
+    def lmo(self, g: Array) -> Atom:
+        g = floating_array(g, "g")
+        if tuple(g.shape) != self.shape:
+            raise ValueError(f"g has shape {tuple(g.shape)}; the atoms have shape {self.shape}.")
+        xp = namespace(g)
+        if self.k == self.n:
+            return Atom(xp.eye(self.n, dtype=g.dtype))
+        top = float(xp.max(abs(g))) or 1.0  # only the direction counts, and sums must stay in range
+        V = xp.linalg.eigh(0.5 * (g / top + (g / top).T))[1][:, : self.k]
+        return Atom(xp.matmul(V, V.T) + 0.0)
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        return self.lmo(rng.standard_normal(self.shape))
+
+    def contains(self, a: Array) -> bool:
+        if tuple(a.shape) != self.shape:
+            return False
+        values = symmetric_eigenvalues(a)
+        ones = np.arange(self.n) >= self.n - self.k
+        return values is not None and bool(np.abs(values - ones).max() <= 1e-8)
+
+    def gauge(self, x: Array) -> float:
+        values = symmetric_eigenvalues(x)
+        level = math.inf if values is None else float(values.sum()) / self.k
+        slack = 1e-12 * self.n * abs(level)
+        inside = values is not None and bool(values[0] >= -slack and values[-1] <= level + slack)
+        return level if inside else math.inf
+
+    def __repr__(self) -> str:
+        return f"Fantope({self.n}, {self.k})"

@@ -46,6 +46,16 @@ template <class Work> void in_parallel(int threads, int pieces, Work work) {
     in_parallel(threads, pieces, [](void *context, int piece) { (*static_cast<Work *>(context))(piece); }, &work);
 }
 
+// A directed graph: the edges that leave node i are starts[i] to starts[i + 1] - 1, and lead to `heads`.
+struct Graph {
+    const int32_t *starts, *heads;
+    int64_t nodes, edges;
+};
+
+// routes.cpp: how much goes over each edge where demand (count x nodes) goes from the origins over shortest routes.
+void all_or_nothing(const Graph &graph, const double *costs, const int64_t *origins, int64_t count,
+                    const double *demand, int threads, double *loads);
+
 // fast.h
 template <class T> struct FastPursuits {
     virtual void solve(const Tile<T> &) const = 0;

@@ -250,6 +250,20 @@ static void lower_gram(const In<int32_t, 1> &pointers, const In<int32_t, 1> &ind
         int64_t(G.shape(0)));
 }
 
+static void assign(const In<int32_t, 1> &starts, const In<int32_t, 1> &heads, const In<double, 1> &costs,
+                   const In<int64_t, 1> &origins, const In<double, 2> &demand, int threads, const Out<double, 1> &loads) {
+    const int64_t nodes = int64_t(starts.shape(0)) - 1, edges = int64_t(heads.shape(0));
+    require(nodes > 0 && starts.data()[nodes] == edges && int64_t(costs.shape(0)) == edges &&
+            int64_t(loads.shape(0)) == edges && int64_t(demand.shape(1)) == nodes &&
+            demand.shape(0) == origins.shape(0), "arrays do not fit");
+    const auto outside = [nodes](int64_t node) { return node < 0 || node >= nodes; };
+    require(std::none_of(heads.data(), heads.data() + edges, outside) &&
+            std::none_of(origins.data(), origins.data() + origins.shape(0), outside), "there is no such node");
+    require(starts.data()[0] == 0 && std::is_sorted(starts.data(), starts.data() + nodes + 1), "starts must increase");
+    all_or_nothing({starts.data(), heads.data(), nodes, edges}, costs.data(), origins.data(),
+        int64_t(origins.shape(0)), demand.data(), threads, loads.data());
+}
+
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leak
     m.attr("level") = levels().name;
@@ -261,4 +275,6 @@ NB_MODULE(_core, m) {
     bind<float>(m.def_submodule("float32"));
     m.def("row_products", &row_products, Unlocked(), "A"_a, "B"_a, "rows"_a, "cols"_a, "out"_a.noconvert());
     m.def("lower_gram", &lower_gram, Unlocked(), "pointers"_a, "indices"_a, "data"_a, "G"_a.noconvert());
+    m.def("all_or_nothing", &assign, Unlocked(), "starts"_a, "heads"_a, "costs"_a, "origins"_a, "demand"_a, "threads"_a,
+        "loads"_a.noconvert());
 }

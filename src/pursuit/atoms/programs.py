@@ -1,0 +1,455 @@
+r"""Polytopes whose oracle is a linear or an integer program, solved by HiGHS.
+
+The solver works with tolerances, so its optimal value proves nothing. Its dual variables y do, whatever they are: over
+the points of the polytope, :math:`\langle g, x\rangle = \langle y, Ax\rangle + \langle g - A^\top y, x\rangle`, and
+both summands have lower bounds, the first by the right-hand sides, the second by a box around the polytope.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, cast
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+import scipy.sparse as sp
+
+from pursuit._arrays import (
+    Array,
+    Small,
+    Space,
+    floating_array,
+    host,
+    host_array,
+    items,
+    number,
+    real_array,
+    sparse_matrix,
+    told,
+)
+from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
+from pursuit.atoms.frames import Atom, SparseAtom
+
+Solver = Callable[[Small], tuple[Small, Small]]
+"""costs -> (the best vertex, the dual variables of the rows)."""
+
+TOLERANCE = 1e-10
+"""By how much HiGHS may violate a constraint, the smallest number that it takes."""
+MEMBERSHIP = 1e-8
+LARGEST_COST = 2.0**20
+"""The largest cost that an integer program is given. HiGHS closes its gap to 1e-6, whatever the costs."""
+INTEGER_TOLERANCE = 1e-6
+
+
+class Polytope(Atoms):
+    r"""The polytope :math:`\{x : A_{ub} x \le b_{ub}, A_{eq} x = b_{eq}, l \le x \le u\}`, or the points of it whose
+    marked entries are integers; the oracle is HiGHS. The arguments are those of `scipy.optimize.linprog`.
+
+    Parameters
+    ----------
+    A_ub, A_eq : (rows, n) matrices, dense or sparse, optional
+    b_ub, b_eq : (rows,) arrays, optional
+    bounds : a pair (lower, upper) for all entries, or n pairs
+        None is no bound; (0, None) by default, as in SciPy. The polytope must be bounded, the entries need not be;
+        an entry without both bounds costs two linear programs when the set is made.
+    integrality : (n,) array of 0 and 1, or a number for all, optional
+        1: this entry is an integer. Then the atoms are the points with integers there, and the hull is theirs.
+    gap : float in [0, 1)
+        For integer programs: the search may stop once what is missing to the best atom is this share of what was
+        found, both counted from x. The answer is then approximate, and the certificate knows how much.
+
+    Notes
+    -----
+    Atoms satisfy the constraints to 1e-10, HiGHS's smallest tolerance. The lower bound of a linear program is computed
+    from the dual variables, and holds for all points of the polytope, whatever HiGHS's tolerances. That of an integer
+    program is HiGHS's own, lowered by what its tolerances may hide: 1e-12 of the largest entry of g, times one plus the
+    sum of the widths of the bounds. With `pip install pursuit[lp]` (highspy) a run solves each linear program from the
+    last vertex on, which took a fifth to a twelfth of the time where it was measured.
+
+    The intersection of two polytopes has the rows of both. For other sets there is no intersection here: from two
+    oracles one can prove lower bounds, but not name points that lie in both sets.
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> A = ps.Polytope(A_ub=[[1.0, 2.0], [3.0, 1.0]], b_ub=[4.0, 6.0])            # x >= 0 by default
+    >>> ps.minimize(ps.LeastSquares([2.0, 3.0]), ps.conv(A)).x.round(6)
+    array([1.2, 1.4])
+    >>> knapsack = ps.Polytope([[5.0, 4.0, 3.0]], [8.0], bounds=(0, 1), integrality=1)
+    >>> knapsack.lmo(np.array([-6.0, -4.0, -3.0])).vector
+    array([1., 0., 1.])
+    """
+
+    def __init__(
+        self,
+        A_ub: Any = None,
+        b_ub: Any = None,
+        A_eq: Any = None,
+        b_eq: Any = None,
+        bounds: Any = (0.0, None),
+        integrality: Any = None,
+        gap: float = 0.0,
+    ) -> None:
+        below, above = _rows(A_ub, b_ub, "ub"), _rows(A_eq, b_eq, "eq")
+        self.n = self._dimension(below, above, bounds)
+        self.shape = (self.n,)
+        self._lower, self._upper = _box(bounds, self.n)
+        (rows_ub, b_ub), (rows_eq, b_eq) = (rows or (sp.csc_array((0, self.n)), np.zeros(0)) for rows in (below, above))
+        self._inequalities = len(b_ub)
+        self._A, self._b = sp.csc_array(sp.vstack([rows_ub, rows_eq])), np.concatenate([b_ub, b_eq])
+        self._sizes = abs(self._A)
+        self.integers = _integers(integrality, self.n)
+        self.gap, self.convex = number(gap), not self.integers.any()
+        if not 0 <= self.gap < 1:
+            raise ValueError(f"gap is {told(gap)}; give a number from 0 to 1, 0 for the exact minimum.")
+        self._enclose()
+        if not self.convex:
+            self._whole(np.zeros(self.n), -math.inf)  # or it is empty
+        self.radius = float(np.linalg.norm(np.maximum(np.abs(self._enclosed[0]), np.abs(self._enclosed[1]))))
+        self.diameter = float(np.linalg.norm(self._enclosed[1] - self._enclosed[0]))
+
+    @staticmethod
+    def _dimension(below: Any, above: Any, bounds: Any) -> int:
+        widths = {rows[0].shape[1] for rows in (below, above) if rows is not None}
+        if len(widths) > 1:
+            raise ValueError(f"A_ub and A_eq have {sorted(widths)} columns; give one for each entry of x in both.")
+        if not widths:
+            listed = items(bounds)
+            if len(listed) == 2 and all(v is None or not math.isnan(number(v)) for v in listed):
+                raise ValueError("A_ub and A_eq are both left out; give one, or a pair of bounds for each entry.")
+            return len(listed)
+        return int(widths.pop())
+
+    def _enclose(self) -> None:
+        """Find a box around the polytope, where the bounds are not one.
+
+        Let T be the sum of the distances of the entries to their one bound, or to 0 where they have none. A program for
+        the entries with one bound and two for each with none prove that T <= sum of values + epsilon T, where
+        epsilon is small: it sums the violations of dual constraints.
+        """
+        lower, upper = self._lower, self._upper
+        solve = self._solver()
+        solve(np.zeros(self.n))  # or it is empty
+        anchors = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, 0.0))
+        collapsed = np.where(np.isfinite(lower), lower, anchors), np.where(np.isfinite(upper), upper, anchors)
+        upward, downward = np.isinf(upper) & np.isfinite(lower), np.isinf(lower) & np.isfinite(upper)
+        free = np.flatnonzero(np.isinf(lower) & np.isinf(upper))
+
+        def reach(costs: Small) -> tuple[float, float]:
+            """beta and epsilon with <-costs, x - anchors> <= beta + epsilon T."""
+            y = self._signed(solve(costs)[1])
+            r, e = self._reduced(costs, y)
+            missing = np.maximum(np.where(np.isinf(upper), e - r, 0.0), np.where(np.isinf(lower), e + r, 0.0))
+            return float(costs @ anchors) - self._bound(costs, y, *collapsed), max(float(missing.max()), 0.0)
+
+        together, leaks = 0.0, 0.0
+        if upward.any() or downward.any():
+            together, leaks = reach(downward.astype(float) - upward)
+        alone = np.zeros(self.n)
+        for j in free:
+            unit = np.eye(1, self.n, int(j))[0]
+            (up, leak), (down, other) = reach(-unit), reach(unit)
+            alone[j], leaks = max(up, down, 0.0), leaks + max(leak, other)
+        if not leaks < 0.5:
+            raise ValueError("bounds cannot be found by HiGHS for entries without them; give bounds for all entries.")
+        total = (together + float(alone.sum())) / (1.0 - leaks)
+        self._enclosed = (
+            np.where(np.isinf(lower), anchors - total, lower),
+            np.where(np.isinf(upper), anchors + total, upper),
+        )
+
+    # ------------------------------------------------------------------ what the dual variables prove
+
+    def _signed(self, y: Small) -> Small:
+        """Dual variables with the signs that inequalities need."""
+        y = y.copy()
+        y[: self._inequalities] = np.minimum(y[: self._inequalities], 0.0)
+        return y
+
+    def _reduced(self, costs: Small, y: Small) -> tuple[Small, Small]:
+        """costs - A'y, and bounds on its rounding errors."""
+        terms = np.diff(self._A.indptr) + 2.0
+        return costs - self._A.T @ y, 2.0**-52 * terms * (np.abs(costs) + self._sizes.T @ np.abs(y))
+
+    def _bound(self, costs: Small, y: Small, lower: Small, upper: Small) -> float:
+        """A lower bound on <costs, x> over the points of the polytope in this box."""
+        r, e = self._reduced(costs, y)
+        least = np.minimum(np.minimum((r - e) * lower, (r + e) * lower), np.minimum((r - e) * upper, (r + e) * upper))
+        terms = np.concatenate([y * self._b, least])
+        return float(terms.sum()) - 2.0**-52 * (len(terms) + 2.0) * float(np.abs(terms).sum())
+
+    # ------------------------------------------------------------------ the oracle
+
+    def begin(self, seed: int = 0) -> Search:
+        """The function that answers the questions of one run; it keeps the last vertex, where highspy is installed."""
+        solve = self._solver() if self.convex else None
+
+        def search(g: Array, several: int, level: float) -> Found:
+            g = floating_array(g, "g")
+            if tuple(g.shape) != self.shape:
+                raise ValueError(f"g has shape {tuple(g.shape)}; the polytope has vectors of shape {self.shape}.")
+            costs = host(g)
+            scale = 2.0 ** math.frexp(float(np.abs(costs).max()))[1]  # so that tolerances mean the same for all g
+            costs = costs / scale
+            if solve is None:
+                x, lower = self._whole(costs, level / scale)
+            else:
+                x, y = solve(costs)
+                lower = self._bound(costs, self._signed(y), *self._enclosed)
+            x = np.clip(x, self._lower, self._upper)
+            x[self.integers] = np.rint(x[self.integers])
+            return [Atom(Space.of(g).put(x))], scale * lower
+
+        return search
+
+    def _solver(self) -> Solver:
+        return self._warm() if find_spec("highspy") else self._cold
+
+    def _cold(self, costs: Small) -> tuple[Small, Small]:
+        """Each program from the beginning, by SciPy."""
+        k, linprog = self._inequalities, cast(Any, scipy.optimize.linprog)  # its stubs know no sparse matrices
+        found = linprog(
+            costs,
+            *(self._A[:k], self._b[:k], self._A[k:], self._b[k:]),
+            bounds=np.stack([self._lower, self._upper], axis=1),
+            options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+        )
+        _check_status({0: "optimal", 2: "infeasible", 3: "unbounded"}.get(found.status, found.message))
+        return found.x, np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
+
+    def _warm(self) -> Solver:
+        """Each program from the last vertex on, by highspy."""
+        import highspy
+
+        program, k = highspy.HighsLp(), self._inequalities
+        program.num_col_, program.num_row_ = self.n, len(self._b)
+        program.col_cost_, program.col_lower_, program.col_upper_ = np.zeros(self.n), self._lower, self._upper
+        program.row_lower_, program.row_upper_ = np.where(np.arange(len(self._b)) < k, -np.inf, self._b), self._b
+        matrix = program.a_matrix_
+        matrix.format_ = highspy.MatrixFormat.kColwise
+        matrix.start_, matrix.index_, matrix.value_ = self._A.indptr, self._A.indices, self._A.data
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("primal_feasibility_tolerance", TOLERANCE)
+        highs.setOptionValue("dual_feasibility_tolerance", TOLERANCE)
+        highs.passModel(program)
+        every = np.arange(self.n, dtype=np.int32)
+
+        def solve(costs: Small) -> tuple[Small, Small]:
+            highs.changeColsCost(self.n, every, costs)
+            highs.run()
+            _check_status(highs.modelStatusToString(highs.getModelStatus()).lower())
+            solution = highs.getSolution()
+            return np.array(solution.col_value), np.array(solution.row_dual)
+
+        return solve
+
+    def _whole(self, costs: Small, level: float) -> tuple[Small, float]:
+        """The best point with integers, and a lower bound. A last entry that is 1 moves the origin of the objective to
+        the level, so that HiGHS's relative gap is ours."""
+        factor, k = LARGEST_COST, self._inequalities
+        approximate = self.gap > 0 and math.isfinite(level)
+        origin = level if approximate else 0.0
+        rows_lower = np.concatenate([np.full(k, -np.inf), self._b[k:]])
+        A = sp.hstack([self._A, sp.csc_array((len(self._b), 1))])
+        found: Any = scipy.optimize.milp(
+            factor * np.append(costs, -origin),
+            integrality=np.append(self.integers, False),
+            bounds=scipy.optimize.Bounds(np.append(self._lower, 1.0), np.append(self._upper, 1.0)),
+            constraints=[scipy.optimize.LinearConstraint(A, rows_lower, self._b)] if len(self._b) else None,
+            options={"mip_rel_gap": self.gap if approximate else 0.0},
+        )
+        _check_status({0: "optimal", 2: "infeasible", 3: "unbounded"}.get(found.status, found.message))
+        hidden = INTEGER_TOLERANCE * (1.0 + float((self._enclosed[1] - self._enclosed[0]).sum()))
+        bound = min(found.mip_dual_bound, found.fun)
+        return found.x[:-1], (bound - hidden) / factor + origin
+
+    def contains(self, a: Array) -> bool:
+        if tuple(a.shape) != self.shape:
+            return False
+        x, k, tolerance = host(a), self._inequalities, _membership(a)
+        slack = tolerance * (self._sizes @ np.abs(x) + np.abs(self._b))
+        excess, reach = self._A @ x - self._b, tolerance * np.abs(x)
+        rows = bool((excess <= slack).all() and (excess[k:] >= -slack[k:]).all())
+        box = bool((x >= self._lower - reach).all() and (x <= self._upper + reach).all())
+        return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= tolerance).all())
+
+    def __repr__(self) -> str:
+        whole = f", {int(self.integers.sum())} integers" if self.integers.any() else ""
+        return f"Polytope({len(self._b)} rows, {self.n} entries{whole})"
+
+
+class Transport(Atoms):
+    r"""The transport plans between the masses a and b: the matrices :math:`\{X \ge 0 : X 1 = a, X^\top 1 = b\}`. The
+    oracle names a vertex, which has at most m + n - 1 nonzeros.
+
+    Where all masses of a are equal, and all of b, and one number of points divides the other, the oracle is an
+    assignment problem; else it is a linear program, whose dual variables prove the bound (see `Polytope`, also for
+    highspy).
+
+    Parameters
+    ----------
+    a, b : (m,) and (n,) arrays
+        Positive masses with the same sum.
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> A = ps.Transport([0.5, 0.5], [0.25, 0.75])
+    >>> A.lmo(np.array([[0.0, 1.0], [1.0, 3.0]])).vector
+    array([[0.  , 0.5 ],
+           [0.25, 0.25]])
+    >>> ps.minimize(ps.LeastSquares(np.zeros((2, 2))), ps.conv(A)).x.round(6)      # the quadratic regulariser alone
+    array([[0.125, 0.375],
+           [0.125, 0.375]])
+    """
+
+    convex = True
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = (_masses(v, name) for v, name in ((a, "a"), (b, "b")))
+        total = float(self.a.sum())
+        if not abs(total - float(self.b.sum())) <= 1e-12 * len(self.a) * total:
+            raise ValueError(f"a has the sum {total:.15g}, b {float(self.b.sum()):.15g}; give masses of one sum.")
+        self.shape = m, n = len(self.a), len(self.b)
+        uniform = all(bool((v == v[0]).all()) for v in (self.a, self.b))
+        self._copies = (max(n // m, 1), max(m // n, 1)) if uniform and max(m, n) % min(m, n) == 0 else None
+        limits = np.minimum(self.a[:, None], self.b[None, :])
+        self._program = None if self._copies else self._linear_program(limits)
+        self.radius = math.sqrt(min(float((limits**2).sum()), total * float(limits.max())))
+        self.diameter = math.sqrt(2.0) * self.radius if min(m, n) > 1 else 0.0
+        self.width = -float(np.linalg.norm(self.a) * np.linalg.norm(self.b)) / total  # the plan a b' / total
+
+    def _linear_program(self, limits: Small) -> Polytope:
+        """The equation of the last column follows from the others, and would contradict them by rounding."""
+        m, n = limits.shape
+        sums = sp.vstack([sp.kron(sp.eye_array(m), np.ones((1, n))), sp.kron(np.ones((1, m)), sp.eye_array(n))])
+        bounds = np.stack([np.zeros(m * n), limits.ravel()], axis=1)
+        return Polytope(A_eq=sums.tocsr()[:-1], b_eq=np.concatenate([self.a, self.b])[:-1], bounds=bounds)
+
+    def begin(self, seed: int = 0) -> Search:
+        """The function that answers the questions of one run."""
+        solve = None if self._program is None else self._program.begin(seed)
+
+        def search(g: Array, several: int, level: float) -> Found:
+            g = floating_array(g, "g")
+            if tuple(g.shape) != self.shape:
+                raise ValueError(f"g has shape {tuple(g.shape)}; the plans have shape {self.shape}.")
+            costs = host(g)
+            if solve is None:
+                plan, lower = self._assign(costs), None
+            else:
+                found, lower = solve(costs.ravel(), several, level)
+                plan = found[0].vector
+            places = np.flatnonzero(plan)
+            atom = SparseAtom(places, plan[places], self.shape or ())
+            return [atom], atom.dot(Space.of(g), g) if lower is None else lower
+
+        return search
+
+    def _assign(self, costs: Small) -> Small:
+        assert self._copies is not None
+        down, across = self._copies
+        rows, cols = scipy.optimize.linear_sum_assignment(np.repeat(np.repeat(costs, down, axis=0), across, axis=1))
+        plan = np.zeros(self.shape or ())
+        np.add.at(plan, (rows // down, cols // across), min(self.a[0], self.b[0]))
+        return plan.ravel()
+
+    def sample(self, rng: np.random.Generator) -> Atom:
+        """A vertex by the rule of the north-west corner, rows and columns in random order."""
+        rows, cols = rng.permutation(len(self.a)), rng.permutation(len(self.b))
+        ends = np.cumsum(self.a[rows]), np.cumsum(self.b[cols])
+        ends[1][-1] = ends[0][-1]
+        cuts = np.union1d(*ends)
+        where = (rows[np.searchsorted(ends[0], cuts)], cols[np.searchsorted(ends[1], cuts)])
+        return SparseAtom(np.ravel_multi_index(where, self.shape or ()), np.diff(cuts, prepend=0.0), self.shape or ())
+
+    def contains(self, a: Array) -> bool:
+        gauge = self.gauge(a) if tuple(a.shape) == self.shape else math.inf
+        return abs(gauge - 1.0) <= _membership(a)
+
+    def gauge(self, x: Array) -> float:
+        X, total = host(x), float(self.a.sum())
+        level, slack = float(X.sum()) / total, _membership(x) * float(np.abs(X).sum())
+        sums = np.abs(X.sum(axis=1) - level * self.a).max(), np.abs(X.sum(axis=0) - level * self.b).max()
+        return level if X.min() >= -slack and max(sums) <= slack else math.inf
+
+    def __repr__(self) -> str:
+        return f"Transport({len(self.a)} x {len(self.b)})"
+
+
+def _membership(a: Array) -> float:
+    """The violations that `contains` accepts, relative to the terms of a constraint: HiGHS's, and those of rounding."""
+    return max(MEMBERSHIP, MEMBERSHIP_ULPS * Space.of(a).eps)
+
+
+def _masses(values: Any, name: str) -> Small:
+    masses = host(real_array(values, name))
+    if masses.ndim != 1 or not len(masses):
+        raise ValueError(f"{name} has shape {masses.shape}; give a vector of masses.")
+    if not (masses > 0).all():
+        raise ValueError(f"{name} goes down to {masses.min():g}; give positive masses, and leave empty points out.")
+    return masses
+
+
+def _check_status(status: str) -> None:
+    if status in ("infeasible", "primal infeasible"):
+        raise ValueError("the polytope is empty: no x satisfies A_ub, A_eq and the bounds; correct one of them.")
+    if status in ("unbounded", "primal infeasible or unbounded"):
+        raise ValueError("the polytope is unbounded, so that a vertex need not be the best; give bounds.")
+    if status != "optimal":
+        raise ValueError(f"the program was not solved: HiGHS ended with {status!r}; scale its rows.")
+
+
+def _rows(A: Any, b: Any, name: str) -> tuple[Any, Small] | None:
+    """A matrix and its right-hand side, checked; None where both are left out."""
+    if A is None and b is None:
+        return None
+    if A is None or b is None:
+        given, missing = ("b", "A") if A is None else ("A", "b")
+        raise ValueError(f"{given}_{name} comes without {missing}_{name}; give both, or neither.")
+    matrix = sparse_matrix(A, f"A_{name}") if sp.issparse(A) else host(real_array(A, f"A_{name}"))
+    values = host(real_array(b, f"b_{name}"))
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise ValueError(f"A_{name} has shape {matrix.shape}; give a matrix with a column for each entry of x.")
+    if values.shape != (matrix.shape[0],):
+        raise ValueError(
+            f"b_{name} has shape {values.shape}; give a number for each of the {matrix.shape[0]} rows of A_{name}."
+        )
+    real_array(matrix.data if sp.issparse(matrix) else matrix, f"A_{name}")
+    return sp.csc_array(matrix), values
+
+
+def _box(bounds: Any, n: int) -> tuple[Small, Small]:
+    """Lower and upper bounds of n entries, infinite where there are none."""
+    pairs = items((None, None) if bounds is None else bounds)
+    if len(pairs) == 2 and not any(hasattr(v, "__len__") and getattr(v, "ndim", 1) for v in pairs):
+        pairs = [pairs] * n
+    both = [items(pair) for pair in pairs]
+    if len(both) != n or any(len(pair) != 2 for pair in both):
+        raise ValueError(f"bounds are {told(bounds)}; give a pair (lower, upper), or one for each of {n} entries.")
+    box = np.array(
+        [[-math.inf if low is None else number(low), math.inf if up is None else number(up)] for low, up in both]
+    )
+    if np.isnan(box).any():
+        raise ValueError(
+            f"bounds of entry {int(np.isnan(box).any(axis=1).argmax())} are no numbers; give numbers or None."
+        )
+    wrong = (box[:, 0] > box[:, 1]) | (box[:, 0] == math.inf) | (box[:, 1] == -math.inf)
+    if wrong.any():
+        j = int(wrong.argmax())
+        raise ValueError(f"bounds of entry {j} are {tuple(box[j].tolist())}; the lower must not exceed the upper.")
+    return box[:, 0].copy(), box[:, 1].copy()
+
+
+def _integers(integrality: Any, n: int) -> Any:
+    if integrality is None:
+        return np.zeros(n, dtype=bool)
+    marks = host_array(integrality, "integrality")
+    if marks.shape not in ((), (n,)):
+        raise ValueError(f"integrality has shape {marks.shape}; give 0 or 1 for each of {n} entries.")
+    if marks.dtype.kind not in "iufb" or not np.isin(marks, (0, 1)).all():
+        raise ValueError(f"integrality is {told(integrality)}; give 0 (real) or 1 (integer) for each entry.")
+    return np.broadcast_to(marks == 1, (n,))
