@@ -1,7 +1,7 @@
 """Long runs: logged, kept in a file on the way, and continued after an interruption.
 
 `verbose=logger` logs a line at iterations 0, 1, 2, 4, 8, ... `checkpoint="run.npz"` keeps the run in a file, every
-minute and at its end, a few kB however large the data are: the same call, in another process, goes on from there, and
+minute and at its end, small however large the data are: the same call, in another process, goes on from there, and
 its iterates are those of a run that was never stopped, bit for bit. In one session `start=result` is enough. The
 default update would need no long run; pairwise steps do.
 """

@@ -193,6 +193,15 @@ def test_atoms_of_several_kinds_are_added_up_in_the_same_order(tmp_path):
         check_that_halves_make_a_whole(tmp_path, f, domain, ps.Pairwise(), half=half, whole=30)
 
 
+def test_an_active_set_keeps_the_order_in_which_kinds_of_atoms_are_added_up():
+    sets = [ps.cone(ps.SignedBasis(5)).active_set(ps.Space.default((5,))) for _ in range(2)]
+    for atom in (ps.SparseAtom([0], [1.0], (5,), 0), ps.Atom(np.ones(5), 1), ps.SparseAtom([2], [1.0], (5,), 2)):
+        sets[0].enter(atom)
+    sets[0].keep(np.array([False, True, True]))
+    sets[1].recall(sets[0].memory())
+    assert sets[0].frames == sets[1].frames == [1, 0]
+
+
 class Still(ps.Update):
     """An update that does nothing."""
 
@@ -285,7 +294,7 @@ def test_a_result_of_another_problem_is_only_a_first_point(name, tmp_path):
         open_loop(20, f, domain, checkpoint=file)
 
 
-def test_data_that_the_first_point_does_not_show_are_looked_at():
+def test_data_that_the_first_point_does_not_show_are_looked_at(tmp_path):
     """Over a span a run begins at 0, where the gradient of a quadratic does not depend on H."""
     one, other = (ps.Quadratic(c * np.eye(20), Y) for c in (1.0, 2.0))
     quartics = [
@@ -295,6 +304,10 @@ def test_data_that_the_first_point_does_not_show_are_looked_at():
         first = ps.minimize(f, SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=2, rgap=None))
         again = ps.minimize(g, SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=0), start=first)
         assert again.iterations == 0
+    first = ps.minimize(quartics[0], SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=2, rgap=None))
+    file = first.save(tmp_path / "run.npz")
+    with pytest.raises(ValueError, match="another run: f at the last point differs"):
+        ps.minimize(quartics[1], SPAN, ps.Plain(ps.LineSearch()), checkpoint=file)
 
 
 def test_functions_and_sets_of_ones_own_are_the_same_only_if_they_are_one_object():
