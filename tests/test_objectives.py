@@ -157,6 +157,23 @@ def test_the_line_search_finds_a_far_minimum_and_sees_an_endless_descent():
         search(ps.Quadratic(np.zeros((1, 1)), [-1.0]), np.zeros(1), np.ones(1))
 
 
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("left", [0.1, 0.5])
+def test_a_line_search_that_may_leave_a_share_of_the_slope_descends_and_leaves_no_more(left, scale):
+    early = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        f = ps.Poisson(rng.poisson(3.0, 8))
+        x = rng.standard_normal(8)
+        d = -scale * f.value_and_grad(x)[1] / f.hessian(x).h  # Newton's step, shorter or longer
+        slope = float(f.value_and_grad(x)[1] @ d)
+        near, exact = (line_search(f, Space.of(x), x, d, slope, math.inf, share) for share in (left, 0.0))
+        assert f.value(x + near * d) < f.value(x)
+        assert abs(f.value_and_grad(x + near * d)[1] @ d) <= left * abs(slope)
+        early.append(near != exact)
+    assert any(early) if scale == 1.0 else not any(early)  # only near gamma = 1
+
+
 def test_an_ascent_direction_has_step_zero():
     assert search(ps.LeastSquares([1.0]), np.zeros(1), -np.ones(1)) == 0.0
 

@@ -1172,6 +1172,13 @@ MUTANTS = [
         quick=True,
     ),
     Mutant(
+        "atoms that enter the Lasso together have a wrong inverse",
+        "native/lasso.h",
+        "pivots[p][p] = inverse;",
+        "pivots[p][p] = 1;",
+        "test_encode_lasso.py",
+    ),
+    Mutant(
         "steps of the Lasso are not cut",
         "native/lasso.h",
         "step = x[i] > 0 ? -x[i] / z[i] : 0;",

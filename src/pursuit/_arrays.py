@@ -111,10 +111,13 @@ class Space:
 
     def scatter(self, positions: np.ndarray[Any, Any], values: Small) -> Array:
         """The vector with `values` added at flat `positions`, zero elsewhere."""
+        if self.numpy:
+            sums = np.bincount(positions, weights=values, minlength=self.size)
+            return np.asarray(sums, dtype=self.dtype).reshape(self.shape)
         where, inverse = np.unique(positions, return_inverse=True)
         sums = np.bincount(inverse, weights=values, minlength=len(where))
         x = self.xp.zeros((self.size,), dtype=self.dtype, device=self.device)
-        if self.numpy or compat.is_torch_namespace(self.xp):
+        if compat.is_torch_namespace(self.xp):
             x[self.xp.asarray(where, device=self.device)] = self.put(sums)
         else:  # the standard has no assignment with an index array
             for i, value in zip(where, sums, strict=True):

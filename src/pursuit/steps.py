@@ -327,9 +327,12 @@ def tilted(f: Objective, space: Space, d: Array, cost: float) -> Objective:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float) -> float:
+def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float, left: float = 0.0) -> float:
     """argmin of f(x + gamma d) over [0, reach], to rounding: closed form for quadratics, else safeguarded Newton on the
     derivative (secant steps where no Hessian is known). Raises UnboundedError where f falls for ever.
+
+    With `left`, it ends near gamma = 1, where the minimum of a model is, once f is not larger and at most this share of
+    the slope is left.
 
     Newton steps that leave the bracket, or leave more than a quarter of the derivative, alternate with bisections: by
     turns in gamma and in its order of magnitude, so that every minimiser that is a float is found.
@@ -352,6 +355,8 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
         derivative = space.dot(grad, d) if math.isfinite(value) else math.inf  # beyond the domain of f
         stationary = math.isfinite(derivative) and abs(derivative) <= 2.0 * space.eps * space.norm(grad) * size
         if stationary or (derivative < 0 and gamma == reach):
+            return gamma
+        if 0.5 <= gamma <= 2.0 and abs(derivative) <= -left * slope and (derivative < 0 or value <= f.value(x)):
             return gamma
         if derivative < 0:
             low, at_low = gamma, derivative

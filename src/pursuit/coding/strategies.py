@@ -162,8 +162,10 @@ def product(R: Array, D: Array) -> Array:
 
 def gram_matrix(D: Array) -> Array:
     """D^T D by blocks of rows on several threads: from the diagonal on, and copied to where it is the same."""
-    n = D.shape[1]
-    G = np.empty((n, n), D.dtype)
+    n, line = D.shape[1], 64 // D.itemsize
+    memory = np.empty(n * n + line, D.dtype)
+    start = -memory.ctypes.data % 64 // D.itemsize  # kernels read rows faster that begin at a cache line
+    G = memory[start : start + n * n].reshape(n, n)
 
     def multiply(start: int, stop: int) -> None:
         rows, beyond = slice(start, stop), slice(stop, None)

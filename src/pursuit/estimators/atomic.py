@@ -11,6 +11,7 @@ from pursuit.atoms.base import Atoms
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import Dictionary, SignedBasis
+from pursuit.defaults import default_method
 from pursuit.domains import conv, penalty
 from pursuit.estimators.base import require
 from pursuit.estimators.linear import (
@@ -27,6 +28,7 @@ from pursuit.estimators.linear import (
 )
 from pursuit.result import Status, Stop
 from pursuit.solve import minimize
+from pursuit.updates import FullyCorrective
 
 BALLS = ("l1", "group", "ksupport", "l2", "nuclear")
 
@@ -36,6 +38,9 @@ FITTED = 1e-3
 RADII = 0.1, 30.0
 """The smallest and the largest radius of a default path. The unit is the radius at which the loss would be zero, if it
 fell for ever as it falls at radius 0."""
+
+WARM_UPDATE = FullyCorrective(several=8, accuracy=1e-2)
+"""The update from the second radius of a path on: most atoms are there already, and only few are new."""
 
 PARAMETERS = """
     Parameters
@@ -109,7 +114,10 @@ class _Atomic(LinearModel):
         for r in parameters["levels"]:
             ball = penalty(r * A) if self._penalised else conv(r * A)
             domain = ball if ones is None else ball + ones
-            last = minimize(f, domain, stop=rule, start=last)
+            update, refine = default_method(f, domain)
+            if last is not None and refine is None and isinstance(update, FullyCorrective):
+                update = WARM_UPDATE
+            last = minimize(f, domain, update, refine=refine, stop=rule, start=last)
             rows.append(row_of(r, last, design.q))
             n_iter += last.iterations + 1
             if last.value <= floor or last.status is Status.INTERRUPTED:

@@ -36,7 +36,7 @@ from pursuit.updates import FullyCorrective
 SEPARATED = 1e-7
 """A path ends once the objective is below this fraction of its value without features: every sample is fitted."""
 
-FOLD_UPDATE = FullyCorrective(accuracy=1e-4)
+FOLD_UPDATE = FullyCorrective(accuracy=1e-3)
 """The update in folds: a held-out loss needs fewer digits than a model."""
 
 PARAMETERS = """

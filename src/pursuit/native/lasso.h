@@ -6,9 +6,11 @@
 // atoms are 0 and no other atom, with either sign, has a positive slope.
 //
 // A turn is given the correlations of all atoms with the residual. The few atoms of the largest slopes become members,
-// beside the active ones. The method of Lawson and Hanson minimises over all members, on the inverse of the Gram matrix
-// of the active ones, which changes by a product of two vectors as an atom enters or leaves. Slopes of active atoms that
-// are not 0 at the beginning of a turn are rounding errors, which the first step of the turn corrects.
+// beside the active ones. First all of them enter together that have positive weights at the minimum over the members
+// where active atoms may have any sign: nearly always, that is the minimum over all members. The method of Lawson and
+// Hanson goes on from there to that minimum. Both work on the inverse of the Gram matrix of the active atoms, which
+// changes by a product of two vectors as an atom enters or leaves, and by a sum of such products where several enter.
+// Slopes of active atoms that are not 0 at the beginning of a turn are rounding errors, which its first step corrects.
 //
 // An atom that depends on the active ones, a = sum_i beta_i a_i, lowers |x|_1 and leaves the residual as it is where it
 // takes the place of its combination: until the first of the active weights is 0, and that atom leaves.
@@ -18,7 +20,7 @@
 namespace {
 
 template <class T> class Lasso {
-    static constexpr int N = LANES<T>, BLOCK = 4 * N, MOST_NEW = 32, MAX_CORRECTIONS = 4;
+    static constexpr int N = LANES<T>, BLOCK = 4 * N, MOST_NEW = 8, WAYS = larger(1, MOST_NEW / N), MAX_CORRECTIONS = 4;
     static constexpr T MAX_INVERSE = 1e4;  // of its diagonal, for atoms of norm 1
 
   public:
@@ -31,10 +33,11 @@ template <class T> class Lasso {
     Array<T> residual;
 
     Lasso(const Dictionary<T> &D, const Tile<T> &tile, Method method)
-        : d(D.d), n(D.n), room(tile.width + MOST_NEW), stride((round_up(room, N) + BLOCK) | N),
+        : d(D.d), n(D.n), room(tile.width + MOST_NEW), stride(round_up(room, N) | N),
           positive(method == Method::positive_lasso), atoms(room), signed_x(stride), residual(d), D(D), tile(tile),
           noise(T(4 * std::sqrt(T(d)) * EPS<T>)), barred(room), x(stride), g(stride), z(stride), h(stride), image(stride), rest(stride), norms(room),
-          sign(room), candidate_norms(n), key(n), steep(n + 1), H(size_t(room) * stride), inverse(size_t(room) * stride) {}
+          sign(room), candidate_norms(n), key(n + N), steep(n + 1), H(size_t(room) * stride), inverse(size_t(room) * stride),
+          explained(size_t(MOST_NEW) * stride), added(size_t(MOST_NEW) * stride) {}
 
     void begin(int64_t number, const T *all_norms) {
         y = tile.y + number * d;
@@ -99,6 +102,8 @@ template <class T> class Lasso {
     Array<T> key;              // slopes of the candidates, and which are positive
     Array<int32_t> steep;
     Array<T> H, inverse;       // the Gram matrix of the members, and the inverse of that of the active ones
+    Array<T> explained, added; // of new members: the combinations of active atoms nearest to them, new rows of the inverse
+    T pivots[MOST_NEW][MOST_NEW];
 
     T *gram(int i) const { return H + size_t(i) * stride; }
     T *inverse_row(int i) const { return inverse + size_t(i) * stride; }
@@ -123,12 +128,16 @@ template <class T> class Lasso {
                 slopes[j] = slope > floor * f[j] ? slope : T(0);
             }
         }
+        Vec<T> tops[WAYS] = {};  // at least MOST_NEW slopes are as large as the least of these
+        for (int j = 0; j < n; j += N) tops[j / N % WAYS] = larger(tops[j / N % WAYS], load(slopes + j));
+        for (int way = 1; way < WAYS; ++way) tops[0] = smaller(tops[0], tops[way]);
+        const T cut = reduced<T>(tops[0], [](auto a, auto b) { return smaller(a, b); });
         int count = 0;
         for (int j = 0; j < n; ++j) {  // without branches
             steep[count] = j;
-            count += slopes[j] > 0;
+            count += slopes[j] > 0 && slopes[j] >= cut;
         }
-        const int most = s + smaller(MOST_NEW, 8 + s / 2);
+        const int most = s + MOST_NEW;
         T least = 0;  // what a slope must exceed
         for (int e = 0; e < count; ++e) {
             const int j = steep[e];
@@ -141,10 +150,12 @@ template <class T> class Lasso {
         for (int i = s; i < members; ++i) {
             const int j = atoms[i];
             sign[i] = c[j] < 0 ? T(-1) : T(1), g[i] = slopes[j], x[i] = 0, norms[i] = f[j], barred[i] = false;
-            const T *row = D.gram ? D.gram_row(j) : nullptr, *column = D.atom(j);
-            for (int k = 0; k <= i; ++k) {
-                const T product = row ? row[atoms[k]] : inner<T>(w, column, D.atom(atoms[k]), d);
-                gram(i)[k] = gram(k)[i] = sign[i] * sign[k] * product;
+            const T *const all = D.gram ? D.gram_row(j) : nullptr, *const signs = sign, flip = sign[i];
+            const int32_t *const which = atoms;
+            T *const row = gram(i), *column = H + i;
+            for (int k = 0; k <= i; ++k, column += stride) {
+                const T product = all ? all[which[k]] : inner<T>(w, D.atom(j), D.atom(which[k]), d);
+                *column = row[k] = flip * signs[k] * product;
             }
         }
         for (int i = s; i < members; ++i) candidate_norms[atoms[i]] = T(INFINITY);
@@ -152,7 +163,8 @@ template <class T> class Lasso {
 
     // out = sum_i factors_i rows_i of a symmetric matrix, for its first `count` columns; a few more are written.
     void multiply(const T *matrix, const T *factors, int terms, int count, T *out) const {
-        for (int k = 0; k < count; k += BLOCK) {
+        int k = 0;
+        for (; k + BLOCK <= count; k += BLOCK) {
             Vec<T> sums[4] = {};
             for (int i = 0; i < terms; ++i) {
                 const T *row = matrix + size_t(i) * stride + k;
@@ -160,6 +172,11 @@ template <class T> class Lasso {
                 for (int v = 0; v < 4; ++v) sums[v] += factor * load(row + v * N);
             }
             for (int v = 0; v < 4; ++v) store(out + k + v * N, sums[v]);
+        }
+        for (; k < count; k += N) {
+            Vec<T> sum{};
+            for (int i = 0; i < terms; ++i) sum += splat(factors[i]) * load(matrix + size_t(i) * stride + k);
+            store(out + k, sum);
         }
     }
 
@@ -174,12 +191,12 @@ template <class T> class Lasso {
 
     // The method of Lawson and Hanson over the members; whether an atom entered.
     bool minimise(T floor) {
-        bool moved = false, settled = false;  // settled: only the last active atom, a new one, has a slope
-        int entered = -1;  // the number of the last atom that entered
+        bool moved = false;
+        int first = 0;  // the active atoms before this one have slope 0
+        int entered = !ill && members > s && enter_together(floor) ? atoms[s - 1] : -1;  // the last atom that entered
         for (int turn = 0, most = 3 * members + 9; turn < most; ++turn) {
-            if (settled && !ill)
-                for (int i = 0; i < s; ++i) z[i] = g[s - 1] * inverse_row(s - 1)[i];
-            else solve(g, z);
+            if (ill) solve(g, z);
+            else multiply(inverse_row(first), g + first, s - first, s, z);
             T step = 1;
             for (int i = 0; i < s; ++i)
                 if (!(x[i] + z[i] > 0) && !(x[i] > -step * z[i])) step = x[i] > 0 ? -x[i] / z[i] : 0;
@@ -190,18 +207,19 @@ template <class T> class Lasso {
                 for (int i = 0; i < s; ++i) g[i] = ill ? g[i] - step * h[i] : g[i] * (1 - step);
                 for (int i = s; i < members; ++i) g[i] -= step * h[i];
             }
-            settled = step == 1;
-            if (settled) add<T>(x, 1, z, s);
-            else {
+            if (step < 1) {
                 leave(step, entered);
                 if (ill) invert();
+                first = 0;
                 continue;
             }
+            add<T>(x, 1, z, s);
+            first = s;
             const int found = steepest(floor);
             if (found < 0) break;
             const int j = atoms[found];
             if (enter(found)) entered = j;
-            else if (settled = false, replace(found)) entered = j;
+            else if (first = 0, replace(found)) entered = j;
             else barred[found] = true;
         }
         return moved;
@@ -248,6 +266,99 @@ template <class T> class Lasso {
         return square > 4 * (s + 2) * EPS<T> * sum * sum ? square : T(0);
     }
 
+    // The members that `choose` names become active together, in one pass over the inverse; whether there are any.
+    bool enter_together(T floor) {
+        T *const from = inverse, *const products = explained, *const rows = added;
+        const T *const factors = gram(s);
+        const size_t step = stride;
+        const int before = s;
+        for (int k = 0; k < before; k += N) {
+            Vec<T> sums[MOST_NEW] = {};
+            for (int i = 0; i < before; ++i) {
+                const Vec<T> row = load(from + i * step + k);
+                for (int e = 0; e < MOST_NEW; ++e) sums[e] += splat(factors[e * step + i]) * row;
+            }
+            for (int e = 0; e < MOST_NEW; ++e) store(products + e * step + k, sums[e]);
+        }
+        bool in[MOST_NEW] = {};
+        if (!choose(floor, in)) return false;
+        for (int k = 0; k < before; k += N) {
+            Vec<T> parts[MOST_NEW];
+            for (int e = 0; e < MOST_NEW; ++e) parts[e] = load(products + e * step + k);
+            for (int e = 0; e < MOST_NEW; ++e) {
+                Vec<T> sum{};
+                for (int f = 0; f < MOST_NEW; ++f) sum -= splat(pivots[e][f]) * parts[f];
+                store(rows + e * step + k, sum);
+            }
+        }
+        for (int k = 0; k < before; k += N) {
+            Vec<T> parts[MOST_NEW];
+            for (int e = 0; e < MOST_NEW; ++e) parts[e] = load(products + e * step + k);
+            for (int i = 0; i < before; ++i) {
+                Vec<T> sum = load(from + i * step + k);
+                for (int e = 0; e < MOST_NEW; ++e) sum -= splat(rows[e * step + i]) * parts[e];
+                store(from + i * step + k, sum);
+            }
+        }
+        for (int e = 0; e < MOST_NEW; ++e) {
+            if (!in[e]) continue;
+            exchange(before + e, s);
+            T *const row = inverse_row(s);
+            std::memcpy(row, rows + e * step, before * sizeof(T));
+            for (int f = 0, k = before; f <= e; ++f)
+                if (in[f]) row[k++] = pivots[e][f];
+            for (int k = 0; k < s; ++k) inverse_row(k)[s] = row[k];
+            ++s;
+        }
+        find_ill();
+        return true;
+    }
+
+    // The members that have positive weights at the minimum over them and the active atoms, the active ones of any sign:
+    // by principal pivots on the Gram matrix of the new members less the part that active atoms explain. Leaves its
+    // inverse for the chosen members in `pivots`, and 0 elsewhere. Whether there are any; nearly dependent ones are left out.
+    bool choose(T floor, bool *in) {
+        const int fresh = members - s;
+        T q[MOST_NEW];       // of members that are out, minus the slopes; of those that are in, the weights
+        T margin[MOST_NEW];  // of slopes over rounding errors; infinite for members that may not enter any more
+        for (int a = 0; a < fresh; ++a) {
+            q[a] = -g[s + a], margin[a] = floor * norms[s + a];
+            for (int b = 0; b <= a; ++b)
+                pivots[a][b] = pivots[b][a] = gram(s + a)[s + b] - dot<T>(gram(s + a), explained + b * size_t(stride), s);
+        }
+        int count = 0;
+        for (;;) {
+            int p = -1;
+            T least = 0;
+            for (int a = 0; a < fresh; ++a) {
+                const T value = in[a] && q[a] < 0 ? -T(INFINITY) : q[a] + margin[a];
+                p = value < least ? a : p, least = smaller(value, least);
+            }
+            if (p < 0) break;
+            const T inverse = 1 / pivots[p][p], size = norms[s + p];
+            const bool may_enter = inverse > 0 && inverse * size * size < MAX_INVERSE && s + count < tile.width;
+            margin[p] = !in[p] && may_enter ? T(0) : T(INFINITY);
+            if (!in[p] && !may_enter) continue;
+            in[p] = !in[p];
+            count += in[p] ? 1 : -1;
+            const T value = q[p];
+            for (int a = 0; a < fresh; ++a) {
+                if (a == p) continue;
+                const T factor = pivots[a][p] * inverse;
+                q[a] -= factor * value;
+                for (int b = 0; b < MOST_NEW; ++b) pivots[a][b] -= factor * pivots[p][b];
+                pivots[a][p] = factor;
+            }
+            for (int b = 0; b < MOST_NEW; ++b) pivots[p][b] *= -inverse;
+            pivots[p][p] = inverse;
+            q[p] = -value * inverse;
+        }
+        for (int a = 0; a < MOST_NEW; ++a)
+            for (int b = 0; b < MOST_NEW; ++b)
+                if (!(in[a] && in[b])) pivots[a][b] = 0;
+        return count > 0;
+    }
+
     // Member i becomes active; false if it is dependent on the active ones.
     bool enter(int i) {
         const T square = distance_square(i);
@@ -256,8 +367,12 @@ template <class T> class Lasso {
         for (int k = 0; k <= s; ++k) inverse_row(s)[k] = inverse_row(k)[s] = 0;
         h[s++] = -1;
         add_square(1 / square, h);
-        for (int k = 0; k < s; ++k) ill |= !(inverse_row(k)[k] * norms[k] * norms[k] < MAX_INVERSE);
+        find_ill();
         return true;
+    }
+
+    void find_ill() {
+        for (int k = 0; k < s; ++k) ill |= !(inverse_row(k)[k] * norms[k] * norms[k] < MAX_INVERSE);
     }
 
     // Member i, which depends on the active atoms, takes the place of as much of its combination as it can; the atom
@@ -308,8 +423,8 @@ template <class T> class Lasso {
         for (T *v : vectors) swap(v[i], v[k]);
         for (int t = 0; t < members; ++t) swap(gram(i)[t], gram(k)[t]);
         for (int t = 0; t < members; ++t) swap(gram(t)[i], gram(t)[k]);
-        for (int t = 0; t <= s; ++t) swap(inverse_row(i)[t], inverse_row(k)[t]);
-        for (int t = 0; t <= s; ++t) swap(inverse_row(t)[i], inverse_row(t)[k]);
+        for (int t = 0; t <= s && i < k; ++t) swap(inverse_row(i)[t], inverse_row(k)[t]);  // otherwise both are inactive
+        for (int t = 0; t <= s && i < k; ++t) swap(inverse_row(t)[i], inverse_row(t)[k]);
     }
 
     // The inverse anew, without the rounding errors of atoms that left.

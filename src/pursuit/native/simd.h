@@ -36,8 +36,8 @@ template <class T> inline Vec<T> load(const T *from) { Vec<T> v; std::memcpy(&v,
 template <class T> inline void store(T *to, Vec<T> v) { std::memcpy(to, &v, sizeof v); }
 template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 template <class V> inline V magnitude(V x) { return x < 0 ? -x : x; }
-template <class V> inline V larger(V x, V y) { return x > y ? x : y; }
-template <class V> inline V smaller(V x, V y) { return x < y ? x : y; }
+template <class V> constexpr V larger(V x, V y) { return x > y ? x : y; }
+template <class V> constexpr V smaller(V x, V y) { return x < y ? x : y; }
 
 // The vector of each(0), each(1), ... (Assigning entries one by one goes through memory, and is slow.)
 template <class T, class Each, int... K> inline Vec<T> collected(Each each, std::integer_sequence<int, K...>) {
@@ -244,18 +244,18 @@ template <class T> inline T largest_magnitude(const T *v, int count) {
 template <class T, class Row>
 inline void combine(T scale, const T *first, const T *factors, Row row, int terms, int count, T *out) {
     using U = std::remove_const_t<std::remove_pointer_t<decltype(row(0))>>;
-    constexpr int N = LANES<T>, BLOCK = 4 * N;
+    constexpr int N = LANES<T>, BLOCK = 8 * N;
     int k = 0;
     if constexpr (std::is_same_v<T, U>)
         for (; k + BLOCK <= count; k += BLOCK) {
-            Vec<T> sums[4];
-            for (int v = 0; v < 4; ++v) sums[v] = first ? splat(scale) * load(first + k + v * N) : Vec<T>{};
+            Vec<T> sums[8];
+            for (int v = 0; v < 8; ++v) sums[v] = first ? splat(scale) * load(first + k + v * N) : Vec<T>{};
             for (int i = 0; i < terms; ++i) {
                 const T *from = row(i) + k;
                 const Vec<T> factor = splat(factors[i]);
-                for (int v = 0; v < 4; ++v) sums[v] -= factor * load(from + v * N);
+                for (int v = 0; v < 8; ++v) sums[v] -= factor * load(from + v * N);
             }
-            for (int v = 0; v < 4; ++v) store(out + k + v * N, sums[v]);
+            for (int v = 0; v < 8; ++v) store(out + k + v * N, sums[v]);
         }
     if (k == count) return;
     for (int t = k; t < count; ++t) out[t] = first ? scale * first[t] : T(0);

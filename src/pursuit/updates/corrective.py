@@ -32,6 +32,9 @@ MAX_UNUSED_ATOMS = 128
 MAX_INNER_STEPS = 50
 """Steps of a fully corrective update per oracle call."""
 
+MAX_SLOPE_LEFT = 0.1
+"""The share of its slope that a line search may leave where the user asks for few digits: the next step corrects it."""
+
 
 def with_single_threaded_blas(advance: Advance, space: Space) -> Advance:
     """The same update, with one thread of BLAS while the active atoms are small."""
@@ -261,6 +264,7 @@ class FullyCorrective:
 
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
         admission, damping = _Admission(self.several, domain), Damping()
+        left = 0.0 if self.accuracy is None else MAX_SLOPE_LEFT
 
         def advance(now: Now, active: ActiveSet) -> None:
             admission.enter(now, active)
@@ -275,7 +279,7 @@ class FullyCorrective:
                     break
                 lowest, closest = value, inner if step else math.inf
                 before = active.weights, active.x
-                if not newton_step(f, domain, active, value, q, goal, damping):
+                if not newton_step(f, domain, active, value, q, goal, damping, left):
                     break
                 last, (value, grad) = value, f.value_and_grad(active.x)
                 value += active.cost

@@ -21,6 +21,7 @@ from pursuit._arrays import Array, Indices, Small
 from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
+from pursuit.linalg import CholeskyFactor
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 from pursuit.steps import line_search, tilted
@@ -64,10 +65,11 @@ def slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
 
 
 def newton_step(
-    f: Objective, domain: Domain, active: ActiveSet, value: float, q: Small, goal: float, damping: Damping
+    f: Objective, domain: Domain, active: ActiveSet, value: float, q: Small, goal: float, damping: Damping, left: float
 ) -> bool:
-    """Minimise f along the step of the damped model or, where this has no minimum, along a gradient step. Returns False
-    if neither descends. Unused atoms take part if their descent exceeds half the goal."""
+    """Minimise f along the step of the damped model or, where this has no minimum, along a gradient step, but for the
+    share `left` of the slope. Returns False if neither descends. Unused atoms take part if their descent exceeds half
+    the goal."""
     space, nonnegative = active.space, np.array([part.nonnegative for part in domain.parts])[active.blocks]
     which = np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
     hessian = f.hessian(active.x)
@@ -91,7 +93,7 @@ def newton_step(
         gamma = 1.0  # a line search would see rounding only
     else:
         priced, size = tilted(f, space, vector, active.cost_of(d)), space.norm(vector)
-        gamma = line_search(priced, space, active.x, vector, slope, max(1.0, float(limits.min())))
+        gamma = line_search(priced, space, active.x, vector, slope, max(1.0, float(limits.min())), left)
         mean_curvature = -slope / size / (gamma * size) if gamma * size > 0 else math.inf
         damping.adapt(gamma, mean_curvature) if solved else damping.raise_to(mean_curvature)
     active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)
@@ -109,6 +111,11 @@ def _model_step(domain: Domain, active: ActiveSet, which: Indices, G: Small, q: 
         return d, False
     G, q, w, blocks = G / top, q / top, active.weights[which], active.blocks[which]
     nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
+    if not nonnegative.any() and np.isnan([part.total for part in domain.parts]).all():  # linear equations
+        scale, factor = np.sqrt(G.diagonal()), CholeskyFactor()
+        if scale.min() > 0 and factor.build(G / np.outer(scale, scale)):
+            d[which] = -factor.solve(q / scale) / scale
+            return d, True
     new = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts]).descend(q, w)
     d[which] = new - w
     left = _gap(domain, blocks, new, q + G @ (new - w))
