@@ -62,6 +62,7 @@ from pursuit.models import load
 from pursuit.objectives import (
     Huber,
     LeastSquares,
+    LogDet,
     Logistic,
     Multinomial,
     Objective,
@@ -69,6 +70,7 @@ from pursuit.objectives import (
     Quadratic,
     Ridge,
     Smooth,
+    TraceInverse,
 )
 from pursuit.oracles import Approximate, Exact, Lazy, Oracle, RandomAtom, Screened
 from pursuit.paths import Path, path
@@ -119,6 +121,7 @@ __all__ = [
     "Learned",
     "LeastSquares",
     "LineSearch",
+    "LogDet",
     "Logistic",
     "Multinomial",
     "NonnegativeRankOne",
@@ -154,6 +157,7 @@ __all__ = [
     "Stop",
     "SymmetricRankOne",
     "Trace",
+    "TraceInverse",
     "UnboundedError",
     "Update",
     "check_atoms",

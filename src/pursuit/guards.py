@@ -35,9 +35,13 @@ def guarded(f: Objective, space: Space) -> Callable[[ActiveSet], tuple[float, Ar
 
     def value_and_grad(active: ActiveSet) -> tuple[float, Array]:
         t, (value, grad) = next(iterations), f.value_and_grad(active.x)
-        check_shape(grad, space)
         value = as_value(value)
         check_number(value, "f", t)
+        if value == math.inf:
+            where = "at the start" if t == 0 else f"at iteration {t}, beyond its domain"
+            advice = "give start= a point where it is finite" if t == 0 else "use a step that descends, or Monotone(step)"
+            raise ValueError(f"f is infinite {where}; {advice}.")
+        check_shape(grad, space)
         return value + active.cost, grad
 
     return value_and_grad

@@ -118,7 +118,7 @@ def promise(result: FinishedRun, mdw: Any = None, rho: Any = None) -> Promise:
     descends = getattr(result.update, "descends", False)
     delta = _quality(oracle, domain, descends)
     bounds: list[Bound] = []
-    if len(domain.parts) == 1 and not domain.parts[0].price and delta > 0 and math.isfinite(eps0) and f.exact:
+    if len(domain.parts) == 1 and not domain.parts[0].price and delta > 0 and math.isfinite(eps0) and f.exact and f.convex:
         part = domain.parts[0]
         spare = int(result.trace.atoms[0]) - isinstance(part, Hull)
         lazy = isinstance(oracle, Lazy)

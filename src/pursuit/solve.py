@@ -65,7 +65,7 @@ def iterate(
         yield State(
             t, active.x, value, grad, answers, certificate.gap, certificate.lower,
             active, ask.calls + certificate.calls, ask.cached, refinements.refused,
-            certificate.stationary, stalled, certificate.contradicted,
+            certificate.stationary, stalled, certificate.contradicted, certificate.stationarity, f.convex,
         )  # fmt: skip
         advance(Now(t, value, grad, point_dots, answers), active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
         refinements(active, value)  # line 7 of Algorithms 3 and 4: the atoms themselves move

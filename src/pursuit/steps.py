@@ -19,7 +19,7 @@ import numpy as np
 from pursuit._arrays import Array, Space, number, told, use_python_numbers
 from pursuit.domains import Domain, Hull
 from pursuit.metrics import Metric, as_metric
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, inside
 
 T = TypeVar("T")
 
@@ -111,7 +111,8 @@ class UpperBound:
         """A first L: the curvature over the first thousandth of d; where there is none, or f is not finite there, the L
         for which d itself is the shortest step. None: f is level along d."""
         square, h = self.square(d), 1e-3
-        rise = self.space.dot(self.f.value_and_grad(x + h * d)[1], d) - slope
+        value, grad = self.f.value_and_grad(x + h * d)
+        rise = self.space.dot(grad, d) - slope if inside(self.space, value, grad) else math.inf
         if square > 0 and 16.0 * self.space.eps * abs(slope) < rise < math.inf:
             return 1.001 * rise / (h * square)  # for a quadratic the bound is an equality, not to be broken by rounding
         return -slope / square if square > 0 > slope else None
@@ -307,7 +308,7 @@ class _Tilted(Objective):
     space: Space
 
     def __init__(self, f: Objective, t: Array, space: Space) -> None:
-        self.f, self.t, self.space, self.quadratic = f, t, space, f.quadratic
+        self.f, self.t, self.space, self.quadratic, self.convex = f, t, space, f.quadratic, f.convex
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         value, grad = self.f.value_and_grad(x)
@@ -323,16 +324,24 @@ def tilted(f: Objective, space: Space, d: Array, cost: float) -> Objective:
     return f if not cost or not size else _Tilted(f, (cost / size) * (d / size), space)
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float) -> float:
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def line_search(
+    f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float, accuracy: float = 0.0
+) -> float:
     """argmin of f(x + gamma d) over [0, reach], to rounding: closed form for quadratics, else safeguarded Newton on the
     derivative (secant steps where no Hessian is known). Raises UnboundedError where f falls for ever.
 
     Newton steps that leave the bracket, or leave more than a quarter of the derivative, alternate with bisections: by
-    turns in gamma and in its order of magnitude, so that every minimiser that is a float is found.
+    turns in gamma and in its order of magnitude, so that every minimiser that is a float is found. Points where f is
+    not defined, or larger than at x, lie beyond the minimiser that is sought: one nearest to x where there are several.
+    With an `accuracy` the search ends where the derivative is at most this fraction of the slope.
     """
     if not slope < 0:
         return 0.0
+    ceiling = math.inf
+    if accuracy or not f.convex:
+        value = f.value(x)
+        ceiling = value + 4.0 * space.eps * abs(value)
     hessian = f.hessian(x)
     curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
     if f.quadratic:
@@ -346,8 +355,10 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
         gamma = min(gamma, horizon)
         point = x + gamma * d
         value, grad = f.value_and_grad(point)
-        derivative = space.dot(grad, d) if math.isfinite(value) else math.inf  # beyond the domain of f
-        stationary = math.isfinite(derivative) and abs(derivative) <= 2.0 * space.eps * space.norm(grad) * size
+        reached = math.isfinite(value) and value <= ceiling
+        derivative = space.dot(grad, d) if reached else math.inf
+        enough = max(2.0 * space.eps * space.norm(grad) * size, -accuracy * slope) if reached else 0.0
+        stationary = math.isfinite(derivative) and abs(derivative) <= enough
         if stationary or (derivative < 0 and gamma == reach):
             return gamma
         if derivative < 0:

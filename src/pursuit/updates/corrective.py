@@ -15,10 +15,11 @@ from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
 from pursuit.metrics import Metric
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, inside
 from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search, tilted
 from pursuit.updates.base import Advance, Now
-from pursuit.updates.newton import Damping, newton_step, slopes
+from pursuit.updates.learned import LearnedHessian
+from pursuit.updates.newton import DampedHessian, newton_step, slopes
 from pursuit.weights import projected_gradient
 
 SINGLE_THREADED_NUMBERS = 1 << 23
@@ -194,7 +195,7 @@ class FullyCorrective:
 
     For quadratic f this is one small problem, solved exactly. For other f with a Hessian it is Newton's method on the
     weights, damped where the Hessian misleads, each model solved exactly under the constraints, with an exact line
-    search; without a Hessian, norm-corrective steps are repeated.
+    search. Without a Hessian, or without convexity, the model is learned from gradients.
 
     Parameters
     ----------
@@ -229,37 +230,21 @@ class FullyCorrective:
         if f.quadratic:
             exact = NormCorrective(several=self.several, L=1.0, metric=f.hessian(space.zeros()))
             return exact.begin(f, domain, space)
-        if type(f).hessian is Objective.hessian:
-            return with_single_threaded_blas(self._repeat_corrections(f, domain, space), space)
         return with_single_threaded_blas(self._newton_steps(f, domain, space), space)
 
     def _goal(self, domain: Domain, now: Now) -> float:
         accuracy = self.accuracy or (0.1 if all(part.compact or part.price for part in domain.parts) else 1e-12)
         return accuracy * abs(domain.slope(now.answers, now.point_dots))
 
-    def _repeat_corrections(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        bound = UpperBound(f, space, None, None)
-        small, correct = _SmallProblem(domain, bound.metric, self.several), NormCorrective()._minimise_bound
-
-        def advance(now: Now, active: ActiveSet) -> None:
-            small.enter(now, active)
-            goal, value, correlations = self._goal(domain, now), now.value - active.cost, active.slopes(now.grad)
-            for _ in range(MAX_INNER_STEPS):
-                weights = correct(bound, small, active, now, value, correlations)
-                small.set_weights(active, weights, correlations)
-                value, grad = f.value_and_grad(active.x)
-                correlations = active.slopes(grad)
-                if domain.inner_gap(active, correlations) <= goal or active.deadline.passed:
-                    break
-
-        return advance
-
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        admission, damping = _Admission(self.several, domain), Damping()
+        admission = _Admission(self.several, domain)
+        model = DampedHessian(f) if f.has_hessian and f.convex else LearnedHessian(space)
 
         def advance(now: Now, active: ActiveSet) -> None:
             admission.enter(now, active)
             goal, value, grad = self._goal(domain, now), now.value, now.grad
+            if isinstance(model, LearnedHessian):
+                model.begin(f, active.x, grad, *_toward_answers(domain, active, now, slopes(domain, active, grad)))
             lowest = closest = math.inf
             for step in range(MAX_INNER_STEPS):
                 q = slopes(domain, active, grad)
@@ -270,13 +255,14 @@ class FullyCorrective:
                     break
                 lowest, closest = value, inner if step else math.inf
                 before = active.weights, active.x
-                if not newton_step(f, domain, active, value, q, goal, damping):
+                if not newton_step(f, domain, active, value, q, goal, model):
                     break
                 last, (value, grad) = value, f.value_and_grad(active.x)
                 value += active.cost
-                if not (value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))):
+                if not inside(space, value, grad) or not (value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))):
                     active.weights, active.x = before
                     break
+                model.observe(active.x, grad)
             admission.adapt(active)
 
         return advance

@@ -37,7 +37,7 @@ class _Walk:
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
-        has_hessian = type(f).hessian is not Objective.hessian
+        has_hessian = f.has_hessian
         length = (self.step or (LineSearch() if has_hessian else ShortStep())).begin(f, domain, space)
 
         def advance(now: Now, active: ActiveSet) -> None:

@@ -1,0 +1,106 @@
+r"""The Hessian of a function without one, learned from the gradients of a run (Byrd, Nocedal and Schnabel, 1994).
+
+Steps :math:`s_j` of x and the changes :math:`y_j` of the gradient over them, the columns of S and Y, give the matrix of
+limited-memory BFGS, positive definite where every :math:`\langle s_j, y_j\rangle > 0`,
+
+.. math:: B = \sigma I - W M^{-1} W^\top, \qquad W = [\sigma S,\ Y], \qquad
+          M = \begin{pmatrix} \sigma S^\top S & L \\ L^\top & -D \end{pmatrix},
+
+with L the part of :math:`S^\top Y` below its diagonal and D the diagonal. Only the Gram matrix :math:`A^\top B A` of
+the active atoms is needed: that of I, which grows with the active set, and the products of the atoms with S and Y.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Array, Indices, Small, Space
+from pursuit.active import ActiveSet
+from pursuit.metrics import Diagonal
+from pursuit.objectives import Objective, inside
+
+MAX_PAIRS = 24
+"""Steps of x that are remembered."""
+
+LEAST_CURVATURE = 1e-10
+"""<s, y> of a pair that is remembered, at least, as a fraction of ||s|| ||y||: less may be rounding."""
+
+
+class LearnedHessian:
+    """The Hessian of one run, learned from its gradients."""
+
+    def __init__(self, space: Space) -> None:
+        self._space, self._sigma = space, 0.0
+        self._last: tuple[Array, Array] | None = None
+        self._steps: list[Array] = []
+        self._changes: list[Array] = []
+        self._members: list[Any] = []
+        self._identity = np.zeros((0, 0))  # the Gram matrix of the members
+
+    def begin(self, f: Objective, x: Array, grad: Array, toward: Array, slope: float) -> None:
+        """Learn from the gradient at x. Where nothing else is known, look a little ahead in the direction `toward`."""
+        self.observe(x, grad)
+        if self._steps:
+            return
+        h = 1e-3
+        for _ in range(50):
+            value, ahead = f.value_and_grad(x + h * toward)
+            if inside(self._space, value, ahead):
+                self._learn(h * toward, ahead - grad)
+                break
+            h *= 0.5
+        if not self._steps:
+            square = self._space.dot(toward, toward)
+            self._sigma = abs(slope) / square if square > 0 else 1.0
+
+    def observe(self, x: Array, grad: Array) -> None:
+        """Learn from the step since the last gradient."""
+        if self._last is not None:
+            self._learn(x - self._last[0], grad - self._last[1])
+        self._last = x, grad
+
+    def _learn(self, step: Array, change: Array) -> None:
+        product, size = self._space.dot(step, change), self._space.norm(change)
+        if not LEAST_CURVATURE * self._space.norm(step) * size < product < math.inf:
+            return
+        unit = self._space.norm(step)  # pairs of unit length: the products of S and Y stay within the range of floats
+        self._steps.append(step / unit)
+        self._changes.append(change / unit)
+        del self._steps[:-MAX_PAIRS], self._changes[:-MAX_PAIRS]
+        self._sigma = size / product * size
+
+    def gram(self, active: ActiveSet, which: Indices) -> Small:
+        """<a, B b> for all pairs of the atoms at these places."""
+        self._extend(active)
+        G = self._sigma * self._identity[np.ix_(which, which)]
+        if not self._steps:
+            return G
+        space, sigma = self._space, self._sigma
+        S, Y = self._steps, self._changes
+        SS = np.array([[space.dot(s, t) for t in S] for s in S])
+        SY = np.array([[space.dot(s, y) for y in Y] for s in S])
+        lower = np.tril(SY, -1)
+        M = np.block([[sigma * SS, lower], [lower.T, -np.diag(SY.diagonal())]])
+        W = np.stack([*(sigma * active.analyze(s)[which] for s in S), *(active.analyze(y)[which] for y in Y)], axis=1)
+        scale = np.sqrt(np.abs(M.diagonal()))  # to a unit diagonal, whatever the units of f
+        W, M = W / scale, M / np.outer(scale, scale)
+        if not np.isfinite(M).all() or np.linalg.cond(M) > 1.0 / (16.0 * space.eps):
+            self._steps, self._changes = S[-1:], Y[-1:]  # nearly dependent steps: the last one alone
+            return G if len(S) == 1 else self.gram(active, which)
+        return np.asarray(G - W @ np.linalg.solve(M, W.T))
+
+    def _extend(self, active: ActiveSet) -> None:
+        """Keep the Gram matrix of I up to date with the active set."""
+        known = len(self._members)
+        if self._members != active.atoms[:known]:
+            known, self._identity = 0, np.zeros((0, 0))
+        if known < len(active.atoms):
+            rows = active.rows(Diagonal(), known)
+            self._identity = np.block([[self._identity, rows[:, :known].T], [rows]])
+        self._members = list(active.atoms)
+
+    def adapt(self, gamma: float, mean_curvature: float, solved: bool) -> None:
+        """The next gradient says it all."""
