@@ -53,7 +53,7 @@ class Smooth(Objective):
     >>> f = ps.Smooth(utility, lambda x: -1 / (len(x) * x), hessian=lambda x: 1 / (len(x) * x**2))
     >>> r = ps.minimize(f, ps.conv(ps.Dictionary(returns)))
     >>> r.coef.round(3), r.status.name
-    (array([0.567, 0.433]), 'GAP')
+    (array([0.81, 0.19]), 'GAP')
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class LogDet(_Spectral):
     >>> V = np.random.default_rng(0).standard_normal((3, 40))                     # 40 experiments in 3 dimensions
     >>> r = ps.minimize(ps.LogDet(), ps.conv(ps.Dictionary(V[:, None, :] * V[None, :, :])))
     >>> variances = np.einsum("ik,ij,jk->k", V, np.linalg.inv(r.x), V)
-    >>> r.status.name, round(variances.max(), 3), len(r.atoms) <= 6               # Kiefer and Wolfowitz: at most 3
+    >>> r.status.name, round(float(variances.max()), 3), len(r.atoms) <= 6        # Kiefer and Wolfowitz: at most 3
     ('GAP', 3.0, True)
     """
 
