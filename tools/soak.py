@@ -205,8 +205,8 @@ def barrier(t: np.ndarray, size: float) -> ps.Objective:
     """A function that is finite within `size` of t in every entry: at 0, and not at most other points."""
 
     def value(x: np.ndarray) -> float:
-        room = 1.0 - ((x - t) / size) ** 2
-        return -float(np.log(room).sum()) if (room > 0).all() else math.inf
+        used = ((x - t) / size) ** 2
+        return -float(np.log1p(-used).sum()) if (used < 1).all() else math.inf
 
     return ps.Smooth(value, lambda x: 2.0 * (x - t) / size**2 / (1.0 - ((x - t) / size) ** 2))
 
