@@ -236,8 +236,12 @@ def allowed_updates(f: ps.Objective, domain: Domain) -> list[Any]:
             serves = single and span
         elif isinstance(update, AcceleratedPursuit):
             serves = single and span and listed
+        elif isinstance(update, ps.DecompositionInvariant):
+            serves = single and domain.bounded and domain.parts[0].A.bounds is not None
+        elif isinstance(update, Plain):
+            serves = single and (domain.bounded or not isinstance(update.step, ps.Monotone))
         else:
-            serves = single or not isinstance(update, Plain)
+            serves = True
         if serves:
             served.append(update)
     return served

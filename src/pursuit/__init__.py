@@ -77,13 +77,24 @@ from pursuit.paths import Path, path
 from pursuit.refine import Refine
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
-from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep, UnboundedError
+from pursuit.steps import (
+    Backtracking,
+    CurvatureStep,
+    DiameterStep,
+    LineSearch,
+    Monotone,
+    Move,
+    OpenLoop,
+    ShortStep,
+    UnboundedError,
+)
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (
     AcceleratedPursuit,
     Away,
     BlendedPairwise,
     BlendedPursuit,
+    DecompositionInvariant,
     FullyCorrective,
     NormCorrective,
     Pairwise,
@@ -107,6 +118,7 @@ __all__ = [
     "BlendedPursuit",
     "Box",
     "CurvatureStep",
+    "DecompositionInvariant",
     "DiameterStep",
     "Dictionary",
     "Domain",
@@ -123,6 +135,8 @@ __all__ = [
     "LineSearch",
     "LogDet",
     "Logistic",
+    "Monotone",
+    "Move",
     "Multinomial",
     "NonnegativeRankOne",
     "NormCorrective",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, check_seed, host, real_array, told, whole
+from pursuit._arrays import Array, Space, check_seed, everywhere, host, real_array, told, whole
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.objectives import Objective, inside
@@ -136,6 +136,10 @@ def _check_atom(A: Atoms, space: Space, a: Atom) -> None:
     if A.radius is not None:
         norm = a.norm(space)
         assert norm <= A.radius * (1.0 + slack), f"the radius is not {A.radius}: an atom has norm {norm}."
+    if A.bounds is not None:
+        (low, high), most = A.bounds, slack * (A.radius or 1.0)
+        within = everywhere((vector >= low - most) & (vector <= high + most))
+        assert within, "an atom has an entry outside the bounds."
     gauge = A.gauge(vector)
     assert gauge is None or gauge <= 1.0 + slack, f"an atom has gauge {gauge}, which must be at most 1."
     twin = A.rebuild(a)

@@ -16,7 +16,7 @@ from pursuit._arrays import Array, Space, told
 from pursuit.active import ActiveSet
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective, as_value
-from pursuit.oracles import Oracle, check_fits
+from pursuit.oracles import Oracle, ask_in_face, check_fits
 from pursuit.steps import line_search
 from pursuit.updates import Now, Update
 from pursuit.updates.base import Advance
@@ -54,6 +54,8 @@ class GuardedOracle:
     def __init__(self, oracle: Oracle, update: Update, f: Objective, domain: Domain, space: Space) -> None:
         alone = f if len(domain.parts) == 1 else None
         self._asks = [oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts]
+        if getattr(update, "faces", False):
+            self._asks = [ask_in_face(ask, part, space) for ask, part in zip(self._asks, domain.parts, strict=True)]
         self._space, self._iterations = space, count()
         self.calls = self.cached = 0
 

@@ -12,16 +12,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, number, told, use_python_numbers
+from pursuit._arrays import Array, Space, flag, number, told, use_python_numbers
 from pursuit.domains import Domain, Hull
 from pursuit.metrics import Metric, as_metric
 from pursuit.objectives import Objective, inside
 
 T = TypeVar("T")
+
+MAX_HALVINGS = 60
+"""Halvings of a step that is to be monotone; beyond them rounding decides, and the step is 0."""
 
 
 class UnboundedError(ArithmeticError):
@@ -38,7 +41,16 @@ class UnboundedError(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The input of a step rule: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0."""
+    """The input of a step rule: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0.
+
+    `value` is f(x), `delta` the quality of the oracle's answer. A function of a Move is a step rule:
+
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.Plain(lambda move: 1 / (move.iteration + 2)), stop=ps.Stop(iterations=3))
+    >>> r.trace.value.round(4)
+    array([0.225 , 0.025 , 0.025 , 0.0125])
+    """
 
     iteration: int
     x: Array
@@ -164,25 +176,99 @@ def _shortest(bound: UpperBound, move: Move, square: float) -> float:
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """Algorithm 2, variant 0: gamma = 2 / (delta t + 2), the step that the proof covers for every delta.
+    r"""Algorithm 2, variant 0: gamma = 2 / (delta t + 2), the step that the proof covers for every delta.
 
+    With another `power` l it is :math:`\gamma = l/(\delta t + l)`, which is faster on strongly convex sets and where
+    the minimum is inside (Wirth, Kerdreux and Pokutta, 2023); with ``"log"``, :math:`l = 2 + \log(t + 1)`, which is
+    nearly as fast as the best power without knowing it (Pokutta, 2024). f may increase; see `Monotone`.
+
+    Parameters
+    ----------
+    power : float of at least 1, or "log"
+
+    Examples
+    --------
     >>> import pursuit as ps
     >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
     >>> r = ps.minimize(f, domain, ps.Plain(ps.OpenLoop()), stop=ps.Stop(iterations=3))
     >>> r.trace.value.round(4)
     array([0.225 , 0.325 , 0.0361, 0.0861])
+    >>> f, ball = ps.LeastSquares([2.0, 1.0, 0.5], weights=[1.0, 4.0, 9.0]), ps.conv(ps.Ball(3, 2))
+    >>> [ps.minimize(f, ball, ps.Plain(ps.OpenLoop(power))).iterations for power in (2, 4, "log")]
+    [2420, 180, 87]
     """
+
+    power: float | str = 2.0
+    descends: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.power, str) and self.power == "log") and not 1 <= number(self.power) < math.inf:
+            raise ValueError(f'power is {told(self.power)}; give a number of at least 1, or "log".')
+        use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         if not isinstance(domain, Hull):
             raise ValueError(f"OpenLoop is a step inside a hull; over {domain!r} use LineSearch() or ShortStep().")
-        return lambda move: 2.0 / (move.delta * move.iteration + 2.0)
+
+        def length(move: Move) -> float:
+            power = 2.0 + math.log1p(move.iteration) if isinstance(self.power, str) else self.power
+            return power / (move.delta * move.iteration + power)
+
+        return length
+
+
+@dataclass(frozen=True)
+class Monotone:
+    r"""A step that is halved until f does not increase, and stays within the domain of f (Carderera, Besancon and
+    Pokutta, 2021): :math:`\gamma_t = 2^{-r_t} \bar\gamma_t` with the length :math:`\bar\gamma_t` of the given rule.
+    The number of halvings :math:`r_t` never falls.
+
+    Parameters
+    ----------
+    step : OpenLoop or another step rule
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.Plain(ps.Monotone(ps.OpenLoop())), stop=ps.Stop(iterations=3))
+    >>> r.trace.value.round(4)
+    array([0.225 , 0.025 , 0.025 , 0.0125])
+    """
+
+    step: Any
+    descends: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        inner, share = begin_step(self.step, f, domain, space), 1.0
+
+        def length(move: Move) -> float:
+            nonlocal share
+            gamma = _clip(inner(move), move.reach)
+            for halvings in range(MAX_HALVINGS):
+                trial = 0.5**halvings * share
+                if f.value(move.x + trial * gamma * move.direction) <= move.value:
+                    share = trial
+                    return trial * gamma
+            return 0.0
+
+        return length
 
 
 @dataclass(frozen=True)
 class LineSearch:
     """Algorithm 2, variant 1, and matching pursuit: the exact minimiser of f along the direction.
 
+    Parameters
+    ----------
+    secant : bool
+        True: secant steps on the derivative, by gradients only. False: Newton steps where f has a Hessian.
+
+    Examples
+    --------
     >>> import pursuit as ps
     >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
     >>> r = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=3))
@@ -190,7 +276,14 @@ class LineSearch:
     array([0.225 , 0.0225, 0.0017, 0.0017])
     """
 
+    secant: bool = False
+    descends: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        flag(self.secant, "secant")
+
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        f = _Gradients(f) if self.secant else f
         return lambda move: line_search(f, space, move.x, move.direction, move.slope, move.reach)
 
 
@@ -216,6 +309,7 @@ class ShortStep:
 
     L: Smoothness = None
     metric: Any = None
+    descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -240,6 +334,7 @@ class DiameterStep:
 
     L: Smoothness = None
     diameter: float | None = None
+    descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -284,6 +379,7 @@ class CurvatureStep:
 
     C: float
     rho: float = 1.0
+    descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, constant in (("C", self.C), ("rho", self.rho)):
@@ -296,10 +392,37 @@ class CurvatureStep:
         return lambda move: _clip(-move.slope * scale / self.C, move.reach)
 
 
-Step = OpenLoop | LineSearch | ShortStep | DiameterStep | CurvatureStep
+Step = OpenLoop | Monotone | LineSearch | ShortStep | DiameterStep | CurvatureStep | Length
+
+
+def check_step(step: Any) -> None:
+    """Refuse what is neither a step rule nor a function of a Move."""
+    if isinstance(step, type) or not (hasattr(step, "begin") or callable(step)):
+        raise TypeError(f"step is {told(step)}; give a step rule such as ShortStep(), or a function of a Move.")
+
+
+def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
+    """A step rule, or a function of the user, for one run."""
+    if hasattr(step, "begin"):
+        return step.begin(f, domain, space)  # type: ignore[no-any-return]
+
+    def length(move: Move) -> float:
+        gamma = number(step(move))
+        if math.isnan(gamma):
+            raise TypeError("step returned what is no number; return the length of the step along move.direction.")
+        return _clip(gamma, move.reach)
+
+    return length
 
 
 # ---------------------------------------------------------------------- the exact line search
+
+
+class _Gradients(Objective):
+    """f without its Hessian."""
+
+    def __init__(self, f: Objective) -> None:
+        self.f, self.convex, self.value_and_grad, self.value = f, f.convex, f.value_and_grad, f.value  # type: ignore[method-assign]
 
 
 class _Tilted(Objective):

@@ -116,6 +116,9 @@ class Image(Atoms):
         self.radius = _times(factor, base.radius)
         self.diameter = _times(2.0, self.radius) if signed else _times(factor, base.diameter)
         self.width = None if signed else _times(factor, base.width)
+        if base.bounds is not None and not signed:
+            ends = self.c * base.bounds[0], self.c * base.bounds[1]
+            self.bounds = ends if self.c > 0 else ends[::-1]
 
     def _ask(self, g: Array) -> Array:
         """The vector h of A's space with <g, c M a> = |c| <h, a>."""
