@@ -498,6 +498,8 @@ COUNTS = {
     "seed of RandomAtom": (ps.RandomAtom, 3),
     "seed of Stochastic": (lambda v: ps.Stochastic(abs, abs, v), 3),
     "seed of AcceleratedPursuit": (lambda v: ps.AcceleratedPursuit(seed=v), 3),
+    "certify of Blocks": (lambda v: ps.Blocks(ps.Away(), certify=v), 3),
+    "seed of Blocks": (lambda v: ps.Blocks(ps.Away(), "random", seed=v), 3),
     "inner of NormCorrective": (lambda v: ps.NormCorrective(inner=v), 3),
     "several of NormCorrective": (lambda v: ps.NormCorrective(several=v), 3),
     "several of FullyCorrective": (lambda v: ps.FullyCorrective(several=v), 3),
@@ -607,7 +609,10 @@ ANSWERS = {  # what users' functions return, and a word of the sentence
     "value is None, own class, span": (lambda: run(Objective(None, y), wrap=ps.lin), "value of f"),
     "stochastic value is a string": (lambda: run(ps.Stochastic(lambda x, r: "1", lambda x, r: x)), "value of f"),
     "value is no pair": (lambda: run(ps.Smooth(lambda x: 1.0)), "value returned"),
-    "hessian is a number": (lambda: run(ps.Smooth(F.value, lambda x: x - y, hessian=lambda x: 1.0)), "hessian returned"),
+    "hessian is a number": (
+        lambda: run(ps.Smooth(F.value, lambda x: x - y, hessian=lambda x: 1.0)),
+        "hessian returned",
+    ),
     "gradient is a number": (lambda: run(ps.Smooth(lambda x: 1.0, lambda x: 1.0)), "gradient of f"),
     "gradient is a list": (lambda: run(Objective(1.0, y.tolist())), "gradient of f"),
     "gradient is None": (lambda: run(Objective(1.0, None), wrap=ps.lin), "gradient of f"),
@@ -672,6 +677,12 @@ SENTENCES = {  # a call, and the words in which it is refused
     "a number plus a domain": (lambda: 1 + ps.conv(A), "a sum of domains got int"),
     "a domain plus a set": (lambda: ps.conv(A) + A, "a sum of domains got Dictionary"),
     "a set plus a domain": (lambda: A + ps.conv(A), "a sum of domains got Dictionary"),
+    "a product of sets, not domains": (lambda: ps.product(A), "product got Dictionary"),
+    "a product of nothing": (ps.product, "product got no domain"),
+    "a product of own atoms without shape": (lambda: ps.product(ps.conv(lambda g: g)), "does not know the shape"),
+    "blocks in no order": (lambda: ps.Blocks(ps.Away(), "greedy"), "order is 'greedy'"),
+    "blocks of blocks": (lambda: ps.Blocks(ps.Blocks(ps.Away())), "give an update of one summand"),
+    "blocks of faces": (lambda: ps.Blocks(ps.DecompositionInvariant()), "update is DecompositionInvariant"),
     "domains of two shapes": (lambda: ps.conv(A) + ps.lin(ps.Simplex(2)), "shapes"),
     "a hull of a list": (lambda: ps.conv([A]), "a domain is made of atoms"),
     "a cone of a number": (lambda: ps.cone(3), "a domain is made of atoms"),
@@ -822,6 +833,7 @@ EVERYTHING = {  # a function, and arguments that are right
     "Ball": {"n": 3, "p": 2},
     "BlendedPairwise": {},
     "BlendedPursuit": {},
+    "Blocks": {"update": ps.Away()},
     "Box": {"lower": -TARGET, "upper": TARGET},
     "CurvatureStep": {"C": 1.0},
     "DecompositionInvariant": {},
@@ -878,9 +890,13 @@ EVERYTHING = {  # a function, and arguments that are right
     "load": {"path": "no such file.json"},
     "minimize": PROBLEM,
     "path": {"f": PROBLEM["f"], "A": BASIS, "radii": [1.0]},
+    "product": {},
 }
 CALLS = {name: (getattr(ps, name), good) for name, good in EVERYTHING.items()}
-CALLS |= {"iterate": (first_states, PROBLEM)}
+CALLS |= {
+    "iterate": (first_states, PROBLEM),
+    "product": (lambda domain: ps.product(domain, domain), {"domain": ps.conv(BASIS)}),
+}
 CALLS |= {f"rates.{name}": (getattr(ps.rates, name), None) for name in ps.rates.__all__}
 CALLS |= {
     f"geometry.{name}": (getattr(ps.geometry, name), None)

@@ -103,10 +103,10 @@ def test_steps_that_promise_descent_never_leave_the_domain(update):
 
 
 def test_an_open_loop_that_leaves_the_domain_says_so():
-    V, domain = experiments(80, 5, seed=3)
+    _, domain = experiments(80, 5, seed=3)
+    f, hull = ps.LogDet(), ps.conv(ps.Dictionary(np.concatenate([domain.A.D, np.eye(5)[:, :, None]], axis=2)))
     start = ([1.0], [np.eye(5)])
     with pytest.raises(ValueError, match=r"f is infinite at iteration 1, beyond its domain; use a step that descends"):
-        f, hull = ps.LogDet(), ps.conv(ps.Dictionary(np.concatenate([domain.A.D, np.eye(5)[:, :, None]], axis=2)))
         ps.minimize(f, hull, ps.Plain(ps.OpenLoop()), start=start)
     with pytest.raises(ValueError, match=r"f is infinite at the start; give start= a point where it is finite"):
         ps.minimize(f, hull, start=([1.0], [hull.A.D[:, :, 0]]))
@@ -131,7 +131,9 @@ def test_the_start_is_not_finite_by_rounding_only():
 
 def test_where_no_mean_of_atoms_is_inside_the_user_is_asked_for_a_start():
     f = ps.Smooth(lambda x: math.inf if x[0] < 2 else float(x[0]), lambda x: np.array([1.0, 0.0]))
-    with pytest.raises(ValueError, match=r"f is not finite at 0, nor at the means of atoms that were tried; give start="):
+    with pytest.raises(
+        ValueError, match=r"f is not finite at 0, nor at the means of atoms that were tried; give start="
+    ):
         ps.minimize(f, ps.conv(ps.SignedBasis(2)))
 
 
@@ -139,7 +141,7 @@ def test_where_no_mean_of_atoms_is_inside_the_user_is_asked_for_a_start():
 def test_certificates_of_designs_keep_their_promise(seed, choice, trace):
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 4))
-    V, domain = experiments(int(rng.integers(d + 1, 15)), d, seed)
+    _, domain = experiments(int(rng.integers(d + 1, 15)), d, seed)
     f = ps.TraceInverse() if trace else ps.LogDet()
     best = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-11, iterations=100))
     for s in islice(ps.iterate(f, domain, DESCENDING[choice]), 15):
@@ -198,7 +200,7 @@ def test_a_portfolio_of_log_utility_is_certified(update, known, rng):
     returns = np.exp(0.3 * rng.standard_normal((40, 60)) - 0.02)
     f = utility(returns)
     if known == "gradient":
-        f = ps.Smooth(f.value, lambda x: f_grad(x))
+        f = ps.Smooth(f.value, f_grad)
     if known == "pair":
         f = ps.Smooth(lambda x, f=f: f.value_and_grad(x))
     r = ps.minimize(f, ps.conv(ps.Dictionary(returns)), update, stop=ps.Stop(gap=1e-6, rgap=1e-6))

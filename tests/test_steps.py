@@ -77,7 +77,9 @@ def test_a_secant_search_finds_the_minimum_along_a_line_by_gradients_alone(rng):
 def test_a_step_may_be_a_function_of_the_move(rng):
     f, domain, stop = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3)), ps.Stop(iterations=9)
     own = ps.minimize(f, domain, ps.Plain(lambda move: 2 / (move.iteration + 2)), stop=stop)
-    np.testing.assert_array_equal(own.trace.value, ps.minimize(f, domain, ps.Plain(ps.OpenLoop()), stop=stop).trace.value)
+    np.testing.assert_array_equal(
+        own.trace.value, ps.minimize(f, domain, ps.Plain(ps.OpenLoop()), stop=stop).trace.value
+    )
     far = ps.minimize(f, domain, ps.Plain(lambda move: 1e9), stop=ps.Stop(iterations=1))
     assert far.weights.min() >= 0  # clipped to the reach
     assert not own.update.descends
@@ -119,7 +121,7 @@ def test_the_second_atom_of_an_answer_is_the_worst_vertex_of_the_face(seed, whic
     f = ps.LeastSquares(rng.standard_normal(A.shape))
     space = ps.Space.default(A.shape)
     for s in islice(ps.iterate(f, ps.conv(A), ps.DecompositionInvariant()), 1, 8):
-        low, high = (np.broadcast_to(b, A.shape) for b in A.bounds)
+        low, high = (np.broadcast_to(b, A.shape) for b in A.entry_bounds)
         v = s.answers[0].atoms[1].dense(space)
         assert (v[(s.x <= low)] <= low[s.x <= low] + 1e-12).all()
         assert (v[(s.x >= high)] >= high[s.x >= high] - 1e-12).all()
@@ -129,13 +131,15 @@ def test_the_second_atom_of_an_answer_is_the_worst_vertex_of_the_face(seed, whic
 
 def test_a_set_without_faces_says_so(rng):
     domain = ps.conv(ps.Dictionary(rng.standard_normal((3, 5))))
-    with pytest.raises(ValueError, match=r"DecompositionInvariant needs a hull with faces .* use Away\(\)\."):
+    with pytest.raises(ValueError, match=r"DecompositionInvariant needs a hull with faces .* use Away\."):
         ps.minimize(ps.LeastSquares(np.ones(3)), domain, ps.DecompositionInvariant())
 
 
 def test_linear_convergence_on_the_birkhoff_polytope_needs_no_active_set(rng):
     Y = rng.random((12, 12)) / 6
-    r = ps.minimize(ps.LeastSquares(Y), ps.conv(ps.Permutations(12)), ps.DecompositionInvariant(), stop=ps.Stop(rgap=1e-7))
+    r = ps.minimize(
+        ps.LeastSquares(Y), ps.conv(ps.Permutations(12)), ps.DecompositionInvariant(), stop=ps.Stop(rgap=1e-7)
+    )
     assert r.status is ps.Status.GAP
     assert r.iterations <= 1500
     assert r.trace.atoms.max() == 1

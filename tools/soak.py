@@ -237,7 +237,7 @@ def allowed_updates(f: ps.Objective, domain: Domain) -> list[Any]:
         elif isinstance(update, AcceleratedPursuit):
             serves = single and span and listed
         elif isinstance(update, ps.DecompositionInvariant):
-            serves = single and domain.bounded and domain.parts[0].A.bounds is not None
+            serves = single and domain.bounded and domain.parts[0].A.entry_bounds is not None
         elif isinstance(update, Plain):
             serves = single and (domain.bounded or not isinstance(update.step, ps.Monotone))
         else:

@@ -8,7 +8,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `objectives`, `stochastic` | the functions to minimise |
 | `atoms` | the sets of atoms |
 | `active`, `weights` | the active set, and the small problems in its weights |
-| `domains` | `conv`, `cone`, `lin`, `penalty`, and their sums |
+| `domains` | `conv`, `cone`, `lin`, `penalty`, their sums and products |
 | `oracles` | the search for the next atom: exact, approximate, lazy, screened |
 | `steps`, `updates` | step lengths; the change of the weights |
 | `refine` | the change of the atoms themselves |
@@ -57,7 +57,7 @@ from pursuit.checks import check_atoms, check_objective
 from pursuit.citing import citation
 from pursuit.coding import encode
 from pursuit.dictionaries import Learned, learn
-from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
+from pursuit.domains import Answer, Domain, cone, conv, lin, penalty, product
 from pursuit.models import load
 from pursuit.objectives import (
     Huber,
@@ -94,6 +94,7 @@ from pursuit.updates import (
     Away,
     BlendedPairwise,
     BlendedPursuit,
+    Blocks,
     DecompositionInvariant,
     FullyCorrective,
     NormCorrective,
@@ -116,6 +117,7 @@ __all__ = [
     "Ball",
     "BlendedPairwise",
     "BlendedPursuit",
+    "Blocks",
     "Box",
     "CurvatureStep",
     "DecompositionInvariant",
@@ -190,6 +192,7 @@ __all__ = [
     "path",
     "penalty",
     "plots",
+    "product",
     "rates",
     "refine",
 ]

@@ -50,6 +50,8 @@ class ActiveSet:
         """What a unit of weight costs in each block: the factor of a penalty, and 0 elsewhere."""
         self.wanted = 1 << 30
         """The number of atoms of the next answer that the update can use."""
+        self.turn: frozenset[int] | None = None
+        """The blocks whose oracles shall be asked next; None: all."""
         self.deadline = Deadline()
         """When the run shall end; `minimize` sets it. Long loops of updates and refinements look at it."""
         self._index: dict[Hashable, int] = {}

@@ -136,8 +136,8 @@ def _check_atom(A: Atoms, space: Space, a: Atom) -> None:
     if A.radius is not None:
         norm = a.norm(space)
         assert norm <= A.radius * (1.0 + slack), f"the radius is not {A.radius}: an atom has norm {norm}."
-    if A.bounds is not None:
-        (low, high), most = A.bounds, slack * (A.radius or 1.0)
+    if A.entry_bounds is not None:
+        (low, high), most = A.entry_bounds, slack * (A.radius or 1.0)
         within = everywhere((vector >= low - most) & (vector <= high + most))
         assert within, "an atom has an entry outside the bounds."
     gauge = A.gauge(vector)

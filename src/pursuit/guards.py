@@ -14,6 +14,7 @@ import numpy as np
 
 from pursuit._arrays import Array, Space, told
 from pursuit.active import ActiveSet
+from pursuit.atoms.frames import Atom
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective, as_value
 from pursuit.oracles import Oracle, ask_in_face, check_fits
@@ -39,7 +40,9 @@ def guarded(f: Objective, space: Space) -> Callable[[ActiveSet], tuple[float, Ar
         check_number(value, "f", t)
         if value == math.inf:
             where = "at the start" if t == 0 else f"at iteration {t}, beyond its domain"
-            advice = "give start= a point where it is finite" if t == 0 else "use a step that descends, or Monotone(step)"
+            advice = (
+                "give start= a point where it is finite" if t == 0 else "use a step that descends, or Monotone(step)"
+            )
             raise ValueError(f"f is infinite {where}; {advice}.")
         check_shape(grad, space)
         return value + active.cost, grad
@@ -57,6 +60,7 @@ class GuardedOracle:
         if getattr(update, "faces", False):
             self._asks = [ask_in_face(ask, part, space) for ask, part in zip(self._asks, domain.parts, strict=True)]
         self._space, self._iterations = space, count()
+        self._last: dict[int, Atom] = {}  # the last answer for each summand
         self.calls = self.cached = 0
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
@@ -64,7 +68,14 @@ class GuardedOracle:
         """One answer per summand, given <grad, x_b> for the points x_b of the summands; called once per iteration."""
         t = next(self._iterations)
         check_number(sum(point_dots), "f", t)  # a NaN in its gradient
-        answers = [self.ask(b, grad, active, gx) for b, gx in enumerate(point_dots)]
+        waiting = self._last if active.turn is not None else {}
+        answers = [
+            self.ask(b, grad, active, gx)
+            if b not in waiting or b in (active.turn or ())
+            else _not_asked(waiting[b], grad, active, b)
+            for b, gx in enumerate(point_dots)
+        ]
+        self._last = {b: answer.atoms[0] for b, answer in enumerate(answers)}
         check_number(sum(answer.dot for answer in answers), "the oracle", t)
         return answers
 
@@ -75,6 +86,11 @@ class GuardedOracle:
         self.calls += answer.calls
         self.cached += not answer.calls
         return answer
+
+
+def _not_asked(atom: Atom, grad: Array, active: ActiveSet, b: int) -> Answer:
+    """The answer for a summand whose turn it is not: its last atom, of which nothing is proved now."""
+    return Answer([atom], atom.dot(active.space, grad) + float(active.prices[b]), 0.0, 0)
 
 
 def check_shape(grad: Array, space: Space) -> None:

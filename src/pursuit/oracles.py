@@ -114,9 +114,9 @@ def ask_set(search: Search, part: Part, space: Space, several: int) -> Ask:
 def ask_in_face(ask: Ask, part: Part, space: Space) -> Ask:
     """The same answers, each with a second atom: the one of largest <grad, a> in the smallest face of the hull that has
     x, named by the set's own oracle. Entries of x at a bound get a price that no atom of the face pays."""
-    if part.A.bounds is None:
+    if part.A.entry_bounds is None:
         return ask
-    (low, high), xp = part.A.bounds, space.xp
+    (low, high), xp = part.A.entry_bounds, space.xp
 
     def ask_both(grad: Array, active: ActiveSet, gx: float) -> Answer:
         answer = ask(grad, active, gx)

@@ -75,7 +75,7 @@ class Atoms:
     """max ||a - b||, or an upper bound on it."""
     width: float | None = None
     """The minimal intrinsic directional width, or a lower bound on it."""
-    bounds: tuple[Any, Any] | None = None
+    entry_bounds: tuple[Any, Any] | None = None
     """(low, high), numbers or arrays, where the hull has all points of an affine space with entries between these, and
     every vertex has only such entries: then faces are given by the entries of x at a bound."""
 

@@ -116,9 +116,9 @@ class Image(Atoms):
         self.radius = _times(factor, base.radius)
         self.diameter = _times(2.0, self.radius) if signed else _times(factor, base.diameter)
         self.width = None if signed else _times(factor, base.width)
-        if base.bounds is not None and not signed:
-            ends = self.c * base.bounds[0], self.c * base.bounds[1]
-            self.bounds = ends if self.c > 0 else ends[::-1]
+        if base.entry_bounds is not None and not signed:
+            ends = self.c * base.entry_bounds[0], self.c * base.entry_bounds[1]
+            self.entry_bounds = ends if self.c > 0 else ends[::-1]
 
     def _ask(self, g: Array) -> Array:
         """The vector h of A's space with <g, c M a> = |c| <h, a>."""
@@ -224,7 +224,7 @@ class _ImageChart:
     """The chart of the atoms M a, with the parameters of a."""
 
     def __init__(self, base: Chart, M: LinearMap) -> None:
-        self.base, self.map, self.bounds = base, M, base.bounds
+        self.base, self.map, self.bounds = base, M, base.entry_bounds
         self.parameters, self.source = base.parameters, base.source
 
     def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:

@@ -109,7 +109,7 @@ class Hypersimplex(Selection):
         self.n, self.k = check_selection(n, k)
         self.shape = (self.n,)
         self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
-        self.width, self.bounds = -self.k / math.sqrt(self.n), (0.0, 1.0)
+        self.width, self.entry_bounds = -self.k / math.sqrt(self.n), (0.0, 1.0)
 
     def _merit(self, g: Array) -> Small:
         return -host(flat(g))
@@ -143,7 +143,7 @@ class Permutations(Atoms):
         self.shape = (self.n, self.n)
         self.radius = math.sqrt(self.n)
         self.diameter = math.sqrt(2.0 * self.n) if self.n > 1 else 0.0
-        self.width, self.bounds = -1.0, (0.0, 1.0)
+        self.width, self.entry_bounds = -1.0, (0.0, 1.0)
 
     def _atom(self, columns: Indices) -> Atom:
         places = np.arange(self.n) * self.n + columns

@@ -280,7 +280,7 @@ class Simplex(_Basis):
     def __init__(self, n: int) -> None:
         super().__init__(n)
         self.radius, self.diameter = 1.0, math.sqrt(2.0) if self.n > 1 else 0.0
-        self.width, self.bounds = -1.0 / math.sqrt(self.n), (0.0, 1.0)
+        self.width, self.entry_bounds = -1.0 / math.sqrt(self.n), (0.0, 1.0)
 
     def gauge(self, x: Array) -> float:
         return float(namespace(x).sum(x)) if everywhere(x >= 0) else math.inf
@@ -323,7 +323,7 @@ class Box(Atoms):
         largest = xp.where(abs(self.lower) > abs(self.upper), abs(self.lower), abs(self.upper))
         self.radius, self.diameter = self.space.norm(largest), self.space.norm(self.upper - self.lower)
         self.symmetric = everywhere(self.lower == -self.upper)
-        self.width, self.bounds = self._width(), (self.lower, self.upper)
+        self.width, self.entry_bounds = self._width(), (self.lower, self.upper)
 
     def _width(self) -> float:
         xp = self.space.xp

@@ -81,7 +81,9 @@ class Smooth(Objective):
             check_function(conjugate, "conjugate", "u")
         self.convex = flag(convex, "convex")
         if not self.convex and mu > 0:
-            raise ValueError(f"mu is {told(mu)} with convex=False; a strongly convex f is convex, leave one of them out.")
+            raise ValueError(
+                f"mu is {told(mu)} with convex=False; a strongly convex f is convex, leave one of them out."
+            )
         self._value, self._grad, self._conjugate, self._hessian = value, grad, conjugate, hessian
         self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
 
@@ -112,7 +114,9 @@ class Smooth(Objective):
             return Diagonal(given)
         if x.ndim != 1 or shape != (x.shape[0], x.shape[0]):
             what = f"an array of shape {shape}" if shape else told(given)
-            raise ValueError(f"hessian returned {what}; return a diagonal of x's shape, a matrix, or a function v -> Hv.")
+            raise ValueError(
+                f"hessian returned {what}; return a diagonal of x's shape, a matrix, or a function v -> Hv."
+            )
         return Operator(lambda v: given @ v, shape[:1])
 
     def conjugate(self, u: Array) -> float | None:

@@ -44,8 +44,8 @@ class LogDet(_Spectral):
     r"""The logarithmic barrier of positive definite matrices, :math:`f(X) = -\log\det X`, and infinity elsewhere.
 
     Over :math:`\mathrm{conv}\{a_i a_i^\top\}` a minimum is the D-optimal design of experiments :math:`a_i`, and the
-    ellipsoid of smallest volume around :math:`\pm a_i`. f is self-concordant, and not smooth: L is None. Its conjugate is
-    :math:`f^*(U) = -n - \log\det(-U)` for negative definite U.
+    ellipsoid of smallest volume around :math:`\pm a_i`. f is self-concordant, and not smooth: L is None. Its conjugate
+    is :math:`f^*(U) = -n - \log\det(-U)` for negative definite U.
 
     >>> import numpy as np, pursuit as ps
     >>> V = np.random.default_rng(0).standard_normal((3, 40))                     # 40 experiments in 3 dimensions
@@ -73,7 +73,7 @@ class LogDet(_Spectral):
 
 
 class TraceInverse(_Spectral):
-    r"""The trace of the inverse of a positive definite matrix, :math:`f(X) = \mathrm{tr}\,X^{-1}`, and infinity elsewhere.
+    r"""The trace of the inverse of a positive definite matrix, :math:`f(X) = \mathrm{tr}\,X^{-1}`; infinity elsewhere.
 
     Over :math:`\mathrm{conv}\{a_i a_i^\top\}` a minimum is the A-optimal design of experiments :math:`a_i`, which has
     the smallest mean variance. f is not smooth: L is None. Its infimum is 0, its conjugate is

@@ -24,8 +24,8 @@ class Pivot:
     r"""Caratheodory's theorem: the same x with affinely independent atoms, at most the dimension of the hull plus 1.
 
     Where the atoms :math:`a_i` of S depend on each other, :math:`\sum_i n_i a_i = 0` with :math:`\sum_i n_i = 0` in
-    every hull, the weights may move along n without moving x, until one of them is 0 and its atom leaves. Over cones and
-    spans linear dependence is enough. Use it with updates that collect atoms, such as `Pairwise`.
+    every hull, the weights may move along n without moving x, until one of them is 0 and its atom leaves. Over cones
+    and spans linear dependence is enough. Use it with updates that collect atoms, such as `Pairwise`.
 
     Examples
     --------
@@ -73,7 +73,9 @@ def _dependences(domain: Domain, active: ActiveSet, places: Indices) -> Small:
     columns = np.stack([host(flat(active.atoms[i].dense(active.space))) for i in places], axis=1).astype(np.float64)
     lengths = np.linalg.norm(columns, axis=0)
     size = float(lengths.max()) or 1.0
-    sums = np.stack([size * (active.blocks[places] == b) for b, part in enumerate(domain.parts) if part.compact] or [lengths * 0])
+    sums = np.stack(
+        [size * (active.blocks[places] == b) for b, part in enumerate(domain.parts) if part.compact] or [lengths * 0]
+    )
     _, s, right = np.linalg.svd(np.vstack([columns, sums]), full_matrices=True)
     rank = int((s > DEPENDENT * s[0]).sum()) if s[0] > 0 else 0
     return right[rank:].T.copy()

@@ -259,7 +259,9 @@ class FullyCorrective:
                     break
                 last, (value, grad) = value, f.value_and_grad(active.x)
                 value += active.cost
-                if not inside(space, value, grad) or not (value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))):
+                if not inside(space, value, grad) or not (
+                    value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))
+                ):
                     active.weights, active.x = before
                     break
                 model.observe(active.x, grad)

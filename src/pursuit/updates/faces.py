@@ -19,14 +19,14 @@ SNAP = 64.0
 
 @dataclass(frozen=True)
 class DecompositionInvariant:
-    r"""Decomposition-invariant pairwise Frank-Wolfe (Garber and Meshi, 2016): weight moves from the worst vertex v of the
-    smallest face that has x to the oracle's vertex z, and no active set is kept.
+    r"""Decomposition-invariant pairwise Frank-Wolfe (Garber and Meshi, 2016): weight moves from the worst vertex v of
+    the smallest face that has x to the oracle's vertex z, and no active set is kept.
 
     .. math:: x_{t+1} = x_t + \gamma (z - v), \quad z = \arg\min_a \langle g, a\rangle, \quad
               v = \arg\max_{a \in F(x_t)} \langle g, a\rangle.
 
     Two oracle calls an iteration, and memory for x alone. It converges linearly on polytopes whose faces are given by
-    bounds on the entries: `Simplex`, `Box`, `Hypersimplex`, `Permutations` and their multiples (`Atoms.bounds`). The
+    bounds on the entries: `Simplex`, `Box`, `Hypersimplex`, `Permutations` and their multiples (`Atoms.entry_bounds`). The
     result has one atom, x itself.
 
     Parameters
@@ -60,11 +60,11 @@ class DecompositionInvariant:
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
         length = begin_step(self.step or (LineSearch() if f.has_hessian else ShortStep()), f, domain, space)
-        if not isinstance(part, Hull) or part.A.bounds is None:
+        if not isinstance(part, Hull) or part.A.entry_bounds is None:
             raise ValueError(
-                f"DecompositionInvariant needs a hull with faces x_i = bound, such as Simplex; over {part!r} use Away()."
+                f"DecompositionInvariant needs a hull with faces x_i = bound, such as a Simplex; over {part!r} use Away."
             )
-        low, high = part.A.bounds
+        low, high = part.A.entry_bounds
 
         def advance(now: Now, active: ActiveSet) -> None:
             answer = now.answers[0]

@@ -27,8 +27,8 @@ from pursuit.updates.learned import LearnedHessian
 from pursuit.weights import WeightProblem
 
 LEARNED_ACCURACY = 0.1
-"""The derivative of f at the end of a line search, as a fraction of that at its beginning, where the Hessian is learned:
-a longer search would cost more gradients than the next model saves."""
+"""The derivative of f at the end of a line search, as a fraction of that at its beginning, where the Hessian is
+learned: a longer search would cost more gradients than the next model saves."""
 
 
 class Damping:
