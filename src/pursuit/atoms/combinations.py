@@ -224,7 +224,7 @@ class _ImageChart:
     """The chart of the atoms M a, with the parameters of a."""
 
     def __init__(self, base: Chart, M: LinearMap) -> None:
-        self.base, self.map, self.bounds = base, M, base.entry_bounds
+        self.base, self.map, self.bounds = base, M, base.bounds
         self.parameters, self.source = base.parameters, base.source
 
     def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:

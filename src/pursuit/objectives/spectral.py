@@ -69,7 +69,7 @@ class LogDet(_Spectral):
         space, values, _, error = self._eigen(-u)
         if not _is_symmetric(space, u) or not float(values[0]) > 2.0 * error:
             return math.inf
-        return sum_above(space, -space.xp.log(values - error)) - u.shape[0]
+        return sum_above(space, -space.xp.log(values - error)) - float(u.shape[0])
 
 
 class TraceInverse(_Spectral):

@@ -2,8 +2,8 @@
 
 `Plain` moves towards the new atom only (the paper's variant 0); `Away`, `Pairwise` and `BlendedPairwise` may also take
 weight from active atoms, `DecompositionInvariant` from a face; `NormCorrective` and `FullyCorrective` correct all
-weights; `Blocks` moves one summand at a time. An update is a frozen value, the same for all domains; `begin` returns the
-function for one run, which holds the memory of that run.
+weights; `Blocks` moves one summand at a time. An update is a frozen value, the same for all domains; `begin` returns
+the function for one run, which holds the memory of that run.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ class Blocks:
     sum of domains, or of one piece of a product, at a time; the others stay.
 
     Only the oracle of the summand whose turn it is is asked. A Frank-Wolfe gap needs the answers of all summands, so
-    all are asked at the first iteration and then after every `certify` rounds of as many iterations as there are summands;
-    the gap is computed there, and in between the bound stays. Steps of an open loop count rounds, so that B summands
-    have :math:`\gamma = 2B/(t + 2B)`.
+    all are asked at the first iteration and then after every `certify` rounds of as many iterations as there are
+    summands; the gap is computed there, and in between the bound stays. Steps of an open loop count rounds, so that B
+    summands have :math:`\gamma = 2B/(t + 2B)`.
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ class DecompositionInvariant:
               v = \arg\max_{a \in F(x_t)} \langle g, a\rangle.
 
     Two oracle calls an iteration, and memory for x alone. It converges linearly on polytopes whose faces are given by
-    bounds on the entries: `Simplex`, `Box`, `Hypersimplex`, `Permutations` and their multiples (`Atoms.entry_bounds`). The
-    result has one atom, x itself.
+    bounds on the entries: `Simplex`, `Box`, `Hypersimplex`, `Permutations` and their multiples (`Atoms.entry_bounds`).
+    The result has one atom, x itself.
 
     Parameters
     ----------
@@ -61,9 +61,8 @@ class DecompositionInvariant:
         part = single(domain, self)
         length = begin_step(self.step or (LineSearch() if f.has_hessian else ShortStep()), f, domain, space)
         if not isinstance(part, Hull) or part.A.entry_bounds is None:
-            raise ValueError(
-                f"DecompositionInvariant needs a hull with faces x_i = bound, such as a Simplex; over {part!r} use Away."
-            )
+            name = "DecompositionInvariant"
+            raise ValueError(f"{name} needs a hull with faces x_i = bound, such as a simplex; over {part!r} use Away.")
         low, high = part.A.entry_bounds
 
         def advance(now: Now, active: ActiveSet) -> None:
