@@ -199,7 +199,7 @@ class OpenLoop:
     """
 
     power: float | str = 2.0
-    descends: ClassVar[bool] = False
+    monotone: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (isinstance(self.power, str) and self.power == "log") and not 1 <= number(self.power) < math.inf:
@@ -237,7 +237,7 @@ class Monotone:
     """
 
     step: Any
-    descends: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_step(self.step)
@@ -277,7 +277,7 @@ class LineSearch:
     """
 
     secant: bool = False
-    descends: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         flag(self.secant, "secant")
@@ -309,7 +309,7 @@ class ShortStep:
 
     L: Smoothness = None
     metric: Any = None
-    descends: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -334,7 +334,7 @@ class DiameterStep:
 
     L: Smoothness = None
     diameter: float | None = None
-    descends: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -379,7 +379,7 @@ class CurvatureStep:
 
     C: float
     rho: float = 1.0
-    descends: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, constant in (("C", self.C), ("rho", self.rho)):

@@ -113,6 +113,7 @@ class Image(Atoms):
             return
         self.shape, self.space = base.shape, base.space
         factor = abs(self.c)
+        self.work = _times(2.0 if signed else 1.0, base.work)
         self.radius = _times(factor, base.radius)
         self.diameter = _times(2.0, self.radius) if signed else _times(factor, base.diameter)
         self.width = None if signed else _times(factor, base.width)

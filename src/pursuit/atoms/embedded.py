@@ -23,7 +23,7 @@ class Embedded(Atoms):
         self.stop = start + math.prod(base.shape)
         self.shape = (n,)
         self.symmetric, self.convex, self.exact, self.size = base.symmetric, base.convex, base.exact, base.size
-        self.radius, self.diameter, self.width = base.radius, base.diameter, base.width
+        self.radius, self.diameter, self.width, self.work = base.radius, base.diameter, base.width, base.work
         if base.space is not None:
             self.space = replace(base.space, shape=self.shape)
 

@@ -219,7 +219,7 @@ class _Basis(_Listed):
 
     def __init__(self, n: int) -> None:
         self.n = check_dimension(n)
-        self.shape = (self.n,)
+        self.shape, self.work = (self.n,), float(self.n)
         self.size = 2 * self.n if self.symmetric else self.n
 
     def correlations(self, g: Array) -> Array:

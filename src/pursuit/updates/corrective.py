@@ -29,6 +29,12 @@ SINGLE_THREADED_NUMBERS = 1 << 23
 MAX_UNUSED_ATOMS = 128
 """Atoms of weight zero that S may hold, beside two per atom with weight; beyond it the least promising are dropped."""
 
+AMPLE_WORK = 5e8
+"""Multiplications of small problems, about half a second, up to which a run only counts oracle calls."""
+
+EXCHANGES_PER_ATOM = 6
+"""Changes of the passive set for every active atom, from which on most of the atoms that enter soon leave again."""
+
 MAX_INNER_STEPS = 50
 """Steps of a fully corrective update per oracle call."""
 
@@ -75,6 +81,14 @@ class _SmallProblem:
         self.domain, self.metric, self.admission = domain, metric, _Admission(several, domain)
         self.problem = domain.weight_problem()
         self.members: list[Any] = []
+        works = [part.asked.work for part in domain.parts]
+        self._oracle_work = math.inf if None in works else sum(work or 0.0 for work in works)
+        self._calls = 0
+
+    def _wastes_work(self, active: ActiveSet) -> bool:
+        """Whether the small problems take far longer than the oracle, while most of the atoms that enter soon leave."""
+        work, ample = self.problem.work, max(AMPLE_WORK, 10.0 * self._calls * self._oracle_work)
+        return work > ample and self.problem.rounds > EXCHANGES_PER_ATOM * len(active)
 
     def enter(self, now: Now, active: ActiveSet) -> None:
         """Add atoms of the oracle's answers to S and to the Gram matrix."""
@@ -92,11 +106,14 @@ class _SmallProblem:
     def set_weights(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
         """Set the weights of S and compute its point; drop unused atoms, the least promising, if there are too many."""
         active.weights = weights
+        self._calls += 1
+        several, unused, kept = self.admission.several, np.flatnonzero(weights == 0), MAX_UNUSED_ATOMS
+        if several > 1 and self._wastes_work(active):
+            self.admission.several, kept = 1, 0  # one atom a call from now on, and a small problem of those with weight
         self.admission.adapt(active)
-        unused = np.flatnonzero(weights == 0)
-        if self.admission.several > 1 and len(unused) > MAX_UNUSED_ATOMS + 2 * (len(weights) - len(unused)):
+        if several > 1 and (not kept or len(unused) > kept + 2 * (len(weights) - len(unused))):
             keep = np.ones(len(weights), dtype=bool)
-            keep[unused[np.argsort(correlations[unused], kind="stable")[MAX_UNUSED_ATOMS // 2 :]]] = False
+            keep[unused[np.argsort(correlations[unused], kind="stable")[kept // 2 :]]] = False
             active.keep(keep)
             self.problem.keep(keep)
             self.members = list(active.atoms)

@@ -55,7 +55,7 @@ class DecompositionInvariant:
 
     @property
     def descends(self) -> bool:
-        return self.step is None or getattr(self.step, "descends", False)
+        return self.step is None or getattr(self.step, "monotone", False)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)

@@ -30,7 +30,7 @@ class _Walk:
 
     @property
     def descends(self) -> bool:
-        return self.step is None or getattr(self.step, "descends", False)
+        return self.step is None or getattr(self.step, "monotone", False)
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         raise NotImplementedError

@@ -34,6 +34,8 @@ class WeightProblem:
         self.passive = PassiveSet(np.asarray(totals, dtype=np.float64))
         self.eps = EPS
         """The roundoff with which the Gram matrix and the slopes were computed."""
+        self.rounds, self.work = 0, 0
+        """Changes of the passive set so far, and their multiplications, about."""
         self.ray: Small | None = None
         """After a call: a direction without curvature in which the objective falls, if there is one."""
 
@@ -109,6 +111,7 @@ class WeightProblem:
         lowest = 0.0
         for _ in range(10 * self.k + 50):
             p = self.passive.places
+            self.rounds, self.work = self.rounds + 1, self.work + self.k * self.k + 3 * len(p) * len(p)
             step, lam = self.passive.step(slope, w)
             target = w[p] + step
             if not np.isfinite(target).all():
