@@ -220,7 +220,7 @@ class FullyCorrective:
         The number of atoms of one oracle call that may enter S together, where the set can name several.
     accuracy : float, optional
         Where f is not quadratic, the gap over S is reduced to this fraction of the gap over the domain. None: 0.1 over
-        hulls, 1e-12 elsewhere.
+        hulls, elsewhere 1e-12, or 0.01 without a Hessian.
 
     Examples
     --------
@@ -249,8 +249,9 @@ class FullyCorrective:
             return exact.begin(f, domain, space)
         return with_single_threaded_blas(self._newton_steps(f, domain, space), space)
 
-    def _goal(self, domain: Domain, now: Now) -> float:
-        accuracy = self.accuracy or (0.1 if all(part.compact or part.price for part in domain.parts) else 1e-12)
+    def _goal(self, domain: Domain, now: Now, exact: bool) -> float:
+        hulls = all(part.compact or part.price for part in domain.parts)
+        accuracy = self.accuracy or (0.1 if hulls else 1e-12 if exact else 0.01)
         return accuracy * abs(domain.slope(now.answers, now.point_dots))
 
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -259,7 +260,7 @@ class FullyCorrective:
 
         def advance(now: Now, active: ActiveSet) -> None:
             admission.enter(now, active)
-            goal, value, grad = self._goal(domain, now), now.value, now.grad
+            goal, value, grad = self._goal(domain, now, f.has_hessian), now.value, now.grad
             if isinstance(model, LearnedHessian):
                 model.begin(f, active.x, grad, *_toward_answers(domain, active, now, slopes(domain, active, grad)))
             lowest = closest = math.inf

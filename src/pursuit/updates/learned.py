@@ -37,6 +37,7 @@ class LearnedHessian:
         self._last: tuple[Array, Array] | None = None
         self._steps: list[Array] = []
         self._changes: list[Array] = []
+        self._products = np.zeros((0, 0)), np.zeros((0, 0))  # S'S and S'Y
         self._members: list[Any] = []
         self._identity = np.zeros((0, 0))  # the Gram matrix of the members
 
@@ -69,8 +70,24 @@ class LearnedHessian:
         unit = self._space.norm(step)  # pairs of unit length: the products of S and Y stay within the range of floats
         self._steps.append(step / unit)
         self._changes.append(change / unit)
-        del self._steps[:-MAX_PAIRS], self._changes[:-MAX_PAIRS]
-        self._sigma = size / product * size
+        self._forget(MAX_PAIRS)
+        dot, S, Y = self._space.dot, self._steps, self._changes
+        SS, SY = np.zeros((2, len(S), len(S)))
+        SS[:-1, :-1], SY[:-1, :-1] = self._products
+        SS[-1], SY[-1], SY[:-1, -1] = (
+            [dot(S[-1], s) for s in S],
+            [dot(S[-1], y) for y in Y],
+            [dot(s, Y[-1]) for s in S[:-1]],
+        )
+        SS[:, -1] = SS[-1]
+        self._products, self._sigma = (SS, SY), size / product * size
+
+    def _forget(self, most: int) -> None:
+        """Keep the last pairs only, at most so many with one that is new."""
+        kept = most - (len(self._steps) - len(self._products[0]))
+        del self._steps[:-most], self._changes[:-most]
+        start = max(len(self._products[0]) - kept, 0)
+        self._products = self._products[0][start:, start:], self._products[1][start:, start:]
 
     def gram(self, active: ActiveSet, which: Indices) -> Small:
         """<a, B b> for all pairs of the atoms at these places."""
@@ -80,16 +97,15 @@ class LearnedHessian:
             return G
         space, sigma = self._space, self._sigma
         S, Y = self._steps, self._changes
-        SS = np.array([[space.dot(s, t) for t in S] for s in S])
-        SY = np.array([[space.dot(s, y) for y in Y] for s in S])
+        SS, SY = self._products
         lower = np.tril(SY, -1)
         M = np.block([[sigma * SS, lower], [lower.T, -np.diag(SY.diagonal())]])
         W = np.stack([*(sigma * active.analyze(s)[which] for s in S), *(active.analyze(y)[which] for y in Y)], axis=1)
         scale = np.sqrt(np.abs(M.diagonal()))  # to a unit diagonal, whatever the units of f
         W, M = W / scale, M / np.outer(scale, scale)
         if not np.isfinite(M).all() or np.linalg.cond(M) > 1.0 / (16.0 * space.eps):
-            self._steps, self._changes = S[-1:], Y[-1:]  # nearly dependent steps: the last one alone
-            return G if len(S) == 1 else self.gram(active, which)
+            self._forget(1)  # nearly dependent steps: the last one alone
+            return G if len(SS) == 1 else self.gram(active, which)
         return np.asarray(G - W @ np.linalg.solve(M, W.T))
 
     def _extend(self, active: ActiveSet) -> None:
