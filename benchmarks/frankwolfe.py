@@ -1,9 +1,9 @@
 """Oracle calls, seconds and active atoms on the kinds of problems that FrankWolfe.jl's examples show, in one table.
 
-`python benchmarks/frankwolfe.py [seconds]` writes benchmarks/FRANKWOLFE.md. The instances are our own. The columns beside
-the default are this package's implementations of the methods that FrankWolfe.jl takes by default: blended pairwise
-conditional gradients with lazy answers, away steps, and for 0/1 polytopes the decomposition-invariant method; all with
-its backtracking step where f has no Hessian, else with exact line searches. A run ends at a certified gap of 1e-6 |f|.
+`python benchmarks/frankwolfe.py [seconds]` writes benchmarks/FRANKWOLFE.md. The instances are our own. Beside the
+default, the columns are this package's implementations of what FrankWolfe.jl takes by default: blended pairwise
+conditional gradients with lazy answers, away steps, and for 0/1 polytopes the decomposition-invariant method, with a
+backtracking step where f has no Hessian, else with exact line searches. A run ends at a certified gap of 1e-6 |f|.
 """
 
 from __future__ import annotations
@@ -24,6 +24,14 @@ METHODS: dict[str, dict[str, Any]] = {
     "away": {"update": ps.Away()},
     "decomposition-invariant": {"update": ps.DecompositionInvariant()},
 }
+
+NOTE = """# Problems of FrankWolfe.jl's examples
+
+Oracle calls (seconds, active atoms) to a certified gap of 1e-6 |f|, by `python benchmarks/frankwolfe.py {seconds:g}`, on
+two cores that other work shared. \\*: not there after {seconds:g} s. -: the method does not serve this domain. The
+decomposition-invariant method keeps x alone, which counts as one atom.
+
+"""
 
 
 def problems() -> Iterator[tuple[str, ps.Objective, Any]]:
@@ -91,13 +99,7 @@ def main(seconds: float) -> None:
         print(lines[-1], flush=True)
     text = "\n".join(lines)
     path = Path(__file__).with_name("FRANKWOLFE.md")
-    path.write_text(
-        f"# Problems of FrankWolfe.jl's examples\n\nOracle calls (seconds, active atoms) to a certified gap of 1e-6 |f|, "
-        f"by `python benchmarks/frankwolfe.py {seconds:g}`\non 2 cores that other work shared. \\*: not there after "
-        f"{seconds:g} s. -: the method does not serve this domain. The decomposition-\ninvariant method keeps x alone, "
-        f"which counts as one atom.\n\n{text}\n",
-        encoding="utf-8",
-    )
+    path.write_text(NOTE.format(seconds=seconds) + text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Which point is which: the same shape twice, turned, shuffled and noisy, matched by its distances alone.
 
 C and K have the distances between the points of either copy. The Gromov-Wasserstein distance asks for a permutation X
-that minimises the sum over pairs of (C_ij - K_kl)^2 X_ik X_jl, which is a constant minus 2 <C X K, X>. This is quadratic
-assignment: f is not convex, so a run over the hull of all permutations ends at a stationary point, and says so. No lower
-bound is claimed; the Frank-Wolfe gap is reported as `stationarity`. Runs from several starts find several such points.
+that minimises the sum over pairs of (C_ij - K_kl)^2 X_ik X_jl, which is a constant minus 2 <C X K, X>. This is
+quadratic assignment: f is not convex, so a run over the hull of all permutations ends at a stationary point, and says
+so. No lower bound is claimed; the Frank-Wolfe gap is reported as `stationarity`. Other starts find other such points.
 """
 
 from pathlib import Path
@@ -33,9 +33,7 @@ def main() -> dict[str, float]:
     points, others, order = copies(np.random.default_rng(0))
     C, K = distances(points), distances(others)
     squares = float((C**2).sum() + (K**2).sum())
-    f = ps.Smooth(
-        lambda X: squares - 2 * float((C @ X @ K * X).sum()), lambda X: -4 * C @ X @ K, infimum=0.0, convex=False
-    )
+    f = ps.Smooth(lambda X: squares - 2 * float((C @ X @ K * X).sum()), lambda X: -4 * C @ X @ K, convex=False)
     runs, matched = [], []
     for seed in range(8):
         start = [1.0], [ps.Permutations(N).sample(np.random.default_rng(seed))]
