@@ -300,6 +300,14 @@ def test_quadratic_assignment_ends_at_a_stationary_point_that_says_so(update):
     assert r.promise().bounds == []
 
 
+def test_a_report_does_not_call_f_convex_and_tells_the_stationarity(tmp_path):
+    f, _, _ = assignment(4, 2)
+    r = ps.minimize(f, ps.conv(ps.Permutations(4)))
+    page = r.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "smooth convex" not in page
+    assert f"the Frank-Wolfe gap is {r.stationarity:.3g}" in page
+
+
 def test_a_known_infimum_is_a_bound_without_convexity(rng):
     f = ps.Smooth(lambda x: float(np.cos(x).sum()), lambda x: -np.sin(x), convex=False, infimum=-3.0)
     r = ps.minimize(f, ps.conv(4.0 * ps.SignedBasis(3)))
