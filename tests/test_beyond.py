@@ -491,3 +491,35 @@ def test_a_long_step_away_keeps_the_sum_of_the_weights(tiny, share):
     assert active.weights.sum() == pytest.approx(1.0, abs=1e-12)
     assert active.weights[0] == pytest.approx(1.0 - share, abs=0.02)
     np.testing.assert_allclose(active.weights[1:], share / 3, atol=0.02)
+
+
+def test_small_problems_in_which_atoms_come_and_go_end_at_one_atom_a_call(rng):
+    """Where the oracle costs next to nothing, most of the atoms that enter together soon leave again, and a run has
+    done much work for them, it admits one atom a call. This depends on counts only, so that runs are repeatable."""
+    f, domain = ps.LeastSquares(rng.random((45, 45))), ps.conv(ps.Permutations(45))
+    wanted, states = [], []
+    stop = ps.Stop(rgap=1e-6)
+
+    def watch(state):
+        wanted.append(state.active.wanted)
+        states.append(len(state.active.atoms) - len(state.active))
+
+    r = ps.minimize(f, domain, stop=stop, callback=watch)
+    assert r.status is ps.Status.GAP
+    assert wanted[3] > 1 and wanted[-1] == 1
+    assert states[-1] < max(states) / 4  # atoms of weight zero
+    assert (ps.minimize(f, domain, stop=stop).trace.value == r.trace.value).all()
+
+
+def test_an_oracle_of_unknown_cost_is_asked_as_seldom_as_possible(rng):
+    permutations = ps.Permutations(30)
+
+    class Own(ps.Atoms):
+        shape = permutations.shape
+
+        def best(self, g, several):
+            return permutations.best(g, several)
+
+    f, stop = ps.LeastSquares(rng.random((30, 30))), ps.Stop(rgap=1e-7)
+    own, known = (ps.minimize(f, ps.conv(A), stop=stop) for A in (Own(), permutations))
+    assert own.oracle_calls <= known.oracle_calls

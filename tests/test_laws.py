@@ -283,7 +283,9 @@ ARCS = [(i, j) for i in range(4) for j in range(i + 1, 4)]
 UPDATES = [
     None, ps.FullyCorrective(), ps.FullyCorrective(several=8), ps.NormCorrective(), ps.NormCorrective(several=8),
     ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Away(), ps.Pairwise(), ps.BlendedPairwise(),
-    ps.BlendedPursuit(), ps.AcceleratedPursuit(),
+    ps.BlendedPursuit(), ps.AcceleratedPursuit(), ps.DecompositionInvariant(),
+    ps.Plain(ps.Monotone(ps.OpenLoop("log"))),
+    ps.Blocks(ps.FullyCorrective(), "gap"), ps.Blocks(ps.NormCorrective(several=4), "cyclic", certify=1),
 ]  # fmt: skip
 ORACLES = [ps.Exact(), ps.Lazy(), ps.Approximate(0.5), ps.RandomAtom(), ps.Screened()]
 DOMAINS = [

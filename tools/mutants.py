@@ -528,8 +528,8 @@ MUTANTS = [
     Mutant(
         "open loop: 2/(t+2) for 2/(delta t+2)",
         "steps.py",
-        "2.0 / (move.delta * move.iteration + 2.0)",
-        "2.0 / (move.iteration + 2.0)",
+        "power / (move.delta * move.iteration + power)",
+        "power / (move.iteration + power)",
         "test_errata.py",
     ),
     Mutant(
@@ -693,8 +693,8 @@ MUTANTS = [
     Mutant(
         "an approximate oracle begins outside the hull",
         "oracles.py",
-        "if not len(active):",
-        "if False:",
+        "if not len(active):  # there is no point",
+        "if False:  # there is no point",
         "test_solve.py",
     ),
     Mutant(
@@ -788,9 +788,88 @@ MUTANTS = [
     Mutant(
         "a correction does not look at the clock",
         "updates/corrective.py",
-        "<= goal or active.deadline.passed:",
-        "<= goal:",
+        "if step and active.deadline.passed:",
+        "if False:",
         "test_interruption.py",
+    ),
+    # functions with a domain, blocks, faces, pivots
+    Mutant(
+        "a line search uses gradients beyond the domain of f",
+        "steps.py",
+        "reached = math.isfinite(value) and value <= ceiling",
+        "reached = True",
+        "test_domain_of_f.py",
+    ),
+    Mutant(
+        "a start that is finite by rounding is taken",
+        "start.py",
+        "last = min(last, 2 * question + 1)",
+        "last = question",
+        "test_domain_of_f.py",
+    ),
+    Mutant(
+        "a gap is proved without convexity",
+        "certificates.py",
+        "        if not self.f.convex:",
+        "        if False:",
+        "test_domain_of_f.py",
+    ),
+    Mutant(
+        "the learned Hessian forgets its second term",
+        "updates/learned.py",
+        "G - W @ np.linalg.solve(M, W.T)",
+        "G",
+        "test_domain_of_f.py",
+    ),
+    Mutant(
+        "the log-adaptive open loop has the power 2",
+        "steps.py",
+        "2.0 + math.log1p(move.iteration)",
+        "2.0",
+        "test_steps.py",
+    ),
+    Mutant("monotone steps are not halved", "steps.py", "0.5**halvings * share", "share", "test_steps.py"),
+    Mutant(
+        "away steps leave the face",
+        "oracles.py",
+        "xp.where(at_low & ~at_high, price - grad",
+        "xp.where(at_low & at_high, price - grad",
+        "test_steps.py",
+    ),
+    Mutant(
+        "a pivot moves x",
+        "refine/pivot.py",
+        "w -= w[out] / n[out] * n",
+        "w -= 0.5 * w[out] / n[out] * n",
+        "test_steps.py",
+    ),
+    Mutant(
+        "blocks that are not asked prove a bound",
+        "guards.py",
+        "+ float(active.prices[b]), 0.0, 0)",
+        "+ float(active.prices[b]), 1.0, 0)",
+        "test_blocks.py",
+    ),
+    Mutant(
+        "a block moves the others",
+        "updates/blocks.py",
+        "active.x, active.wanted = self.f.rest + own.x",
+        "active.x, active.wanted = own.x",
+        "test_blocks.py",
+    ),
+    Mutant(
+        "an embedded set is at the wrong place",
+        "atoms/embedded.py",
+        "g[self.start : self.stop]",
+        "g[: self.stop - self.start]",
+        "test_blocks.py",
+    ),
+    Mutant(
+        "a run never saves on its small problems",
+        "updates/corrective.py",
+        "self.problem.rounds > EXCHANGES_PER_ATOM * len(active)",
+        "False",
+        "test_beyond.py",
     ),
     # encode, in Python
     Mutant(

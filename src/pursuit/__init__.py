@@ -8,7 +8,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `objectives`, `stochastic` | the functions to minimise |
 | `atoms` | the sets of atoms |
 | `active`, `weights` | the active set, and the small problems in its weights |
-| `domains` | `conv`, `cone`, `lin`, `penalty`, and their sums |
+| `domains` | `conv`, `cone`, `lin`, `penalty`, their sums and products |
 | `oracles` | the search for the next atom: exact, approximate, lazy, screened, indexed |
 | `steps`, `updates` | step lengths; the change of the weights |
 | `refine` | the change of the atoms themselves |
@@ -73,11 +73,12 @@ from pursuit.coding import encode
 from pursuit.coding.files import StoredCodes, encode_to
 from pursuit.derivatives import differentiate
 from pursuit.dictionaries import Learned, learn
-from pursuit.domains import Answer, Domain, cone, conv, lin, penalty
+from pursuit.domains import Answer, Domain, cone, conv, lin, penalty, product
 from pursuit.models import load
 from pursuit.objectives import (
     Huber,
     LeastSquares,
+    LogDet,
     Logistic,
     Multinomial,
     Objective,
@@ -85,19 +86,32 @@ from pursuit.objectives import (
     Quadratic,
     Ridge,
     Smooth,
+    TraceInverse,
 )
 from pursuit.oracles import Approximate, Exact, Indexed, Lazy, Oracle, RandomAtom, Screened
 from pursuit.paths import Path, path
 from pursuit.refine import Refine
 from pursuit.result import Result, State, Status, Stop, Trace
 from pursuit.solve import iterate, minimize
-from pursuit.steps import Backtracking, CurvatureStep, DiameterStep, LineSearch, OpenLoop, ShortStep, UnboundedError
+from pursuit.steps import (
+    Backtracking,
+    CurvatureStep,
+    DiameterStep,
+    LineSearch,
+    Monotone,
+    Move,
+    OpenLoop,
+    ShortStep,
+    UnboundedError,
+)
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (
     AcceleratedPursuit,
     Away,
     BlendedPairwise,
     BlendedPursuit,
+    Blocks,
+    DecompositionInvariant,
     FullyCorrective,
     NormCorrective,
     Pairwise,
@@ -119,8 +133,10 @@ __all__ = [
     "Ball",
     "BlendedPairwise",
     "BlendedPursuit",
+    "Blocks",
     "Box",
     "CurvatureStep",
+    "DecompositionInvariant",
     "DiameterStep",
     "Dictionary",
     "Domain",
@@ -139,8 +155,11 @@ __all__ = [
     "Learned",
     "LeastSquares",
     "LineSearch",
+    "LogDet",
     "Logistic",
     "Matchings",
+    "Monotone",
+    "Move",
     "Multinomial",
     "NonnegativeRankOne",
     "NormCorrective",
@@ -183,6 +202,7 @@ __all__ = [
     "Streamed",
     "SymmetricRankOne",
     "Trace",
+    "TraceInverse",
     "Transport",
     "UnboundedError",
     "Update",
@@ -204,6 +224,7 @@ __all__ = [
     "path",
     "penalty",
     "plots",
+    "product",
     "rates",
     "refine",
 ]

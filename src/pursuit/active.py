@@ -40,7 +40,7 @@ class ActiveSet(Remembers):
     (ActiveSet(1 atoms with weight, 1 in all), array([0., 2., 0.]))
     """
 
-    remembers = ("atoms", "weights", "blocks", "x", "wanted", "frames")
+    remembers = ("atoms", "weights", "blocks", "x", "wanted", "turn", "frames")
 
     def __init__(self, space: Space, signless: Sequence[bool], counted: Sequence[bool] | None = None) -> None:
         self.space, self.signless = space, tuple(signless)
@@ -53,6 +53,8 @@ class ActiveSet(Remembers):
         """What a unit of weight costs in each block: the factor of a penalty, and 0 elsewhere."""
         self.wanted = 1 << 30
         """The number of atoms of the next answer that the update can use."""
+        self.turn: list[int] | None = None
+        """The blocks whose oracles shall be asked next; None: all."""
         self.deadline = Deadline()
         """When the run shall end; `minimize` sets it. Long loops of updates and refinements look at it."""
         self._index: dict[Hashable, int] = {}

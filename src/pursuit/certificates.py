@@ -5,7 +5,8 @@ convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), the objecti
 a point that is made feasible (`duality`). Each bound is lowered by the error that rounding may have made.
 
 A proof needs a convex f with a true gradient, and an oracle that answers as it says. Where two points of the run, or a
-bound above f(x), contradict that, nothing is proved.
+bound above f(x), contradict that, nothing is proved. Of an f that is not convex only the infimum is a bound; the
+Frank-Wolfe gap, max <grad f(x), x - u> over the domain, then says how nearly x is stationary.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Certificate(Remembers):
     def __init__(self, f: Objective, domain: Domain, space: Space) -> None:
         self.f, self.domain, self.space = f, domain, space
         self.lower = f.infimum if f.exact else -math.inf
-        self.gap = math.inf
+        self.gap = self.stationarity = math.inf
         self.stationary = self.contradicted = False
         self.conjugate = ConjugateBound(f, domain, space, CERTIFICATE_SEED)
         self._scale = 0.0  # the largest norm of a gradient, the unit of rounding errors
@@ -71,7 +72,7 @@ class Certificate(Remembers):
         self._scale = max(self._first if self.f.L is None else self._scale, norm)
         if self.f.exact:
             now = x, value, grad, self._length, norm
-            if self._last is not None:
+            if self._last is not None and self.f.convex:
                 self.contradicted |= _contradict(self._last, now, slopes, self.space.eps, self._unit())
             self._last, self._largest = now, max(self._largest, abs(value))
         return norm
@@ -93,10 +94,14 @@ class Certificate(Remembers):
         lengths = [a.atoms[0].norm(self.space) for a in answers]
         reach = self._length + sum(map(self._error_norm, lengths, answers, self.domain.parts))
         slack = 4.0 * eps * (abs(value) + norm * reach)  # the rounding errors of the inner products
+        self.stationarity = self.domain.frank_wolfe_gap(answers, point_dots) + slack
+        self.stationary = self._at_rounding(point_dots, answers, sum(lengths))
+        if not self.f.convex:
+            self.gap = value - self.lower
+            return
         bound = self.domain.lower(value, answers, point_dots, self.f.mu) - slack
         if self.f.mu > 0:
             bound = max(bound, alone - norm * (norm / (2.0 * self.f.mu)) - slack)
-        self.stationary = self._at_rounding(point_dots, answers, sum(lengths))
         self.lower = max(self.lower, bound)
         self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
         self.contradicted = self.lower - value > 1e3 * (slack + eps * self._unit())  # or the oracle misses better atoms

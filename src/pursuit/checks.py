@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, check_seed, host, told, whole
+from pursuit._arrays import Array, Space, check_seed, everywhere, host, real_array, told, whole
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, inside
 from pursuit.oracles import as_atom_of
 
 RANDOM_ATOMS = 1000
@@ -136,6 +136,10 @@ def _check_atom(A: Atoms, space: Space, a: Atom) -> None:
     if A.radius is not None:
         norm = a.norm(space)
         assert norm <= A.radius * (1.0 + slack), f"the radius is not {A.radius}: an atom has norm {norm}."
+    if A.entry_bounds is not None:
+        (low, high), most = A.entry_bounds, slack * (A.radius or 1.0)
+        within = everywhere((vector >= low - most) & (vector <= high + most))
+        assert within, "an atom has an entry outside the bounds."
     gauge = A.gauge(vector)
     assert gauge is None or gauge <= 1.0 + slack, f"an atom has gauge {gauge}, which must be at most 1."
     twin = A.rebuild(a)
@@ -168,11 +172,16 @@ def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.G
         assert most >= A.width * space.norm(d) - slack, f"the width is not {A.width}: it is smaller."
 
 
-def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0) -> None:
+def check_objective(
+    f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0, center: Any = None
+) -> None:
     """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum and Hessian are true.
+
+    Points are drawn around `center`, 0 without it, as far from it as f is finite.
 
     >>> import pursuit as ps
     >>> check_objective(ps.Logistic([0, 1, 1]))
+    >>> check_objective(ps.LogDet(), center=np.eye(3))
     >>> check_objective(ps.Smooth(lambda x: float(x @ x), lambda x: x), shape=(3,))
     Traceback (most recent call last):
     AssertionError: the gradient is not that of the value: along d it says ..., differences say ...
@@ -180,13 +189,15 @@ def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trial
     if not isinstance(f, Objective):
         raise TypeError(f"f is {told(f)}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
     shape = _check_arguments(shape, trials, seed)
-    if shape is None and f.space is None:
+    middle = None if center is None else real_array(center, "center")
+    if shape is None and f.space is None and middle is None:
         raise ValueError("the objective has no space; give check_objective(f, shape=...).")
-    space = f.space or Space.default(shape or ())
+    space = f.space or (Space.default(shape or ()) if middle is None else Space.of(middle))
+    if middle is not None and tuple(middle.shape) != space.shape:
+        raise ValueError(f"center has shape {tuple(middle.shape)}, f lives on vectors of shape {space.shape}.")
     rng = np.random.default_rng(seed)
     for _ in range(trials):
-        x, d = (space.put(rng.standard_normal(space.shape)) for _ in range(2))
-        value, grad = f.value_and_grad(x)
+        x, d, value, grad = _draw_point(f, space, space.zeros() if middle is None else middle, rng)
         slope, h = space.dot(grad, d), space.eps ** (1 / 3)
         numeric = (f.value(x + h * d) - f.value(x - h * d)) / (2 * h)
         noise = 50 * h * h * (1.0 + abs(value) / h + abs(slope) + space.norm(grad))
@@ -195,7 +206,7 @@ def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trial
         )
         new, square = f.value(x + d), space.dot(d, d)
         slack = 1e3 * space.eps * (abs(value) + abs(new) + abs(slope) + square)
-        assert new >= value + slope + 0.5 * f.mu * square - slack, (
+        assert not f.convex or new >= value + slope + 0.5 * f.mu * square - slack, (
             f"f is not convex with mu = {f.mu:g}: it lies below its lower model by {value + slope - new:.3g}."
         )
         if f.L is not None:
@@ -203,5 +214,19 @@ def check_objective(f: Objective, *, shape: tuple[int, ...] | None = None, trial
         assert value >= f.infimum - slack, f"the infimum is not {f.infimum:g}: f is {value:g} somewhere."
         hessian = f.hessian(x)
         if hessian is not None:
-            assert space.dot(d, hessian(d)) >= -slack, "the Hessian has negative curvature; f is not convex."
-            assert math.isfinite(space.dot(d, hessian(d))), "the Hessian is not finite."
+            curvature = space.dot(d, hessian(d))
+            assert not f.convex or curvature >= -slack, "the Hessian has negative curvature; f is not convex."
+            assert math.isfinite(curvature), "the Hessian is not finite."
+
+
+def _draw_point(
+    f: Objective, space: Space, center: Array, rng: np.random.Generator
+) -> tuple[Array, Array, float, Array]:
+    """A random point and a random direction, along which f is finite on both sides, with its value and gradient."""
+    x, d = (space.put(rng.standard_normal(space.shape)) for _ in range(2))
+    for _ in range(60):
+        value, grad = f.value_and_grad(center + x)
+        if inside(space, value, grad) and math.isfinite(f.value(center + x + d) + f.value(center + x - d)):
+            return center + x, d, value, grad
+        x, d = 0.5 * x, 0.5 * d
+    raise ValueError("f is not finite around center; give a point inside its domain.")

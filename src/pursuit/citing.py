@@ -14,6 +14,8 @@ from pursuit.updates import (
     Away,
     BlendedPairwise,
     BlendedPursuit,
+    Blocks,
+    DecompositionInvariant,
     FullyCorrective,
     Pairwise,
 )
@@ -62,6 +64,19 @@ WORKS = {
   booktitle = {International Conference on Artificial Intelligence and Statistics},
   year      = {2020}
 }""",
+    "garber2016linear": """@inproceedings{garber2016linear,
+  author    = {Garber, Dan and Meshi, Ofer},
+  title     = {Linear-Memory and Decomposition-Invariant Linearly Convergent Conditional Gradient Algorithm for
+               Structured Polytopes},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2016}
+}""",
+    "lacostejulien2013block": """@inproceedings{lacostejulien2013block,
+  author    = {Lacoste-Julien, Simon and Jaggi, Martin and Schmidt, Mark and Pletscher, Patrick},
+  title     = {Block-Coordinate {Frank-Wolfe} Optimization for Structural {SVMs}},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2013}
+}""",
     "mokhtari2020stochastic": """@article{mokhtari2020stochastic,
   author  = {Mokhtari, Aryan and Hassani, Hamed and Karbasi, Amin},
   title   = {Stochastic Conditional Gradient Methods: From Convex Minimization to Submodular Maximization},
@@ -83,6 +98,8 @@ BY_UPDATE = {
     BlendedPairwise: "tsuji2022pairwise",
     BlendedPursuit: "combettes2019blended",
     AcceleratedPursuit: "locatello2018matching",
+    DecompositionInvariant: "garber2016linear",
+    Blocks: "lacostejulien2013block",
 }
 
 

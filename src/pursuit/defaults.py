@@ -62,12 +62,10 @@ def choose(
 
 
 def default_update(f: Objective, sparse: bool = False) -> Update:
-    """The update that minimises f over S where its Hessian is known, and its quadratic upper bound elsewhere. Several
-    atoms of a call enter S together; with `sparse`, one."""
+    """The update that minimises f over S, and its quadratic upper bound where values are estimates. Several atoms of a
+    call enter S together; with `sparse`, one."""
     several = 1 if sparse else ATOMS_PER_CALL
-    if type(f).hessian is Objective.hessian:
-        return NormCorrective(several=several)
-    return FullyCorrective(several=several)
+    return FullyCorrective(several=several) if f.exact else NormCorrective(several=several)
 
 
 def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[Update, Refine | None]:

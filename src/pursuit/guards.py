@@ -14,9 +14,10 @@ import numpy as np
 from pursuit._arrays import Array, Space, told
 from pursuit._memory import Remembers, WithMemory, remembering
 from pursuit.active import ActiveSet
+from pursuit.atoms.frames import Atom
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective, as_value
-from pursuit.oracles import Oracle, check_fits
+from pursuit.oracles import Oracle, ask_in_face, check_fits
 from pursuit.steps import line_search
 from pursuit.updates import Now, Update
 from pursuit.updates.base import Advance
@@ -34,9 +35,15 @@ def guarded(f: Objective, space: Space) -> Callable[[ActiveSet, int], tuple[floa
 
     def value_and_grad(active: ActiveSet, t: int) -> tuple[float, Array]:
         value, grad = f.value_and_grad(active.x)
-        check_shape(grad, space)
         value = as_value(value)
         check_number(value, "f", t)
+        if value == math.inf:
+            where = "at the start" if t == 0 else f"at iteration {t}, beyond its domain"
+            advice = (
+                "give start= a point where it is finite" if t == 0 else "use a step that descends, or Monotone(step)"
+            )
+            raise ValueError(f"f is infinite {where}; {advice}.")
+        check_shape(grad, space)
         return value + active.cost, grad
 
     return WithMemory(value_and_grad, f)
@@ -46,19 +53,27 @@ class GuardedOracle(Remembers):
     """The oracle of one run, called for each summand of the domain. `calls` counts the calls of the sets' own oracles,
     `cached` the answers that needed none."""
 
-    remembers = ("_asks", "calls", "cached")
+    remembers = ("_asks", "_last", "calls", "cached")
 
     def __init__(self, oracle: Oracle, update: Update, f: Objective, domain: Domain, space: Space) -> None:
         alone = f if len(domain.parts) == 1 else None
         begun = (oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts)
+        if getattr(update, "faces", False):
+            begun = (ask_in_face(ask, part, space) for ask, part in zip(begun, domain.parts, strict=True))
         self._asks, self._space = tuple(map(remembering, begun)), space
+        self._last: list[Atom] = []  # of the last answers, one for each summand
         self.calls = self.cached = 0
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
     def __call__(self, grad: Array, active: ActiveSet, point_dots: Sequence[float], t: int) -> list[Answer]:
         """One answer per summand at iteration t, given <grad, x_b> for the points x_b of the summands."""
         check_number(sum(point_dots), "f", t)  # a NaN in its gradient
-        answers = [self.ask(b, grad, active, gx) for b, gx in enumerate(point_dots)]
+        turn = range(len(point_dots)) if active.turn is None or not self._last else active.turn
+        answers = [
+            self.ask(b, grad, active, gx) if b in turn else _not_asked(self._last[b], grad, active, b)
+            for b, gx in enumerate(point_dots)
+        ]
+        self._last = [answer.atoms[0] for answer in answers]
         check_number(sum(answer.dot for answer in answers), "the oracle", t)
         return answers
 
@@ -69,6 +84,11 @@ class GuardedOracle(Remembers):
         self.calls += answer.calls
         self.cached += not answer.calls
         return answer
+
+
+def _not_asked(atom: Atom, grad: Array, active: ActiveSet, b: int) -> Answer:
+    """The answer for a summand whose turn it is not: its last atom, of which nothing is proved now."""
+    return Answer([atom], atom.dot(active.space, grad) + float(active.prices[b]), 0.0, 0)
 
 
 def check_shape(grad: Array, space: Space) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -110,6 +110,26 @@ def ask_set(search: Search, part: Part, space: Space, several: int) -> Ask:
         return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
 
     return WithMemory(ask, search)
+
+
+def ask_in_face(ask: Ask, part: Part, space: Space) -> Ask:
+    """The same answers, each with a second atom: the one of largest <grad, a> in the smallest face of the hull that has
+    x, named by the set's own oracle. Entries of x at a bound get a price that no atom of the face pays."""
+    if part.A.entry_bounds is None:
+        return ask
+    (low, high), xp = part.A.entry_bounds, space.xp
+
+    def ask_both(grad: Array, active: ActiveSet, gx: float) -> Answer:
+        answer = ask(grad, active, gx)
+        if not len(active):
+            return answer
+        price = 2.0 * float(xp.sum(xp.abs(grad))) or 1.0
+        at_low, at_high = active.x <= low, active.x >= high
+        costs = xp.where(at_low & ~at_high, price - grad, xp.where(at_high & ~at_low, -price - grad, -grad))
+        worst = as_atom_of(space, part.asked.lmo(costs))
+        return replace(answer, atoms=[answer.atoms[0], worst], calls=answer.calls + 1)
+
+    return WithMemory(ask_both, ask)
 
 
 def _dense_dictionary(A: Atoms) -> tuple[Dictionary, float] | None:

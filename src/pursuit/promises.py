@@ -118,7 +118,9 @@ def promise(result: FinishedRun, mdw: Any = None, rho: Any = None) -> Promise:
     descends = getattr(result.update, "descends", False)
     delta = _quality(oracle, domain, descends)
     bounds: list[Bound] = []
-    if len(domain.parts) == 1 and not domain.parts[0].price and delta > 0 and math.isfinite(eps0) and f.exact:
+    known = isinstance(result.update, Plain | Away | Pairwise | BlendedPairwise | NormCorrective | FullyCorrective)
+    proved = known and f.exact and f.convex and delta > 0 and math.isfinite(eps0)
+    if proved and len(domain.parts) == 1 and not domain.parts[0].price:
         part = domain.parts[0]
         spare = int(result.trace.atoms[0]) - isinstance(part, Hull)
         lazy = isinstance(oracle, Lazy)
@@ -178,7 +180,7 @@ def _hull_bounds(run: _Run) -> Iterator[Bound]:
     f, A, step, L = run.f, run.part.A, getattr(run.update, "step", None), _smoothness(run)
     if L is None and isinstance(run.update, Plain) and f.L is not None:
         fixed = isinstance(step, DiameterStep) and step.L in (None, f.L)
-        L = f.L if fixed or isinstance(step, OpenLoop) else None
+        L = f.L if fixed or step == OpenLoop() else None
     if L is not None:
         given = step.diameter if isinstance(step, DiameterStep) else None
         D = Interval.of(given) if given is not None else geometry.diameter(A)

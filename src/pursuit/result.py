@@ -41,6 +41,7 @@ class Status(Enum):
     """
 
     GAP = "the certified gap is within the tolerance"
+    NEARLY_STATIONARY = "the Frank-Wolfe gap, which proves nothing more without convexity, is within the tolerance"
     VALUE = "the objective is at or below the value asked for"
     ATOMS = "the number of atoms asked for is active"
     ITERATIONS = "the limit on iterations is reached"
@@ -77,6 +78,10 @@ class State:
     stationary: bool
     stalled: bool
     contradicted: bool
+    stationarity: float
+    """The Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it: 0 where x is stationary."""
+    convex: bool
+    """Whether f is convex, so that the Frank-Wolfe gap proves a lower bound."""
     run: Memory
 
     @property
@@ -96,9 +101,9 @@ class Stop:
     Parameters
     ----------
     gap : float, optional
-        Certified gap, absolute.
+        Certified gap, absolute. Of an f that is not convex, the Frank-Wolfe gap: `State.stationarity`.
     rgap : float, optional
-        Certified gap relative to |f(x)|.
+        The same relative to |f(x)|.
     atoms : int, optional
         Number of active atoms, without those of summands `lin(B, counted=False)` (an intercept). An update that admits
         several atoms per oracle call may exceed it; with one atom per call the number is exact.
@@ -142,8 +147,11 @@ class Stop:
         if state.contradicted:
             return Status.CONTRADICTION
         gap_limit = max(self.gap or 0.0, (self.rgap or 0.0) * abs(state.value))
-        if (self.gap is not None or self.rgap is not None) and state.gap <= gap_limit and math.isfinite(state.gap):
-            return Status.GAP
+        if self.gap is not None or self.rgap is not None:
+            if state.gap <= gap_limit and math.isfinite(state.gap):
+                return Status.GAP
+            if not state.convex and state.stationarity <= gap_limit and math.isfinite(state.stationarity):
+                return Status.NEARLY_STATIONARY
         if self.value is not None and state.value <= self.value:
             return Status.VALUE
         if self.atoms is not None and state.active.count >= self.atoms:
@@ -274,8 +282,9 @@ class Result:
     `value`, so `gap` = value - lower bounds f(x) - f*; it is infinite where nothing could be proved. `status` says why
     the run ended; `update`, `oracle` and `refine` say what was run. `refused` counts proposals of refinements that
     raised f or left the domain, `cached` counts answers that cost no oracle call. In a sum of domains `blocks` says
-    which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand. `memory` is what
-    the parts of the run remember, for a run that continues it with `start=`.
+    which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand. `stationarity` is
+    the Frank-Wolfe gap max <grad f(x), x - u> over the domain at the end, all that is known where f is not convex.
+    `memory` is what the parts of the run remember, for a run that continues it with `start=`.
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0, -2.0]), ps.conv(4.0 * ps.SignedBasis(3)))
@@ -304,6 +313,7 @@ class Result:
     oracle: Any
     refine: Any
     refused: int
+    stationarity: float
     f: Objective
     domain: Domain
     memory: dict[str, Any] = field(default_factory=dict)
@@ -416,6 +426,7 @@ class Result:
         return [
             ("value", f"{self.value:.10g}"),
             ("gap", "not certified" if math.isinf(self.gap) else f"{self.gap:.3g}"),
+            *([] if self.f.convex else [("stationarity", f"{self.stationarity:.3g}")]),
             ("atoms", f"{len(self.atoms)}"),
             ("iterations", f"{self.iterations}"),
             ("oracle calls", f"{self.oracle_calls}"),
@@ -445,6 +456,7 @@ def result_fields(state: State) -> dict[str, Any]:
         "oracle_calls": state.oracle_calls,
         "cached": state.cached,
         "refused": state.refused,
+        "stationarity": state.stationarity,
         "weights": state.active.weights[support],
         "atoms": list(compress(state.active.atoms, state.active.weights.tolist())),  # those of weight not zero
         "blocks": state.active.blocks[support],

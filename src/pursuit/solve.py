@@ -78,7 +78,7 @@ def iterate(
         yield State(
             run.t, active.x, now.value, now.grad, now.answers, certificate.gap, certificate.lower,
             active, ask.calls + certificate.calls, ask.cached, refinements.refused,
-            certificate.stationary, stall.stalled, certificate.contradicted, run,
+            certificate.stationary, stall.stalled, certificate.contradicted, certificate.stationarity, f.convex, run,
         )  # fmt: skip
         advance(now, active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
         refinements(active, now.value)  # line 7 of Algorithms 3 and 4: the atoms themselves move

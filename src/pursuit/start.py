@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, Space, host, numeric_array, real_array, told
+from pursuit._arrays import Indices, Small, Space, host, numeric_array, real_array, told
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
@@ -17,10 +17,19 @@ from pursuit.certificates import Certificate
 from pursuit.checkpoints import Fingerprint, Run, difference, words_of
 from pursuit.domains import Domain, Part
 from pursuit.guards import GuardedOracle, check_shape
-from pursuit.objectives import Objective, as_value
+from pursuit.objectives import Objective, as_value, inside
 from pursuit.oracles import check_fits
 from pursuit.result import Result
 from pursuit.steps import line_search
+
+START_SEED = 3
+"""The seed of the directions in which a first point is searched where f is not defined at 0."""
+
+START_QUESTIONS = 64
+"""Directions of that search."""
+
+START_ATOMS = 4096
+"""Atoms of a set up to which the mean of all of them is tried at last."""
 
 
 def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[Any]) -> Run | None:
@@ -90,15 +99,20 @@ def set_first_atoms(
     if start is not None or not hulls:
         return
     value, grad = f.value_and_grad(active.x)
-    check_shape(grad, space)
-    if math.isnan(as_value(value)) or not math.isfinite(space.norm(grad)):
-        raise ValueError("f is not finite at 0, where the search for a first atom begins; give start=.")
+    if math.isfinite(as_value(value)):
+        check_shape(grad, space)
+    if not inside(space, value, grad):
+        _search_inside(f, domain, active, ask)
+        return
     certificate.observe_point(active.x, value, grad)
     answers = {b: ask.ask(b, grad, active, 0.0).atoms for b in hulls}
     firsts = {b: atoms[0] for b, atoms in answers.items()}
     active.replace(np.ones(len(hulls)), list(firsts.values()), hulls)
     if f.exact and f.value(active.x) > value:
         _move_towards_zero(f, domain, active, firsts)
+        if math.isinf(f.value(active.x)):
+            _search_inside(f, domain, active, ask)
+            return
     for b, atoms in answers.items():
         for a in atoms[1:]:
             active.enter(a, b)
@@ -113,10 +127,51 @@ def _move_towards_zero(f: Objective, domain: Domain, active: ActiveSet, firsts: 
     x, d = active.x, space.zeros()
     for b in symmetric:
         d = firsts[b].add_to(space, d, 1.0)
-    gamma = line_search(f, space, x, d, space.dot(f.value_and_grad(x)[1], d), 1.0)
+    value, grad = f.value_and_grad(x)
+    gamma = line_search(f, space, x, d, space.dot(grad, d), 1.0) if inside(space, value, grad) else 1.0
     pairs = [(b, z) for b in symmetric for z in (firsts[b], _negative(domain.parts[b], firsts[b]))]
     weights = [1.0] * len(rest) + [0.5 * (1.0 + gamma), 0.5 * (1.0 - gamma)] * len(symmetric)
     active.replace(weights, [*rest.values(), *(z for _, z in pairs)], [*rest, *(b for b, _ in pairs)])
+
+
+def _search_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedOracle) -> None:
+    """Begin where f is defined, if that is not so at 0 or at the first atom: at the mean of the oracle's answers to
+    random directions; else at the mean of all atoms, if there are few of them.
+
+    The first mean at which f is finite may be so by rounding only, as a singular matrix that has a Cholesky factor. So
+    twice as many directions are asked, and the run begins at the mean with the smallest f.
+    """
+    space, rng = active.space, np.random.default_rng(START_SEED)
+    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
+    origin, found = domain.active_set(space), domain.active_set(space)
+    lowest, best, last = math.inf, 0, START_QUESTIONS  # the smallest f so far, and the number of atoms of its mean
+
+    def mean(atoms: list[Atom], blocks: Indices) -> float:
+        """f at the mean of these atoms, from which the run would begin."""
+        active.replace(1.0 / np.bincount(blocks)[blocks], atoms, blocks)
+        value, grad = f.value_and_grad(active.x)
+        return value if inside(space, value, grad) else math.inf
+
+    for question in range(START_QUESTIONS):
+        if question > last:
+            break
+        direction = space.put(rng.standard_normal(space.shape))
+        for b in hulls:
+            for atom in ask.ask(b, direction, origin, 0.0).atoms:
+                found.enter(atom, b)  # each atom once
+        value = mean(found.atoms, found.blocks)
+        if value < lowest:
+            last = min(last, 2 * question + 1)
+            lowest, best = value, len(found.atoms)
+    if best:
+        mean(found.atoms[:best], found.blocks[:best])
+        return
+    sets = {b: domain.parts[b].asked for b in hulls}
+    if all(A.size is not None and A.size <= START_ATOMS for A in sets.values()):
+        atoms = [(A.atom(i), b) for b, A in sets.items() for i in range(A.size or 0)]
+        if math.isfinite(mean([a for a, _ in atoms], np.array([b for _, b in atoms]))):
+            return
+    raise ValueError("f is not finite at 0, nor at the means of atoms that were tried; give start= where it is finite.")
 
 
 def _negative(part: Part, z: Atom) -> Atom:

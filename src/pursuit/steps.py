@@ -12,17 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, number, told, use_python_numbers
-from pursuit._memory import Remembers, WithMemory
+from pursuit._arrays import Array, Space, flag, number, told, use_python_numbers
+from pursuit._memory import Memory, Remembers, WithMemory
 from pursuit.domains import Domain, Hull
 from pursuit.metrics import Metric, as_metric
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, inside
 
 T = TypeVar("T")
+
+MAX_HALVINGS = 60
+"""Halvings of a step that is to be monotone; beyond them rounding decides, and the step is 0."""
 
 
 class UnboundedError(ArithmeticError):
@@ -39,7 +42,16 @@ class UnboundedError(ArithmeticError):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The input of a step rule: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0."""
+    """The input of a step rule: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0.
+
+    `value` is f(x), `delta` the quality of the oracle's answer. A function of a Move is a step rule:
+
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.Plain(lambda move: 1 / (move.iteration + 2)), stop=ps.Stop(iterations=3))
+    >>> r.trace.value.round(4)
+    array([0.225 , 0.025 , 0.025 , 0.0125])
+    """
 
     iteration: int
     x: Array
@@ -114,7 +126,8 @@ class UpperBound(Remembers):
         """A first L: the curvature over the first thousandth of d; where there is none, or f is not finite there, the L
         for which d itself is the shortest step. None: f is level along d."""
         square, h = self.square(d), 1e-3
-        rise = self.space.dot(self.f.value_and_grad(x + h * d)[1], d) - slope
+        value, grad = self.f.value_and_grad(x + h * d)
+        rise = self.space.dot(grad, d) - slope if inside(self.space, value, grad) else math.inf
         if square > 0 and 16.0 * self.space.eps * abs(slope) < rise < math.inf:
             return 1.001 * rise / (h * square)  # for a quadratic the bound is an equality, not to be broken by rounding
         return -slope / square if square > 0 > slope else None
@@ -166,25 +179,98 @@ def _shortest(bound: UpperBound, move: Move, square: float) -> float:
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """Algorithm 2, variant 0: gamma = 2 / (delta t + 2), the step that the proof covers for every delta.
+    r"""Algorithm 2, variant 0: gamma = 2 / (delta t + 2), the step that the proof covers for every delta.
 
+    With another `power` l it is :math:`\gamma = l/(\delta t + l)`, which is faster on strongly convex sets and where
+    the minimum is inside (Wirth, Kerdreux and Pokutta, 2023); with ``"log"``, :math:`l = 2 + \log(t + 1)`, which is
+    nearly as fast as the best power without knowing it (Pokutta, 2024). f may increase; see `Monotone`.
+
+    Parameters
+    ----------
+    power : float of at least 1, or "log"
+
+    Examples
+    --------
     >>> import pursuit as ps
     >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
     >>> r = ps.minimize(f, domain, ps.Plain(ps.OpenLoop()), stop=ps.Stop(iterations=3))
     >>> r.trace.value.round(4)
     array([0.225 , 0.325 , 0.0361, 0.0861])
+    >>> f, ball = ps.LeastSquares([2.0, 1.0, 0.5], weights=[1.0, 4.0, 9.0]), ps.conv(ps.Ball(3, 2))
+    >>> [ps.minimize(f, ball, ps.Plain(ps.OpenLoop(power))).iterations for power in (2, 4, "log")]
+    [2420, 180, 87]
     """
+
+    power: float | str = 2.0
+    monotone: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.power, str) and self.power == "log") and not 1 <= number(self.power) < math.inf:
+            raise ValueError(f'power is {told(self.power)}; give a number of at least 1, or "log".')
+        use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         if not isinstance(domain, Hull):
             raise ValueError(f"OpenLoop is a step inside a hull; over {domain!r} use LineSearch() or ShortStep().")
-        return lambda move: 2.0 / (move.delta * move.iteration + 2.0)
+
+        def length(move: Move) -> float:
+            power = 2.0 + math.log1p(move.iteration) if isinstance(self.power, str) else self.power
+            return power / (move.delta * move.iteration + power)
+
+        return length
+
+
+@dataclass(frozen=True)
+class Monotone:
+    r"""A step that is halved until f does not increase, and stays within the domain of f (Carderera, Besancon and
+    Pokutta, 2021): :math:`\gamma_t = 2^{-r_t} \bar\gamma_t` with the length :math:`\bar\gamma_t` of the given rule.
+    The number of halvings :math:`r_t` never falls.
+
+    Parameters
+    ----------
+    step : OpenLoop or another step rule
+
+    Examples
+    --------
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
+    >>> r = ps.minimize(f, domain, ps.Plain(ps.Monotone(ps.OpenLoop())), stop=ps.Stop(iterations=3))
+    >>> r.trace.value.round(4)
+    array([0.225 , 0.025 , 0.025 , 0.0125])
+    """
+
+    step: Any
+    monotone: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        inner, run = begin_step(self.step, f, domain, space), Memory(share=1.0)
+
+        def length(move: Move) -> float:
+            gamma = _clip(inner(move), move.reach)
+            for halvings in range(MAX_HALVINGS):
+                trial = 0.5**halvings * float(run.share)
+                if f.value(move.x + trial * gamma * move.direction) <= move.value:
+                    run.share = trial
+                    return trial * gamma
+            return 0.0
+
+        return WithMemory(length, inner, run)
 
 
 @dataclass(frozen=True)
 class LineSearch:
     """Algorithm 2, variant 1, and matching pursuit: the exact minimiser of f along the direction.
 
+    Parameters
+    ----------
+    secant : bool
+        True: secant steps on the derivative, by gradients only. False: Newton steps where f has a Hessian.
+
+    Examples
+    --------
     >>> import pursuit as ps
     >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
     >>> r = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=3))
@@ -192,7 +278,14 @@ class LineSearch:
     array([0.225 , 0.0225, 0.0017, 0.0017])
     """
 
+    secant: bool = False
+    monotone: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        flag(self.secant, "secant")
+
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        f = _Gradients(f) if self.secant else f
         return lambda move: line_search(f, space, move.x, move.direction, move.slope, move.reach)
 
 
@@ -218,6 +311,7 @@ class ShortStep:
 
     L: Smoothness = None
     metric: Any = None
+    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -242,6 +336,7 @@ class DiameterStep:
 
     L: Smoothness = None
     diameter: float | None = None
+    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -286,6 +381,7 @@ class CurvatureStep:
 
     C: float
     rho: float = 1.0
+    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, constant in (("C", self.C), ("rho", self.rho)):
@@ -298,10 +394,37 @@ class CurvatureStep:
         return lambda move: _clip(-move.slope * scale / self.C, move.reach)
 
 
-Step = OpenLoop | LineSearch | ShortStep | DiameterStep | CurvatureStep
+Step = OpenLoop | Monotone | LineSearch | ShortStep | DiameterStep | CurvatureStep | Length
+
+
+def check_step(step: Any) -> None:
+    """Refuse what is neither a step rule nor a function of a Move."""
+    if isinstance(step, type) or not (hasattr(step, "begin") or callable(step)):
+        raise TypeError(f"step is {told(step)}; give a step rule such as ShortStep(), or a function of a Move.")
+
+
+def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
+    """A step rule, or a function of the user, for one run."""
+    if hasattr(step, "begin"):
+        return step.begin(f, domain, space)  # type: ignore[no-any-return]
+
+    def length(move: Move) -> float:
+        gamma = number(step(move))
+        if math.isnan(gamma):
+            raise TypeError("step returned what is no number; return the length of the step along move.direction.")
+        return _clip(gamma, move.reach)
+
+    return length
 
 
 # ---------------------------------------------------------------------- the exact line search
+
+
+class _Gradients(Objective):
+    """f without its Hessian."""
+
+    def __init__(self, f: Objective) -> None:
+        self.f, self.convex, self.value_and_grad, self.value = f, f.convex, f.value_and_grad, f.value  # type: ignore[method-assign]
 
 
 class _Tilted(Objective):
@@ -310,7 +433,7 @@ class _Tilted(Objective):
     space: Space
 
     def __init__(self, f: Objective, t: Array, space: Space) -> None:
-        self.f, self.t, self.space, self.quadratic = f, t, space, f.quadratic
+        self.f, self.t, self.space, self.quadratic, self.convex = f, t, space, f.quadratic, f.convex
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         value, grad = self.f.value_and_grad(x)
@@ -326,19 +449,24 @@ def tilted(f: Objective, space: Space, d: Array, cost: float) -> Objective:
     return f if not cost or not size else _Tilted(f, (cost / size) * (d / size), space)
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float, left: float = 0.0) -> float:
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def line_search(
+    f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float, accuracy: float = 0.0
+) -> float:
     """argmin of f(x + gamma d) over [0, reach], to rounding: closed form for quadratics, else safeguarded Newton on the
     derivative (secant steps where no Hessian is known). Raises UnboundedError where f falls for ever.
 
-    With `left`, it ends near gamma = 1, where the minimum of a model is, once f is not larger and at most this share of
-    the slope is left.
-
     Newton steps that leave the bracket, or leave more than a quarter of the derivative, alternate with bisections: by
-    turns in gamma and in its order of magnitude, so that every minimiser that is a float is found.
+    turns in gamma and in its order of magnitude, so that every minimiser that is a float is found. Points where f is
+    not defined, or larger than at x, lie beyond the minimiser that is sought: one nearest to x where there are several.
+    With an `accuracy` the search ends where the derivative is at most this fraction of the slope.
     """
     if not slope < 0:
         return 0.0
+    ceiling = math.inf
+    if accuracy or not f.convex:
+        value = f.value(x)
+        ceiling = value + 4.0 * space.eps * abs(value)
     hessian = f.hessian(x)
     curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
     if f.quadratic:
@@ -352,11 +480,11 @@ def line_search(f: Objective, space: Space, x: Array, d: Array, slope: float, re
         gamma = min(gamma, horizon)
         point = x + gamma * d
         value, grad = f.value_and_grad(point)
-        derivative = space.dot(grad, d) if math.isfinite(value) else math.inf  # beyond the domain of f
-        stationary = math.isfinite(derivative) and abs(derivative) <= 2.0 * space.eps * space.norm(grad) * size
+        reached = math.isfinite(value) and value <= ceiling
+        derivative = space.dot(grad, d) if reached else math.inf
+        enough = max(2.0 * space.eps * space.norm(grad) * size, -accuracy * slope) if reached else 0.0
+        stationary = math.isfinite(derivative) and abs(derivative) <= enough
         if stationary or (derivative < 0 and gamma == reach):
-            return gamma
-        if 0.5 <= gamma <= 2.0 and abs(derivative) <= -left * slope and (derivative < 0 or value <= f.value(x)):
             return gamma
         if derivative < 0:
             low, at_low = gamma, derivative

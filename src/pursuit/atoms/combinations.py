@@ -114,9 +114,13 @@ class Image(Atoms):
             return
         self.shape, self.space = base.shape, base.space
         factor = abs(self.c)
+        self.work = _times(2.0 if signed else 1.0, base.work)
         self.radius = _times(factor, base.radius)
         self.diameter = _times(2.0, self.radius) if signed else _times(factor, base.diameter)
         self.width = None if signed else _times(factor, base.width)
+        if base.entry_bounds is not None and not signed:
+            ends = self.c * base.entry_bounds[0], self.c * base.entry_bounds[1]
+            self.entry_bounds = ends if self.c > 0 else ends[::-1]
 
     def _ask(self, g: Array) -> Array:
         """The vector h of A's space with <g, c M a> = |c| <h, a>."""

@@ -76,7 +76,7 @@ class KSparse(Selection):
 
     def __init__(self, n: int, k: int) -> None:
         self.n, self.k = check_selection(n, k)
-        self.shape = (self.n,)
+        self.shape, self.work = (self.n,), self.n * math.log2(self.n + 1.0)
         self.radius, self.diameter = math.sqrt(self.k), 2.0 * math.sqrt(self.k)
         self.width = min(1.0, self.k / math.sqrt(self.n))
 
@@ -107,9 +107,9 @@ class Hypersimplex(Selection):
 
     def __init__(self, n: int, k: int) -> None:
         self.n, self.k = check_selection(n, k)
-        self.shape = (self.n,)
+        self.shape, self.work = (self.n,), self.n * math.log2(self.n + 1.0)
         self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
-        self.width = -self.k / math.sqrt(self.n)
+        self.width, self.entry_bounds = -self.k / math.sqrt(self.n), (0.0, 1.0)
 
     def _merit(self, g: Array) -> Small:
         return -host(flat(g))
@@ -140,10 +140,10 @@ class Permutations(Atoms):
 
     def __init__(self, n: int) -> None:
         self.n = check_dimension(n)
-        self.shape = (self.n, self.n)
+        self.shape, self.work = (self.n, self.n), float(self.n**3)
         self.radius = math.sqrt(self.n)
         self.diameter = math.sqrt(2.0 * self.n) if self.n > 1 else 0.0
-        self.width = -1.0
+        self.width, self.entry_bounds = -1.0, (0.0, 1.0)
 
     def _atom(self, columns: Indices) -> Atom:
         places = np.arange(self.n) * self.n + columns

@@ -202,7 +202,7 @@ class _Basis(Listed):
 
     def __init__(self, n: int) -> None:
         self.n = check_dimension(n)
-        self.shape = (self.n,)
+        self.shape, self.work = (self.n,), float(self.n)
         self.size = 2 * self.n if self.symmetric else self.n
 
     def correlations(self, g: Array) -> Array:
@@ -263,7 +263,7 @@ class Simplex(_Basis):
     def __init__(self, n: int) -> None:
         super().__init__(n)
         self.radius, self.diameter = 1.0, math.sqrt(2.0) if self.n > 1 else 0.0
-        self.width = -1.0 / math.sqrt(self.n)
+        self.width, self.entry_bounds = -1.0 / math.sqrt(self.n), (0.0, 1.0)
 
     def gauge(self, x: Array) -> float:
         return float(namespace(x).sum(x)) if everywhere(x >= 0) else math.inf
@@ -306,7 +306,7 @@ class Box(Atoms):
         largest = xp.where(abs(self.lower) > abs(self.upper), abs(self.lower), abs(self.upper))
         self.radius, self.diameter = self.space.norm(largest), self.space.norm(self.upper - self.lower)
         self.symmetric = everywhere(self.lower == -self.upper)
-        self.width = self._width()
+        self.width, self.entry_bounds = self._width(), (self.lower, self.upper)
 
     def _width(self) -> float:
         xp = self.space.xp

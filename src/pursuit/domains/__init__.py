@@ -5,6 +5,7 @@ from __future__ import annotations
 from pursuit.atoms.base import Atoms
 from pursuit.domains.base import Answer, Direction, Domain, Part, Sum
 from pursuit.domains.parts import Cone, Hull, Penalty, Span
+from pursuit.domains.product import Product
 
 __all__ = [
     "Answer",
@@ -14,12 +15,14 @@ __all__ = [
     "Hull",
     "Part",
     "Penalty",
+    "Product",
     "Span",
     "Sum",
     "cone",
     "conv",
     "lin",
     "penalty",
+    "product",
 ]
 
 
@@ -72,6 +75,29 @@ def penalty(A: Atoms) -> Part:
     (array([1., 0.]), 4.5)
     """
     return Penalty(A)
+
+
+def product(*domains: Domain) -> Product:
+    """x in several pieces, each in a domain of its own, one after the other in one vector.
+
+    Pieces that are matrices are flattened; `split` and `join` of the domain convert. With `Blocks(update)` one piece
+    moves at a time, and only its oracle is asked.
+
+    Parameters
+    ----------
+    domains : conv(A), cone(A), lin(A), penalty(A), or sums of them
+        Their atoms must know their shape.
+
+    Examples
+    --------
+    >>> import numpy as np, pursuit as ps
+    >>> domain = ps.product(ps.conv(ps.Simplex(3)), ps.conv(ps.Ball(2, 2)))        # the pieces p and b
+    >>> f = ps.LeastSquares(np.array([0.5, 0.4, 0.4, 3.0, 4.0]))
+    >>> p, b = domain.split(ps.minimize(f, domain).x)
+    >>> p.round(4), b.round(4)
+    (array([0.4, 0.3, 0.3]), array([0.6, 0.8]))
+    """
+    return Product(domains)
 
 
 def lin(A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True) -> Part:

@@ -95,11 +95,14 @@ class Domain:
 
     def lower(self, value: float, answers: Sequence[Answer], point_dots: Sequence[float], mu: float) -> float:
         """The lower bound on f over the domain that the answers prove, given <grad, x_b> for the summands' points."""
-        excess = sum(p.excess(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, point_dots, strict=True))
-        bounds = [value - excess]
+        bounds = [value - self.frank_wolfe_gap(answers, point_dots)]
         if mu > 0:
             bounds.append(value - self._strong(answers, point_dots, mu))
         return max(bounds)
+
+    def frank_wolfe_gap(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
+        """A bound on <grad, x - u> for all u of the domain (of known atomic norm), from the answers."""
+        return sum(p.excess(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, point_dots, strict=True))
 
     def _strong(self, answers: Sequence[Answer], point_dots: Sequence[float], mu: float) -> float:
         """Hulls of total diameter D and spans, f strongly convex: with P = sum h / width >= |projection of grad on the

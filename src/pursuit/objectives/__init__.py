@@ -3,16 +3,17 @@
 An objective of your own must have one method, `value_and_grad(x)`. It may also know `L` and `mu` (smoothness and strong
 convexity in the norm of H), `infimum` (a lower bound on f over all of H, which is a certificate at no cost),
 `hessian(x)` (for exact line searches and Newton steps), `conjugate(u)` (for certificates over spans and cones) and
-`space` (shape, dtype and device of the vectors of H).
+`space` (shape, dtype and device of the vectors of H). Where f is not defined, its value is infinite.
 """
 
-from pursuit.objectives.base import Objective, as_value
+from pursuit.objectives.base import Objective, as_value, inside
 from pursuit.objectives.losses import Huber, Logistic, Multinomial, Poisson
 from pursuit.objectives.quadratic import LeastSquares, Quadratic
 from pursuit.objectives.ridge import Ridge
 from pursuit.objectives.smooth import Smooth
+from pursuit.objectives.spectral import LogDet, TraceInverse
 
 __all__ = [
-    "Huber", "LeastSquares", "Logistic", "Multinomial", "Objective", "Poisson", "Quadratic", "Ridge", "Smooth",
-    "as_value",
+    "Huber", "LeastSquares", "LogDet", "Logistic", "Multinomial", "Objective", "Poisson", "Quadratic", "Ridge",
+    "Smooth", "TraceInverse", "as_value", "inside",
 ]  # fmt: skip

@@ -15,6 +15,8 @@ ROUNDING = 8.0
 class Objective:
     """A smooth convex function on H. Subclass it and write `value_and_grad`.
 
+    Where f is not defined its value is infinite, and the gradient there is never used: a run keeps to the domain of f.
+
     >>> import numpy as np, pursuit as ps
     >>> class Quartic(ps.Objective):
     ...     def value_and_grad(self, x):
@@ -35,6 +37,8 @@ class Objective:
     """H, where the objective determines it."""
     exact: bool = True
     """Whether values and gradients are exact. From estimates nothing can be proved."""
+    convex: bool = True
+    """Whether f is convex. Elsewhere nothing is proved but that x is nearly stationary."""
     dual_range: tuple[Any, Any] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 
@@ -54,6 +58,11 @@ class Objective:
         """The second derivative at x as a linear map, or None where it is not known."""
         return None
 
+    @property
+    def has_hessian(self) -> bool:
+        """Whether `hessian` answers with a linear map."""
+        return type(self).hessian is not Objective.hessian
+
     def conjugate(self, u: Array) -> float | None:
         """The conjugate f*(u) = sup_x <u, x> - f(x), or an upper bound on it; infinite outside its domain, and None
         where it is not known. Every u proves that f(x) >= <u, x> - f*(u)."""
@@ -68,6 +77,11 @@ def as_value(value: Any, name: str = "the value of f") -> float:
     if not is_number(value):
         raise TypeError(f"{name} is {told(value)}; return one real number.")
     return float(value)
+
+
+def inside(space: Space, value: float, grad: Array) -> bool:
+    """Whether f is defined at a point with this value and this gradient: both are finite."""
+    return math.isfinite(value) and math.isfinite(space.norm(grad))
 
 
 def repr_of(f: Objective, *arguments: str) -> str:

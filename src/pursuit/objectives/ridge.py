@@ -41,7 +41,7 @@ class Ridge(Objective):
         self.f, self.p, (self.n, *across) = f, int(p), f.space.shape
         self.space = replace(f.space, shape=(self.n + self.p, *across))
         self.L, self.mu = None if f.L is None else max(f.L, 1.0), min(f.mu, 1.0)
-        self.infimum, self.quadratic, self.exact = f.infimum, f.quadratic, f.exact
+        self.infimum, self.quadratic, self.exact, self.convex = f.infimum, f.quadratic, f.exact, f.convex
         if f.dual_range is not None:
             low, high = (0.0 * f.space.zeros() + bound for bound in f.dual_range)
             free = self.space.zeros()[self.n :, ...] + math.inf
@@ -55,6 +55,10 @@ class Ridge(Objective):
     def hessian(self, x: Array) -> Metric | None:
         top = self.f.hessian(x[: self.n, ...])
         return None if top is None else Stacked.above_identity(top, self.n, self.space)
+
+    @property
+    def has_hessian(self) -> bool:
+        return self.f.has_hessian
 
     def conjugate(self, u: Array) -> float | None:
         top, below = self.f.conjugate(u[: self.n, ...]), u[self.n :, ...]

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
-from pursuit._arrays import Array, check_function, number, told
+from pursuit._arrays import Array, check_function, flag, number, told
+from pursuit.metrics import Diagonal, Metric, Operator
 from pursuit.objectives.base import Objective, as_value, repr_of
 
 
 class Smooth(Objective):
     """Your own smooth convex function, from its value and its gradient.
 
+    The value may be infinite: that is where f is not defined, and there the gradient is not asked for. A run begins and
+    stays where f is finite.
+
     Parameters
     ----------
     value, grad : callables of x
+        Without `grad`, `value` returns the pair (value, gradient).
     L : float, optional
         Smoothness in the norm of H; None: found by backtracking.
     mu : float
@@ -24,26 +30,47 @@ class Smooth(Objective):
     conjugate : callable of u, optional
         f*(u) = sup_x <u, x> - f(x), or an upper bound on it; infinite outside its domain. It makes certificates over
         spans and cones possible.
+    hessian : callable of x, optional
+        The second derivative at x: an array of x's shape, which is its diagonal, a square matrix, or a function
+        v -> Hv. Without it, updates that use second derivatives learn them from gradients.
+    convex : bool
+        False: f need not be convex. Then the gap is infinite, unless an infimum is known, and `stationarity` of states
+        and results has the Frank-Wolfe gap, max <grad f(x), x - u> over the u of the domain, which is 0 where x is
+        stationary. `Stop(gap=..., rgap=...)` compares that number.
 
     Examples
     --------
-    >>> import pursuit as ps
+    >>> import numpy as np, pursuit as ps
     >>> f = ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=2.0, mu=2.0)
     >>> round(ps.minimize(f, ps.conv(ps.Simplex(4))).value, 12)
     0.25
+
+    A portfolio with the largest mean logarithm of its return, which is infinitely bad where a return is not positive:
+
+    >>> returns = np.array([[1.3, 0.6, 1.5], [0.8, 1.6, 0.4]]).T                   # two assets in three years
+    >>> def utility(x):
+    ...     return -np.log(x).mean() if (x > 0).all() else np.inf
+    >>> f = ps.Smooth(utility, lambda x: -1 / (len(x) * x), hessian=lambda x: 1 / (len(x) * x**2))
+    >>> r = ps.minimize(f, ps.conv(ps.Dictionary(returns)))
+    >>> r.coef.round(3), r.status.name
+    (array([0.81, 0.19]), 'GAP')
     """
 
     def __init__(
         self,
-        value: Callable[[Array], float],
-        grad: Callable[[Array], Array],
+        value: Callable[[Array], Any],
+        grad: Callable[[Array], Array] | None = None,
         L: float | None = None,
         mu: float = 0.0,
         infimum: float = -math.inf,
         conjugate: Callable[[Array], float] | None = None,
+        hessian: Callable[[Array], Any] | None = None,
+        convex: bool = True,
     ) -> None:
         check_function(value, "value", "x")
-        check_function(grad, "grad", "x")
+        for name, given in (("grad", grad), ("hessian", hessian)):
+            if given is not None:
+                check_function(given, name, "x")
         if L is not None and not 0 < number(L) < math.inf:
             raise ValueError(f"L is {told(L)}; give a positive smoothness constant, or None to have it found.")
         if not 0 <= number(mu) < math.inf or (L is not None and mu > L):
@@ -52,17 +79,49 @@ class Smooth(Objective):
             raise ValueError(f"infimum is {told(infimum)}; give a lower bound on f, or leave it out.")
         if conjugate is not None:
             check_function(conjugate, "conjugate", "u")
-        self._value, self._grad, self._conjugate = value, grad, conjugate
+        self.convex = flag(convex, "convex")
+        if not self.convex and mu > 0:
+            raise ValueError(
+                f"mu is {told(mu)} with convex=False; a strongly convex f is convex, leave one of them out."
+            )
+        self._value, self._grad, self._conjugate, self._hessian = value, grad, conjugate, hessian
         self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
 
     def value(self, x: Array) -> float:
-        return as_value(self._value(x))
+        return as_value(self._value(x)) if self._grad is not None else self.value_and_grad(x)[0]
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        return as_value(self._value(x)), self._grad(x)
+        if self._grad is None:
+            pair = self._value(x)
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise TypeError(f"value returned {told(pair)}; without grad=, return the pair (value, gradient).")
+            return as_value(pair[0]), pair[1]
+        value = as_value(self._value(x))
+        return value, self._grad(x) if math.isfinite(value) else math.nan * x
+
+    @property
+    def has_hessian(self) -> bool:
+        return self._hessian is not None
+
+    def hessian(self, x: Array) -> Metric | None:
+        given = None if self._hessian is None else self._hessian(x)
+        if given is None or isinstance(given, Diagonal | Operator):
+            return given
+        if callable(given):
+            return Operator(given, tuple(x.shape))
+        shape = tuple(getattr(given, "shape", ()))
+        if shape == tuple(x.shape):
+            return Diagonal(given)
+        if x.ndim != 1 or shape != (x.shape[0], x.shape[0]):
+            what = f"an array of shape {shape}" if shape else told(given)
+            raise ValueError(
+                f"hessian returned {what}; return a diagonal of x's shape, a matrix, or a function v -> Hv."
+            )
+        return Operator(lambda v: given @ v, shape[:1])
 
     def conjugate(self, u: Array) -> float | None:
         return None if self._conjugate is None else as_value(self._conjugate(u), "the conjugate of f")
 
     def __repr__(self) -> str:
-        return repr_of(self, "L=None" if self.L is None else f"L={self.L:g}", f"mu={self.mu:g}")
+        kind = [] if self.convex else ["convex=False"]
+        return repr_of(self, "L=None" if self.L is None else f"L={self.L:g}", f"mu={self.mu:g}", *kind)

@@ -64,7 +64,7 @@ class Regroup:
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:
         """Whether f has a Hessian and a summand of the domain has atoms of groups."""
-        known = type(f).hessian is not Objective.hessian
+        known = f.has_hessian
         return known and any(_groups(part) is not None for part in domain.parts)
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:

@@ -77,6 +77,9 @@ def _why_unproved(result: Any) -> str:
         return "The objective falls for ever along a direction of the set."
     if not result.f.exact:
         return "Values and gradients of f are estimates, and nothing can be proved from estimates."
+    if not result.f.convex:
+        at_x = f"the Frank-Wolfe gap is {result.stationarity:.3g}, and it is 0 where x is stationary"
+        return f"The objective is not convex, so that gradients prove nothing about other points; at x {at_x}."
     if result.domain.bounded:
         return "A longer run may prove more." if math.isfinite(result.gap) else "The oracle's answers prove no bound."
     return "Over spans and cones a proof needs more than gradients: bounds on f, on its minimiser, or its conjugate."

@@ -99,7 +99,7 @@ def objective(f: Objective) -> str:
         case Quadratic():
             return f"a quadratic function of {size} variables"
         case _:
-            return f"the smooth convex function {f!r}"
+            return f"the smooth{' convex' if f.convex else ''} function {f!r}"
 
 
 def domain(d: Domain) -> str:

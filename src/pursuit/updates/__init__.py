@@ -1,14 +1,17 @@
 """Updates: how the weights of the active set change once the oracle has named an atom.
 
 `Plain` moves towards the new atom only (the paper's variant 0); `Away`, `Pairwise` and `BlendedPairwise` may also take
-weight from active atoms; `NormCorrective` and `FullyCorrective` correct all weights. An update is a frozen value, the
-same for all domains; `begin` returns the function for one run, which holds the memory of that run.
+weight from active atoms, `DecompositionInvariant` from a face; `NormCorrective` and `FullyCorrective` correct all
+weights; `Blocks` moves one summand at a time. An update is a frozen value, the same for all domains; `begin` returns
+the function for one run, which holds the memory of that run.
 """
 
 from __future__ import annotations
 
 from pursuit.updates.base import Now, Update
+from pursuit.updates.blocks import Blocks
 from pursuit.updates.corrective import FullyCorrective, NormCorrective
+from pursuit.updates.faces import DecompositionInvariant
 from pursuit.updates.pursuits import AcceleratedPursuit, BlendedPursuit
 from pursuit.updates.walks import Away, BlendedPairwise, Pairwise, Plain
 
@@ -17,6 +20,8 @@ __all__ = [
     "Away",
     "BlendedPairwise",
     "BlendedPursuit",
+    "Blocks",
+    "DecompositionInvariant",
     "FullyCorrective",
     "NormCorrective",
     "Now",

@@ -16,10 +16,11 @@ from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
 from pursuit.metrics import Metric
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, inside
 from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search, tilted
 from pursuit.updates.base import Advance, Now
-from pursuit.updates.newton import Damping, newton_step, slopes
+from pursuit.updates.learned import LearnedHessian
+from pursuit.updates.newton import DampedHessian, newton_step, slopes
 from pursuit.weights import projected_gradient
 
 SINGLE_THREADED_NUMBERS = 1 << 23
@@ -28,6 +29,12 @@ SINGLE_THREADED_NUMBERS = 1 << 23
 
 MAX_UNUSED_ATOMS = 128
 """Atoms of weight zero that S may hold, beside two per atom with weight; beyond it the least promising are dropped."""
+
+AMPLE_WORK = 5e8
+"""Multiplications of small problems, about half a second, up to which a run only counts oracle calls."""
+
+EXCHANGES_PER_ATOM = 6
+"""Changes of the passive set for every active atom, from which on most of the atoms that enter soon leave again."""
 
 MAX_INNER_STEPS = 50
 """Steps of a fully corrective update per oracle call."""
@@ -54,7 +61,7 @@ class _Admission(Remembers):
     every atom gets weight, so the first call adds at most 4.
     """
 
-    remembers = ("limit",)
+    remembers = ("several", "limit")
 
     def __init__(self, several: int, domain: Domain) -> None:
         self.several = several
@@ -76,12 +83,20 @@ class _Admission(Remembers):
 class _SmallProblem(Remembers):
     """The small problem of a run, kept up to date with the active set: Gram matrix in a metric, constraints, factor."""
 
-    remembers = ("admission", "problem", "members")
+    remembers = ("admission", "problem", "members", "_calls")
 
     def __init__(self, domain: Domain, metric: Metric, several: int) -> None:
         self.domain, self.metric, self.admission = domain, metric, _Admission(several, domain)
         self.problem = domain.weight_problem()
         self.members: list[Any] = []
+        works = [part.asked.work for part in domain.parts]
+        self._oracle_work = math.inf if None in works else sum(work or 0.0 for work in works)
+        self._calls = 0
+
+    def _wastes_work(self, active: ActiveSet) -> bool:
+        """Whether the small problems take far longer than the oracle, while most of the atoms that enter soon leave."""
+        work, ample = self.problem.work, max(AMPLE_WORK, 10.0 * self._calls * self._oracle_work)
+        return work > ample and self.problem.rounds > EXCHANGES_PER_ATOM * len(active)
 
     def enter(self, now: Now, active: ActiveSet) -> None:
         """Add atoms of the oracle's answers to S and to the Gram matrix."""
@@ -99,11 +114,14 @@ class _SmallProblem(Remembers):
     def set_weights(self, active: ActiveSet, weights: Small, correlations: Small) -> None:
         """Set the weights of S and compute its point; drop unused atoms, the least promising, if there are too many."""
         active.weights = weights
+        self._calls += 1
+        several, unused, kept = self.admission.several, np.flatnonzero(weights == 0), MAX_UNUSED_ATOMS
+        if several > 1 and self._wastes_work(active):
+            self.admission.several, kept = 1, 0  # one atom a call from now on, and a small problem of those with weight
         self.admission.adapt(active)
-        unused = np.flatnonzero(weights == 0)
-        if self.admission.several > 1 and len(unused) > MAX_UNUSED_ATOMS + 2 * (len(weights) - len(unused)):
+        if several > 1 and (not kept or len(unused) > kept + 2 * (len(weights) - len(unused))):
             keep = np.ones(len(weights), dtype=bool)
-            keep[unused[np.argsort(correlations[unused], kind="stable")[MAX_UNUSED_ATOMS // 2 :]]] = False
+            keep[unused[np.argsort(correlations[unused], kind="stable")[kept // 2 :]]] = False
             active.keep(keep)
             self.problem.keep(keep)
             self.members = list(active.atoms)
@@ -202,7 +220,7 @@ class FullyCorrective:
 
     For quadratic f this is one small problem, solved exactly. For other f with a Hessian it is Newton's method on the
     weights, damped where the Hessian misleads, each model solved exactly under the constraints, with an exact line
-    search; without a Hessian, norm-corrective steps are repeated.
+    search. Without a Hessian, or without convexity, the model is learned from gradients.
 
     Parameters
     ----------
@@ -210,7 +228,7 @@ class FullyCorrective:
         The number of atoms of one oracle call that may enter S together, where the set can name several.
     accuracy : float, optional
         Where f is not quadratic, the gap over S is reduced to this fraction of the gap over the domain. None: 0.1 over
-        hulls, 1e-12 elsewhere.
+        hulls, elsewhere 1e-12, or 0.01 without a Hessian.
 
     Examples
     --------
@@ -237,38 +255,24 @@ class FullyCorrective:
         if f.quadratic:
             exact = NormCorrective(several=self.several, L=1.0, metric=f.hessian(space.zeros()))
             return exact.begin(f, domain, space)
-        if type(f).hessian is Objective.hessian:
-            return with_single_threaded_blas(self._repeat_corrections(f, domain, space), space)
         return with_single_threaded_blas(self._newton_steps(f, domain, space), space)
 
-    def _goal(self, domain: Domain, now: Now) -> float:
-        accuracy = self.accuracy or (0.1 if all(part.compact or part.price for part in domain.parts) else 1e-12)
+    def _goal(self, domain: Domain, now: Now, exact: bool) -> float:
+        hulls = all(part.compact or part.price for part in domain.parts)
+        accuracy = self.accuracy or (0.1 if hulls else 1e-12 if exact else 0.01)
         return accuracy * abs(domain.slope(now.answers, now.point_dots))
 
-    def _repeat_corrections(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        bound = UpperBound(f, space, None, None)
-        small, correct = _SmallProblem(domain, bound.metric, self.several), NormCorrective()._minimise_bound
-
-        def advance(now: Now, active: ActiveSet) -> None:
-            small.enter(now, active)
-            goal, value, correlations = self._goal(domain, now), now.value - active.cost, active.slopes(now.grad)
-            for _ in range(MAX_INNER_STEPS):
-                weights = correct(bound, small, active, now, value, correlations)
-                small.set_weights(active, weights, correlations)
-                value, grad = f.value_and_grad(active.x)
-                correlations = active.slopes(grad)
-                if domain.inner_gap(active, correlations) <= goal or active.deadline.passed:
-                    break
-
-        return WithMemory(advance, bound, small)
-
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        admission, damping = _Admission(self.several, domain), Damping()
-        left = 0.0 if self.accuracy is None else MAX_SLOPE_LEFT
+        admission = _Admission(self.several, domain)
+        learns = not (f.has_hessian and f.convex)
+        model = LearnedHessian(space) if learns else DampedHessian(f)
+        left = 0.0 if self.accuracy is None and not learns else MAX_SLOPE_LEFT
 
         def advance(now: Now, active: ActiveSet) -> None:
             admission.enter(now, active)
-            goal, value, grad = self._goal(domain, now), now.value, now.grad
+            goal, value, grad = self._goal(domain, now, f.has_hessian), now.value, now.grad
+            if isinstance(model, LearnedHessian):
+                model.begin(f, active.x, grad, *_toward_answers(domain, active, now, slopes(domain, active, grad)))
             lowest = closest = math.inf
             for step in range(MAX_INNER_STEPS):
                 q = slopes(domain, active, grad)
@@ -279,16 +283,19 @@ class FullyCorrective:
                     break
                 lowest, closest = value, inner if step else math.inf
                 before = active.weights, active.x
-                if not newton_step(f, domain, active, value, q, goal, damping, left):
+                if not newton_step(f, domain, active, value, q, goal, model, left):
                     break
                 last, (value, grad) = value, f.value_and_grad(active.x)
                 value += active.cost
-                if not (value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))):
+                if not inside(space, value, grad) or not (
+                    value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))
+                ):
                     active.weights, active.x = before
                     break
+                model.observe(active.x, grad)
             admission.adapt(active)
 
-        return WithMemory(advance, admission, damping)
+        return WithMemory(advance, admission, model)
 
 
 def _uncertainty(active: ActiveSet, grad: Array) -> float:

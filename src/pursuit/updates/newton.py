@@ -25,6 +25,7 @@ from pursuit.linalg import CholeskyFactor
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 from pursuit.steps import line_search, tilted
+from pursuit.updates.learned import LearnedHessian
 from pursuit.weights import WeightProblem
 
 
@@ -56,6 +57,29 @@ class Damping(Remembers):
             self.value, self._fall = value, 0.1
 
 
+class DampedHessian(Remembers):
+    """The Hessian of f at x, damped."""
+
+    remembers = ("_damping",)
+
+    def __init__(self, f: Objective) -> None:
+        self._f, self._damping = f, Damping()
+
+    def gram(self, active: ActiveSet, which: Indices) -> Small:
+        """<a, (H + lambda I) b> for all pairs of the atoms at these places."""
+        hessian = self._f.hessian(active.x)
+        assert hessian is not None
+        G = active.gram(hessian, which)
+        return G + self._damping.value * active.gram(Diagonal(), which) if self._damping.value > 0 else G
+
+    def adapt(self, gamma: float, mean_curvature: float, solved: bool) -> None:
+        """Adjust the damping after a step, which was that of the model if this was solved."""
+        self._damping.adapt(gamma, mean_curvature) if solved else self._damping.raise_to(mean_curvature)
+
+    def observe(self, x: Array, grad: Array) -> None:
+        """Nothing is learned."""
+
+
 def slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
     """<grad, a> for the atoms of S, minus <grad, x_b> in the blocks of hulls: there steps sum to zero, so a constant
     changes nothing, and a large one would spoil the digits of the slope of a step."""
@@ -65,19 +89,21 @@ def slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
 
 
 def newton_step(
-    f: Objective, domain: Domain, active: ActiveSet, value: float, q: Small, goal: float, damping: Damping, left: float
+    f: Objective,
+    domain: Domain,
+    active: ActiveSet,
+    value: float,
+    q: Small,
+    goal: float,
+    model: DampedHessian | LearnedHessian,
+    left: float,
 ) -> bool:
-    """Minimise f along the step of the damped model or, where this has no minimum, along a gradient step, but for the
-    share `left` of the slope. Returns False if neither descends. Unused atoms take part if their descent exceeds half
-    the goal."""
+    """Minimise f along the step of the model or, where this has no minimum, along a gradient step, but for the share
+    `left` of the slope. Returns False if neither descends. Unused atoms take part if their descent exceeds half the
+    goal."""
     space, nonnegative = active.space, np.array([part.nonnegative for part in domain.parts])[active.blocks]
     which = np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
-    hessian = f.hessian(active.x)
-    assert hessian is not None
-    G = active.gram(hessian, which)
-    if damping.value > 0:
-        G = G + damping.value * active.gram(Diagonal(), which)
-    d, solved = _model_step(domain, active, which, G, q[which])
+    d, solved = _model_step(domain, active, which, model.gram(active, which), q[which])
     if not solved:
         E = active.gram(Diagonal(), which)
         c = float(np.abs(q[which]).max(initial=0.0)) / float(E.diagonal().max(initial=1.0))  # weights move by about 1
@@ -94,8 +120,7 @@ def newton_step(
     else:
         priced, size = tilted(f, space, vector, active.cost_of(d)), space.norm(vector)
         gamma = line_search(priced, space, active.x, vector, slope, max(1.0, float(limits.min())), left)
-        mean_curvature = -slope / size / (gamma * size) if gamma * size > 0 else math.inf
-        damping.adapt(gamma, mean_curvature) if solved else damping.raise_to(mean_curvature)
+        model.adapt(gamma, -slope / size / (gamma * size) if gamma * size > 0 else math.inf, solved)
     active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)
     for mine in hulls:
         active.weights[mine] /= active.weights[mine].sum()

@@ -51,7 +51,7 @@ class BlendedPursuit:
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = _span(domain, self)
-        step = ShortStep() if type(f).hessian is Objective.hessian else LineSearch()
+        step = LineSearch() if f.has_hessian else ShortStep()
         length = step.begin(f, domain, space)
 
         def advance(now: Now, active: ActiveSet) -> None:

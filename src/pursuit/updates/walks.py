@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pursuit._arrays import Small, Space, told
+from pursuit._arrays import Small, Space
 from pursuit._memory import WithMemory
 from pursuit.active import ActiveSet
 from pursuit.domains import Direction, Domain, Hull, Part, Span
 from pursuit.domains.base import LONG_STEP, exchange
 from pursuit.objectives import Objective
-from pursuit.steps import LineSearch, Move, OpenLoop, ShortStep, Step
+from pursuit.steps import LineSearch, Move, ShortStep, Step, begin_step, check_step
 from pursuit.updates.base import Advance, Now, single
 
 REFRESH_PERIOD = 64
@@ -26,20 +26,21 @@ class _Walk:
     blends: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.step is not None and (isinstance(self.step, type) or not hasattr(self.step, "begin")):
-            raise TypeError(f"step is {told(self.step)}; give a step rule such as ShortStep() or LineSearch().")
+        if self.step is not None:
+            check_step(self.step)
 
     @property
     def descends(self) -> bool:
-        return not isinstance(self.step, OpenLoop)
+        return self.step is None or getattr(self.step, "monotone", False)
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         raise NotImplementedError
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
-        has_hessian = type(f).hessian is not Objective.hessian
-        length = (self.step or (LineSearch() if has_hessian else ShortStep())).begin(f, domain, space)
+        has_hessian = f.has_hessian
+        step = self.step or (LineSearch() if has_hessian else ShortStep())
+        length = begin_step(step, f, domain, space)
 
         def advance(now: Now, active: ActiveSet) -> None:
             d = self._direction(part, now, active)
@@ -65,7 +66,7 @@ class Plain(_Walk):
 
     Parameters
     ----------
-    step : OpenLoop, LineSearch, ShortStep, DiameterStep or CurvatureStep
+    step : OpenLoop, LineSearch, ShortStep, DiameterStep, CurvatureStep, Monotone, or a function of a Move
 
     Examples
     --------

@@ -30,13 +30,15 @@ class WeightProblem(Remembers):
     array([0.75, 0.25])
     """
 
-    remembers = ("nonnegative", "passive", "eps")
+    remembers = ("nonnegative", "passive", "eps", "rounds", "work")
 
     def __init__(self, totals: Any = (np.nan,)) -> None:
         self.nonnegative: Mask = np.zeros(0, dtype=bool)
         self.passive = PassiveSet(np.asarray(totals, dtype=np.float64))
         self.eps = EPS
         """The roundoff with which the Gram matrix and the slopes were computed."""
+        self.rounds, self.work = 0, 0
+        """Changes of the passive set so far, and their multiplications, about."""
         self.ray: Small | None = None
         """After a call: a direction without curvature in which the objective falls, if there is one."""
 
@@ -112,6 +114,7 @@ class WeightProblem(Remembers):
         lowest = 0.0
         for _ in range(10 * self.k + 50):
             p = self.passive.places
+            self.rounds, self.work = self.rounds + 1, self.work + self.k * self.k + 3 * len(p) * len(p)
             step, lam = self.passive.step(slope, w)
             target = w[p] + step
             if not np.isfinite(target).all():

@@ -1,0 +1,165 @@
+"""Products of domains, and updates of one summand at a time."""
+
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pursuit as ps
+
+ORDERS = ["cyclic", "random", "gap", "lazy", "full"]
+WALKS = [ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Away(), ps.Pairwise(), ps.BlendedPairwise()]
+CORRECTIVE = [ps.FullyCorrective(), ps.FullyCorrective(several=4), ps.NormCorrective()]
+
+
+def pieces(rng):
+    """Domains of pieces of all kinds."""
+    return [
+        ps.conv(ps.Simplex(3)), ps.conv(2.0 * ps.Dictionary(rng.standard_normal((2, 5)), signed=True)),
+        ps.conv(ps.Permutations(2)), ps.conv(ps.Ball(3, 2)), ps.cone(ps.Dictionary(rng.standard_normal((3, 2)))),
+        ps.lin(ps.Dictionary(rng.standard_normal((3, 2)))), ps.penalty(0.3 * ps.SignedBasis(3)),
+        ps.conv(ps.Simplex(3)) + ps.lin(ps.Dictionary(np.ones((3, 1)))), ps.conv(ps.RankOne((2, 2))),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("which", range(9))
+def test_embedded_sets_satisfy_the_laws_of_atoms(which, rng):
+    domain = ps.product(ps.conv(ps.Simplex(2)), pieces(rng)[which])
+    for part in domain.parts:
+        ps.check_atoms(part.asked, trials=5)
+
+
+@given(seed=st.integers(0, 1000), first=st.integers(0, 8), second=st.integers(0, 8))
+def test_a_separable_function_over_a_product_has_the_minima_of_its_pieces(seed, first, second):
+    rng = np.random.default_rng(seed)
+    domains = [pieces(rng)[first], pieces(rng)[second]]
+    domain = ps.product(*domains)
+    y = 2.0 * rng.standard_normal(sum(math.prod(s) for s in domain.shapes))
+    stop = ps.Stop(gap=1e-9, rgap=1e-9, iterations=500)
+    alone = [ps.minimize(ps.LeastSquares(t), d, stop=stop) for t, d in zip(domain.split(y), domains, strict=True)]
+    r = ps.minimize(ps.LeastSquares(y), domain, stop=stop)
+    assert r.value == pytest.approx(sum(each.value for each in alone), abs=1e-6)
+    for piece, each in zip(domain.split(r.x), alone, strict=True):
+        np.testing.assert_allclose(piece, each.x, atol=1e-3)
+    np.testing.assert_array_equal(domain.join(domain.split(r.x)), r.x)
+    assert r.check().feasible
+
+
+def test_coefficients_of_a_product_are_those_of_its_pieces(rng):
+    D = rng.standard_normal((4, 6))
+    domain = ps.product(ps.conv(ps.Simplex(2)), ps.lin(ps.Dictionary(D)))
+    y = np.concatenate([[0.25, 0.75], D[:, 3] * 2.0])
+    weights, coef = ps.minimize(ps.LeastSquares(y), domain, stop=ps.Stop(gap=1e-12)).coef
+    np.testing.assert_allclose(weights, [0.25, 0.75], atol=1e-9)
+    np.testing.assert_allclose(coef, 2.0 * np.eye(6)[3], atol=1e-6)
+
+
+@given(seed=st.integers(0, 1000), order=st.sampled_from(ORDERS), choice=st.integers(0, 7), kind=st.integers(0, 3))
+def test_certificates_of_blocks_keep_their_promise_and_weights_make_the_point(seed, order, choice, kind):
+    rng = np.random.default_rng(seed)
+    D, E = rng.standard_normal((4, 6)), rng.standard_normal((4, 5))
+    A, B = ps.Dictionary(D), ps.Dictionary(E, signed=True)
+    update = [*WALKS, *CORRECTIVE][choice]
+    domain = [
+        lambda: ps.conv(A) + ps.conv(B),
+        lambda: ps.product(ps.conv(A), ps.conv(B), ps.conv(ps.Simplex(3))),
+        lambda: ps.conv(A) + ps.cone(B),
+        lambda: ps.penalty(0.2 * B) + ps.conv(A),
+    ][kind]()
+    if kind == 3 and choice < 5:
+        return  # walks do not serve penalties
+    n = domain.parts[0].A.shape[0]
+    f = ps.LeastSquares(2.0 * rng.standard_normal(n))
+    best = ps.minimize(f, domain, stop=ps.Stop(gap=1e-11, rgap=1e-11, iterations=300))
+    before, lower = math.inf, -math.inf
+    for s in islice(ps.iterate(f, domain, ps.Blocks(update, order, certify=2)), 30):
+        assert lower <= s.lower <= best.value + 1e-9
+        assert s.gap >= s.value - best.value - 1e-9
+        assert s.value <= before + 1e-10
+        before, lower = s.value, s.lower
+        w, blocks = s.active.weights, s.active.blocks
+        np.testing.assert_allclose(s.active.synthesize(w), s.x, atol=1e-10)
+        assert domain.admits(w, blocks)
+
+
+@pytest.mark.parametrize("order", ["cyclic", "random", "gap", "lazy"])
+def test_only_the_block_whose_turn_it_is_is_asked_and_the_bound_stays_until_all_are(order, rng):
+    domain = ps.product(*(ps.conv(ps.Simplex(4)) for _ in range(5)))
+    f = ps.LeastSquares(rng.standard_normal(20))
+    bounds = []
+    for s in islice(ps.iterate(f, domain, ps.Blocks(ps.Away(), order, certify=3)), 40):
+        asked = [b for b, answer in enumerate(s.answers) if answer.calls]
+        everyone = s.iteration % 15 == 0
+        assert len(asked) == (5 if everyone else 1)
+        assert all(answer.delta == 0 and answer.lower is None for answer in s.answers if not answer.calls)
+        if not everyone:
+            assert s.lower == bounds[-1]
+            assert s.stationarity == math.inf
+        bounds.append(s.lower)
+    assert bounds[14] < bounds[15]
+
+
+def test_cyclic_blocks_ask_each_block_in_turn(rng):
+    domain = ps.product(*(ps.conv(ps.Simplex(3)) for _ in range(3)))
+    states = islice(ps.iterate(ps.LeastSquares(rng.standard_normal(9)), domain, ps.Blocks(ps.Away())), 1, 7)
+    assert [[b for b, a in enumerate(s.answers) if a.calls] for s in states] == [[1], [2], [0], [1], [2], [0]]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("update", [*WALKS[2:], *CORRECTIVE], ids=repr)
+def test_blocks_reach_the_minimum(order, update, rng):
+    domain = ps.product(*(ps.conv(ps.Dictionary(rng.standard_normal((3, 6)))) for _ in range(3)))
+    Q = rng.standard_normal((9, 9))
+    f = ps.Quadratic(Q @ Q.T + 0.5 * np.eye(9), rng.standard_normal(9))
+    r = ps.minimize(f, domain, ps.Blocks(update, order), stop=ps.Stop(rgap=1e-6, iterations=20_000))
+    assert r.status is ps.Status.GAP
+    assert r.check().gap <= 1e-6 * abs(r.value) * (1 + 1e-6)
+
+
+def test_blocks_without_a_hessian_and_with_a_domain(rng):
+    D = rng.uniform(0.5, 2.0, (6, 8))
+    domain = ps.conv(ps.Dictionary(D)) + ps.conv(ps.Dictionary(D[:, ::-1] ** 2))
+    f = ps.Smooth(lambda x: -float(np.log(x).sum()) if (x > 0).all() else math.inf, lambda x: -1 / x)
+    for update in (ps.FullyCorrective(), ps.Away()):
+        r = ps.minimize(f, domain, ps.Blocks(update))
+        assert r.status is ps.Status.GAP
+
+
+def test_an_open_loop_in_blocks_counts_rounds(rng):
+    domain = ps.product(ps.conv(ps.Simplex(2)), ps.conv(ps.Simplex(2)))
+    seen = []
+
+    def step(move):
+        seen.append(move.iteration)
+        return 2 / (move.iteration + 2)
+
+    ps.minimize(
+        ps.LeastSquares(rng.random(4)), domain, ps.Blocks(ps.Plain(step)), stop=ps.Stop(iterations=6, rgap=None)
+    )
+    assert seen == [0, 0, 1, 1, 2, 2]
+
+
+def test_blocks_ask_less_often_than_full_updates_where_one_block_is_hard(rng):
+    """Nine blocks are solved by one vertex each; the gap finds the tenth."""
+    hard = ps.conv(ps.Dictionary(rng.standard_normal((20, 60))))
+    domain = ps.product(*(ps.conv(ps.Simplex(3)) for _ in range(9)), hard)
+    y = np.concatenate([np.tile([5.0, 0.0, 0.0], 9), 0.3 * rng.standard_normal(20)])
+    stop = ps.Stop(rgap=1e-4)
+    calls = {
+        o: ps.minimize(ps.LeastSquares(y), domain, ps.Blocks(ps.Pairwise(), o), stop=stop).oracle_calls for o in ORDERS
+    }
+    assert calls["gap"] < 0.5 * calls["full"]
+    assert calls["lazy"] < 0.5 * calls["full"]
+
+
+def test_a_block_of_a_sum_may_be_the_start_of_another_run(rng):
+    D = rng.standard_normal((5, 8))
+    domain = ps.conv(ps.Dictionary(D)) + ps.conv(ps.Dictionary(D[:, :3]))
+    f = ps.LeastSquares(rng.standard_normal(5))
+    first = ps.minimize(f, domain, ps.Blocks(ps.Away()), stop=ps.Stop(iterations=4, rgap=None))
+    again = ps.minimize(f, domain, ps.Blocks(ps.Away()), start=first)
+    assert again.trace.value[0] == pytest.approx(first.value, rel=1e-12)
+    assert again.status is ps.Status.GAP
