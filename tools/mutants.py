@@ -819,7 +819,7 @@ MUTANTS = [
         "updates/learned.py",
         "G - W @ np.linalg.solve(M, W.T)",
         "G",
-        "test_domain_of_f.py",
+        "test_learned.py",
     ),
     Mutant(
         "the log-adaptive open loop has the power 2",

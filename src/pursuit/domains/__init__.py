@@ -5,7 +5,7 @@ from __future__ import annotations
 from pursuit.atoms.base import Atoms
 from pursuit.domains.base import Answer, Direction, Domain, Part, Sum
 from pursuit.domains.parts import Cone, Hull, Penalty, Span
-from pursuit.domains.product import Product
+from pursuit.domains.pieces import Product
 
 __all__ = [
     "Answer",
