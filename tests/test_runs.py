@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from itertools import islice
 
 import numpy as np
@@ -32,10 +33,14 @@ def mean_of(rng):
 NOISY = ps.Stochastic(lambda x, rng: 0.5 * sum((x - mean_of(rng)) ** 2), lambda x, rng: x - mean_of(rng))
 
 DICTIONARY, SIGNED = ps.Dictionary(X), ps.Dictionary(X, signed=True)
+ONES = np.ones(20)
 HULL, SPAN, CONE = ps.conv(0.9 * SIGNED), ps.lin(DICTIONARY), ps.cone(DICTIONARY)
 
 STEPS = {
     "open loop": ps.OpenLoop(),
+    "open loop, log": ps.OpenLoop("log"),
+    "monotone": ps.Monotone(ps.OpenLoop()),
+    "secant": ps.LineSearch(secant=True),
     "line search": ps.LineSearch(),
     "short": ps.ShortStep(),
     "backtracking": ps.ShortStep(L=ps.Backtracking()),
@@ -55,6 +60,17 @@ UPDATES = {
     "fully corrective, several": (ps.FullyCorrective(several=3), HULL, CONE, SPAN),
     "blended pursuit": (ps.BlendedPursuit(), SPAN),
     "accelerated pursuit": (ps.AcceleratedPursuit(seed=3), SPAN),
+    "within faces": (ps.DecompositionInvariant(), ps.conv(ps.Simplex(20))),
+    **{
+        f"blocks, {order}": (ps.Blocks(update, order=order, certify=2), HULL + ps.conv(ps.Box(-ONES, ONES)))
+        for order, update in {
+            "cyclic": ps.Away(),
+            "random": ps.FullyCorrective(),
+            "gap": ps.Plain(ps.ShortStep()),
+            "lazy": ps.NormCorrective(several=3),
+            "full": ps.Pairwise(),
+        }.items()
+    },
 } | {
     f"plain, {name}": (ps.Plain(step), HULL, *([SPAN, CONE] if name[0] in "lsb" else []))
     for name, step in STEPS.items()
@@ -67,6 +83,8 @@ ORACLES = {
     "approximate": ps.Approximate(0.5, worst=False, seed=2),
     "screened": ps.Screened(),
 }
+if find_spec("faiss"):
+    ORACLES["indexed"] = ps.Indexed(DICTIONARY)
 
 
 def bits(r):
@@ -106,6 +124,7 @@ def test_every_update_step_and_oracle_of_the_package_is_in_the_tables():
     first = {part: [*inspect.signature(part.begin).parameters, None, None][1] for part in begun}  # after self
     tables = {*ORACLES.values(), *STEPS.values(), *(update for update, *_ in UPDATES.values())}
     contracts = {ps.Update, ps.Oracle}
+    contracts |= set() if find_spec("faiss") else {ps.Indexed}
     missing = {part for part in begun if first[part] in ("f", "part")} - contracts - {type(part) for part in tables}
     assert not missing
 

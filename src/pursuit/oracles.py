@@ -364,7 +364,7 @@ class Indexed:
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        exact, phi = Exact().begin(part, space, several, blends, f), math.inf
+        exact, run = Exact().begin(part, space, several, blends, f), Memory(phi=math.inf)
         columns, factor = unscaled(part.asked)
         if not isinstance(columns, Dictionary) or columns.D is not self.A.D:
             raise ValueError(f"the domain is made of {part.asked!r} and not of the columns of A; give Indexed its set.")
@@ -379,20 +379,19 @@ class Indexed:
             products = D.T[found] @ h
             best = np.argsort(-np.abs(products) if signed else products, kind="stable")[:several]
             signs = np.where(products[best] > 0, -1.0, 1.0) if signed else np.ones(len(best))
-            return [columns.column(int(found[i]), sign).scaled(factor) for i, sign in zip(best, signs, strict=True)]
+            return [columns.column(int(found[i]), float(s)).scaled(factor) for i, s in zip(best, signs, strict=True)]
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            nonlocal phi
-            atoms = near(grad) if len(active) and 0.0 < phi < math.inf else []
+            atoms = near(grad) if len(active) and 0.0 < run.phi < math.inf else []
             if atoms:
                 dot = atoms[0].dot(space, grad) + part.price
-                if -part.descent(dot, gx) >= phi / self.K:
+                if -part.descent(dot, gx) >= run.phi / self.K:
                     return Answer(atoms, dot, 0.0, 0)
             answer = exact(grad, active, gx)
-            phi = -part.descent(answer.dot, gx)
+            run.phi = -part.descent(answer.dot, gx)
             return answer
 
-        return ask
+        return WithMemory(ask, exact, run)
 
 
 def _inverted_file(D: Array) -> Any:
