@@ -312,3 +312,13 @@ def test_ols_of_a_signal_alone_leaves_digits_that_are_lost_to_the_residual(monke
     found = Climb(D, Y, 16, method="ols")
     assert found.counts == {"alone": 0, "direct": 1}
     assert pursue(D, Y[0], 16, method="ols").active == list(found.codes.indices)
+
+
+@pytest.mark.parametrize("method", ["omp", "ols"])
+def test_errors_of_weights_on_nearly_parallel_atoms_do_not_pass_for_correlations(method):
+    rng = np.random.default_rng(0)
+    a, b = np.array([-1.0, 4, 0, -4]), np.array([-1.0, 3, 0, -3])
+    D = np.column_stack([a, b, rng.integers(-3, 4, (4, 10))])[:, :11].astype(float)
+    Y, W = np.tile(a - 2 * b, (2000, 1)), rng.exponential(size=(2000, 4))
+    codes = encode(D, Y, atoms=3, method=method, weights=W)
+    assert agree(codes, D, Y, 3, method=method, weights=W) > 1500

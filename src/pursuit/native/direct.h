@@ -44,7 +44,7 @@ template <class T> class Direct final : public DirectPursuits<T> {
         for (int64_t p = 0; p < signals; ++p) {
             const Pursuit<T> &P = *pursuits[p];
             if (P.done) continue;
-            recomputes[p] = method != Method::ols || P.turns % REFRESH == 0 || P.ill_conditioned();
+            recomputes[p] = method != Method::ols || P.turns % REFRESH == 0 || P.delicate;
             T *weighted = to;
             if (has_direction(P)) P.direction(to), to += D.d;
             if (recomputes[p]) std::memcpy(to, P.residual, D.d * sizeof(T)), to += D.d;
@@ -83,7 +83,9 @@ template <class T> class Direct final : public DirectPursuits<T> {
             if (method == Method::mp ? P.match(j, column, correlations[j]) : P.enter(j, column)) break;
             if (method == Method::mp) return false;
         }
-        P.residual_norm();
+        const T size = P.residual_norm();
+        P.delicate = P.ill_conditioned() || size <= 1024 * P.noise * P.absolute_sum();
+        if (P.delicate && (method == Method::omp || method == Method::ols)) P.refine(), P.residual_norm();
         return true;
     }
 };

@@ -34,6 +34,7 @@ template <class T, class A = T> class Pursuit {
     const Method method;
     int s = 0, limit = 0, turns = 0;
     bool done = false;
+    bool delicate = false;          // whether errors of the weights could pass for correlations with the residual
     T tol = 0, length = 0;          // length: the norm of y
     T residual_square = 0;          // the squared norm of the residual, up to rounding
     T longest = 0;                  // the largest norm of an atom
@@ -65,7 +66,7 @@ template <class T, class A = T> class Pursuit {
         length = std::sqrt(inner<T>(w, y, y, d));
         residual_square = length * length;
         s = turns = 0;
-        done = length == 0;
+        done = length == 0, delicate = false;
         for (int j = 0; j < n; ++j) candidate_norms[j] = all_norms[j];
         longest = largest_magnitude<T>(candidate_norms, n);
         for (int j = 0; method == Method::ols && j < n; ++j) orthogonal[j] = candidate_norms[j] * candidate_norms[j];
@@ -202,14 +203,16 @@ template <class T, class A = T> class Pursuit {
         return false;
     }
 
+    // One step of iterative refinement of the weights; `residual` is theirs.
+    void refine() {
+        for (int i = 0; i < s; ++i) z[i] = inner<T>(w, columns[i], &residual[0], d);
+        solve(z);
+        add<T>(x, 1, z, s);
+    }
+
     // Two steps of iterative refinement, if needed. The code, atoms in increasing order.
     void finish(const Tile<A> &tile, int64_t number) {
-        for (int turn = 0; turn < 2 && method != Method::mp && ill_conditioned(); ++turn) {
-            residual_norm();
-            for (int i = 0; i < s; ++i) z[i] = inner<T>(w, columns[i], &residual[0], d);
-            solve(z);
-            add<T>(x, 1, z, s);
-        }
+        for (int turn = 0; turn < 2 && method != Method::mp && ill_conditioned(); ++turn) residual_norm(), refine();
         for (int i = 0; i < s; ++i) {
             int64_t place = number * width;
             for (int k = 0; k < s; ++k) place += atoms[k] < atoms[i];
