@@ -642,7 +642,7 @@ ANSWERS = {  # what users' functions return, and a word of the sentence
     "atom of objects": (lambda: run(A=Own(y.astype(object))), "atom"),
     "atom of a list": (lambda: run(A=Own(ps.Atom(y.tolist()))), "oracle"),
     "no atoms": (lambda: run(A=Several([])), "oracle"),
-    "step is None": (lambda: solved(ps.conv(A), ps.Plain(lambda move: None)), "step returned"),
+    "step is None": (lambda: solved(ps.conv(A), ps.Plain(lambda move: None)), "step returned None; return a number"),
     "score is None": (lambda: ps.path(F, A, atoms=[1], score=lambda r: None), "score"),
     "atom of another shape, span": (lambda: run(A=Own(np.ones(5)), wrap=ps.lin), "atom"),
     "atom of another shape, union": (lambda: run(A=Own(np.ones(5)) | A), "atom"),
