@@ -412,7 +412,7 @@ def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
     def length(move: Move) -> float:
         found = step(move)
         if math.isnan(gamma := number(found)):
-            raise TypeError(f"step returned {told(found)}; return a number, the length of the step along move.direction.")
+            raise TypeError(f"step returned {told(found)}; return a number, the length along move.direction.")
         return _clip(gamma, move.reach)
 
     return length
