@@ -187,6 +187,8 @@ def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[A
         weights, atoms = _read_pair(*start)
         blocks = np.zeros(len(atoms), dtype=np.intp)
     else:
+        if isinstance(start, Atom):
+            raise TypeError(f"start is {told(start)}; give it as a pair of lists, ([1.0], [atom]).")
         return *_read_point(domain, space, start), 0
     for a in atoms:
         check_fits(a, space)
