@@ -177,9 +177,9 @@ def check_objective(
 ) -> None:
     """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum and Hessian are true.
 
-    Points are drawn around `center`, 0 without it, as far from it as f is finite. A function that is convex only on a part
-    of the space, as a power of flows is where they are positive, should be infinite elsewhere. `shape` is that of x,
-    for an f without data; `trials` is the number of lines.
+    Points are drawn around `center`, 0 without it, as far from it as f is finite. A function that is convex only on a
+    part of the space, as a power of flows is where they are positive, should be infinite elsewhere. `shape` is that of
+    x, for an f without data; `trials` is the number of lines.
 
     >>> import pursuit as ps
     >>> check_objective(ps.Logistic([0, 1, 1]))
