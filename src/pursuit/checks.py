@@ -232,4 +232,4 @@ def _draw_point(
         if inside(space, value, grad) and math.isfinite(f.value(center + x + d) + f.value(center + x - d)):
             return center + x, d, value, grad
         x, d = 0.5 * x, 0.5 * d
-    raise ValueError("f is not finite around center; give a point inside its domain.")
+    raise ValueError("f is not finite around center, 0 by default; give center= a point inside the domain of f.")
