@@ -642,7 +642,7 @@ ANSWERS = {  # what users' functions return, and a word of the sentence
     "atom of objects": (lambda: run(A=Own(y.astype(object))), "atom"),
     "atom of a list": (lambda: run(A=Own(ps.Atom(y.tolist()))), "oracle"),
     "no atoms": (lambda: run(A=Several([])), "oracle"),
-    "step is None": (lambda: solved(ps.conv(A), ps.Plain(lambda move: None)), "step returned"),
+    "step is None": (lambda: solved(ps.conv(A), ps.Plain(lambda move: None)), "step returned None; return a number"),
     "score is None": (lambda: ps.path(F, A, atoms=[1], score=lambda r: None), "score"),
     "atom of another shape, span": (lambda: run(A=Own(np.ones(5)), wrap=ps.lin), "atom"),
     "atom of another shape, union": (lambda: run(A=Own(np.ones(5)) | A), "atom"),
@@ -694,6 +694,7 @@ SENTENCES = {  # a call, and the words in which it is refused
     "a domain plus a set": (lambda: ps.conv(A) + A, "a sum of domains got Dictionary"),
     "a set plus a domain": (lambda: A + ps.conv(A), "a sum of domains got Dictionary"),
     "a product of sets, not domains": (lambda: ps.product(A), "product got Dictionary"),
+    "a product of a list": (lambda: ps.product([ps.conv(A)] * 2), "give domains one by one"),
     "a product of nothing": (ps.product, "product got no domain"),
     "a product of own atoms without shape": (lambda: ps.product(ps.conv(lambda g: g)), "does not know the shape"),
     "blocks in no order": (lambda: ps.Blocks(ps.Away(), "greedy"), "order is 'greedy'"),
@@ -751,6 +752,19 @@ SENTENCES = {  # a call, and the words in which it is refused
     "start with an atom of strings": (lambda: started(([1.0], [["a"] * 6])), "atom of start"),
     "start with ragged atoms": (lambda: started(([1.0], [[1.0, [2.0]]])), "atom of start"),
     "start is a dictionary": (lambda: started({"x": y}), "start is"),
+    "start is an atom": (lambda: started(ps.Atom(y)), "start is Atom(source=None, coef=1); give it as a pair of lists"),
+    "start is a point of a product": (
+        lambda: ps.minimize(
+            ps.LeastSquares(np.ones(4)), ps.product(*[ps.conv(ps.Simplex(2))] * 2), start=np.ones(4) / 2
+        ),
+        "give it as a Result of the same domain",
+    ),
+    "start is two atoms of a product": (
+        lambda: ps.minimize(
+            ps.LeastSquares(np.ones(4)), ps.product(*[ps.conv(ps.Simplex(2))] * 2), start=([1, 1], np.eye(4)[[0, 2]])
+        ),
+        "its atoms count as those of one summand; give a Result",
+    ),
     "start is a generator": (lambda: started(v for v in y), "start is"),
     "method of encode": (lambda: codes(D, Y, method=None), "method is None"),
     "methods of encode": (lambda: codes(D, Y, method=np.array(["omp", "mp"])), "method is ndarray"),

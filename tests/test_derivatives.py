@@ -203,7 +203,7 @@ def test_summands_change_one_by_one():
     back = d.vjp(v)
     assert len(back.radius) == 3 and back.dictionary[2] is None
     assert np.sum(back.dictionary[0] * dD) == pytest.approx(v @ d.jvp(dictionary=[dD, None, None]).x, rel=1e-9)
-    with pytest.raises(ValueError, match="give one for each of the 3 summands"):
+    with pytest.raises(ValueError, match="give one, or None, for each of the 3 summands"):
         d.jvp(radius=1.0)
 
 

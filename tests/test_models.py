@@ -247,5 +247,5 @@ def test_files_that_are_not_understood_are_refused_in_one_sentence(text, message
 
 
 def test_a_file_that_is_not_there_is_an_error_of_its_own():
-    with pytest.raises(FileNotFoundError, match="does not exist; give a file that save wrote"):
+    with pytest.raises(FileNotFoundError, match=r"does not exist; give a file that model.save wrote"):
         pursuit.load("no such file.json")

@@ -299,6 +299,7 @@ BAD = {
     "nan": (lambda: ps.Polytope([[np.nan]], [1]), "A_ub contains NaN"),
     "nan in a sparse matrix": (lambda: ps.Polytope(sp.csr_array([[np.nan]]), [1]), "A_ub contains NaN"),
     "unbounded": (lambda: ps.Polytope([[-1.0, 0.0]], [0.0]), "the polytope is unbounded"),
+    "unbounded after a vertex": (lambda: ps.Polytope([[-6, -3], [-2, -8]], [2, 3]), "the polytope is unbounded"),
     "free and unbounded": (lambda: ps.Polytope([[1.0, 1.0]], [0.0], bounds=None), "the polytope is unbounded"),
     "empty": (lambda: ps.Polytope([[1.0, 1.0]], [-1.0]), "the polytope is empty"),
     "no integers": (lambda: ps.Polytope(A_eq=[[2, 2]], b_eq=[3], integrality=1), "the polytope is empty"),

@@ -74,6 +74,17 @@ def test_a_secant_search_finds_the_minimum_along_a_line_by_gradients_alone(rng):
     np.testing.assert_allclose(secant.trace.value, newton.trace.value, rtol=1e-9)
 
 
+def test_a_summary_has_the_name_of_a_step_function_not_its_address():
+    def halfway(move):
+        return 0.5
+
+    f, hull, stop = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3)), ps.Stop(iterations=1)
+    named = ps.minimize(f, hull, ps.Blocks(ps.Plain(halfway)), stop=stop)
+    assert "Blocks(update=Plain(step=halfway), order='cyclic'" in str(named)
+    unnamed = ps.minimize(f, hull, ps.Plain(lambda move: 0.5), stop=stop)
+    assert "Plain(step=<lambda>)" in str(unnamed) and "Plain(step=&lt;lambda&gt;)" in unnamed._repr_html_()
+
+
 def test_a_step_may_be_a_function_of_the_move(rng):
     f, domain, stop = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3)), ps.Stop(iterations=9)
     own = ps.minimize(f, domain, ps.Plain(lambda move: 2 / (move.iteration + 2)), stop=stop)

@@ -233,6 +233,7 @@ def test_workers_write_the_bytes_of_one_process(tmp_path, signals):
         ({"gaps": True, "method": "lasso", "penalty": 1.0, "atoms": None}, "gaps is no argument"),
         ({"Y": np.ones((5, 3))}, "Y has shape"),
         ({"Y": 3}, "Y is 3"),
+        ({"Y": "signals.zarr"}, "Y is 'signals.zarr'; open it as an array"),
         ({"atoms": np.ones(3, int)}, "atoms has shape"),
         ({"client": 3}, "needs a dask client"),
     ],
@@ -241,6 +242,21 @@ def test_what_cannot_be_coded_to_files_is_refused_in_one_sentence(tmp_path, sign
     D, Y = signals
     with pytest.raises((TypeError, ValueError), match=words):
         ps.encode_to(tmp_path / "codes", **({"D": D, "Y": Y, "atoms": 2} | change))
+
+
+def test_wrong_arguments_do_not_take_the_path_from_the_right_ones(tmp_path, signals):
+    with pytest.raises(ValueError, match="atoms and tol are both None"):
+        ps.encode_to(tmp_path / "codes", *signals)
+    assert ps.encode_to(tmp_path / "codes", *signals, atoms=1).matrix().nnz == len(signals[1])
+
+
+def test_a_zarr_array_is_not_taken_for_codes(tmp_path, signals):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(tmp_path / "signals", data=signals[1])
+    with pytest.raises(ValueError, match="holds something else"):
+        ps.encode_to(tmp_path / "signals", *signals, atoms=1)
+    with pytest.raises(FileNotFoundError, match="has no codes"):
+        ps.StoredCodes(tmp_path / "signals")
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path, signals):

@@ -948,7 +948,7 @@ MUTANTS = [
     Mutant(
         "scale: codes of another request are gone on with",
         "coding/files.py",
-        'if found.get("request") != attributes["request"]:',
+        'if request != attributes["request"]:',
         "if False:",
         "test_streamed.py",
     ),

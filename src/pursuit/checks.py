@@ -177,7 +177,9 @@ def check_objective(
 ) -> None:
     """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum and Hessian are true.
 
-    Points are drawn around `center`, 0 without it, as far from it as f is finite.
+    Points are drawn around `center`, 0 without it, as far from it as f is finite. A function that is convex only on a
+    part of the space, as a power of flows is where they are positive, should be infinite elsewhere. `shape` is that of
+    x, for an f without data; `trials` is the number of lines.
 
     >>> import pursuit as ps
     >>> check_objective(ps.Logistic([0, 1, 1]))
@@ -207,7 +209,8 @@ def check_objective(
         new, square = f.value(x + d), space.dot(d, d)
         slack = 1e3 * space.eps * (abs(value) + abs(new) + abs(slope) + square)
         assert not f.convex or new >= value + slope + 0.5 * f.mu * square - slack, (
-            f"f is not convex with mu = {f.mu:g}: it lies below its lower model by {value + slope - new:.3g}."
+            f"f is not convex with mu = {f.mu:g}: it lies below its lower model by {value + slope - new:.3g}; "
+            "where it is meant to be only on a part of the space, let it be infinite elsewhere."
         )
         if f.L is not None:
             assert new <= value + slope + 0.5 * f.L * square + slack, f"L is not {f.L:g}: f rises faster than that."
@@ -229,4 +232,4 @@ def _draw_point(
         if inside(space, value, grad) and math.isfinite(f.value(center + x + d) + f.value(center + x - d)):
             return center + x, d, value, grad
         x, d = 0.5 * x, 0.5 * d
-    raise ValueError("f is not finite around center; give a point inside its domain.")
+    raise ValueError("f is not finite around center, 0 by default; give center= a point inside the domain of f.")

@@ -183,7 +183,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path} does not exist; give a file that save wrote.") from None
+        raise FileNotFoundError(f"{path} does not exist; give a file that model.save wrote.") from None
     except (ValueError, RecursionError):
         _refuse(path, "is not JSON")
     if not isinstance(found, dict) or found.get("pursuit") != "model":
@@ -200,5 +200,5 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _refuse(path: Any, fault: str) -> NoReturn:
     raise ValueError(
-        f"{os.fspath(path)} {fault}; give a file that save wrote, and a pursuit as new as the one that did."
+        f"{os.fspath(path)} {fault}; give a file that model.save wrote, and a pursuit as new as the one that did."
     )

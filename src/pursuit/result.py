@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -29,6 +30,10 @@ from pursuit.promises import Promise, promise
 CHECK_SEED = 1
 """The seed of the searches of `check`. Bounds that hold with high probability need random numbers on which x does not
 depend, and the run has used those of seed 0."""
+
+
+FUNCTION = re.compile(r"<function (?:\S*\.)?(\S+) at 0x\w+>")
+"""How Python shows a function of the user, such as a step rule; a summary has its name alone."""
 
 
 class Status(Enum):
@@ -431,7 +436,7 @@ class Result:
             ("iterations", f"{self.iterations}"),
             ("oracle calls", f"{self.oracle_calls}"),
             ("seconds", f"{self.seconds:.3g}"),
-            ("update", repr(self.update)),
+            ("update", FUNCTION.sub(r"\1", repr(self.update))),
             ("status", self.status.value),
         ]
 

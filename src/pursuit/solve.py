@@ -105,7 +105,8 @@ def minimize(
     Parameters
     ----------
     f : Objective
-    domain : conv(A), cone(A), lin(A), or a sum of them
+        Of the package, or yours: `Smooth(value, grad)`.
+    domain : conv(A), cone(A), lin(A), penalty(A), a sum of them, or product(...) of them
     update : Update, optional
         Such as FullyCorrective() or Plain(ShortStep()).
         None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them, and
@@ -120,9 +121,10 @@ def minimize(
     start : Result, (weights, atoms) or point, optional
         A result of the same problem and method is continued as if the run had not stopped: 50 iterations and then 50
         are the 100, bit for bit, and so are the trace and all counts. Everything else is the first point of a run that
-        begins. Without it, spans and cones begin at 0 (beside `lin(B, counted=False)`, at the minimum over
-        lin(B)), and hulls at the atom that the oracle names for the gradient at 0; where f is larger there than at 0,
-        at its minimum between the two, if the hull has the atoms' negatives.
+        begins; over a product and most sums that is a Result, too. Without it, spans and cones begin at 0 (beside
+        `lin(B, counted=False)`, at the minimum over lin(B)), and hulls at the atom that the oracle names for the
+        gradient at 0; where f is larger there than at 0, at its minimum between the two, if the hull has the atoms'
+        negatives; where f is infinite there, at a mean of atoms.
     callback : callable of a State, optional
         Return True to stop.
     progress : bool
@@ -131,8 +133,9 @@ def minimize(
         Write a line at iterations 0, 1, 2, 4, 8, ... and at the end: to stderr, or as information to a logger.
     checkpoint : path, optional
         A file, such as "run.npz", in which the run is kept: at its first state, every `every` seconds, and at its end.
-        If the file is there already, the run in it goes on, as with `start`; that of another problem or method is
-        refused. It is replaced as a whole, the last but one stays as "run.previous.npz", and nothing in it is pickled.
+        If the file is there already, the run in it goes on, and `start` is not looked at; that of another problem or
+        method is refused. It is replaced as a whole, the last but one stays as "run.previous.npz", and nothing in it
+        is pickled.
     every : float
         Seconds between two checkpoints.
 

@@ -187,6 +187,8 @@ def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[A
         weights, atoms = _read_pair(*start)
         blocks = np.zeros(len(atoms), dtype=np.intp)
     else:
+        if isinstance(start, Atom):
+            raise TypeError(f"start is {told(start)}; give it as a pair of lists, ([1.0], [atom]).")
         return *_read_point(domain, space, start), 0
     for a in atoms:
         check_fits(a, space)
@@ -201,6 +203,8 @@ def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[A
     if not domain.admits(weights, blocks):
         if isinstance(start, Result):
             return *_read_point(domain, space, start.x), 0
+        if len(domain.parts) > 1:
+            raise ValueError(f"start lies outside {domain!r}: its atoms count as those of one summand; give a Result.")
         raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
     if not all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True)):
         raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
@@ -227,7 +231,8 @@ def _read_point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom]
         raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")
     inside = domain.parts[0].contains(space, x) if len(domain.parts) == 1 else None
     if inside is None:
-        raise ValueError(f"start cannot be proved to lie in {domain!r}; give it as (weights, atoms) or as a Result.")
+        known = "(weights, atoms) or as a Result" if len(domain.parts) == 1 else "a Result of the same domain"
+        raise ValueError(f"start cannot be proved to lie in {domain!r}; give it as {known}.")
     if not inside:
         raise ValueError(f"start lies outside {domain!r}; give a point of the domain.")
     return np.ones(1), [Atom(space.xp.asarray(x, copy=True))]

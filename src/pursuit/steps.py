@@ -44,7 +44,8 @@ class UnboundedError(ArithmeticError):
 class Move:
     """The input of a step rule: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0.
 
-    `value` is f(x), `delta` the quality of the oracle's answer. A function of a Move is a step rule:
+    `value` is f(x), `delta` the quality of the oracle's answer. A function of a Move is a step rule; what it returns is
+    moved into [0, reach]:
 
     >>> import pursuit as ps
     >>> f, domain = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3))
@@ -409,9 +410,9 @@ def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
         return step.begin(f, domain, space)  # type: ignore[no-any-return]
 
     def length(move: Move) -> float:
-        gamma = number(step(move))
-        if math.isnan(gamma):
-            raise TypeError("step returned what is no number; return the length of the step along move.direction.")
+        found = step(move)
+        if math.isnan(gamma := number(found)):
+            raise TypeError(f"step returned {told(found)}; return a number, the length along move.direction.")
         return _clip(gamma, move.reach)
 
     return length

@@ -246,6 +246,17 @@ class Flows(EdgeSets):
     array([6., 7., 0.])
     >>> ps.minimize(ps.LeastSquares(np.zeros(3)), ps.conv(A)).x.round(6)
     array([1.666667, 2.666667, 4.333333])
+
+    Traffic in equilibrium, where times grow as the Bureau of Public Roads has it; f is the sum of their integrals:
+
+    >>> free, capacity = np.array([1.0, 1.0, 3.0]), 3.0
+    >>> def times(x):
+    ...     return free * (1 + 0.15 * (x / capacity) ** 4)
+    >>> def integrals(x):
+    ...     return float(np.sum(free * x * (1 + 0.03 * (x / capacity) ** 4)))
+    >>> x = ps.minimize(ps.Smooth(integrals, times), ps.conv(A)).x
+    >>> x.round(3), times(x).round(3)                                          # both routes take as long
+    (array([3.632, 4.632, 2.368]), array([1.322, 1.852, 3.175]))
     """
 
     def __init__(self, edges: Any, demand: Any) -> None:

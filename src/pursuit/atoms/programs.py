@@ -240,6 +240,9 @@ class Polytope(Atoms):
         def solve(costs: Small) -> tuple[Small, Small]:
             highs.changeColsCost(self.n, every, costs)
             highs.run()
+            if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # an unbounded set, mostly
+                highs.clearSolver()
+                highs.run()
             _check_status(highs.modelStatusToString(highs.getModelStatus()).lower())
             solution = highs.getSolution()
             return np.array(solution.col_value), np.array(solution.row_dual)

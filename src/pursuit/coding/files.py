@@ -47,9 +47,9 @@ class StoredCodes:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._zarr, self.path = _zarr(), _folder(path)
-        if not (self.path / "zarr.json").is_file():
+        self.attributes = _attributes(self._zarr, self.path)
+        if "request" not in self.attributes:
             raise FileNotFoundError(f"{self.path} has no codes; write them with encode_to.")
-        self.attributes = dict(self._zarr.open_group(self.path, mode="r").attrs)
         if "signals" not in self.attributes:
             raise ValueError(f"the codes in {self.path} are not complete; call encode_to again to go on.")
 
@@ -93,6 +93,8 @@ def encode_to(
 
     A block is written as a whole or not at all. Called again with the same arguments, after Ctrl-C, a kill or a crash,
     it codes the blocks that are missing; the files are then the same, byte for byte, as those of one undisturbed run.
+    Other arguments are refused, but of Y only the shape and the dtype are compared: where the signals have changed,
+    remove the codes first.
 
     Parameters
     ----------
@@ -100,7 +102,8 @@ def encode_to(
         The folder of the codes, a Zarr group; see `StoredCodes`.
     D : array of shape (n_features, n_atoms)
     Y : array on disk of shape (n_signals, n_features), or iterable of arrays of such rows
-        A `numpy.memmap`, a Zarr array, an HDF5 dataset of h5py, or an array. An iterable gives the blocks itself.
+        A `numpy.memmap`, a Zarr array, an HDF5 dataset of h5py, a dask array, which is computed a block at a time, or
+        an array in memory. An iterable gives the blocks itself.
     block : int, optional
         The number of signals in a block; by default as many as take 64 MB.
     client : distributed.Client, optional
@@ -138,11 +141,16 @@ def encode_to(
     with bar:
         if client is None:
             blocks = 0
-            for i, read in job.reads():
-                if i not in done:
-                    write_block(path, i, D, read, job.options(i))
-                    bar.update()
-                blocks = i + 1
+            try:
+                for i, read in job.reads():
+                    if i not in done:
+                        write_block(path, i, D, read, job.options(i))
+                        bar.update()
+                    blocks = i + 1
+            except Exception:
+                if blocks == 0 and not done:  # wrong arguments: the right ones may have this path
+                    (path / "zarr.json").unlink()
+                raise
         else:
             _on_cluster(client, path, D, job, done, bar)
             blocks = int(job.blocks or 0)
@@ -194,8 +202,8 @@ def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], spread: boo
     if sp.issparse(Y):
         raise TypeError(f"Y is {told(Y)}; give a dense array on disk, or an iterable of sparse blocks.")
     if not isinstance(getattr(Y, "shape", None), tuple):
-        if not isinstance(Y, Iterable) or spread or each:
-            raise TypeError(f"Y is {told(Y)}; give an array on disk, or, without a client, an iterable of arrays.")
+        if not isinstance(Y, Iterable) or isinstance(Y, str | bytes) or spread or each:
+            raise TypeError(f"Y is {told(Y)}; open it as an array, or, without a client, give an iterable of arrays.")
         return Job(Y, None, 1, {}, fixed, digest.hexdigest())
     if len(Y.shape) != 2 or Y.shape[1] != D.shape[0]:
         raise ValueError(f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as the columns of D.")
@@ -242,9 +250,9 @@ def _rows(opened: Callable[[], Any], start: int, stop: int) -> Any:
 
 def _begin(zarr: Any, path: Path, attributes: dict[str, Any]) -> None:
     """Make the group, or check that the one that exists is of the same request and remove what a kill left there."""
-    if (path / "zarr.json").is_file():
-        found = dict(zarr.open_group(path, mode="r").attrs)
-        if found.get("request") != attributes["request"]:
+    request = _attributes(zarr, path).get("request")
+    if request is not None:
+        if request != attributes["request"]:
             raise ValueError(
                 f"path is {path}, where codes with other arguments are; remove them, or give another path."
             )
@@ -300,6 +308,11 @@ def _on_cluster(client: Any, path: Path, D: Any, job: Job, done: set[int], bar: 
     except BaseException:
         client.cancel(futures)  # Ctrl-C ends the work of the cluster, too
         raise
+
+
+def _attributes(zarr: Any, path: Path) -> dict[str, Any]:
+    """The attributes of the Zarr group or array in this folder; none where there is neither."""
+    return dict(zarr.open(path, mode="r").attrs) if (path / "zarr.json").is_file() else {}
 
 
 def _folder(path: Any) -> Path:

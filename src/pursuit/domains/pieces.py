@@ -58,7 +58,7 @@ class Product(Sum):
 
 def _shape(domain: Any) -> tuple[int, ...]:
     if not isinstance(domain, Domain):
-        raise TypeError(f"product got {told(domain)}; give domains such as conv(A), cone(A) or lin(A).")
+        raise TypeError(f"product got {told(domain)}; give domains one by one, as in product(conv(A), conv(B)).")
     shape: tuple[int, ...] | None = next((part.A.shape for part in domain.parts if part.A.shape is not None), None)
     if shape is None:
         raise ValueError(f"{domain!r} does not know the shape of its atoms; set `shape` on the atom set.")
