@@ -161,5 +161,5 @@ def test_a_block_of_a_sum_may_be_the_start_of_another_run(rng):
     f = ps.LeastSquares(rng.standard_normal(5))
     first = ps.minimize(f, domain, ps.Blocks(ps.Away()), stop=ps.Stop(iterations=4, rgap=None))
     again = ps.minimize(f, domain, ps.Blocks(ps.Away()), start=first)
-    assert again.trace.value[0] == pytest.approx(first.value, rel=1e-12)
+    assert again.trace.value[4] == pytest.approx(first.value, rel=1e-12)
     assert again.status is ps.Status.GAP

@@ -16,6 +16,7 @@ if not CUDA:
 pytest.importorskip("triton", reason="Triton is not installed: pip install pursuit[gpu].")
 
 import pursuit as ps
+from pursuit.coding import reference
 from pursuit.gpu import gradients, pursuits, tensors
 
 needs_cuda = pytest.mark.skipif(not CUDA, reason="there is no CUDA device.")
@@ -55,6 +56,10 @@ def test_codes_are_those_of_the_host(method, d, n, k, dtype, rng):
     limits, tols = np.full(30, k), np.full(30, -1.0)
     limits[::5], tols[1::5] = 2, 0.8 * np.linalg.norm(Y[1::5], axis=1)
     compare(D, Y, limits, tols, dtype, method)
+
+
+def test_matching_pursuit_has_as_many_steps_as_on_the_host():
+    assert pursuits.MP_STEPS == reference.MP_STEPS
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

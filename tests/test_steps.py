@@ -192,3 +192,14 @@ def test_a_run_with_pivots_keeps_at_most_dimension_plus_one_atoms(rng):
     assert r.status is ps.Status.GAP
     assert r.trace.atoms.max() <= 26 + 1
     assert r.refused <= 5
+
+
+def test_a_step_rule_of_the_user_stays_in_the_hull():
+    class TooLong:
+        def begin(self, f, domain, space):
+            return lambda move: 5.0
+
+    f, domain = ps.LeastSquares([0.5, 0.4, 0.1]), ps.conv(ps.Simplex(3))
+    for update in (ps.Plain(TooLong()), ps.Away(TooLong())):
+        r = ps.minimize(f, domain, update, stop=ps.Stop(iterations=3))
+        assert (r.weights >= 0).all() and r.check().feasible

@@ -405,17 +405,16 @@ def check_step(step: Any) -> None:
 
 
 def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
-    """A step rule, or a function of the user, for one run."""
-    if hasattr(step, "begin"):
-        return step.begin(f, domain, space)  # type: ignore[no-any-return]
+    """A step rule, or a function of the user, for one run: no step is longer than it may be."""
+    rule = step.begin(f, domain, space) if hasattr(step, "begin") else step
 
     def length(move: Move) -> float:
-        found = step(move)
+        found = rule(move)
         if math.isnan(gamma := number(found)):
             raise TypeError(f"step returned {told(found)}; return a number, the length along move.direction.")
         return _clip(gamma, move.reach)
 
-    return length
+    return WithMemory(length, rule)
 
 
 # ---------------------------------------------------------------------- the exact line search

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 import triton
 
-from pursuit.coding.reference import MP_STEPS
 from pursuit.gpu import kernels
 from pursuit.gpu.tensors import csr_tensor
 
@@ -27,6 +26,8 @@ SIDE = COLUMNS = 64
 """Signals and atoms of a block of products on the tensor cores."""
 CHUNK = 4
 """Atoms that one signal reads at once."""
+MP_STEPS = 10
+"""Of matching pursuit, for each atom that a code may have, as in `pursuit.coding.reference`."""
 MAX_TILE_BYTES = 2**32
 """Of what the signals that are coded at the same time need; and no more than a quarter of what is free."""
 
