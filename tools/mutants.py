@@ -828,7 +828,13 @@ MUTANTS = [
         "2.0",
         "test_steps.py",
     ),
-    Mutant("monotone steps are not halved", "steps.py", "0.5**halvings * share", "share", "test_steps.py"),
+    Mutant(
+        "monotone steps are not halved",
+        "steps.py",
+        "0.5**halvings * float(run.share)",
+        "float(run.share)",
+        "test_steps.py",
+    ),
     Mutant(
         "away steps leave the face",
         "oracles.py",
