@@ -258,6 +258,19 @@ def test_constants_of_terms_add_up(client):
     assert ps.ShardedSum([lambda: (ps.LeastSquares(np.ones(3)), np.ones((3, 2)))]).L is None  # norms are not looked at
 
 
+class NotConvex(ps.LeastSquares):
+    """A term that claims no convexity."""
+
+    convex = False
+
+
+def test_a_sum_with_a_term_that_is_not_convex_proves_nothing(client):
+    f = ps.ShardedSum([lambda: ps.LeastSquares(np.ones(3)), lambda: NotConvex(np.zeros(3))])
+    r = ps.minimize(f, ps.conv(ps.Simplex(3)))
+    assert not f.convex
+    assert r.status is ps.Status.NEARLY_STATIONARY and r.lower == 0.0
+
+
 # ---------------------------------------------------------------------- learn
 
 

@@ -239,6 +239,23 @@ def test_dependent_atoms_leave_x_its_derivative_and_weights_none():
             d.vjp(weights=np.ones(4))
 
 
+def test_dependent_columns_have_no_derivative_in_the_dictionary():
+    """Whichever way the columns move, the span gains a dimension, and the solution jumps."""
+    D = np.column_stack([SMALL, SMALL[:, 0] + SMALL[:, 1]])
+    d, rng = (
+        ps.differentiate(ps.minimize(ps.LeastSquares(Y), ps.lin(ps.Dictionary(D)), stop=STOP)),
+        np.random.default_rng(0),
+    )
+    move = rng.standard_normal(D.shape)
+    with pytest.raises(ValueError, match="depend on each other, so that it jumps; leave dictionary= out"):
+        d.jvp(dictionary=move)
+    back, dy = d.vjp(Y), rng.standard_normal(12)
+    np.testing.assert_allclose(d.jvp(y=dy).x, SMALL @ np.linalg.lstsq(SMALL, dy)[0], atol=1e-12)
+    assert back.dictionary is None and back.y is not None
+    whole = ps.differentiate(ps.minimize(ps.LeastSquares(Y), ps.lin(ps.Dictionary(X)), stop=STOP))  # all of the space
+    np.testing.assert_allclose(whole.jvp(dictionary=rng.standard_normal(X.shape)).x, 0.0, atol=1e-9)
+
+
 def test_a_solution_at_zero_stays_there():
     for domain in (ps.penalty(100.0 * ps.Dictionary(X, signed=True)), ps.cone(-1.0 * ps.Dictionary(np.abs(X)))):
         r = ps.minimize(ps.LeastSquares(np.abs(Y)), domain, stop=STOP)
@@ -275,6 +292,13 @@ UNSTABLE = {
         None,
         "flat",
     ),
+    "at infinity": (
+        ps.Logistic([1, -1]),
+        ps.cone(ps.Dictionary(np.array([[-1.0, 1], [1, 0]]))),
+        None,
+        "not accurate on its face",
+    ),
+    "flat at infinity": (ps.Logistic(LABELS), ps.lin(ps.Dictionary(X)), None, "flat"),
     "rank may grow": (ps.LeastSquares(np.diag([3.0, 1.0, 0.0])), ps.conv(2.0 * ps.RankOne((3, 3))), None, "as good"),
     "inside the ball": (
         ps.LeastSquares(np.diag([1.0, 0.0, 0.0])),

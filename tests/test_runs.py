@@ -206,6 +206,30 @@ def test_random_starts_of_eigenvectors_go_on(name, tmp_path, monkeypatch):
         check_that_halves_make_a_whole(tmp_path, f, type(domain)(A), update, half=4, whole=9)
 
 
+def test_the_sets_of_a_product_remember_what_they_do_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(matrices, "MAX_LAPACK_SIDE", 2)
+    domain = ps.product(ps.conv(4.0 * ps.RankOne((9, 8))), ps.conv(2.0 * ps.RankOneTensor((4, 5, 3))))
+    f = ps.LeastSquares(np.random.default_rng(0).standard_normal(132))
+    for update in (ps.FullyCorrective(), ps.Blocks(ps.Pairwise(), order="gap")):
+        check_that_halves_make_a_whole(tmp_path, f, domain, update, half=4, whole=9)
+
+
+@pytest.mark.parametrize("name", ["polytope", "transport", "piece of a product"])
+def test_linear_programs_go_on_from_the_same_vertex(name, tmp_path):
+    """Vertices of one value, and rounding, depend on the vertex from which the search began."""
+    rng = np.random.default_rng(1)
+    polytope = ps.conv(ps.Polytope(rng.random((30, 60)), np.full(30, 8.0), bounds=(0, 1)))
+    masses = rng.random(9), rng.random(8)
+    domain = {
+        "polytope": polytope,
+        "transport": ps.conv(ps.Transport(masses[0] / masses[0].sum(), masses[1] / masses[1].sum())),
+        "piece of a product": ps.product(polytope, ps.conv(ps.Simplex(12))),
+    }[name]
+    shape = {"polytope": 60, "transport": (9, 8), "piece of a product": 72}[name]
+    f, update = ps.LeastSquares(rng.random(shape)), ps.Pairwise() if len(domain.parts) == 1 else ps.FullyCorrective()
+    check_that_halves_make_a_whole(tmp_path, f, domain, update, half=10, whole=30)
+
+
 def test_atoms_of_several_kinds_are_added_up_in_the_same_order(tmp_path):
     f, domain = SETS["union of kinds"]
     for half in (5, 12, 20):

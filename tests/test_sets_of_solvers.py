@@ -256,6 +256,26 @@ def test_a_polytope_of_very_different_scales_is_certified(solver, rng):
         assert found[0].vector @ g == pytest.approx(least, rel=1e-6)
 
 
+def test_a_polytope_of_large_numbers_is_not_called_empty_in_the_middle_of_a_run(solver):
+    """The rounding errors of entries near 1e6 are as large as HiGHS's smallest tolerance."""
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        n = int(rng.integers(3, 6))
+        inside, rows, sums = 1e6 * rng.integers(0, 3, n), rng.integers(-2, 3, (4, n)), rng.integers(-2, 3, (1, n))
+        units = 10.0 ** rng.integers(-5, 6, 4)
+        limits = rows @ inside + 1e6 * rng.integers(0, 2, 4)
+        equations = np.vstack([sums, sums])
+        A = ps.Polytope(units[:, None] * rows, units * limits, equations, equations @ inside, bounds=(-1e6, 5e6))
+        f = ps.LeastSquares(3e6 * rng.standard_normal(n))
+        r = ps.minimize(f, ps.conv(A), ps.Away(), stop=ps.Stop(iterations=100))
+        assert A.contains(r.x) and r.lower <= f.value(inside)
+
+
+def test_a_point_whose_entries_rounding_puts_below_a_bound_belongs_to_a_polytope():
+    A = ps.Polytope([[1.0, 1.0, 1.0]], [3.0])
+    assert A.contains(np.array([1.0, 2.0, -1e-17])) and not A.contains(np.array([1.0, 1.0, -1e-6]))
+
+
 @pytest.mark.parametrize("gap", [0.0, 0.3, 0.9])
 def test_an_integer_program_that_stops_early_has_an_honest_certificate(gap, rng):
     A = ps.Polytope(WEIGHTS, CAPACITY, bounds=(0, 1), integrality=1, gap=gap)
@@ -284,7 +304,7 @@ def test_a_run_goes_on_from_the_last_vertex_and_finds_the_same():
     for _ in range(20):
         g = g + 0.1 * rng.standard_normal(n)
         found, lower = search(g, 1, -math.inf)
-        x, _ = A._cold(g)
+        _, x, _ = A._cold(g, 1e-10)
         assert found[0].vector @ g == pytest.approx(x @ g, abs=1e-9)
         assert lower == pytest.approx(x @ g, abs=1e-9)
 

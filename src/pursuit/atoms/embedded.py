@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pursuit._arrays import Array, Small, flat, host, namespace
+from pursuit._memory import WithMemory
 from pursuit.atoms.base import Atoms, Found, Search, as_atom
 from pursuit.atoms.frames import Atom, SparseAtom
 
@@ -43,7 +44,7 @@ class Embedded(Atoms):
             atoms, lower = search(self._piece(g), several, level)
             return [self._embed(a) for a in atoms], lower
 
-        return embedded
+        return WithMemory(embedded, search)
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         return [self._embed(a) for a in self.base.best(self._piece(g), several)]

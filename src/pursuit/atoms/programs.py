@@ -29,14 +29,19 @@ from pursuit._arrays import (
     sparse_matrix,
     told,
 )
+from pursuit._memory import Memory, WithMemory
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
 
 Solver = Callable[[Small], tuple[Small, Small]]
 """costs -> (the best vertex, the dual variables of the rows)."""
 
-TOLERANCE = 1e-10
-"""By how much HiGHS may violate a constraint, the smallest number that it takes."""
+Attempt = Callable[[Small, float], tuple[str, Small, Small]]
+"""costs, tolerance -> (HiGHS's status, the best vertex, the dual variables of the rows)."""
+
+TOLERANCES = 1e-10, 1e-10, 1e-9, 1e-8, 1e-7
+"""By how much HiGHS may violate a constraint: the smallest number that it takes, again from the beginning, and more
+where rounding errors make it fail with less."""
 MEMBERSHIP = 1e-8
 LARGEST_COST = 2.0**20
 """The largest cost that an integer program is given. HiGHS closes its gap to 1e-6, whatever the costs."""
@@ -62,11 +67,12 @@ class Polytope(Atoms):
 
     Notes
     -----
-    Atoms satisfy the constraints to 1e-10, HiGHS's smallest tolerance. The lower bound of a linear program is computed
+    Atoms satisfy the constraints to 1e-10, HiGHS's smallest tolerance, or to at most 1e-7 where the rounding errors of
+    large numbers make it fail with less. The lower bound of a linear program is computed
     from the dual variables, and holds for all points of the polytope, whatever HiGHS's tolerances. That of an integer
     program is HiGHS's own, lowered by what its tolerances may hide: 1e-12 of the largest entry of g, times one plus the
     sum of the widths of the bounds. With `pip install pursuit[lp]` (highspy) a run solves each linear program from the
-    last vertex on, which took a fifth to a twelfth of the time where it was measured.
+    last vertex on, which took a quarter to a fifth of the time where it was measured.
 
     The intersection of two polytopes has the rows of both. For other sets there is no intersection here: from two
     oracles one can prove lower bounds, but not name points that lie in both sets.
@@ -104,7 +110,9 @@ class Polytope(Atoms):
         self.gap, self.convex = number(gap), not self.integers.any()
         if not 0 <= self.gap < 1:
             raise ValueError(f"gap is {told(gap)}; give a number from 0 to 1, 0 for the exact minimum.")
+        self._known = False  # to be bounded and not empty, so that HiGHS errs where it says so
         self._enclose()
+        self._known = True
         if not self.convex:
             self._whole(np.zeros(self.n), -math.inf)  # or it is empty
         self.radius = float(np.linalg.norm(np.maximum(np.abs(self._enclosed[0]), np.abs(self._enclosed[1]))))
@@ -202,25 +210,42 @@ class Polytope(Atoms):
             x[self.integers] = np.rint(x[self.integers])
             return [Atom(Space.of(g).put(x))], scale * lower
 
-        return search
+        return WithMemory(search, solve)
 
     def _solver(self) -> Solver:
-        return self._warm() if find_spec("highspy") else self._cold
+        attempt = self._warm() if find_spec("highspy") else self._cold
 
-    def _cold(self, costs: Small) -> tuple[Small, Small]:
+        def solve(costs: Small) -> tuple[Small, Small]:
+            for tolerance in TOLERANCES:
+                status, x, y = attempt(costs, tolerance)
+                if status == "optimal":
+                    return x, y
+                if not self._known:
+                    _check_status(status, failed=tolerance == TOLERANCES[-1])
+            raise ValueError(f"the program was not solved: HiGHS ended with {status!r}; scale its rows.")
+
+        return WithMemory(solve, attempt)
+
+    def _cold(self, costs: Small, tolerance: float) -> tuple[str, Small, Small]:
         """Each program from the beginning, by SciPy."""
         k, linprog = self._inequalities, cast(Any, scipy.optimize.linprog)  # its stubs know no sparse matrices
         found = linprog(
             costs,
             *(self._A[:k], self._b[:k], self._A[k:], self._b[k:]),
             bounds=np.stack([self._lower, self._upper], axis=1),
-            options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+            options={"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance},
         )
-        _check_status({0: "optimal", 2: "infeasible", 3: "unbounded"}.get(found.status, found.message))
-        return found.x, np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
+        status = {0: "optimal", 2: "infeasible", 3: "unbounded"}.get(found.status, found.message)
+        if status != "optimal":
+            return status, costs, costs
+        return status, found.x, np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
 
-    def _warm(self) -> Solver:
-        """Each program from the last vertex on, by highspy."""
+    def _warm(self) -> Attempt:
+        """Each program from the last vertex on, by highspy.
+
+        The basis of the vertex is all that is kept, so that a run that goes on finds the same vertices: the model is
+        passed anew, since HiGHS has other memories of the programs before it.
+        """
         import highspy
 
         program, k = highspy.HighsLp(), self._inequalities
@@ -232,22 +257,34 @@ class Polytope(Atoms):
         matrix.start_, matrix.index_, matrix.value_ = self._A.indptr, self._A.indices, self._A.data
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
-        highs.setOptionValue("primal_feasibility_tolerance", TOLERANCE)
-        highs.setOptionValue("dual_feasibility_tolerance", TOLERANCE)
-        highs.passModel(program)
-        every = np.arange(self.n, dtype=np.int32)
+        run = Memory(basis=np.zeros(0, dtype=np.int8))
 
-        def solve(costs: Small) -> tuple[Small, Small]:
-            highs.changeColsCost(self.n, every, costs)
+        def attempt(costs: Small, tolerance: float) -> tuple[str, Small, Small]:
+            highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+            program.col_cost_ = costs
+            highs.passModel(program)
+            if len(run.basis):
+                kept = [highspy.HighsBasisStatus(int(status)) for status in run.basis]
+                basis = highspy.HighsBasis()
+                basis.col_status, basis.row_status, basis.valid, basis.alien = (
+                    kept[: self.n],
+                    kept[self.n :],
+                    True,
+                    False,
+                )
+                highs.setBasis(basis)
             highs.run()
             if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # an unbounded set, mostly
                 highs.clearSolver()
                 highs.run()
-            _check_status(highs.modelStatusToString(highs.getModelStatus()).lower())
-            solution = highs.getSolution()
-            return np.array(solution.col_value), np.array(solution.row_dual)
+            status = highs.modelStatusToString(highs.getModelStatus()).lower()
+            solution, found = highs.getSolution(), highs.getBasis()
+            kept = [*found.col_status, *found.row_status] if status == "optimal" else []  # else from the beginning
+            run.basis = np.array([int(each) for each in kept], dtype=np.int8)
+            return status, np.array(solution.col_value), np.array(solution.row_dual)
 
-        return solve
+        return WithMemory(attempt, run)
 
     def _whole(self, costs: Small, level: float) -> tuple[Small, float]:
         """The best point with integers, and a lower bound. A last entry that is 1 moves the origin of the objective to
@@ -274,7 +311,7 @@ class Polytope(Atoms):
             return False
         x, k, tolerance = host(a), self._inequalities, _membership(a)
         slack = tolerance * (self._sizes @ np.abs(x) + np.abs(self._b))
-        excess, reach = self._A @ x - self._b, tolerance * np.abs(x)
+        excess, reach = self._A @ x - self._b, tolerance * float(np.abs(x).max())
         rows = bool((excess <= slack).all() and (excess[k:] >= -slack[k:]).all())
         box = bool((x >= self._lower - reach).all() and (x <= self._upper + reach).all())
         return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= tolerance).all())
@@ -350,7 +387,7 @@ class Transport(Atoms):
             atom = SparseAtom(places, plan[places], self.shape or ())
             return [atom], atom.dot(Space.of(g), g) if lower is None else lower
 
-        return search
+        return WithMemory(search, solve)
 
     def _assign(self, costs: Small) -> Small:
         assert self._copies is not None
@@ -397,12 +434,12 @@ def _masses(values: Any, name: str) -> Small:
     return masses
 
 
-def _check_status(status: str) -> None:
+def _check_status(status: str, failed: bool = True) -> None:
     if status in ("infeasible", "primal infeasible"):
         raise ValueError("the polytope is empty: no x satisfies A_ub, A_eq and the bounds; correct one of them.")
     if status in ("unbounded", "primal infeasible or unbounded"):
         raise ValueError("the polytope is unbounded, so that a vertex need not be the best; give bounds.")
-    if status != "optimal":
+    if failed and status != "optimal":
         raise ValueError(f"the program was not solved: HiGHS ended with {status!r}; scale its rows.")
 
 

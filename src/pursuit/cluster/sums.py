@@ -25,6 +25,7 @@ class Facts:
     infimum: float
     quadratic: bool
     exact: bool
+    convex: bool
 
 
 @dataclass
@@ -52,9 +53,9 @@ class Term:
         f, space = self.f, self.f.space
         assert space is not None
         if self.M is None:
-            return Facts(space, f.L, f.mu, f.infimum, f.quadratic, f.exact)
+            return Facts(space, f.L, f.mu, f.infimum, f.quadratic, f.exact, f.convex)
         space = Space.of(np.empty((self.M.shape[1], *space.shape[1:]), space.dtype))
-        return Facts(space, None, 0.0, f.infimum, f.quadratic, f.exact)
+        return Facts(space, None, 0.0, f.infimum, f.quadratic, f.exact, f.convex)
 
     def value_and_grad(self, number: int, x: Array) -> tuple[float, Array]:
         value, grad = self.f.value_and_grad(x if self.M is None else self.M @ x)
@@ -130,6 +131,7 @@ class ShardedSum(Objective):
         self.L = None if any(each.L is None for each in facts) else sum(each.L or 0.0 for each in facts)
         self.mu, self.infimum = sum(each.mu for each in facts), sum(each.infimum for each in facts)
         self.quadratic, self.exact = all(each.quadratic for each in facts), all(each.exact for each in facts)
+        self.convex = all(each.convex for each in facts)
 
     def _ask(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         return self._held.ask(range(self._count), function, range(self._count), *shared)

@@ -42,7 +42,7 @@ from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import compress
 from pursuit.atoms.matrices import RankOne, Spectrahedron
 from pursuit.atoms.vectors import Dictionary
-from pursuit.derivatives.faces import Change, Face, Factors, Weights, listed_face, matrix_face, put
+from pursuit.derivatives.faces import Change, Face, Factors, Weights, completion, listed_face, matrix_face, put
 from pursuit.domains import Hull
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
 from pursuit.result import Result
@@ -60,7 +60,8 @@ class Tangent(NamedTuple):
 
 class Gradient(NamedTuple):
     """The derivatives of a number with respect to the data y, the gradient of f, and the factor and the dictionary of
-    the set; None where there is no such thing. In a sum of domains the last two have one entry per summand."""
+    the set; None where there is no such thing, as in a dictionary whose active columns depend on each other. In a sum
+    of domains the last two have one entry per summand."""
 
     y: Array | None
     gradient: Array
@@ -300,8 +301,17 @@ class Derivative:
         if not isinstance(own, Weights) or not isinstance(A, Dictionary) or A.space is None:  # sparse, or an operator
             raise TypeError(f"{A!r} is no dense dictionary, in which one could differentiate; leave dictionary= out.")
         mine = np.flatnonzero(own.blocks == b)
+        if not self.face.determined or self._has_redundant_columns(b, A, mine):
+            raise ValueError("columns of the solution depend on each other, so that it jumps; leave dictionary= out.")
         atoms = [own.atoms[i] for i in mine]
         return A, mine, np.array([a.source for a in atoms], dtype=np.intp), np.array([a.coef for a in atoms])
+
+    def _has_redundant_columns(self, b: int, A: Dictionary, mine: Indices) -> bool:
+        """Whether a summand is a span with more columns than dimensions, which grows when these move."""
+        size = self.face.at.space.size
+        if not self.result.domain.parts[b].signless or len(mine) >= min(A.n, size):
+            return False
+        return not len(completion(host(A.D).reshape(size, A.n).T, self.face.T[mine]))
 
     def _moved(self, b: int, direction: Any) -> Small:
         """The change of the atoms when the dictionary of a summand moves."""
@@ -314,7 +324,7 @@ class Derivative:
         """The derivative in the dictionary of a summand, from that in the atoms."""
         try:
             A, mine, columns, coefs = self._columns(b)
-        except TypeError:
+        except (TypeError, ValueError):
             return None
         out = np.zeros((self.face.at.space.size, A.n))
         np.add.at(out.T, columns, coefs[:, None] * moved[mine])

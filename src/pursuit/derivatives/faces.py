@@ -34,6 +34,9 @@ NO_RANK = 1e-6
 NEWTON_STEPS = 5
 """Steps of Newton's method on the face, from a result that is nearly a solution."""
 
+CONVERGED = 1e-6
+"""The last of these steps, relative to the coordinates, of a solution."""
+
 MAX_NUMBERS = 1 << 27
 """The largest number of entries of T."""
 
@@ -183,6 +186,8 @@ class Face:
             face = Face(f, face.at.space, own, face.z + dz, face.multipliers + more)
             if np.linalg.norm(dz) <= 1e-13 * np.linalg.norm(face.z):
                 break
+        if not np.linalg.norm(dz) <= CONVERGED * np.linalg.norm(face.z):  # the minimum may be at infinity
+            face.problem = NOT_ACCURATE
         return face
 
     def change(self, moved: Small) -> Change:
@@ -214,6 +219,7 @@ class Face:
         vectors = unit[:, None] * vectors
         zero = np.abs(values) <= SINGULAR * np.abs(values).max(initial=0.0)
         still = vectors[: len(self.Q), zero]
+        still = still / (np.abs(still).max(initial=0.0) or 1.0)  # squares stay in range
         moves = np.linalg.norm(still.T @ self.T) > 1e-4 * np.linalg.norm(np.abs(still).T @ np.abs(self.T))
         return values[~zero], vectors[:, ~zero], bool(moves)
 
@@ -249,7 +255,7 @@ def listed_face(r: Result) -> Face:
         problems.append(_weakness(part, w, slopes, scores, unit))
         if not part.nonnegative and np.abs(scores).max() <= STATIONARY * unit:
             every = [part.A.atom(i) for i in range(part.A.size or 0)]
-            added = _completion(_rows(space, every), mine)
+            added = completion(_rows(space, every), mine)
             atoms, blocks = atoms + [every[i] for i in added], blocks + [b] * len(added)
     coordinates = Weights(atoms, np.array(blocks, dtype=np.intp), parts, _rows(space, atoms))
     z = np.concatenate([r.weights, np.zeros(len(atoms) - len(r.atoms))])
@@ -287,7 +293,7 @@ def _weakness(part: Part, w: Small, slopes: Small, scores: Small, unit: float) -
     return None
 
 
-def _completion(rows: Small, basis: Small) -> Indices:
+def completion(rows: Small, basis: Small) -> Indices:
     """The places of some rows that span, together with those of a basis, what all of them span."""
     Q = np.linalg.qr(basis.T)[0]
     rest = rows - (rows @ Q) @ Q.T
