@@ -379,8 +379,8 @@ class Indexed:
             products = D.T[found] @ h
             best = np.argsort(-np.abs(products) if signed else products, kind="stable")[:several]
             signs = np.where(products[best] > 0, -1.0, 1.0) if signed else np.ones(len(best))
-            atoms = [columns.column(int(found[i]), float(sign)) for i, sign in zip(best, signs, strict=True)]
-            return atoms if factor == 1.0 else [a.scaled(factor) for a in atoms]
+            named = [columns.column(int(found[i]), float(s)) for i, s in zip(best, signs, strict=True)]
+            return named if factor == 1.0 else [a.scaled(factor) for a in named]  # stored as those of the dictionary
 
         def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
             atoms = near(grad) if len(active) and 0.0 < run.phi < math.inf else []
