@@ -144,7 +144,7 @@ class Pieces(Listed):
     how = How()
 
     def ask(self, which: Sequence[int], function: Callable[..., Any], each: Sequence[Any], *shared: Any) -> list[Any]:
-        """``function(piece, e, *shared)`` of the pieces with these numbers, e the entry of `each` that belongs to it."""
+        """``function(piece, e, *shared)`` of the pieces with these numbers; e is the entry of `each` for a piece."""
         raise NotImplementedError
 
     @property
