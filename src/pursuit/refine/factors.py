@@ -211,11 +211,14 @@ class _Fit:
     def _step(self, Y: Small) -> Small:
         """One projected-gradient step; the smoothness is that of f, or found by backtracking."""
         value, G = self._core(Y)
+        if not (math.isfinite(value) and np.isfinite(G).all()):  # beyond the domain of f: from the last core again
+            return np.asarray(self.C)
         if self.L is not None:
             return self._nearest_feasible(Y - G / self.L)
         size, length = float(np.linalg.norm(Y)) or 1.0, float(np.linalg.norm(G)) or 1.0
         near = self._core(Y - 1e-3 * size / length * G)[1]
-        L = float(np.linalg.norm(near - G)) / (1e-3 * size) or length / size
+        L = float(np.linalg.norm(near - G)) / (1e-3 * size)
+        L = L if 0 < L < math.inf else length / size
         for _ in range(100):
             new = self._nearest_feasible(Y - G / L)
             d = new - Y

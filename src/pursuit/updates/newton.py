@@ -103,6 +103,8 @@ def newton_step(
     goal."""
     space, nonnegative = active.space, np.array([part.nonnegative for part in domain.parts])[active.blocks]
     which = np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
+    if not len(which):
+        return False
     d, solved = _model_step(domain, active, which, model.gram(active, which), q[which])
     if not solved:
         E = active.gram(Diagonal(), which)
