@@ -253,3 +253,15 @@ def test_rounding_far_out_on_a_flat_line_is_no_contradiction():
         answers = [ps.Exact().begin(domain, space)(grad, active, 0.0)]
         certificate.observe(lowest - rounding, grad, active.point_dots(grad), answers, active)
     assert not certificate.contradicted and certificate.gap < 1e-8
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5, 6])
+def test_large_weights_that_cancel_leave_the_span_by_rounding_which_is_no_contradiction(seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((2, 8))
+    D = np.stack([a, b, b + 1e-6 * rng.standard_normal(8)], axis=1)
+    X = rng.standard_normal((12, 8))
+    f = ps.Quadratic(X.T @ X, 30 * rng.standard_normal(8))
+    r = ps.minimize(f, ps.lin(ps.Dictionary(D)), stop=ps.Stop(rgap=1e-9, iterations=10))
+    assert r.status is not ps.Status.CONTRADICTION
+    assert r.gap <= 1e-6 * abs(r.value)

@@ -70,6 +70,11 @@ class ActiveSet(Remembers):
         return int(np.count_nonzero(self.weights[self._counted[self.blocks]]))
 
     @property
+    def terms(self) -> float:
+        """sum_a |w_a| ||a||, the unit of the rounding errors of x, which may leave the domain by so much."""
+        return sum(abs(float(self.weights[i])) * self.atoms[i].norm(self.space) for i in self.support)
+
+    @property
     def support(self) -> Indices:
         """Places of the atoms whose weight is not zero."""
         return np.flatnonzero(self.weights)

@@ -104,7 +104,8 @@ class Certificate(Remembers):
             bound = max(bound, alone - norm * (norm / (2.0 * self.f.mu)) - slack)
         self.lower = max(self.lower, bound)
         self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
-        self.contradicted = self.lower - value > 1e3 * (slack + eps * self._unit())  # or the oracle misses better atoms
+        beyond = self.lower - value  # or the oracle misses better atoms
+        self.contradicted = beyond > 1e3 * (slack + eps * self._unit()) and beyond > 1e3 * eps * norm * active.terms
         self.gap = max(value - self.lower, 0.0)
         if self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
