@@ -93,9 +93,8 @@ def main() -> None:
             none = torch.full((signals,), -1.0, device="cuda", dtype=dtype)
             codes = ps.encode(D, Y, atoms=k)
             chosen, same = codes.col_indices().view(signals, k), []
-            longest = float(torch.linalg.vector_norm(D, dim=0).max())
-            left = len(encode_pursuits(Pursuit(D, "omp", k, longest), Y, limits, none)[1])
-            reference = Pursuit(D.double(), "omp", k, longest)
+            left = len(encode_pursuits(Pursuit(D, "omp", k), Y, limits, none)[1])
+            reference = Pursuit(D.double(), "omp", k)
             for part in torch.arange(signals, device="cuda").split(50_000):
                 found = reference.update(Y[part].double(), limits[part], none[part].double())
                 same.append((found.atoms.sort(dim=1).values == chosen[part]).all(1) | (found.counts < 0))

@@ -29,7 +29,7 @@ def tensor(a, dtype):
 
 def coded(D, Y, limits, tols, dtype, method="omp"):
     """Dense codes, and the places that are left to the host."""
-    pursuit = pursuits.Pursuit(tensor(D, dtype), method, int(np.max(limits)), np.linalg.norm(D, axis=0).max())
+    pursuit = pursuits.Pursuit(tensor(D, dtype), method, int(np.max(limits)))
     found, left = pursuits.encode_pursuits(pursuit, tensor(Y, dtype), tensor(limits, torch.int32), tensor(tols, dtype))
     return found.to_dense().cpu().numpy(), left.cpu().numpy()
 
@@ -170,3 +170,14 @@ def test_bad_input_on_the_device_is_named(rng):
     D[:, 4] = 0.0
     with pytest.raises(ValueError, match="column 4 of D is zero"):
         ps.encode(D, Y, atoms=2)
+
+
+@pytest.mark.parametrize("bad", [0.0, np.nan, np.inf])
+def test_a_dictionary_with_a_column_that_is_zero_or_not_finite_is_left_to_the_host(bad, rng):
+    D, Y = rng.standard_normal((8, 20)), rng.standard_normal((5, 8))
+    D[:, 3] = bad
+    rules = tensor(np.full(5, 3), torch.int32), tensor(np.full(5, -1.0), torch.float64)
+    assert (
+        pursuits.encode_pursuits(pursuits.Pursuit(tensor(D, torch.float64), "omp", 3), tensor(Y, torch.float64), *rules)
+        is None
+    )

@@ -72,7 +72,7 @@ class ActiveSet(Remembers):
     @property
     def terms(self) -> float:
         """sum_a |w_a| ||a||, the unit of the rounding errors of x, which may leave the domain by so much."""
-        return sum(abs(float(self.weights[i])) * self.atoms[i].norm(self.space) for i in self.support)
+        return float(sum(abs(self.weights[i]) * self.atoms[i].norm(self.space) for i in self.support))
 
     @property
     def support(self) -> Indices:

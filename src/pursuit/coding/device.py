@@ -6,7 +6,6 @@ rounding decides, is coded on the host.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +39,7 @@ def _encode(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]
     D, Y, method = D.detach(), Y.detach(), options["method"]
     used = {name for name, value in options.items() if value is not None and value is not False}
     served = D.ndim == Y.ndim == 2 and D.dtype == Y.dtype and D.dtype in (torch.float32, torch.float64)
-    served = served and D.shape[0] == Y.shape[1] and Y.numel() > 0 and method in ("omp", "ols", "mp")
+    served = served and D.shape[0] == Y.shape[1] and D.numel() * Y.numel() > 0 and method in ("omp", "ols", "mp")
     served = served and used - {"atoms", "tol", "progress"} == {"method"}
     if served:
         try:
@@ -49,16 +48,16 @@ def _encode(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]
             raise ImportError(
                 "encode of CUDA tensors needs Triton; install pursuit[gpu], or give D.cpu(), Y.cpu()."
             ) from None
-        norms = torch.linalg.vector_norm(D, dim=0)
-        shortest, longest = torch.stack([norms.min(), norms.max()]).tolist()
-        served = serves(D, method) and shortest > 0 and longest < math.inf  # the host says which column it is
-    if not served:
+    found = None
+    if served and serves(D, method):
+        atoms, tol, B = options["atoms"], options["tol"], len(Y)
+        one_rule = not np.ndim(atoms) and not np.ndim(tol)
+        limits, tols = stopping_rules(atoms, tol, method, tuple(D.shape), 1 if one_rule else B)
+        rules = _each(limits, B, D.device, torch.int32), _each(tols, B, D.device, D.dtype)
+        found = encode_pursuits(Pursuit(D, method, int(limits.max())), Y, *rules)
+    if found is None:  # the host says which column is zero or not finite, or serves what the device does not
         return moved(on_host(D.cpu(), Y.cpu(), **options), D)
-    atoms, tol, B = options["atoms"], options["tol"], len(Y)
-    one_rule = not np.ndim(atoms) and not np.ndim(tol)
-    limits, tols = stopping_rules(atoms, tol, method, tuple(D.shape), 1 if one_rule else B)
-    rules = _each(limits, B, D.device, torch.int32), _each(tols, B, D.device, D.dtype)
-    codes, left = encode_pursuits(Pursuit(D, method, int(limits.max()), longest), Y, *rules)
+    codes, left = found
     if not len(left):
         return codes
     places = np.zeros(len(left), int) if one_rule else left.cpu().numpy()

@@ -135,7 +135,7 @@ def advance(
         known = tl.load(atoms + row, mask=row < t, other=0).to(tl.int64)
         weights = tl.load(x + row, mask=row < t, other=0.0)
         most = tl.load(tops + block.to(tl.int64) * signals + b, mask=block < blocks, other=-1.0)
-        threshold = tl.max(most, 0) - 2.0 * (tl.load(errors + b) + lost_in_D)
+        threshold = tl.max(most, 0) - 2.0 * (tl.load(errors + b) + tl.load(lost_in_D))
         possible = (most >= threshold) & (block < blocks)
         best, second, c = tl.sum(y * 0.0, 0) - 1.0, tl.sum(y * 0.0, 0) - 1.0, tl.sum(y * 0.0, 0)
         j = tl.zeros((), tl.int64)

@@ -66,9 +66,10 @@ def serves(D: Tensor, method: str) -> bool:
     return bool(D.shape[1] <= (4 * MAX_COLUMNS if fast else MAX_COLUMNS))
 
 
-def encode_pursuits(pursuit: Pursuit, Y: Tensor, limits: Tensor, tols: Tensor) -> tuple[Tensor, Tensor]:
-    """The codes of the rows of Y as a CSR tensor, and the places of signals that are left to the host. `limits` and
-    `tols` (negative: none) are one per signal, on the device."""
+def encode_pursuits(pursuit: Pursuit, Y: Tensor, limits: Tensor, tols: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The codes of the rows of Y as a CSR tensor, and the places of signals that are left to the host; None where a
+    column of the dictionary is zero or not finite. `limits` and `tols` (negative: none) are one per signal, on the
+    device. Nothing comes to the host before all is done, so that it launches kernels while others run."""
     Y = Y.contiguous()
     room = MAX_TILE_BYTES
     if Y.is_cuda and len(Y) * pursuit.bytes > 2**28:  # asking for what is free takes a while
@@ -77,7 +78,9 @@ def encode_pursuits(pursuit: Pursuit, Y: Tensor, limits: Tensor, tols: Tensor) -
     parts = [pursuit.solve(*part) for part in zip(*(a.split(tile) for a in (Y, limits, tols)), strict=True)]
     counts = torch.cat([codes.counts for codes in parts]) if len(parts) > 1 else parts[0].counts
     starts = torch.nn.functional.pad(torch.cumsum(counts.clamp(min=0), 0, dtype=torch.int64), (1, 0))
-    least, total = torch.stack([counts.min(), starts[-1]]).tolist()
+    least, total = torch.stack([torch.where(pursuit.sound, counts.min(), -3), starts[-1]]).tolist()
+    if least == -3:
+        return None
     if least == -2:
         raise ValueError("Y contains NaN or infinity; remove or impute those entries first.")
     columns = torch.empty(total, device=Y.device, dtype=torch.int64)
@@ -100,19 +103,23 @@ class Launches:
 
     def __call__(self, *given: Any) -> None:
         if self.prepared is None:
-            self.prepared = self.kernel[self.grid](*given, **self.constants, **self.options)
+            compiled = self.kernel[self.grid](*given, **self.constants, **self.options)
+            self.prepared = compiled and compiled[(*self.grid, 1, 1)[:3]]
         else:
-            self.prepared[(*self.grid, 1, 1)[:3]](*given, *self.constants.values())
+            self.prepared(*given, *self.constants.values())
 
 
 class Pursuit:
-    """A dictionary whose longest atom has a norm from 1/2 to 1, its Gram matrix, and codes of up to k atoms, for which
-    a signal needs that many `bytes`."""
+    """A dictionary times a power of two, the `scale`, so that its longest atom has a norm from 1/2 to 1, its Gram
+    matrix, and codes of up to k atoms, for which a signal needs that many `bytes`. It is `sound` if no column is zero
+    and all are finite. What depends on the numbers of D stays on the device."""
 
-    def __init__(self, D: Tensor, method: str, k: int, longest: float) -> None:
+    def __init__(self, D: Tensor, method: str, k: int) -> None:
         self.method, self.k = method, min(k, MAX_ATOMS)
         self.rows = triton.next_power_of_2(max(self.k, 16))
-        self.scale = 2.0 ** -math.ceil(math.log2(longest))
+        shortest, longest = torch.aminmax(torch.linalg.vector_norm(D, dim=0))
+        self.sound = (shortest > 0) & (longest < math.inf)
+        self.scale = torch.exp2(-torch.ceil(torch.log2(longest)))
         self.atoms = (D.T * self.scale).contiguous()
         self.gram = self.atoms @ self.atoms.T
         self.n, self.d = self.atoms.shape
@@ -123,10 +130,12 @@ class Pursuit:
         self.bytes = D.element_size() * (self.n + self.k * self.rows) + 2 * self.width
         self.searches = method == "omp" and self.d <= MAX_FAST_ENTRIES
         if self.searches:
-            self.padded = torch.nn.functional.pad(self.atoms, (0, self.width - self.d))
-            self.half = torch.nn.functional.pad(self.padded, (0, 0, 0, -self.n % COLUMNS)).half()
-            lost = torch.linalg.vector_norm(self.padded - self.half[: self.n].to(D.dtype), dim=1)
-            self.lost = float(lost.max()) + (self.d / 16 + 16) * 2.0**-22
+            half = self.atoms.half()
+            lost = torch.linalg.vector_norm(self.atoms - half.to(D.dtype), dim=1)
+            self.lost = lost.max().float() + (self.d / 16 + 16) * 2.0**-22
+            beside, below = self.width - self.d, -self.n % COLUMNS
+            self.padded = torch.nn.functional.pad(self.atoms, (0, beside)) if beside else self.atoms
+            self.half = torch.nn.functional.pad(half, (0, beside, 0, below)) if beside or below else half
 
     def solve(self, Y: Tensor, limits: Tensor, tols: Tensor) -> Codes:
         """The codes of the rows of Y."""
