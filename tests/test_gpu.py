@@ -119,7 +119,7 @@ def test_rows_of_the_host_take_their_places(rng):
     np.testing.assert_array_equal(found.to_dense().numpy(), dense)
 
 
-@pytest.mark.parametrize("options", [{"atoms": 3}, {"method": "lasso", "penalty": 0.3}, {"tol": 1.5}])
+@pytest.mark.parametrize("options", [{"atoms": 3}, {"method": "lasso", "penalty": 2.0}, {"tol": 1.5}])
 def test_gradients_through_codes_are_those_of_differences(options, rng, monkeypatch):
     monkeypatch.setattr(gradients, "TILE", 30)  # two signals at a time
     D, Y, towards = rng.standard_normal((6, 12)), rng.standard_normal((5, 6)), rng.standard_normal((5, 12))
@@ -177,7 +177,44 @@ def test_a_dictionary_with_a_column_that_is_zero_or_not_finite_is_left_to_the_ho
     D, Y = rng.standard_normal((8, 20)), rng.standard_normal((5, 8))
     D[:, 3] = bad
     rules = tensor(np.full(5, 3), torch.int32), tensor(np.full(5, -1.0), torch.float64)
-    assert (
-        pursuits.encode_pursuits(pursuits.Pursuit(tensor(D, torch.float64), "omp", 3), tensor(Y, torch.float64), *rules)
-        is None
-    )
+    pursuit = pursuits.Pursuit(tensor(D, torch.float64), "omp", 3)
+    with np.errstate(all="ignore"):  # of the interpreter
+        assert pursuits.encode_pursuits(pursuit, tensor(Y, torch.float64), *rules) is None
+
+
+CONSTRAINED = {
+    "nnomp": {"method": "nnomp", "atoms": 6},
+    "nnomp to a tolerance": {"method": "nnomp", "tol": 1.5},
+    "lasso": {"method": "lasso", "penalty": 2.0},
+    "positive lasso": {"method": "lasso", "penalty": 1.0, "positive": True},
+    "nnls": {"method": "nnls"},
+}
+
+
+@pytest.mark.parametrize("rule", CONSTRAINED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(12, 30), (20, 9)])
+def test_codes_with_constraints_are_those_of_the_host(rule, dtype, shape, rng):
+    options = CONSTRAINED[rule]
+    D, Y = rng.standard_normal(shape) * 10.0 ** rng.uniform(-1, 1, shape[1]), rng.standard_normal((40, shape[0]))
+    Y[3] = 0.0
+    D, Y = tensor(D, dtype), tensor(Y, dtype)
+    host = ps.encode(D.double().cpu().numpy(), Y.double().cpu().numpy(), **options).toarray()
+    kernel = {"nnls": "positive_lasso"}.get(options["method"], options["method"])
+    kernel = "positive_lasso" if options.get("positive") else kernel
+    limits, tols = torch.full((40,), options.get("atoms", min(shape)), dtype=torch.int32), torch.full((40,), -1.0)
+    tols = tols if "tol" not in options else torch.full((40,), options["tol"])
+    penalties = torch.full((40,), options.get("penalty", 0.0), dtype=torch.float64)
+    rules = [a.to(WHERE) for a in (limits, tols, penalties)]
+    codes, left = pursuits.encode_pursuits(pursuits.Pursuit(D, kernel, int(limits.max())), Y, *rules)
+    found, rest = codes.to_dense().cpu().numpy(), np.setdiff1d(np.arange(40), left.cpu().numpy())
+    assert codes.dtype == dtype and len(rest) >= 38
+    if rule == "nnls" and shape == (12, 30):  # many x have the residual 0
+        D, Y = D.double().cpu().numpy(), Y.double().cpu().numpy()
+        residuals = [np.linalg.norm(Y - x @ D.T, axis=1)[rest] for x in (found, host)]
+        assert (residuals[0] <= residuals[1] + 1e3 * torch.finfo(dtype).eps * np.linalg.norm(Y, axis=1)[rest]).all()
+        assert (found >= 0).all()
+    else:
+        np.testing.assert_allclose(
+            found[rest], host[rest], atol=(2e-6 if dtype == torch.float32 else 1e-12) * np.abs(host).max()
+        )

@@ -1,7 +1,7 @@
 """`encode` for torch tensors on a CUDA device: codes as a CSR tensor there.
 
-The pursuits ``omp``, ``ols`` and ``mp`` run on the device (`pursuit.gpu`). Everything else, and the few signals that
-rounding decides, is coded on the host.
+All methods without weights run on the device (`pursuit.gpu`). Everything else, and the few signals that rounding
+decides, is coded on the host.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import told
-from pursuit.coding.request import stopping_rules
+from pursuit._arrays import flag, told
+from pursuit.coding.request import penalty_rule, stopping_rules
 from pursuit.gpu.tensors import is_on_cuda, moved, with_rows
 
 
@@ -39,30 +39,31 @@ def _encode(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]
     D, Y, method = D.detach(), Y.detach(), options["method"]
     used = {name for name, value in options.items() if value is not None and value is not False}
     served = D.ndim == Y.ndim == 2 and D.dtype == Y.dtype and D.dtype in (torch.float32, torch.float64)
-    served = served and D.shape[0] == Y.shape[1] and D.numel() * Y.numel() > 0 and method in ("omp", "ols", "mp")
-    served = served and used - {"atoms", "tol", "progress"} == {"method"}
+    served = served and D.shape[0] == Y.shape[1] and D.numel() * Y.numel() > 0
+    found, served = None, served and used <= {"atoms", "tol", "progress", "penalty", "positive", "method"}
     if served:
         try:
-            from pursuit.gpu.pursuits import Pursuit, encode_pursuits, serves
+            from pursuit.gpu.pursuits import CONSTRAINED, Pursuit, encode_pursuits, serves
         except ImportError:
             raise ImportError(
                 "encode of CUDA tensors needs Triton; install pursuit[gpu], or give D.cpu(), Y.cpu()."
             ) from None
-    found = None
-    if served and serves(D, method):
-        atoms, tol, B = options["atoms"], options["tol"], len(Y)
-        one_rule = not np.ndim(atoms) and not np.ndim(tol)
-        limits, tols = stopping_rules(atoms, tol, method, tuple(D.shape), 1 if one_rule else B)
-        rules = _each(limits, B, D.device, torch.int32), _each(tols, B, D.device, D.dtype)
-        found = encode_pursuits(Pursuit(D, method, int(limits.max())), Y, *rules)
+        given, B = {name: options[name] for name in ("atoms", "tol", "penalty")}, len(Y)
+        count = B if any(map(np.ndim, given.values())) else 1
+        limits, tols = stopping_rules(given["atoms"], given["tol"], method, tuple(D.shape), count)
+        penalties, kernel = penalty_rule(given["penalty"], flag(options["positive"], "positive"), method, count)
+        rules = [(limits, torch.int32), (tols, D.dtype), *([(penalties, torch.float64)] * (kernel in CONSTRAINED))]
+        if serves(D, kernel):
+            pursuit = Pursuit(D, kernel, int(limits.max()))
+            found = encode_pursuits(pursuit, Y, *(_each(rule, B, D.device, dtype) for rule, dtype in rules))
     if found is None:  # the host says which column is zero or not finite, or serves what the device does not
         return moved(on_host(D.cpu(), Y.cpu(), **options), D)
     codes, left = found
     if not len(left):
         return codes
-    places = np.zeros(len(left), int) if one_rule else left.cpu().numpy()
-    rules_there = {"atoms": limits[places], "tol": None if tol is None else tols[places]}
-    return with_rows(codes, left, moved(on_host(D.cpu(), Y[left].cpu(), **rules_there, method=method), D))
+    each = zip(given, (limits, tols, penalties), strict=True)
+    rest = {name: rule[left.cpu().numpy()] for name, rule in each if np.ndim(given[name])}
+    return with_rows(codes, left, moved(on_host(D.cpu(), Y[left].cpu(), **options | rest), D))
 
 
 def _each(rule: Any, count: int, device: Any, dtype: Any) -> Any:

@@ -234,6 +234,101 @@ def pursue(
 
 
 @triton.jit
+def settle(P, G, M, known, side, weights, penalty, count, n, row, ROWS: tl.constexpr):
+    """The minimum over weights of active atoms that keep their sides, from weights that have them. On the atoms A it is
+    z = (A'A)^-1 b with b = A'y - penalty side, and (A'A)^-1 = M'M. Where z has another sign, weights move towards z
+    until the first is 0, and that atom leaves. Also returns the least |z_i| |a_i| of all z."""
+    least = tl.sum(weights * 0.0, 0) + float("inf")
+    moving = True
+    while moving:
+        tl.debug_barrier()
+        inside = row < count
+        m = tl.load(M + row[:, None] * ROWS + row[None, :], mask=inside[:, None], other=0.0)
+        target = tl.where(inside, tl.load(P + known, mask=inside, other=0.0) - penalty * side, 0.0)
+        z = tl.sum(m * tl.sum(m * target[None, :], 1)[:, None], 0)
+        norms = tl.sqrt(tl.load(G + known * n + known, mask=inside, other=1.0))
+        least = tl.minimum(least, tl.min(tl.where(inside, tl.abs(z) * norms, float("inf")), 0))
+        wrong = inside & (side * z <= 0)
+        moving = tl.max(wrong.to(tl.int32), 0) > 0
+        if moving:
+            share, i = tl.min(tl.where(wrong, weights / tl.where(wrong, weights - z, 1.0), 2.0), 0, return_indices=True)
+            source = tl.minimum(row + (row >= i).to(tl.int32), ROWS - 1)
+            weights = tl.gather(weights + share * (z - weights), source, 0)
+            known, side = tl.gather(known, source, 0), tl.gather(side, source, 0)
+            count -= 1
+            for t in range(i, count):
+                a = tl.sum(tl.where(row == t, known, 0), 0)
+                g = tl.load(G + known * n + a, mask=row < t, other=0.0)
+                new, _, _, _ = direction(M, known, g, tl.load(G + a * n + a), a, t, row, ROWS)
+                tl.store(M + t * ROWS + row, new)
+                tl.debug_barrier()
+        else:
+            weights = tl.where(inside, z, 0.0)
+    return known, side, weights, count, least
+
+
+@triton.jit
+def descend(
+    P, G, lengths, tols, limits, penalties, atoms, x, counts, M, n, noise, least_slope, least_square, least_lead,
+    least_distance, WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, TURNS: tl.constexpr,
+    POSITIVE: tl.constexpr, PURSUIT: tl.constexpr,
+):  # fmt: skip
+    """The method of Lawson and Hanson for one signal: the minimum of |y - Dx|^2 / 2 + penalty |x|_1, over x >= 0 if
+    POSITIVE; or, in a PURSUIT, of the first term over x >= 0 on the active atoms, one more after each minimum. An atom
+    enters with the sign of its product with the residual, its `side`. `counts` as in `pursue`."""
+    b = tl.program_id(0).to(tl.int64)
+    o, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
+    P, atoms, x, M = P + b * n, atoms + b * K, x + b * K, M + b * K * ROWS
+    p = tl.load(P + o, mask=o < n, other=0.0)
+    norms = tl.sqrt(tl.load(G + o.to(tl.int64) * n + o, mask=o < n, other=1.0))
+    length, tol, limit, penalty = tl.load(lengths + b), tl.load(tols + b), tl.load(limits + b), tl.load(penalties + b)
+    weights, side, known = tl.zeros((ROWS,), p.dtype), tl.zeros((ROWS,), p.dtype), tl.zeros((ROWS,), tl.int64)
+    count, turn = 0, 0
+    under_way = (length > 0) & (length < float("inf")) & (limit > 0) & ((length > tol) | (tol < 0))
+    while under_way:
+        c, size, free = p, length, o < n
+        for i in range(count):
+            a, weight = tl.load(atoms + i).to(tl.int64), tl.load(x + i)
+            c -= weight * tl.load(G + a * n + o, mask=o < n, other=0.0)
+            size += tl.abs(weight) * tl.sqrt(tl.load(G + a * n + a))
+            free = free & (o != a)
+        slope = (c if POSITIVE else tl.abs(c)) - penalty
+        merit = tl.where(free & (slope > noise * size * norms), slope, -1.0)
+        top, j = tl.max(merit, 0, return_indices=True)
+        here = o == j
+        near = PURSUIT & (top - tl.max(tl.where(here, -1.0, merit), 0) <= least_lead * length)
+        if top <= 0:
+            under_way = False
+            error = tl.where(free | (o >= n), 0.0, tl.abs(slope) / norms)  # active atoms have slope 0 at the minimum
+            unsettled = (not PURSUIT) & (tl.max(error, 0) > least_slope * size)
+            count = tl.where(unsettled, -1, count)
+        elif (count == K) | (turn == TURNS) | near:
+            under_way = False
+            count = -1
+        else:
+            turn += 1
+            g = tl.load(G + known * n + j, mask=row < count, other=0.0)
+            new, _, share, _ = direction(M, known, g, tl.load(G + j.to(tl.int64) * n + j), j, count, row, ROWS)
+            tl.store(M + count * ROWS + row, new)
+            known = tl.where(row == count, j.to(tl.int64), known)
+            side = tl.where(row == count, tl.where(tl.sum(tl.where(here, c, 0.0), 0) < 0, -1.0, 1.0), side)
+            known, side, weights, count, least = settle(P, G, M, known, side, weights, penalty, count + 1, n, row, ROWS)
+            tl.store(atoms + row, known.to(tl.int32), mask=row < count)
+            tl.store(x + row, weights, mask=row < count)
+            tl.debug_barrier()
+            near = share <= least_distance
+            if PURSUIT:
+                fitted = tl.load(P + known, mask=row < count, other=0.0) * weights
+                square = length * length - tl.sum(tl.where(row < count, fitted, 0.0), 0)
+                under_way = (count < limit) & ((square > tol * tol) | (tol < 0))
+                near = near | (least <= least_lead * length)
+                near = near | (under_way & (square <= least_square * length * length))
+            under_way = under_way & (not near)
+            count = tl.where(near, -1, count)
+    tl.store(counts + b, tl.where(length < float("inf"), count, -2))
+
+
+@triton.jit
 def match(
     P, G, lengths, tols, limits, atoms, x, counts, n, least_square, least_lead,
     WIDTH: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr,

@@ -1,7 +1,8 @@
-"""Pursuits of many signals, torch tensors on a CUDA device.
+"""Codes of many signals, torch tensors on a CUDA device.
 
 Orthogonal matching pursuit of signals of up to 1,024 entries finds its atoms on the tensor cores; the other pursuits
-update the products of all atoms in full precision. What rounding decides is left to the host.
+update the products of all atoms in full precision. Weights with constraints or a penalty are found in float64. What
+rounding decides is left to the host.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ MAX_FAST_ENTRIES = 1024
 """Entries of a signal up to which a block of residuals fits beside a block of atoms."""
 MAX_COLUMNS = 8192
 """Atoms of a dictionary up to which their products with a signal fit into the registers of a block of threads."""
-MAX_ATOMS = 128
-"""Atoms of a code up to which the device finds it."""
+MAX_ATOMS, MAX_MEMBERS = 128, 64
+"""Atoms of a code up to which the device finds it; the same with constraints or a penalty."""
+CONSTRAINED = ("nnomp", "lasso", "positive_lasso")
+"""Methods, as the kernels of the host call them."""
 SIDE = COLUMNS = 64
 """Signals and atoms of a block of products on the tensor cores."""
 CHUNK = 4
 """Atoms that one signal reads at once."""
+MIN_SHARE = 1e-6
+"""Of the squared length of an atom that must be orthogonal to others for weights with constraints, which so lose no
+more than six digits of sixteen."""
 MP_STEPS = 10
 """Of matching pursuit, for each atom that a code may have, as in `pursuit.coding.reference`."""
 MAX_TILE_BYTES = 2**32
@@ -63,19 +69,20 @@ class Codes:
 def serves(D: Tensor, method: str) -> bool:
     """Whether the dictionary has a size that the kernels are made for."""
     fast = method == "omp" and D.shape[0] <= MAX_FAST_ENTRIES
-    return bool(D.shape[1] <= (4 * MAX_COLUMNS if fast else MAX_COLUMNS))
+    return bool(D.shape[1] <= MAX_COLUMNS * (4 if fast else 0.5 if method in CONSTRAINED else 1))
 
 
-def encode_pursuits(pursuit: Pursuit, Y: Tensor, limits: Tensor, tols: Tensor) -> tuple[Tensor, Tensor] | None:
+def encode_pursuits(pursuit: Pursuit, Y: Tensor, *rules: Tensor) -> tuple[Tensor, Tensor] | None:
     """The codes of the rows of Y as a CSR tensor, and the places of signals that are left to the host; None where a
-    column of the dictionary is zero or not finite. `limits` and `tols` (negative: none) are one per signal, on the
-    device. Nothing comes to the host before all is done, so that it launches kernels while others run."""
+    column of the dictionary is zero or not finite. The rules are limits on the atoms, tolerances (negative: none) and,
+    with constraints, penalties, one per signal, on the device. Nothing comes to the host before all is done, so that it
+    launches kernels while others run."""
     Y = Y.contiguous()
     room = MAX_TILE_BYTES
     if Y.is_cuda and len(Y) * pursuit.bytes > 2**28:  # asking for what is free takes a while
         room = min(room, torch.cuda.mem_get_info(Y.device)[0] // 4)
     tile = max(1, room // pursuit.bytes)
-    parts = [pursuit.solve(*part) for part in zip(*(a.split(tile) for a in (Y, limits, tols)), strict=True)]
+    parts = [pursuit.solve(*part) for part in zip(*(a.split(tile) for a in (Y, *rules)), strict=True)]
     counts = torch.cat([codes.counts for codes in parts]) if len(parts) > 1 else parts[0].counts
     starts = torch.nn.functional.pad(torch.cumsum(counts.clamp(min=0), 0, dtype=torch.int64), (1, 0))
     least, total = torch.stack([torch.where(pursuit.sound, counts.min(), -3), starts[-1]]).tolist()
@@ -115,7 +122,8 @@ class Pursuit:
     and all are finite. What depends on the numbers of D stays on the device."""
 
     def __init__(self, D: Tensor, method: str, k: int) -> None:
-        self.method, self.k = method, min(k, MAX_ATOMS)
+        self.method, self.k = method, min(k, MAX_MEMBERS if method in CONSTRAINED else MAX_ATOMS)
+        D = D.double() if method in CONSTRAINED else D
         self.rows = triton.next_power_of_2(max(self.k, 16))
         shortest, longest = torch.aminmax(torch.linalg.vector_norm(D, dim=0))
         self.sound = (shortest > 0) & (longest < math.inf)
@@ -137,9 +145,9 @@ class Pursuit:
             self.padded = torch.nn.functional.pad(self.atoms, (0, beside)) if beside else self.atoms
             self.half = torch.nn.functional.pad(half, (0, beside, 0, below)) if beside or below else half
 
-    def solve(self, Y: Tensor, limits: Tensor, tols: Tensor) -> Codes:
+    def solve(self, Y: Tensor, *rules: Tensor) -> Codes:
         """The codes of the rows of Y."""
-        return self.search(Y, limits, tols) if self.searches else self.update(Y, limits, tols)
+        return self.search(Y, *rules) if self.searches else self.update(Y, *rules)
 
     def search(self, Y: Tensor, limits: Tensor, tols: Tensor) -> Codes:
         """Codes with atoms found on the tensor cores."""
@@ -170,24 +178,32 @@ class Pursuit:
             )  # fmt: skip
         return Codes(atoms, x, units, torch.where(states == 0, counts, states.clamp(max=-1)))
 
-    def update(self, Y: Tensor, limits: Tensor, tols: Tensor) -> Codes:
+    def update(self, Y: Tensor, limits: Tensor, tols: Tensor, penalties: Tensor | None = None) -> Codes:
         """Codes with products of all atoms, in full precision."""
+        Y = Y.to(self.atoms.dtype)
         B, device, precision = len(Y), Y.device, self.precision
         atoms, counts = torch.empty(B, self.k, device=device, dtype=torch.int32), torch.empty_like(limits)
         x, M = torch.empty(B, self.k, device=device, dtype=Y.dtype), Y.new_empty(B, self.k, self.rows)
         units = torch.exp2(torch.floor(torch.log2(Y.abs().amax(1).clamp(min=torch.finfo(Y.dtype).tiny))))
         Y = Y / units[:, None]
-        given = Y @ self.atoms.T, self.gram, torch.linalg.vector_norm(Y, dim=1), tols / units, limits, atoms, x, counts
+        given = [Y @ self.atoms.T, self.gram, torch.linalg.vector_norm(Y, dim=1), tols.to(Y.dtype) / units, limits]
+        if penalties is not None:
+            given.append(penalties * self.scale / units)
+        given += [atoms, x, counts, *([] if self.method == "mp" else [M]), self.n]
         sizes = {"WIDTH": triton.next_power_of_2(self.n), "K": self.k, "ROWS": self.rows}
         warps = 4 if self.n <= 1024 else 8
         if self.method == "mp":
-            kernels.match[(B,)](
-                *given, self.n, precision.square, precision.lead, **sizes, STEPS=MP_STEPS, num_warps=warps
-            )
+            kernels.match[(B,)](*given, precision.square, precision.lead, **sizes, STEPS=MP_STEPS, num_warps=warps)
+        elif self.method in CONSTRAINED:
+            noise = 4.0 * self.d**0.5 * torch.finfo(Y.dtype).eps
+            kernels.descend[(B,)](
+                *given, noise, precision.residual, precision.square, precision.lead, MIN_SHARE, **sizes,
+                TURNS=64 + 2 * self.k, POSITIVE=self.method != "lasso", PURSUIT=self.method == "nnomp", num_warps=warps,
+            )  # fmt: skip
         else:
             kernels.pursue[(B,)](
-                *given, M, self.n, precision.square, precision.lead, precision.distance,
-                **sizes, OLS=self.method == "ols", num_warps=warps,
+                *given, precision.square, precision.lead, precision.distance, **sizes, OLS=self.method == "ols",
+                num_warps=warps,
             )  # fmt: skip
         return Codes(atoms, x, units, counts)
 
