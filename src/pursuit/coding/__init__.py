@@ -10,13 +10,12 @@ from pursuit._arrays import flag
 from pursuit._threads import at_most
 from pursuit.cluster.arrays import encode_blocks
 from pursuit.cluster.workers import is_dask_array
-from pursuit.coding.device import encode_on_device
+from pursuit.coding.device import encode_on_device, is_on_device
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.operators import encode_on_operator
 from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
 from pursuit.coding.stacks import encode_stacked
-from pursuit.gpu.tensors import is_on_cuda
 
 __all__ = ["encode"]
 
@@ -105,9 +104,9 @@ def encode(
     scipy.sparse.csr_array of shape (n_signals, n_atoms)
         ``Y ~ codes @ D.T``, indices in increasing order; with `gaps`, a pair of it and an array. Of a stack: a list,
         one for each dictionary, and rules hold for all of them. Of a dask array Y: a dask array of sparse blocks, not
-        computed yet; D goes to each worker once. Of torch tensors on a CUDA device: a CSR tensor there, found there by
-        ``omp``, ``ols`` and ``mp`` without weights (the rest is done on the host). Where D or Y requires gradients,
-        they go through the values, for the active atoms that were found.
+        computed yet; D goes to each worker once. Of torch tensors or CuPy arrays on a CUDA device: a CSR tensor or
+        CuPy matrix there, found there without weights or gaps (with them, on the host). Where D or Y requires
+        gradients, they go through the values, for the active atoms that were found.
 
     Notes
     -----
@@ -142,9 +141,10 @@ def encode(
         return encode_blocks(encode, D, Y, options)
     if getattr(D, "ndim", 2) == 3:
         return encode_stacked(encode, D, Y, options)
-    if is_on_cuda(D) or is_on_cuda(Y) or isinstance(D, LinearOperator):
-        operator = isinstance(D, LinearOperator)
-        return encode_on_operator(D, Y, options) if operator else encode_on_device(encode, D, Y, options)
+    if isinstance(D, LinearOperator):
+        return encode_on_operator(D, Y, options)
+    if any(map(is_on_device, (D, Y))):
+        return encode_on_device(encode, D, Y, options)
     threads = thread_count(n_jobs)
     inputs = Inputs.checked(D, Y, gram, weights, dtype)
     limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))

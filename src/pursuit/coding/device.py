@@ -1,4 +1,4 @@
-"""`encode` for torch tensors on a CUDA device: codes as a CSR tensor there.
+"""`encode` for torch tensors and CuPy arrays on a CUDA device: codes as a CSR tensor or matrix there.
 
 All methods without weights run on the device (`pursuit.gpu`). Everything else, and the few signals that rounding
 decides, is coded on the host.
@@ -10,14 +10,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_cupy_array
 
 from pursuit._arrays import flag, told
 from pursuit.coding.request import penalty_rule, stopping_rules
 from pursuit.gpu.tensors import is_on_cuda, moved, with_rows
 
 
+def is_on_device(a: Any) -> bool:
+    """Whether this is an array or tensor on a CUDA device."""
+    return is_on_cuda(a) or is_cupy_array(a)
+
+
 def encode_on_device(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]) -> Any:
     """The codes of CUDA tensors; `on_host` is `encode` for arrays of the host, `options` are its other arguments."""
+    if is_cupy_array(D) or is_cupy_array(Y):
+        return _encode_cupy(on_host, D, Y, options)
     import torch
 
     if not (torch.is_grad_enabled() and any(getattr(a, "requires_grad", False) for a in (D, Y))):
@@ -27,6 +35,25 @@ def encode_on_device(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[
     if options["method"] == "mp" or options["weights"] is not None or options["gaps"]:
         raise ValueError("gradients go through codes of D and Y alone, and not through 'mp'; give detached tensors.")
     return with_gradients(_encode(on_host, D, Y, options), D, Y)
+
+
+def _encode_cupy(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]) -> Any:
+    """The codes of CuPy arrays as a CuPy CSR matrix, through tensors that share their memory."""
+    try:
+        from torch import from_dlpack
+    except ImportError:
+        raise ImportError(
+            "encode of CuPy arrays needs torch; install pursuit[gpu], or give cupy.asnumpy(D), cupy.asnumpy(Y)."
+        ) from None
+    import cupy
+    from cupyx.scipy.sparse import csr_matrix
+
+    D, Y = (from_dlpack(a) if is_cupy_array(a) else a for a in (D, Y))
+    found = encode_on_device(on_host, D, Y, options)
+    codes, *gaps = found if options["gaps"] else (found,)
+    parts = (codes.values(), codes.col_indices(), codes.crow_indices())
+    coded = csr_matrix(tuple(map(cupy.from_dlpack, parts)), shape=tuple(codes.shape))
+    return (coded, *map(cupy.from_dlpack, gaps)) if gaps else coded
 
 
 def _encode(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]) -> Any:
@@ -40,7 +67,7 @@ def _encode(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]
     used = {name for name, value in options.items() if value is not None and value is not False}
     served = D.ndim == Y.ndim == 2 and D.dtype == Y.dtype and D.dtype in (torch.float32, torch.float64)
     served = served and D.shape[0] == Y.shape[1] and D.numel() * Y.numel() > 0
-    found, served = None, served and used <= {"atoms", "tol", "progress", "penalty", "positive", "method"}
+    found, served = None, served and used <= {"atoms", "tol", "penalty", "positive", "method", "progress", "n_jobs"}
     if served:
         try:
             from pursuit.gpu.pursuits import CONSTRAINED, Pursuit, encode_pursuits, serves
