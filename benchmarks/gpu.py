@@ -1,5 +1,5 @@
-"""OMP of many signals on a CUDA device, beside orthogonal-matching-pursuit-gpu (PyPI), taking turns in one run; and
-`minimize` beside the bare products.
+"""OMP of many signals on a CUDA device, beside orthogonal-matching-pursuit-gpu (PyPI), taking turns in one run; codes
+with constraints beside the cores of its host; and `minimize` beside the bare products.
 
     python benchmarks/gpu.py
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -57,6 +58,37 @@ def milliseconds(calls: list[Callable[[], Any]], repeats: int = 7) -> list[float
             if turn:
                 own.append(1e3 * (time.perf_counter() - began))
     return [statistics.median(own) for own in times]
+
+
+def constrained_rows() -> None:
+    """Codes with constraints or a penalty, of random signals of norm 1, beside `encode` on all cores of the host."""
+    print("| signals, dictionary, float64 | method | atoms | device, ms | host, ms | objectives differ by |")
+    print("|---|---|---|---|---|---|")
+    methods: list[dict[str, Any]] = [
+        {"method": "lasso", "penalty": 0.15}, {"method": "lasso", "penalty": 0.15, "positive": True},
+        {"method": "nnls"}, {"method": "nnomp", "atoms": 10},
+    ]  # fmt: skip
+    for signals, d, n in ((20_000, 64, 256), (200_000, 256, 1024)):
+        torch.manual_seed(0)
+        D = torch.nn.functional.normalize(torch.randn(d, n, device="cuda", dtype=torch.float64), dim=0)
+        Y = torch.nn.functional.normalize(torch.randn(signals, d, device="cuda", dtype=torch.float64), dim=1)
+        host_D, host_Y = D.cpu().numpy(), Y.cpu().numpy()
+        for options in methods:
+            if options["method"] == "nnls" and n > 256:
+                continue  # codes have more atoms than the device serves: the host finds them
+            codes = ps.encode(D, Y, **options)
+            calls = [partial(ps.encode, D, Y, **options), partial(ps.encode, host_D, host_Y, **options)]
+            ours, host = milliseconds(calls, 3)
+            lam = options.get("penalty", 0.0)
+            found, other = codes.to_dense()[:20_000], torch.from_numpy(calls[1]()[:20_000].toarray()).cuda()
+            values = [0.5 * (Y[:20_000] - x @ D.T).square().sum(1) + lam * x.abs().sum(1) for x in (found, other)]
+            name = " ".join(f"{key}={value}" for key, value in options.items() if key != "method")
+            print(
+                f"| {signals:,}, {d} x {n} | {options['method']} {name} | {codes.values().numel() / signals:.1f} | "
+                f"{ours:.1f} | {host:.0f} | {float((values[0] - values[1]).abs().max()):.0e} |",
+                flush=True,
+            )
+    print()
 
 
 def minimize_rows() -> None:
@@ -116,6 +148,7 @@ def main() -> None:
                 flush=True,
             )
     print()
+    constrained_rows()
     minimize_rows()
 
 
