@@ -241,3 +241,34 @@ def test_encode_finds_codes_with_constraints_on_the_device(rule, rng):
     expected = ps.encode(D, Y, **CONSTRAINED[rule])
     fits = [np.linalg.norm(Y - codes @ D.T, axis=1) for codes in (found.to_dense().cpu().numpy(), expected)]
     np.testing.assert_allclose(*fits, atol=1e-10)
+
+
+TRAPS = {
+    "whole numbers": lambda D, rng: np.rint(2 * D) + (np.arange(len(D)) == 0)[:, None],
+    "equal columns": lambda D, rng: D[:, np.arange(D.shape[1]) // 2],
+    "nearly equal columns": lambda D, rng: D[:, np.arange(D.shape[1]) // 2] + 1e-6 * D,
+    "lengths from 1e-4 to 1e4": lambda D, rng: D * 10.0 ** rng.uniform(-4, 4, D.shape[1]),
+    "nearly the same direction": lambda D, rng: D + 20.0,
+    "low rank": lambda D, rng: D[:, :5] @ rng.standard_normal((5, D.shape[1])),
+}
+
+
+@needs_cuda
+@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize("rule", CONSTRAINED)
+@pytest.mark.parametrize("scale", [2.0**-20, 1.0, 2.0**20])  # so that ties of whole numbers remain ties
+def test_hard_dictionaries_have_the_minima_of_the_host(trap, rule, scale, rng):
+    D, Y = TRAPS[trap](rng.standard_normal((12, 30)), rng), scale * np.rint(3 * rng.standard_normal((300, 12)))
+    options = dict(CONSTRAINED[rule])
+    for name in {"penalty", "tol"} & set(options):  # one per signal, some of them 0
+        options[name] = scale * options[name] * rng.integers(0, 3, 300) * np.linalg.norm(D, axis=0).mean()
+    if "atoms" in options:
+        options["atoms"] = rng.integers(1, 8, 300)
+    found = ps.encode(tensor(D, torch.float64), tensor(Y, torch.float64), **options).to_dense().cpu().numpy()
+    expected = ps.encode(D, Y, **options).toarray()
+    objectives = [
+        0.5 * np.square(Y - x @ D.T).sum(axis=1) + options.get("penalty", 0.0) * np.abs(x).sum(axis=1)
+        for x in (found, expected)
+    ]
+    assert (np.abs(np.subtract(*objectives)) <= 1e-9 * np.square(Y).sum(axis=1)).all()
+    assert rule == "lasso" or (found >= 0).all()
