@@ -1363,6 +1363,20 @@ MUTANTS = [
     Mutant("a Gram matrix lacks its diagonal", "native/level.cpp", "b <= a; ++b", "b < a; ++b", "test_matrices.py"),
     # models: weights, intercepts, ridges, several outputs
     Mutant(
+        "labels: the bounds on gradients keep their dtype",
+        "objectives/base.py",
+        "        other._set_constants()\n",
+        "",
+        "test_arrays.py",
+    ),
+    Mutant(
+        "labels: a ridge keeps their dtype",
+        "objectives/ridge.py",
+        "self if inner is self.f else",
+        "self if inner is not None else",
+        "test_arrays.py",
+    ),
+    Mutant(
         "weights: the conjugate of the Poisson loss has none",
         "objectives/losses.py",
         "s * x_log_x(self.space.xp, rate / s)",
