@@ -938,6 +938,28 @@ MUTANTS = [
         "test_streamed.py",
     ),
     Mutant(
+        "scale: the margin of a copy on disk leaves out the rounding in 8 bits",
+        "atoms/copies.py",
+        "margin = error + ",
+        "margin = 0.9 * error + ",
+        "test_streamed.py",
+        quick=True,
+    ),
+    Mutant(
+        "scale: the margin of a copy on disk leaves out float32",
+        "atoms/copies.py",
+        "rounding(d, np.float32) *",
+        "0 *",
+        "test_streamed.py",
+    ),
+    Mutant(
+        "scale: the copy of another dictionary is used",
+        "atoms/copies.py",
+        "bool((np.fromfile(path, offset=end) == fingerprint).all())",
+        "True",
+        "test_streamed.py",
+    ),
+    Mutant(
         "scale: blocks that are finished are coded again",
         "coding/files.py",
         "done = {int(each.name) for each in path.iterdir() if each.name.isdigit()}",

@@ -110,6 +110,8 @@ class StoredCopy:
             for start in range(0, self.n, count):
                 block, left = coming.result(), self.n - start - count
                 coming = reader.submit(np.fromfile, file, self._records, max(0, min(count, left)))
+                if len(block) < min(count, self.n - start):
+                    raise ValueError(f"{self.path} was cut short after it was opened; remove it and open D again.")
                 yield start, block
 
 
