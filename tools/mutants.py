@@ -955,7 +955,7 @@ MUTANTS = [
     Mutant(
         "scale: the copy of another dictionary is used",
         "atoms/copies.py",
-        "bool((np.fromfile(path, offset=end) == fingerprint).all())",
+        "bool((np.fromfile(path, fingerprint.dtype, offset=end) == fingerprint).all())",
         "True",
         "test_streamed.py",
     ),

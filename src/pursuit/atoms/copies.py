@@ -11,8 +11,8 @@ within :math:`st\,(E + \gamma (\|q\| + E)) \|h\|` of st times that sum, with :ma
 bound itself, and of the sum in float64 by which the columns that remain are compared. The margin is
 :math:`E + \gamma (\|q\| + E)`, rounded up; infinite for columns of extreme size, which are never excluded.
 
-The file is a header with the shape and the dtype of the columns, a record for each column, and a fingerprint: the
-product of each column with a random vector.
+The file is a header with the shape and the dtype of the columns, a record for each column, and a fingerprint: for each
+column the sum of its entries, taken as integers, times random odd numbers. It changes with every bit of an entry.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small
+from pursuit._arrays import Array, Indices
 from pursuit._files import replacing
 from pursuit._ranking import Backoff, contenders, rounding
-from pursuit.atoms.pieces import ROWS_AT_ONCE, Piece
+from pursuit.atoms.pieces import Piece
 from pursuit.atoms.screening import COLUMNS_PER_RECOMPUTED
 from pursuit.atoms.vectors import Listed
 
@@ -39,6 +39,8 @@ BLOCK_BYTES = 1 << 23
 """Bytes of the copy that are read together; two such blocks are in memory at a time."""
 ENTRIES_AT_ONCE = 1 << 19
 """Entries that are converted to float32 together, so that they stay in the cache."""
+ENTRIES_CODED_AT_ONCE = 1 << 14
+"""The same where the copy is made, which takes several arrays of float64."""
 RANGE = (1e-140, 1e140)
 """Sizes of columns and of g whose products neither over- nor underflow."""
 MAX_ENTRIES = 1 << 20
@@ -55,19 +57,39 @@ def _header(A: Any) -> bytes:
     return json.dumps(words).encode().ljust(HEADER_BYTES)
 
 
+def _slices(matrix: Array) -> Iterator[Array]:
+    """The columns, a few at a time."""
+    step = ENTRIES_CODED_AT_ONCE // len(matrix) + 1
+    return (matrix[:, k : k + step] for k in range(0, matrix.shape[1], step))
+
+
 def _coded(columns: Array, records: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The records of some columns."""
     rows, made = np.ascontiguousarray(columns.T, np.float64), np.empty(columns.shape[1], records)
     d, largest, unit = rows.shape[1], np.abs(rows).max(axis=1), float(np.finfo(np.float64).eps)
     usable = (largest > RANGE[0]) & (largest < RANGE[1]) & (d < MAX_ENTRIES)
     made["largest"] = np.where(usable, largest, 1.0)
-    scaled = np.where(usable, 1.0 / (made["largest"].astype(np.float64) / 127), 0.0)[:, None] * rows
+    scaled = rows * np.where(usable, 1.0 / (made["largest"].astype(np.float64) / 127), 0.0)[:, None]
     code = np.rint(scaled)
-    error = np.linalg.norm(scaled - code, axis=1) * (1 + (d + 8) * unit) + 512 * unit * math.sqrt(d)
-    margin = error + rounding(d, np.float32) * (np.linalg.norm(code, axis=1) + error)
+    scaled -= code
+    rest, length = (np.sqrt(np.einsum("ij,ij->i", a, a)) for a in (scaled, code))
+    error = rest * (1 + (d + 8) * unit) + 512 * unit * math.sqrt(d)
+    margin = error + rounding(d, np.float32) * (length + error)
     made["margin"] = np.where(usable, np.nextafter(margin.astype(np.float32), np.float32(np.inf)), np.inf)
     made["code"] = code.reshape(made["code"].shape)
     return made
+
+
+def _fingerprint(matrix: Array) -> np.ndarray[Any, Any]:
+    """A number for each column; the order of summation does not change it, as integers wrap around."""
+    factors = np.random.default_rng(0).integers(0, 1 << 63, len(matrix), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    bits = matrix.view(f"u{matrix.itemsize}")
+    sums = []
+    for columns in _slices(bits):
+        some = columns.astype(np.uint64)
+        some ^= some >> np.uint64(32)  # else even numbers of changes of the highest bit, the sign, could be lost
+        sums.append(np.einsum("ij,i->j", some, factors))
+    return np.concatenate(sums)
 
 
 class StoredCopy:
@@ -130,22 +152,22 @@ def copied(path: Path, pieces: Iterable[Piece]) -> Iterator[Piece]:
                 raise ValueError(f"piece {i} has another shape or dtype than piece 0; convert one of them.")
             if file:
                 file.write(b"" if header else _header(A))
-                for k in range(0, A.n, ROWS_AT_ONCE):
-                    _coded(matrix[:, k : k + ROWS_AT_ONCE], _records(A)).tofile(file)
-            header, direction = _header(A), np.random.default_rng(0).standard_normal(len(matrix))
-            fingerprint.append(piece._products(np.arange(A.n), direction))
+                for columns in _slices(matrix):
+                    file.write(_coded(columns, _records(A)).tobytes())
+            header = _header(A)
+            fingerprint.append(_fingerprint(matrix))
             yield piece
         if file:
-            np.concatenate(fingerprint).tofile(file)
+            file.write(np.concatenate(fingerprint).tobytes())
         elif not _matches(path, A, np.concatenate(fingerprint)):
             raise ValueError(f"screen is {path}, which is no copy of this D; give another name, or remove the file.")
 
 
-def _matches(path: Path, A: Any, fingerprint: Small) -> bool:
+def _matches(path: Path, A: Any, fingerprint: np.ndarray[Any, Any]) -> bool:
     """Whether the file is the complete copy of columns with this fingerprint, and with the shape and dtype of A."""
     end = HEADER_BYTES + len(fingerprint) * _records(A).itemsize
     if not path.is_file() or path.stat().st_size != end + fingerprint.nbytes:
         return False
     with path.open("rb") as file:
         same = file.read(HEADER_BYTES) == _header(A)
-    return same and bool((np.fromfile(path, offset=end) == fingerprint).all())
+    return same and bool((np.fromfile(path, fingerprint.dtype, offset=end) == fingerprint).all())
