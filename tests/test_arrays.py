@@ -1,5 +1,7 @@
 """The whole loop runs on the arrays that the user brings: NumPy float32, array-api-strict, PyTorch, also on CUDA."""
 
+import pickle
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -129,3 +131,89 @@ def test_float32_stays_float32_through_states_and_result(rng):
     assert r.status is not ps.Status.CALLBACK
     assert r.x.dtype == np.float32
     assert r.atoms[0].vector.dtype == np.float32
+
+
+def float32(backend, a):
+    """A NumPy array in the backend's library, as float32."""
+    a = a.astype(np.float32)
+    return array_api_strict.asarray(a) if backend == "strict" else put(backend, a)
+
+
+COUNTS = np.random.default_rng(5).integers(0, 6, 40)
+WEIGHTS = np.random.default_rng(6).uniform(0.5, 2.0, 40)
+LOSSES_OF_INTEGERS = {
+    "booleans": lambda convert: ps.Logistic(convert(COUNTS > 2)),
+    "labels, weighted": lambda convert: ps.Logistic(convert(np.where(COUNTS > 2, 1, -1)), weights=WEIGHTS),
+    "labels that are floats": lambda convert: ps.Logistic(convert(np.where(COUNTS > 2, 1.0, -1.0))),
+    "counts, weighted by integers": lambda convert: ps.Poisson(convert(COUNTS), weights=convert(1 + COUNTS % 2)),
+    "squares": lambda convert: ps.LeastSquares(convert(COUNTS)),
+    "Huber, weighted": lambda convert: ps.Huber(convert(COUNTS), 1.0, weights=WEIGHTS.tolist()),
+    "classes": lambda convert: ps.Multinomial(convert(COUNTS % 3)),
+    "one-hot rows, weighted": lambda convert: ps.Multinomial(convert(np.eye(3, dtype=int)[COUNTS % 3]), WEIGHTS),
+    "a ridge": lambda convert: ps.Ridge(ps.Logistic(convert(COUNTS > 2)), 12),
+}
+
+
+def domain_of(f, convert):
+    """An L1 ball of radius 2, seen through a random matrix that fits the objective."""
+    D = np.random.default_rng(7).standard_normal((40, 3, 12) if isinstance(f, ps.Multinomial) else (40, 12))
+    ridge = {"l2": 0.1} if isinstance(f, ps.Ridge) else {}
+    return ps.conv(
+        2.0 * (ps.SignedBasis(12).through(convert(D), **ridge) if ridge else ps.Dictionary(convert(D), True))
+    )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("labels", ["of the library", "of NumPy"])
+@pytest.mark.parametrize("loss", LOSSES_OF_INTEGERS)
+def test_labels_and_counts_take_the_dtype_library_and_device_of_the_atoms(backend, labels, loss):
+    of_library = labels == "of the library" and backend != "float32"
+    f = LOSSES_OF_INTEGERS[loss]((lambda a: put(backend, a)) if of_library else np.asarray)
+    plain = LOSSES_OF_INTEGERS[loss](np.asarray)
+    stop = ps.Stop(iterations=8, rgap=None)
+    expected = ps.minimize(plain, domain_of(plain, np.asarray), stop=stop)
+    domain = domain_of(f, lambda a: float32(backend, a))
+    r = ps.minimize(f, domain, stop=stop)
+    assert expected.f is plain  # float64 atoms: nothing to do
+    assert r.x.dtype == domain.parts[0].A.space.dtype and r.f.space.dtype == r.x.dtype
+    np.testing.assert_allclose(back(backend, r.x), expected.x, rtol=0, atol=1e-4)
+    assert r.value == pytest.approx(expected.value, rel=1e-6)
+    assert r.lower <= expected.value * (1 + 1e-6) and r.check().feasible
+    value, grad = r.f.value_and_grad(r.x)
+    assert grad.dtype == r.x.dtype and value == pytest.approx(r.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_runs_with_integer_labels_continue_and_are_stored(backend, tmp_path):
+    make, update = LOSSES_OF_INTEGERS["booleans"], ps.Plain(ps.LineSearch())
+    domain = domain_of(make(np.asarray), lambda a: float32(backend, a))
+
+    def run(iterations, **options):
+        return ps.minimize(make(np.asarray), domain, update, stop=ps.Stop(iterations=iterations, rgap=None), **options)
+
+    whole, half = run(12), run(5)
+    for continued in (run(12, start=half), run(12, start=pickle.loads(pickle.dumps(half)))):
+        np.testing.assert_array_equal(back(backend, continued.x), back(backend, whole.x))
+        assert len(continued.trace) == 13
+    run(5, checkpoint=tmp_path / "run.npz")
+    np.testing.assert_array_equal(back(backend, run(12, checkpoint=tmp_path / "run.npz").x), back(backend, whole.x))
+
+
+def test_data_with_a_precision_of_their_own_are_not_converted():
+    domain = domain_of(ps.LeastSquares(COUNTS), lambda a: a.astype(np.float32))
+    for f in (ps.LeastSquares(COUNTS.astype(float)), ps.Poisson(COUNTS.astype(float), weights=COUNTS + 1)):
+        with pytest.raises(TypeError, match="f has dtype float64, the atoms float32; convert one"):
+            ps.minimize(f, domain)
+    large = np.where(COUNTS > 2, 2**24 + 1, 0)
+    with pytest.raises(ValueError, match="y holds integers too large to be exact in float32"):
+        ps.minimize(ps.Poisson(large), domain)
+
+
+def test_devices_that_differ_are_named_unless_the_data_are_integers():
+    elsewhere = array_api_strict.Device("device1")
+    f = ps.LeastSquares(array_api_strict.asarray(WEIGHTS, device=elsewhere))
+    domain = domain_of(f, array_api_strict.asarray)
+    with pytest.raises(TypeError, match=r"f lies on device .*device1.*, the atoms on .*CPU_DEVICE.*; move one"):
+        ps.minimize(f, domain)
+    moved = ps.Logistic(array_api_strict.asarray(COUNTS > 2), weights=WEIGHTS).on(f.space)
+    assert {moved.y.device, moved.weights.device, moved.dual_range[0].device} == {elsewhere}

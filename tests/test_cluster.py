@@ -251,6 +251,14 @@ def test_a_sum_on_workers_is_the_loss_of_all_samples(client, kind, domain):
     ps.check_objective(f)
 
 
+def test_labels_of_terms_take_the_dtype_of_the_matrix(client):
+    X = columns(3, 8, 60)
+    f, g = (ps.ShardedSum([lambda M=M: (ps.Logistic(X[:, 0] > 0), M)]) for M in (X.astype(np.float32), X))
+    there, here = (ps.minimize(h, ps.conv(2.0 * ps.SignedBasis(8))) for h in (f, g))
+    assert (there.x.dtype, here.x.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(there.x, here.x, atol=1e-3)
+
+
 def test_constants_of_terms_add_up(client):
     f = ps.ShardedSum([lambda: ps.LeastSquares(np.ones(3)), lambda: ps.LeastSquares(np.zeros(3), 2.0)])
     assert (f.L, f.mu, f.infimum, f.quadratic, f.exact) == (3.0, 3.0, 0.0, True, True)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import pursuit as ps
-from pursuit.atoms import pieces
+from pursuit.atoms import copies, pieces
 from pursuit.coding import files
 
 
@@ -139,6 +140,202 @@ def test_a_run_keeps_few_columns(rng, monkeypatch):
 def test_what_cannot_be_streamed_is_refused_in_one_sentence(arguments, words):
     with pytest.raises((TypeError, ValueError), match=words):
         ps.Streamed(**arguments)
+
+
+# ---------------------------------------------------------------------- their 8-bit copies
+
+
+class Counting:
+    """An array whose columns are counted when they are read."""
+
+    def __init__(self, D):
+        self.D, self.shape, self.dtype, self.columns = D, D.shape, D.dtype, 0
+
+    def __getitem__(self, where):
+        part = self.D[where]
+        self.columns += part.shape[-1]
+        return part
+
+
+def awkward_columns(rng, dtype):
+    """Columns of all sizes, some equal, some nearly so, and one that is no 8-bit number times anything."""
+    D = rng.standard_normal((4, 10, 600))
+    D[..., 100:200] = D[..., :100]
+    D[..., 200:300] = D[..., :100] * (1 + 1e-6 * rng.standard_normal(100))
+    D[..., 300:400] *= 10.0 ** rng.integers(-30, 30, 100)
+    D[..., 400:450] = 0.01 * D[..., 400:450] + np.eye(40).reshape(4, 10, 40)[..., rng.integers(0, 40, 50)]
+    if dtype == np.float64:
+        D[..., 500], D[..., 501], D[..., 502] = 1e-200 * D[..., 500], 1e-320, 1e150 * D[..., 502]
+    return D.astype(dtype)
+
+
+def in_functions(folder, a):
+    return [lambda part=part: part for part in np.array_split(a, 5, axis=-1)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("store", [*STORES, "functions"])
+def test_the_answers_with_a_copy_on_disk_are_those_without(tmp_path, rng, dtype, signed, store, monkeypatch):
+    monkeypatch.setattr(copies, "BLOCK_BYTES", 2000)  # many blocks
+    D = awkward_columns(rng, dtype)
+    source = (STORES | {"functions": in_functions})[store](tmp_path, D)
+    plain = ps.Streamed(source, signed=signed, piece=30_000)
+    A = ps.Streamed(source, signed=signed, piece=30_000, screen=tmp_path / "copy")
+    by_copy = 0
+    for k in range(40):
+        g = rng.standard_normal((4, 10)) + 3 * (k % 2) * D[..., k]
+        g = (g * 10.0 ** (rng.integers(-60, 30) if dtype == np.float64 else 0)).astype(dtype)
+        for several in (1, 7):
+            here, there = plain.best(g, several), A.best(g, several)
+            assert repr(here) == repr(there)
+            assert all(np.array_equal(a.vector, b.vector) for a, b in zip(here, there, strict=True))
+            by_copy += A._copy._trust.pause == 0
+    assert by_copy == 80 or dtype == np.float64  # few columns of all sizes are as large as the largest
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_the_margin_of_the_copy_covers_the_worst_errors(tmp_path, signed):
+    fillers, g = np.eye(101)[:, 1:], -np.ones(101)
+    g[0] = 0.0
+    lost, exact = np.full((2, 101), 127.0)
+    lost[1:], exact[1:] = 0.49, np.arange(100) < 45  # 49 in truth, 0 by its 8-bit integers; 45 by both
+    D = np.column_stack([fillers, exact, lost])
+    assert ps.Streamed(D, signed=signed, screen=tmp_path / "rounded").lmo(g).source == 101
+    pair, others = np.array([5.9e-8, 5.9e-8]), np.array([6.1e-8, 5.0e-8])  # to 0 and 0, to 1.2e-7 and 0, next to 1
+    g = -np.concatenate([1.0 + pair, 1.0 + others, np.zeros(97)])
+    first, second = 127.0 * (np.arange(101) < 2), 127.0 * ((np.arange(101) // 2) == 1)
+    D = np.column_stack([second, fillers, first])
+    assert ps.Streamed(D, signed=signed, screen=tmp_path / "float32").lmo(g).source == 101
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_with_a_copy_on_disk_a_question_reads_a_quarter_or_an_eighth(tmp_path, rng, dtype):
+    D = rng.standard_normal((400, 20_000)).astype(dtype)
+    source = Counting(D)
+    A = ps.Streamed(source, piece=1 << 20, screen=tmp_path / "copy")
+    source.columns = 0
+    assert A.lmo(D[:, 3]).source == ps.Dictionary(D).lmo(D[:, 3]).source
+    assert 0 < source.columns < 200
+    read = source.columns * D[:, 0].nbytes + (tmp_path / "copy").stat().st_size
+    assert read < 1.1 * D.nbytes / D.itemsize
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux counts the bytes that a process reads.")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_system_counts_a_quarter_or_an_eighth_of_the_bytes_too(tmp_path, rng, dtype):
+    h5py = pytest.importorskip("h5py", reason="needs pursuit[files]")
+    D = rng.standard_normal((400, 20_000)).astype(dtype)
+    with h5py.File(tmp_path / "array.h5", "w") as file:
+        file.create_dataset("D", data=D, chunks=(400, 20))
+    with h5py.File(tmp_path / "array.h5", "r") as file:
+        plain, A = ps.Streamed(file["D"]), ps.Streamed(file["D"], screen=tmp_path / "copy")
+        read = [int(Path("/proc/self/io").read_text().split()[1])]
+        for each in (plain, A):
+            each.lmo(D[:, 3])
+            read.append(int(Path("/proc/self/io").read_text().split()[1]))
+    before, after = np.diff(read)
+    assert before >= D.nbytes
+    assert after < 1.1 * D.nbytes / D.itemsize
+
+
+def test_where_the_copy_excludes_few_columns_the_dictionary_is_read_at_once_the_next_time(tmp_path, rng):
+    source = Counting(np.repeat(rng.standard_normal((30, 50)), 40, axis=1))  # each column 40 times
+    A = ps.Streamed(source, screen=tmp_path / "copy")
+    blocks, read = [], A._copy._blocks
+    A._copy._blocks = lambda: blocks.append(1) or read()
+    g = rng.standard_normal(30)
+    for _ in range(3):
+        assert [a.source for a in A.best(-source.D[:, 80], 3)] == [80, 81, 82]
+        assert A.lmo(1e-300 * g).source == A.lmo(g).source  # out of range: never asked
+        assert A.best(g, 199)[0].source == A.lmo(g).source
+    assert len(blocks) > 3
+    blocks.clear()
+    equal = ps.Streamed(np.repeat(source.D[:, :1], 900, axis=1), screen=tmp_path / "equal")
+    read_equal = equal._copy._blocks
+    equal._copy._blocks = lambda: blocks.append(1) or read_equal()
+    assert [equal.lmo(-g).source for _ in range(3)] == [0, 0, 0]
+    assert len(blocks) == 2  # tried, not tried, tried
+
+
+def test_a_copy_on_disk_is_written_once_and_as_a_whole(tmp_path, rng):
+    D = rng.standard_normal((20, 500))
+
+    def broken():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ps.Streamed([*functions(D, 2), broken], screen=tmp_path / "copy")
+    with pytest.raises(ValueError, match="piece 1 has another shape or dtype"):
+        ps.Streamed([lambda: D, lambda: D[:9]], screen=tmp_path / "copy")
+    assert not list(tmp_path.iterdir())
+    ps.Streamed(functions(D, 3), screen=tmp_path / "copy")
+    (written,) = tmp_path.iterdir()
+    then, bytes_then = written.stat(), written.read_bytes()
+    for pieces_of_D in (functions(D, 3), functions(D, 7), D):
+        assert ps.Streamed(pieces_of_D, screen=str(written)).lmo(D[:, 7]) is not None
+    assert (written.stat().st_mtime_ns, written.stat().st_ino) == (then.st_mtime_ns, then.st_ino)
+    assert written.read_bytes() == bytes_then and len(list(tmp_path.iterdir())) == 1
+
+
+CHANGES = {
+    "signs": lambda D: -D,
+    "order of the rows": lambda D: D[::-1],
+    "order of the columns": lambda D: D[:, ::-1],
+    "one entry": lambda D: D + 1e-9 * (np.arange(D.size) == 777).reshape(D.shape),
+    "dtype": lambda D: D.astype(np.float32),
+    "shape": lambda D: D.reshape(4, 5, -1),
+    "fewer columns": lambda D: D[:, :-1],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_copy_of_another_dictionary_is_refused(tmp_path, rng, change):
+    D = rng.standard_normal((20, 500))
+    ps.Streamed(D, screen=tmp_path / "copy")
+    with pytest.raises(ValueError, match="copy, which is no copy of this D; give another name, or remove the file"):
+        ps.Streamed(CHANGES[change](D), screen=tmp_path / "copy")
+
+
+def test_a_copy_that_is_damaged_is_refused(tmp_path, rng):
+    D, path = rng.standard_normal((20, 500)), tmp_path / "copy"
+    A = ps.Streamed(D, screen=path)
+    content = path.read_bytes()
+    for damaged in (content[:-8], b"x" + content[1:], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="no copy of this D"):
+            ps.Streamed(D, screen=path)
+    with pytest.raises(ValueError, match="was cut short"):
+        A.lmo(D[:, 0])
+    with pytest.raises(ValueError, match="no copy of this D"):
+        ps.Streamed(D, screen=tmp_path)
+
+
+def test_runs_over_a_copy_on_disk_are_those_over_a_dictionary(tmp_path, rng):
+    D = rng.standard_normal((30, 2000)).astype(np.float32)
+    y = D[:, [3, 333, 444]] @ np.array([1.0, -2.0, 0.5], np.float32)
+    A = ps.Streamed(mapped(tmp_path, D), piece=20_000, screen=tmp_path / "copy")
+    assert A.screened() is A
+    for domain, oracle in ((ps.lin, ps.Screened()), (lambda B: ps.conv(4.0 * B.symmetrised()), ps.Exact())):
+        runs = [ps.minimize(ps.LeastSquares(y), domain(B), oracle=oracle) for B in (ps.Dictionary(D), A)]
+        assert [a.source for a in runs[0].atoms] == [a.source for a in runs[1].atoms]
+        np.testing.assert_allclose(runs[1].x, runs[0].x, atol=1e-5)
+    ps.check_atoms(A)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"screen": 3}, "screen is 3"),
+        ({"screen": "nowhere/copy"}, "in a folder that does not exist"),
+        ({"D": [lambda: sp.csc_array(np.eye(3))]}, "D is sparse or neither"),
+        ({"D": np.eye(3, dtype=np.longdouble)}, "D is sparse or neither"),
+    ],
+)
+def test_what_cannot_have_a_copy_on_disk_is_refused_in_one_sentence(tmp_path, arguments, words):
+    with pytest.raises((TypeError, ValueError, FileNotFoundError), match=words):
+        ps.Streamed(**({"D": np.eye(3), "screen": tmp_path / "copy"} | arguments))
+    assert not list(tmp_path.iterdir())
 
 
 # ---------------------------------------------------------------------- codes

@@ -938,6 +938,28 @@ MUTANTS = [
         "test_streamed.py",
     ),
     Mutant(
+        "scale: the margin of a copy on disk leaves out the rounding in 8 bits",
+        "atoms/copies.py",
+        "margin = error + ",
+        "margin = 0.9 * error + ",
+        "test_streamed.py",
+        quick=True,
+    ),
+    Mutant(
+        "scale: the margin of a copy on disk leaves out float32",
+        "atoms/copies.py",
+        "rounding(d, np.float32) *",
+        "0 *",
+        "test_streamed.py",
+    ),
+    Mutant(
+        "scale: the copy of another dictionary is used",
+        "atoms/copies.py",
+        "bool((np.fromfile(path, fingerprint.dtype, offset=end) == fingerprint).all())",
+        "True",
+        "test_streamed.py",
+    ),
+    Mutant(
         "scale: blocks that are finished are coded again",
         "coding/files.py",
         "done = {int(each.name) for each in path.iterdir() if each.name.isdigit()}",
@@ -1362,6 +1384,20 @@ MUTANTS = [
     ),
     Mutant("a Gram matrix lacks its diagonal", "native/level.cpp", "b <= a; ++b", "b < a; ++b", "test_matrices.py"),
     # models: weights, intercepts, ridges, several outputs
+    Mutant(
+        "labels: the bounds on gradients keep their dtype",
+        "objectives/base.py",
+        "        other._set_constants()\n",
+        "",
+        "test_arrays.py",
+    ),
+    Mutant(
+        "labels: a ridge keeps their dtype",
+        "objectives/ridge.py",
+        "self if inner is self.f else",
+        "self if inner is not None else",
+        "test_arrays.py",
+    ),
     Mutant(
         "weights: the conjugate of the Poisson loss has none",
         "objectives/losses.py",

@@ -289,15 +289,19 @@ def host_array(a: Any, name: str) -> np.ndarray[Any, Any]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+def as_array(a: Any, name: str) -> Array:
+    """`a` as an array of any dtype in its own library, NumPy for lists, or an error that names the argument."""
+    if compat.is_torch_array(a):
+        return a.detach()
+    return host_array(a, name) if isinstance(a, np.ndarray) or not _is_array(a) else a
+
+
 def numeric_array(a: Any, name: str) -> Array:
     """`a` as an array of real floating-point numbers in its own library, or an error that names the argument.
 
     Integers and booleans become float64. The values are not looked at.
     """
-    if compat.is_torch_array(a):
-        a = a.detach()
-    elif isinstance(a, np.ndarray) or not _is_array(a):
-        a = host_array(a, name)
+    a = as_array(a, name)
     xp = compat.array_namespace(a)
     if xp.isdtype(a.dtype, "complex floating"):
         raise TypeError(f"{name} is complex; pursuit works over real spaces, so stack real and imaginary parts.")

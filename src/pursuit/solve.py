@@ -27,7 +27,7 @@ from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
 from pursuit.refine.proposals import Refine, Refinements
 from pursuit.result import Result, State, Status, Stop, Trace, result_fields, trace_row
-from pursuit.start import find_space, run_to_continue, set_first_atoms
+from pursuit.start import adapted, find_space, run_to_continue, set_first_atoms
 from pursuit.steps import UnboundedError
 from pursuit.updates import Now, Update
 
@@ -50,6 +50,7 @@ def iterate(
     [5.0, 0.5, 0.0]
     """
     update, oracle, refine = method = choose(f, domain, update, oracle, refine)
+    f = adapted(f, domain)
     kept, space, f = run_to_continue(start, f, domain, method), find_space(f, domain, start), f.begin()
     value_and_grad = guarded(f, space)
     ask = GuardedOracle(oracle, update, f, domain, space)
@@ -169,6 +170,7 @@ def minimize(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {told(callback)}; give a function of a State.")
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
+    f = adapted(f, domain)
     file = None if checkpoint is None else Checkpoint(checkpoint, every)
     kept = (file and file.resume(f, domain, method)) or run_to_continue(start, f, domain, method)
     start = kept or (_fit_uncounted(f, domain, stop) if start is None else start)

@@ -58,6 +58,11 @@ def _comparable(thing: Any) -> bool:
     return type(thing).__module__.startswith("pursuit.") and not functions and all(map(_comparable, inner))
 
 
+def adapted(f: Objective, domain: Domain) -> Objective:
+    """f in the array library, dtype and device of the atoms, where its data have no dtype of their own."""
+    return next((f.on(part.A.space) for part in domain.parts if part.A.space is not None), f)
+
+
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:
     """H, as the objective, the atoms or the start determine it; they must agree."""
     space = f.space
@@ -67,6 +72,8 @@ def find_space(f: Objective, domain: Domain, start: Any) -> Space:
             raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
         if space is not None and A.space is not None and space.dtype != A.space.dtype:
             raise TypeError(f"f has dtype {space.dtype}, the atoms {A.space.dtype}; convert one to the other.")
+        if space is not None and A.space is not None and space.device != A.space.device:
+            raise TypeError(f"f lies on device {space.device}, the atoms on {A.space.device}; move one to the other.")
         if space is not None and A.shape is not None and space.shape != A.shape:
             raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have {A.shape}; they must agree.")
         space = space or A.space

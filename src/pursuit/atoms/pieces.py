@@ -88,9 +88,13 @@ class Piece:
 
     def atoms(self, start: int, numbers: Sequence[int]) -> list[Atom]:
         """The columns with these numbers."""
-        found = [self.columns.column(int(j) - start, 1.0) for j in numbers]
-        for atom, j in zip(found, numbers, strict=True):
-            atom.source = int(j)
+        return self._named([int(j) - start for j in numbers], numbers)
+
+    def _named(self, places: Sequence[int], numbers: Sequence[int]) -> list[Atom]:
+        """The columns at these places of the piece, with these numbers."""
+        found = [self.columns.column(int(j), 1.0) for j in places]
+        for atom, number in zip(found, numbers, strict=True):
+            atom.source = int(number)
         return found
 
     def best(self, start: int, g: Array, several: int, signed: bool, how: How) -> Candidates:
@@ -99,10 +103,16 @@ class Piece:
         which = self._by_copy(g, several, signed, how)
         if which is None:
             which = self._contenders(g, several, signed)
+        return self.ranked(which, which + start, g, several, signed, how.with_atoms)
+
+    def ranked(
+        self, which: Indices, numbers: Indices, g: Array, several: int, signed: bool, with_atoms: bool
+    ) -> Candidates:
+        """The `several` best of the columns at the places `which`, which have these numbers."""
         products = self._products(which, g)
-        order = np.lexsort((which, -(np.abs(products) if signed else -products)))[:several]
-        which, numbers = which[order], which[order] + start
-        return Candidates(numbers, products[order], self.atoms(start, numbers.tolist()) if how.with_atoms else None)
+        order = np.lexsort((numbers, -(np.abs(products) if signed else -products)))[:several]
+        atoms = self._named(which[order].tolist(), numbers[order].tolist()) if with_atoms else None
+        return Candidates(numbers[order], products[order], atoms)
 
     def _by_copy(self, g: Array, several: int, signed: bool, how: How) -> Indices | None:
         """The best columns, where the 8-bit copy exists and proves which they are."""
@@ -201,12 +211,11 @@ class Pieces(Listed):
             raise TypeError(f"g is {told(g)}; dictionaries in pieces work on NumPy arrays.")
         size = self.space.size * self.space.dtype.itemsize
         small = self.count * several * size <= BYTES_WITH_ANSWERS
-        found = self._ask_all(Piece.best, g, several, self.symmetric, replace(self.how, with_atoms=small))
+        found = self._candidates(g, several, replace(self.how, with_atoms=small))
         numbers = np.concatenate([part.numbers for part in found])
         products = np.concatenate([part.products for part in found])
         winners = np.lexsort((numbers, -(np.abs(products) if self.symmetric else -products)))[:several]
-        if small:
-            cache.update((atom.source, atom) for part in found for atom in part.atoms or ())
+        cache.update((atom.source, atom) for part in found for atom in part.atoms or ())
         wanted = numbers[winners].tolist()
         missing = [j for j in wanted if j not in cache]
         if missing:
@@ -218,6 +227,10 @@ class Pieces(Listed):
             cache.popitem(last=False)
         signs = np.where(products[winners] > 0, -1.0, 1.0) if self.symmetric else np.ones(len(winners))
         return [_with_sign(atom, sign) for atom, sign in zip(atoms, signs.tolist(), strict=True)]
+
+    def _candidates(self, g: Array, several: int, how: How) -> list[Candidates]:
+        """Columns of all pieces, the `several` best among them."""
+        return self._ask_all(Piece.best, g, several, self.symmetric, how)
 
     def begin(self, seed: int = 0) -> Search:
         cache: OrderedDict[int, Atom] = OrderedDict()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import flag, told, whole
-from pursuit.atoms.base import Atoms
-from pursuit.atoms.pieces import How, Piece, Pieces
+from pursuit._arrays import Array, Indices, flag, flat, told, whole
+from pursuit.atoms.copies import StoredCopy, copied
+from pursuit.atoms.pieces import Candidates, How, Piece, Pieces
 
 PIECE_BYTES = 1 << 26
 
@@ -34,6 +36,10 @@ class Streamed(Pieces):
         Whether the negatives of the columns are atoms, too.
     piece : int
         The bytes of a piece; two are in memory at a time.
+    screen : path, optional
+        A file for an 8-bit copy of D. It is written when D is first read, and used again if it is the copy of this D.
+        Then a question reads the copy, a quarter of a float32 D, and those columns of D that the copy cannot prove to
+        be worse than others. The answers stay the same.
 
     Examples
     --------
@@ -50,20 +56,28 @@ class Streamed(Pieces):
 
     how = How(copies=False)
 
-    def __init__(self, D: Any, signed: bool = False, piece: int = PIECE_BYTES) -> None:
+    def __init__(
+        self,
+        D: Any,
+        signed: bool = False,
+        piece: int = PIECE_BYTES,
+        screen: str | os.PathLike[str] | None = None,
+    ) -> None:
         signed = flag(signed, "signed")
         if not whole(piece) >= 1:
             raise ValueError(f"piece is {told(piece)}; give the bytes of a piece as an integer of at least 1.")
+        path = None if screen is None else _file(screen)
         self._loads = _loads(D, int(piece))
         self._in_place = isinstance(D, np.ndarray)
+        self._array = None if isinstance(D, Sequence) else D
         self._pieces: list[Piece] = []
-        facts = []
-        for i, load in enumerate(self._loads):
-            each = Piece.of(load(), i)
+        facts, pieces = [], (Piece.of(load(), i) for i, load in enumerate(self._loads))
+        for i, each in enumerate(pieces if path is None else copied(path, pieces)):
             facts.append(each.facts(i))
             keep = self._in_place or not hasattr(each.columns, "_matrix")
             self._pieces.append(each if keep else Piece(each.columns._with(D=None, _matrix=None)))
         self._describe(facts, signed)
+        self._copy = None if path is None else StoredCopy(path, self)
 
     def _read(self, i: int) -> Piece:
         if self._in_place:
@@ -87,8 +101,44 @@ class Streamed(Pieces):
                 answers.append(function(piece, e, *shared))
         return answers
 
+    def _candidates(self, g: Array, several: int, how: How) -> list[Candidates]:
+        numbers = None if self._copy is None else self._copy.contenders(flat(g), several, self.symmetric)
+        if numbers is None:
+            return super()._candidates(g, several, how)
+        found, owners = [], np.searchsorted(self.starts, numbers, side="right") - 1
+        for i in np.unique(owners).tolist():
+            mine = numbers[owners == i]
+            piece = self._some(i, mine)
+            found.append(piece.ranked(np.arange(len(mine)), mine, g, several, self.symmetric, with_atoms=True))
+        return found
+
+    def _some(self, i: int, numbers: Indices) -> Piece:
+        """A piece of these columns of piece i, and as little else as possible is read."""
+        if self._array is None:
+            D = np.asarray(self._loads[i]())[..., numbers - self.starts[i]]
+        else:
+            width = (getattr(self._array, "chunks", None) or (1,))[-1]  # of a chunk, which is read as a whole
+            chunks = numbers // width * width
+            parts = [
+                np.asarray(_slice(self._array, k, k + width))[..., numbers[chunks == k] - k] for k in np.unique(chunks)
+            ]
+            D = np.concatenate(parts, axis=-1)
+        return Piece(self._pieces[i].columns._with(D=D, _matrix=D.reshape(-1, len(numbers)), n=len(numbers)))
+
     def screened(self) -> Pieces:
-        return Atoms.screened(self)  # type: ignore[return-value]  # which refuses: copies would not fit
+        if self._copy is not None:
+            return self
+        raise TypeError(f"{self!r} cannot be screened; give Streamed a file for the copy, screen=...")
+
+
+def _file(screen: Any) -> Path:
+    """The name of the file for the copy, checked."""
+    if not isinstance(screen, str | os.PathLike):
+        raise TypeError(f"screen is {told(screen)}; give the name of a file for the 8-bit copy.")
+    path = Path(screen).resolve()
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"screen is {path}, in a folder that does not exist; make the folder first.")
+    return path
 
 
 def _loads(D: Any, size: int) -> list[Callable[[], Any]]:

@@ -47,6 +47,8 @@ class Term:
             raise TypeError(f"{f!r}, from function {number} of terms, has no Hessian; define hessian(x).")
         if M is not None and (len(np.shape(M)) != 2 or (M.shape[0], *f.space.shape[1:]) != f.space.shape):
             raise ValueError(f"function {number} of terms returned a matrix of {np.shape(M)} for {f!r}; they must fit.")
+        if M is not None and M.dtype.kind == "f":
+            f = f.on(Space.of(np.empty(0, M.dtype)))  # labels take the dtype of the matrix
         return cls(f, M)
 
     def facts(self, number: int) -> Facts:

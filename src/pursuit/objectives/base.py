@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
 
-from pursuit._arrays import Array, Space, everywhere, host, is_number, real_array, told
+from pursuit._arrays import Array, Space, as_array, everywhere, host, is_number, real_array, told
 from pursuit.metrics import Metric
 
 ROUNDING = 8.0
@@ -41,6 +43,11 @@ class Objective:
     """Whether f is convex. Elsewhere nothing is proved but that x is nearly stationary."""
     dual_range: tuple[Any, Any] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
+
+    def on(self, space: Space) -> Objective:
+        """The same function of arrays of this library, dtype and device, where its data are labels or integers, which
+        have no precision of their own; itself where they are floating-point numbers, which are never converted."""
+        return self
 
     def begin(self) -> Objective:
         """The objective for one run: itself, or a fresh copy where it has a memory."""
@@ -114,6 +121,34 @@ class DataLoss(Objective):
     y: Array
     weights: Any = 1.0
     """The weights s: a number, or an array that multiplies with x."""
+    adapts: bool = False
+    """Whether y and the weights take the dtype of the atoms: y holds labels or integers."""
+
+    def _read_data(self, given: Any) -> None:
+        """Take the user's y."""
+        given = as_array(given, "y")
+        self.y = real_array(given, "y")
+        if 0 in self.y.shape:
+            raise ValueError("y is empty; give at least one observation.")
+        self.space, self.adapts = Space.of(self.y), self.y.dtype != given.dtype
+
+    def _set_constants(self) -> None:
+        """Compute what depends on y and the weights."""
+        raise NotImplementedError
+
+    def on(self, space: Space) -> Self:
+        space = replace(space, shape=self.space.shape)
+        if not self.adapts or space == self.space:
+            return self
+        other, y = copy(self), host(self.y)
+        if abs(y).max() > 2.0 / space.eps:
+            kind = f"{space.dtype}, the dtype of the atoms"
+            raise ValueError(f"y holds integers too large to be exact in {kind}; convert y or the atoms.")
+        other.space, other.y = space, space.put(y)
+        if not isinstance(self.weights, float):
+            other.weights = space.put(host(self.weights))
+        other._set_constants()
+        return other
 
     def _read_weights(self, given: Any, shape: tuple[int, ...], each: str) -> None:
         """Take the user's weights, one for `each` part of y; `shape` is that of an array of them."""
@@ -150,8 +185,5 @@ class EntrywiseLoss(DataLoss):
     """f(x) = sum_i s_i phi_i(x_i), with data y and weights s of x's shape. f*(u) = sum_i s_i phi_i*(u_i / s_i)."""
 
     def __init__(self, y: Any, weights: Any = None) -> None:
-        self.y = real_array(y, "y")
-        if self.y.size == 0:
-            raise ValueError("y is empty; give at least one observation.")
-        self.space = Space.of(self.y)
+        self._read_data(y)
         self._read_weights(weights, self.y.shape, "entry")

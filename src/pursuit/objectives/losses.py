@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, everywhere, number, real_array, told
+from pursuit._arrays import Array, Space, everywhere, number, told
 from pursuit.metrics import Diagonal, Metric, Operator
 from pursuit.objectives.base import ROUNDING, DataLoss, EntrywiseLoss, sum_above, total, x_log_x
 
@@ -29,6 +29,9 @@ class Huber(EntrywiseLoss):
         if not 0 < number(width) < math.inf:
             raise ValueError(f"width is {told(width)}; give the positive residual beyond which the loss is linear.")
         self.width = float(width)
+        self._set_constants()
+
+    def _set_constants(self) -> None:
         self.L, self.dual_range = self._largest_weight, (-self.width * self.weights, self.width * self.weights)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
@@ -52,7 +55,7 @@ class Logistic(EntrywiseLoss):
     r"""Logistic loss of labels y in {-1, 1}: :math:`f(x) = \sum_i s_i \log(1 + e^{-y_i x_i})`. L is a quarter of the
     largest weight :math:`s_i`, 1/4 without `weights`.
 
-    Labels may be -1 and 1, 0 and 1, or booleans; both classes must occur.
+    Labels may be -1 and 1, 0 and 1, or booleans; both classes must occur. They take the dtype of the atoms.
 
     >>> import pursuit as ps
     >>> f = ps.Logistic([0, 1])
@@ -64,13 +67,17 @@ class Logistic(EntrywiseLoss):
 
     def __init__(self, y: Any, weights: Any = None) -> None:
         super().__init__(y, weights)
-        xp, s, self.L = self.space.xp, self.weights, 0.25 * self._largest_weight
+        xp = self.space.xp
         low, high = float(xp.min(self.y)), float(xp.max(self.y))
         if low == high:
             raise ValueError(f"y holds the single class {low:g}; logistic regression needs two.")
         if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not everywhere((self.y == low) | (self.y == high)):
             raise ValueError(f"y holds labels from {low:g} to {high:g}; give -1 and 1, 0 and 1, or booleans.")
-        self.y = self.y if low == -1.0 else 2.0 * self.y - 1.0
+        self.y, self.adapts = self.y if low == -1.0 else 2.0 * self.y - 1.0, True
+        self._set_constants()
+
+    def _set_constants(self) -> None:
+        xp, s, self.L = self.space.xp, self.weights, 0.25 * self._largest_weight
         self.dual_range = s * xp.where(self.y > 0, -1.0, 0.0 * self.y), s * xp.where(self.y > 0, 0.0 * self.y, 1.0)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
@@ -107,12 +114,14 @@ class Poisson(EntrywiseLoss):
 
     def __init__(self, y: Any, weights: Any = None) -> None:
         super().__init__(y, weights)
-        xp = self.space.xp
         if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
+        self._set_constants()
+
+    def _set_constants(self) -> None:
         # From just below the root of the largest number on, e^x goes on along its tangent: convex and huge, and its
         # square and its products with x are not infinite.
-        self._ceiling = 0.45 * math.log(float(xp.finfo(self.y.dtype).max))
+        self._ceiling = 0.45 * math.log(float(self.space.xp.finfo(self.y.dtype).max))
         self._linear = self.weights * self.y
         self.dual_range = -self._linear, self.weights * math.exp(self._ceiling) - self._linear
         self.infimum = -self.conjugate(0.0 * self.y)
@@ -153,19 +162,16 @@ class Multinomial(DataLoss):
     infimum = 0.0
 
     def __init__(self, y: Any, weights: Any = None) -> None:
-        y = real_array(y, "y")
-        if 0 in y.shape:
-            raise ValueError("y is empty; give at least one observation.")
+        self._read_data(y)
+        y = self.y
         if y.ndim == 1:
             labels = np.asarray([int(v) for v in y])
             if not (labels == np.asarray([float(v) for v in y])).all() or labels.min() < 0:
                 raise ValueError("y holds labels that are not 0, 1, 2, ...; encode the classes as integers from 0.")
             if len(set(labels)) < 2:
                 raise ValueError(f"y holds the single class {labels[0]}; a multinomial model needs two or more.")
-            space = Space.of(y)
-            one_hot = np.eye(labels.max() + 1)[labels]
-            y = space.xp.asarray(one_hot, dtype=space.dtype, device=space.device)
-        xp = Space.of(y).xp
+            y, self.adapts = self.space.put(np.eye(labels.max() + 1)[labels]), True
+        xp = self.space.xp
         if y.ndim != 2 or y.shape[1] < 2:
             raise ValueError(f"y has shape {tuple(y.shape)}; give (n,) labels or (n, K) one-hot rows with K >= 2.")
         if not everywhere(y >= 0) or float(xp.max(xp.abs(xp.sum(y, axis=1) - 1.0))) > 1e-5:
@@ -175,7 +181,10 @@ class Multinomial(DataLoss):
         self._read_weights(weights, y.shape[:1], "row")
         if not isinstance(self.weights, float):
             self.weights = self.weights[:, None]
-        self.L, self._linear = 0.5 * self._largest_weight, self.weights * y
+        self._set_constants()
+
+    def _set_constants(self) -> None:
+        self.L, self._linear = 0.5 * self._largest_weight, self.weights * self.y
         self.dual_range = -self._linear, self.weights - self._linear
 
     def _softmax(self, x: Array) -> tuple[Array, Array, Array]:

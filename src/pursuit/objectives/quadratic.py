@@ -30,7 +30,7 @@ class LeastSquares(EntrywiseLoss):
     Parameters
     ----------
     y : array
-        The target; its shape is that of H.
+        The target; its shape is that of H. Integers take the dtype of the atoms.
     weights : positive array of y's shape or a positive number, optional
         The :math:`s_i`.
 
@@ -47,6 +47,9 @@ class LeastSquares(EntrywiseLoss):
 
     def __init__(self, y: Any, weights: Any = None) -> None:
         super().__init__(y, weights)
+        self._set_constants()
+
+    def _set_constants(self) -> None:
         s = self.weights
         self.metric = Diagonal(s)
         self.L = self._largest_weight

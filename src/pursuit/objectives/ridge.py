@@ -47,6 +47,10 @@ class Ridge(Objective):
             free = self.space.zeros()[self.n :, ...] + math.inf
             self.dual_range = self.space.xp.concat([low, -free]), self.space.xp.concat([high, free])
 
+    def on(self, space: Space) -> Objective:
+        inner = self.f.on(space)
+        return self if inner is self.f else Ridge(inner, self.p)
+
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         value, grad = self.f.value_and_grad(x[: self.n, ...])
         below = x[self.n :, ...]
