@@ -125,6 +125,14 @@ def test_penalty_zero_is_least_squares():
 # ------------------------------------------------------------------------------ dependent and copied atoms
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("positive", [False, True])
+def test_hundreds_of_atoms_of_the_same_slope_all_enter(positive, dtype):
+    Y = np.random.default_rng(6).choice([-1.0, 1.0], (5, 200)).astype(dtype)
+    codes = encode(np.eye(200, dtype=dtype), Y, method="lasso", penalty=0.25, positive=positive).toarray()
+    np.testing.assert_array_equal(codes, np.where(Y > 0, 0.75, 0.0 if positive else -0.75))
+
+
 def test_an_atom_replaces_a_dependent_combination_that_is_longer():
     D = np.array([[1.0, 0.0, 0.9], [0.0, 1.0, 0.9]])  # the third takes the place of 0.9 of both, at half the price
     codes, gaps = encode(D, np.array([[3.0, 2.9]] * 20), method="lasso", penalty=0.1, gaps=True)

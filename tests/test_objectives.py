@@ -157,6 +157,15 @@ def test_the_line_search_finds_a_far_minimum_and_sees_an_endless_descent():
         search(ps.Quadratic(np.zeros((1, 1)), [-1.0]), np.zeros(1), np.ones(1))
 
 
+@pytest.mark.parametrize("make", [lambda f: f, without_hessian])
+def test_a_line_search_finds_in_few_steps_that_f_descends_up_to_its_reach(make, monkeypatch):
+    f, points = ps.Logistic([1.0, -1.0]), []
+    evaluate = f.value_and_grad
+    monkeypatch.setattr(f, "value_and_grad", lambda x: (points.append(x), evaluate(x))[1])
+    assert search(make(f), np.zeros(2), np.array([1.0, -1.0]), reach=3.0) == 3.0  # the first step is shorter
+    assert len(points) < 10  # bisections would be about 50
+
+
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("left", [0.1, 0.5])
 def test_a_line_search_that_may_leave_a_share_of_the_slope_descends_and_leaves_no_more(left, scale):

@@ -15,6 +15,7 @@ import math
 import operator
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -59,9 +60,7 @@ class Space:
     def of(cls, x: Array) -> Space:
         """The space of the array x."""
         xp = compat.array_namespace(x)
-        numpy, info = compat.is_numpy_array(x), xp.finfo(x.dtype)
-        safe = float(info.smallest_normal) / float(info.eps), float(info.max) * float(info.eps)
-        return cls(xp, tuple(x.shape), x.dtype, compat.device(x), numpy, float(info.eps), safe)
+        return cls(xp, tuple(x.shape), x.dtype, compat.device(x), compat.is_numpy_array(x), *_precision(xp, x.dtype))
 
     @classmethod
     def default(cls, shape: tuple[int, ...]) -> Space:
@@ -131,6 +130,14 @@ class Space:
         return host(self.xp.take(flat(x), self.xp.asarray(positions, device=self.device), axis=0))
 
 
+@cache
+def _precision(xp: Any, dtype: Any) -> tuple[float, tuple[float, float]]:
+    """The unit roundoff of a dtype, and the bounds between which a sum of squares is safe."""
+    info = xp.finfo(dtype)
+    eps = float(info.eps)
+    return eps, (float(info.smallest_normal) / eps, float(info.max) * eps)
+
+
 def _restore(name: str, *rest: Any) -> Space:
     return Space(importlib.import_module(name), *rest)
 
@@ -149,6 +156,8 @@ def flat(a: Array) -> Array:
 
 def everywhere(condition: Array) -> bool:
     """Whether a condition holds at every entry."""
+    if isinstance(condition, np.ndarray):
+        return bool(condition.all())
     return bool(compat.array_namespace(condition).all(condition))
 
 

@@ -115,8 +115,8 @@ class ActiveSet(Remembers):
         self._keys.append(key)
         self._frame(len(self.atoms), atom)
         self.atoms.append(atom)
-        self.weights = np.append(self.weights, 0.0)
-        self.blocks = np.append(self.blocks, block)
+        self.weights = np.concatenate([self.weights, (0.0,)])
+        self.blocks = np.concatenate([self.blocks, (block,)])
 
     def _frame(self, i: int, atom: Atom) -> None:
         """Store the atom at place i in the frame of its kind."""

@@ -122,7 +122,12 @@ def words_of(f: Objective, domain: Domain, method: Sequence[Any]) -> dict[str, s
     """A problem and a method in words, without the addresses of objects."""
     names = "f", "domain", "update", "oracle", "refine"
     words = {name: re.sub(r" at 0x\w+", "", repr(part)) for name, part in zip(names, (f, domain, *method), strict=True)}
-    return words | {"factor of domain": repr([(unscaled(part.A)[1], part.price) for part in domain.parts])}
+    return words | {"factor of domain": repr(factors_of(domain))}
+
+
+def factors_of(domain: Domain) -> list[tuple[float, float]]:
+    """The factor and the price of every summand."""
+    return [(unscaled(part.A)[1], part.price) for part in domain.parts]
 
 
 # ---------------------------------------------------------------------- values as texts and arrays

@@ -23,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, flat, host
+from pursuit._arrays import Array, Space, everywhere, flat, host
 from pursuit._memory import Remembers, remembering
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Search
@@ -168,7 +168,9 @@ class ConjugateBound(Remembers):
         hessian = self.f.hessian(x)
         images = [] if hessian is None or _is_multiple_of_identity(hessian) else [hessian.batch(Q.T).T]
         for HQ in [*images, Q]:
-            u, inverse = flat(g), np.linalg.pinv(host(Q.T @ HQ), rcond=1e-12, hermitian=True)  # f may be flat along Q
+            u, (values, V) = flat(g), np.linalg.eigh(host(Q.T @ HQ))
+            curved = values > 1e-12 * values[-1]  # f may be flat along Q
+            inverse = (V[:, curved] / values[curved]) @ V[:, curved].T
             for _ in range(3):  # again, for the rounding errors of the first time
                 u = u - HQ @ self.space.put(inverse @ host(Q.T @ u))
             if self._is_orthogonal(u):
@@ -185,9 +187,11 @@ class ConjugateBound(Remembers):
         if self.f.dual_range is None:
             return u
         low, high = self.f.dual_range
+        if everywhere((u >= low) & (u <= high)):
+            return u
         shares = [self._share(u, inside, low, high) for inside in (self._feasible, 0.0 * u)]
         share, inside = (shares[0], self._feasible) if shares[0] <= shares[1] else (shares[1], 0.0 * u)
-        return u if share == 0.0 else self.space.xp.clip((1.0 - share) * u + share * inside, low, high)
+        return self.space.xp.clip((1.0 - share) * u + share * inside, low, high)
 
     def _share(self, u: Array, inside: Array, low: Array, high: Array) -> float:
         """The smallest share of `inside` in a mixture with u that is within the bounds."""

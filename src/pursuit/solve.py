@@ -243,13 +243,15 @@ def _fit_uncounted(f: Objective, domain: Domain, stop: Stop) -> Result | None:
 @contextmanager
 def _progress_bar(shown: bool) -> Iterator[Callable[[State], None]]:
     """A function that shows a state in a progress bar, on terminals only."""
-    bar = tqdm(disable=None if shown else True, desc="pursuit", unit=" iterations", leave=False)
+    if not shown:
+        yield lambda state: None
+        return
+    bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False)
 
     def show(state: State) -> None:
-        if shown:
-            text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {state.active.count} atoms"
-            bar.set_postfix_str(text, refresh=False)
-            bar.update()
+        text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {state.active.count} atoms"
+        bar.set_postfix_str(text, refresh=False)
+        bar.update()
 
     try:
         yield show

@@ -14,7 +14,7 @@ from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
-from pursuit.checkpoints import Fingerprint, Run, difference, words_of
+from pursuit.checkpoints import Fingerprint, Run, difference, factors_of, words_of
 from pursuit.domains import Domain, Part
 from pursuit.guards import GuardedOracle, check_shape
 from pursuit.objectives import Objective, as_value, inside
@@ -37,7 +37,7 @@ def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[A
     if not isinstance(start, Result) or not start.memory:
         return start if isinstance(start, Run) else None
     then = start.f, start.domain, (start.update, start.oracle, start.refine)
-    if words_of(f, domain, method) != words_of(*then):
+    if factors_of(domain) != factors_of(start.domain) or words_of(f, domain, method) != words_of(*then):
         return None
     if f is start.f and domain is start.domain:
         return start.run

@@ -475,9 +475,10 @@ def line_search(
     size = space.norm(d)
     horizon = min(reach, 1e150 / max(size, 1e-150))  # a function that descends there descends for ever
     gamma = -slope / curvature if curvature > 0 else 1.0
-    bisections = 0
+    bisections, ended = 0, False  # whether the end of the interval was tried
     for _ in range(200):
         gamma = min(gamma, horizon)
+        ended |= gamma == reach
         point = x + gamma * d
         value, grad = f.value_and_grad(point)
         reached = math.isfinite(value) and value <= ceiling
@@ -503,6 +504,8 @@ def line_search(
         if math.isinf(high):  # no bracket yet: at least double, faster each time
             gamma = growth * low if math.isnan(gamma) else max(gamma, growth * low)
             growth = min(growth * growth, 1e30)
+        elif high == reach and not (ended or gamma < reach):
+            gamma = reach
         elif not (low < gamma < high and abs(derivative) <= 0.25 * last):
             bisections += 1
             gamma = 0.5 * (low + high) if bisections % 2 else middle_float(low, high)

@@ -21,6 +21,7 @@ namespace {
 
 template <class T> class Lasso {
     static constexpr int N = LANES<T>, BLOCK = 4 * N, MOST_NEW = 8, WAYS = larger(1, MOST_NEW / N), MAX_CORRECTIONS = 4;
+    static constexpr int MAX_COMPARED = 64;
     static constexpr T MAX_INVERSE = 1e4;  // of its diagonal, for atoms of norm 1
 
   public:
@@ -36,7 +37,7 @@ template <class T> class Lasso {
         : d(D.d), n(D.n), room(tile.width + MOST_NEW), stride(round_up(room, N) | N),
           positive(method == Method::positive_lasso), atoms(room), signed_x(stride), residual(d), D(D), tile(tile),
           noise(T(4 * std::sqrt(T(d)) * EPS<T>)), barred(room), x(stride), g(stride), z(stride), h(stride), image(stride), rest(stride), norms(room),
-          sign(room), candidate_norms(n), key(n + N), steep(n + 1), H(size_t(room) * stride), inverse(size_t(room) * stride),
+          sign(room), candidate_norms(n), key(n + 64), H(size_t(room) * stride), inverse(size_t(room) * stride),
           explained(size_t(MOST_NEW) * stride), added(size_t(MOST_NEW) * stride) {}
 
     void begin(int64_t number, const T *all_norms) {
@@ -99,8 +100,7 @@ template <class T> class Lasso {
     Array<bool> barred;
     Array<T> x, g, z, h, image, rest, norms, sign;
     Array<T> candidate_norms;  // infinite for members, and for those that are not tried again
-    Array<T> key;              // slopes of the candidates, and which are positive
-    Array<int32_t> steep;
+    Array<T> key;              // slopes of the candidates, where they are positive beyond rounding
     Array<T> H, inverse;       // the Gram matrix of the members, and the inverse of that of the active ones
     Array<T> explained, added; // of new members: the combinations of active atoms nearest to them, new rows of the inverse
     T pivots[MOST_NEW][MOST_NEW];
@@ -128,25 +128,7 @@ template <class T> class Lasso {
                 slopes[j] = slope > floor * f[j] ? slope : T(0);
             }
         }
-        Vec<T> tops[WAYS] = {};  // at least MOST_NEW slopes are as large as the least of these
-        for (int j = 0; j < n; j += N) tops[j / N % WAYS] = larger(tops[j / N % WAYS], load(slopes + j));
-        for (int way = 1; way < WAYS; ++way) tops[0] = smaller(tops[0], tops[way]);
-        const T cut = reduced<T>(tops[0], [](auto a, auto b) { return smaller(a, b); });
-        int count = 0;
-        for (int j = 0; j < n; ++j) {  // without branches
-            steep[count] = j;
-            count += slopes[j] > 0 && slopes[j] >= cut;
-        }
-        const int most = s + MOST_NEW;
-        T least = 0;  // what a slope must exceed
-        for (int e = 0; e < count; ++e) {
-            const int j = steep[e];
-            if (!(slopes[j] > least)) continue;
-            int i = members < most ? members++ : most - 1;  // the last one gives way
-            for (; i > s && slopes[atoms[i - 1]] < slopes[j]; --i) atoms[i] = atoms[i - 1];
-            atoms[i] = j;
-            if (members == most) least = slopes[atoms[most - 1]];
-        }
+        find_steepest();
         for (int i = s; i < members; ++i) {
             const int j = atoms[i];
             sign[i] = c[j] < 0 ? T(-1) : T(1), g[i] = slopes[j], x[i] = 0, norms[i] = f[j], barred[i] = false;
@@ -159,6 +141,38 @@ template <class T> class Lasso {
             }
         }
         for (int i = s; i < members; ++i) candidate_norms[atoms[i]] = T(INFINITY);
+    }
+
+    // The atoms of the MOST_NEW largest slopes, sorted, become members: each takes the place that is the number of larger
+    // slopes, since a sort by comparisons has branches that processors cannot predict. Where more than MAX_COMPARED
+    // slopes may be among them, the first of those are compared.
+    void find_steepest() {
+        using Bits = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;  // which order slopes, as none is negative
+        const T *const slopes = key;
+        Vec<T> tops[WAYS] = {};  // at least MOST_NEW slopes are as large as the least of these
+        for (int j = 0; j < n; j += N) tops[j / N % WAYS] = larger(tops[j / N % WAYS], load(slopes + j));
+        for (int way = 1; way < WAYS; ++way) tops[0] = smaller(tops[0], tops[way]);
+        const T cut = reduced<T>(tops[0], [](auto a, auto b) { return smaller(a, b); });
+        const Vec<Bits> low = (Vec<Bits>)splat(cut * (1 - EPS<T>));
+        Bits order[MAX_COMPARED] = {};  // slopes, in whose last digits their numbers make them distinct
+        int32_t steep[MAX_COMPARED], sorted[MAX_COMPARED];
+        int count = 0;
+        for (int first = 0; first < n; first += 64) {
+            uint64_t some = 0;
+            for (int k = 0; k < 64; k += N) some |= bits_above((Vec<Bits>)load(slopes + first + k), low) << k;
+            for (; some && count < MAX_COMPARED; some &= some - 1, ++count) {
+                steep[count] = first + __builtin_ctzll(some);
+                std::memcpy(order + count, slopes + steep[count], sizeof(T));
+                order[count] = (order[count] | (MAX_COMPARED - 1)) - count;
+            }
+        }
+        for (int e = 0; e < count; ++e) {
+            int place = 0;
+            for (int k = 0; k < count; k += N) place += __builtin_popcountll(bits_above(load(order + k), splat(order[e])));
+            sorted[place] = steep[e];
+        }
+        members = s + smaller(count, MOST_NEW);
+        std::memcpy(atoms + s, sorted, (members - s) * sizeof(int32_t));
     }
 
     // out = sum_i factors_i rows_i of a symmetric matrix, for its first `count` columns; a few more are written.
@@ -444,8 +458,7 @@ template <class T> void lasso(const Dictionary<T> &D, Method method, const Tile<
     for (int64_t number = 0; number < tile.count; ++number) {
         if (tile.counts[number] != UNSOLVED) continue;
         P.begin(number, D.norms);
-        std::memcpy(c, products, D.n * sizeof(T));
-        while (!P.done && P.turn(c)) {
+        for (const T *present = products; !P.done && P.turn(present); present = c) {
             if (turns++ % 16 == 0) check_interrupt(tile.stop);
             combine<T>(1, products, P.signed_x, [&](int i) { return D.gram_row(P.atoms[i]); }, P.s, D.n, c);
         }

@@ -116,16 +116,19 @@ inline uint64_t bits_above(Vec<int16_t> x, Vec<int16_t> low) {
 #endif
 }
 
-inline uint64_t bits_above(Vec<int32_t> x, Vec<int32_t> low) {
+// The same for integers of 32 or 64 bits.
+template <class V> inline uint64_t bits_above(V x, V low) {
+    constexpr bool in_32_bits = sizeof(x[0]) == 4;
 #if defined(__AVX512BW__)
-    return _mm512_cmpgt_epi32_mask((__m512i)x, (__m512i)low);
+    const __m512i a = (__m512i)x, b = (__m512i)low;
+    return in_32_bits ? _mm512_cmpgt_epi32_mask(a, b) : _mm512_cmpgt_epi64_mask(a, b);
 #elif defined(__AVX2__)
-    return uint32_t(_mm256_movemask_ps((__m256)(x > low)));
+    return in_32_bits ? _mm256_movemask_ps((__m256)(x > low)) : _mm256_movemask_pd((__m256d)(x > low));
 #elif defined(__SSE2__)
-    return uint32_t(_mm_movemask_ps((__m128)(x > low)));
+    return in_32_bits ? _mm_movemask_ps((__m128)(x > low)) : _mm_movemask_pd((__m128d)(x > low));
 #else
     uint64_t found = 0;
-    for (int k = 0; k < LANES<int32_t>; ++k) found |= uint64_t(x[k] > low[k]) << k;
+    for (int k = 0; k < VECTOR_BYTES / (in_32_bits ? 4 : 8); ++k) found |= uint64_t(x[k] > low[k]) << k;
     return found;
 #endif
 }

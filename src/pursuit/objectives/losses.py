@@ -86,7 +86,7 @@ class Logistic(EntrywiseLoss):
         decay = xp.exp(-xp.abs(margin))
         s, held = self.weights, xp.where(margin < 0, margin, 0.0 * margin)
         wrong = xp.where(margin < 0, 1.0 / (1.0 + decay), decay / (1.0 + decay))  # the probability of the other label
-        return total(xp, s * xp.log1p(decay)) - total(xp, s * held), -s * self.y * wrong
+        return total(xp, s * (xp.log1p(decay) - held)), -s * self.y * wrong
 
     def hessian(self, x: Array) -> Metric:
         xp = self.space.xp
@@ -97,7 +97,7 @@ class Logistic(EntrywiseLoss):
         xp, s = self.space.xp, self.weights
         p = -self.y * (u / s)  # the probability of the other label
         inside = self._in_range(u)
-        return sum_above(self.space, s * x_log_x(xp, p), s * x_log_x(xp, 1.0 - p)) if inside else math.inf
+        return sum_above(self.space, s * (x_log_x(xp, p) + x_log_x(xp, 1.0 - p))) if inside else math.inf
 
 
 class Poisson(EntrywiseLoss):

@@ -121,8 +121,9 @@ class PassiveSet(Remembers):
     def build(self, members: list[int]) -> bool:
         """Make exactly these passive, by one factorisation; False, and no change, if they are nearly dependent."""
         p = np.asarray(members, dtype=np.intp)
-        same = (self.block[p][:, None] == self.block[p][None, :]) * self._alpha[self.block[p]][:, None]
-        M = (self._G[np.ix_(p, p)] + same) / np.outer(self.scale[p], self.scale[p])
+        block, scale = self.block[p], self.scale[p]
+        same = (block[:, None] == block) * self._alpha[block][:, None]
+        M = (self._G[p[:, None], p] + same) / (scale[:, None] * scale)
         if not self._factor.build(M):
             return False
         self.members = list(members)

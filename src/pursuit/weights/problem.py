@@ -45,8 +45,8 @@ class WeightProblem(Remembers):
     @classmethod
     def of(cls, G: Small, nonnegative: Any, block: Any = 0, totals: Any = (np.nan,)) -> WeightProblem:
         """The problem with this Gram matrix."""
-        problem, every = cls(totals), (len(G),)
-        problem.extend(np.asarray(G), np.broadcast_to(nonnegative, every), np.broadcast_to(block, every))
+        problem = cls(totals)
+        problem.extend(np.asarray(G), np.full(len(G), nonnegative), np.full(len(G), block))
         return problem
 
     @property
