@@ -107,9 +107,10 @@ def test_radius_diameter_width_and_gauge_are_true_bounds(name, seed):
         assert A.lmo(-d).vector @ d == pytest.approx(-(A.lmo(d).vector @ d))
 
 
-def test_several_permutations_share_no_pair_and_each_is_the_best_of_those_left(rng):
-    g, used = rng.standard_normal((4, 4)), set()
-    for atom in ps.Permutations(4).best(g, 9):
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1.7e308])
+def test_several_permutations_share_no_pair_and_each_is_the_best_of_those_left(scale, rng):
+    g, used = rng.uniform(-1, 1, (4, 4)), set()
+    for atom in ps.Permutations(4).best(scale * g, 9):
         left = [p for p in permutations(range(4)) if not used & set(enumerate(p))]
         assert atom.source == min(left, key=lambda p: g[range(4), p].sum())
         used |= set(enumerate(atom.source))

@@ -165,7 +165,7 @@ class Permutations(Atoms):
         costs = np.array(host(g), dtype=np.float64)
         if costs.shape != self.shape:
             raise ValueError(f"g has shape {costs.shape}; the assignment needs a square of costs, {self.n} x {self.n}.")
-        atoms = []
+        costs, atoms = np.ldexp(costs, -math.frexp(float(np.abs(costs).max()))[1]), []  # so that no sum overflows
         for _ in range(min(several, self.n, ASSIGNMENTS_PER_CALL)):
             rows, columns = scipy.optimize.linear_sum_assignment(costs)
             atoms.append(self._atom(columns))
