@@ -32,7 +32,8 @@ Oracle calls (seconds of the processor, active atoms) to a certified gap of 1e-6
 clock. -: the method does not serve this domain. The decomposition-invariant method keeps x alone, which counts as one
 atom. For K = 5 the minimum is 0, of which no gap is a millionth: those runs end at rounding, or by the clock. A call
 of the default over permutations solves up to five assignment problems: in all 18 % (Birkhoff 30) and 4 % (60) more than
-lazy blended pairwise steps. The oracles of flows name one vertex a call, so that the default can bring no more atoms than the others.
+lazy blended pairwise steps. The oracles of flows name one vertex a call, so that the default can bring no more atoms
+than the others.
 
 """
 
