@@ -30,7 +30,10 @@ NOTE = """# Problems of FrankWolfe.jl's examples
 Oracle calls (seconds of the processor, active atoms) to a certified gap of 1e-6 |f|, by
 `benchmarks/frankwolfe.py {seconds:g}` on a machine that other work shared. \\*: not there after {seconds:g} s by the
 clock. -: the method does not serve this domain. The decomposition-invariant method keeps x alone, which counts as one
-atom. For K = 5 the minimum is 0, of which no gap is a millionth: those runs end at rounding, or by the clock.
+atom. For K = 5 the minimum is 0, of which no gap is a millionth: those runs end at rounding, or by the clock. A call
+of the default over permutations solves up to five assignment problems: in all 18 % (Birkhoff 30) and 4 % (60) more than
+lazy blended pairwise steps. The oracles of flows name one vertex a call, so that the default can bring no more atoms
+than the others.
 
 """
 
@@ -80,6 +83,27 @@ def problems() -> Iterator[tuple[str, ps.Objective, Any]]:
     apart = np.concatenate([np.eye(n), -np.eye(n)], axis=1)
     pair = ps.product(ps.conv(ps.Simplex(n)), ps.conv(ps.Box(rng.random(n), 1.0 + rng.random(n))))
     yield "two sets, nearest points (a product)", ps.Quadratic(apart.T @ apart), pair
+    yield from flows(rng, 15)
+
+
+def flows(rng: np.random.Generator, side: int) -> Iterator[tuple[str, ps.Objective, Any]]:
+    """Flows at the least separable quadratic cost on a square grid: from corner to corner, with capacities, by linear
+    programs; and between many pairs of nodes, by shortest routes."""
+    nodes = np.arange(side * side).reshape(side, side)
+    right, down = np.stack([nodes[:, :-1], nodes[:, 1:]], axis=-1), np.stack([nodes[:-1], nodes[1:]], axis=-1)
+    streets = np.concatenate([right.reshape(-1, 2), down.reshape(-1, 2)])
+    edges = np.concatenate([streets, streets[:, ::-1]])
+    n, every = len(edges), np.arange(len(edges))
+    cost, slope = 1.0 + rng.random(n), 0.1 + rng.random(n)
+    entering = np.zeros((nodes.size, n))
+    entering[edges[:, 1], every], entering[edges[:, 0], every] = 1.0, -1.0
+    supply = np.zeros(nodes.size)
+    supply[[0, -1]] = -4.0, 4.0
+    polytope = ps.Polytope(A_eq=entering, b_eq=supply, bounds=(0.0, 2.5))
+    yield f"LP flow, {side} x {side} grid with capacities", ps.Quadratic(np.diag(slope), cost), ps.conv(polytope)
+    demand = np.where(rng.random((nodes.size, nodes.size)) < 0.1, rng.random((nodes.size, nodes.size)), 0.0)
+    f = ps.Quadratic(np.diag(10.0 * slope / demand.sum()), cost)
+    yield f"flows of many pairs, {side} x {side} grid", f, ps.conv(ps.Flows(edges, demand))
 
 
 def cell(f: ps.Objective, domain: Any, method: dict[str, Any], seconds: float) -> str:

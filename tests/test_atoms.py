@@ -1,6 +1,7 @@
 """Atom sets: oracles against brute force, closed forms, combinators, frames, the active set."""
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -104,6 +105,29 @@ def test_radius_diameter_width_and_gauge_are_true_bounds(name, seed):
             assert inside @ h <= A.lmo(-h).vector @ h + 1e-12
     if A.symmetric:
         assert A.lmo(-d).vector @ d == pytest.approx(-(A.lmo(d).vector @ d))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1.7e308])
+def test_several_permutations_share_no_pair_and_each_is_the_best_of_those_left(scale, rng):
+    g, used = rng.uniform(-1, 1, (4, 4)), set()
+    for atom in ps.Permutations(4).best(scale * g, 9):
+        left = [p for p in permutations(range(4)) if not used & set(enumerate(p))]
+        assert atom.source == min(left, key=lambda p: g[range(4), p].sum())
+        used |= set(enumerate(atom.source))
+    assert len(used) == 16
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 5), (6, 1), (9, 4), (7, 5), (30, 12)])
+def test_several_selections_exchange_few_entries_or_all(n, k, rng):
+    """1, 2, 4, ... entries are exchanged until each of the k has left once, all k as long as there are others."""
+    for A in (ps.Hypersimplex(n, k), ps.KSparse(n, k)):
+        found = A.best(rng.standard_normal(n), 1000)
+        assert all(A.contains(a.vector) for a in found)
+        exchanged = [np.count_nonzero((found[0].vector != 0) & (a.vector == 0)) for a in found]
+        whole, powers = [k] * (n // k - 1), [m for m in (1, 2, 4, 8) if m < k]
+        small = [m for m in powers for _ in range(min(k, n - k) // m)]
+        assert sorted(exchanged) == sorted([0, *whole, *small])
+        assert len({a.source for a in found}) == len(found)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -325,3 +325,18 @@ def test_convex_functions_report_their_stationarity_too(rng):
     for s in islice(ps.iterate(ps.LeastSquares(rng.standard_normal(5)), ps.conv(ps.Dictionary(D))), 5):
         assert s.stationarity == pytest.approx(s.grad @ s.x - (D.T @ s.grad).min(), abs=1e-12)
     assert next(ps.iterate(ps.LeastSquares(np.ones(5)), ps.lin(ps.Dictionary(D)))).stationarity == math.inf
+
+
+def test_a_run_begins_at_the_mean_of_few_atoms_of_each_hull(rng):
+    """The oracle names 64 atoms a call. As f is finite at one, a run begins at the mean of at most four of each hull;
+    a matrix of full rank needs as many as it has rows."""
+    f = ps.Smooth(lambda x: -float(np.log(x).sum()) if (x > 0).all() else np.inf, lambda x: -1 / x)
+    assets = ps.conv(ps.Dictionary(np.exp(rng.standard_normal((5, 80)))))
+    first = next(ps.iterate(f, assets))
+    assert 1 <= len(first.active) <= 4
+    first = next(ps.iterate(f, assets + assets))
+    np.testing.assert_allclose(np.bincount(first.active.blocks, first.active.weights), [1.0, 1.0])
+    assert np.bincount(first.active.blocks).max() <= 4
+    V = rng.standard_normal((9, 300))
+    first = next(ps.iterate(ps.LogDet(), ps.conv(ps.Dictionary(V[:, None, :] * V[None, :, :]))))
+    assert 9 <= len(first.active) <= 64 and math.isfinite(first.value)

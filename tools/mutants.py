@@ -803,8 +803,8 @@ MUTANTS = [
     Mutant(
         "a start that is finite by rounding is taken",
         "start.py",
-        "last = min(last, 2 * question + 1)",
-        "last = question",
+        "last, most = min(last, 2 * question + 1), min(most, 4 * tried)",
+        "last, most = question, tried",
         "test_domain_of_f.py",
     ),
     Mutant(

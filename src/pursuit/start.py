@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Indices, Small, Space, host, numeric_array, real_array, told
+from pursuit._arrays import Small, Space, host, numeric_array, real_array, told
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
@@ -145,38 +145,49 @@ def _search_inside(f: Objective, domain: Domain, active: ActiveSet, ask: Guarded
     """Begin where f is defined, if that is not so at 0 or at the first atom: at the mean of the oracle's answers to
     random directions; else at the mean of all atoms, if there are few of them.
 
-    The first mean at which f is finite may be so by rounding only, as a singular matrix that has a Cholesky factor. So
-    twice as many directions are asked, and the run begins at the mean with the smallest f.
+    Of answers with several atoms, the mean of the first 1, 2, 4, ... of each hull is tried, since the update would have
+    to take the weight of most of them away again. The first mean at which f is finite may be so by rounding only, as a
+    singular matrix that has a Cholesky factor. So up to four times as many atoms are tried, and up to twice as many
+    directions asked, and the run begins at the mean with the smallest f.
     """
     space, rng = active.space, np.random.default_rng(START_SEED)
     hulls = [b for b, part in enumerate(domain.parts) if part.compact]
     origin, found = domain.active_set(space), domain.active_set(space)
-    lowest, best, last = math.inf, 0, START_QUESTIONS  # the smallest f so far, and the number of atoms of its mean
+    lowest, best, last = math.inf, 0, START_QUESTIONS  # the smallest f so far, and the size of its mean
+    tried, most = 0, math.inf
 
-    def mean(atoms: list[Atom], blocks: Indices) -> float:
-        """f at the mean of these atoms, from which the run would begin."""
-        active.replace(1.0 / np.bincount(blocks)[blocks], atoms, blocks)
+    def mean(size: int) -> float:
+        """f at the mean of the first atoms of each hull, this many, from which the run would begin."""
+        places = np.concatenate([np.flatnonzero(found.blocks == b)[:size] for b in hulls])
+        blocks = found.blocks[places]
+        active.replace(1.0 / np.bincount(blocks)[blocks], [found.atoms[i] for i in places], blocks)
         value, grad = f.value_and_grad(active.x)
         return value if inside(space, value, grad) else math.inf
 
     for question in range(START_QUESTIONS):
-        if question > last:
+        if question > last or tried >= most:
             break
         direction = space.put(rng.standard_normal(space.shape))
         for b in hulls:
             for atom in ask.ask(b, direction, origin, 0.0).atoms:
                 found.enter(atom, b)  # each atom once
-        value = mean(found.atoms, found.blocks)
-        if value < lowest:
-            last = min(last, 2 * question + 1)
-            lowest, best = value, len(found.atoms)
+        count = int(np.bincount(found.blocks).max())
+        while tried < min(count, most):
+            tried = min(max(2 * tried, 1), count)
+            value = mean(tried)
+            if value < lowest:
+                last, most = min(last, 2 * question + 1), min(most, 4 * tried)
+                lowest, best = value, tried
     if best:
-        mean(found.atoms[:best], found.blocks[:best])
+        mean(best)
         return
     sets = {b: domain.parts[b].asked for b in hulls}
     if all(A.size is not None and A.size <= START_ATOMS for A in sets.values()):
-        atoms = [(A.atom(i), b) for b, A in sets.items() for i in range(A.size or 0)]
-        if math.isfinite(mean([a for a, _ in atoms], np.array([b for _, b in atoms]))):
+        found = domain.active_set(space)
+        for b, A in sets.items():
+            for i in range(A.size or 0):
+                found.enter(A.atom(i), b)
+        if math.isfinite(mean(START_ATOMS)):
             return
     raise ValueError("f is not finite at 0, nor at the means of atoms that were tried; give start= where it is finite.")
 

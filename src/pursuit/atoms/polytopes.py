@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
@@ -13,6 +13,9 @@ from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.vectors import check_dimension
+
+ASSIGNMENTS_PER_CALL = 5
+"""Assignment problems that a call of the oracle of permutations solves at most; more save few calls and take longer."""
 
 
 def check_selection(n: int, k: int) -> tuple[int, int]:
@@ -45,16 +48,23 @@ class Selection(Atoms):
         raise NotImplementedError
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        """The best vertex, then vertices of two kinds in turn. Those of the first kind share no entry with it: they
-        take the next k entries in the order of merit, the k after these, and so on (useful where x is inside the hull).
-        Those of the second kind exchange its 1, 2, 4, ... worst entries for the next ones (useful on a face)."""
+        """The best vertex, then vertices that exchange m of its k entries for others, for m = k, 1, 2, 4, ... in turn:
+        its m worst entries for the m best of the others, then the m entries before these for the next m, and so on.
+        m = k is useful where x is inside the hull, small m on a face."""
         values, order = host(flat(g)), np.argsort(-self._merit(g), kind="stable")
-        k = self.k
-        blocks = [order[start : start + k] for start in range(k, self.n - k + 1, k)]
-        powers = [1 << i for i in range(min(k - 1, self.n - k).bit_length())]
-        swaps = [np.concatenate([order[: k - m], order[k : k + m]]) for m in powers]
-        others = [v for pair in zip_longest(blocks[: several - 1], swaps) for v in pair if v is not None]
-        return [self._vertex(chosen, values) for chosen in (order[:k], *others)[:several]]
+        vertices = [order[: self.k]]
+        for m, j in islice(self._exchanges(), several - 1):
+            chosen, end = order[: self.k].copy(), self.k - m * j % self.k
+            chosen[end - m : end] = order[self.k + m * j : self.k + m * (j + 1)]
+            vertices.append(chosen)
+        return [self._vertex(chosen, values) for chosen in vertices]
+
+    def _exchanges(self) -> Iterator[tuple[int, int]]:
+        """The numbers (m, j) for which there is a j-th exchange of m entries; small exchanges end after k entries."""
+        spare = self.n - self.k
+        limits = {self.k: spare} | {1 << i: min(self.k, spare) for i in range((self.k - 1).bit_length())}
+        for j in range(spare):
+            yield from ((m, j) for m, limit in limits.items() if m * (j + 1) <= limit)
 
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._vertex(rng.choice(self.n, self.k, replace=False), rng.standard_normal(self.n))
@@ -131,7 +141,7 @@ class Hypersimplex(Selection):
 
 class Permutations(Atoms):
     r"""The n x n permutation matrices; their hull is the Birkhoff polytope of doubly stochastic matrices. The oracle is
-    an assignment problem.
+    an assignment problem; asked for several atoms, it solves up to five.
 
     >>> import pursuit as ps
     >>> ps.Permutations(3).lmo(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0], [2.0, 1.0, 0.0]])).source
@@ -149,26 +159,17 @@ class Permutations(Atoms):
         places = np.arange(self.n) * self.n + columns
         return SparseAtom(places, np.ones(self.n), self.shape or (), tuple(columns.tolist()))
 
-    def _assign(self, g: Array) -> tuple[Small, Indices]:
-        costs = host(g)
+    def best(self, g: Array, several: int) -> Sequence[Atom]:
+        """The optimal assignment, then the best one that shares no pair with it, then one that shares none with both,
+        and so on. There always is one: every row and column of the pairs left has the same number of them."""
+        costs = np.array(host(g), dtype=np.float64)
         if costs.shape != self.shape:
             raise ValueError(f"g has shape {costs.shape}; the assignment needs a square of costs, {self.n} x {self.n}.")
-        return costs, scipy.optimize.linear_sum_assignment(costs)[1]
-
-    def best(self, g: Array, several: int) -> Sequence[Atom]:
-        """The optimal assignment, followed by the assignments that swap two of its rows, cheapest first."""
-        costs, columns = self._assign(g)
-        atoms = [self._atom(columns)]
-        if several > 1:
-            now = costs[np.arange(self.n), columns]
-            swapped = costs[:, columns]  # [i, j]: row i takes the column of row j
-            rise = swapped + swapped.T - now[:, None] - now[None, :]
-            first, second = np.triu_indices(self.n, 1)
-            for s in np.argsort(rise[first, second], kind="stable")[: several - 1]:
-                i, j = first[s], second[s]
-                other = columns.copy()
-                other[i], other[j] = columns[j], columns[i]
-                atoms.append(self._atom(other))
+        costs, atoms = np.ldexp(costs, -math.frexp(float(np.abs(costs).max()))[1]), []  # so that no sum overflows
+        for _ in range(min(several, self.n, ASSIGNMENTS_PER_CALL)):
+            rows, columns = scipy.optimize.linear_sum_assignment(costs)
+            atoms.append(self._atom(columns))
+            costs[rows, columns] = np.inf
         return atoms
 
     def sample(self, rng: np.random.Generator) -> Atom:
