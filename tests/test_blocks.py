@@ -163,3 +163,14 @@ def test_a_run_by_blocks_goes_on_over_a_sum_with_atoms_in_common(rng):
     again = ps.minimize(f, domain, ps.Blocks(ps.Away()), start=first)
     assert again.trace.value[first.iterations] == first.value
     assert again.status is ps.Status.GAP
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_block_whose_best_weights_are_all_zero_stays_empty(order):
+    """The cone beside the hull has atoms of almost no slope, none of which may enter: Newton's method has no weights."""
+    cone = ps.cone(ps.Spectrahedron(3))
+    for seed in (0, 10, 28, 29):
+        f = ps.Huber(np.random.default_rng(seed).standard_normal((3, 3)), 0.3)
+        r = ps.minimize(f, ps.conv(ps.Spectrahedron(3)) + cone, ps.Blocks(ps.FullyCorrective(), order=order))
+        assert r.status is ps.Status.GAP
+        assert (r.blocks == 0).all()

@@ -261,6 +261,74 @@ def test_a_hessian_may_be_a_diagonal_a_matrix_or_a_function(form, rng):
         ps.minimize(wrong, ps.conv(ps.SignedBasis(5)))
 
 
+# ------------------------------------------------------------------------------- atoms that move
+
+
+def barrier(t, size):
+    """A function that is finite within `size` of t in every entry; elsewhere its gradient is None."""
+
+    def value_and_grad(x):
+        used = (x - t) / size
+        if not (np.abs(used) < 1).all():
+            return math.inf, None
+        return -float(np.log1p(-(used**2)).sum()), 2.0 * used / (1.0 - used**2) / size
+
+    return ps.Smooth(value_and_grad)
+
+
+MOVING = {
+    "sum": lambda s: ps.conv(ps.RankOne((3, 3))) + ps.conv(0.5 * ps.RankOne((3, 3))),
+    "symmetric": lambda s: ps.conv(5 * s * ps.SymmetricRankOne(3)),
+    "large hull": lambda s: ps.conv(30 * s * ps.RankOne((3, 3))),
+    "cone": lambda s: ps.cone(ps.Spectrahedron(3)),
+    "tensors": lambda s: ps.conv(5 * s * ps.RankOneTensor((3, 3, 1))),
+}
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0])  # 1e-4: f is infinite at most points of the sum
+@pytest.mark.parametrize("kind", MOVING)
+def test_atoms_move_inside_the_domain_of_f_only(kind, scale):
+    domain = MOVING[kind](scale)
+    for seed in range(5):
+        t = np.random.default_rng(seed).standard_normal((3, 3))
+        t = scale * (t @ t.T if kind in ("symmetric", "cone") else t).reshape(domain.parts[0].A.shape)
+        f = barrier(t, 1.01 * float(np.abs(t).max()))
+        r = ps.minimize(f, domain, stop=ps.Stop(iterations=20))
+        assert r.refine is not None
+        assert r.value < f.value(np.zeros_like(t))
+
+
+def test_the_smoothness_of_a_core_is_found_beside_the_end_of_the_domain():
+    """f is finite on an interval shorter than a thousandth of x, so that the first look ahead is beyond its domain."""
+    t = 100.0 * np.eye(2)
+    f, first = barrier(t, 1e-2), t + 9e-3 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    assert f.value(refined(f, first, ps.refine.Factors())) < 0.1 * f.value(first)
+
+
+@pytest.mark.parametrize("slope", [10.0, 100.0, 1e4])
+def test_momentum_that_leaves_the_domain_is_taken_back(slope):
+    """-slope X_11 - log(1 - X_11): the steps towards the minimum, just before the end, go faster and faster."""
+
+    def wall(X):
+        room = 1.0 - X[0, 0]
+        return (-slope * X[0, 0] - math.log(room), np.diag([1.0 / room - slope, 0.0])) if room > 0 else (math.inf, None)
+
+    f = ps.Smooth(wall)
+    assert f.value(refined(f, 0.1 * np.eye(2), ps.refine.Factors(steps=0))) == pytest.approx(
+        -slope + 1.0 + math.log(slope), abs=0.01
+    )
+
+
+def refined(f, x, refine):
+    """The point after a refinement at the positive definite matrix x."""
+    domain = ps.cone(ps.Spectrahedron(len(x)))
+    active = domain.active_set(ps.Space.of(x))
+    values, vectors = np.linalg.eigh(x)
+    active.replace(values, [domain.A.lmo(-np.outer(v, v)) for v in vectors.T], 0)
+    weights, atoms, _ = refine(f, domain, active)
+    return sum(w * a.dense(active.space) for w, a in zip(weights, atoms, strict=True))
+
+
 # ----------------------------------------------------------------------------- without convexity
 
 
