@@ -167,7 +167,7 @@ def test_a_run_by_blocks_goes_on_over_a_sum_with_atoms_in_common(rng):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_block_whose_best_weights_are_all_zero_stays_empty(order):
-    """The cone beside the hull has atoms of almost no slope, none of which may enter: Newton's method has no weights."""
+    """The atoms of the cone have almost no slope, and none of them may enter: there are no weights to correct."""
     cone = ps.cone(ps.Spectrahedron(3))
     for seed in (0, 10, 28, 29):
         f = ps.Huber(np.random.default_rng(seed).standard_normal((3, 3)), 0.3)
