@@ -110,8 +110,36 @@ def test_an_open_loop_that_leaves_the_domain_says_so():
         ps.minimize(f, hull, ps.Plain(ps.OpenLoop()), start=start)
     with pytest.raises(ValueError, match=r"f is infinite at the start; give start= a point where it is finite"):
         ps.minimize(f, hull, start=([1.0], [hull.A.D[:, :, 0]]))
-    with pytest.raises(ValueError, match=r"f is infinite at the start"):
-        ps.minimize(f, ps.lin(hull.A))
+
+
+@pytest.mark.parametrize("f", [ps.LogDet(), ps.TraceInverse()], ids=repr)
+def test_a_penalty_begins_inside_the_domain_without_a_start(f):
+    """-log det X + trace(X) and tr X^-1 + trace(X) have their minima at the identity."""
+    r = ps.minimize(f, ps.penalty(ps.Spectrahedron(3)))
+    assert r.status is ps.Status.GAP
+    np.testing.assert_allclose(r.x, np.eye(3), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [ps.cone, ps.lin, lambda A: ps.conv(1e-3 * A) + ps.cone(A)])
+def test_cones_and_spans_begin_inside_the_domain_and_find_that_f_falls_for_ever(kind):
+    _, domain = experiments(20, 3)
+    assert ps.minimize(ps.LogDet(), kind(domain.A)).status is ps.Status.UNBOUNDED
+
+
+def test_where_f_is_finite_on_the_hull_the_span_beside_it_begins_at_zero():
+    domain = ps.conv(ps.Spectrahedron(2)) + ps.lin(ps.Dictionary(np.diag([100.0, -100.0])[:, :, None]))
+    r = ps.minimize(ps.LogDet(), domain)
+    assert r.status is ps.Status.GAP
+    assert r.value == pytest.approx(math.log(4.0))
+
+
+def test_a_hull_outside_the_domain_begins_inside_with_the_cone_beside_it():
+    """The hull has one singular matrix, to which the cone must add others."""
+    _, domain = experiments(20, 3)
+    hull = ps.conv(ps.Dictionary(np.diag([1.0, 0.0, 0.0])[:, :, None]))
+    r = ps.minimize(ps.LogDet(), hull + ps.penalty(domain.A))
+    assert r.status is ps.Status.GAP
+    assert r.value < ps.minimize(ps.LogDet(), ps.penalty(domain.A)).value
 
 
 def test_the_start_is_not_finite_by_rounding_only():
@@ -135,6 +163,8 @@ def test_where_no_mean_of_atoms_is_inside_the_user_is_asked_for_a_start():
         ValueError, match=r"f is not finite at 0, nor at the means of atoms that were tried; give start="
     ):
         ps.minimize(f, ps.conv(ps.SignedBasis(2)))
+    with pytest.raises(ValueError, match=r"f is not finite at 0, nor at the means of atoms that were tried"):
+        ps.minimize(f, ps.lin(ps.SignedBasis(2)))
 
 
 @given(seed=st.integers(0, 1000), choice=st.integers(0, len(DESCENDING) - 1), trace=st.booleans())

@@ -118,13 +118,14 @@ def minimize(
         A proposal that leaves the domain, or raises f by more than it may, is refused and counted.
     stop : Stop
         By default a certified relative gap of 1e-6, or 10,000 iterations.
-    start : Result, (weights, atoms) or point, optional
+    start : Result, (weights, atoms), point, or a list of them, optional
         A result of the same problem and method is continued as if the run had not stopped: 50 iterations and then 50
         are the 100, bit for bit, and so are the trace and all counts. Everything else is the first point of a run that
-        begins; over a product and most sums that is a Result, too. Without it, spans and cones begin at 0 (beside
-        `lin(B, counted=False)`, at the minimum over lin(B)), and hulls at the atom that the oracle names for the
-        gradient at 0; where f is larger there than at 0, at its minimum between the two, if the hull has the atoms'
-        negatives; where f is infinite there, at a mean of atoms.
+        begins: over a product, the vector x or a list with a start for each piece; over most other sums, a Result.
+        Without it, spans and cones begin at 0 (beside `lin(B, counted=False)`, at the minimum over lin(B)), and hulls
+        at the atom that the oracle names for the gradient at 0; where f is larger there than at 0, at its minimum
+        between the two, if the hull has the atoms' negatives. Where f is infinite there, a run begins at a mean of
+        atoms.
     callback : callable of a State, optional
         Return True to stop.
     progress : bool
