@@ -157,6 +157,39 @@ def test_the_start_is_not_finite_by_rounding_only():
         assert ps.minimize(ps.Smooth(barrier), domain, update).status is ps.Status.GAP
 
 
+def by_sign_of_determinant(V):
+    """-log det of the designs of these experiments, as a function of the weights, and of the matrix. At singular
+    matrices rounding decides whether they are finite."""
+
+    def value(X):
+        sign, logarithm = np.linalg.slogdet(X)
+        return -float(logarithm) if sign > 0 else math.inf
+
+    def variances(w):
+        return np.einsum("ji,ji->i", V, np.linalg.solve((V * w) @ V.T, V))
+
+    simplex, matrices = ps.conv(ps.Simplex(V.shape[1])), ps.conv(ps.Dictionary(V[:, None, :] * V[None, :, :]))
+    yield ps.Smooth(lambda w: value((V * w) @ V.T), lambda w: -variances(w)), simplex
+    yield ps.Smooth(value, lambda X: -np.linalg.inv(X)), matrices
+
+
+@pytest.mark.parametrize("d", [3, 5, 10])
+def test_a_run_begins_where_f_is_finite_for_other_weights_too(d):
+    for seed in range(3):
+        V = np.random.default_rng(seed).standard_normal((d, 12 * d))
+        for f, domain in by_sign_of_determinant(V):
+            assert ps.minimize(f, domain, ps.FullyCorrective()).status is ps.Status.GAP
+
+
+@pytest.mark.parametrize("d", [3, 5, 10])
+def test_a_line_search_does_not_end_where_f_is_finite_by_rounding(d):
+    for seed in range(3):
+        V = np.random.default_rng(seed).standard_normal((d, 12 * d))
+        for f, domain in by_sign_of_determinant(V):
+            values = [s.value for s in islice(ps.iterate(f, domain, ps.Plain(ps.LineSearch())), 30)]
+            assert max(np.diff(values)) <= 1e-9
+
+
 def test_where_no_mean_of_atoms_is_inside_the_user_is_asked_for_a_start():
     f = ps.Smooth(lambda x: math.inf if x[0] < 2 else float(x[0]), lambda x: np.array([1.0, 0.0]))
     with pytest.raises(

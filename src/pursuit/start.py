@@ -29,6 +29,10 @@ START_SEED = 3
 START_QUESTIONS = 64
 """Directions of that search."""
 
+START_TRIALS = 8
+"""Weights at which f must be finite beside those of a mean: rounding makes it so at each of them with probability 1/2,
+say."""
+
 START_ATOMS = 4096
 """Atoms of a set up to which the mean of all of them is tried at last."""
 
@@ -153,8 +157,9 @@ def _found_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedO
     """Whether f is defined at the mean of the oracle's answers to random directions, one mean for each of these
     summands; else at the mean of all atoms, if there are few of them. There the active set begins.
 
-    The first mean at which f is finite may be so by rounding only, as a singular matrix that has a Cholesky factor. So
-    twice as many directions are asked, and the run begins at the mean with the smallest f.
+    A mean at which f is finite may be so by rounding only, as a singular matrix that has a Cholesky factor or a positive
+    determinant. So f must be finite for slightly different weights, too; then twice as many directions are asked, and
+    the run begins at the mean with the smallest f.
     """
     space, rng = active.space, np.random.default_rng(START_SEED)
     origin, found = domain.active_set(space), domain.active_set(space)
@@ -164,7 +169,10 @@ def _found_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedO
         """f at the mean of these atoms, from which the run would begin."""
         active.replace(1.0 / np.bincount(blocks)[blocks], atoms, blocks)
         value, grad = f.value_and_grad(active.x)
-        return value if inside(space, value, grad) else math.inf
+        if not inside(space, value, grad):
+            return math.inf
+        noise = 1.0 + math.sqrt(space.eps) * rng.standard_normal((START_TRIALS, len(atoms)))
+        return value if all(f.value(active.synthesize(active.weights * row)) < math.inf for row in noise) else math.inf
 
     for question in range(START_QUESTIONS):
         if question > last:
