@@ -157,7 +157,7 @@ def _found_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedO
     """Whether f is defined at the mean of the oracle's answers to random directions, one mean for each of these
     summands; else at the mean of all atoms, if there are few of them. There the active set begins.
 
-    A mean at which f is finite may be so by rounding only, as a singular matrix that has a Cholesky factor or a positive
+    f may be finite at a mean by rounding only, as a singular matrix may have a Cholesky factor or a positive
     determinant. So f must be finite for slightly different weights, too; then twice as many directions are asked, and
     the run begins at the mean with the smallest f.
     """
