@@ -106,6 +106,16 @@ def test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end(rng, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_verbose_writes_a_line_where_a_run_is_continued(rng, capsys):
+    made = problem(rng)
+    half = ps.minimize(*made, stop=ps.Stop(rgap=None, iterations=5))
+    ps.minimize(*made, start=half, verbose=True, stop=ps.Stop(rgap=None, iterations=7))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("iteration 5:")
+    assert lines[-1].startswith("ended after 7 iterations")
+
+
 def test_verbose_takes_a_logger(rng, capsys, caplog):
     logger = logging.getLogger("a run of ours")
     with caplog.at_level(logging.INFO, logger=logger.name):

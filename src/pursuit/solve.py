@@ -131,7 +131,8 @@ def minimize(
     progress : bool
         Show a progress bar, on terminals only.
     verbose : bool or logging.Logger
-        Write a line at iterations 0, 1, 2, 4, 8, ... and at the end: to stderr, or as information to a logger.
+        Write a line at iterations 0, 1, 2, 4, 8, ..., where a run is continued, and at the end: to stderr, or as
+        information to a logger.
     checkpoint : path, optional
         A file, such as "run.npz", in which the run is kept: at its first state, every `every` seconds, and at its end.
         If the file is there already, the run in it goes on, and `start` is not looked at; that of another problem or
@@ -187,7 +188,8 @@ def minimize(
                 first = state.x if first is None else first
                 fields = result_fields(state)  # an interrupted update may leave the active set half changed
                 show(state)
-                if state.iteration & (state.iteration - 1) == 0:  # 0, 1, 2, 4, 8, ...
+                continued = kept is not None and len(rows) == len(kept.rows)
+                if continued or state.iteration & (state.iteration - 1) == 0:  # 0, 1, 2, 4, 8, ...
                     log(_line(rows[-1]))
                 ended = callback is not None and callback(state)
                 status = Status.CALLBACK if ended else stop.reached(state, seconds)

@@ -49,7 +49,7 @@ def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[A
     if not all(map(_comparable, (f, *(part.A for part in domain.parts)))):
         return None
     now, before = (Fingerprint.of(*problem, start.start) for problem in ((f, domain, method), then))
-    return start.run if difference(start.run, f, now, before) is None else None
+    return start.run if difference(start.run, f, domain, now, before) is None else None
 
 
 def _comparable(thing: Any) -> bool:
@@ -231,6 +231,10 @@ def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[A
             raise ValueError(f"start lies outside {domain!r}: its atoms count as those of one summand; give a Result.")
         raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
     if not all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True)):
+        if isinstance(start, Result):
+            raise ValueError(
+                f"start is a Result with atoms that {domain!r} does not have; leave it out, or give a point."
+            )
         raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
     return weights, atoms, blocks
 
