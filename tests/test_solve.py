@@ -479,3 +479,9 @@ def test_ten_million_basis_vectors_need_less_than_ten_vectors_of_memory():
     assert peak < 10 * y.nbytes
     assert r.iterations > 5
     assert r.gap <= 1e-9 * r.value
+
+
+def test_one_atom_is_not_one_atoms():
+    states = ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
+    assert [repr(s).split(", ")[-1] for s in islice(states, 3)] == ["0 atoms)", "1 atom)", "2 atoms)"]
+    assert repr(ps.Polytope([[1.0, 1.0]], [1.0])) == "Polytope(1 row, 2 entries)"

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers, whole
+from pursuit._arrays import Array, Indices, Small, Space, number, quantity, told, use_python_numbers, whole
 from pursuit._memory import Memory
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
@@ -96,7 +96,7 @@ class State:
 
     def __repr__(self) -> str:
         gap = f"{self.value:.6g}, gap {self.gap:.3g}"
-        return f"State(iteration {self.iteration}: value {gap}, {len(self.active)} atoms)"
+        return f"State(iteration {self.iteration}: value {gap}, {quantity(len(self.active), 'atom')})"
 
 
 @dataclass(frozen=True)

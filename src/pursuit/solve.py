@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from pursuit._arrays import flag, told, whole
+from pursuit._arrays import flag, quantity, told, whole
 from pursuit._deadline import Deadline
 from pursuit._memory import Memory, memory_of
 from pursuit.certificates import Certificate
@@ -248,7 +248,7 @@ def _progress_bar(shown: bool) -> Iterator[Callable[[State], None]]:
 
     def show(state: State) -> None:
         if shown:
-            text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {state.active.count} atoms"
+            text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {quantity(state.active.count, 'atom')}"
             bar.set_postfix_str(text, refresh=False)
             bar.update()
 
@@ -270,5 +270,5 @@ def _logger(verbose: Any) -> Callable[[str], None]:
 def _line(row: tuple[float, ...]) -> str:
     """A row of the trace in words."""
     iteration, value, gap, atoms, calls, seconds = row
-    counts = ", ".join(f"{n} {name}{'s' * (n != 1)}" for n, name in ((atoms, "atom"), (calls, "call")))
+    counts = f"{quantity(int(atoms), 'atom')}, {quantity(int(calls), 'call')}"
     return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {counts}, {seconds:.3g} s"

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._arrays import flag, told, whole
+from pursuit._arrays import flag, quantity, told, whole
 from pursuit.cluster.arrays import EACH_SIGNAL
 from pursuit.cluster.workers import current_client
 from pursuit.coding.request import matrix
@@ -78,7 +78,7 @@ class StoredCodes:
         return sp.csr_array(sp.vstack(list(self), format="csr"))
 
     def __repr__(self) -> str:
-        return f"StoredCodes({self.shape[0]} x {self.shape[1]} in {len(self)} blocks)"
+        return f"StoredCodes({self.shape[0]} x {self.shape[1]} in {quantity(len(self), 'block')})"
 
 
 def encode_to(
