@@ -108,7 +108,8 @@ class Stop:
     gap : float, optional
         Certified gap, absolute. Of an f that is not convex, the Frank-Wolfe gap: `State.stationarity`.
     rgap : float, optional
-        The same relative to |f(x)|.
+        The same relative to |f(x)|. It holds beside `gap`, and a run stops where one of the two is met: for an absolute
+        gap alone, give `Stop(gap=1e-9, rgap=None)`.
     atoms : int, optional
         Number of active atoms, without those of summands `lin(B, counted=False)` (an intercept). An update that admits
         several atoms per oracle call may exceed it; with one atom per call the number is exact.
@@ -126,7 +127,7 @@ class Stop:
     >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
     >>> ps.minimize(f, domain, stop=ps.Stop(atoms=1)).x
     array([3., 0.])
-    >>> ps.minimize(f, domain, stop=ps.Stop(gap=1e-12, seconds=5.0)).x
+    >>> ps.minimize(f, domain, stop=ps.Stop(gap=1e-12, rgap=None, seconds=5.0)).x
     array([3., 1.])
     """
 
