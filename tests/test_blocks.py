@@ -163,3 +163,42 @@ def test_a_run_by_blocks_goes_on_over_a_sum_with_atoms_in_common(rng):
     again = ps.minimize(f, domain, ps.Blocks(ps.Away()), start=first)
     assert again.trace.value[first.iterations] == first.value
     assert again.status is ps.Status.GAP
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_block_whose_best_weights_are_all_zero_stays_empty(order):
+    """The atoms of the cone have almost no slope, and none of them may enter: there are no weights to correct."""
+    cone = ps.cone(ps.Spectrahedron(3))
+    for seed in (0, 10, 28, 29):
+        f = ps.Huber(np.random.default_rng(seed).standard_normal((3, 3)), 0.3)
+        r = ps.minimize(f, ps.conv(ps.Spectrahedron(3)) + cone, ps.Blocks(ps.FullyCorrective(), order=order))
+        assert r.status is ps.Status.GAP
+        assert (r.blocks == 0).all()
+
+
+def test_a_run_over_a_product_begins_at_the_points_of_its_pieces(rng):
+    domain = ps.product(ps.conv(ps.Simplex(2)), ps.conv(ps.Ball(2, 2)), ps.conv(ps.Permutations(2)))
+    f = ps.LeastSquares(rng.standard_normal(8))
+    p, b, m = np.array([0.25, 0.75]), np.array([0.1, 0.2]), np.full((2, 2), 0.5)
+    piece = ps.minimize(ps.LeastSquares(p), ps.conv(ps.Simplex(2)))
+    best = ps.minimize(f, domain)
+    for start in ([p, b, m], (p, b, m), domain.join([p, b, m]), [piece, b, m], [([0.25, 0.75], np.eye(2)), b, m]):
+        r = ps.minimize(f, domain, start=start)
+        np.testing.assert_allclose(r.start, domain.join([p, b, m]), atol=1e-6)
+        assert r.value == pytest.approx(best.value, abs=2e-6)
+        assert r.check().feasible
+    other = ps.product(ps.conv(2.0 * ps.Ball(2, 1)), ps.conv(2.0 * ps.Ball(2, 2)), ps.conv(ps.Permutations(2)))
+    np.testing.assert_allclose(ps.minimize(f, other, start=best).start, best.x)  # only its point can be used
+
+
+def test_a_start_of_pieces_names_the_piece_that_is_wrong():
+    domain = ps.product(ps.conv(ps.Simplex(2)), ps.conv(ps.Ball(2, 2)))
+    f = ps.LeastSquares(np.ones(4))
+    for start, words in (
+        ([[0.5, 0.7], [0.0, 0.0]], r"piece 0 of start lies outside conv\(Simplex\(2\)\)"),
+        ([[0.5, 0.5], [0.0, 0.0, 0.0]], r"piece 1 of start has shape \(3,\)"),
+        ([0.5, 0.5, 0.0, 0.0], r"start has 4 entries; product\(.*\) has 2 pieces, give one each"),
+        (np.array([0.5, 0.5, 2.0, 0.0]), r"piece 1 of start lies outside conv\(Ball\(2, 2\)\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            ps.minimize(f, domain, start=start)

@@ -753,17 +753,19 @@ SENTENCES = {  # a call, and the words in which it is refused
     "start with ragged atoms": (lambda: started(([1.0], [[1.0, [2.0]]])), "atom of start"),
     "start is a dictionary": (lambda: started({"x": y}), "start is"),
     "start is an atom": (lambda: started(ps.Atom(y)), "start is Atom(source=None, coef=1); give it as a pair of lists"),
-    "start is a point of a product": (
-        lambda: ps.minimize(
-            ps.LeastSquares(np.ones(4)), ps.product(*[ps.conv(ps.Simplex(2))] * 2), start=np.ones(4) / 2
-        ),
+    "start is a point of a sum": (
+        lambda: ps.minimize(F, ps.conv(A) + ps.conv(A), start=y),
         "give it as a Result of the same domain",
+    ),
+    "start is two atoms of a sum": (
+        lambda: ps.minimize(F, ps.conv(A) + ps.conv(A), start=([1, 1], D.T[:2])),
+        "its atoms count as those of one summand; give a Result",
     ),
     "start is two atoms of a product": (
         lambda: ps.minimize(
             ps.LeastSquares(np.ones(4)), ps.product(*[ps.conv(ps.Simplex(2))] * 2), start=([1, 1], np.eye(4)[[0, 2]])
         ),
-        "its atoms count as those of one summand; give a Result",
+        "piece 0 of start lies outside conv(Simplex(2))",
     ),
     "start is a generator": (lambda: started(v for v in y), "start is"),
     "method of encode": (lambda: codes(D, Y, method=None), "method is None"),

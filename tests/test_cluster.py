@@ -81,6 +81,20 @@ def test_gaps_of_a_dask_array_are_a_dask_array():
     np.testing.assert_allclose(gaps.compute(scheduler="sync"), expected[1], atol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["to_zarr", "to_hdf5", "store"])
+def test_sparse_codes_that_are_to_be_written_as_a_dense_array_say_what_to_do(method, tmp_path):
+    da = pytest.importorskip("dask.array", reason="needs pursuit[cluster]")
+    D, Y = np.eye(4), da.from_array(np.ones((6, 4)), chunks=(3, 4))
+    codes = ps.encode(D, Y, atoms=1)
+    assert codes.compute().nnz == 6
+    with pytest.raises(TypeError, match=r"codes have sparse blocks; write them with encode_to\(path, D, Y, \.\.\.\)"):
+        getattr(codes, method)(str(tmp_path / "codes"))
+    dense = codes.map_blocks(lambda block: block.toarray(), dtype=codes.dtype, meta=np.empty((0, 0)))
+    stored = np.zeros((6, 4))
+    da.store(dense, stored)
+    np.testing.assert_array_equal(stored, codes.compute().toarray())
+
+
 def test_the_dictionary_is_in_the_graph_once_however_many_blocks_there_are():
     big = columns(3, 5000, 12)
     codes = ps.encode(big, da.zeros((100, 12), chunks=(1, 12)), atoms=1)

@@ -1,5 +1,7 @@
 """Derivatives of solutions, against finite differences of solutions."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -367,3 +369,18 @@ def test_gradients_flow_through_a_solution_in_torch():
     tensors = ps.differentiate(ps.minimize(f, domain, stop=STOP))
     assert isinstance(tensors.vjp(v).y, torch.Tensor)
     np.testing.assert_allclose(tensors.vjp(v).dictionary, expected.dictionary, atol=1e-10)
+
+
+def test_derivatives_of_large_arrays_print_in_one_line(rng):
+    A = ps.Dictionary(rng.standard_normal((30, 40)), signed=True)
+    domain = ps.conv(0.5 * A) + ps.lin(ps.Dictionary(np.ones((30, 1))))
+    for over, radius in ((ps.conv(0.5 * A), r"-?[\d.e-]+"), (domain, r"\(-?[\d.e-]+, -?[\d.e-]+\)")):
+        r = ps.minimize(ps.LeastSquares(rng.standard_normal(30)), over, stop=ps.Stop(rgap=1e-12))
+        d = ps.differentiate(r)
+        assert re.fullmatch(
+            r"Tangent\(x: 30 entries, weights: \d+ entries, coef: .*40 entries.*\)", repr(d.jvp(y=np.ones(30)))
+        )
+        arrays = "y: 30 entries, gradient: 30 entries"
+        assert re.fullmatch(
+            rf"Gradient\({arrays}, radius: {radius}, dictionary: .*30 x 40 entries.*\)", repr(d.vjp(x=r.x))
+        )

@@ -110,8 +110,36 @@ def test_an_open_loop_that_leaves_the_domain_says_so():
         ps.minimize(f, hull, ps.Plain(ps.OpenLoop()), start=start)
     with pytest.raises(ValueError, match=r"f is infinite at the start; give start= a point where it is finite"):
         ps.minimize(f, hull, start=([1.0], [hull.A.D[:, :, 0]]))
-    with pytest.raises(ValueError, match=r"f is infinite at the start"):
-        ps.minimize(f, ps.lin(hull.A))
+
+
+@pytest.mark.parametrize("f", [ps.LogDet(), ps.TraceInverse()], ids=repr)
+def test_a_penalty_begins_inside_the_domain_without_a_start(f):
+    """-log det X + trace(X) and tr X^-1 + trace(X) have their minima at the identity."""
+    r = ps.minimize(f, ps.penalty(ps.Spectrahedron(3)))
+    assert r.status is ps.Status.GAP
+    np.testing.assert_allclose(r.x, np.eye(3), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [ps.cone, ps.lin, lambda A: ps.conv(1e-3 * A) + ps.cone(A)])
+def test_cones_and_spans_begin_inside_the_domain_and_find_that_f_falls_for_ever(kind):
+    _, domain = experiments(20, 3)
+    assert ps.minimize(ps.LogDet(), kind(domain.A)).status is ps.Status.UNBOUNDED
+
+
+def test_where_f_is_finite_on_the_hull_the_span_beside_it_begins_at_zero():
+    domain = ps.conv(ps.Spectrahedron(2)) + ps.lin(ps.Dictionary(np.diag([100.0, -100.0])[:, :, None]))
+    r = ps.minimize(ps.LogDet(), domain)
+    assert r.status is ps.Status.GAP
+    assert r.value == pytest.approx(math.log(4.0))
+
+
+def test_a_hull_outside_the_domain_begins_inside_with_the_cone_beside_it():
+    """The hull has one singular matrix, to which the cone must add others."""
+    _, domain = experiments(20, 3)
+    hull = ps.conv(ps.Dictionary(np.diag([1.0, 0.0, 0.0])[:, :, None]))
+    r = ps.minimize(ps.LogDet(), hull + ps.penalty(domain.A))
+    assert r.status is ps.Status.GAP
+    assert r.value < ps.minimize(ps.LogDet(), ps.penalty(domain.A)).value
 
 
 def test_the_start_is_not_finite_by_rounding_only():
@@ -129,12 +157,47 @@ def test_the_start_is_not_finite_by_rounding_only():
         assert ps.minimize(ps.Smooth(barrier), domain, update).status is ps.Status.GAP
 
 
+def by_sign_of_determinant(V):
+    """-log det of the designs of these experiments, as a function of the weights, and of the matrix. At singular
+    matrices rounding decides whether they are finite."""
+
+    def value(X):
+        sign, logarithm = np.linalg.slogdet(X)
+        return -float(logarithm) if sign > 0 else math.inf
+
+    def variances(w):
+        return np.einsum("ji,ji->i", V, np.linalg.solve((V * w) @ V.T, V))
+
+    simplex, matrices = ps.conv(ps.Simplex(V.shape[1])), ps.conv(ps.Dictionary(V[:, None, :] * V[None, :, :]))
+    yield ps.Smooth(lambda w: value((V * w) @ V.T), lambda w: -variances(w)), simplex
+    yield ps.Smooth(value, lambda X: -np.linalg.inv(X)), matrices
+
+
+@pytest.mark.parametrize("d", [3, 5, 10])
+def test_a_run_begins_where_f_is_finite_for_other_weights_too(d):
+    for seed in range(3):
+        V = np.random.default_rng(seed).standard_normal((d, 12 * d))
+        for f, domain in by_sign_of_determinant(V):
+            assert ps.minimize(f, domain, ps.FullyCorrective()).status is ps.Status.GAP
+
+
+@pytest.mark.parametrize("d", [3, 5, 10])
+def test_a_line_search_does_not_end_where_f_is_finite_by_rounding(d):
+    for seed in range(3):
+        V = np.random.default_rng(seed).standard_normal((d, 12 * d))
+        for f, domain in by_sign_of_determinant(V):
+            values = [s.value for s in islice(ps.iterate(f, domain, ps.Plain(ps.LineSearch())), 30)]
+            assert max(np.diff(values)) <= 1e-9
+
+
 def test_where_no_mean_of_atoms_is_inside_the_user_is_asked_for_a_start():
     f = ps.Smooth(lambda x: math.inf if x[0] < 2 else float(x[0]), lambda x: np.array([1.0, 0.0]))
     with pytest.raises(
         ValueError, match=r"f is not finite at 0, nor at the means of atoms that were tried; give start="
     ):
         ps.minimize(f, ps.conv(ps.SignedBasis(2)))
+    with pytest.raises(ValueError, match=r"f is not finite at 0, nor at the means of atoms that were tried"):
+        ps.minimize(f, ps.lin(ps.SignedBasis(2)))
 
 
 @given(seed=st.integers(0, 1000), choice=st.integers(0, len(DESCENDING) - 1), trace=st.booleans())
@@ -259,6 +322,74 @@ def test_a_hessian_may_be_a_diagonal_a_matrix_or_a_function(form, rng):
     wrong = ps.Smooth(f.value, lambda x: f.value_and_grad(x)[1], hessian=lambda x: np.ones((2, 3)))
     with pytest.raises(ValueError, match=r"hessian returned an array of shape \(2, 3\); return a diagonal"):
         ps.minimize(wrong, ps.conv(ps.SignedBasis(5)))
+
+
+# ------------------------------------------------------------------------------- atoms that move
+
+
+def barrier(t, size):
+    """A function that is finite within `size` of t in every entry; elsewhere its gradient is None."""
+
+    def value_and_grad(x):
+        used = (x - t) / size
+        if not (np.abs(used) < 1).all():
+            return math.inf, None
+        return -float(np.log1p(-(used**2)).sum()), 2.0 * used / (1.0 - used**2) / size
+
+    return ps.Smooth(value_and_grad)
+
+
+MOVING = {
+    "sum": lambda s: ps.conv(ps.RankOne((3, 3))) + ps.conv(0.5 * ps.RankOne((3, 3))),
+    "symmetric": lambda s: ps.conv(5 * s * ps.SymmetricRankOne(3)),
+    "large hull": lambda s: ps.conv(30 * s * ps.RankOne((3, 3))),
+    "cone": lambda s: ps.cone(ps.Spectrahedron(3)),
+    "tensors": lambda s: ps.conv(5 * s * ps.RankOneTensor((3, 3, 1))),
+}
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0])  # 1e-4: f is infinite at most points of the sum
+@pytest.mark.parametrize("kind", MOVING)
+def test_atoms_move_inside_the_domain_of_f_only(kind, scale):
+    domain = MOVING[kind](scale)
+    for seed in range(5):
+        t = np.random.default_rng(seed).standard_normal((3, 3))
+        t = scale * (t @ t.T if kind in ("symmetric", "cone") else t).reshape(domain.parts[0].A.shape)
+        f = barrier(t, 1.01 * float(np.abs(t).max()))
+        r = ps.minimize(f, domain, stop=ps.Stop(iterations=20))
+        assert r.refine is not None
+        assert r.value < f.value(np.zeros_like(t))
+
+
+def test_the_smoothness_of_a_core_is_found_beside_the_end_of_the_domain():
+    """f is finite on an interval shorter than a thousandth of x, so that the first look ahead is beyond its domain."""
+    t = 100.0 * np.eye(2)
+    f, first = barrier(t, 1e-2), t + 9e-3 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    assert f.value(refined(f, first, ps.refine.Factors())) < 0.1 * f.value(first)
+
+
+@pytest.mark.parametrize("slope", [10.0, 100.0, 1e4])
+def test_momentum_that_leaves_the_domain_is_taken_back(slope):
+    """-slope X_11 - log(1 - X_11): the steps towards the minimum, just before the end, go faster and faster."""
+
+    def wall(X):
+        room = 1.0 - X[0, 0]
+        return (-slope * X[0, 0] - math.log(room), np.diag([1.0 / room - slope, 0.0])) if room > 0 else (math.inf, None)
+
+    f = ps.Smooth(wall)
+    assert f.value(refined(f, 0.1 * np.eye(2), ps.refine.Factors(steps=0))) == pytest.approx(
+        -slope + 1.0 + math.log(slope), abs=0.01
+    )
+
+
+def refined(f, x, refine):
+    """The point after a refinement at the positive definite matrix x."""
+    domain = ps.cone(ps.Spectrahedron(len(x)))
+    active = domain.active_set(ps.Space.of(x))
+    values, vectors = np.linalg.eigh(x)
+    active.replace(values, [domain.A.lmo(-np.outer(v, v)) for v in vectors.T], 0)
+    weights, atoms, _ = refine(f, domain, active)
+    return sum(w * a.dense(active.space) for w, a in zip(weights, atoms, strict=True))
 
 
 # ----------------------------------------------------------------------------- without convexity

@@ -2,6 +2,7 @@
 
 import sys
 from itertools import islice, pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -103,3 +104,30 @@ def test_without_faiss_one_sentence_says_what_to_install(dictionary, monkeypatch
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ImportError, match=r"install pursuit\[index\]"):
         ps.Indexed(dictionary)
+
+
+@pytest.mark.parametrize(("columns", "cells"), [(1, 0), (38, 0), (679, 0), (680, 17), (40_000, 800)])
+def test_few_columns_are_searched_one_by_one_and_need_no_training(columns, cells, monkeypatch):
+    """faiss trains cells on 39 vectors each, and warns where there are fewer."""
+
+    class Index:
+        metric_type = 0
+
+        def __init__(self, *arguments):
+            self.arguments, self.trained, self.ntotal = arguments, False, 0
+            self.d = arguments[0] if len(arguments) == 1 else arguments[1]
+
+        def train(self, rows):
+            assert len(rows) >= 39 * self.arguments[2]
+            self.trained = True
+
+        def add(self, rows):
+            self.ntotal += len(rows)
+
+        def search(self, queries, k):
+            raise NotImplementedError
+
+    faiss = SimpleNamespace(IndexFlatIP=Index, IndexIVFFlat=Index, METRIC_INNER_PRODUCT=0)
+    monkeypatch.setitem(sys.modules, "faiss", faiss)
+    index = ps.Indexed(ps.Dictionary(np.ones((2, columns)))).index
+    assert (index.trained, index.arguments[2] if index.trained else 0) == (cells > 0, cells)

@@ -141,3 +141,27 @@ def test_sizes_of_a_cone_have_non_negative_weights(rng):
 def test_a_domain_must_suit_the_kind_of_path(domain, levels, words):
     with pytest.raises(ValueError, match=words):
         ps.path(ps.LeastSquares([1.0]), domain, **levels)
+
+
+@pytest.mark.parametrize(
+    "A", [ps.Simplex(3), ps.Box(0.1 * np.ones(3), np.ones(3)), ps.Dictionary(np.eye(3) + 0.1)], ids=repr
+)
+def test_a_path_over_a_set_without_zero_has_the_minima_of_its_hulls(A):
+    f, radii = ps.LeastSquares([3.0, 1.0, 0.2]), [1.0, 2.0, 4.0, 8.0]
+    for domain in (ps.conv(A), ps.conv(A) + ps.lin(ps.Dictionary(np.ones((3, 1))))):
+        path = ps.path(f, domain, radii=radii, stop=ps.Stop(gap=1e-9))
+        rest = domain.parts[1:]
+        alone = [ps.minimize(f, sum(rest, ps.conv(r * A)), stop=ps.Stop(gap=1e-9)).value for r in radii]
+        np.testing.assert_allclose(path.value, alone, atol=2e-9)
+
+
+def test_a_path_begins_anew_where_the_last_result_leaves_the_domain_of_f_as_its_hull_grows():
+    """f is finite for x_1 < 1: the minimum over the first hull is near 1, and 1.5 times that is beyond it."""
+    f = ps.Smooth(
+        lambda x: -np.log(1 - x[0]) - 9 * x[0] + x[1] ** 2 if x[0] < 1 else np.inf,
+        lambda x: np.array([1 / (1 - x[0]) - 9, 2 * x[1]]),
+    )
+    A = ps.Dictionary(np.array([[2.0, 0.0, 0.0, -2.0], [0.0, 2.0, -2.0, 1.0]]))
+    path = ps.path(f, A, radii=[1.0, 1.5], stop=ps.Stop(gap=1e-9))
+    assert path[0].x[0] * 1.5 > 1
+    np.testing.assert_allclose(path.value, [ps.minimize(f, ps.conv(r * A)).value for r in (1.0, 1.5)], atol=1e-5)

@@ -36,6 +36,23 @@ def test_traces_of_several_runs_are_drawn_point_by_point(rng, ax, column, agains
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list(runs)
 
 
+def test_a_gap_of_zero_is_a_triangle_at_the_lower_edge(ax):
+    runs = {"one": ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())}
+    trace = runs["one"].trace
+    assert trace.gap[-1] == 0
+    plot_traces(runs, ax=ax)
+    (triangles,) = ax.collections
+    ax.figure.canvas.draw()
+    (drawn,) = ax.transAxes.inverted().transform(
+        triangles.get_offset_transform().transform(triangles.get_offsets())
+    )  # in units of the axes
+    assert 0 < drawn[1] < 0.1
+    assert triangles.get_offsets()[0, 0] == trace.oracle_calls[-1]
+    low, high = ax.get_xlim()
+    assert low <= trace.oracle_calls[-1] <= high
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), trace.gap[:-1])
+
+
 def test_axes_are_made_where_none_are_given(rng):
     ax = lasso(rng).trace.plot()
     assert ax.get_xlabel() == "oracle calls" and ax.get_legend() is None

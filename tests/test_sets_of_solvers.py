@@ -276,6 +276,13 @@ def test_a_point_whose_entries_rounding_puts_below_a_bound_belongs_to_a_polytope
     assert A.contains(np.array([1.0, 2.0, -1e-17])) and not A.contains(np.array([1.0, 1.0, -1e-6]))
 
 
+def test_a_large_entry_leaves_no_room_beyond_the_bounds_of_a_small_one():
+    A = ps.Polytope(bounds=[(0, 1e9), (0, 1)])
+    assert A.contains(np.array([1e9, 1.0])) and A.contains(np.array([1e9, 1.0 + 1e-12]))
+    assert not A.contains(np.array([1e9, 1.5])) and not A.contains(np.array([1e9, -0.5]))
+    assert not A.contains(np.array([1e9 + 100.0, 1.0]))
+
+
 @pytest.mark.parametrize("gap", [0.0, 0.3, 0.9])
 def test_an_integer_program_that_stops_early_has_an_honest_certificate(gap, rng):
     A = ps.Polytope(WEIGHTS, CAPACITY, bounds=(0, 1), integrality=1, gap=gap)

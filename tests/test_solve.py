@@ -106,6 +106,16 @@ def test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end(rng, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_verbose_writes_a_line_where_a_run_is_continued(rng, capsys):
+    made = problem(rng)
+    half = ps.minimize(*made, stop=ps.Stop(rgap=None, iterations=5))
+    ps.minimize(*made, start=half, verbose=True, stop=ps.Stop(rgap=None, iterations=7))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("iteration 5:")
+    assert lines[-1].startswith("ended after 7 iterations")
+
+
 def test_verbose_takes_a_logger(rng, capsys, caplog):
     logger = logging.getLogger("a run of ours")
     with caplog.at_level(logging.INFO, logger=logger.name):
@@ -469,3 +479,9 @@ def test_ten_million_basis_vectors_need_less_than_ten_vectors_of_memory():
     assert peak < 10 * y.nbytes
     assert r.iterations > 5
     assert r.gap <= 1e-9 * r.value
+
+
+def test_one_atom_is_not_one_atoms():
+    states = ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
+    assert [repr(s).split(", ")[-1] for s in islice(states, 3)] == ["0 atoms)", "1 atom)", "2 atoms)"]
+    assert repr(ps.Polytope([[1.0, 1.0]], [1.0])) == "Polytope(1 row, 2 entries)"

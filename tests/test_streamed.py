@@ -409,6 +409,51 @@ def test_codes_of_another_request_are_not_gone_on_with(tmp_path, signals, change
         ps.encode_to(tmp_path / "codes", **(arguments | change))
 
 
+@pytest.mark.parametrize("form", [*STORES, "iterator", "masked", "sparse"])
+def test_codes_of_other_signals_are_not_gone_on_with(tmp_path, signals, form):
+    def given(folder, Y):
+        (tmp_path / folder).mkdir()
+        if form in STORES:
+            return STORES[form](tmp_path / folder, Y)
+        if form == "masked":
+            return np.ma.masked_array(Y, Y > 1)
+        return (sp.csr_array(Y[k : k + 100]) if form == "sparse" else Y[k : k + 100] for k in range(0, 1000, 100))
+
+    D, Y = signals
+    block = None if form in ("iterator", "sparse") else 100
+    ps.encode_to(tmp_path / "codes", D, given("one", Y), block=block, atoms=3)
+    shutil.rmtree(tmp_path / "codes" / "00000004")
+    changed = np.where(np.arange(1000)[:, None] < 200, Y, Y[::-1])
+    with pytest.raises(ValueError, match=r"block [23] has codes of other signals; remove it, or give another path"):
+        ps.encode_to(tmp_path / "codes", D, given("two", changed), block=block, atoms=3)
+    codes = ps.encode_to(tmp_path / "codes", D, given("three", Y), block=block, atoms=3)
+    assert codes.shape == (1000, 30)
+
+
+def test_rules_for_each_signal_that_have_changed_are_not_gone_on_with(tmp_path, signals):
+    D, Y = signals
+    limits = np.arange(1000) % 5 + 1
+    ps.encode_to(tmp_path / "codes", D, Y, block=300, atoms=limits)
+    with pytest.raises(ValueError, match=r"block 0 has codes of other signals"):
+        ps.encode_to(tmp_path / "codes", D, Y, block=300, atoms=limits[::-1].copy())
+
+
+def test_few_rows_are_read_to_compare_signals(tmp_path, signals):
+    class Counted:
+        def __init__(self, Y):
+            self.Y, self.shape, self.dtype, self.rows = Y, Y.shape, Y.dtype, 0
+
+        def __getitem__(self, places):
+            self.rows += len(self.Y[places])
+            return self.Y[places]
+
+    D, Y = signals
+    ps.encode_to(tmp_path / "codes", D, Y, block=10, atoms=3)
+    counted = Counted(Y)
+    ps.encode_to(tmp_path / "codes", D, counted, block=10, atoms=3)
+    assert counted.rows <= 3 * 8
+
+
 def test_workers_write_the_bytes_of_one_process(tmp_path, signals):
     distributed = pytest.importorskip("distributed", reason="needs pursuit[cluster]")
     D, Y = signals

@@ -1509,7 +1509,7 @@ MUTANTS = [
     Mutant(
         "verbose: a line for every iteration",
         "solve.py",
-        "if state.iteration & (state.iteration - 1) == 0:",
+        "if continued or state.iteration & (state.iteration - 1) == 0:",
         "if True:",
         "test_solve.py::test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end",
     ),

@@ -196,6 +196,15 @@ def host(a: Array) -> Small:
 # ---------------------------------------------------------------------- arguments
 
 
+def quantity(n: float, noun: str) -> str:
+    """A number of things in words.
+
+    >>> quantity(1, "atom"), quantity(2, "atom")
+    ('1 atom', '2 atoms')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def told(value: Any) -> str:
     """A value as an error message quotes it: a few words on one line."""
     shape = getattr(value, "shape", None)

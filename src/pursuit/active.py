@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space
+from pursuit._arrays import Array, Indices, Small, Space, quantity
 from pursuit._deadline import Deadline
 from pursuit._memory import Remembers
 from pursuit.atoms.cp import TensorFrame
@@ -37,7 +37,7 @@ class ActiveSet(Remembers):
     >>> active.weights[place] = 2.0
     >>> active.refresh()
     >>> active, active.x
-    (ActiveSet(1 atoms with weight, 1 in all), array([0., 2., 0.]))
+    (ActiveSet(1 atom with weight, 1 in all), array([0., 2., 0.]))
     """
 
     remembers = ("atoms", "weights", "blocks", "x", "wanted", "turn", "frames")
@@ -172,7 +172,7 @@ class ActiveSet(Remembers):
         self.x = self.synthesize(self.weights)
 
     def __repr__(self) -> str:
-        return f"ActiveSet({len(self)} atoms with weight, {len(self.atoms)} in all)"
+        return f"ActiveSet({quantity(len(self), 'atom')} with weight, {len(self.atoms)} in all)"
 
     def synthesize(self, w: Small) -> Array:
         """sum_a w_a a."""

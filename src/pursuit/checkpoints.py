@@ -107,10 +107,16 @@ def _arrays_of(f: Objective) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
             yield from [(name, array)] if array.dtype.kind in "fiub" else []
 
 
-def difference(run: Run, f: Objective, now: Fingerprint, before: Fingerprint) -> str | None:
-    """What differs between a problem and that of a run; None: nothing does, and f has the same gradient at the point
-    where the run ended."""
+def difference(run: Run, f: Objective, domain: Domain, now: Fingerprint, before: Fingerprint) -> str | None:
+    """What differs between a problem and that of a run; None: nothing does. Where the run ended, f has the same
+    gradient, the sets own the atoms that were named, and they have none below the bounds that were proved."""
     space, last = Space.of(run.first), run.memory["now"]
+    for b, answer in enumerate([] if last is None else last.answers):
+        part, atom = domain.parts[b], answer.atoms[0]
+        error = 1e7 * space.eps * space.norm(last.grad) * atom.norm(space)
+        lowest = math.inf if part.asked.size is not None else as_atom(part.asked.lmo(last.grad)).dot(space, last.grad)
+        if not part.owns(space, atom) or (answer.lower is not None and lowest + part.price < answer.lower - error):
+            return f"summand {b} of domain"
     if last is not None and f.exact:
         grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certificate"]["_scale"]
         if not space.norm(grad - last.grad) <= 1e3 * space.eps * max(unit, space.norm(last.grad)):
@@ -336,7 +342,7 @@ class Checkpoint:
         if differs is None:
             run = stored.run(domain, _like(f, domain))
             own = Fingerprint.of(f, domain, method, run.first)
-            differs = difference(run, f, own, stored.fingerprint)
+            differs = difference(run, f, domain, own, stored.fingerprint)
         if differs is not None:
             raise ValueError(f"{self.path} is the checkpoint of another run: {differs} differs; give another name.")
         self._fingerprint, self._written = stored.fingerprint, time.perf_counter()

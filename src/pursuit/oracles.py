@@ -325,7 +325,8 @@ class Indexed:
         Of a dense NumPy matrix; the domain must be made of it.
     index : faiss index of inner products, optional
         Of the columns of A in their order, as ``index.add(D.T)`` makes it. None: an inverted file of about
-        4 sqrt(n) cells, 16 of which a question looks into (needs faiss, ``pursuit[index]``).
+        4 sqrt(n) cells, 16 of which a question looks into; below 680 columns, a search of all of them (needs faiss,
+        ``pursuit[index]``).
     K : float
         Larger than 1; how much weaker an answer of the index may be.
 
@@ -351,7 +352,7 @@ class Indexed:
         if not number(self.K) > 1:
             raise ValueError(f"K is {told(self.K)}; give a number larger than 1.")
         if self.index is None:
-            object.__setattr__(self, "index", _inverted_file(self.A.D))
+            object.__setattr__(self, "index", _index_of(self.A.D))
         if not all(hasattr(self.index, name) for name in ("search", "ntotal", "d", "metric_type")):
             raise TypeError(f"index is {told(self.index)}; give an index of faiss.")
         if (self.index.d, self.index.ntotal) != self.A.D.shape:
@@ -395,18 +396,21 @@ class Indexed:
         return WithMemory(ask, exact, run)
 
 
-def _inverted_file(D: Array) -> Any:
-    """A faiss index of the columns of D."""
+def _index_of(D: Array) -> Any:
+    """A faiss index of the columns of D: an inverted file, or all of them where it would look into every cell."""
     try:
         import faiss
     except ImportError:
         raise ImportError("Indexed without an index needs faiss; install pursuit[index], or give one.") from None
     rows = np.ascontiguousarray(D.T, dtype=np.float32)
-    cells = max(1, min(int(4 * math.sqrt(len(rows))), len(rows) // 40))  # faiss wants 39 vectors in each
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(rows.shape[1]), rows.shape[1], cells, faiss.METRIC_INNER_PRODUCT)
-    index.train(rows)
+    index: Any = faiss.IndexFlatIP(rows.shape[1])
+    probes = 16
+    cells = min(int(4 * math.sqrt(len(rows))), len(rows) // 40)  # faiss wants 39 vectors in each
+    if cells > probes:
+        index = faiss.IndexIVFFlat(index, rows.shape[1], cells, faiss.METRIC_INNER_PRODUCT)
+        index.train(rows)
+        index.nprobe = probes
     index.add(rows)
-    index.nprobe = 16
     return index
 
 

@@ -107,7 +107,8 @@ def path(
 ) -> Path:
     """Minimise f over conv(r A) for increasing radii r, or greedily over lin(A) at increasing numbers of atoms.
 
-    Over hulls each run starts at the last result. Over the span there is one run, from which the results are taken.
+    Over hulls each run starts at the last result or, where A need not have 0 in its hull, at its multiple in the next
+    hull. Over the span there is one run, from which the results are taken.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def path(
         `conv(A) + lin(B)`, whose hulls grow with the radius while lin(B) stays, or `lin(A) + lin(B, counted=False)` and
         `cone(A)` on a path of sizes.
     radii : increasing positive numbers
-        The radii. A must be symmetric or contain 0 in its hull, so that the hulls conv(r A) grow.
+        The radii. The hulls conv(r A) grow with r where A is symmetric or has 0 in its hull.
     atoms : increasing integers >= 1
         The numbers of active atoms at which results are taken from one greedy run; uncounted ones do not count.
     update : Update, optional
@@ -179,12 +180,24 @@ def _increasing(name: str, given: Any, read: Callable[[Any], float]) -> list[flo
 
 def _by_radius(f: Objective, domain: Domain, radii: list[float], options: dict[str, Any]) -> list[Result]:
     results: list[Result] = []
-    for r in radii:
+    for before, r in pairwise([0.0, *radii]):
         first, *others = (conv(r * part.A) if part.compact else part for part in domain.parts)
-        results.append(minimize(f, sum(others, first), start=results[-1] if results else None, **options))
+        start = _in_next_hull(results[-1], r / before) if results else None
+        results.append(minimize(f, sum(others, first), start=start, **options))
         if results[-1].status is Status.INTERRUPTED:
             break
     return results
+
+
+def _in_next_hull(result: Result, growth: float) -> Result | None:
+    """The result, in which the atoms of hulls that are not symmetric, and may not have 0, grow with the radius; None
+    where f is infinite there."""
+    grows = [part.compact and not part.A.symmetric for part in result.domain.parts]
+    if not any(grows):
+        return result
+    atoms = [a.scaled(growth) if grows[b] else a for a, b in zip(result.atoms, result.blocks, strict=True)]
+    x = sum(w * a.vector for w, a in zip(result.weights, atoms, strict=True))
+    return replace(result, x=x, atoms=atoms) if math.isfinite(result.f.value(x)) else None
 
 
 def _by_size(f: Objective, domain: Domain, sizes: set[int], options: dict[str, Any]) -> list[Result]:

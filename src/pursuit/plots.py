@@ -65,7 +65,8 @@ def plot_traces(
     Returns
     -------
     matplotlib axes
-        Numbers that are not finite or not positive are left out.
+        Zeros, such as the gap of a run that ended at a proved minimum, are triangles at the lower edge. Negative
+        numbers, and those that are not finite, are left out.
 
     Examples
     --------
@@ -88,7 +89,12 @@ def plot_traces(
         x = np.maximum(x, 1.0) if against != "seconds" else x  # the start, on a log axis
         shown = np.isfinite(y) & (y > 0) & (x > 0)
         line = ("-", "--", "-.", ":")[i % 4]  # equal curves stay visible, one below the other
-        ax.plot(x[shown], y[shown], line, marker="." if shown.sum() < 30 else None, label=label)
+        (drawn,) = ax.plot(x[shown], y[shown], line, marker="." if shown.sum() < 30 else None, label=label)
+        zero = (y == 0) & (x > 0)
+        if zero.any():
+            height = np.full(zero.sum(), 0.02)  # of the axes
+            ax.scatter(x[zero], height, marker="v", color=drawn.get_color(), transform=ax.get_xaxis_transform())
+            ax.update_datalim(np.column_stack([x[zero], height]), updatey=False)
     ax.set(xscale="log", yscale="log", xlabel=AGAINST[against])
     ax.set_ylabel(COLUMNS[column] if not offset else f"{COLUMNS[column]} − {number(offset):.6g}")
     ax.grid(alpha=0.3)

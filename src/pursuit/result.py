@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, number, told, use_python_numbers, whole
+from pursuit._arrays import Array, Indices, Small, Space, number, quantity, told, use_python_numbers, whole
 from pursuit._memory import Memory
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
@@ -96,7 +96,7 @@ class State:
 
     def __repr__(self) -> str:
         gap = f"{self.value:.6g}, gap {self.gap:.3g}"
-        return f"State(iteration {self.iteration}: value {gap}, {len(self.active)} atoms)"
+        return f"State(iteration {self.iteration}: value {gap}, {quantity(len(self.active), 'atom')})"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ class Stop:
     gap : float, optional
         Certified gap, absolute. Of an f that is not convex, the Frank-Wolfe gap: `State.stationarity`.
     rgap : float, optional
-        The same relative to |f(x)|.
+        The same relative to |f(x)|. It holds beside `gap`, and a run stops where one of the two is met: for an absolute
+        gap alone, give `Stop(gap=1e-9, rgap=None)`.
     atoms : int, optional
         Number of active atoms, without those of summands `lin(B, counted=False)` (an intercept). An update that admits
         several atoms per oracle call may exceed it; with one atom per call the number is exact.
@@ -126,7 +127,7 @@ class Stop:
     >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
     >>> ps.minimize(f, domain, stop=ps.Stop(atoms=1)).x
     array([3., 0.])
-    >>> ps.minimize(f, domain, stop=ps.Stop(gap=1e-12, seconds=5.0)).x
+    >>> ps.minimize(f, domain, stop=ps.Stop(gap=1e-12, rgap=None, seconds=5.0)).x
     array([3., 1.])
     """
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from pursuit._arrays import flag, told, whole
+from pursuit._arrays import flag, quantity, told, whole
 from pursuit._deadline import Deadline
 from pursuit._memory import Memory, memory_of
 from pursuit.certificates import Certificate
@@ -119,19 +119,21 @@ def minimize(
         A proposal that leaves the domain, or raises f by more than it may, is refused and counted.
     stop : Stop
         By default a certified relative gap of 1e-6, or 10,000 iterations.
-    start : Result, (weights, atoms) or point, optional
+    start : Result, (weights, atoms), point, or a list of them, optional
         A result of the same problem and method is continued as if the run had not stopped: 50 iterations and then 50
         are the 100, bit for bit, and so are the trace and all counts. Everything else is the first point of a run that
-        begins; over a product and most sums that is a Result, too. Without it, spans and cones begin at 0 (beside
-        `lin(B, counted=False)`, at the minimum over lin(B)), and hulls at the atom that the oracle names for the
-        gradient at 0; where f is larger there than at 0, at its minimum between the two, if the hull has the atoms'
-        negatives; where f is infinite there, at a mean of atoms.
+        begins: over a product, the vector x or a list with a start for each piece; over most other sums, a Result.
+        Without it, spans and cones begin at 0 (beside `lin(B, counted=False)`, at the minimum over lin(B)), and hulls
+        at the atom that the oracle names for the gradient at 0; where f is larger there than at 0, at its minimum
+        between the two, if the hull has the atoms' negatives. Where f is infinite there, a run begins at a mean of
+        atoms.
     callback : callable of a State, optional
         Return True to stop.
     progress : bool
         Show a progress bar, on terminals only.
     verbose : bool or logging.Logger
-        Write a line at iterations 0, 1, 2, 4, 8, ... and at the end: to stderr, or as information to a logger.
+        Write a line at iterations 0, 1, 2, 4, 8, ..., where a run is continued, and at the end: to stderr, or as
+        information to a logger.
     checkpoint : path, optional
         A file, such as "run.npz", in which the run is kept: at its first state, every `every` seconds, and at its end.
         If the file is there already, the run in it goes on, and `start` is not looked at; that of another problem or
@@ -188,7 +190,8 @@ def minimize(
                 first = state.x if first is None else first
                 fields = result_fields(state)  # an interrupted update may leave the active set half changed
                 show(state)
-                if state.iteration & (state.iteration - 1) == 0:  # 0, 1, 2, 4, 8, ...
+                continued = kept is not None and len(rows) == len(kept.rows)
+                if continued or state.iteration & (state.iteration - 1) == 0:  # 0, 1, 2, 4, 8, ...
                     log(_line(rows[-1]))
                 ended = callback is not None and callback(state)
                 status = Status.CALLBACK if ended else stop.reached(state, seconds)
@@ -249,7 +252,7 @@ def _progress_bar(shown: bool) -> Iterator[Callable[[State], None]]:
     bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False)
 
     def show(state: State) -> None:
-        text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {state.active.count} atoms"
+        text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {quantity(state.active.count, 'atom')}"
         bar.set_postfix_str(text, refresh=False)
         bar.update()
 
@@ -271,5 +274,5 @@ def _logger(verbose: Any) -> Callable[[str], None]:
 def _line(row: tuple[float, ...]) -> str:
     """A row of the trace in words."""
     iteration, value, gap, atoms, calls, seconds = row
-    counts = ", ".join(f"{n} {name}{'s' * (n != 1)}" for n, name in ((atoms, "atom"), (calls, "call")))
+    counts = f"{quantity(int(atoms), 'atom')}, {quantity(int(calls), 'call')}"
     return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {counts}, {seconds:.3g} s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -15,7 +16,7 @@ from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
 from pursuit.checkpoints import Fingerprint, Run, difference, factors_of, words_of
-from pursuit.domains import Domain, Part
+from pursuit.domains import Domain, Part, Product
 from pursuit.guards import GuardedOracle, check_shape
 from pursuit.objectives import Objective, as_value, inside
 from pursuit.oracles import check_fits
@@ -27,6 +28,10 @@ START_SEED = 3
 
 START_QUESTIONS = 64
 """Directions of that search."""
+
+START_TRIALS = 8
+"""Weights at which f must be finite beside those of a mean: rounding makes it so at each of them with probability 1/2,
+say."""
 
 START_ATOMS = 4096
 """Atoms of a set up to which the mean of all of them is tried at last."""
@@ -44,7 +49,7 @@ def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[A
     if not all(map(_comparable, (f, *(part.A for part in domain.parts)))):
         return None
     now, before = (Fingerprint.of(*problem, start.start) for problem in ((f, domain, method), then))
-    return start.run if difference(start.run, f, now, before) is None else None
+    return start.run if difference(start.run, f, domain, now, before) is None else None
 
 
 def _comparable(thing: Any) -> bool:
@@ -95,7 +100,7 @@ def set_first_atoms(
     """S at iteration 0, given an empty one: the user's start if there is one. Otherwise spans and cones begin at 0, and
     a hull begins at the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with
     weight zero. Where f is larger at this atom than at 0, a hull that has the negatives of its atoms begins between the
-    two.
+    two. Where f is infinite at 0, all begin at means of atoms.
 
     The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
     that later bounds, which hold with high probability, rest on numbers on which x does not depend.
@@ -103,7 +108,10 @@ def set_first_atoms(
     space, hulls = active.space, [b for b, part in enumerate(domain.parts) if part.compact]
     if start is not None:
         active.replace(*_read_start(domain, space, start))
-    if start is not None or not hulls:
+        return
+    if not hulls:
+        if f.L is None and f.exact and f.value(active.x) == math.inf:  # a smooth f is finite everywhere
+            _search_inside(f, domain, active, ask)
         return
     value, grad = f.value_and_grad(active.x)
     if math.isfinite(as_value(value)):
@@ -142,33 +150,47 @@ def _move_towards_zero(f: Objective, domain: Domain, active: ActiveSet, firsts: 
 
 
 def _search_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedOracle) -> None:
-    """Begin where f is defined, if that is not so at 0 or at the first atom: at the mean of the oracle's answers to
-    random directions; else at the mean of all atoms, if there are few of them.
+    """Begin where f is defined, if that is not so at 0 or at the first atom: at a mean of atoms of the hulls, or of all
+    summands."""
+    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
+    everything = list(range(len(domain.parts)))
+    if not any(_found_inside(f, domain, active, ask, blocks) for blocks in (hulls, everything) if blocks):
+        raise ValueError(
+            "f is not finite at 0, nor at the means of atoms that were tried; give start= where it is finite."
+        )
 
-    Of answers with several atoms, the mean of the first 1, 2, 4, ... of each hull is tried, since the update would have
-    to take the weight of most of them away again. The first mean at which f is finite may be so by rounding only, as a
-    singular matrix that has a Cholesky factor. So up to four times as many atoms are tried, and up to twice as many
-    directions asked, and the run begins at the mean with the smallest f.
+
+def _found_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedOracle, searched: list[int]) -> bool:
+    """Whether f is defined at the mean of the oracle's answers to random directions, one mean for each of these
+    summands; else at the mean of all atoms, if there are few of them. There the active set begins.
+
+    Of answers with several atoms, the mean of the first 1, 2, 4, ... of each summand is tried, since the update would
+    have to take the weight of most of them away again. f may be finite at a mean by rounding only, as a singular matrix
+    may have a Cholesky factor or a positive determinant. So f must be finite for slightly different weights, too; then
+    up to four times as many atoms are tried, and up to twice as many directions asked, and the run begins at the mean
+    with the smallest f.
     """
     space, rng = active.space, np.random.default_rng(START_SEED)
-    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
     origin, found = domain.active_set(space), domain.active_set(space)
     lowest, best, last = math.inf, 0, START_QUESTIONS  # the smallest f so far, and the size of its mean
     tried, most = 0, math.inf
 
     def mean(size: int) -> float:
-        """f at the mean of the first atoms of each hull, this many, from which the run would begin."""
-        places = np.concatenate([np.flatnonzero(found.blocks == b)[:size] for b in hulls])
+        """f at the mean of the first atoms of each summand, this many, from which the run would begin."""
+        places = np.concatenate([np.flatnonzero(found.blocks == b)[:size] for b in searched])
         blocks = found.blocks[places]
         active.replace(1.0 / np.bincount(blocks)[blocks], [found.atoms[i] for i in places], blocks)
         value, grad = f.value_and_grad(active.x)
-        return value if inside(space, value, grad) else math.inf
+        if not inside(space, value, grad):
+            return math.inf
+        noise = 1.0 + math.sqrt(space.eps) * rng.standard_normal((START_TRIALS, len(places)))
+        return value if all(f.value(active.synthesize(active.weights * row)) < math.inf for row in noise) else math.inf
 
     for question in range(START_QUESTIONS):
         if question > last or tried >= most:
             break
         direction = space.put(rng.standard_normal(space.shape))
-        for b in hulls:
+        for b in searched:
             for atom in ask.ask(b, direction, origin, 0.0).atoms:
                 found.enter(atom, b)  # each atom once
         count = int(np.bincount(found.blocks).max())
@@ -180,16 +202,15 @@ def _search_inside(f: Objective, domain: Domain, active: ActiveSet, ask: Guarded
                 lowest, best = value, tried
     if best:
         mean(best)
-        return
-    sets = {b: domain.parts[b].asked for b in hulls}
-    if all(A.size is not None and A.size <= START_ATOMS for A in sets.values()):
-        found = domain.active_set(space)
-        for b, A in sets.items():
-            for i in range(A.size or 0):
-                found.enter(A.atom(i), b)
-        if math.isfinite(mean(START_ATOMS)):
-            return
-    raise ValueError("f is not finite at 0, nor at the means of atoms that were tried; give start= where it is finite.")
+        return True
+    sets = {b: domain.parts[b].asked for b in searched}
+    if not all(A.size is not None and A.size <= START_ATOMS for A in sets.values()):
+        return False
+    found = domain.active_set(space)
+    for b, A in sets.items():
+        for i in range(A.size or 0):
+            found.enter(A.atom(i), b)
+    return math.isfinite(mean(START_ATOMS))
 
 
 def _negative(part: Part, z: Atom) -> Atom:
@@ -198,7 +219,10 @@ def _negative(part: Part, z: Atom) -> Atom:
 
 
 def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:
-    """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), or a bare point."""
+    """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), or a bare point; over a product
+    also a list with one of them for each piece."""
+    if isinstance(domain, Product) and isinstance(start, list | tuple):
+        return _read_pieces(domain, space, start)
     if isinstance(start, Result):
         weights, atoms, blocks = start.weights, start.atoms, start.blocks
     elif isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
@@ -207,11 +231,11 @@ def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[A
     else:
         if isinstance(start, Atom):
             raise TypeError(f"start is {told(start)}; give it as a pair of lists, ([1.0], [atom]).")
-        return *_read_point(domain, space, start), 0
+        return _read_point(domain, space, start)
     for a in atoms:
         check_fits(a, space)
     if len(blocks) and blocks.max() >= len(domain.parts):
-        return *_read_point(domain, space, start.x), 0  # a Result over more summands: only its point can be used
+        return _read_point(domain, space, start.x)  # a Result over more summands: only its point can be used
     pieces = [
         part.decompose(weights[blocks == b], [a for a, mine in zip(atoms, blocks == b, strict=True) if mine])
         for b, part in enumerate(domain.parts)
@@ -220,13 +244,35 @@ def _read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[A
     blocks = np.repeat(np.arange(len(pieces)), [len(own) for _, own in pieces])
     if not domain.admits(weights, blocks):
         if isinstance(start, Result):
-            return *_read_point(domain, space, start.x), 0
+            return _read_point(domain, space, start.x)
         if len(domain.parts) > 1:
             raise ValueError(f"start lies outside {domain!r}: its atoms count as those of one summand; give a Result.")
         raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
     if not all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True)):
+        if isinstance(start, Result):
+            raise ValueError(
+                f"start is a Result with atoms that {domain!r} does not have; leave it out, or give a point."
+            )
         raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
     return weights, atoms, blocks
+
+
+def _read_pieces(domain: Product, space: Space, starts: Sequence[Any]) -> tuple[Small, list[Atom], Any]:
+    """Weights, atoms and blocks of a start that is given piece by piece."""
+    if len(starts) != len(domain.domains):
+        raise ValueError(
+            f"start has {len(starts)} entries; {domain!r} has {len(domain.domains)} pieces, give one each."
+        )
+    weights, atoms, blocks, summands = [np.zeros(0)], [], [np.zeros(0, dtype=np.intp)], 0
+    for i, (piece, shape, start) in enumerate(zip(domain.domains, domain.shapes, starts, strict=True)):
+        try:
+            own, members, where = _read_start(piece, replace(space, shape=shape), start)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"piece {i} of {error}") from None
+        where = summands + np.broadcast_to(where, own.shape)
+        weights, blocks, summands = [*weights, own], [*blocks, where], summands + len(piece.parts)
+        atoms += [domain.embed(a, b) for a, b in zip(members, where, strict=True)]
+    return np.concatenate(weights), atoms, np.concatenate(blocks)
 
 
 def _read_pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
@@ -242,15 +288,17 @@ def _read_pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
     return weights, atoms
 
 
-def _read_point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom]]:
+def _read_point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom], Any]:
     """A bare point as the first element of S, as in the paper."""
     x = space.put(real_array(x, "start")) if isinstance(x, list | tuple | np.ndarray) else real_array(x, "start")
     if tuple(x.shape) != space.shape:
         raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")
+    if isinstance(domain, Product):
+        return _read_pieces(domain, space, domain.split(x))
     inside = domain.parts[0].contains(space, x) if len(domain.parts) == 1 else None
     if inside is None:
         known = "(weights, atoms) or as a Result" if len(domain.parts) == 1 else "a Result of the same domain"
         raise ValueError(f"start cannot be proved to lie in {domain!r}; give it as {known}.")
     if not inside:
         raise ValueError(f"start lies outside {domain!r}; give a point of the domain.")
-    return np.ones(1), [Atom(space.xp.asarray(x, copy=True))]
+    return np.ones(1), [Atom(space.xp.asarray(x, copy=True))], 0

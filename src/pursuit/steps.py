@@ -463,14 +463,11 @@ def line_search(
     """
     if not slope < 0:
         return 0.0
-    ceiling = math.inf
-    if accuracy or not f.convex:
-        value = f.value(x)
-        ceiling = value + 4.0 * space.eps * abs(value)
     hessian = f.hessian(x)
     curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
     if f.quadratic:
         return min(-slope / curvature, reach) if curvature > 0 else _bounded(reach)
+    ceiling = _ceiling(f, space, x, bool(accuracy), -1e-3 * slope * min(reach, 1.0))
     low, high, at_low, at_high, growth, last = 0.0, reach, slope, math.inf, 2.0, -slope
     size = space.norm(d)
     horizon = min(reach, 1e150 / max(size, 1e-150))  # a function that descends there descends for ever
@@ -515,6 +512,17 @@ def line_search(
     if math.isinf(high):
         return _bounded(high)
     return gamma if math.isfinite(at_high) else low
+
+
+def _ceiling(f: Objective, space: Space, x: Array, rough: bool, rise: float) -> float:
+    """The value beyond which f does not descend from x; `rise` is small."""
+    if rough or not f.convex:
+        value = f.value(x)
+        return value + 4.0 * space.eps * abs(value)
+    if f.L is not None:
+        return math.inf
+    value = f.value(x)  # beyond its domain f may be finite by rounding, and large: it must not pass for a descent
+    return value + math.sqrt(space.eps) * abs(value) + rise
 
 
 def middle_float(low: float, high: float) -> float:

@@ -31,7 +31,8 @@ class Embedded(Atoms):
     def _piece(self, g: Array) -> Array:
         return namespace(g).reshape(g[self.start : self.stop], self.base.shape)
 
-    def _embed(self, given: Any) -> Atom:
+    def embed(self, given: Any) -> Atom:
+        """An atom of the piece as an atom of the longer vectors."""
         a = as_atom(given)
         if isinstance(a, SparseAtom):
             return SparseAtom(self.start + a.positions, a.values, (self.n,), a.source, a.coef)
@@ -42,25 +43,25 @@ class Embedded(Atoms):
 
         def embedded(g: Array, several: int, level: float) -> Found:
             atoms, lower = search(self._piece(g), several, level)
-            return [self._embed(a) for a in atoms], lower
+            return [self.embed(a) for a in atoms], lower
 
         return WithMemory(embedded, search)
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        return [self._embed(a) for a in self.base.best(self._piece(g), several)]
+        return [self.embed(a) for a in self.base.best(self._piece(g), several)]
 
     def scores(self, g: Array) -> Small:
         return self.base.scores(self._piece(g))
 
     def atom(self, i: int) -> Atom:
-        return self._embed(self.base.atom(i))
+        return self.embed(self.base.atom(i))
 
     def rebuild(self, a: Atom) -> Atom | None:
         own = self.base.rebuild(a)
-        return None if own is None else self._embed(own)
+        return None if own is None else self.embed(own)
 
     def sample(self, rng: np.random.Generator) -> Atom:
-        return self._embed(self.base.sample(rng))
+        return self.embed(self.base.sample(rng))
 
     def _alone(self, x: Array) -> bool:
         """Whether x is zero outside the piece."""

@@ -24,6 +24,7 @@ from pursuit._arrays import (
     floating_array,
     host,
     host_array,
+    quantity,
     real_array,
     sparse_matrix,
     told,
@@ -84,7 +85,7 @@ class EdgeSets(Atoms):
         return atom if atom is not None and self.contains(atom.vector) else None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.nodes} nodes, {len(self.edges)} edges)"
+        return f"{type(self).__name__}({self.nodes} nodes, {quantity(len(self.edges), 'edge')})"
 
 
 class Network:

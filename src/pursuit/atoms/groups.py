@@ -8,7 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, host_array, items, largest, real_array, told
+from pursuit._arrays import (
+    Array,
+    Indices,
+    Small,
+    Space,
+    flat,
+    host,
+    host_array,
+    items,
+    largest,
+    quantity,
+    real_array,
+    told,
+)
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.polytopes import Selection, check_selection
@@ -133,7 +146,7 @@ class Groups(Units):
         return float(self.weights @ self._norms(x))
 
     def __repr__(self) -> str:
-        return f"Groups({self.m} groups of {self.n} coordinates)"
+        return f"Groups({quantity(self.m, 'group')} of {quantity(self.n, 'coordinate')})"
 
 
 def _partition(groups: Any) -> tuple[Indices, Indices]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pursuit import native
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, largest, told
+from pursuit._arrays import Array, Indices, Small, Space, flat, host, largest, quantity, told
 from pursuit._ranking import rounding
 from pursuit.atoms.base import Found, Search
 from pursuit.atoms.frames import Atom
@@ -251,7 +251,7 @@ class Pieces(Listed):
     def __repr__(self) -> str:
         sizes = " x ".join(map(str, (*self.shape, self.n)))
         signed = ", signed=True" if self.symmetric else ""
-        return f"{type(self).__name__}({sizes} in {self.count} pieces{signed})"
+        return f"{type(self).__name__}({sizes} in {quantity(self.count, 'piece')}{signed})"
 
 
 def _with_sign(atom: Atom, sign: float) -> Atom:

@@ -25,6 +25,7 @@ from pursuit._arrays import (
     host_array,
     items,
     number,
+    quantity,
     real_array,
     sparse_matrix,
     told,
@@ -311,14 +312,15 @@ class Polytope(Atoms):
             return False
         x, k, tolerance = host(a), self._inequalities, _membership(a)
         slack = tolerance * (self._sizes @ np.abs(x) + np.abs(self._b))
-        excess, reach = self._A @ x - self._b, tolerance * float(np.abs(x).max())
+        excess = self._A @ x - self._b
+        reach = tolerance * np.abs(x) + MEMBERSHIP_ULPS * Space.of(a).eps * float(np.abs(x).max())
         rows = bool((excess <= slack).all() and (excess[k:] >= -slack[k:]).all())
         box = bool((x >= self._lower - reach).all() and (x <= self._upper + reach).all())
         return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= tolerance).all())
 
     def __repr__(self) -> str:
         whole = f", {int(self.integers.sum())} integers" if self.integers.any() else ""
-        return f"Polytope({len(self._b)} rows, {self.n} entries{whole})"
+        return f"Polytope({quantity(len(self._b), 'row')}, {self.n} entries{whole})"
 
 
 class Transport(Atoms):

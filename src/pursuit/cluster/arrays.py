@@ -47,10 +47,22 @@ def encode_blocks(encode: Callable[..., Any], D: Any, Y: Any, options: dict[str,
     how = {"encode": encode, "dictionary": dictionary, "names": tuple(each), "options": fixed}
     codes = {"new_axes": {"k": np.shape(D)[1]}, "dtype": dtype, "meta": sp.csr_array((0, 0), dtype=dtype)}
     if not fixed["gaps"]:
-        return da.blockwise(_encode_block, "ik", *arrays, concatenate=True, **codes, **how)
+        return _not_storable(da.blockwise(_encode_block, "ik", *arrays, concatenate=True, **codes, **how))
     pairs = da.blockwise(_encode_block, "i", *arrays, concatenate=True, meta=np.empty(0), **how)
     gaps = da.blockwise(_part, "i", pairs, "i", which=1, meta=np.empty(0))
-    return da.blockwise(_part, "ik", pairs, "i", which=0, **codes), gaps
+    return _not_storable(da.blockwise(_part, "ik", pairs, "i", which=0, **codes)), gaps
+
+
+def _not_storable(codes: Any) -> Any:
+    """The same dask array, whose methods that would write sparse blocks as dense ones say what to do."""
+    for name in ("store", "to_zarr", "to_hdf5"):
+        setattr(codes, name, _refuse_to_store)
+    return codes
+
+
+def _refuse_to_store(*args: Any, **options: Any) -> Any:
+    dense = "codes.map_blocks(lambda block: block.toarray(), dtype=codes.dtype, meta=np.empty((0, 0)))"
+    raise TypeError(f"codes have sparse blocks; write them with encode_to(path, D, Y, ...), or store {dense}.")
 
 
 def _encode_block(Y: Any, *each: Any, encode: Any, dictionary: Any, names: tuple[str, ...], options: Any) -> Any:

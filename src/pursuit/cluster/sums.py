@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, told
+from pursuit._arrays import Array, Space, quantity, told
 from pursuit.cluster.workers import Held, add, current_client
 from pursuit.metrics import Metric, Operator
 from pursuit.objectives import Objective
@@ -152,7 +152,7 @@ class ShardedSum(Objective):
         return add(self._ask(Term.curvature, x, np.ascontiguousarray(rows)))
 
     def __repr__(self) -> str:
-        return f"ShardedSum({self._count} terms)"
+        return f"ShardedSum({quantity(self._count, 'term')})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,13 +17,15 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._arrays import flag, told, whole
+from pursuit._arrays import flag, quantity, told, whole
 from pursuit.cluster.arrays import EACH_SIGNAL
 from pursuit.cluster.workers import current_client
 from pursuit.coding.request import matrix
 
 BLOCK_BYTES = 1 << 26
 """Bytes of a block of signals, where the user does not say how many signals it has."""
+COMPARED_BLOCKS = 8
+"""Finished blocks of an array on disk whose signals are compared with the array's, when a run goes on."""
 OPTIONS = ("atoms", "tol", "method", "gram", "n_jobs", "dtype", "weights", "penalty", "positive")
 """Arguments of `encode` that codes in files may have."""
 
@@ -76,7 +78,7 @@ class StoredCodes:
         return sp.csr_array(sp.vstack(list(self), format="csr"))
 
     def __repr__(self) -> str:
-        return f"StoredCodes({self.shape[0]} x {self.shape[1]} in {len(self)} blocks)"
+        return f"StoredCodes({self.shape[0]} x {self.shape[1]} in {quantity(len(self), 'block')})"
 
 
 def encode_to(
@@ -93,8 +95,8 @@ def encode_to(
 
     A block is written as a whole or not at all. Called again with the same arguments, after Ctrl-C, a kill or a crash,
     it codes the blocks that are missing; the files are then the same, byte for byte, as those of one undisturbed run.
-    Other arguments are refused, but of Y only the shape and the dtype are compared: where the signals have changed,
-    remove the codes first.
+    Other arguments are refused. Of the signals, and of arguments with an entry for each of them, the shape, the dtype
+    and a few rows of finished blocks are compared.
 
     Parameters
     ----------
@@ -137,6 +139,9 @@ def encode_to(
     job = _job(D, Y, block, options, client is not None)
     _begin(zarr, path, {"blocks": job.blocks, "atoms": int(D.shape[1]), "request": job.request})
     done = {int(each.name) for each in path.iterdir() if each.name.isdigit()}
+    if job.signals is not None:
+        for i in sorted(done)[:: -(-len(done) // COMPARED_BLOCKS) or 1]:
+            _compare(zarr, path, i, job.fingerprint(i))
     bar = tqdm(total=job.blocks, initial=len(done), disable=None if flag(progress, "progress") else True, desc="encode")
     with bar:
         if client is None:
@@ -146,6 +151,8 @@ def encode_to(
                     if i not in done:
                         write_block(path, i, D, read, job.options(i))
                         bar.update()
+                    elif job.signals is None:
+                        _compare(zarr, path, i, fingerprint(read()))
                     blocks = i + 1
             except Exception:
                 if blocks == 0 and not done:  # wrong arguments: the right ones may have this path
@@ -187,6 +194,16 @@ class Job:
 
     def range(self, i: int) -> tuple[int, int]:
         return i * self.block, (i + 1) * self.block
+
+    def fingerprint(self, i: int) -> str:
+        """The fingerprint of block i, of which only the rows that it is made of are read."""
+        start, stop = self.range(i)
+        length = min(stop, self.signals or 0) - start
+        opened = [self.source, *(self.each[name] for name in sorted(self.each))]
+        sampled = [
+            [_rows(open_, start + place, start + place + 1) for place in _sampled_places(length)] for open_ in opened
+        ]
+        return _digest(sampled)
 
     def options(self, i: int) -> dict[str, Any]:
         """The arguments for block i; those for each signal as functions that read them."""
@@ -248,6 +265,34 @@ def _rows(opened: Callable[[], Any], start: int, stop: int) -> Any:
     return rows if np.ma.isMaskedArray(rows) else np.asarray(rows)
 
 
+def _sampled_places(length: int) -> list[int]:
+    """The first, the middle and the last row of a block."""
+    return sorted({0, length // 2, length - 1} & set(range(length)))
+
+
+def fingerprint(*arrays: Any) -> str:
+    """A hash of three rows of a block of signals, and of the entries of other arguments for these signals."""
+    places = _sampled_places(np.shape(arrays[0])[0])
+    return _digest([[a[place : place + 1] for place in places] for a in arrays])
+
+
+def _digest(sampled: list[list[Any]]) -> str:
+    digest = hashlib.sha256()
+    for row in (row for rows in sampled for row in rows):
+        dense: Any = row.toarray() if sp.issparse(row) else row  # type: ignore[attr-defined]
+        digest.update(np.ascontiguousarray(np.ma.getmaskarray(dense)).tobytes())
+        digest.update(np.ascontiguousarray(np.ma.filled(dense, 0)).tobytes())
+    return digest.hexdigest()
+
+
+def _compare(zarr: Any, path: Path, i: int, now: str) -> None:
+    """Refuse to go on where block i was made of other signals."""
+    if _attributes(zarr, path / _name(i)).get("signals") != now:
+        raise ValueError(
+            f"path is {path}, where block {i} has codes of other signals; remove it, or give another path."
+        )
+
+
 def _begin(zarr: Any, path: Path, attributes: dict[str, Any]) -> None:
     """Make the group, or check that the one that exists is of the same request and remove what a kill left there."""
     request = _attributes(zarr, path).get("request")
@@ -269,10 +314,12 @@ def write_block(path: Path, i: int, D: Any, read: Callable[[], Any], options: di
     from pursuit.coding import encode
 
     zarr = _zarr()
-    codes = encode(D, read(), **{name: value() if callable(value) else value for name, value in options.items()})
+    rows, each = read(), {name: value() for name, value in options.items() if callable(value)}
+    codes = encode(D, rows, **(options | each))
     temporary = path / f".{secrets.token_hex(4)}.{_name(i)}"
     try:
-        group = zarr.open_group(temporary, mode="w")
+        made_of = fingerprint(rows, *(each[name] for name in sorted(each)))
+        group = zarr.open_group(temporary, mode="w", attributes={"signals": made_of})
         for name in ("data", "indices", "indptr"):
             a = getattr(codes, name).astype(np.int64) if name == "indptr" else getattr(codes, name)
             group.create_array(name, data=a, chunks=(max(1, len(a)),), compressors=None)

@@ -57,6 +57,9 @@ class Tangent(NamedTuple):
     weights: Small | None
     coef: Any
 
+    def __repr__(self) -> str:
+        return _sizes(self)
+
 
 class Gradient(NamedTuple):
     """The derivatives of a number with respect to the data y, the gradient of f, and the factor and the dictionary of
@@ -67,6 +70,22 @@ class Gradient(NamedTuple):
     gradient: Array
     radius: Any
     dictionary: Any
+
+    def __repr__(self) -> str:
+        return _sizes(self)
+
+
+def _sizes(derivatives: Tangent | Gradient) -> str:
+    """Derivatives in one line: numbers as they are, arrays by their shapes."""
+
+    def told_briefly(value: Any) -> str:
+        if isinstance(value, list | tuple):
+            return f"({', '.join(map(told_briefly, value))})"
+        shape = getattr(value, "shape", ())
+        return f"{' x '.join(map(str, shape))} entries" if shape else told(value)
+
+    named = ", ".join(f"{name}: {told_briefly(value)}" for name, value in derivatives._asdict().items())
+    return f"{type(derivatives).__name__}({named})"
 
 
 def differentiate(result: Result) -> Derivative:

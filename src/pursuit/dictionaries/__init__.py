@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._arrays import check_function, check_seed, flag, number, told, whole
+from pursuit._arrays import check_function, check_seed, flag, number, quantity, told, whole
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.request import Array, thread_count
 from pursuit.dictionaries.learning import CodedBatch, LearningTrace, Step, batch_steps, sweep_steps
@@ -56,7 +56,7 @@ class Learned:
         d, n = self.dictionary.shape
         return "\n".join(
             [
-                f"dictionary    {d} x {n}, {last[3]} atoms used",
+                f"dictionary    {d} x {n}, {quantity(last[3], 'atom')} used",
                 f"objective     {last[1]:.10g}",
                 f"error         {last[2]:.3g}",
                 f"sweeps        {last[0]}",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from pursuit._arrays import quantity
 from pursuit.coding.request import Array
 from pursuit.dictionaries.signals import Coder, Method, Signals, residuals
 from pursuit.dictionaries.updates import Statistics, imputed, rank_one_sweep
@@ -51,7 +52,7 @@ class LearningTrace:
             return "LearningTrace(0 rows)"
         (_, objective, error, _, _), (_, end, end_error, used, _) = self.rows[0], self.rows[-1]
         values = f"objective {objective:.6g} to {end:.6g}, error {error:.3g} to {end_error:.3g}"
-        return f"LearningTrace({len(self)} rows, {values}, {used} atoms used)"
+        return f"LearningTrace({quantity(len(self), 'row')}, {values}, {quantity(used, 'atom')} used)"
 
     def to_pandas(self) -> Any:
         """The trace as a pandas DataFrame (pandas must be installed)."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from pursuit._arrays import Array, namespace, told
 from pursuit.atoms.embedded import Embedded
+from pursuit.atoms.frames import Atom
 from pursuit.domains.base import Domain, Part, Sum
 
 
@@ -51,6 +52,12 @@ class Product(Sum):
         """
         xp = namespace(pieces[0])
         return xp.concat([xp.reshape(piece, (-1,)) for piece in pieces])
+
+    def embed(self, atom: Atom, b: int) -> Atom:
+        """An atom of the piece that summand b belongs to, as an atom of the summand."""
+        A = self.parts[b].A
+        assert isinstance(A, Embedded)
+        return A.embed(atom)
 
     def __repr__(self) -> str:
         return f"product({', '.join(map(repr, self.domains))})"

@@ -161,9 +161,11 @@ class _Fit:
         return self.rest + self.view.image(self.space, self.Q @ self.C, self.P)
 
     def evaluate(self, A: Small, B: Small, c: float = 1.0) -> tuple[float, Any, Array, Array]:
-        """f at rest + c A B', its gradient as a matrix and as a vector, and A B' as a vector."""
+        """f at rest + c A B', its gradient as a matrix and as a vector, and A B' as a vector. Beyond the domain of f
+        the gradient is NaN, whatever f returns there."""
         X = self.view.image(self.space, A, B)
         value, grad = self.f.value_and_grad(self.rest + c * X)
+        grad = grad if math.isfinite(value) else math.nan * X
         return float(value), self.view.matrix(grad), grad, X
 
     # ------------------------------------------------------------------ the core

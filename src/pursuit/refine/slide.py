@@ -71,6 +71,8 @@ class Slide:
             if not math.isfinite(active.space.norm(x)):
                 return math.inf, np.zeros(len(z))
             there, grad = f.value_and_grad(x)
+            if not math.isfinite(there):  # beyond the domain of f
+                return math.inf, np.zeros(len(z))
             return (there - origin) / scale, np.concatenate([gradient(grad) for _, gradient in pieces]) / scale
 
         def stop_in_time(intermediate_result: Any) -> None:
