@@ -180,11 +180,12 @@ def _found_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedO
         places = np.concatenate([np.flatnonzero(found.blocks == b)[:size] for b in searched])
         blocks = found.blocks[places]
         active.replace(1.0 / np.bincount(blocks)[blocks], [found.atoms[i] for i in places], blocks)
-        value, grad = f.value_and_grad(active.x)
-        if not inside(space, value, grad):
-            return math.inf
         noise = 1.0 + math.sqrt(space.eps) * rng.standard_normal((START_TRIALS, len(places)))
-        return value if all(f.value(active.synthesize(active.weights * row)) < math.inf for row in noise) else math.inf
+        points = [active.x, *(active.synthesize(active.weights * row) for row in noise)]
+        if not all(f.value(point) < math.inf for point in points):
+            return math.inf  # before the gradient, which may not exist, is asked for
+        value, grad = f.value_and_grad(active.x)
+        return value if inside(space, value, grad) else math.inf
 
     for question in range(START_QUESTIONS):
         if question > last or tried >= most:
