@@ -322,3 +322,12 @@ def test_errors_of_weights_on_nearly_parallel_atoms_do_not_pass_for_correlations
     Y, W = np.tile(a - 2 * b, (2000, 1)), rng.exponential(size=(2000, 4))
     codes = encode(D, Y, atoms=3, method=method, weights=W)
     assert agree(codes, D, Y, 3, method=method, weights=W) > 1500
+
+
+@pytest.mark.parametrize(("share", "clear"), [(0.6, False), (0.1, True)])
+def test_an_atom_that_rounding_may_tell_from_another_makes_the_code_of_ols_unclear(share, clear):
+    tilt = (share * 16 * 5 * np.finfo(float).eps) ** 0.5  # of an atom beside another one: b = a + tilt e_2
+    D = np.array([[1.0, 1.0, 0.0], [0.0, tilt, 0.0], [0.0, 0.0, 1.0]])
+    code = pursue(D, np.array([1.0, 0.5, 0.1]), 2, method="ols")
+    assert code.active[-1] == 2  # as if a were b, which leaves e_2
+    assert (code.lead > 0) == clear

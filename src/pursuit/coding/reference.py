@@ -39,7 +39,7 @@ multiplied by :math:`\sqrt{w_t}`.
 - how far :math:`\|r\|` was from tol, as a share of S;
 - in ``nnomp``, how far weights were from 0, as a share of :math:`S / \|a\|`, and correlations of atoms that left, as a
   share of :math:`S \|a\|`;
-- 0 where a pursuit ended for want of correlations and one exceeded a quarter of the bound above.
+- 0 where an atom that was excluded by a bound above, but not by a quarter of it, had a larger merit than all others.
 
 Rounding changes no decision of a code whose lead is many :math:`\epsilon`.
 """
@@ -92,9 +92,11 @@ def pursue(
         if distance <= tol or (method != "mp" and len(active) == limit):
             break
         which, merit, terms = candidates(D, r, size, active, method, epsilon)
+        if method == "ols" or not len(which):
+            others, more, _ = candidates(D, r, size, active, method, epsilon / 4)
+            near_misses = more[~np.isin(others, which)]
+            lead = 0.0 if near_misses.max(initial=0.0) > merit.max(initial=0.0) else lead
         if not len(which):
-            near_misses = candidates(D, r, size, active, method, epsilon / 4)[0]
-            lead = 0.0 if len(near_misses) else lead
             break
         best = int(np.argmax(merit))
         ahead = (merit[best] - merit) / np.maximum(terms[best], terms)
