@@ -381,3 +381,15 @@ def test_the_line_search_finds_minimisers_of_every_order_of_magnitude(at):
     space = ps.LeastSquares([0.0]).space
     gamma = line_search(f, space, np.zeros(1), one, float(f.value_and_grad(np.zeros(1))[1][0]), max(1.0, at))
     assert abs(k * (gamma - at)) <= 1e-10
+
+
+def test_where_long_atoms_cancel_in_float32_a_correction_never_ends_far_above_its_start():
+    D = np.array([
+        [3.4740055e4, 9.2371213e8, 4.5371151, 3.4879412e7, 1.1232339e-2],
+        [1.8333921e6, 5.4117248e7, 287.64224, 2.1422845e6, 1.1211149e-2],
+        [6.9997865e6, 2.8438794e8, 821.45239, 2.6807450e7, 1.0927878e-3],
+        [3.6795844e4, 5.7561171e8, 133.21022, 7.7869624e7, 1.1723820e-5],
+    ], np.float32)  # fmt: skip
+    A = ps.Dictionary(D, signed=True)
+    r = ps.minimize(ps.Poisson(np.array([13, 3, 12, 26])), ps.conv(A) + ps.cone(A), stop=ps.Stop(iterations=10))
+    assert r.x.dtype == np.float32 and r.value <= r.trace.value[0] == 4.0

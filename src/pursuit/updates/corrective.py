@@ -285,23 +285,18 @@ class FullyCorrective:
                 before = active.weights, active.x
                 if not newton_step(f, domain, active, value, q, goal, model, left):
                     break
-                last, (value, grad) = value, f.value_and_grad(active.x)
+                last, slope = value, grad  # of the last point: at this one it may be huge because f has risen
+                value, grad = f.value_and_grad(active.x)
                 value += active.cost
                 if not inside(space, value, grad) or not (
-                    value <= last or value <= last + 4.0 * space.eps * (abs(last) + _uncertainty(active, grad))
-                ):
+                    value <= last or value <= last + 4.0 * space.eps * (abs(last) + space.norm(slope) * active.terms)
+                ):  # rounding in x, where long atoms cancel, changes f by so much
                     active.weights, active.x = before
                     break
                 model.observe(active.x, grad)
             admission.adapt(active)
 
         return WithMemory(advance, admission, model)
-
-
-def _uncertainty(active: ActiveSet, grad: Array) -> float:
-    """||grad|| sum_a |w_a| ||a||: rounding in x, where long atoms cancel, changes f by up to this many times EPS."""
-    lengths = [active.atoms[i].norm(active.space) for i in active.support]
-    return active.space.norm(grad) * float(np.abs(active.weights[active.support]) @ lengths)
 
 
 def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: Small) -> tuple[Array, float]:
