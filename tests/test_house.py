@@ -10,7 +10,7 @@ PACKAGE = ROOT / "src" / "pursuit"
 TEXT = (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
 MODULES = [p.name + "/" if p.is_dir() else p.stem for p in PACKAGE.iterdir() if p.is_dir() or p.suffix == ".py"]
 SOURCES = [p.name for p in (PACKAGE / "native").iterdir() if p.suffix in (".h", ".cpp")]
-TRITON_KERNELS = {"settle", "descend", "match", "begin", "search", "best_two", "direction", "advance", "pursue", "pack"}
+TRITON_KERNELS = {"settle", "descend", "match", "begin", "search", "direction", "advance", "pursue", "pack"}
 """They take arrays one by one."""
 FILES = sorted(PACKAGE.rglob("*.py"))
 
