@@ -2,6 +2,9 @@
 
 import math
 import re
+from fractions import Fraction
+from itertools import product
+from operator import mul
 
 import numpy as np
 import pytest
@@ -107,6 +110,28 @@ def test_certificates_allow_for_cancellation_far_from_the_origin(offset):
         y = inside + direction[:, 5]  # orthogonal to every atom: f* = 1/2 at `inside`
         r = ps.minimize(ps.LeastSquares(y), ps.conv(ps.Dictionary(atoms)), stop=ps.Stop(iterations=20, rgap=None))
         assert r.lower <= 0.5 + 1e-15 * offset
+
+
+def test_a_bound_allows_for_the_rounding_of_the_longest_atom_of_an_image():
+    def lowest(X, y, reach):
+        """The minimum of 1/2 ||X b - y||^2 over the edges of [-reach, reach]^2, in exact arithmetic."""
+        X, y, found = [list(map(Fraction, row)) for row in X.tolist()], list(map(Fraction, y.tolist())), []
+        for j, end in product((0, 1), (-reach, reach)):
+            left = [t - end * row[j] for row, t in zip(X, y, strict=True)]
+            other = [row[1 - j] for row in X]
+            b = sum(map(mul, other, left)) / sum(map(mul, other, other))
+            b = max(min(b, reach), -reach)
+            found.append(sum((t - b * a) ** 2 for a, t in zip(other, left, strict=True)) / 2)
+        return min(found)
+
+    for seed in range(40):  # columns are nearly equal: short atoms are as good as long ones, but for rounding
+        rng = np.random.default_rng(seed)
+        X, f = rng.standard_normal((6, 1)) * (1 + 1e-8 * rng.standard_normal((6, 2))), ps.LeastSquares(rng.random(6))
+        domain = ps.conv(1000 * ps.Box(-np.ones(2), np.ones(2)).through(X))
+        r = ps.minimize(f, domain)
+        again = ps.minimize(f, domain, ps.NormCorrective(), start=r, stop=ps.Stop(rgap=1e-13, iterations=6))
+        assert max(r.lower, again.lower) <= lowest(X, f.y, 1000)
+        assert again.gap <= 1e-9
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e-3, 1e8])

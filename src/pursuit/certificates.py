@@ -19,7 +19,7 @@ import numpy as np
 from pursuit._arrays import Array, Space
 from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
-from pursuit.domains import Answer, Domain, Part
+from pursuit.domains import Answer, Domain
 from pursuit.duality import ConjugateBound
 from pursuit.objectives import Objective
 
@@ -35,7 +35,7 @@ class Certificate(Remembers):
     """The best lower bound of one run, and the scale of its rounding errors."""
 
     remembers = (
-        "lower", "gap", "stationary", "contradicted", "conjugate", "_scale", "_first", "_last", "_largest"
+        "lower", "gap", "stationary", "contradicted", "conjugate", "_scale", "_first", "_last", "_largest", "_longest"
     )  # fmt: skip
 
     def __init__(self, f: Objective, domain: Domain, space: Space) -> None:
@@ -49,6 +49,7 @@ class Certificate(Remembers):
         self._last: Evaluation | None = None
         self._largest = 0.0  # the largest |f(x)|
         self._length = 0.0  # the norm of x
+        self._longest = [part.A.radius or 0.0 for part in domain.parts]  # atoms, as far as they are known
 
     @property
     def calls(self) -> int:
@@ -92,7 +93,8 @@ class Certificate(Remembers):
             self.lower, self.gap = -math.inf, math.inf
             return
         lengths = [a.atoms[0].norm(self.space) for a in answers]
-        reach = self._length + sum(map(self._error_norm, lengths, answers, self.domain.parts))
+        self._longest = list(map(max, self._longest, lengths))
+        reach = self._length + sum(map(_error_norm, self._longest, answers))
         slack = 4.0 * eps * (abs(value) + norm * reach)  # the rounding errors of the inner products
         self.stationarity = self.domain.frank_wolfe_gap(answers, point_dots) + slack
         self.stationary = self._at_rounding(point_dots, answers, sum(lengths))
@@ -110,12 +112,6 @@ class Certificate(Remembers):
         if self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
 
-    def _error_norm(self, length: float, answer: Answer, part: Part) -> float:
-        """The norm by which rounding errors enter the bound of an answer, whose atom has this length: that of the
-        longest atom, which rounding may have hidden, where it is known. A division by delta magnifies it."""
-        longest = max(length, part.A.radius or 0.0)
-        return longest / ((answer.delta or 1.0) if answer.lower is None else 1.0)
-
     def _at_rounding(self, point_dots: Sequence[float], answers: Sequence[Answer], size: float) -> bool:
         """Whether no atom correlates with the gradient beyond rounding; `size` is the sum of the atoms' norms."""
         factor, scale, length = 1.0, self._scale, self._length
@@ -126,6 +122,12 @@ class Certificate(Remembers):
             scale = max(scale, (self.f.L or 0.0) * length)
             size += length * any(p.nonnegative for p in self.domain.parts)
         return -self.domain.steepest(answers, point_dots) <= factor * self.space.eps * scale * size
+
+
+def _error_norm(longest: float, answer: Answer) -> float:
+    """The norm by which rounding errors enter the bound of an answer: that of the longest atom, which rounding may have
+    hidden. A division by delta magnifies it."""
+    return longest / ((answer.delta or 1.0) if answer.lower is None else 1.0)
 
 
 def _contradict(one: Evaluation, other: Evaluation, slopes: Sequence[float], eps: float, unit: float) -> bool:

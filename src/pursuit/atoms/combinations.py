@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from pursuit._memory import WithMemory
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
 from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
 from pursuit.linalg import operator
+
+SLACK = 1e-3
+"""More than the rounding of a Frobenius norm, relative to it."""
 
 
 class LinearMap:
@@ -86,6 +90,14 @@ class LinearMap:
             product = product + self._root * g[self.n :, ...]
         return self.inner.xp.reshape(product, self.inner.shape)
 
+    @cached_property
+    def norm(self) -> float | None:
+        """An upper bound on ||image|| / ||a||, by the Frobenius norm of M; None for an operator."""
+        if self._operator is not None:
+            return None
+        entries = self.M.data if self._sparse else flat(self.M)
+        return (1.0 + SLACK) * math.hypot(Space.of(entries).norm(entries), self._root)
+
     def __repr__(self) -> str:
         columns = f", columns={self._across[0]}" if self._across else ""
         return f"{self.n} x {self.p}{columns}{f', l2={self._root**2:g}' if self.lifted else ''}"
@@ -111,6 +123,8 @@ class Image(Atoms):
         if self.map is not None:
             self.size = None if self.map.lifted else self.size  # too many for their space to be listed
             self.shape, self.space = self.map.shape, self.map.space
+            self.radius = _times(abs(self.c), _times(self.map.norm, base.radius))
+            self.diameter = _times(2.0, self.radius)
             return
         self.shape, self.space = base.shape, base.space
         factor = abs(self.c)
@@ -328,5 +342,5 @@ def _either(*answers: bool | None) -> bool | None:
 
 
 def _times(c: Any, value: Any) -> Any:
-    """c * value where known."""
-    return None if value is None else c * value
+    """c * value where both are known."""
+    return None if c is None or value is None else c * value
