@@ -75,8 +75,8 @@ class Polytope(Atoms):
     sum of the widths of the bounds. With `pip install pursuit[lp]` (highspy) a run solves each linear program from the
     last vertex on, which took a quarter to a fifth of the time where it was measured.
 
-    The intersection of two polytopes has the rows of both. For other sets there is no intersection here: from two
-    oracles one can prove lower bounds, but not name points that lie in both sets.
+    The intersection of two polytopes has the rows of both. Over that of other sets, functions are minimised by
+    multipliers on a `product`, as in the example `correlation.py`.
 
     Examples
     --------
