@@ -178,6 +178,19 @@ def test_what_is_left_of_a_huge_gradient_after_a_projection_proves_nothing(seed)
         assert state.lower <= 0.0
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("small", [1e-6, 1e-12, 1e-17])
+def test_a_dual_point_on_the_boundary_proves_nothing_beside_a_span(small, dtype):
+    """The classes are separated by huge weights, so that the infimum is 0; a dual point with the entry 0 of the long
+    coordinate is orthogonal to the span but for rounding, and all that are so exactly lie beyond the boundary."""
+    labels = np.array([1, 1, 1, 1, -1, -1, -1, -1])
+    a = np.where(np.arange(8) == 0, 1.0, small * labels).astype(dtype)[:, None]
+    one = np.ones((8, 1), dtype)
+    for domain in (ps.lin(ps.Dictionary(a)) + ps.lin(ps.Dictionary(one)), ps.lin(ps.Dictionary(np.hstack([a, one])))):
+        for update in (None, ps.FullyCorrective(), ps.NormCorrective()):
+            assert all(s.lower <= 0.0 for s in islice(ps.iterate(ps.Logistic(labels), domain, update), 8))
+
+
 def test_extra_oracle_calls_are_few_and_counted():
     rng = np.random.default_rng(7)
     X, asked = rng.standard_normal((60, 20)), []

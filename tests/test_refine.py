@@ -188,13 +188,28 @@ def test_refinement_is_refused_where_it_raises_f():
     assert (np.diff(r.trace.value) <= 0).all()
 
 
-def test_default_method_moves_factors_only_where_there_are_some():
+def test_default_method_moves_factors_only_where_that_helps():
     f = ps.LeastSquares(np.zeros((3, 3)))
     assert default_method(f, ps.conv(ps.Permutations(3)))[1] is None
     assert default_method(f, ps.conv(ps.Orthogonal((3, 3))))[1] is None
     assert default_method(f, ps.cone(ps.NonnegativeRankOne((3, 3))))[1] is None
-    for A in (ps.RankOne((3, 3)), 2 * ps.Spectrahedron(3), ps.SymmetricRankOne(3)):
-        assert default_method(f, ps.conv(A))[1] == Factors()
+    for A in (ps.RankOne((3, 3)), ps.Spectrahedron(3), ps.SymmetricRankOne(3)):
+        assert default_method(f, ps.conv(2 * A))[1] is None  # the gradient has the singular vectors of the minimum
+        assert default_method(ps.LeastSquares(np.zeros((3, 3)), weights=np.eye(3) + 1), ps.conv(A))[1] == Factors()
+        assert default_method(ps.LeastSquares(np.zeros(3)), ps.conv(A.at([0, 1, 2], [0, 1, 2])))[1] == Factors()
+        assert default_method(f, ps.conv(A) + ps.conv(ps.Box(np.zeros((3, 3)), np.ones((3, 3)))))[1] == Factors()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_the_projection_on_a_nuclear_norm_ball_takes_a_call_for_every_32_singular_vectors_and_2(share, rng):
+    Y = rng.standard_normal((60, 50)) @ rng.standard_normal((50, 50))
+    U, s, V = np.linalg.svd(Y, full_matrices=False)
+    radius = share * s.sum()
+    thresholds = (np.cumsum(s) - radius) / np.arange(1, 51)
+    shrunk = np.maximum(s - thresholds[s > thresholds][-1], 0.0)
+    r = ps.minimize(ps.LeastSquares(Y), ps.conv(radius * ps.RankOne(Y.shape)), stop=ps.Stop(rgap=1e-10))
+    np.testing.assert_allclose(r.x, (U * shrunk) @ V, atol=1e-6 * s[0])
+    assert r.oracle_calls <= 2 + math.ceil(np.count_nonzero(shrunk) / 32)
 
 
 def test_large_sparse_problems_certify_by_lanczos(monkeypatch):

@@ -595,6 +595,21 @@ MUTANTS = [
         "test_domains.py",
     ),
     Mutant(
+        "conjugates: a dual point on the boundary of the domain of f* proves a bound beside a span",
+        "duality.py",
+        "return low + margin, high - margin",
+        "return low, high",
+        "test_duality.py",
+        quick=True,
+    ),
+    Mutant(
+        "defaults: factors of whole matrices are refined where they need not move",
+        "defaults.py",
+        "None if aligned else Factors()",
+        "Factors()",
+        "test_refine.py",
+    ),
+    Mutant(
         "dual: the minimum over a hull is that at the gradient",
         "duality.py",
         "self._at(u, conjugate, self._ask(u, active)) - slack",

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from pursuit._arrays import told
 from pursuit.atoms.base import Atoms
+from pursuit.atoms.combinations import unscaled
+from pursuit.atoms.factored import AllEntries
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
@@ -18,6 +20,9 @@ ATOMS_PER_CALL = 64
 
 MATRICES_PER_CALL = 8
 """The same for matrices whose factors are refined afterwards: the update only adds the next few singular vectors."""
+
+ALIGNED_PER_CALL = 32
+"""The same where atoms need not move, since the gradient has the singular vectors of the minimum."""
 
 PATH_UPDATE = FullyCorrective()
 """The update of a path of sizes: one atom at a time, all weights corrected; OMP for least squares."""
@@ -71,13 +76,22 @@ def default_update(f: Objective, sparse: bool = False) -> Update:
 def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[Update, Refine | None]:
     """The update, and the refinement where atoms can move; with `sparse`, one atom enters at a time.
 
-    Factors of matrices are refined together. Tensors and atoms with parameters enter one at a time and move together.
+    Factors of matrices are refined together, unless they need not move. Tensors and atoms with parameters enter one at
+    a time and move together.
     """
     if not f.exact or any(part.price for part in domain.parts):
         return default_update(f, sparse), None  # a refinement needs exact values, and knows nothing of penalties
     if Factors.serves(f, domain):
-        for_matrices = NormCorrective(several=1 if sparse else MATRICES_PER_CALL)
-        return for_matrices if len(domain.parts) == 1 else default_update(f, sparse), Factors()
+        aligned, alone = _aligned(f, domain), len(domain.parts) == 1
+        for_matrices = NormCorrective(several=1 if sparse else ALIGNED_PER_CALL if aligned else MATRICES_PER_CALL)
+        return for_matrices if alone else default_update(f, sparse), None if aligned else Factors()
     if Slide.serves(f, domain):
         return default_update(f, sparse=True), Alternating() if Alternating.serves(f, domain) else Slide()
     return default_update(f, sparse), Regroup() if Regroup.serves(f, domain) and not sparse else None
+
+
+def _aligned(f: Objective, domain: Domain) -> bool:
+    """Whether f is a squared distance of whole matrices, times a constant, whose singular vectors are found exactly:
+    then all gradients of a run share those of the minimum, and there is nothing to refine."""
+    A, distance = unscaled(domain.parts[0].asked)[0], f.mu == f.L
+    return distance and len(domain.parts) == 1 and A.exact and isinstance(getattr(A, "view", None), AllEntries)

@@ -11,7 +11,8 @@ u. It becomes one in four steps:
 1. Spans: u = g - H Q (Q'HQ)^-1 Q'g, with an orthonormal basis Q of the spans and the Hessian H of f. In the curvature
    of f* this is the nearest feasible point.
 2. Cones: u + eps v with the smallest eps, where <v, a> >= ||a|| for all atoms a of the cones.
-3. The domain of f*: u moves towards the last feasible point, as little as it must.
+3. The domain of f*: u moves towards the last feasible point, as little as it must. Beside spans it keeps a distance to
+   the boundary, since only a point near u is exactly orthogonal to them, and f* may be infinite there.
 4. Penalties lam ||.||_A: u is multiplied by min(1, lam / max_a <-u, a>), so that <u, .> + lam ||.||_A >= 0.
 """
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -186,12 +188,31 @@ class ConjugateBound(Remembers):
         """u, moved into the entries' bounds towards the last feasible point or towards 0, whichever is less far."""
         if self.f.dual_range is None:
             return u
-        low, high = self.f.dual_range
-        if everywhere((u >= low) & (u <= high)):
+        low, high = self._strict_range(u)
+        inside = [v for v in (u, self._feasible, 0.0 * u) if everywhere((v >= low) & (v <= high))]
+        if not inside:
+            return 0.0 * u  # exactly orthogonal to the spans
+        if inside[0] is u:
             return u
-        shares = [self._share(u, inside, low, high) for inside in (self._feasible, 0.0 * u)]
-        share, inside = (shares[0], self._feasible) if shares[0] <= shares[1] else (shares[1], 0.0 * u)
-        return self.space.xp.clip((1.0 - share) * u + share * inside, low, high)
+        share, nearest = min(((self._share(u, v, low, high), v) for v in inside), key=lambda pair: pair[0])
+        return self.space.xp.clip((1.0 - share) * u + share * nearest, low, high)
+
+    def _strict_range(self, u: Array) -> tuple[Array, Array]:
+        """Bounds on the entries of u within which the nearest point that is exactly orthogonal to the spans lies in the
+        domain of f*, too. Its entries are those of u but for rounding, and just beyond the boundary f* is infinite."""
+        low, high = self.f.dual_range or (-math.inf, math.inf)
+        Q, smallest = self._basis
+        if Q is None:
+            return low, high
+        moved = 2.0 * ROUNDING * self.space.eps * math.sqrt(Q.shape[1]) * self.space.norm(u) / smallest
+        margin = moved * self.space.xp.reshape(self._row_norms, self.space.shape)
+        return low + margin, high - margin
+
+    @cached_property
+    def _row_norms(self) -> Array:
+        """The norms of the rows of the basis of the spans: of each entry, the share that lies in them."""
+        Q: Any = self._basis[0]
+        return self.space.xp.sqrt(self.space.xp.sum(Q * Q, axis=1))
 
     def _share(self, u: Array, inside: Array, low: Array, high: Array) -> float:
         """The smallest share of `inside` in a mixture with u that is within the bounds."""
