@@ -11,7 +11,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
 from pursuit._arrays import Space
-from pursuit.steps import UnboundedError, line_search
+from pursuit.line_search import UnboundedError, line_search
 
 
 def objectives(rng):

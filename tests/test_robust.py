@@ -13,7 +13,7 @@ from sklearn import datasets
 
 import pursuit as ps
 from pursuit.domains import Sum
-from pursuit.steps import line_search
+from pursuit.line_search import line_search
 from pursuit.weights import WeightProblem
 
 BOTH = [None, ps.FullyCorrective()]

@@ -81,7 +81,7 @@ MUTANTS = [
     ),
     Mutant(
         "transport: points of the smaller side are not copied",
-        "atoms/programs.py",
+        "atoms/transport.py",
         "(max(n // m, 1), max(m // n, 1)) if uniform",
         "(1, 1) if uniform",
         "test_sets_of_solvers.py",
@@ -810,7 +810,7 @@ MUTANTS = [
     # functions with a domain, blocks, faces, pivots
     Mutant(
         "a line search uses gradients beyond the domain of f",
-        "steps.py",
+        "line_search.py",
         "reached = math.isfinite(value) and value <= ceiling",
         "reached = True",
         "test_domain_of_f.py",

@@ -74,6 +74,7 @@ from pursuit.coding.files import StoredCodes, encode_to
 from pursuit.derivatives import differentiate
 from pursuit.dictionaries import Learned, learn
 from pursuit.domains import Answer, Domain, cone, conv, lin, penalty, product
+from pursuit.line_search import UnboundedError
 from pursuit.models import load
 from pursuit.objectives import (
     Huber,
@@ -102,7 +103,6 @@ from pursuit.steps import (
     Move,
     OpenLoop,
     ShortStep,
-    UnboundedError,
 )
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (

@@ -16,9 +16,9 @@ from pursuit._memory import Remembers, WithMemory, remembering
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Answer, Domain
+from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value
 from pursuit.oracles import Oracle, ask_in_face, check_fits
-from pursuit.steps import line_search
 from pursuit.updates import Now, Update
 from pursuit.updates.base import Advance
 

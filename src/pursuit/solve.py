@@ -23,12 +23,12 @@ from pursuit.checkpoints import Checkpoint, Run
 from pursuit.defaults import choose
 from pursuit.domains import Domain
 from pursuit.guards import GuardedOracle, StallDetector, guarded, probing
+from pursuit.line_search import UnboundedError
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
 from pursuit.refine.proposals import Refine, Refinements
 from pursuit.result import Result, State, Status, Stop, Trace, result_fields, trace_row
 from pursuit.start import adapted, find_space, run_to_continue, set_first_atoms
-from pursuit.steps import UnboundedError
 from pursuit.updates import Now, Update
 
 

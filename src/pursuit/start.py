@@ -18,10 +18,10 @@ from pursuit.certificates import Certificate
 from pursuit.checkpoints import Fingerprint, Run, difference, factors_of, words_of
 from pursuit.domains import Domain, Part, Product
 from pursuit.guards import GuardedOracle, check_shape
+from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value, inside
 from pursuit.oracles import check_fits
 from pursuit.result import Result
-from pursuit.steps import line_search
 
 START_SEED = 3
 """The seed of the directions in which a first point is searched where f is not defined at 0."""

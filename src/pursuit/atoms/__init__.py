@@ -9,9 +9,10 @@ from pursuit.atoms.nonnegative import NonnegativeRankOne
 from pursuit.atoms.norms import Ellipsoid, OrderedWeights
 from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
-from pursuit.atoms.programs import Polytope, Transport
+from pursuit.atoms.programs import Polytope
 from pursuit.atoms.streamed import Streamed
 from pursuit.atoms.tensors import RankOneTensor
+from pursuit.atoms.transport import Transport
 from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
 
 __all__ = [

@@ -27,16 +27,10 @@ from pursuit.estimators.dictionaries import (
     dict_learning,
     dict_learning_online,
 )
+from pursuit.estimators.functions import orthogonal_mp, orthogonal_mp_gram, sparse_encode
 from pursuit.estimators.greedy import GreedyClassifier, GreedyClassifierCV, GreedyRegressor, GreedyRegressorCV
 from pursuit.estimators.pca import ExponentialFamilyPCA
-from pursuit.estimators.pursuits import (
-    OrthogonalMatchingPursuit,
-    OrthogonalMatchingPursuitCV,
-    SparseCoder,
-    orthogonal_mp,
-    orthogonal_mp_gram,
-    sparse_encode,
-)
+from pursuit.estimators.pursuits import OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, SparseCoder
 from pursuit.estimators.tensors import TensorCompletion
 
 __all__ = [

@@ -29,7 +29,8 @@ from pursuit.estimators.base import (
     require_count,
     threads,
 )
-from pursuit.estimators.pursuits import ALGORITHMS, SparseCoder, check_positive
+from pursuit.estimators.functions import ALGORITHMS, check_positive
+from pursuit.estimators.pursuits import SparseCoder
 
 FIT_ALGORITHMS = ("lars", "cd")
 FORGETTING = 6.0

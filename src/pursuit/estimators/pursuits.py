@@ -1,19 +1,12 @@
-"""Orthogonal matching pursuit and sparse coding under scikit-learn's names. `pursuit.encode` does the work.
-
-In scikit-learn, `tol` bounds a *squared* norm. A model has features, the columns of X, for atoms, and its targets are
-signals; a dictionary has its atoms in rows.
-"""
+"""Orthogonal matching pursuit and sparse coding as scikit-learn's estimators."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lars
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -27,223 +20,12 @@ from pursuit.estimators.base import (
     LinearRegressor,
     centred,
     dense,
-    require,
-    require_amount,
     require_choice,
     require_count,
     threads,
 )
-from pursuit.estimators.omp import codes_of, path, pursue, pursue_gram, stacked, warn_if
-
-ALGORITHMS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
-
-
-# ------------------------------------------------------------------------------ functions
-
-
-def orthogonal_mp(
-    X: Any,
-    y: Any,
-    *,
-    n_nonzero_coefs: int | None = None,
-    tol: float | None = None,
-    precompute: Any = False,
-    copy_X: bool = True,
-    return_path: bool = False,
-    return_n_iter: bool = False,
-) -> Any:
-    """Orthogonal matching pursuit: y as a combination of few columns of X, for each column of y.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    y : array of shape (n_samples,) or (n_samples, n_targets)
-    n_nonzero_coefs : int, optional
-        The most coefficients that are not zero; by default a tenth of the features, at least one.
-    tol : float, optional
-        Stop where the squared norm of the residual is at most this, whatever `n_nonzero_coefs` says.
-    precompute, copy_X
-        Of no effect: `encode` forms X'X where that is faster, and X is never written to.
-    return_path : bool
-        Return the coefficients after each step, along a last axis. Where targets take different numbers of steps, the
-        last coefficients are repeated.
-    return_n_iter : bool
-        Also return the number of steps, an int, or a list with one for each target.
-
-    Returns
-    -------
-    array of shape (n_features,) or (n_features, n_targets), with a last axis for the path
-
-    Examples
-    --------
-    >>> from pursuit.estimators import orthogonal_mp
-    >>> orthogonal_mp([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [3.0, 0.5], n_nonzero_coefs=2)
-    array([2.5, 0. , 0.5])
-    """
-    require_choice(precompute, "precompute", (True, False, "auto"))
-    flag(copy_X, "copy_X")
-    X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
-    y = check_array(y, dtype=X.dtype, ensure_2d=False, input_name="y")
-    require(y.shape[0] == X.shape[0], "y", y, f"one row for each of the {X.shape[0]} rows of X")
-    Y = y.reshape(len(y), -1)
-    codes = pursue(X, Y, _most(n_nonzero_coefs, tol, X.shape[1]), tol)
-    steps = np.diff(codes.indptr)
-    if not flag(return_path, "return_path"):
-        return _answer(codes.toarray().T, steps, return_n_iter)
-    paths = [path(X, y, codes[[target]]) for target, y in enumerate(Y.T)]
-    return _answer(stacked(paths, X.shape[1], X.dtype), steps, return_n_iter)
-
-
-def orthogonal_mp_gram(
-    Gram: Any,
-    Xy: Any,
-    *,
-    n_nonzero_coefs: int | None = None,
-    tol: float | None = None,
-    norms_squared: Any = None,
-    copy_Gram: bool = True,
-    copy_Xy: bool = True,
-    return_path: bool = False,
-    return_n_iter: bool = False,
-) -> Any:
-    """Orthogonal matching pursuit from X'X and X'y alone.
-
-    Parameters
-    ----------
-    Gram : array of shape (n_features, n_features)
-        X.T @ X.
-    Xy : array of shape (n_features,) or (n_features, n_targets)
-        X.T @ y.
-    n_nonzero_coefs, tol, return_path, return_n_iter
-        As in `orthogonal_mp`.
-    norms_squared : number or one for each target
-        The squared norms of y; needed with `tol`.
-    copy_Gram, copy_Xy
-        Of no effect: neither is written to.
-
-    Returns
-    -------
-    array of shape (n_features,) or (n_features, n_targets), with a last axis for the path
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pursuit.estimators import orthogonal_mp_gram
-    >>> X, y = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]), np.array([3.0, 0.5])
-    >>> orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs=1).round(12)
-    array([0.  , 0.  , 1.75])
-    """
-    flag(copy_Gram, "copy_Gram")
-    flag(copy_Xy, "copy_Xy")
-    Gram = check_array(Gram, dtype=FLOATS, input_name="Gram")
-    n, kind = len(Gram), Gram.dtype
-    require(Gram.shape == (n, n) and Gram.diagonal().min() >= 0, "Gram", Gram, "X.T @ X, a square matrix")
-    Xy = check_array(Xy, dtype=kind, ensure_2d=False, input_name="Xy")
-    require(Xy.shape[0] == n, "Xy", Xy, f"one row for each of the {n} rows of Gram")
-    B, decrease = Xy.reshape(n, -1), None
-    if tol is not None:
-        require(norms_squared is not None, "norms_squared", None, "the squared norm of y with tol, one for each target")
-        squares = check_array(
-            norms_squared, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="norms_squared"
-        )
-        require(
-            squares.size == B.shape[1], "norms_squared", norms_squared, f"{B.shape[1]} numbers, one for each target"
-        )
-        decrease = squares.reshape(-1) - tol
-    coef, steps = pursue_gram(Gram, B, _most(n_nonzero_coefs, tol, n), decrease, flag(return_path, "return_path"))
-    return _answer(coef, steps, return_n_iter)
-
-
-def sparse_encode(
-    X: Any,
-    dictionary: Any,
-    *,
-    gram: Any = None,
-    cov: Any = None,
-    algorithm: str = "lasso_lars",
-    n_nonzero_coefs: int | None = None,
-    alpha: float | None = None,
-    copy_cov: bool = True,
-    init: Any = None,
-    max_iter: int = 1000,
-    n_jobs: int | None = None,
-    check_input: bool = True,
-    verbose: Any = 0,
-    positive: bool = False,
-) -> Array:
-    r"""Sparse codes: every row of X as a combination of few rows of the dictionary.
-
-    ======================== ===========================================================================
-    algorithm                a code c of the row x, with D the dictionary
-    ======================== ===========================================================================
-    ``omp``                  orthogonal matching pursuit: `n_nonzero_coefs` atoms
-    ``lasso_lars, lasso_cd`` the minimiser of :math:`\frac12\|x - D^\top c\|^2 + \alpha\|c\|_1`, exactly
-    ``lars``                 least angle regression, scikit-learn's own: `n_nonzero_coefs` atoms
-    ``threshold``            Dx, moved towards 0 by alpha
-    ======================== ===========================================================================
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    dictionary : array of shape (n_components, n_features)
-        Rows are atoms. Those that are zero get coefficient 0.
-    gram : array of shape (n_components, n_components), optional
-        dictionary @ dictionary.T, if you have it.
-    cov : array of shape (n_components, n_samples), optional
-        dictionary @ X.T; `lars` and `threshold` use it.
-    algorithm : {"lasso_lars", "lasso_cd", "lars", "omp", "threshold"}
-    n_nonzero_coefs : int, optional
-        Of `omp` and `lars`; by default a tenth of the features, at least one.
-    alpha : float, optional
-        Of the others; by default 1. In scikit-learn, too, `omp` does not look at it.
-    max_iter : int
-        Where a Lasso code has more atoms than this, a ConvergenceWarning says so; the code is exact nevertheless.
-    n_jobs : int, optional
-        Threads; None or -1: all processors that this process may use.
-    positive : bool
-        Codes without negative entries; not for `omp` and `lars`.
-    copy_cov, init, check_input, verbose
-        Of no effect: no argument is written to, Lasso codes are exact from any start, and input is always checked.
-
-    Returns
-    -------
-    array of shape (n_samples, n_components), in float32 where X is
-
-    Examples
-    --------
-    >>> from pursuit.estimators import sparse_encode
-    >>> sparse_encode([[3.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], algorithm="omp")
-    array([[3., 0.]])
-    """
-    require_choice(algorithm, "algorithm", ALGORITHMS)
-    X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
-    dictionary = dense(check_array(dictionary, accept_sparse=True, dtype=X.dtype, input_name="dictionary"))
-    check_features(X, dictionary)
-    check_positive(algorithm, positive)
-    require_count(n_nonzero_coefs, "n_nonzero_coefs")
-    require_amount(alpha, "alpha")
-    require_count(max_iter, "max_iter", 0)
-    jobs, alpha = threads(n_jobs), 1.0 if alpha is None else float(alpha)
-    if algorithm in ("omp", "lars"):
-        atoms = n_nonzero_coefs or max(1, min(X.shape[1] // 10, len(dictionary)))
-        if algorithm == "lars":
-            return least_angles(X, dictionary, atoms, gram, cov)
-        codes = codes_of(dictionary.T, X, atoms=_most(atoms, None, len(dictionary)), gram=gram, n_jobs=jobs)
-        warn_if((np.diff(codes.indptr) < atoms).any())
-        return np.asarray(codes.toarray())
-    if algorithm == "threshold":
-        products: Array = X @ dictionary.T if cov is None else check_array(cov, dtype=X.dtype, input_name="cov").T
-        require(products.shape == (len(X), len(dictionary)), "cov", cov, "dictionary @ X.T")
-        return np.maximum(products - alpha, 0) if positive else products - np.clip(products, -alpha, alpha)
-    codes = codes_of(dictionary.T, X, method="lasso", penalty=alpha, positive=positive, gram=gram, n_jobs=jobs)
-    longest = int(np.diff(codes.indptr).max(initial=0))
-    if longest > max_iter:
-        told = f"a code has {longest} atoms, more than max_iter={max_iter} iterations choose; it is exact nevertheless."
-        warnings.warn(told, ConvergenceWarning, stacklevel=2)
-    return np.asarray(codes.toarray())
-
-
-# ------------------------------------------------------------------------------ estimators
+from pursuit.estimators.functions import ALGORITHMS, answer, check_features, most_atoms, sparse_encode
+from pursuit.estimators.omp import codes_of, path, pursue, stacked
 
 
 class OrthogonalMatchingPursuit(LinearRegressor):
@@ -301,7 +83,7 @@ class OrthogonalMatchingPursuit(LinearRegressor):
         """Fit to X of shape (n_samples, n_features), dense or sparse, and y with one target or several."""
         require_choice(self.precompute, "precompute", (True, False, "auto"))
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True, dtype=FLOATS)
-        _fit(self, dense(X), y, _most(self.n_nonzero_coefs, self.tol, X.shape[1]), self.tol)
+        _fit(self, dense(X), y, most_atoms(self.n_nonzero_coefs, self.tol, X.shape[1]), self.tol)
         return self
 
 
@@ -371,7 +153,7 @@ class OrthogonalMatchingPursuitCV(LinearRegressor):
         )
         routed = process_routing(self, "fit", **fit_params)
         X, y, jobs = dense(X), y.astype(X.dtype, copy=False), threads(self.n_jobs)
-        limit = _most(self.max_iter or min(max(X.shape[1] // 10, 5), X.shape[1]), None, X.shape[1])
+        limit = most_atoms(self.max_iter or min(max(X.shape[1] // 10, 5), X.shape[1]), None, X.shape[1])
         errors = []
         for train, test in check_cv(self.cv).split(X, **routed.splitter.split):
             A, b, x_means, y_means = _centred(self, X[train], y[train, None])
@@ -501,50 +283,7 @@ def _fit(model: Any, X: Array, y: Array, limit: int, tol: Any, n_jobs: int | Non
     """Fit coefficients and intercept by a pursuit of at most `limit` features."""
     X, Y, x_means, y_means = _centred(model, X, y.reshape(len(y), -1).astype(X.dtype, copy=False))
     codes = pursue(X, Y, limit, tol, n_jobs)
-    coef, model.n_iter_ = _answer(codes.toarray().T, np.diff(codes.indptr), True)
+    coef, model.n_iter_ = answer(codes.toarray().T, np.diff(codes.indptr), True)
     model.coef_ = np.ascontiguousarray(coef.T)
     model.n_nonzero_coefs_ = None if tol is not None else limit
     model.intercept_ = y_means.reshape(y.shape[1:])[()] - x_means @ model.coef_.T if model.fit_intercept else 0.0
-
-
-def least_angles(X: Array, dictionary: Array, atoms: int, gram: Any, cov: Any) -> Array:
-    """Codes by scikit-learn's Lars."""
-    with np.errstate(all="ignore"):  # as there
-        lars = Lars(
-            fit_intercept=False, precompute="auto" if gram is None else gram, n_nonzero_coefs=atoms, fit_path=False
-        )
-        lars.fit(dictionary.T, X.T, Xy=cov)
-    return np.asarray(lars.coef_, X.dtype).reshape(len(X), len(dictionary))
-
-
-def check_features(X: Array, dictionary: Array) -> None:
-    """Refuse atoms and signals of different lengths, in scikit-learn's words."""
-    if dictionary.shape[1] != X.shape[1]:
-        raise ValueError(
-            "Dictionary and X have different numbers of features: dictionary.shape is"
-            f" {dictionary.shape}, X.shape is {X.shape}; atoms are rows of the dictionary."
-        )
-
-
-def check_positive(algorithm: str, positive: Any) -> None:
-    """Refuse non-negative codes where the algorithm has none, in scikit-learn's words."""
-    if flag(positive, "positive") and algorithm in ("omp", "lars"):
-        raise ValueError(f"Positive constraint not supported for '{algorithm}' coding method.")
-
-
-def _most(n_nonzero_coefs: Any, tol: Any, n_features: int) -> int:
-    """The number of atoms at which a pursuit ends."""
-    require_count(n_nonzero_coefs, "n_nonzero_coefs")
-    require_amount(tol, "tol")
-    if tol is not None:
-        return n_features
-    most = max(n_features // 10, 1) if n_nonzero_coefs is None else int(n_nonzero_coefs)
-    require(most <= n_features, "n_nonzero_coefs", most, f"at most the number of features, {n_features}")
-    return most
-
-
-def _answer(coef: Array, steps: Array, return_n_iter: Any) -> Any:
-    """As scikit-learn returns it: no axis for a single target, and perhaps the numbers of steps."""
-    alone = coef.shape[1] == 1
-    coef, n_iter = (coef[:, 0], int(steps[0])) if alone else (coef, steps.tolist())
-    return (coef, n_iter) if flag(return_n_iter, "return_n_iter") else coef

@@ -18,8 +18,8 @@ from pursuit.atoms.frames import Atom
 from pursuit.atoms.groups import Groups
 from pursuit.domains import Domain, Part
 from pursuit.linalg import accelerated_gradient, project_solid_simplex
+from pursuit.line_search import line_search
 from pursuit.objectives import Objective
-from pursuit.steps import line_search
 
 
 @dataclass(frozen=True)

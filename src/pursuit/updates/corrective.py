@@ -15,9 +15,10 @@ from pursuit._memory import Remembers, WithMemory
 from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
+from pursuit.line_search import line_search, tilted
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective, inside
-from pursuit.steps import Smoothness, UpperBound, check_smoothness, line_search, tilted
+from pursuit.steps import Smoothness, UpperBound, check_smoothness
 from pursuit.updates.base import Advance, Now
 from pursuit.updates.learned import LearnedHessian
 from pursuit.updates.newton import DampedHessian, newton_step, slopes

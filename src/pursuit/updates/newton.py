@@ -22,9 +22,9 @@ from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.domains import Domain
 from pursuit.linalg import CholeskyFactor
+from pursuit.line_search import line_search, tilted
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
-from pursuit.steps import line_search, tilted
 from pursuit.updates.learned import LearnedHessian
 from pursuit.weights import WeightProblem
 
