@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 import pursuit as ps
 from pursuit._arrays import Space
@@ -189,6 +190,22 @@ def test_a_dual_point_on_the_boundary_proves_nothing_beside_a_span(small, dtype)
     for domain in (ps.lin(ps.Dictionary(a)) + ps.lin(ps.Dictionary(one)), ps.lin(ps.Dictionary(np.hstack([a, one])))):
         for update in (None, ps.FullyCorrective(), ps.NormCorrective()):
             assert all(s.lower <= 0.0 for s in islice(ps.iterate(ps.Logistic(labels), domain, update), 8))
+
+
+@pytest.mark.parametrize(("dtype", "short"), [(np.float32, 1e-9), (np.float64, 1e-18)])
+def test_slopes_of_long_atoms_that_are_positive_by_rounding_prove_nothing_of_short_ones(dtype, short):
+    """Over a cone the weights of short atoms may be huge, so that they lower f although <grad, a> is below rounding."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        D = rng.standard_normal((8, 4)) * [1, 1, 1, short]
+        f, domain = (
+            ps.LeastSquares((100 * rng.standard_normal(8)).astype(dtype)),
+            ps.cone(ps.Dictionary(D.astype(dtype))),
+        )
+        least = 0.5 * nnls(D / np.linalg.norm(D, axis=0), f.y.astype(float))[1] ** 2
+        for update in (None, ps.FullyCorrective()):
+            lower = max(s.lower for s in islice(ps.iterate(f, domain, update), 6))
+            assert lower <= least + 1e3 * np.finfo(dtype).eps * f.value(np.zeros(8, dtype))
 
 
 def test_extra_oracle_calls_are_few_and_counted():

@@ -595,6 +595,13 @@ MUTANTS = [
         "test_domains.py",
     ),
     Mutant(
+        "cones: slopes that are not negative by rounding prove a bound",
+        "domains/parts.py",
+        "if lower >= noise:",
+        "if lower >= 0.0:",
+        "test_duality.py",
+    ),
+    Mutant(
         "conjugates: a dual point on the boundary of the domain of f* proves a bound beside a span",
         "duality.py",
         "return low + margin, high - margin",

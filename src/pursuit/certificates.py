@@ -94,14 +94,14 @@ class Certificate(Remembers):
             return
         lengths = [a.atoms[0].norm(self.space) for a in answers]
         self._longest = list(map(max, self._longest, lengths))
-        reach = self._length + sum(map(_error_norm, self._longest, answers))
-        slack = 4.0 * eps * (abs(value) + norm * reach)  # the rounding errors of the inner products
-        self.stationarity = self.domain.frank_wolfe_gap(answers, point_dots) + slack
+        noise = [4.0 * eps * norm * length for length in map(_error_norm, self._longest, answers)]
+        slack = 4.0 * eps * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
+        self.stationarity = self.domain.frank_wolfe_gap(answers, point_dots, noise) + slack
         self.stationary = self._at_rounding(point_dots, answers, sum(lengths))
         if not self.f.convex:
             self.gap = value - self.lower
             return
-        bound = self.domain.lower(value, answers, point_dots, self.f.mu) - slack
+        bound = self.domain.lower(value, answers, point_dots, self.f.mu, noise) - slack
         if self.f.mu > 0:
             bound = max(bound, alone - norm * (norm / (2.0 * self.f.mu)) - slack)
         self.lower = max(self.lower, bound)

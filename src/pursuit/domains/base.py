@@ -93,29 +93,35 @@ class Domain:
         """An empty small problem with one block per summand."""
         return WeightProblem([part.total for part in self.parts])
 
-    def lower(self, value: float, answers: Sequence[Answer], point_dots: Sequence[float], mu: float) -> float:
-        """The lower bound on f over the domain that the answers prove, given <grad, x_b> for the summands' points."""
-        bounds = [value - self.frank_wolfe_gap(answers, point_dots)]
+    def lower(
+        self, value: float, answers: Sequence[Answer], point_dots: Sequence[float], mu: float, noise: Sequence[float]
+    ) -> float:
+        """The lower bound on f over the domain that the answers prove, given <grad, x_b> for the summands' points and,
+        for each summand, the rounding error of <grad, a>."""
+        bounds = [value - self.frank_wolfe_gap(answers, point_dots, noise)]
         if mu > 0:
-            bounds.append(value - self._strong(answers, point_dots, mu))
+            bounds.append(value - self._strong(answers, point_dots, mu, noise))
         return max(bounds)
 
-    def frank_wolfe_gap(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
+    def frank_wolfe_gap(self, answers: Sequence[Answer], point_dots: Sequence[float], noise: Sequence[float]) -> float:
         """A bound on <grad, x - u> for all u of the domain (of known atomic norm), from the answers."""
-        return sum(p.excess(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, point_dots, strict=True))
+        each = zip(self.parts, answers, point_dots, noise, strict=True)
+        return sum(p.excess(p.lowest(a, gx), gx, error) for p, a, gx, error in each)
 
-    def _strong(self, answers: Sequence[Answer], point_dots: Sequence[float], mu: float) -> float:
+    def _strong(
+        self, answers: Sequence[Answer], point_dots: Sequence[float], mu: float, noise: Sequence[float]
+    ) -> float:
         """Hulls of total diameter D and spans, f strongly convex: with P = sum h / width >= |projection of grad on the
         spans|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
         if sum(part.signless for part in self.parts) > 1:
             return math.inf  # the bound does not hold for projections on several spans
         gaps = diameter = spans = 0.0
-        for part, answer, gx in zip(self.parts, answers, point_dots, strict=True):
+        for part, answer, gx, error in zip(self.parts, answers, point_dots, noise, strict=True):
             if part.compact:
-                gaps += part.excess(part.lowest(answer, gx), gx)
+                gaps += part.excess(part.lowest(answer, gx), gx, error)
                 diameter += math.inf if part.A.diameter is None else part.A.diameter
             elif part.signless and part.width is not None and part.width > 0:
-                spans += max(0.0, -part.lowest(answer, gx)) / part.width
+                spans += max(0.0, error - part.lowest(answer, gx)) / part.width
             else:
                 return math.inf
         return gaps + spans * diameter + spans * (spans / (2.0 * mu)) if spans > 0 else gaps
@@ -236,8 +242,9 @@ class Part(Domain):
         found, possible = gz - self.origin(gx), lower - self.origin(gx)
         return 1.0 if found <= possible or possible >= 0 else max(found / possible, 0.0)
 
-    def excess(self, lower: float, gx: float) -> float:
-        """A bound on <grad, x - u> for a minimiser u, from a lower bound on <grad, a> over all atoms."""
+    def excess(self, lower: float, gx: float, noise: float) -> float:
+        """A bound on <grad, x - u> for a minimiser u, from a lower bound on <grad, a> over all atoms. Its rounding
+        error `noise` counts where weights are unbounded; elsewhere that of the whole bound does."""
         raise NotImplementedError
 
     def feasible(self, weights: Small) -> bool:

@@ -59,7 +59,7 @@ class Hull(Part):
     def origin(self, gx: float) -> float:
         return gx
 
-    def excess(self, lower: float, gx: float) -> float:
+    def excess(self, lower: float, gx: float, noise: float) -> float:
         return gx - lower
 
     def gap_on(self, w: Small, q: Small) -> float:
@@ -163,8 +163,8 @@ class Cone(Part):
     def gap_on(self, w: Small, q: Small) -> float:
         return abs(float(q @ w)) + max(0.0, -float(q.min()))
 
-    def excess(self, lower: float, gx: float) -> float:
-        if lower >= 0:
+    def excess(self, lower: float, gx: float, noise: float) -> float:
+        if lower >= noise:  # a weight times less may be anything
             return gx
         return math.inf if self.rho is None else gx - self.rho * lower
 
@@ -217,7 +217,7 @@ class Span(Part):
     def gap_on(self, w: Small, q: Small) -> float:
         return float(np.abs(q).max())
 
-    def excess(self, lower: float, gx: float) -> float:
+    def excess(self, lower: float, gx: float, noise: float) -> float:
         if self.rho is None:
             return math.inf
         return gx + self.rho * max(0.0, -lower)  # <g, x - x*> <= <g, x> + ||x*||_A h(-g)
