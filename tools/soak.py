@@ -57,7 +57,7 @@ from test_laws import ORACLES, UPDATES, sets
 Case = dict[str, int]
 
 PROBLEM = {
-    "rows": 8, "columns": 9, "data": 14, "trap": 9, "scale": 5, "objective": 9, "set": 26, "radius": 5, "domain": 8,
+    "rows": 8, "columns": 9, "data": 14, "trap": 9, "scale": 5, "objective": 9, "set": 26, "radius": 5, "domain": 10,
     "update": 97, "oracle": 97, "refined": 2, "single": 6, "reference": 12,
 }  # fmt: skip
 SIGNALS = {
@@ -218,7 +218,7 @@ def domain_of(case: Case, A: ps.Atoms, dtype: Any) -> Domain:
     return [
         lambda: ps.conv(A), lambda: ps.lin(A), lambda: ps.cone(A), lambda: ps.conv(A) + ps.lin(ones),
         lambda: ps.cone(A) + ps.lin(ones), lambda: ps.lin(ones) + ps.conv(A), lambda: ps.conv(A) + ps.conv(0.5 * A),
-        lambda: ps.conv(A) + ps.cone(A),
+        lambda: ps.conv(A) + ps.cone(A), lambda: ps.penalty(A), lambda: ps.penalty(A) + ps.lin(ones),
     ][case["domain"]]()  # fmt: skip
 
 
@@ -227,6 +227,8 @@ def allowed_updates(f: ps.Objective, domain: Domain) -> list[Any]:
     backtracking = ps.Backtracking()
     more = [ps.NormCorrective(inner=5), ps.NormCorrective(L=backtracking), ps.Plain(ps.ShortStep(L=backtracking))]
     single, span = len(domain.parts) == 1, domain.parts[0].signless
+    if any(part.price for part in domain.parts):
+        return [ps.FullyCorrective(), ps.FullyCorrective(several=8), ps.NormCorrective()]
     served = []
     for update in [*UPDATES, *more, *([ps.Plain(ps.OpenLoop())] if single and domain.bounded else [])]:
         listed = domain.parts[0].asked.size is not None and f.L is not None
@@ -381,7 +383,8 @@ def elsewhere(problem: Problem, r: ps.Result) -> tuple[float, float]:
     part = domain.parts[0]
     if problem.reference < 9:
         return math.inf, 0.0
-    if problem.reference < 11 or len(domain.parts) > 1 or part.asked.size is None or part.asked.size > 40:
+    many = part.asked.size is None or part.asked.size > 40
+    if problem.reference < 11 or len(domain.parts) > 1 or many or part.price:
         run, stop = Run(problem, False), ps.Stop(rgap=1e-12, iterations=2 * ITERATIONS)
         other = ps.NormCorrective() if problem.reference == 9 else ps.FullyCorrective(several=8)
         ps.minimize(f, domain, other, start=r, stop=stop, callback=run)

@@ -84,13 +84,21 @@ class ConjugateBound(Remembers):
             self._possible = conjugate is not None
             return -math.inf
         self._feasible = u
-        hulls = [(p.A.radius, a.atoms[0]) for p, a in zip(self.parts, answers, strict=True) if p.compact]
-        reach = self.space.norm(active.x) + sum(max(atom.norm(self.space), radius or 0.0) for radius, atom in hulls)
-        slack = ROUNDING * self.space.eps * (self.space.norm(u) * reach + abs(value)) / self._basis[1]
-        bound = self._at(u, conjugate, self._at_no_cost(u, grad, answers)) - slack
-        hoped = self._at(u, conjugate, [a.dot - p.price for p, a in zip(self.parts, answers, strict=True)]) - slack
+        longest = [
+            max(a.atoms[0].norm(self.space), p.A.radius or 0.0) for p, a in zip(self.parts, answers, strict=True)
+        ]
+        noise = ROUNDING * self.space.eps * self.space.norm(u)
+        reach = self.space.norm(active.x) + sum(a for p, a in zip(self.parts, longest, strict=True) if p.compact)
+        slack = (noise * reach + ROUNDING * self.space.eps * abs(value)) / self._basis[1]
+        errors = [noise * a if p.price else 0.0 for p, a in zip(self.parts, longest, strict=True)]
+
+        def bound_from(lowest: Sequence[float]) -> float:
+            return self._at(u, conjugate, [low - error for low, error in zip(lowest, errors, strict=True)]) - slack
+
+        bound = bound_from(self._at_no_cost(u, grad, answers))
+        hoped = bound_from([a.dot - p.price for p, a in zip(self.parts, answers, strict=True)])
         if value - hoped <= 0.5 * (value - max(lower, bound)):
-            bound = max(bound, self._at(u, conjugate, self._ask(u, active)) - slack)
+            bound = max(bound, bound_from(self._ask(u, active)))
         return bound
 
     def _at(self, u: Array, conjugate: float, lowest: Sequence[float]) -> float:
@@ -274,9 +282,10 @@ class ConjugateBound(Remembers):
             smallest = min(_proved(answers[b]) for b in self._cone_places())
         else:
             smallest = min(self._ask_part(b, u, 0.0) for b in self._cone_places())
-        if smallest == -math.inf:
+        longest = 1.0 if self._cone_atoms is not None else max(p.A.radius or math.inf for p in self._cones)
+        if smallest == -math.inf or longest == math.inf:
             return None
-        return u + max(0.0, ROUNDING * self.space.eps * self.space.norm(u) - smallest) * self._interior
+        return u + max(0.0, ROUNDING * self.space.eps * self.space.norm(u) * longest - smallest) * self._interior
 
 
 def _proved(answer: Answer) -> float:
