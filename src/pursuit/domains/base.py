@@ -244,7 +244,7 @@ class Part(Domain):
 
     def excess(self, lower: float, gx: float, noise: float) -> float:
         """A bound on <grad, x - u> for a minimiser u, from a lower bound on <grad, a> over all atoms. Its rounding
-        error `noise` counts where weights are unbounded; elsewhere that of the whole bound does."""
+        error `noise` counts where weights may be large; over a hull that of the whole bound has it."""
         raise NotImplementedError
 
     def feasible(self, weights: Small) -> bool:

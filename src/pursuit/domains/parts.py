@@ -164,9 +164,9 @@ class Cone(Part):
         return abs(float(q @ w)) + max(0.0, -float(q.min()))
 
     def excess(self, lower: float, gx: float, noise: float) -> float:
-        if lower >= noise:  # a weight times less may be anything
+        if lower >= noise:
             return gx
-        return math.inf if self.rho is None else gx - self.rho * lower
+        return math.inf if self.rho is None else gx + self.rho * (noise - lower)
 
     def feasible(self, weights: Small) -> bool:
         return bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
@@ -220,7 +220,7 @@ class Span(Part):
     def excess(self, lower: float, gx: float, noise: float) -> float:
         if self.rho is None:
             return math.inf
-        return gx + self.rho * max(0.0, -lower)  # <g, x - x*> <= <g, x> + ||x*||_A h(-g)
+        return gx + self.rho * max(0.0, noise - lower)  # <g, x - x*> <= <g, x> + ||x*||_A h(-g)
 
     def feasible(self, weights: Small) -> bool:
         return bool(np.isfinite(weights).all())
