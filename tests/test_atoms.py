@@ -54,6 +54,7 @@ def sets(rng, n=5):
         "union": ps.Simplex(n) | 0.5 * ps.Dictionary(D),
         "mapped": ps.Box(-np.ones(3), np.ones(3)).through(D[:, :3]),
         "mapped sparse": ps.Ball(3, 2).through(sp.csr_array(D[:, :3])),
+        "lifted": 2 * ps.SignedBasis(3).through(D[:, :3], l2=0.5),
         "symmetrised": ps.Box(np.zeros(n), np.ones(n)).symmetrised(),
     }
 

@@ -192,6 +192,46 @@ def test_a_dual_point_on_the_boundary_proves_nothing_beside_a_span(small, dtype)
             assert all(s.lower <= 0.0 for s in islice(ps.iterate(ps.Logistic(labels), domain, update), 8))
 
 
+def saturated(kind, rng):
+    """A hull with an intercept or groups, and an objective with entries at the boundary of its dual range."""
+    X, b = rng.standard_normal((120, 30)), 2.0 * (np.arange(30) < 4)
+    groups = np.eye(4)[np.arange(120) % 4]
+    free = groups if "group" in kind else np.ones((120, 1))
+    labels = np.where(X @ b + rng.logistic(size=120) > 0, 1.0, -1.0)
+    counts = rng.poisson(np.exp(0.3 * X @ b)) * (groups[:, 3] == 0)
+    radius = {"separable": 100.0, "large ball": 200.0, "long rows": 10.0}.get(kind, 3.0)
+    if kind == "separable":
+        labels = np.sign(X @ b)
+    elif kind == "long rows":
+        X[:20] *= 100.0
+        labels[:20] = np.sign(X[:20] @ b)
+    elif kind == "pure group":
+        labels[groups[:, 3] > 0] = 1.0
+    f = ps.Poisson(counts) if kind == "group of zeros" else ps.Logistic(labels)
+    return f, ps.conv(radius * ps.Dictionary(X, signed=True)) + ps.lin(ps.Dictionary(free))
+
+
+@pytest.mark.parametrize("kind", ["separable", "large ball", "long rows", "pure group", "group of zeros"])
+def test_entries_at_the_boundary_of_the_dual_range_are_no_obstacle(kind, rng):
+    r = ps.minimize(*saturated(kind, rng))
+    assert r.status is ps.Status.GAP
+    assert r.iterations <= 6
+    assert (r.value - r.lower) <= 1e-6 * abs(r.value)
+
+
+def test_a_dual_point_that_was_moved_is_looked_at_again_beside_cones():
+    """The atoms are nearly opposite, so that feasible dual points are few, and a mixture of two leaves them by
+    rounding."""
+    rng = np.random.default_rng(55)
+    a, v = rng.standard_normal(3), rng.standard_normal(3)
+    v -= a * (a @ v) / (a @ a)
+    v /= np.abs(v).max()
+    e, far, offset = v * 10.0 ** rng.uniform(-5, -4), 10.0 ** rng.uniform(6, 12), 10.0 ** rng.uniform(0.5, 3)
+    f = ps.Huber(far * a - offset * v, 1.0)
+    state = next(ps.iterate(f, ps.cone(ps.Dictionary(np.stack([a, e - a], axis=1)))))
+    assert state.lower <= 4.84  # f at a multiple of a, in exact arithmetic
+
+
 @pytest.mark.parametrize(("dtype", "short"), [(np.float32, 1e-9), (np.float64, 1e-18)])
 def test_slopes_of_long_atoms_that_are_positive_by_rounding_prove_nothing_of_short_ones(dtype, short):
     """Over a cone the weights of short atoms may be huge, so that they lower f although <grad, a> is below rounding."""

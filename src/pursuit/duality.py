@@ -11,8 +11,9 @@ u. It becomes one in four steps:
 1. Spans: u = g - H Q (Q'HQ)^-1 Q'g, with an orthonormal basis Q of the spans and the Hessian H of f. In the curvature
    of f* this is the nearest feasible point.
 2. Cones: u + eps v with the smallest eps, where <v, a> >= ||a|| for all atoms a of the cones.
-3. The domain of f*: u moves towards the last feasible point, as little as it must. Beside spans it keeps a distance to
-   the boundary, since only a point near u is exactly orthogonal to them, and f* may be infinite there.
+3. The domain of f*: u moves towards a feasible point, as little as it must. Beside spans it keeps a distance to the
+   boundary, since only a point near u is exactly orthogonal to them, and f* may be infinite there; or, where the
+   boundary is 0, entries near it become exactly 0 and the spans' atoms count without them.
 4. Penalties lam ||.||_A: u is multiplied by min(1, lam / max_a <-u, a>), so that <u, .> + lam ||.||_A >= 0.
 """
 
@@ -21,11 +22,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, everywhere, flat, host
+from pursuit._arrays import Array, Small, Space, everywhere, flat, host
 from pursuit._memory import Remembers, remembering
 from pursuit.active import ActiveSet
 from pursuit.atoms.base import Search
@@ -43,6 +43,30 @@ CHEAP_PRODUCT = 1 << 21
 ROUNDING = 16.0
 """The rounding errors of a product or of a projection, in units of roundoff."""
 
+PIN_ROUNDS = 4
+"""Rounds in which entries of a dual point that are 0 but for rounding become exactly 0."""
+
+
+class Basis:
+    """An orthonormal basis Q of the span of columns of unit length, one flattened vector per column, and the smallest
+    singular value of these columns: errors of orthogonality to the basis grow by its inverse."""
+
+    def __init__(self, space: Space, columns: Small) -> None:
+        self.space = space
+        U, s, _ = np.linalg.svd(columns, full_matrices=False)
+        rank = int((s > 4 * np.finfo(np.float64).eps * max(columns.shape) * s[0]).sum())
+        self.Q, self.smallest = space.put(U[:, :rank]), min(float(s[rank - 1]), 1.0)
+        self._row_norms = space.put(np.linalg.norm(U[:, :rank], axis=1).reshape(space.shape))
+
+    def project(self, vectors: Array) -> Array:
+        """Flattened vectors made orthogonal to the span."""
+        return vectors - self.Q @ (self.Q.T @ vectors)
+
+    def margin(self, u: Array) -> Array:
+        """How far the entries of the nearest point that is exactly orthogonal to the span may be from those of u."""
+        moved = 2.0 * ROUNDING * self.space.eps * math.sqrt(self.Q.shape[1]) * self.space.norm(u)
+        return (moved / self.smallest) * self._row_norms
+
 
 class ConjugateBound(Remembers):
     """The conjugate bounds of one run. `calls` counts oracle calls at points that are not gradients."""
@@ -56,13 +80,14 @@ class ConjugateBound(Remembers):
         concerned = bool(sizes or self._cones or any(p.price for p in domain.parts))
         self._possible = f.exact and concerned and sum(sizes) <= min(MAX_ATOMS, space.size)
         self._feasible = space.zeros()  # the last feasible point; f* is finite at 0 wherever f has an infimum
+        self._anchor = self._feasible  # the first feasible point that was not moved, far from the boundary
         asked = [p.asked for p in domain.parts] if self._possible else []
         self._searches: tuple[Search, ...] = tuple(remembering(A.begin(seed)) for A in asked)
 
     @property
     def remembers(self) -> tuple[str, ...]:  # type: ignore[override]
         """Also the interior point, where the sets were asked for it."""
-        names = "calls", "_iterations", "_possible", "_feasible", "_searches"
+        names = "calls", "_iterations", "_possible", "_feasible", "_anchor", "_searches"
         return (*names, "_interior") if "_interior" in vars(self) else names
 
     def __call__(
@@ -76,9 +101,10 @@ class ConjugateBound(Remembers):
         u = None if u is None else self._into_cones(u, answers if u is grad else None)
         if u is None:
             return -math.inf
-        u = self._into_range(u)
-        if not self._is_orthogonal(flat(u)):
+        moved, smallest = self._into_range(u)
+        if not (self._is_orthogonal(flat(moved)) and (moved is u or self._in_cones(moved))):
             return -math.inf
+        u = moved
         conjugate = self.f.conjugate(u)
         if conjugate is None or not math.isfinite(conjugate):
             self._possible = conjugate is not None
@@ -89,8 +115,8 @@ class ConjugateBound(Remembers):
         ]
         noise = ROUNDING * self.space.eps * self.space.norm(u)
         reach = self.space.norm(active.x) + sum(a for p, a in zip(self.parts, longest, strict=True) if p.compact)
-        slack = (noise * reach + ROUNDING * self.space.eps * abs(value)) / self._basis[1]
-        errors = [noise * a if p.price else 0.0 for p, a in zip(self.parts, longest, strict=True)]
+        slack = (noise * reach + ROUNDING * self.space.eps * abs(value)) / smallest
+        errors = [0.0 if p.compact else noise * a for p, a in zip(self.parts, longest, strict=True)]
 
         def bound_from(lowest: Sequence[float]) -> float:
             return self._at(u, conjugate, [low - error for low, error in zip(lowest, errors, strict=True)]) - slack
@@ -148,16 +174,15 @@ class ConjugateBound(Remembers):
         return self._searches[b](u, 1, level)[1]
 
     @cached_property
-    def _basis(self) -> tuple[Array | None, float]:
-        """An orthonormal basis of the spans, one flattened vector per column, and the smallest singular value of their
-        atoms at unit length: errors of orthogonality to the basis grow by its inverse. In float64 whatever the space:
-        atoms that are nearly equal in float32 still span their difference."""
-        if not self._spans:
-            return None, 1.0
-        columns = host(self._unit_columns(self._spans)).astype(np.float64)
-        U, s, _ = np.linalg.svd(columns, full_matrices=False)
-        rank = int((s > 4 * np.finfo(np.float64).eps * max(columns.shape) * s[0]).sum())
-        return self.space.put(U[:, :rank]), min(float(s[rank - 1]), 1.0)
+    def _span_columns(self) -> Small:
+        """All atoms of the spans at unit length. In float64 whatever the space: atoms that are nearly equal in float32
+        still span their difference."""
+        return host(self._unit_columns(self._spans)).astype(np.float64)
+
+    @cached_property
+    def _basis(self) -> Basis | None:
+        """A basis of the spans; None where there are none."""
+        return Basis(self.space, self._span_columns) if self._spans else None
 
     def _unit_columns(self, parts: Sequence[Part]) -> Array:
         """All atoms of the summands, flattened, at unit length."""
@@ -172,10 +197,9 @@ class ConjugateBound(Remembers):
 
     def _orthogonal(self, g: Array, x: Array) -> Array | None:
         """g made orthogonal to the spans, in the metric of the Hessian where that works."""
-        Q, _ = self._basis
-        if Q is None:
+        if self._basis is None:
             return g
-        hessian = self.f.hessian(x)
+        Q, hessian = self._basis.Q, self.f.hessian(x)
         images = [] if hessian is None or _is_multiple_of_identity(hessian) else [hessian.batch(Q.T).T]
         for HQ in [*images, Q]:
             u, (values, V) = flat(g), np.linalg.eigh(host(Q.T @ HQ))
@@ -189,38 +213,51 @@ class ConjugateBound(Remembers):
 
     def _is_orthogonal(self, u: Array) -> bool:
         """Whether a flattened vector is orthogonal to the spans, but for the rounding of its own length."""
-        Q, _ = self._basis
-        return Q is None or float(np.abs(host(Q.T @ u)).max()) <= ROUNDING * self.space.eps * self.space.norm(u)
+        if self._basis is None:
+            return True
+        return float(np.abs(host(self._basis.Q.T @ u)).max()) <= ROUNDING * self.space.eps * self.space.norm(u)
 
-    def _into_range(self, u: Array) -> Array:
-        """u, moved into the entries' bounds towards the last feasible point or towards 0, whichever is less far."""
+    def _into_range(self, u: Array) -> tuple[Array, float]:
+        """u, moved into the entries' bounds towards a feasible point, the nearest of three; 0, which is exactly
+        orthogonal to the spans, where there is none. And the smallest singular value of the spans' atoms.
+
+        Beside spans, the nearest point that is exactly orthogonal to them must lie within the bounds, too.
+        """
         if self.f.dual_range is None:
-            return u
-        low, high = self._strict_range(u)
-        inside = [v for v in (u, self._feasible, 0.0 * u) if everywhere((v >= low) & (v <= high))]
-        if not inside:
-            return 0.0 * u  # exactly orthogonal to the spans
-        if inside[0] is u:
-            return u
-        share, nearest = min(((self._share(u, v, low, high), v) for v in inside), key=lambda pair: pair[0])
-        return self.space.xp.clip((1.0 - share) * u + share * nearest, low, high)
+            return u, 1.0 if self._basis is None else self._basis.smallest
+        (low, high), basis = self.f.dual_range, self._basis
+        if basis is not None:
+            u, basis = self._pinned(u, basis, low, high)
+        smallest, margin = (1.0, 0.0) if basis is None else (basis.smallest, basis.margin(u))
+        low, high = low + margin, high - margin
+        near = [v for v in (u, self._feasible, self._anchor, 0.0 * u) if everywhere((v >= low) & (v <= high))]
+        if near and near[0] is u:
+            if not everywhere((self._anchor >= low) & (self._anchor <= high)):
+                self._anchor = u
+            return u, smallest
+        if not near:
+            return 0.0 * u, smallest
+        share, nearest = min(((self._share(u, v, low, high), v) for v in near), key=lambda pair: pair[0])
+        return self.space.xp.clip((1.0 - share) * u + share * nearest, low, high), smallest
 
-    def _strict_range(self, u: Array) -> tuple[Array, Array]:
-        """Bounds on the entries of u within which the nearest point that is exactly orthogonal to the spans lies in the
-        domain of f*, too. Its entries are those of u but for rounding, and just beyond the boundary f* is infinite."""
-        low, high = self.f.dual_range or (-math.inf, math.inf)
-        Q, smallest = self._basis
-        if Q is None:
-            return low, high
-        moved = 2.0 * ROUNDING * self.space.eps * math.sqrt(Q.shape[1]) * self.space.norm(u) / smallest
-        margin = moved * self.space.xp.reshape(self._row_norms, self.space.shape)
-        return low + margin, high - margin
-
-    @cached_property
-    def _row_norms(self) -> Array:
-        """The norms of the rows of the basis of the spans: of each entry, the share that lies in them."""
-        Q: Any = self._basis[0]
-        return self.space.xp.sqrt(self.space.xp.sum(Q * Q, axis=1))
+    def _pinned(self, u: Array, basis: Basis | None, low: Array, high: Array) -> tuple[Array, Basis | None]:
+        """u with entries of exactly 0 where it is within rounding of a bound of 0. The others become orthogonal to the
+        spans' atoms without these entries, of which a basis is returned, too; None where nothing is left of them."""
+        xp, pinned = self.space.xp, None
+        at_zero = (low + 0.0 * u == 0) | (high + 0.0 * u == 0)
+        for _ in range(PIN_ROUNDS):
+            now = host(flat(at_zero & (xp.abs(u) <= (0.0 if basis is None else basis.margin(u))))) > 0
+            if not now.any() or (pinned is not None and (now == pinned).all()):
+                break
+            pinned = now
+            columns = np.where(pinned[:, None], 0.0, self._span_columns)
+            norms = np.linalg.norm(columns, axis=0)
+            basis = Basis(self.space, columns[:, norms > 0] / norms[norms > 0]) if norms.any() else None
+            v = xp.where(self.space.put(pinned) > 0, 0.0 * flat(u), flat(u))
+            for _ in range(3):  # again, for the rounding errors of the first time
+                v = v if basis is None else basis.project(v)
+            u = xp.reshape(v, self.space.shape)
+        return u, basis
 
     def _share(self, u: Array, inside: Array, low: Array, high: Array) -> float:
         """The smallest share of `inside` in a mixture with u that is within the bounds."""
@@ -266,8 +303,7 @@ class ConjugateBound(Remembers):
 
     def _project(self, vectors: Array) -> Array:
         """Flattened vectors made orthogonal to the spans."""
-        Q, _ = self._basis
-        return vectors if Q is None else vectors - Q @ (Q.T @ vectors)
+        return vectors if self._basis is None else self._basis.project(vectors)
 
     def _into_cones(self, u: Array, answers: Sequence[Answer] | None) -> Array | None:
         """u + eps v, which has no negative product with an atom of a cone; None where no v is known. `answers` are
@@ -276,16 +312,27 @@ class ConjugateBound(Remembers):
             return u
         if self._interior is None:
             return None
-        if self._cone_atoms is not None:
-            smallest = float(self.space.xp.min(self._cone_atoms.T @ flat(u)))
-        elif answers is not None:
+        if self._cone_atoms is None and answers is not None:
             smallest = min(_proved(answers[b]) for b in self._cone_places())
         else:
-            smallest = min(self._ask_part(b, u, 0.0) for b in self._cone_places())
+            smallest = self._smallest_product(u)
+        missing = self._cone_margin(u) - smallest
+        return u + max(0.0, missing) * self._interior if missing < math.inf else None
+
+    def _in_cones(self, u: Array) -> bool:
+        """Whether no atom of a cone has a negative product with u, not even by rounding."""
+        return not self._cones or self._smallest_product(u) >= 0.5 * self._cone_margin(u)
+
+    def _smallest_product(self, u: Array) -> float:
+        """A lower bound on <u, a> over the atoms of the cones, at unit length where they are listed."""
+        if self._cone_atoms is not None:
+            return float(self.space.xp.min(self._cone_atoms.T @ flat(u)))
+        return min(self._ask_part(b, u, 0.0) for b in self._cone_places())
+
+    def _cone_margin(self, u: Array) -> float:
+        """The rounding error of these products."""
         longest = 1.0 if self._cone_atoms is not None else max(p.A.radius or math.inf for p in self._cones)
-        if smallest == -math.inf or longest == math.inf:
-            return None
-        return u + max(0.0, ROUNDING * self.space.eps * self.space.norm(u) * longest - smallest) * self._interior
+        return ROUNDING * self.space.eps * self.space.norm(u) * longest
 
 
 def _proved(answer: Answer) -> float:

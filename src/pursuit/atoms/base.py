@@ -77,6 +77,8 @@ class Atoms:
     """The minimal intrinsic directional width, or a lower bound on it."""
     work: float | None = None
     """Multiplications and comparisons of a question to the oracle, about; None: not known, and taken as many."""
+    one_entry: bool = False
+    """Whether every atom has a single nonzero entry."""
     entry_bounds: tuple[Any, Any] | None = None
     """(low, high), numbers or arrays, where the hull has all points of an affine space with entries between these, and
     every vertex has only such entries: then faces are given by the entries of x at a bound."""

@@ -11,7 +11,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, number, real_array, sparse_matrix, told, whole
+from pursuit._arrays import (
+    Array,
+    Indices,
+    Small,
+    Space,
+    column_squares,
+    flat,
+    host,
+    number,
+    real_array,
+    sparse_matrix,
+    told,
+    whole,
+)
 from pursuit._memory import WithMemory
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
 from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
@@ -98,6 +111,16 @@ class LinearMap:
         entries = self.M.data if self._sparse else flat(self.M)
         return (1.0 + SLACK) * math.hypot(Space.of(entries).norm(entries), self._root)
 
+    @cached_property
+    def column_norm(self) -> float | None:
+        """The same for atoms with one entry: by the longest column of M."""
+        if self._operator is not None or self._sparse:
+            return self.norm
+        xp, (low, high) = self.inner.xp, self.inner.safe
+        squares = column_squares(self.M) if self.inner.numpy else xp.sum(self.M * self.M, axis=0)
+        longest = float(xp.max(squares))
+        return (1.0 + SLACK) * math.hypot(math.sqrt(longest), self._root) if low < longest < high else self.norm
+
     def __repr__(self) -> str:
         columns = f", columns={self._across[0]}" if self._across else ""
         return f"{self.n} x {self.p}{columns}{f', l2={self._root**2:g}' if self.lifted else ''}"
@@ -123,7 +146,8 @@ class Image(Atoms):
         if self.map is not None:
             self.size = None if self.map.lifted else self.size  # too many for their space to be listed
             self.shape, self.space = self.map.shape, self.map.space
-            self.radius = _times(abs(self.c), _times(self.map.norm, base.radius))
+            longest = self.map.column_norm if base.one_entry else self.map.norm
+            self.radius = _times(abs(self.c), _times(longest, base.radius))
             self.diameter = _times(2.0, self.radius)
             return
         self.shape, self.space = base.shape, base.space

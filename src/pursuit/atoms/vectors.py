@@ -200,6 +200,8 @@ class Dictionary(Listed):
 class _Basis(Listed):
     """Basis vectors of R^n, kept as indices."""
 
+    one_entry = True
+
     def __init__(self, n: int) -> None:
         self.n = check_dimension(n)
         self.shape, self.work = (self.n,), float(self.n)

@@ -97,7 +97,8 @@ class Logistic(EntrywiseLoss):
         xp, s = self.space.xp, self.weights
         p = -self.y * (u / s)  # the probability of the other label
         inside = self._in_range(u)
-        return sum_above(self.space, s * (x_log_x(xp, p) + x_log_x(xp, 1.0 - p))) if inside else math.inf
+        entropy = x_log_x(xp, p) + xp.where(p < 1, (1.0 - p) * xp.log1p(-xp.where(p < 1, p, 0.0 * p)), 0.0 * p)
+        return sum_above(self.space, s * entropy) if inside else math.inf
 
 
 class Poisson(EntrywiseLoss):
