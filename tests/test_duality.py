@@ -249,7 +249,7 @@ def test_slopes_of_long_atoms_that_are_positive_by_rounding_prove_nothing_of_sho
 
 
 def test_extra_oracle_calls_are_few_and_counted():
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(11)  # a run with one such call
     X, asked = rng.standard_normal((60, 20)), []
 
     class Counting(ps.Dictionary):

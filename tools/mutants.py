@@ -602,10 +602,24 @@ MUTANTS = [
         "test_duality.py",
     ),
     Mutant(
+        "conjugates: a dual point that was moved may leave the duals of the cones",
+        "duality.py",
+        "(moved is u or self._in_cones(moved))",
+        "True",
+        "test_duality.py",
+    ),
+    Mutant(
+        "conjugates: entries at a bound of 0 keep u from the boundary",
+        "duality.py",
+        "for _ in range(PIN_ROUNDS):",
+        "for _ in range(0):",
+        "test_duality.py",
+    ),
+    Mutant(
         "conjugates: a dual point on the boundary of the domain of f* proves a bound beside a span",
         "duality.py",
-        "return low + margin, high - margin",
-        "return low, high",
+        "return (moved / self.smallest) * self._row_norms",
+        "return 0.0 * self._row_norms",
         "test_duality.py",
         quick=True,
     ),
@@ -619,8 +633,8 @@ MUTANTS = [
     Mutant(
         "dual: the minimum over a hull is that at the gradient",
         "duality.py",
-        "self._at(u, conjugate, self._ask(u, active)) - slack",
-        "self._at(u, conjugate, [a.dot for a in answers]) - slack",
+        "bound_from(self._ask(u, active))",
+        "bound_from([a.dot for a in answers])",
         "test_duality.py",
         quick=True,
     ),
@@ -634,8 +648,8 @@ MUTANTS = [
     Mutant(
         "dual: products with atoms of cones may be negative",
         "duality.py",
-        "- smallest) * self._interior",
-        ") * self._interior",
+        "missing = self._cone_margin(u) - smallest",
+        "missing = self._cone_margin(u)",
         "test_duality.py",
     ),
     Mutant(
