@@ -30,6 +30,7 @@ def paper(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from pursuit._threads import single_threaded_blas
     from pursuit.paper import CLAIMS, Plan
     from pursuit.paper.document import write
     from pursuit.paper.figures import FIGURES
@@ -38,7 +39,8 @@ def paper(
     console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     rows, sections = [], []
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress, style():
+    shown = Progress(*columns, console=Console(stderr=True), transient=True)
+    with shown as progress, style(), single_threaded_blas:  # products are small, and threads would wait for each other
         task = progress.add_task("", total=len(CLAIMS) + len(FIGURES))
         for claim in CLAIMS:
             progress.update(task, description=claim.number)
