@@ -31,8 +31,7 @@ def estimated(rng: np.random.Generator) -> np.ndarray:
 
 def main() -> dict[str, float]:
     G = estimated(np.random.default_rng(0)).ravel()
-    ones = np.eye(N).ravel()
-    box = ps.Box(np.where(ones > 0, 1.0, -1.0), np.ones(N * N))
+    box = ps.Box(2.0 * np.eye(N).ravel() - 1.0, np.ones(N * N))
     domain = ps.product(ps.conv(N * ps.Spectrahedron(N)), ps.conv(box))
     H = sp.kron([[1.0 + RHO, -RHO], [-RHO, RHO]], sp.eye_array(N * N))
     u, lower, rows, r = np.zeros(N * N), -np.inf, [], None
@@ -44,12 +43,11 @@ def main() -> dict[str, float]:
         rows.append((float(np.linalg.norm(x - y)), 0.5 * float((x - G) @ (x - G)), lower))
     distance, value, lower = rows[-1]
     X = x.reshape(N, N)
+    diagonal = float(np.abs(np.diag(X) - 1).max())
     print(
         f"smallest eigenvalue: {np.linalg.eigvalsh(G.reshape(N, N))[0]:.3f} before, {np.linalg.eigvalsh(X)[0]:.1e} now"
     )
-    print(
-        f"diagonal: 1 to {np.abs(np.diag(X) - 1).max():.0e}; x and y are {distance:.0e} apart, {len(rows)} multipliers"
-    )
+    print(f"diagonal: 1 to {diagonal:.0e}; x and y are {distance:.0e} apart, {len(rows)} multipliers")
     print(f"f(x) = {value:.7f}; no correlation matrix is below {lower:.7f}")
     figure, (left, middle, right) = plt.subplots(
         1, 3, figsize=(12, 3.8), layout="constrained", width_ratios=[1, 1, 1.2]
@@ -68,7 +66,7 @@ def main() -> dict[str, float]:
     Path("out").mkdir(exist_ok=True)
     figure.savefig("out/correlation.png", dpi=150)
     plt.close(figure)
-    return {"value": value, "lower": lower, "distance": distance, "diagonal": float(np.abs(np.diag(X) - 1).max())}
+    return {"value": value, "lower": lower, "distance": distance, "diagonal": diagonal}
 
 
 if __name__ == "__main__":

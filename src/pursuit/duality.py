@@ -230,11 +230,14 @@ class ConjugateBound(Remembers):
             u, basis = self._pinned(u, basis, low, high)
         smallest, margin = (1.0, 0.0) if basis is None else (basis.smallest, basis.margin(u))
         low, high = low + margin, high - margin
-        near = [v for v in (u, self._feasible, self._anchor, 0.0 * u) if everywhere((v >= low) & (v <= high))]
-        if near and near[0] is u:
-            if not everywhere((self._anchor >= low) & (self._anchor <= high)):
-                self._anchor = u
+
+        def within(v: Array) -> bool:
+            return everywhere((v >= low) & (v <= high))
+
+        if within(u):
+            self._anchor = self._anchor if within(self._anchor) else u
             return u, smallest
+        near = [v for v in (self._feasible, self._anchor, 0.0 * u) if within(v)]
         if not near:
             return 0.0 * u, smallest
         share, nearest = min(((self._share(u, v, low, high), v) for v in near), key=lambda pair: pair[0])

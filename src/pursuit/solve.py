@@ -111,7 +111,7 @@ def minimize(
     update : Update, optional
         Such as FullyCorrective() or Plain(ShortStep()).
         None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them, and
-        with a refinement where the atoms can move; `result.update` and `result.refine` say which they were.
+        with a refinement where moving the atoms helps; `result.update` and `result.refine` say which they were.
     oracle : Exact, Approximate, Lazy, Screened or RandomAtom
         The search for the next atom; Exact() by default.
     refine : callable (f, domain, active) -> (weights, atoms) or None, or several of them, optional
