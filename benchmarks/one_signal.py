@@ -30,7 +30,7 @@ def ours(D: np.ndarray, y: np.ndarray, k: int, threads: int) -> list[Contender]:
         Contender("pursuit encode, C order", lambda: encode(rows, y[None, :], atoms=k, n_jobs=threads), OURS),
         Contender(OURS, lambda: omp(ps.Dictionary(D), y, k)),
         Contender("pursuit, C order", lambda: omp(ps.Dictionary(rows), y, k), OURS),
-        Contender("pursuit, Screened()", lambda: omp(ps.Dictionary(D), y, k, ps.Screened()), OURS),
+        Contender("pursuit, A.screened()", lambda: omp(ps.Dictionary(D).screened(), y, k), OURS),
         Contender("pursuit, reused A.screened()", lambda: omp(reused, y, k), OURS),
     ]
 
@@ -73,7 +73,7 @@ def gram(threads: int) -> Case:
     y, G, linear = signal(D, k, rng), D.T @ D, peer("sklearn.linear_model")
     contenders = [
         Contender(ENCODE, lambda: encode(D, y[None, :], atoms=k, gram=G, n_jobs=threads), OURS),
-        Contender(OURS, lambda: omp(ps.Dictionary(D), y, k, ps.Exact(gram=G))),
+        Contender(OURS, lambda: omp(ps.Dictionary(D), y, k)),
         Contender(
             "scikit-learn orthogonal_mp_gram",
             linear and (lambda: linear.orthogonal_mp_gram(G, D.T @ y, n_nonzero_coefs=k)),

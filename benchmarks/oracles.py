@@ -109,31 +109,13 @@ def one_signal(d: int, n: int, ks: list[int], rounds: int) -> None:
         y = signal(A.D, k, rng)
         ways = {
             "default": lambda k=k, y=y: omp(A, y, k),
-            "Screened()": lambda k=k, y=y: omp(A, y, k, ps.Screened()),
             "A.screened()": lambda k=k, y=y: omp(S, y, k),
             "plain": lambda k=k, y=y: omp(A, y, k, Plain()),
             **peers(A.D, y, k),
         }
         times, answers = interleaved(ways, rounds)
-        same = answers["plain"] == answers["default"] == answers["Screened()"] == answers["A.screened()"]
+        same = answers["plain"] == answers["default"] == answers["A.screened()"]
         show(f"{d} x {n}, {k} atoms", times, "default", f"same atoms: {same}")
-
-
-def given(d: int, n: int, k: int, rounds: int) -> None:
-    """The Gram matrix is there already."""
-    from sklearn.linear_model import orthogonal_mp_gram
-
-    rng = np.random.default_rng(0)
-    A = ps.Dictionary(dictionary("random", d, n, rng))
-    y = signal(A.D, k, rng)
-    G, Xy = A.D.T @ A.D, A.D.T @ y
-    ways = {
-        "Exact(gram)": lambda: omp(A, y, k, ps.Exact(gram=G)),
-        "sklearn": lambda: np.flatnonzero(orthogonal_mp_gram(G, Xy, n_nonzero_coefs=k)),
-    }
-    times, answers = interleaved(ways, rounds)
-    same = sorted(answers["Exact(gram)"]) == sorted(answers["sklearn"])
-    show(f"Gram given, {d} x {n}, {k} atoms", times, "Exact(gram)", f"same atoms: {same}")
 
 
 def hard(instances: int) -> None:
@@ -194,7 +176,6 @@ def main() -> None:
     cases = {
         "a": lambda: one_signal(1000, 5000, [50, 200], 11),
         "d": lambda: one_signal(2000, 50_000, [100], 3),
-        "gram": lambda: given(1000, 5000, 50, 5),
         "hard": lambda: hard(17),
         "screened": lambda: screened(2000, 50_000, 11),
     }

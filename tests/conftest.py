@@ -1,6 +1,8 @@
 """Settings and problems that several test files share."""
 
+import faulthandler
 import os
+import signal
 import sys
 
 import numpy as np
@@ -13,6 +15,34 @@ if folder := os.environ.get("PURSUIT_FOLDER"):  # tests of a copy: of a mutant, 
 
 settings.register_profile("pursuit", deadline=None, derandomize=True, max_examples=60, print_blob=True)
 settings.load_profile("pursuit")
+
+
+SECONDS = 600
+"""No test takes as long; one that does ends its process, which says where each thread stands."""
+
+
+def pytest_configure(config):
+    config.stash[STDERR] = os.fdopen(os.dup(sys.__stderr__.fileno()), "w")  # before pytest captures it
+
+
+STDERR = pytest.StashKey()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    faulthandler.dump_traceback_later(SECONDS, exit=True, file=item.config.stash[STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture
+def ctrl_c():
+    """SIGINT raises KeyboardInterrupt, also in a process that was started to ignore it: a job in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -743,9 +743,6 @@ SENTENCES = {  # a call, and the words in which it is refused
     "oracle is an update": (lambda: ps.minimize(F, ps.conv(A), oracle=ps.Away()), "oracle is Away"),
     "step is a class": (lambda: ps.Plain(ps.ShortStep), "step is"),
     "step is a string": (lambda: ps.Away("short"), "step is 'short'"),
-    "gram of strings": (lambda: ps.minimize(F, ps.lin(A), oracle=ps.Exact(gram="D'D")), "gram"),
-    "gram of a wrong shape": (lambda: ps.minimize(F, ps.lin(A), oracle=ps.Exact(gram=np.eye(3))), "gram has shape"),
-    "ragged gram": (lambda: ps.minimize(F, ps.lin(A), oracle=ps.Exact(gram=[[1.0], [1.0, 2.0]])), "gram"),
     "start with one weight": (lambda: started((1.0, D.T)), "start has 4 atoms"),
     "start with weights of strings": (lambda: started((["a"], D.T[:1])), "weights of start"),
     "start with a number of atoms": (lambda: started(([1.0], 3.0)), "start"),
@@ -863,15 +860,6 @@ def coded_to_a_new_folder(D, Y, block=None, client=None, progress=False, **optio
         return ps.encode_to(f"{folder}/codes", D, Y, block=block, client=client, progress=progress, **options)
 
 
-class Index:
-    """As much of an index of faiss as `Indexed` looks at."""
-
-    d, ntotal, metric_type = 6, 4, 0
-
-    def search(self, queries, k):
-        return None, np.zeros((len(queries), k), int)
-
-
 EVERYTHING = {  # a function, and arguments that are right
     "AcceleratedPursuit": {},
     "Approximate": {"delta": 0.5},
@@ -894,7 +882,6 @@ EVERYTHING = {  # a function, and arguments that are right
     "Groups": {"groups": [0, 1]},
     "Huber": {"y": y, "width": 1.0},
     "Hypersimplex": {"n": 3, "k": 1},
-    "Indexed": {"A": ps.Dictionary(D), "index": Index()},
     "KSparse": {"n": 3, "k": 1},
     "KSupport": {"n": 3, "k": 1},
     "Lazy": {},
@@ -922,7 +909,6 @@ EVERYTHING = {  # a function, and arguments that are right
     "RankOne": {"shape": (3, 2)},
     "RankOneTensor": {"shape": (2, 2, 2)},
     "Ridge": {"f": PROBLEM["f"], "p": 2},
-    "Screened": {},
     "Sharded": {"columns": [lambda: D]},
     "ShardedSum": {"terms": [lambda: PROBLEM["f"]]},
     "ShortStep": {},

@@ -680,7 +680,7 @@ def interrupt_in_evaluation(monkeypatch, at):
     monkeypatch.setattr(ps.LeastSquares, "value_and_grad", value_and_grad)
 
 
-def test_ctrl_c_keeps_the_model_that_is_there(data, tmp_path, monkeypatch):
+def test_ctrl_c_keeps_the_model_that_is_there(ctrl_c, data, tmp_path, monkeypatch):
     interrupt_in_evaluation(monkeypatch, {8})
     saved = tmp_path / "m.json"
     result = run("fit", tmp_path / "data.csv", "--target", "price", *besides("price"), "--save", saved)
@@ -695,14 +695,14 @@ def test_ctrl_c_keeps_the_model_that_is_there(data, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "at"), [([], {0}), ([], {1, 6}), (["--cv"], {5})], ids=["before a model", "twice", "choosing a size"]
 )
-def test_ctrl_c_without_a_model_or_twice_writes_nothing(options, at, data, tmp_path, monkeypatch):
+def test_ctrl_c_without_a_model_or_twice_writes_nothing(ctrl_c, options, at, data, tmp_path, monkeypatch):
     interrupt_in_evaluation(monkeypatch, at)
     result = run("fit", tmp_path / "data.csv", "--target", "price", *options, "--save", tmp_path / "m.json")
     assert result.exit_code == 130 and result.stderr == "interrupted; nothing was written.\n"
     assert os.listdir(tmp_path) == ["data.csv"]
 
 
-def test_ctrl_c_keeps_the_dictionary_of_the_last_sweep(rng, tmp_path, monkeypatch):
+def test_ctrl_c_keeps_the_dictionary_of_the_last_sweep(ctrl_c, rng, tmp_path, monkeypatch):
     from pursuit.dictionaries import learning
 
     original, seen = learning.sweep_steps, []

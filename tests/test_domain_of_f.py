@@ -411,7 +411,7 @@ def test_without_convexity_the_gap_is_infinite_and_stationarity_is_the_frank_wol
     P = ps.Permutations(4)
     before = math.inf
     for s in islice(ps.iterate(f, ps.conv(P), update), 30):
-        assert (s.gap, s.lower, s.convex, s.contradicted) == (math.inf, -math.inf, False, False)
+        assert (s.gap, s.lower, s.convex, s.bound.contradicted) == (math.inf, -math.inf, False, False)
         best = P.lmo(s.grad).dense(ps.Space.of(s.x))
         assert s.stationarity == pytest.approx(float((s.grad * (s.x - best)).sum()), abs=1e-9)
         if getattr(update, "descends", True):

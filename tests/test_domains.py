@@ -11,7 +11,7 @@ from pursuit.domains import Answer
 
 def bound(domain, value, gz, gx, delta, mu):
     """The lower bound of a plain domain from one answer."""
-    return domain.lower(value, [Answer([], gz, delta)], [gx], mu, [0.0])
+    return domain.lower(value, [Answer([], gz, delta, level=gx)], mu, [0.0])
 
 
 def test_over_a_hull_the_bound_is_the_frank_wolfe_gap_over_delta():

@@ -1,6 +1,7 @@
 """Certificates by the conjugate: hulls with an intercept, spans and cones are proved to rounding."""
 
 import math
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -321,7 +322,7 @@ def test_rounding_far_out_on_a_flat_line_is_no_contradiction():
         active.replace(np.array([1.0]), [ps.Atom(a / 0.3 + far * np.array([0.6, -0.8]))], 0)
         grad = np.full(2, 1e-16)
         answers = [ps.Exact().begin(domain, space)(grad, active, 0.0)]
-        certificate.observe(lowest - rounding, grad, active.point_dots(grad), answers, active)
+        certificate(lowest - rounding, grad, [replace(answers[0], level=active.levels(grad)[0])], active)
     assert not certificate.contradicted and certificate.gap < 1e-8
 
 

@@ -251,3 +251,20 @@ def test_older_processors_find_the_same_codes(level):
     )
     D, Y, _ = problem(15, 40, 20, 50)
     assert float(printed) == pytest.approx(float(encode(D, Y, method="lasso", penalty=0.5).sum()), rel=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_nnls_over_a_rank_deficient_dictionary_stays_within_its_arrays(dtype, weighted):
+    """Atoms that became dependent leave all at once; then more members wait than may enter together."""
+    rng = np.random.default_rng(1)
+    D = (rng.random((30, 15)) @ rng.random((15, 200))).astype(dtype)
+    D /= np.linalg.norm(D, axis=0)
+    Y = (rng.random((400, 200)) @ D.T / 200).astype(dtype)
+    weights = (rng.random(Y.shape) < 0.7).astype(dtype) if weighted else None
+    codes = encode(D, Y, method="nnls", weights=weights).toarray()
+    assert codes.min() >= 0
+    root = np.ones_like(Y) if weights is None else np.sqrt(weights)
+    best = [scipy.optimize.nnls(np.float64(r[:, None] * D), np.float64(r * y))[1] for r, y in zip(root, Y, strict=True)]
+    errors = np.linalg.norm(root * (Y - codes @ D.T), axis=1)
+    np.testing.assert_allclose(errors, best, atol=1e-9 if dtype == "float64" else 2e-4)

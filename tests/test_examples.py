@@ -21,6 +21,9 @@ CLAIMS = {  # about what `main` returns
     "every_algorithm": lambda gap: (
         gap["Alg. 3 v1  norm-corrective FW"] < 1e-10 and gap["Alg. 2 v1  line search"] > 1e-3
     ),
+    "faiss_oracle": lambda found: (
+        found["cached"] > 0 and abs(found["gap"]) <= 1e-6 and found["lower"] >= 0 and abs(found["difference"]) < 1e-4
+    ),
     "features": lambda found: found["GreedyClassifierCV"][0] == 0 and found["GreedyClassifierCV"][1] > 0.93,
     "group_lasso": lambda needless: needless["refitted"] == 0 < needless["shrunken"],
     "kernel_herding": lambda error: error["norm-corrective"][-1] < 0.2 * error["random sample"][-1],

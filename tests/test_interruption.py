@@ -12,6 +12,7 @@ import pytest
 import pursuit as ps
 from pursuit import refine, solve
 from pursuit.paper.problems import lower_bound
+from pursuit.run import watchers
 
 PACKAGE = str(Path(ps.__file__).parent)
 
@@ -124,25 +125,21 @@ def test_wherever_a_run_is_interrupted_its_last_complete_iteration_is_the_result
     assert interrupted >= 8
 
 
-def test_ctrl_c_ends_a_run_and_a_second_one_raises(rng, monkeypatch):
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def test_ctrl_c_ends_a_run_and_a_second_one_raises(ctrl_c, rng, monkeypatch):
     evaluations = count()
 
     def press():
         if next(evaluations) == 12:
             signal.raise_signal(signal.SIGINT)
 
-    try:
-        f, A = regression(rng)
-        r = ps.minimize(Counted(f, press), ps.conv(3 * A), ps.Plain(ps.LineSearch()))
-        assert r.status is ps.Status.INTERRUPTED
-        assert "Ctrl-C" in str(r)
-        evaluations = count()
-        monkeypatch.setattr(solve, "Trace", lambda rows: signal.raise_signal(signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
-            ps.minimize(Counted(f, press), ps.conv(3 * A), ps.Plain(ps.LineSearch()))
-    finally:
-        signal.signal(signal.SIGINT, before)
+    f, A = regression(rng)
+    r = ps.minimize(Counted(f, press), ps.conv(3 * A), ps.Plain(ps.LineSearch()))
+    assert r.status is ps.Status.INTERRUPTED
+    assert "Ctrl-C" in str(r)
+    evaluations = count()
+    monkeypatch.setattr(solve, "Trace", lambda rows: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        ps.minimize(Counted(f, press), ps.conv(3 * A), ps.Plain(ps.LineSearch()))
 
 
 def test_before_the_first_state_an_interruption_is_raised(rng):
@@ -155,14 +152,14 @@ def test_before_the_first_state_an_interruption_is_raised(rng):
 
 
 def test_a_state_that_was_not_complete_is_not_in_the_trace(rng, monkeypatch):
-    fields, states = solve.result_fields, count()
+    fields, states = watchers.result_fields, count()
 
     def press(state):
         if next(states) == 3:
             raise KeyboardInterrupt
         return fields(state)
 
-    monkeypatch.setattr(solve, "result_fields", press)
+    monkeypatch.setattr(watchers, "result_fields", press)
     f, A = regression(rng)
     r = ps.minimize(f, ps.conv(A), ps.Plain(ps.LineSearch()))
     assert r.status is ps.Status.INTERRUPTED and r.iterations == 2 and len(r.trace) == 3
@@ -281,7 +278,7 @@ def test_the_small_problem_of_groups_looks_at_the_clock(rng, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "at"), [("GreedyRegressor", 3), ("AtomicRegressor", 4)])
-def test_nothing_is_chosen_from_paths_that_ctrl_c_ended(name, at, rng, monkeypatch):
+def test_nothing_is_chosen_from_paths_that_ctrl_c_ended(name, at, ctrl_c, rng, monkeypatch):
     estimators = pytest.importorskip("pursuit.estimators")
     X = rng.standard_normal((40, 20))
     y = X[:, :5] @ [5.0, 4.0, 3.0, 2.0, 1.0] + rng.standard_normal(40)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
 
 import pursuit as ps
-from pursuit.defaults import default_method
+from pursuit.run.method import default_method
 
 
 @dataclass
@@ -287,7 +287,7 @@ UPDATES = [
     ps.Plain(ps.Monotone(ps.OpenLoop("log"))),
     ps.Blocks(ps.FullyCorrective(), "gap"), ps.Blocks(ps.NormCorrective(several=4), "cyclic", certify=1),
 ]  # fmt: skip
-ORACLES = [ps.Exact(), ps.Lazy(), ps.Approximate(0.5), ps.RandomAtom(), ps.Screened()]
+ORACLES = [ps.Exact(), ps.Lazy(), ps.Approximate(0.5), ps.RandomAtom()]
 DOMAINS = [
     ps.conv, ps.cone, ps.lin, lambda A: ps.conv(2.0 * A), lambda A: ps.conv(A) + ps.conv(0.5 * A),
     lambda A: ps.conv(A) + ps.lin(A), lambda A: ps.cone(A) + ps.conv(A),

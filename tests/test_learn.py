@@ -11,7 +11,7 @@ from pursuit.dictionaries import Statistics
 from pursuit.dictionaries.learning import replace_atoms
 from pursuit.dictionaries.signals import Coder, Method, Signals, residuals
 from pursuit.dictionaries.updates import imputed, rank_one_sweep
-from pursuit.result import Status
+from pursuit.run.stop import Status
 
 CODES = [
     {"atoms": 3},

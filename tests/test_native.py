@@ -87,11 +87,10 @@ print(ps.minimize(ps.LeastSquares(M), ps.conv(3.0 * ps.RankOne((6, 5)))).status.
 
 def test_a_large_dictionary_is_not_screened_without_kernels():
     code = """
-from pursuit.atoms import vectors
-vectors.MIN_SCREENED_ENTRIES = 1
 rng = np.random.default_rng(9)
-D, y = rng.standard_normal((50, 400)), rng.standard_normal(50)
-print(ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), stop=ps.Stop(atoms=20)).coef.nonzero()[0])
+A, y = ps.Dictionary(rng.standard_normal((50, 400))), rng.standard_normal(50)
+A.min_screened = 1
+print(ps.minimize(ps.LeastSquares(y), ps.lin(A), stop=ps.Stop(atoms=20)).coef.nonzero()[0])
 """
     assert run_python(WITHOUT + code) == run_python("import numpy as np\nimport pursuit as ps\n" + code)
 
@@ -166,3 +165,13 @@ def test_assignments_refuse_nodes_that_there_are_not():
     for words, wrong in bad.items():
         with pytest.raises(ValueError, match=words):
             native.core().all_or_nothing(**(good | wrong))
+
+
+def test_products_of_rows_refuse_rows_that_there_are_not():
+    A, out = np.ones((3, 2)), np.empty(1)
+    fine, beyond = np.array([0], np.int32), np.array([3], np.int32)
+    for rows, cols in ((beyond, fine), (fine, -1 - fine)):
+        with pytest.raises(ValueError, match="index is out of range"):
+            native.core().row_products(A, A, rows, cols, out)
+    with pytest.raises(ValueError, match="index is out of range"):
+        native.core().lower_gram(np.array([0, 1], np.int32), beyond, np.ones(1), np.zeros((3, 3)))

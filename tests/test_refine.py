@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import pursuit as ps
-from pursuit.defaults import default_method
 from pursuit.refine import Factors
+from pursuit.run.method import default_method
 
 TIGHT = ps.Stop(rgap=1e-7, iterations=60)
 

@@ -6,17 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from importlib.util import find_spec
 from itertools import islice
 
 import numpy as np
 import pytest
 
 import pursuit as ps
-from pursuit import checkpoints
 from pursuit._memory import Memory, WithMemory
 from pursuit.atoms import matrices
+from pursuit.run import stored
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20, 40)), RNG.standard_normal(20)
@@ -81,10 +79,7 @@ ORACLES = {
     "lazy": ps.Lazy(),
     "random": ps.RandomAtom(seed=4),
     "approximate": ps.Approximate(0.5, worst=False, seed=2),
-    "screened": ps.Screened(),
 }
-if find_spec("faiss"):
-    ORACLES["indexed"] = ps.Indexed(DICTIONARY)
 
 
 def bits(r):
@@ -97,7 +92,7 @@ def bits(r):
 
 
 def packed(memory, domain):
-    packer = checkpoints.Packer(domain)
+    packer = stored.Packer(domain)
     return packer.pack(memory), packer.atoms, [a.tobytes() for a in packer.arrays]
 
 
@@ -124,7 +119,6 @@ def test_every_update_step_and_oracle_of_the_package_is_in_the_tables():
     first = {part: [*inspect.signature(part.begin).parameters, None, None][1] for part in begun}  # after self
     tables = {*ORACLES.values(), *STEPS.values(), *(update for update, *_ in UPDATES.values())}
     contracts = {ps.Update, ps.Oracle}
-    contracts |= set() if find_spec("faiss") else {ps.Indexed}
     missing = {part for part in begun if first[part] in ("f", "part")} - contracts - {type(part) for part in tables}
     assert not missing
 
@@ -515,30 +509,39 @@ print("ended", r.iterations, r.oracle_calls, r.cached, r.value.hex(), r.gap.hex(
 """
 
 
-def lines_until_killed(arguments, seconds):
-    """What a run prints before it is killed, that many seconds after it has begun."""
+def lines_until_killed(arguments, states=None):
+    """What a run prints before it is killed, after that many states."""
     process = subprocess.Popen([sys.executable, "-c", KILLED, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     with process.stdout as output:
         assert output.readline() == "begun\n"
-        if seconds is not None:
-            time.sleep(seconds)
+        first = [output.readline().strip() for _ in range(states or 0)]
+        if states is not None:
             process.send_signal(signal.SIGKILL)
-        lines = output.read().splitlines()
+        lines = first + output.read().splitlines()
     process.wait()
     return lines
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
 def test_a_run_that_is_killed_again_and_again_loses_only_what_came_after_its_checkpoint(tmp_path):
-    delays = np.random.default_rng(0).uniform(0.02, 0.3, int(os.environ.get("PURSUIT_KILLS", "4")))
-    file, limit, seen = tmp_path / "run.npz", 400 * len(delays), -1
-    for delay in delays:  # with every=0 each state is written
-        lines = [int(line) for line in lines_until_killed([file, 0, limit], delay) if line[:1].isdigit()]
+    kills = np.random.default_rng(0).integers(0, 60, int(os.environ.get("PURSUIT_KILLS", "4")))
+    file, limit, seen = tmp_path / "run.npz", 400 * len(kills), -1
+    for states in kills:  # with every=0 each state is written
+        lines = [int(line) for line in lines_until_killed([file, 0, limit], states) if line[:1].isdigit()]
         if lines:
             assert lines[0] >= seen - 1  # the state that was being written
             assert lines == list(range(lines[0], lines[-1] + 1))
             seen = lines[-1]
     assert {p.name for p in tmp_path.iterdir() if p.name[0] != "."} <= {"run.npz", "run.previous.npz"}
-    (ended,) = (line for line in lines_until_killed([file, 60, limit], None) if line.startswith("ended"))
-    (whole,) = (line for line in lines_until_killed([tmp_path / "b.npz", 60, limit], None) if line.startswith("ended"))
+    (ended,) = (line for line in lines_until_killed([file, 60, limit]) if line.startswith("ended"))
+    (whole,) = (line for line in lines_until_killed([tmp_path / "b.npz", 60, limit]) if line.startswith("ended"))
     assert ended == whole and not list(tmp_path.glob(".*"))
+
+
+def test_a_continued_result_knows_how_nearly_stationary_it_is():
+    f = ps.Smooth(lambda x: float(-(x**2).sum()), lambda x: -2 * x, L=2.0, convex=False)
+    domain, update = ps.conv(ps.Box(-np.ones(3), np.ones(3))), ps.Plain(ps.ShortStep())
+    ended = ps.minimize(f, domain, update, stop=ps.Stop(gap=1e-9), start=([1.0], [ps.Atom(np.ones(3))]))
+    again = ps.minimize(f, domain, update, stop=ps.Stop(gap=1e-9), start=ended)
+    assert ended.status is ps.Status.NEARLY_STATIONARY
+    assert (again.status, again.iterations, again.stationarity) == (ended.status, ended.iterations, ended.stationarity)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pursuit as ps
 from pursuit._ranking import PAUSE, contenders, order
-from pursuit.atoms import vectors
+from pursuit.atoms import screening
 from pursuit.atoms.screened import ScreenedDictionary
 
 
@@ -342,14 +342,14 @@ def test_exact_screens_a_large_dictionary_once_its_products_have_paid_for_the_co
     D = rng.standard_normal((50, 400)) / 7
     f, A = ps.LeastSquares(rng.standard_normal(50)), ps.Dictionary(D)
     plain = [s.atom.source for s in islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20)]
-    monkeypatch.setattr(vectors, "MIN_SCREENED_ENTRIES", 1)
+    A.min_screened = 1
     make = ps.Dictionary.screened
     monkeypatch.setattr(ps.Dictionary, "screened", lambda A: made.append(make(A)) or made[-1])
     states = list(islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20))
     assert [s.atom.source for s in states] == plain
     assert len(made) == 1
     assert (
-        made[0].tally.calls == states[-1].oracle_calls - vectors.COPY_COST_IN_PRODUCTS
+        made[0].tally.calls == states[-1].oracle_calls - screening.COPY_COST_IN_PRODUCTS
     )  # a hull's first atom counts, too
 
 
@@ -358,8 +358,8 @@ def test_short_runs_and_small_dictionaries_are_never_screened(monkeypatch):
     f, A = ps.LeastSquares(rng.standard_normal(50)), ps.Dictionary(rng.standard_normal((50, 400)))
     monkeypatch.setattr(ps.Dictionary, "screened", None)
     ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=20))
-    monkeypatch.setattr(vectors, "MIN_SCREENED_ENTRIES", 1)
-    ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=vectors.COPY_COST_IN_PRODUCTS - 1))
+    A.min_screened = 1
+    ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=screening.COPY_COST_IN_PRODUCTS - 1))
 
 
 # ---------------------------------------------------------------------- ranking

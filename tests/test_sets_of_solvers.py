@@ -616,3 +616,20 @@ def test_gauges_of_ellipsoids_and_fantopes_are_the_least_multiples(rng):
         X = 3.0 * sum(w * inner.sample(rng).vector for w in rng.dirichlet(np.ones(4)))
         assert inner.gauge(X) == pytest.approx(3.0)
         assert inner.gauge(X - np.eye(4)) == math.inf
+
+
+def test_integers_that_highs_does_not_round_keep_rows_with_large_coefficients():
+    """One of four sites must be opened: x_i <= M b_i, b_i in {0, 1}. HiGHS takes b_i = 1e-7 for 0."""
+    k, M, need = 4, 4e6, 2.0
+    A = np.vstack([np.hstack([np.eye(k), -M * np.eye(k)]), np.r_[-np.ones(k), np.zeros(k)]])
+    b = np.r_[np.zeros(k), -need]
+    P = ps.Polytope(A, b, bounds=[(0, 10 * M)] * k + [(0, 1)] * k, integrality=[0] * k + [1] * k)
+    atom = P.lmo(np.r_[0.1, 0.2, 0.3, 0.4, 50.0, 60.0, 70.0, 80.0]).vector
+    assert (A @ atom <= b + 1e-9).all()
+    np.testing.assert_allclose(atom, np.r_[need, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], atol=1e-9)
+
+
+def test_a_cone_whose_only_atom_is_zero_has_one_point():
+    r = ps.minimize(ps.LeastSquares(-np.ones(3)), ps.cone(ps.Matchings([[0, 1], [1, 2], [0, 2]])))
+    assert r.value == 1.5
+    assert not r.x.any()

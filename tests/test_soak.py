@@ -19,14 +19,14 @@ def test_random_problems_and_signals_keep_their_laws(first):
 
 
 def test_a_bound_that_is_not_proved_is_found_reproduced_and_made_smaller(monkeypatch, capsys):
-    observe = Certificate.observe
+    observe = Certificate._observe
 
     def boast(self, value, *rest):
         observe(self, value, *rest)
         self.lower = max(self.lower, self.lower + 1e-3 * (value - self.lower))
         self.gap = max(value - self.lower, 0.0)
 
-    monkeypatch.setattr(Certificate, "observe", boast)
+    monkeypatch.setattr(Certificate, "_observe", boast)
     law = "the lower bound falls"  # where f(x) is found below it, the run takes it back
     seed = next(seed for seed in range(0, 100, 2) if (soak.broken_law(soak.drawn(seed)) or "").startswith(law))
     assert soak.main(["--seed", str(seed)]) == 1

@@ -402,7 +402,7 @@ def test_an_exactly_two_sparse_target_takes_two_atoms_of_ten(seed):
     y = 3 * D[:, 17] - 2 * D[:, 60]
     r = ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), ps.FullyCorrective(), stop=ps.Stop(atoms=10))
     assert sorted(a.source for a in r.atoms) == [17, 60]
-    assert r.status is ps.Status.STATIONARY
+    assert r.status in (ps.Status.STATIONARY, ps.Status.GAP)  # GAP where the residual is exactly 0
     np.testing.assert_allclose(r.coef[[17, 60]], [3, -2], rtol=1e-12)
 
 

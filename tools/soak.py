@@ -45,8 +45,8 @@ from scipy.optimize import minimize as scipy_minimize
 
 import pursuit as ps
 from pursuit._arrays import Space
-from pursuit.defaults import default_method
 from pursuit.domains import Domain
+from pursuit.run.method import default_method
 from pursuit.updates.pursuits import AcceleratedPursuit, BlendedPursuit
 from pursuit.updates.walks import Away, BlendedPairwise, Pairwise, Plain
 
@@ -253,13 +253,7 @@ def allowed_oracles(domain: Domain) -> list[Any]:
     """The oracles that serve a domain."""
     asked = [part.asked for part in domain.parts]
     listed = all(A.size is not None for A in asked)
-    dense = all(isinstance(A, ps.Dictionary) and isinstance(A.D, np.ndarray) for A in asked)
-    return [
-        oracle
-        for oracle in ORACLES
-        if (listed or not isinstance(oracle, ps.Approximate | ps.RandomAtom))
-        and (dense or not isinstance(oracle, ps.Screened))
-    ]
+    return [oracle for oracle in ORACLES if listed or not isinstance(oracle, ps.Approximate | ps.RandomAtom)]
 
 
 def pick(choices: list[Any], number: int) -> Any:

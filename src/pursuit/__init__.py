@@ -9,14 +9,11 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `atoms` | the sets of atoms |
 | `active`, `weights` | the active set, and the small problems in its weights |
 | `domains` | `conv`, `cone`, `lin`, `penalty`, their sums and products |
-| `oracles` | the search for the next atom: exact, approximate, lazy, screened, indexed |
+| `oracles` | the search for the next atom: exact, approximate, lazy, random |
 | `steps`, `updates` | step lengths; the change of the weights |
 | `refine` | the change of the atoms themselves |
 | `certificates` | lower bounds on the minimum |
-| `result` | states, stopping rules, traces, results |
-| `defaults` | the update, oracle and refinement that are chosen by default |
-| `guards` | f and the oracle as the loop calls them: checked and counted |
-| `start` | the first active set |
+| `run` | what one run needs: method, first atoms, checks, states, stopping rules, results, files |
 | `solve` | the loop, `minimize` |
 | `paths` | `path`: one problem at several radii or sizes |
 | `derivatives` | `differentiate`: how a solution changes with its problem |
@@ -89,10 +86,12 @@ from pursuit.objectives import (
     Smooth,
     TraceInverse,
 )
-from pursuit.oracles import Approximate, Exact, Indexed, Lazy, Oracle, RandomAtom, Screened
+from pursuit.oracles import Approximate, Exact, Lazy, Oracle, RandomAtom
 from pursuit.paths import Path, path
 from pursuit.refine import Refine
-from pursuit.result import Result, State, Status, Stop, Trace
+from pursuit.run.result import Result, State
+from pursuit.run.stop import Status, Stop
+from pursuit.run.trace import Trace
 from pursuit.solve import iterate, minimize
 from pursuit.steps import (
     Backtracking,
@@ -148,7 +147,6 @@ __all__ = [
     "Groups",
     "Huber",
     "Hypersimplex",
-    "Indexed",
     "KSparse",
     "KSupport",
     "Lazy",
@@ -183,7 +181,6 @@ __all__ = [
     "Refine",
     "Result",
     "Ridge",
-    "Screened",
     "Sharded",
     "ShardedSum",
     "ShortStep",

@@ -1,4 +1,4 @@
-r"""Which atoms are best, proved from intervals; used by the screened oracle and by incremental correlations.
+r"""Which atoms are best, proved from intervals; used by dictionaries with an 8-bit copy.
 
 The plain way computes :math:`\hat c = D^\top g` in floating point and takes the largest merits, :math:`|\hat c_j|` or
 :math:`-\hat c_j`, ties to the lowest index. A cheaper way knows for each merit only an interval that contains the

@@ -194,7 +194,7 @@ class ActiveSet(Remembers):
         return out
 
     @np.errstate(over="ignore", invalid="ignore")  # an inner product beyond the range of floats is infinite
-    def point_dots(self, g: Array) -> list[float]:
+    def levels(self, g: Array) -> list[float]:
         """<g, x_b> for the point x_b = sum_a w_a a of each block, plus its cost."""
         if len(self.signless) == 1:
             return [self.space.dot(g, self.x) + self.cost]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,11 +32,30 @@ Evaluation = tuple[Array, float, Array, float, float]
 """A point, the value there, the gradient, and the norms of the point and of the gradient."""
 
 
+class Bound(NamedTuple):
+    """What is proved at one iteration: f* >= lower, and gap >= f(x) - f*.
+
+    `stationarity` is the Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it: 0 where x is
+    stationary. `stationary` says that no atom correlates with the gradient beyond rounding, `contradicted` that f or
+    the oracle contradicts itself or convexity, `stalled` that the update no longer lowers f or the gap. `calls` counts
+    oracle calls beside those of the run.
+    """
+
+    lower: float
+    gap: float
+    stationarity: float
+    stationary: bool
+    contradicted: bool
+    calls: int
+    stalled: bool = False
+
+
 class Certificate(Remembers):
     """The best lower bound of one run, and the scale of its rounding errors."""
 
     remembers = (
-        "lower", "gap", "stationary", "contradicted", "conjugate", "_scale", "_first", "_last", "_largest", "_longest"
+        "lower", "gap", "stationarity", "stationary", "contradicted",
+        "conjugate", "_scale", "_first", "_last", "_largest", "_longest",
     )  # fmt: skip
 
     def __init__(self, f: Objective, domain: Domain, space: Space) -> None:
@@ -52,9 +72,9 @@ class Certificate(Remembers):
         self._longest = [part.A.radius or 0.0 for part in domain.parts]  # atoms, as far as they are known
 
     @property
-    def calls(self) -> int:
-        """Oracle calls beside those of the run."""
-        return self.conjugate.calls
+    def bound(self) -> Bound:
+        """What is proved so far."""
+        return Bound(self.lower, self.gap, self.stationarity, self.stationary, self.contradicted, self.conjugate.calls)
 
     def observe_point(self, x: Array, value: float, grad: Array) -> float:
         """Compare f at x with f at the last point, and adjust the scale of rounding errors to the gradient, whose norm
@@ -83,10 +103,12 @@ class Certificate(Remembers):
         return self._largest + (self.f.L or 0.0) * self._length**2
 
     @np.errstate(over="ignore", invalid="ignore")  # a bound that is not finite is none
-    def observe(
-        self, value: float, grad: Array, point_dots: Sequence[float], answers: Sequence[Answer], active: ActiveSet
-    ) -> None:
-        """Update the lower bound and the gap by what this iteration proves."""
+    def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
+        """The best bound so far, with what this iteration proves."""
+        self._observe(value, grad, answers, active)
+        return self.bound
+
+    def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
         alone = value - active.cost  # f(x) without a penalty
         eps, norm = self.space.eps, self.observe_point(active.x, alone, grad)
         if not self.f.exact or self.contradicted:
@@ -96,12 +118,12 @@ class Certificate(Remembers):
         self._longest = list(map(max, self._longest, lengths))
         noise = [4.0 * eps * norm * length for length in map(_error_norm, self._longest, answers)]
         slack = 4.0 * eps * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
-        self.stationarity = self.domain.frank_wolfe_gap(answers, point_dots, noise) + slack
-        self.stationary = self._at_rounding(point_dots, answers, sum(lengths))
+        self.stationarity = self.domain.frank_wolfe_gap(answers, noise) + slack
+        self.stationary = self._at_rounding(answers, sum(lengths))
         if not self.f.convex:
             self.gap = value - self.lower
             return
-        bound = self.domain.lower(value, answers, point_dots, self.f.mu, noise) - slack
+        bound = self.domain.lower(value, answers, self.f.mu, noise) - slack
         if self.f.mu > 0:
             bound = max(bound, alone - norm * (norm / (2.0 * self.f.mu)) - slack)
         self.lower = max(self.lower, bound)
@@ -112,7 +134,7 @@ class Certificate(Remembers):
         if self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
 
-    def _at_rounding(self, point_dots: Sequence[float], answers: Sequence[Answer], size: float) -> bool:
+    def _at_rounding(self, answers: Sequence[Answer], size: float) -> bool:
         """Whether no atom correlates with the gradient beyond rounding; `size` is the sum of the atoms' norms."""
         factor, scale, length = 1.0, self._scale, self._length
         if self.domain.bounded:
@@ -121,7 +143,7 @@ class Certificate(Remembers):
             factor = 32.0
             scale = max(scale, (self.f.L or 0.0) * length)
             size += length * any(p.nonnegative for p in self.domain.parts)
-        return -self.domain.steepest(answers, point_dots) <= factor * self.space.eps * scale * size
+        return -self.domain.steepest(answers) <= factor * self.space.eps * scale * size
 
 
 def _error_norm(longest: float, answer: Answer) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pursuit.defaults import choose
 from pursuit.domains import Cone, Domain
 from pursuit.objectives import Objective
+from pursuit.run.method import choose
 from pursuit.steps import Backtracking
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (

@@ -164,7 +164,7 @@ class ConjugateBound(Remembers):
 
     def _ask(self, u: Array, active: ActiveSet) -> list[float]:
         """Lower bounds on <u, a> over the atoms of the summands that need one."""
-        levels = [p.origin(level) - p.price for p, level in zip(self.parts, active.point_dots(u), strict=True)]
+        levels = [p.origin(level) - p.price for p, level in zip(self.parts, active.levels(u), strict=True)]
         settled = [*self._spans, *self._cones]
         return [0.0 if p in settled else self._ask_part(b, u, levels[b]) for b, p in enumerate(self.parts)]
 

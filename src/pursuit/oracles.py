@@ -1,4 +1,4 @@
-"""Linear minimisation oracles: exact, approximate, lazy, screened and indexed. An answer carries its quality delta.
+"""Linear minimisation oracles: exact, approximate, lazy and random. An answer carries its quality delta.
 
 The paper has two notions of quality (its equations for Algorithms 3 and 4): relative to x over a hull,
 <g, z~ - x> <= delta min_z <g, z - x>; relative to 0 over a span, <g, z~> <= delta min_z <g, z>.
@@ -7,20 +7,17 @@ The paper has two notions of quality (its equations for Algorithms 3 and 4): rel
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, check_seed, flag, host_array, number, told, use_python_numbers
+from pursuit._arrays import Array, Space, check_seed, flag, number, told, use_python_numbers
 from pursuit._memory import Memory, WithMemory
 from pursuit.active import ActiveSet
-from pursuit.atoms.base import Atoms, Search, as_atom, check_vector
-from pursuit.atoms.combinations import unscaled
+from pursuit.atoms.base import Search, as_atom, check_vector
 from pursuit.atoms.frames import Atom
-from pursuit.atoms.vectors import Dictionary
-from pursuit.correlations import Correlations
 from pursuit.domains import Answer, Hull, Part
 from pursuit.objectives import Objective
 
@@ -74,29 +71,15 @@ def check_fits(a: Atom, space: Space) -> None:
 class Exact:
     """The set's own oracle: delta = 1, or what the set's lower bound on <g, a> proves.
 
-    Parameters
-    ----------
-    gram : (n, n) array, optional
-        The Gram matrix D' M D of the dictionary in the metric of a quadratic f (D' D for least squares). With it, the
-        correlations are computed from its rows (`pursuit.correlations`).
-
-    Examples
-    --------
-    >>> import numpy as np, pursuit as ps
-    >>> D = np.random.default_rng(0).standard_normal((30, 60))
-    >>> f, A = ps.LeastSquares(D[:, 3] + 2.0 * D[:, 7]), ps.Dictionary(D)
-    >>> r = ps.minimize(f, ps.lin(A), oracle=ps.Exact(gram=D.T @ D), stop=ps.Stop(atoms=2))
-    >>> r.coef[[3, 7]].round(9)
-    array([1., 2.])
+    >>> import pursuit as ps
+    >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
+    >>> ps.minimize(f, domain, oracle=ps.Exact()).x
+    array([3., 1.])
     """
-
-    gram: Any = None
 
     def begin(
         self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
     ) -> Ask:
-        if self.gram is not None:
-            return _through_gram(host_array(self.gram, "gram"), part, space, several, f)
         return ask_set(part.asked.begin(), part, space, several)
 
 
@@ -130,67 +113,6 @@ def ask_in_face(ask: Ask, part: Part, space: Space) -> Ask:
         return replace(answer, atoms=[answer.atoms[0], worst], calls=answer.calls + 1)
 
     return WithMemory(ask_both, ask)
-
-
-def _dense_dictionary(A: Atoms) -> tuple[Dictionary, float] | None:
-    """The dictionary and the factor, if A is a multiple of a dense NumPy dictionary."""
-    A, factor = unscaled(A)
-    plain = isinstance(A, Dictionary) and type(A) is Dictionary and isinstance(A.D, np.ndarray)
-    return (A, factor) if isinstance(A, Dictionary) and plain and A.D.dtype in (np.float32, np.float64) else None
-
-
-def _through_gram(gram: Array, part: Part, space: Space, several: int, f: Objective | None) -> Ask:
-    """The answers of a dictionary, by correlations from a Gram matrix."""
-    found = _dense_dictionary(part.asked)
-    if f is None or not f.quadratic or not found or found[0].D.ndim != 2 or not (found[0].symmetric or found[1] > 0):
-        raise ValueError("gram serves a quadratic f over a dense NumPy Dictionary; leave it out here.")
-    columns, factor = found
-    D, n = columns.D, columns.n
-    if gram.dtype.kind != "f":
-        raise TypeError(f"gram has dtype {gram.dtype}; give real numbers.")
-    if gram.shape != (n, n):
-        raise ValueError(f"gram has shape {gram.shape}; give the matrix of shape {(n, n)} for {n} atoms.")
-    metric = f.hessian(space.zeros())
-    assert metric is not None
-    assert columns.radius is not None
-    c0 = D.T @ f.value_and_grad(space.zeros())[1]
-    from_gram = Correlations(D, metric, c0, gram, several=several, signed=columns.symmetric, radius=columns.radius)
-
-    def best(grad: Array, active: ActiveSet) -> Sequence[Atom]:
-        atoms = [active.atoms[i] for i in active.support]
-        if not all(isinstance(a.source, int) for a in atoms):  # the user's start is no combination of columns
-            return part.asked.best(grad, several)
-        coefs = active.weights[active.support] * np.array([a.coef for a in atoms])
-        c = from_gram.correlations(grad, [a.source for a in atoms], coefs)
-        return [a.scaled(factor) for a in columns.pick(c, several)]
-
-    def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-        atoms = list(best(grad, active))
-        return Answer(atoms, atoms[0].dot(space, grad) + part.price, 1.0)
-
-    return ask
-
-
-@dataclass(frozen=True)
-class Screened:
-    """An exact oracle (delta = 1) for dense dictionaries: an 8-bit copy proves which atoms cannot be the best, and only
-    the others are recomputed. The atoms are the same as those of `Exact`, with a fraction of the memory traffic.
-
-    Making the copy costs a few products; `A.screened()` makes it once for many solves. Where too many atoms must be
-    recomputed, the plain product is used.
-
-    >>> import numpy as np, pursuit as ps
-    >>> D = np.random.default_rng(0).standard_normal((30, 600))
-    >>> f, A = ps.LeastSquares(D[:, 3] + 2.0 * D[:, 7]), ps.Dictionary(D)
-    >>> r = ps.minimize(f, ps.lin(A), oracle=ps.Screened(), stop=ps.Stop(atoms=2))
-    >>> sorted(a.source for a in r.atoms)
-    [3, 7]
-    """
-
-    def begin(
-        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
-    ) -> Ask:
-        return ask_set(part.asked.screened().begin(), part, space, several)
 
 
 @dataclass(frozen=True)
@@ -307,111 +229,6 @@ class Lazy:
             return answer
 
         return WithMemory(ask, exact, memory)
-
-
-@dataclass(frozen=True)
-class Indexed:
-    """Answers with an atom that an index of nearest neighbours finds, and asks the dictionary where it is too weak.
-
-    An index of faiss searches a part of a large dictionary. What it misses nobody knows: its answers prove nothing
-    (delta = 0), and the certificate does not change. Let phi be the descent <grad, x - z> of the last answer z of the
-    dictionary itself. An answer of the index whose descent is at least phi / K is taken. Otherwise the dictionary is
-    asked, exactly, so that no gap is reported that rests on the index. `Result.oracle_calls` counts the answers of the
-    dictionary, `Result.cached` those of the index.
-
-    Parameters
-    ----------
-    A : Dictionary
-        Of a dense NumPy matrix; the domain must be made of it.
-    index : faiss index of inner products, optional
-        Of the columns of A in their order, as ``index.add(D.T)`` makes it. None: an inverted file of about
-        4 sqrt(n) cells, 16 of which a question looks into; below 680 columns, a search of all of them (needs faiss,
-        ``pursuit[index]``).
-    K : float
-        Larger than 1; how much weaker an answer of the index may be.
-
-    Examples
-    --------
-    >>> import pytest
-    >>> _ = pytest.importorskip("faiss")
-    >>> import numpy as np, pursuit as ps
-    >>> A = ps.Dictionary(np.random.default_rng(0).standard_normal((60, 20_000)), signed=True)
-    >>> f = ps.LeastSquares(A.D[:, :30].sum(axis=1))
-    >>> r = ps.minimize(f, ps.conv(3.0 * A), ps.FullyCorrective(), oracle=ps.Indexed(A))
-    >>> r.cached > 0, r.oracle_calls < r.iterations, r.gap <= 1e-6 * r.value
-    (True, True, True)
-    """
-
-    A: Dictionary
-    index: Any = None
-    K: float = 2.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.A, Dictionary) or _dense_dictionary(self.A) is None or self.A.D.ndim != 2:
-            raise TypeError(f"A is {told(self.A)}; give a Dictionary of a dense NumPy matrix.")
-        if not number(self.K) > 1:
-            raise ValueError(f"K is {told(self.K)}; give a number larger than 1.")
-        if self.index is None:
-            object.__setattr__(self, "index", _index_of(self.A.D))
-        if not all(hasattr(self.index, name) for name in ("search", "ntotal", "d", "metric_type")):
-            raise TypeError(f"index is {told(self.index)}; give an index of faiss.")
-        if (self.index.d, self.index.ntotal) != self.A.D.shape:
-            held = f"{self.index.ntotal} vectors of {self.index.d} entries"
-            raise ValueError(f"index holds {held}, and D has shape {self.A.D.shape}; add D.T to it.")
-        if self.index.metric_type != 0:  # faiss.METRIC_INNER_PRODUCT
-            raise ValueError("index does not compare by inner products; make it with faiss.METRIC_INNER_PRODUCT.")
-        use_python_numbers(self)
-
-    def begin(
-        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
-    ) -> Ask:
-        exact, run = Exact().begin(part, space, several, blends, f), Memory(phi=math.inf)
-        columns, factor = unscaled(part.asked)
-        if not isinstance(columns, Dictionary) or columns.D is not self.A.D:
-            raise ValueError(f"the domain is made of {part.asked!r} and not of the columns of A; give Indexed its set.")
-        D, signed = columns.D, columns.symmetric
-
-        def near(grad: Array) -> list[Atom]:
-            """The best of the atoms that the index finds, by their products in full precision."""
-            h = grad if factor > 0 else -grad
-            queries = np.stack([-h, h] if signed else [-h]).astype(np.float32)
-            found = np.unique(self.index.search(queries, max(several, 1))[1])
-            found = found[found >= 0]  # faiss fills up with -1
-            products = D.T[found] @ h
-            best = np.argsort(-np.abs(products) if signed else products, kind="stable")[:several]
-            signs = np.where(products[best] > 0, -1.0, 1.0) if signed else np.ones(len(best))
-            named = [columns.column(int(found[i]), float(s)) for i, s in zip(best, signs, strict=True)]
-            return named if factor == 1.0 else [a.scaled(factor) for a in named]  # stored as those of the dictionary
-
-        def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            atoms = near(grad) if len(active) and 0.0 < run.phi < math.inf else []
-            if atoms:
-                dot = atoms[0].dot(space, grad) + part.price
-                if -part.descent(dot, gx) >= run.phi / self.K:
-                    return Answer(atoms, dot, 0.0, 0)
-            answer = exact(grad, active, gx)
-            run.phi = -part.descent(answer.dot, gx)
-            return answer
-
-        return WithMemory(ask, exact, run)
-
-
-def _index_of(D: Array) -> Any:
-    """A faiss index of the columns of D: an inverted file, or all of them where it would look into every cell."""
-    try:
-        import faiss
-    except ImportError:
-        raise ImportError("Indexed without an index needs faiss; install pursuit[index], or give one.") from None
-    rows = np.ascontiguousarray(D.T, dtype=np.float32)
-    index: Any = faiss.IndexFlatIP(rows.shape[1])
-    probes = 16
-    cells = min(int(4 * math.sqrt(len(rows))), len(rows) // 40)  # faiss wants 39 vectors in each
-    if cells > probes:
-        index = faiss.IndexIVFFlat(index, rows.shape[1], cells, faiss.METRIC_INNER_PRODUCT)
-        index.train(rows)
-        index.nprobe = probes
-    index.add(rows)
-    return index
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,13 @@ import numpy as np
 
 from pursuit._arrays import Small, check_function, is_number, items, number, told, whole
 from pursuit.atoms.base import Atoms
-from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import Domain, conv, lin
 from pursuit.objectives import Objective
 from pursuit.refine import Refine
-from pursuit.result import MAX_SHOWN_ROWS, Result, State, Status, Stop, html_table, result_fields
+from pursuit.run.method import PATH_UPDATE
+from pursuit.run.result import Result, State, result_fields
+from pursuit.run.stop import Status, Stop
+from pursuit.run.trace import MAX_SHOWN_ROWS, html_table
 from pursuit.solve import minimize
 from pursuit.updates import Update
 

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
-from pursuit._arrays import flag, quantity, told, whole
-from pursuit._deadline import Deadline
-from pursuit._memory import Memory, memory_of
-from pursuit.certificates import Certificate
-from pursuit.checkpoints import Checkpoint, Run
-from pursuit.defaults import choose
+from pursuit._arrays import told
 from pursuit.domains import Domain
-from pursuit.guards import GuardedOracle, StallDetector, guarded, probing
 from pursuit.line_search import UnboundedError
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
-from pursuit.refine.proposals import Refine, Refinements
-from pursuit.result import Result, State, Status, Stop, Trace, result_fields, trace_row
-from pursuit.start import adapted, find_space, run_to_continue, set_first_atoms
-from pursuit.updates import Now, Update
+from pursuit.refine.proposals import Refine
+from pursuit.run.begin import adapted, begin, run_to_continue
+from pursuit.run.method import choose
+from pursuit.run.result import Result, State, result_fields
+from pursuit.run.stop import Status, Stop
+from pursuit.run.trace import Trace
+from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher
+from pursuit.updates import Update
 
 
 def iterate(
@@ -49,41 +44,16 @@ def iterate(
     >>> [s.value for s in islice(states, 3)]
     [5.0, 0.5, 0.0]
     """
-    update, oracle, refine = method = choose(f, domain, update, oracle, refine)
-    f = adapted(f, domain)
-    kept, space, f = run_to_continue(start, f, domain, method), find_space(f, domain, start), f.begin()
-    value_and_grad = guarded(f, space)
-    ask = GuardedOracle(oracle, update, f, domain, space)
-    advance = probing(update.begin(f, domain, space), f, domain, space)
-    refinements = Refinements(refine, f, domain, space)
-    certificate, stall = Certificate(f, domain, space), StallDetector(update.descends)
-    active = domain.active_set(space)
-    run = Memory(
-        t=0, now=None, active=active, f=value_and_grad, ask=ask, advance=advance,
-        refinements=refinements, certificate=certificate, stall=stall,
-    )  # fmt: skip
-    if kept is None:
-        set_first_atoms(active, f, domain, start, ask, certificate)
-    else:
-        run.recall(kept.memory)
-
-    while True:
-        if run.now is None:  # else a run goes on from its last state
-            value, grad = value_and_grad(active, run.t)  # with the cost of x_t where the domain has a penalty
-            point_dots = active.point_dots(grad)  # <grad, x_b>, for each summand x_b of x_t in a sum of domains
-            answers = ask(grad, active, point_dots, run.t)  # z_t = (approx) LMO_A(grad f(x_t)), with its quality delta
-            certificate.observe(value, grad, point_dots, answers, active)
-            stall.observe(value, certificate.gap, answers)
-            run.now = Now(run.t, value, grad, point_dots, answers)
-        now = run.now
-        yield State(
-            run.t, active.x, now.value, now.grad, now.answers, certificate.gap, certificate.lower,
-            active, ask.calls + certificate.calls, ask.cached, refinements.refused,
-            certificate.stationary, stall.stalled, certificate.contradicted, certificate.stationarity, f.convex, run,
-        )  # fmt: skip
-        advance(now, active)  # S <- S + z_t, new weights; x_{t+1} = sum_S w_a a
-        refinements(active, now.value)  # line 7 of Algorithms 3 and 4: the atoms themselves move
-        run.t, run.now = run.t + 1, None
+    run = begin(f, domain, choose(f, domain, update, oracle, refine), start)
+    S = run.active
+    for t in count(run.t):
+        value, grad = run.evaluate(S)  # f(x_t), with the cost of x_t where the domain has a penalty, and grad f(x_t)
+        z = run.ask(grad, S)  # z_t = (approx) LMO_A(grad f(x_t)): an Answer for each summand, with its quality delta
+        bound = run.certify(value, grad, z, S)  # f* >= bound.lower
+        now = State(t, value, grad, z, bound, S, run)
+        yield now
+        run.advance(now, S)  # S <- S + z_t, new weights; x_{t+1} = sum over S of w_a a
+        run.refine(now, S)  # line 7 of Algorithms 3 and 4: the atoms themselves move
 
 
 def minimize(
@@ -112,7 +82,7 @@ def minimize(
         Such as FullyCorrective() or Plain(ShortStep()).
         None: the best general choice for the domain and the objective, one atom at a time if `stop` counts them, and
         with a refinement where moving the atoms helps; `result.update` and `result.refine` say which they were.
-    oracle : Exact, Approximate, Lazy, Screened or RandomAtom
+    oracle : Exact, Approximate, Lazy or RandomAtom
         The search for the next atom; Exact() by default.
     refine : callable (f, domain, active) -> (weights, atoms) or None, or several of them, optional
         Line 7 of Algorithms 3 and 4: called after each update, may move atoms and weights; see `pursuit.refine`.
@@ -169,67 +139,46 @@ def minimize(
     began = time.perf_counter()
     if not isinstance(stop, Stop):
         raise TypeError(f"stop is {told(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback is {told(callback)}; give a function of a State.")
+    called = Callback(callback)
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
     f = adapted(f, domain)
-    file = None if checkpoint is None else Checkpoint(checkpoint, every)
-    kept = (file and file.resume(f, domain, method)) or run_to_continue(start, f, domain, method)
-    start = kept or (_fit_uncounted(f, domain, stop) if start is None else start)
-    rows, first, past = (kept.rows[:-1], kept.first, kept.seconds) if kept else ([], None, 0.0)
-    log = _logger(verbose)
-    deadline = Deadline(began + (math.inf if stop.seconds is None else stop.seconds))
-    fields: dict[str, Any] = {}  # of the last state
-    memory: dict[str, Any] = {}  # of the parts of the run
-    status = state = None
+    saver = Saver(checkpoint, every)
+    kept = saver.resume(f, domain, method) or run_to_continue(start, f, domain, method)
+    if kept is not None:
+        start = kept
+    elif start is None:
+        start = _fit_uncounted(f, domain, stop)
+    recorder = Recorder(began, kept)
+    log = Log(verbose, recorder)
+    status, state = None, None
+    memory: dict[str, Any] = {}
     try:
-        with _progress_bar(flag(progress, "progress")) as show:
+        with Bar(progress) as bar:
+            watchers: list[Watcher] = [recorder, bar, log, called, Rules(stop, began)]
             for state in iterate(f, domain, start=start, **method._asdict()):
-                state.active.deadline, seconds = deadline, time.perf_counter() - began
-                rows.append(trace_row(state, past + seconds))
-                first = state.x if first is None else first
-                fields = result_fields(state)  # an interrupted update may leave the active set half changed
-                show(state)
-                continued = kept is not None and len(rows) == len(kept.rows)
-                if continued or state.iteration & (state.iteration - 1) == 0:  # 0, 1, 2, 4, 8, ...
-                    log(_line(rows[-1]))
-                ended = callback is not None and callback(state)
-                status = Status.CALLBACK if ended else stop.reached(state, seconds)
-                if status is not None or (file and file.due):
-                    memory = state.run.memory()
-                    if file:
-                        file.write(Run(memory, rows, first, past + seconds), f, domain, method)
+                status = next(filter(None, [watcher.watch(state) for watcher in watchers]), None)
+                saver.save(recorder, state, status is not None, (f, domain, method))
                 if status is not None:
+                    memory = state.run.memory(state)
                     break
     except UnboundedError:
         if state is None:
             raise
         status = Status.UNBOUNDED
         # The update may have made inner steps before it raised: x and its value are those of the active set.
-        memory, fields = (
-            {},
-            result_fields(state) | {"x": state.active.x, "value": f.value(state.active.x) + state.active.cost},
-        )
+        value = f.value(state.active.x) + state.active.cost
+        recorder.fields = result_fields(state) | {"x": state.active.x, "value": value}
     except KeyboardInterrupt:
-        if not fields:
+        if state is None or not recorder.fields:
             raise
-        status, memory = Status.INTERRUPTED, _memory_of_interrupted(state, fields)
-        del rows[fields["iterations"] + 1 :]  # of a state that was not complete
+        status = Status.INTERRUPTED
+        members = {name: recorder.fields[name] for name in ("atoms", "weights", "blocks", "x")}
+        memory = state.run.memory_without_update(recorder.fields["iterations"], members)
+        del recorder.rows[recorder.fields["iterations"] + 1 :]  # of a state that was not complete
     assert status is not None
-    fields |= method._asdict() | {"memory": memory}
-    seconds = past + time.perf_counter() - began
-    log(f"ended after {fields['iterations']} iterations and {seconds:.3g} s: {status.value}")
-    return Result(f=f, domain=domain, start=first, status=status, trace=Trace(rows), seconds=seconds, **fields)
-
-
-def _memory_of_interrupted(state: State | None, fields: dict[str, Any]) -> dict[str, Any]:
-    """What a run remembers that was interrupted in the middle of an iteration: the atoms of its last state and what all
-    parts but the update know, which may be left half changed."""
-    assert state is not None
-    active = {name: fields[name] for name in ("atoms", "weights", "blocks", "x")}
-    active |= {"wanted": state.active.wanted, "frames": list(range(len(fields["atoms"])))}
-    parts = {name: memory_of(getattr(state.run, name)) for name in ("f", "ask", "refinements", "certificate", "stall")}
-    return {"t": fields["iterations"], "now": None, "active": active, **parts}
+    fields = recorder.fields | method._asdict() | {"start": recorder.first, "seconds": recorder.seconds}
+    log.write(f"ended after {fields['iterations']} iterations and {fields['seconds']:.3g} s: {status.value}")
+    return Result(f=f, domain=domain, status=status, trace=Trace(recorder.rows), memory=memory, **fields)
 
 
 def _fit_uncounted(f: Objective, domain: Domain, stop: Stop) -> Result | None:
@@ -241,38 +190,3 @@ def _fit_uncounted(f: Objective, domain: Domain, stop: Stop) -> Result | None:
     alone = sum((domain.parts[b] for b in places[1:]), domain.parts[places[0]])
     fit = minimize(f, alone, stop=Stop(rgap=1e-12, seconds=stop.seconds))
     return replace(fit, blocks=places[fit.blocks])
-
-
-@contextmanager
-def _progress_bar(shown: bool) -> Iterator[Callable[[State], None]]:
-    """A function that shows a state in a progress bar, on terminals only."""
-    if not shown:
-        yield lambda state: None
-        return
-    bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False)
-
-    def show(state: State) -> None:
-        text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {quantity(state.active.count, 'atom')}"
-        bar.set_postfix_str(text, refresh=False)
-        bar.update()
-
-    try:
-        yield show
-    finally:
-        bar.close()
-
-
-def _logger(verbose: Any) -> Callable[[str], None]:
-    """A function that writes a line to stderr or to a logger, or nowhere."""
-    if isinstance(verbose, logging.Logger):
-        return lambda line: verbose.info("%s", line)
-    if not (isinstance(verbose, bool | np.bool_) or whole(verbose) in (0, 1)):
-        raise TypeError(f"verbose is {told(verbose)}; give True, False or a logging.Logger.")
-    return (lambda line: tqdm.write(line, file=sys.stderr)) if verbose else lambda line: None  # above a progress bar
-
-
-def _line(row: tuple[float, ...]) -> str:
-    """A row of the trace in words."""
-    iteration, value, gap, atoms, calls, seconds = row
-    counts = f"{quantity(int(atoms), 'atom')}, {quantity(int(calls), 'call')}"
-    return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {counts}, {seconds:.3g} s"

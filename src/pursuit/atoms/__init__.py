@@ -2,14 +2,16 @@
 
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
-from pursuit.atoms.graphs import Flows, Matchings, Paths, SpanningTrees
+from pursuit.atoms.graphs import Flows, Paths, SpanningTrees
 from pursuit.atoms.groups import Groups, KSupport
-from pursuit.atoms.matrices import Fantope, Orthogonal, RankOne, Spectrahedron, SymmetricRankOne
+from pursuit.atoms.matchings import Matchings
+from pursuit.atoms.matrices import RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.atoms.nonnegative import NonnegativeRankOne
 from pursuit.atoms.norms import Ellipsoid, OrderedWeights
 from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
 from pursuit.atoms.programs import Polytope
+from pursuit.atoms.projections import Fantope, Orthogonal
 from pursuit.atoms.streamed import Streamed
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.transport import Transport

@@ -11,14 +11,17 @@ within :math:`st\,(E + \gamma (\|q\| + E)) \|h\|` of st times that sum, with :ma
 bound itself, and of the sum in float64 by which the columns that remain are compared. The margin is
 :math:`E + \gamma (\|q\| + E)`, rounded up; infinite for columns of extreme size, which are never excluded.
 
-The file is a header with the shape and the dtype of the columns, a record for each column, and a fingerprint: for each
-column the sum of its entries, taken as integers, times random odd numbers. It changes with every bit of an entry.
+The file is a header with the shape and the dtype of the columns, a record for each column, a fingerprint of D, and a
+checksum (CRC-32) for each block of records. The fingerprint is for each column the sum of its entries, taken as
+integers, times random odd numbers: it changes with every bit of an entry. Where a checksum is wrong, D answers.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import warnings
+import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -36,7 +39,7 @@ from pursuit.atoms.vectors import Listed
 
 HEADER_BYTES = 4096
 BLOCK_BYTES = 1 << 23
-"""Bytes of the copy that are read together; two such blocks are in memory at a time."""
+"""Bytes of the copy that are read together, with one checksum; two such blocks are in memory at a time."""
 ENTRIES_AT_ONCE = 1 << 19
 """Entries that are converted to float32 together, so that they stay in the cache."""
 ENTRIES_CODED_AT_ONCE = 1 << 14
@@ -53,8 +56,30 @@ def _records(A: Any) -> np.dtype[Any]:
 
 
 def _header(A: Any) -> bytes:
-    words = {"format": "an 8-bit copy of pursuit, 1", "shape": A.shape, "dtype": A.space.dtype.str}
+    words = {"format": "an 8-bit copy of pursuit, 2", "shape": A.shape, "dtype": A.space.dtype.str}
     return json.dumps(words).encode().ljust(HEADER_BYTES)
+
+
+def _columns_in_block(records: np.dtype[Any]) -> int:
+    return BLOCK_BYTES // records.itemsize + 1
+
+
+class _Checksums:
+    """The checksums of the blocks of the records that are written one after the other."""
+
+    def __init__(self) -> None:
+        self.values: list[int] = []
+        self._count = 0
+
+    def add(self, made: np.ndarray[Any, Any]) -> None:
+        size = _columns_in_block(made.dtype)
+        while len(made):
+            if self._count % size == 0:
+                self.values.append(0)
+            some = made[: size - self._count % size]
+            self.values[-1] = zlib.crc32(some.data.cast("B"), self.values[-1])
+            self._count += len(some)
+            made = made[len(some) :]
 
 
 def _slices(matrix: Array) -> Iterator[Array]:
@@ -97,18 +122,25 @@ class StoredCopy:
 
     def __init__(self, path: Path, A: Listed) -> None:
         self.path, self.n, self._records, self._trust = path, A.n, _records(A), Backoff()
+        self._checksums = np.fromfile(path, np.uint32, offset=HEADER_BYTES + A.n * (self._records.itemsize + 8))
+        self._damaged = False
 
     def contenders(self, g: Array, several: int, signed: bool) -> Indices | None:
         """The columns that can be among the `several` with the largest |<a, g>| (or smallest <a, g>, if not `signed`);
         None where they are too many to be read one by one, or g is out of range."""
         size = float(np.abs(g).max())
-        if not RANGE[0] < size < RANGE[1] or several * COLUMNS_PER_RECOMPUTED > self.n or not self._trust.attempts():
+        usable = RANGE[0] < size < RANGE[1] and several * COLUMNS_PER_RECOMPUTED <= self.n and not self._damaged
+        if not usable or not self._trust.attempts():
             return None
         unit = math.ldexp(1.0, math.frexp(size)[1])
         h = g.astype(np.float64) / unit
         p, length = h.astype(np.float32), float(np.linalg.norm(h)) * (1 + 1e-6)
         found = []
         for start, block in self._blocks():
+            if block is None:
+                warnings.warn(f"{self.path} is damaged, and D is read instead; remove the file.", stacklevel=2)
+                self._damaged = True
+                return None
             codes, step = block["code"].reshape(len(block), -1), ENTRIES_AT_ONCE // len(p) + 1
             products = [codes[k : k + step].astype(np.float32) @ p for k in range(0, len(codes), step)]
             merit = np.concatenate(products).astype(np.float64)
@@ -123,24 +155,30 @@ class StoredCopy:
         self._trust.record(few)
         return numbers if few else None
 
-    def _blocks(self) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
-        """The records, block by block, and the number of the first of each. The next block is read meanwhile."""
-        count = BLOCK_BYTES // self._records.itemsize + 1
+    def _blocks(self) -> Iterator[tuple[int, np.ndarray[Any, Any] | None]]:
+        """The records, block by block, None for one with a wrong checksum, and the number of the first of each. The
+        next block is read meanwhile."""
+        count = _columns_in_block(self._records)
+
+        def read(columns: int) -> tuple[np.ndarray[Any, Any], int]:
+            block = np.fromfile(file, self._records, columns)
+            return block, zlib.crc32(block.data.cast("B"))
+
         with self.path.open("rb") as file, ThreadPoolExecutor(1, "pursuit-reader") as reader:
             file.seek(HEADER_BYTES)
-            coming = reader.submit(np.fromfile, file, self._records, min(count, self.n))
+            coming = reader.submit(read, min(count, self.n))
             for start in range(0, self.n, count):
-                block, left = coming.result(), self.n - start - count
-                coming = reader.submit(np.fromfile, file, self._records, max(0, min(count, left)))
+                block, checksum = coming.result()
+                coming = reader.submit(read, max(0, min(count, self.n - start - count)))
                 if len(block) < min(count, self.n - start):
                     raise ValueError(f"{self.path} was cut short after it was opened; remove it and open D again.")
-                yield start, block
+                yield start, block if checksum == self._checksums[start // count] else None
 
 
 def copied(path: Path, pieces: Iterable[Piece]) -> Iterator[Piece]:
     """The pieces of a dictionary, one after the other; meanwhile their copy is written to the file, which appears as a
     whole after the last one, or not at all. A file that is there already must be the copy of these pieces."""
-    header, fingerprint = b"", []
+    header, fingerprint, checksums = b"", [], _Checksums()
     with ExitStack() as stack:
         file = None if path.exists() else stack.enter_context(stack.enter_context(replacing(path)).open("wb"))
         for i, piece in enumerate(pieces):
@@ -153,12 +191,15 @@ def copied(path: Path, pieces: Iterable[Piece]) -> Iterator[Piece]:
             if file:
                 file.write(b"" if header else _header(A))
                 for columns in _slices(matrix):
-                    file.write(_coded(columns, _records(A)).tobytes())
+                    made = _coded(columns, _records(A))
+                    checksums.add(made)
+                    file.write(made.tobytes())
             header = _header(A)
             fingerprint.append(_fingerprint(matrix))
             yield piece
         if file:
             file.write(np.concatenate(fingerprint).tobytes())
+            file.write(np.array(checksums.values, np.uint32).tobytes())
         elif not _matches(path, A, np.concatenate(fingerprint)):
             raise ValueError(f"screen is {path}, which is no copy of this D; give another name, or remove the file.")
 
@@ -166,8 +207,10 @@ def copied(path: Path, pieces: Iterable[Piece]) -> Iterator[Piece]:
 def _matches(path: Path, A: Any, fingerprint: np.ndarray[Any, Any]) -> bool:
     """Whether the file is the complete copy of columns with this fingerprint, and with the shape and dtype of A."""
     end = HEADER_BYTES + len(fingerprint) * _records(A).itemsize
-    if not path.is_file() or path.stat().st_size != end + fingerprint.nbytes:
+    blocks = -(-len(fingerprint) // _columns_in_block(_records(A)))
+    if not path.is_file() or path.stat().st_size != end + fingerprint.nbytes + 4 * blocks:
         return False
     with path.open("rb") as file:
         same = file.read(HEADER_BYTES) == _header(A)
-    return same and bool((np.fromfile(path, fingerprint.dtype, offset=end) == fingerprint).all())
+    stored = np.fromfile(path, fingerprint.dtype, len(fingerprint), offset=end)
+    return same and np.array_equal(stored, fingerprint)

@@ -324,5 +324,10 @@ def factors_of(source: Any, shape: tuple[int, int]) -> tuple[Small, Small] | Non
     if (source[0].shape, source[1].shape) != ((shape[0],), (shape[1],)):
         return None
     u, v = (real_array(x, "a factor of an atom") for x in source)
+    return unit_factors(u, u if source[1] is source[0] else v)
+
+
+def unit_factors(u: Small, v: Small) -> tuple[Small, Small]:
+    """Unit vectors along u and v, one array if they are one."""
     left = unit(u)
-    return left, left if source[1] is source[0] else unit(v)
+    return left, left if v is u else unit(v)

@@ -336,10 +336,11 @@ class SparseFrame:
     def gram(self, metric: Metric, which: Indices) -> Small:
         if not isinstance(metric, Diagonal):
             return np.stack([self.analyze(image)[which] for image in self._images(metric, which)])
-        rows = np.unique(self._positions, return_inverse=True)[1]
+        places, rows = np.unique(self._positions, return_inverse=True)
         pointers = np.append(self._starts, len(self._positions))
-        plain = sp.csc_array((self._values, rows, pointers))
-        weighed = sp.csc_array((self._weigh(metric, self._positions, self._values), rows, pointers))
+        shape = (len(places), len(self._counts))  # which SciPy cannot infer where all atoms are zero
+        plain = sp.csc_array((self._values, rows, pointers), shape)
+        weighed = sp.csc_array((self._weigh(metric, self._positions, self._values), rows, pointers), shape)
         return np.asarray((plain[:, which].T @ weighed[:, which]).todense())
 
 

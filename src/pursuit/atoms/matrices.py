@@ -1,4 +1,4 @@
-"""Sets of matrices: rank one (the nuclear norm), symmetric, the spectrahedron, orthogonal matrices, projections.
+"""Sets of matrices of rank one: the nuclear norm, symmetric matrices, the spectrahedron.
 
 Rank-one atoms stay factors, and with `.at(rows, cols)` only the observed entries of the matrices are ever made. The
 leading singular or eigenvector comes from LAPACK for small matrices, from a Lanczos iteration for large ones.
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from pursuit import native
-from pursuit._arrays import Array, Small, Space, floating_array, host, namespace, number, told, whole
+from pursuit._arrays import Array, Small, Space, host, number, told, whole
 from pursuit._memory import WithMemory
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import (
@@ -28,9 +28,9 @@ from pursuit.atoms.factored import (
     compress,
     factors_of,
     is_sparse,
+    unit_factors,
 )
 from pursuit.atoms.frames import Atom
-from pursuit.atoms.polytopes import check_selection
 from pursuit.atoms.vectors import check_dimension
 from pursuit.linalg import unit
 from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
@@ -96,7 +96,10 @@ class Factored(Atoms):
         return canonical_atom(u, v, self.view, sign)
 
     def rebuild(self, a: Atom) -> Atom | None:
-        factors = factors_of(a.source, self.view.shape)
+        if isinstance(a, RankOneAtom) and a.view is self.view and a.source[0] is a.u:  # nothing is left to check
+            factors: tuple[Small, Small] | None = unit_factors(a.u, a.v)
+        else:
+            factors = factors_of(a.source, self.view.shape)
         if factors is None:
             return None
         return RankOneAtom(*factors, self.view, -1.0 if self.symmetric and a.coef < 0 else 1.0)
@@ -338,89 +341,3 @@ class Spectrahedron(_Symmetric):
         if values is None or values[0] < -1e-12 * max(float(np.abs(values).max()), 0.0):
             return math.inf
         return float(values.sum())
-
-
-class Orthogonal(Atoms):
-    r"""The m x n matrices with orthonormal columns (rows, where m < n); their hull is the ball of the spectral norm.
-    The oracle is the polar factor :math:`-U V^\top` of g, a dense matrix.
-
-    >>> import pursuit as ps
-    >>> ps.Orthogonal((2, 2)).lmo(np.diag([3.0, -2.0])).vector
-    array([[-1.,  0.],
-           [ 0.,  1.]])
-    """
-
-    symmetric = True
-
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self.shape = check_shape(shape)
-        self.radius = math.sqrt(min(self.shape))
-        self.diameter, self.width = 2.0 * self.radius, 1.0
-
-    def lmo(self, g: Array) -> Atom:
-        xp = Space.of(g).xp
-        U, _, Vt = xp.linalg.svd(g, full_matrices=False)
-        return Atom(-xp.matmul(U, Vt) + 0.0)
-
-    def gauge(self, x: Array) -> float:
-        return float(np.linalg.norm(host(x), 2))
-
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return Atom(host(self.lmo(rng.standard_normal(self.shape)).vector))
-
-    def contains(self, a: Array) -> bool | None:
-        return bool(np.abs(np.linalg.svd(host(a), compute_uv=False) - 1.0).max() <= 1e-8)
-
-    def __repr__(self) -> str:
-        return f"Orthogonal({self.shape})"
-
-
-class Fantope(Atoms):
-    r"""The projections of R^n on subspaces of dimension k, as n x n matrices; their hull, the Fantope, is
-    :math:`\{X : 0 \preceq X \preceq I, \operatorname{tr} X = k\}`. The oracle projects on the eigenvectors of the k
-    smallest eigenvalues of g; it computes all of them, and its atoms are dense. `Fantope(n, 1)` has the atoms of
-    `Spectrahedron(n)`, which is faster.
-
-    >>> import pursuit as ps
-    >>> ps.Fantope(3, 2).lmo(np.diag([1.0, -3.0, 0.5])).vector
-    array([[0., 0., 0.],
-           [0., 1., 0.],
-           [0., 0., 1.]])
-    """
-
-    def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = check_selection(n, k)
-        self.shape = (self.n, self.n)
-        self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
-        self.width = -self.k / math.sqrt(self.n)
-
-    def lmo(self, g: Array) -> Atom:
-        g = floating_array(g, "g")
-        if tuple(g.shape) != self.shape:
-            raise ValueError(f"g has shape {tuple(g.shape)}; the atoms have shape {self.shape}.")
-        xp = namespace(g)
-        if self.k == self.n:
-            return Atom(xp.eye(self.n, dtype=g.dtype))
-        top = float(xp.max(abs(g))) or 1.0  # only the direction counts, and sums must stay in range
-        V = xp.linalg.eigh(0.5 * (g / top + (g / top).T))[1][:, : self.k]
-        return Atom(xp.matmul(V, V.T) + 0.0)
-
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self.lmo(rng.standard_normal(self.shape))
-
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        values = symmetric_eigenvalues(a)
-        ones = np.arange(self.n) >= self.n - self.k
-        return values is not None and bool(np.abs(values - ones).max() <= 1e-8)
-
-    def gauge(self, x: Array) -> float:
-        values = symmetric_eigenvalues(x)
-        level = math.inf if values is None else float(values.sum()) / self.k
-        slack = 1e-12 * self.n * abs(level)
-        inside = values is not None and bool(values[0] >= -slack and values[-1] <= level + slack)
-        return level if inside else math.inf
-
-    def __repr__(self) -> str:
-        return f"Fantope({self.n}, {self.k})"

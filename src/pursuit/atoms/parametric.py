@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Array, Indices, Small, Space, check_function, flag, host, items, real_array, told, whole
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.frames import Atom
+from pursuit.linalg.lbfgs import lbfgs
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -218,9 +218,7 @@ class Parametric(Atoms):
             return float(self._row(point) @ slope) / scale, self._slopes(point, slope) * span / scale
 
         start = (theta - lo) / span
-        found = scipy.optimize.minimize(
-            value, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(lo), options=LBFGS_OPTIONS
-        )
+        found = lbfgs(value, start, [(0.0, 1.0)] * len(lo), **LBFGS_OPTIONS)
         best = np.clip(lo + found.x * span, *self.bounds.T)
         after = float(self._row(best) @ slope)
         return (best, after) if after <= before else (theta, before)

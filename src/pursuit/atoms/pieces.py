@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pursuit import native
 from pursuit._arrays import Array, Indices, Small, Space, flat, host, largest, quantity, told
 from pursuit._ranking import rounding
 from pursuit.atoms.base import Found, Search
 from pursuit.atoms.frames import Atom
-from pursuit.atoms.screening import Screen
-from pursuit.atoms.vectors import COPY_COST_IN_PRODUCTS, MIN_SCREENED_ENTRIES, SEVERAL_GAIN, Dictionary, Listed
+from pursuit.atoms.screening import Payment, Screen, can_be_screened
+from pursuit.atoms.vectors import Dictionary, Listed
 
 BYTES_WITH_ANSWERS = 1 << 20
 """Columns come with the answers of the pieces if those of all pieces together have at most this size."""
@@ -64,8 +63,7 @@ class Piece:
 
     columns: Dictionary
     screen: Screen | None = None
-    products: float = 0.0
-    """Products with a vector so far, in the time of a full one: after a few, an 8-bit copy is worth making."""
+    paid: Payment = field(default_factory=Payment)
 
     @classmethod
     def of(cls, D: Any, number: int) -> Piece:
@@ -117,11 +115,11 @@ class Piece:
     def _by_copy(self, g: Array, several: int, signed: bool, how: How) -> Indices | None:
         """The best columns, where the 8-bit copy exists and proves which they are."""
         matrix = getattr(self.columns, "_matrix", None)
-        if self.screen is None and how.copies and isinstance(matrix, np.ndarray) and native.is_built():
-            large = matrix.size >= MIN_SCREENED_ENTRIES and self.products >= COPY_COST_IN_PRODUCTS
-            if (large or how.copies_now) and matrix.dtype in (np.float32, np.float64):
+        if self.screen is None and how.copies and can_be_screened(matrix):
+            assert matrix is not None
+            if how.copies_now or self.paid.covers(matrix):
                 self.screen = Screen(matrix)
-        self.products += 1.0 if several == 1 else SEVERAL_GAIN
+        self.paid.add(several)
         found = None if self.screen is None else self.screen.best(flat(g), several, signed)
         return None if found is None else np.asarray(found[0])
 

@@ -22,16 +22,14 @@ from pursuit._arrays import (
     Space,
     floating_array,
     host,
-    host_array,
     items,
     number,
     quantity,
-    real_array,
-    sparse_matrix,
     told,
 )
 from pursuit._memory import Memory, WithMemory
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
+from pursuit.atoms.constraints import box_of, integers_of, rows_of
 from pursuit.atoms.frames import Atom
 
 Solver = Callable[[Small], tuple[Small, Small]]
@@ -99,15 +97,15 @@ class Polytope(Atoms):
         integrality: Any = None,
         gap: float = 0.0,
     ) -> None:
-        below, above = _rows(A_ub, b_ub, "ub"), _rows(A_eq, b_eq, "eq")
+        below, above = rows_of(A_ub, b_ub, "ub"), rows_of(A_eq, b_eq, "eq")
         self.n = self._dimension(below, above, bounds)
         self.shape = (self.n,)
-        self._lower, self._upper = _box(bounds, self.n)
+        self._lower, self._upper = box_of(bounds, self.n)
         (rows_ub, b_ub), (rows_eq, b_eq) = (rows or (sp.csc_array((0, self.n)), np.zeros(0)) for rows in (below, above))
         self._inequalities = len(b_ub)
         self._A, self._b = sp.csc_array(sp.vstack([rows_ub, rows_eq])), np.concatenate([b_ub, b_eq])
         self._sizes = abs(self._A)
-        self.integers = _integers(integrality, self.n)
+        self.integers = integers_of(integrality, self.n)
         self.gap, self.convex = number(gap), not self.integers.any()
         if not 0 <= self.gap < 1:
             raise ValueError(f"gap is {told(gap)}; give a number from 0 to 1, 0 for the exact minimum.")
@@ -207,9 +205,7 @@ class Polytope(Atoms):
             else:
                 x, y = solve(costs)
                 lower = self._bound(costs, self._signed(y), *self._enclosed)
-            x = np.clip(x, self._lower, self._upper)
-            x[self.integers] = np.rint(x[self.integers])
-            return [Atom(Space.of(g).put(x))], scale * lower
+            return [Atom(Space.of(g).put(np.clip(x, self._lower, self._upper)))], scale * lower
 
         return WithMemory(search, solve)
 
@@ -288,33 +284,73 @@ class Polytope(Atoms):
         return WithMemory(attempt, run)
 
     def _whole(self, costs: Small, level: float) -> tuple[Small, float]:
-        """The best point with integers, and a lower bound. A last entry that is 1 moves the origin of the objective to
-        the level, so that HiGHS's relative gap is ours."""
+        """The best point with integers, and a lower bound."""
+        origin = level if self.gap > 0 and math.isfinite(level) else None
+        found = self._branch(costs, origin, self._lower, self._upper)
+        if found is None:
+            _check_status("infeasible")
+        assert found is not None
+        return found
+
+    def _branch(self, costs: Small, origin: float | None, low: Small, up: Small) -> tuple[Small, float] | None:
+        """The best point with integers in a box, and a lower bound; None where there is no point.
+
+        HiGHS takes 1e-7 for the integer 0, and a row with a large coefficient may hold only as long as it is not
+        rounded. Such an entry is below, at or above the integer: each case is a program of its own.
+        """
+        solved = self._integer_program(costs, origin, low, up)
+        if solved is None:
+            return None
+        x, bound = solved
+        whole = np.where(self.integers, np.rint(x), x)
+        j = int(np.abs(whole - x).argmax())
+        if whole[j] == x[j] or (self._excess(whole) <= self._excess(x) + self._slack(whole, MEMBERSHIP)).all():
+            return whole, bound
+        cases = [(low[j], whole[j] - 1.0), (whole[j], whole[j]), (whole[j] + 1.0, up[j])]
+        unit = np.arange(self.n) == j
+        boxes = [(np.where(unit, a, low), np.where(unit, b, up)) for a, b in cases if a <= b]
+        found = [each for each in (self._branch(costs, origin, *box) for box in boxes) if each is not None]
+        if not found:
+            return None
+        return min((each[0] for each in found), key=lambda point: float(costs @ point)), min(b for _, b in found)
+
+    def _integer_program(self, costs: Small, origin: float | None, low: Small, up: Small) -> tuple[Small, float] | None:
+        """HiGHS's best point in a box, its integers not rounded, and a lower bound; None where there is no point. A
+        last entry that is 1 moves the origin of the objective, so that HiGHS's relative gap is ours."""
         factor, k = LARGEST_COST, self._inequalities
-        approximate = self.gap > 0 and math.isfinite(level)
-        origin = level if approximate else 0.0
         rows_lower = np.concatenate([np.full(k, -np.inf), self._b[k:]])
         A = sp.hstack([self._A, sp.csc_array((len(self._b), 1))])
+        shift = 0.0 if origin is None else origin
         found: Any = scipy.optimize.milp(
-            factor * np.append(costs, -origin),
+            factor * np.append(costs, -shift),
             integrality=np.append(self.integers, False),
-            bounds=scipy.optimize.Bounds(np.append(self._lower, 1.0), np.append(self._upper, 1.0)),
+            bounds=scipy.optimize.Bounds(np.append(low, 1.0), np.append(up, 1.0)),
             constraints=[scipy.optimize.LinearConstraint(A, rows_lower, self._b)] if len(self._b) else None,
-            options={"mip_rel_gap": self.gap if approximate else 0.0},
+            options={"mip_rel_gap": 0.0 if origin is None else self.gap},
         )
-        _check_status({0: "optimal", 2: "infeasible", 3: "unbounded"}.get(found.status, found.message))
+        if found.status == 2:
+            return None
+        _check_status({0: "optimal", 3: "unbounded"}.get(found.status, found.message))
         hidden = INTEGER_TOLERANCE * (1.0 + float((self._enclosed[1] - self._enclosed[0]).sum()))
         bound = min(found.mip_dual_bound, found.fun)
-        return found.x[:-1], (bound - hidden) / factor + origin
+        return np.clip(found.x[:-1], low, up), (bound - hidden) / factor + shift
+
+    def _excess(self, x: Small) -> Small:
+        """By how much x violates each row."""
+        excess = self._A @ x - self._b
+        excess[self._inequalities :] = np.abs(excess[self._inequalities :])
+        return np.asarray(np.maximum(excess, 0.0))
+
+    def _slack(self, x: Small, tolerance: float) -> Small:
+        """A share of the sum of the terms of each row."""
+        return np.asarray(tolerance * (self._sizes @ np.abs(x) + np.abs(self._b)))
 
     def contains(self, a: Array) -> bool:
         if tuple(a.shape) != self.shape:
             return False
-        x, k, tolerance = host(a), self._inequalities, membership(a)
-        slack = tolerance * (self._sizes @ np.abs(x) + np.abs(self._b))
-        excess = self._A @ x - self._b
+        x, tolerance = host(a), membership(a)
         reach = tolerance * np.abs(x) + MEMBERSHIP_ULPS * Space.of(a).eps * float(np.abs(x).max())
-        rows = bool((excess <= slack).all() and (excess[k:] >= -slack[k:]).all())
+        rows = bool((self._excess(x) <= self._slack(x, tolerance)).all())
         box = bool((x >= self._lower - reach).all() and (x <= self._upper + reach).all())
         return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= tolerance).all())
 
@@ -335,55 +371,3 @@ def _check_status(status: str, failed: bool = True) -> None:
         raise ValueError("the polytope is unbounded, so that a vertex need not be the best; give bounds.")
     if failed and status != "optimal":
         raise ValueError(f"the program was not solved: HiGHS ended with {status!r}; scale its rows.")
-
-
-def _rows(A: Any, b: Any, name: str) -> tuple[Any, Small] | None:
-    """A matrix and its right-hand side, checked; None where both are left out."""
-    if A is None and b is None:
-        return None
-    if A is None or b is None:
-        given, missing = ("b", "A") if A is None else ("A", "b")
-        raise ValueError(f"{given}_{name} comes without {missing}_{name}; give both, or neither.")
-    matrix = sparse_matrix(A, f"A_{name}") if sp.issparse(A) else host(real_array(A, f"A_{name}"))
-    values = host(real_array(b, f"b_{name}"))
-    if matrix.ndim != 2 or matrix.shape[1] == 0:
-        raise ValueError(f"A_{name} has shape {matrix.shape}; give a matrix with a column for each entry of x.")
-    if values.shape != (matrix.shape[0],):
-        raise ValueError(
-            f"b_{name} has shape {values.shape}; give a number for each of the {matrix.shape[0]} rows of A_{name}."
-        )
-    real_array(matrix.data if sp.issparse(matrix) else matrix, f"A_{name}")
-    return sp.csc_array(matrix), values
-
-
-def _box(bounds: Any, n: int) -> tuple[Small, Small]:
-    """Lower and upper bounds of n entries, infinite where there are none."""
-    pairs = items((None, None) if bounds is None else bounds)
-    if len(pairs) == 2 and not any(hasattr(v, "__len__") and getattr(v, "ndim", 1) for v in pairs):
-        pairs = [pairs] * n
-    both = [items(pair) for pair in pairs]
-    if len(both) != n or any(len(pair) != 2 for pair in both):
-        raise ValueError(f"bounds are {told(bounds)}; give a pair (lower, upper), or one for each of {n} entries.")
-    box = np.array(
-        [[-math.inf if low is None else number(low), math.inf if up is None else number(up)] for low, up in both]
-    )
-    if np.isnan(box).any():
-        raise ValueError(
-            f"bounds of entry {int(np.isnan(box).any(axis=1).argmax())} are no numbers; give numbers or None."
-        )
-    wrong = (box[:, 0] > box[:, 1]) | (box[:, 0] == math.inf) | (box[:, 1] == -math.inf)
-    if wrong.any():
-        j = int(wrong.argmax())
-        raise ValueError(f"bounds of entry {j} are {tuple(box[j].tolist())}; the lower must not exceed the upper.")
-    return box[:, 0].copy(), box[:, 1].copy()
-
-
-def _integers(integrality: Any, n: int) -> Any:
-    if integrality is None:
-        return np.zeros(n, dtype=bool)
-    marks = host_array(integrality, "integrality")
-    if marks.shape not in ((), (n,)):
-        raise ValueError(f"integrality has shape {marks.shape}; give 0 or 1 for each of {n} entries.")
-    if marks.dtype.kind not in "iufb" or not np.isin(marks, (0, 1)).all():
-        raise ValueError(f"integrality is {told(integrality)}; give 0 (real) or 1 (integer) for each entry.")
-    return np.broadcast_to(marks == 1, (n,))

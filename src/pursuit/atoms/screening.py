@@ -12,6 +12,15 @@ from pursuit._arrays import Array, Indices, Small
 from pursuit._ranking import Backoff, contenders, order, rounding
 from pursuit._threads import allowed_threads
 
+MIN_SCREENED_ENTRIES = 1 << 21
+"""A matrix with fewer entries fits into the processor's cache, where an 8-bit copy saves no time."""
+
+COPY_COST_IN_PRODUCTS = 2
+"""Making the copy takes as long as this many products with the matrix."""
+
+SEVERAL_GAIN = 1 / 3
+"""What the copy gains in a question for several columns, relative to one for the best: more are recomputed."""
+
 COLUMNS_PER_RECOMPUTED = 10
 """The plain product is as fast where more than one column in this many must be recomputed."""
 
@@ -23,6 +32,29 @@ class Tally:
     calls: int = 0
     plain: int = 0
     recomputed: int = 0
+
+
+def can_be_screened(matrix: Any) -> bool:
+    """Whether there can be an 8-bit copy of the matrix."""
+    dense = isinstance(matrix, np.ndarray) and matrix.dtype in (np.float32, np.float64)
+    return dense and native.is_built()
+
+
+@dataclass
+class Payment:
+    """Whether the plain products so far have taken as long as making the 8-bit copy does, after which it is made."""
+
+    min_entries: int = MIN_SCREENED_ENTRIES
+    products: float = 0.0
+
+    def covers(self, matrix: Array) -> bool:
+        """Whether the copy of this matrix is worth making."""
+        large = can_be_screened(matrix) and matrix.size >= self.min_entries
+        return large and self.products >= COPY_COST_IN_PRODUCTS
+
+    def add(self, several: int) -> None:
+        """Count a question for this many columns."""
+        self.products += 1.0 if several == 1 else SEVERAL_GAIN
 
 
 class Screen:

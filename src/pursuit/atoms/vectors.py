@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit import native
 from pursuit._arrays import (
     Array,
     Small,
@@ -31,6 +30,7 @@ from pursuit._arrays import (
 )
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.screening import MIN_SCREENED_ENTRIES, Payment, can_be_screened
 from pursuit.linalg import operator
 
 
@@ -79,16 +79,6 @@ class Listed(Atoms):
         return out
 
 
-MIN_SCREENED_ENTRIES = 1 << 21
-"""A dictionary with fewer entries fits into the processor's cache, where an 8-bit copy saves no time."""
-
-COPY_COST_IN_PRODUCTS = 2
-"""Making the 8-bit copy takes as long as this many products D'g."""
-
-SEVERAL_GAIN = 1 / 3
-"""What the copy gains in a question for several atoms, relative to one for the best: more columns are recomputed."""
-
-
 class Dictionary(Listed):
     r"""The columns of D, in their order: sparse regression and coding, "the basis seen through D".
 
@@ -107,6 +97,9 @@ class Dictionary(Listed):
     >>> A.lmo(np.array([-1.0, 1.0]))
     Atom(source=0, coef=1)
     """
+
+    min_screened = MIN_SCREENED_ENTRIES
+    """The number of entries from which on a run makes an 8-bit copy."""
 
     def __init__(self, D: Any, signed: bool = False) -> None:
         self.D: Any
@@ -170,18 +163,19 @@ class Dictionary(Listed):
         """The function that answers the questions of one run. A large dense dictionary answers by full products at
         first. Once these have taken as long as making an 8-bit copy does, the copy is made and read first: the answers
         stay the same, and less memory is read."""
-        search, spent = super().begin(seed), 0.0  # in products
-        dense = type(self) is Dictionary and isinstance(self.D, np.ndarray) and self.D.dtype in (np.float32, np.float64)
-        size = self.D.size if dense else 0
+        search, paid = super().begin(seed), Payment(self.min_screened)
+        if type(self) is not Dictionary or not can_be_screened(self.D) or self.D.size < self.min_screened:
+            return search
+        screened: Search | None = None
 
         def answer(g: Array, several: int, level: float) -> Found:
-            nonlocal search, spent
-            if spent >= COPY_COST_IN_PRODUCTS:
-                search, spent = self.screened().begin(seed), -math.inf
-            spent += 1.0 if several == 1 else SEVERAL_GAIN
-            return search(g, several, level)
+            nonlocal screened
+            if screened is None and paid.covers(self.D):
+                screened = self.screened().begin(seed)
+            paid.add(several)
+            return (screened or search)(g, several, level)
 
-        return answer if size >= MIN_SCREENED_ENTRIES and native.is_built() else search
+        return answer
 
     def screened(self) -> Atoms:
         """The same set with an oracle that reads an 8-bit copy of D first; made once, it may serve many solves."""

@@ -37,7 +37,7 @@ from pursuit.cli.manners import (
     print_json,
     switch,
 )
-from pursuit.result import Status
+from pursuit.run.stop import Status
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

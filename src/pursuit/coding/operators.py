@@ -14,7 +14,7 @@ from pursuit.atoms.vectors import Dictionary
 from pursuit.coding.request import penalty_rule, stopping_rules
 from pursuit.domains import cone, lin, penalty
 from pursuit.objectives import LeastSquares
-from pursuit.result import Stop
+from pursuit.run.stop import Stop
 from pursuit.solve import minimize
 from pursuit.updates import FullyCorrective
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from pursuit import native
 from pursuit._threads import in_parallel
-from pursuit.atoms.vectors import MIN_SCREENED_ENTRIES
+from pursuit.atoms.screening import MIN_SCREENED_ENTRIES
 from pursuit.coding.request import Array, Request, check_columns, check_used_rows
 from pursuit.coding.tiles import Tile
 

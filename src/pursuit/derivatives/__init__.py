@@ -45,7 +45,7 @@ from pursuit.atoms.vectors import Dictionary
 from pursuit.derivatives.faces import Change, Face, Factors, Weights, completion, listed_face, matrix_face, put
 from pursuit.domains import Hull
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
-from pursuit.result import Result
+from pursuit.run.result import Result
 
 __all__ = ["Derivative", "Gradient", "Tangent", "differentiate"]
 

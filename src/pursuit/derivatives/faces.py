@@ -17,7 +17,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron
 from pursuit.domains import Part
 from pursuit.objectives import Huber, Objective, Ridge
-from pursuit.result import Result
+from pursuit.run.result import Result
 
 STATIONARY = 1e-5
 """Slopes on the face, relative to the norms of the gradient and the atoms, up to which a result is accurate enough."""

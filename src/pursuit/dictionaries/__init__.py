@@ -20,7 +20,7 @@ from pursuit.dictionaries.signals import Coder, Method, is_matrix, passes_over
 from pursuit.dictionaries.spread import SpreadBatch, SpreadSignals
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
-from pursuit.result import Status
+from pursuit.run.stop import Status
 
 __all__ = ["Learned", "LearningTrace", "Statistics", "learn"]
 

@@ -31,12 +31,13 @@ class Answer:
 
     `atoms` are the best first; `dot` is <grad, atoms[0]>; `delta` is the proved quality of atoms[0], 0 where nothing is
     proved; `calls` counts how often the set was asked; `lower` is a proved lower bound on <grad, a> over all atoms,
-    None where only delta is known.
+    None where only delta is known. `level` is <grad, x_b> at the point x_b of the summand that was asked; the loop
+    fills it in.
 
     >>> import pursuit as ps
     >>> state = next(ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective()))
     >>> state.answers
-    [Answer(atoms=[SparseAtom(source=0, coef=1)], dot=-3.0, delta=1.0, calls=1, lower=-3.0)]
+    [Answer(atoms=[SparseAtom(source=0, coef=1)], dot=-3.0, delta=1.0, calls=1, lower=-3.0, level=0.0)]
     """
 
     atoms: list[Atom]
@@ -44,6 +45,7 @@ class Answer:
     delta: float
     calls: int = 1
     lower: float | None = None
+    level: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +95,27 @@ class Domain:
         """An empty small problem with one block per summand."""
         return WeightProblem([part.total for part in self.parts])
 
-    def lower(
-        self, value: float, answers: Sequence[Answer], point_dots: Sequence[float], mu: float, noise: Sequence[float]
-    ) -> float:
-        """The lower bound on f over the domain that the answers prove, given <grad, x_b> for the summands' points and,
-        for each summand, the rounding error of <grad, a>."""
-        bounds = [value - self.frank_wolfe_gap(answers, point_dots, noise)]
+    def lower(self, value: float, answers: Sequence[Answer], mu: float, noise: Sequence[float]) -> float:
+        """The lower bound on f over the domain that the answers prove; `noise` has the rounding error of <grad, a> for
+        each summand."""
+        bounds = [value - self.frank_wolfe_gap(answers, noise)]
         if mu > 0:
-            bounds.append(value - self._strong(answers, point_dots, mu, noise))
+            bounds.append(value - self._strong(answers, mu, noise))
         return max(bounds)
 
-    def frank_wolfe_gap(self, answers: Sequence[Answer], point_dots: Sequence[float], noise: Sequence[float]) -> float:
+    def frank_wolfe_gap(self, answers: Sequence[Answer], noise: Sequence[float]) -> float:
         """A bound on <grad, x - u> for all u of the domain (of known atomic norm), from the answers."""
-        each = zip(self.parts, answers, point_dots, noise, strict=True)
-        return sum(p.excess(p.lowest(a, gx), gx, error) for p, a, gx, error in each)
+        each = zip(self.parts, answers, noise, strict=True)
+        return sum(part.excess(part.lowest(a, a.level), a.level, error) for part, a, error in each)
 
-    def _strong(
-        self, answers: Sequence[Answer], point_dots: Sequence[float], mu: float, noise: Sequence[float]
-    ) -> float:
+    def _strong(self, answers: Sequence[Answer], mu: float, noise: Sequence[float]) -> float:
         """Hulls of total diameter D and spans, f strongly convex: with P = sum h / width >= |projection of grad on the
         spans|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
         if sum(part.signless for part in self.parts) > 1:
             return math.inf  # the bound does not hold for projections on several spans
         gaps = diameter = spans = 0.0
-        for part, answer, gx, error in zip(self.parts, answers, point_dots, noise, strict=True):
+        for part, answer, error in zip(self.parts, answers, noise, strict=True):
+            gx = answer.level
             if part.compact:
                 gaps += part.excess(part.lowest(answer, gx), gx, error)
                 diameter += math.inf if part.A.diameter is None else part.A.diameter
@@ -126,13 +125,14 @@ class Domain:
                 return math.inf
         return gaps + spans * diameter + spans * (spans / (2.0 * mu)) if spans > 0 else gaps
 
-    def slope(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
+    def slope(self, answers: Sequence[Answer]) -> float:
         """The slope of the steepest direction towards the answers."""
-        return sum(part.descent(a.dot, gx) for part, a, gx in zip(self.parts, answers, point_dots, strict=True))
+        return sum(part.descent(a.dot, a.level) for part, a in zip(self.parts, answers, strict=True))
 
-    def steepest(self, answers: Sequence[Answer], point_dots: Sequence[float]) -> float:
+    def steepest(self, answers: Sequence[Answer]) -> float:
         """A lower bound on the slope of every direction, from the answers and their quality."""
-        return sum(p.descent(p.lowest(a, gx), gx) for p, a, gx in zip(self.parts, answers, point_dots, strict=True))
+        each = zip(self.parts, answers, strict=True)
+        return sum(part.descent(part.lowest(a, a.level), a.level) for part, a in each)
 
     def inner_gap(self, active: ActiveSet, q: Small) -> float:
         """The possible decrease of f over S, to first order: 0 where the weights are optimal."""

@@ -11,7 +11,6 @@ from pursuit.atoms.base import Atoms
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import Dictionary, SignedBasis
-from pursuit.defaults import default_method
 from pursuit.domains import conv, penalty
 from pursuit.estimators.base import require
 from pursuit.estimators.linear import (
@@ -26,7 +25,8 @@ from pursuit.estimators.linear import (
     row_of,
     without_features,
 )
-from pursuit.result import Status, Stop
+from pursuit.run.method import default_method
+from pursuit.run.stop import Status, Stop
 from pursuit.solve import minimize
 from pursuit.updates import FullyCorrective
 

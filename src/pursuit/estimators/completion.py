@@ -20,7 +20,8 @@ from pursuit.estimators.entries import Completion, Entries, as_rows, is_table
 from pursuit.linalg import EPS
 from pursuit.objectives import LeastSquares
 from pursuit.refine import Factors
-from pursuit.result import Result, Stop
+from pursuit.run.result import Result
+from pursuit.run.stop import Stop
 from pursuit.solve import minimize
 from pursuit.updates import NormCorrective
 
@@ -239,8 +240,9 @@ class LowRankCompletion(Completion):
         """
         places = self._places((rows,) if cols is None else (rows, cols))
         known = [(k >= 0) & (counts[k] > 0) for k, counts in zip(places, self.counts_, strict=True)]
-        both, (i, j) = known[0] & known[1], (k.ravel() for k in places)
-        entry = row_products(self.U_ * self.s_, self.V_, i, j).reshape(both.shape)
+        both = known[0] & known[1]
+        rows_of_both, columns_of_both = (np.where(both, k, 0).ravel() for k in places)
+        entry = row_products(self.U_ * self.s_, self.V_, rows_of_both, columns_of_both).reshape(both.shape)
         if self.damping_ is None:
             entry = np.where(both, entry, self.mean_)
         else:

@@ -12,7 +12,6 @@ from pursuit._arrays import items, number, whole
 from pursuit.active import ActiveSet
 from pursuit.atoms.groups import Groups
 from pursuit.atoms.vectors import Dictionary, SignedBasis, Simplex
-from pursuit.defaults import PATH_UPDATE
 from pursuit.domains import Domain, cone, lin
 from pursuit.estimators.base import require
 from pursuit.estimators.linear import (
@@ -29,7 +28,8 @@ from pursuit.estimators.linear import (
 )
 from pursuit.objectives import Objective, Ridge
 from pursuit.paths import path
-from pursuit.result import Stop
+from pursuit.run.method import PATH_UPDATE
+from pursuit.run.stop import Stop
 from pursuit.solve import minimize
 from pursuit.updates import FullyCorrective
 

@@ -32,7 +32,8 @@ from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
 from pursuit.estimators.base import Estimator, require
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson, Ridge
-from pursuit.result import Result, Status, Stop
+from pursuit.run.result import Result
+from pursuit.run.stop import Status, Stop
 from pursuit.solve import minimize
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -18,7 +18,8 @@ from pursuit.domains import conv, lin
 from pursuit.estimators.base import Array, Estimator, require, require_amount, require_choice, require_count
 from pursuit.objectives import Objective
 from pursuit.refine import Factors
-from pursuit.result import Result, Stop
+from pursuit.run.result import Result
+from pursuit.run.stop import Stop
 from pursuit.solve import minimize
 from pursuit.updates import NormCorrective
 

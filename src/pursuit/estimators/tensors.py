@@ -18,7 +18,8 @@ from pursuit.estimators.base import Array, require, require_choice, require_coun
 from pursuit.estimators.entries import Completion, Entries, as_rows
 from pursuit.objectives import LeastSquares, Poisson
 from pursuit.refine import Alternating
-from pursuit.result import Result, Stop
+from pursuit.run.result import Result
+from pursuit.run.stop import Stop
 from pursuit.solve import minimize
 from pursuit.updates import FullyCorrective
 

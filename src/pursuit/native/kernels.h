@@ -1,9 +1,11 @@
 // The structures that kernels read and the interface of a level: all that module.cpp and the levels share.
 //
 // A level is one copy of the kernels, compiled for one generation of processors. Here are plain structures and pure
-// interfaces only, so that no code is shared between levels.
+// interfaces; their few functions are always inlined, as the linker would keep one copy of them for all levels.
 #pragma once
 #include <cstdint>
+
+#define ALWAYS_INLINE [[gnu::always_inline]] inline
 
 constexpr int64_t UNSOLVED = -1;  // the number of atoms of a signal that has no code yet
 
@@ -18,8 +20,8 @@ template <class T> struct Dictionary {
     const T *norms;
     const T *gram;      // n x n, or null
 
-    const T *atom(int64_t j) const { return atoms + j * atom_stride; }
-    const T *gram_row(int64_t j) const { return gram + j * n; }
+    ALWAYS_INLINE const T *atom(int64_t j) const { return atoms + j * atom_stride; }
+    ALWAYS_INLINE const T *gram_row(int64_t j) const { return gram + j * n; }
 };
 
 // Signals, and space for their codes: atoms in increasing order, their weights, how many there are.

@@ -207,7 +207,9 @@ template <class T> class Lasso {
     bool minimise(T floor) {
         bool moved = false;
         int first = 0;  // the active atoms before this one have slope 0
-        int entered = !ill && members > s && enter_together(floor) ? atoms[s - 1] : -1;  // the last atom that entered
+        const int fresh = members - s;  // more than MOST_NEW where `invert` has dropped dependent atoms: one by one, then
+        const bool together = !ill && fresh > 0 && fresh <= MOST_NEW && enter_together(floor);
+        int entered = together ? atoms[s - 1] : -1;  // the last atom that entered
         for (int turn = 0, most = 3 * members + 9; turn < most; ++turn) {
             if (ill) solve(g, z);
             else multiply(inverse_row(first), g + first, s - first, s, z);

@@ -198,6 +198,7 @@ template <class T> class ScreenKernel {
 
 template <class T> void squared_norms(const Strided<T> &atoms, const Out<T, 1> &out, int threads) {
     require(out.shape(0) == atoms.shape(0), "out does not fit the atoms");
+    require(std::max(atoms.shape(0), atoms.shape(1)) < size_t(std::numeric_limits<int>::max()), "too many atoms");
     const Dictionary<T> D{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0), atoms.stride(1),
         nullptr, nullptr};
     constexpr int64_t piece = 2048;
@@ -234,20 +235,28 @@ template <class T> void bind(nb::module_ m) {
         .def("alone", &ScreenKernel<T>::alone, Unlocked());
 }
 
+static void check_indices(const int32_t *indices, size_t count, size_t end) {
+    require(std::all_of(indices, indices + count, [end](int32_t i) { return i >= 0 && size_t(i) < end; }),
+        "an index is out of range");
+}
+
 static void row_products(const In<double, 2> &A, const In<double, 2> &B, const In<int32_t, 1> &rows,
                          const In<int32_t, 1> &cols, const Out<double, 1> &out) {
-    require(A.shape(1) == B.shape(1) && rows.shape(0) == cols.shape(0) && out.shape(0) == rows.shape(0),
-        "arrays do not fit");
-    levels().row_products(A.data(), B.data(), int(A.shape(1)), rows.data(), cols.data(), int64_t(rows.shape(0)),
-        out.data());
+    const size_t count = rows.shape(0);
+    require(A.shape(1) == B.shape(1) && cols.shape(0) == count && out.shape(0) == count, "arrays do not fit");
+    check_indices(rows.data(), count, A.shape(0));
+    check_indices(cols.data(), count, B.shape(0));
+    levels().row_products(A.data(), B.data(), int(A.shape(1)), rows.data(), cols.data(), int64_t(count), out.data());
 }
 
 static void lower_gram(const In<int32_t, 1> &pointers, const In<int32_t, 1> &indices, const In<double, 1> &data,
                        const Out<double, 2> &G) {
-    require(pointers.shape(0) > 0 && indices.shape(0) == data.shape(0) && G.shape(0) == G.shape(1),
-        "arrays do not fit");
-    levels().lower_gram(pointers.data(), indices.data(), data.data(), int64_t(pointers.shape(0)) - 1, G.data(),
-        int64_t(G.shape(0)));
+    const size_t count = indices.shape(0), rows = pointers.shape(0) - 1;
+    require(pointers.shape(0) > 0 && count == data.shape(0) && G.shape(0) == G.shape(1), "arrays do not fit");
+    require(pointers.data()[0] == 0 && size_t(pointers.data()[rows]) <= count &&
+            std::is_sorted(pointers.data(), pointers.data() + rows + 1), "pointers must increase");
+    check_indices(indices.data(), count, G.shape(0));
+    levels().lower_gram(pointers.data(), indices.data(), data.data(), int64_t(rows), G.data(), int64_t(G.shape(0)));
 }
 
 static void assign(const In<int32_t, 1> &starts, const In<int32_t, 1> &heads, const In<double, 1> &costs,

@@ -3,27 +3,39 @@
 // Helpers spin for a while after a task, as the next one often follows within microseconds, and then sleep. The caller
 // does pieces, too, and waits only for pieces that a helper has begun: a helper that does not get a processor, on a
 // busy machine, holds nobody up.
-#include <unistd.h>
 #include <atomic>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include "kernels.h"
+#if !defined(_WIN32)
+#include <unistd.h>
+#endif
 
 namespace {
 
 constexpr int SPINS = 10'000;       // of a helper before it sleeps
 
-void spin(int count) {
-    if (count > SPINS) std::this_thread::yield();
-#if defined(__x86_64__)
-    else __builtin_ia32_pause();
+// Tells the processor that this thread waits.
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
 #endif
 }
 
+void spin(int count) { count > SPINS ? std::this_thread::yield() : pause(); }
+
+#if defined(_WIN32)
+int process_number() { return 0; }  // there is no fork
+#else
+int process_number() { return int(getpid()); }
+#endif
+
 struct Pool {
-    const int process = getpid();    // threads do not survive a fork
+    const int process = process_number();  // threads do not survive a fork
     std::mutex busy;                 // held by whoever has a task
     std::atomic<uint64_t> open{0};   // number of the task in the upper half, pieces that nobody took in the lower
     std::atomic<int> done{0}, allowed{0};
@@ -78,7 +90,7 @@ struct Pool {
 Pool &pool() {
     static std::atomic<Pool *> current{nullptr};
     Pool *found = current.load();
-    while (!found || found->process != getpid()) {
+    while (!found || found->process != process_number()) {
         Pool *fresh = new Pool;  // never deleted: its threads outlive everything
         if (current.compare_exchange_strong(found, fresh)) return *fresh;
         delete fresh;

@@ -16,7 +16,8 @@ constexpr double U = 0x1p-52;
 
 template <class T> class Screen : public Screening<T> {
     static constexpr int COLUMNS_PER_COPY = 32;  // columns that are copied together where the matrix has them strided
-    static constexpr double TINY = sizeof(T) == 8 ? 0x1p-1022 : 0x1p-126, HUGE = sizeof(T) == 8 ? 0x1p1023 : 0x1p127;
+    static constexpr double MIN_NORMAL = sizeof(T) == 8 ? 0x1p-1022 : 0x1p-126;
+    static constexpr double MAX_POWER = sizeof(T) == 8 ? 0x1p1023 : 0x1p127;  // of two
 
     const int width;          // entries of a code; after the last, zeros: no loop has a remainder
     const double max_square;  // upper limit of the squared norm of p, so that no product with a code leaves 32 bits
@@ -87,13 +88,19 @@ template <class T> class Screen : public Screening<T> {
         }
     }
 
-    // Strided columns are copied when they are first needed: they are needed again.
+    // Strided columns are copied when they are first needed: they are needed again. Where memory ends in between, the
+    // columns that were not filled are freed, so that a later call does not read them.
     void fetch(const int64_t *which, int64_t count) {
         if (!strided()) return;
         Array<int64_t> fresh(count);
         int64_t fresh_count = 0;
-        for (int64_t k = 0; k < count; ++k)
-            if (!copies[which[k]]) copies[which[k]] = new T[D.d], fresh[fresh_count++] = which[k];
+        try {
+            for (int64_t k = 0; k < count; ++k)
+                if (!copies[which[k]]) copies[which[k]] = new T[D.d], fresh[fresh_count++] = which[k];
+        } catch (...) {
+            for (int64_t k = 0; k < fresh_count; ++k) delete[] copies[fresh[k]], copies[fresh[k]] = nullptr;
+            throw;
+        }
         for (int i = 0; i < D.d && fresh_count > 0; ++i)  // by rows, in which neighbours are near
             for (int64_t k = 0; k < fresh_count; ++k) copies[fresh[k]][i] = D.atom(fresh[k])[i * D.entry_stride];
     }
@@ -130,7 +137,7 @@ template <class T> class Screen : public Screening<T> {
             out.unit = 1 / inverse, out.length = std::sqrt(squares) * slack, out.rest = std::sqrt(rest) * slack + 1e-12;
             const double most = largest_norm * out.unit * (out.length + std::sqrt(double(D.d)));
             out.rest += (D.d + 32) * double(EPS<T>) * (out.length + out.rest);
-            return smallest_scale * out.unit > 1e4 * D.d * TINY && most < 1e-2 * HUGE;
+            return smallest_scale * out.unit > 1e4 * D.d * MIN_NORMAL && most < 1e-2 * MAX_POWER;
         }
     }
 

@@ -11,7 +11,7 @@
 #include <new>
 #include <type_traits>
 #include <utility>
-#if defined(__x86_64__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>

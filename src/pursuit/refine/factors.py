@@ -18,12 +18,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Array, Small, number, told, use_python_numbers, whole
 from pursuit._threads import single_threaded_blas
@@ -34,6 +32,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.domains import Domain, Part
 from pursuit.linalg import accelerated_gradient, project_simplex, project_solid_simplex, unit
+from pursuit.linalg.lbfgs import lbfgs
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 
@@ -262,22 +261,15 @@ class _Fit:
             remaining_decrease = float(np.linalg.norm(slope)) * math.sqrt(size)
             return (value - first) / scale, units * (slope / scale)
 
-        def stop_at_goal(intermediate_result: Any) -> None:
-            if remaining_decrease <= goal or self.deadline.passed:
-                raise StopIteration
+        def at_goal() -> bool:
+            return remaining_decrease <= goal or self.deadline.passed
 
-        options = {
-            "maxfun": 2 * STEPS_PER_ROUND,
-            "maxcor": 6 if len(w) < SHORT_MEMORY_NUMBERS else 3,
-            "ftol": 0.0,
-            "gtol": 0.0,
-        }
-        lbfgs: Any = partial(scipy.optimize.minimize, evaluate, jac=True, method="L-BFGS-B", callback=stop_at_goal)
+        options = {"maxfun": 2 * STEPS_PER_ROUND, "maxcor": 6 if len(w) < SHORT_MEMORY_NUMBERS else 3}
         for remaining in range(steps, 0, -STEPS_PER_ROUND):
             w = w if self.tau is None else w / np.linalg.norm(w)
             with np.errstate(over="ignore", invalid="ignore"):  # the line search may try long steps
                 units = self._units(split, w)
-                found = lbfgs(w / units, options=options | {"maxiter": min(remaining, STEPS_PER_ROUND)})
+                found = lbfgs(evaluate, w / units, stop=at_goal, maxiter=min(remaining, STEPS_PER_ROUND), **options)
             w = units * found.x
             if remaining_decrease <= goal or found.nit < STEPS_PER_ROUND:
                 break

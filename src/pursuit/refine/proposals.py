@@ -15,6 +15,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import check_fits
+from pursuit.updates import Now
 
 
 class Refine(Protocol):
@@ -46,15 +47,16 @@ class Refinements(Remembers):
         self._f, self._domain, self._space = f, domain, space
         self.refused = 0
 
-    def __call__(self, active: ActiveSet, before: float) -> None:
-        """Refine the active set; `before` is the value of f before the update."""
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        """Refine the active set after the update of this iteration."""
         for refine in self._refinements:
             if active.deadline.passed:
                 return
-            self.refused += not self._accept(refine, active, before)
+            self.refused += not self._accept(refine, active, now.value)
 
     def _accept(self, refine: Refine, active: ActiveSet, before: float) -> bool:
-        """Whether the proposal of this refinement is accepted; None counts as accepted."""
+        """Whether the proposal of this refinement is accepted; None counts as accepted. `before` is f before
+        the update."""
         f, domain = self._f, self._domain
         ceiling = f.value(active.x) + active.cost
         share = getattr(refine, "share", None)

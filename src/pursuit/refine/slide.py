@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
 
 from pursuit._arrays import Array, Indices, Small, flat, host, told, use_python_numbers, whole
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
+from pursuit.linalg.lbfgs import lbfgs
 from pursuit.objectives import Objective
 
 
@@ -75,18 +75,19 @@ class Slide:
                 return math.inf, np.zeros(len(z))
             return (there - origin) / scale, np.concatenate([gradient(grad) for _, gradient in pieces]) / scale
 
-        def stop_in_time(intermediate_result: Any) -> None:
-            if active.deadline.passed:
-                raise StopIteration
-
         start = np.concatenate([summand.start for summand in summands])
         scale = float(np.abs(value(start)[1]).max())
         if not 0 < scale < np.inf:
             return None
         bounds: Any = np.concatenate([summand.bounds for summand in summands])
-        options: Any = {"maxiter": self.steps, "maxfun": 2 * self.steps, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
-        found = scipy.optimize.minimize(
-            value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop_in_time
+        found = lbfgs(
+            value,
+            start,
+            bounds,
+            lambda: active.deadline.passed,
+            maxiter=self.steps,
+            maxfun=2 * self.steps,
+            maxcor=30,
         )
         if not found.fun < 0:
             return None

@@ -12,14 +12,13 @@ from pursuit.domains import Answer, Domain, Part
 from pursuit.objectives import Objective
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Now:
-    """The current iteration. For each summand b, `point_dots` has <grad, x_b> and `answers` the oracle's answer."""
+    """What an update sees of iteration t: f(x_t), its gradient, and the oracle's answer for each summand."""
 
     iteration: int
     value: float
     grad: Array
-    point_dots: list[float]
     answers: list[Answer]
 
     def enter(self, active: ActiveSet, limit: int) -> list[int]:

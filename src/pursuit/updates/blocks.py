@@ -88,9 +88,9 @@ class Blocks:
 
         def choose(now: Now) -> list[int]:
             """The blocks that move now."""
-            for b, (part, answer, gx) in enumerate(zip(domain.parts, now.answers, now.point_dots, strict=True)):
+            for b, (part, answer) in enumerate(zip(domain.parts, now.answers, strict=True)):
                 if answer.calls:
-                    run.gaps[b] = -part.descent(answer.dot, gx)
+                    run.gaps[b] = -part.descent(answer.dot, answer.level)
             if self.order == "full":
                 return list(range(count))
             asked = [b for b, answer in enumerate(now.answers) if answer.calls]
@@ -106,7 +106,7 @@ class Blocks:
 
         def advance(now: Now, active: ActiveSet) -> None:
             for turn, b in enumerate(choose(now)):
-                blocks[b].advance(replace(now, iteration=now.iteration // count), active, fresh=turn == 0)
+                blocks[b].advance(now, now.iteration // count, active, fresh=turn == 0)
             run.current = next_turn()
             everyone = self.order == "full" or (now.iteration + 1) % (self.certify * count) == 0
             active.turn = None if everyone else [run.current]
@@ -126,20 +126,20 @@ class _Block(Remembers):
         self._advance = remembering(update.begin(self.f, self.part, space))
         self._turns = 0
 
-    def advance(self, now: Now, active: ActiveSet, fresh: bool) -> None:
-        """Move this block; `fresh` says that the gradient is that at x."""
+    def advance(self, now: Now, turn: int, active: ActiveSet, fresh: bool) -> None:
+        """Move this block for the turn-th time; `fresh` says that the gradient is that at x."""
         b, own, mine = self.b, self.own, active.support[active.blocks[active.support] == self.b]
         members, support = [active.atoms[i] for i in mine], own.support
         if [own.atoms[i] for i in support] != members or (own.weights[support] != active.weights[mine]).any():
             own.replace(active.weights[mine], members)  # a refinement has changed the block, or the user began there
         others = active.cost - own.cost
         own.wanted, own.deadline, self.f.rest = active.wanted, active.deadline, active.x - own.x
-        answer, dots, value, grad = now.answers[b], [now.point_dots[b]], now.value - others, now.grad
+        answer, value, grad = now.answers[b], now.value - others, now.grad
         if not fresh:
             alone, grad = self.f.value_and_grad(own.x)
-            value, dots = alone + own.cost, own.point_dots(grad)
-            answer = replace(answer, dot=answer.atoms[0].dot(self.space, grad) + self.part.price)
-        self._advance(Now(now.iteration, value, grad, dots, [answer]), own)
+            value, dot = alone + own.cost, answer.atoms[0].dot(self.space, grad) + self.part.price
+            answer = replace(answer, dot=dot, level=own.levels(grad)[0])
+        self._advance(Now(turn, value, grad, [answer]), own)
         active.weights[active.blocks == b] = 0.0
         for atom, weight in zip(own.atoms, own.weights, strict=True):
             if weight:

@@ -174,7 +174,7 @@ class NormCorrective:
         def advance(now: Now, active: ActiveSet) -> None:
             small.enter(now, active)
             correlations = active.slopes(now.grad)
-            tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers, now.point_dots))
+            tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers))
             weights = self._minimise_bound(bound, small, active, now, now.value - active.cost, correlations, tolerance)
             small.set_weights(active, weights, correlations)
 
@@ -261,7 +261,7 @@ class FullyCorrective:
     def _goal(self, domain: Domain, now: Now, exact: bool) -> float:
         hulls = all(part.compact or part.price for part in domain.parts)
         accuracy = self.accuracy or (0.1 if hulls else 1e-12 if exact else 0.01)
-        return accuracy * abs(domain.slope(now.answers, now.point_dots))
+        return accuracy * abs(domain.slope(now.answers))
 
     def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
         admission = _Admission(self.several, domain)

@@ -57,7 +57,7 @@ class BlendedPursuit:
         def advance(now: Now, active: ActiveSet) -> None:
             answer = now.answers[0]
             if answer.calls:
-                d = part.toward(active, answer, now.point_dots[0])
+                d = part.toward(active, answer, answer.level)
                 gamma = length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, answer.delta))
                 d.move(gamma)
                 active.x = active.x + gamma * d.vector

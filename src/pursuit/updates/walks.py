@@ -79,7 +79,7 @@ class Plain(_Walk):
     step: Step
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
-        return part.toward(active, now.answers[0], now.point_dots[0])
+        return part.toward(active, now.answers[0], now.answers[0].level)
 
 
 class _Retreating(_Walk):
@@ -116,10 +116,10 @@ class Away(_Retreating):
     step: Step | None = None
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
-        toward = part.toward(active, now.answers[0], now.point_dots[0])
+        toward = part.toward(active, now.answers[0], now.answers[0].level)
         if not len(active):
             return toward
-        away = part.away(active, active.analyze(now.grad), now.point_dots[0])
+        away = part.away(active, active.analyze(now.grad), now.answers[0].level)
         return toward if toward.slope <= away.slope else away
 
 
@@ -169,9 +169,9 @@ class BlendedPairwise(_Retreating):
         if not isinstance(part, Hull):
             return part.pairwise(active, answer, q)
         best, local = self._local_pair(active, q)
-        if local >= now.point_dots[0] - answer.dot:
+        if local >= now.answers[0].level - answer.dot:
             return exchange(active, active.atoms[best], float(q[best]), q)
-        return part.toward(active, answer, now.point_dots[0])
+        return part.toward(active, answer, now.answers[0].level)
 
     @staticmethod
     def _local_pair(active: ActiveSet, q: Small) -> tuple[int, float]:

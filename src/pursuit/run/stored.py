@@ -43,7 +43,7 @@ ATOMS: dict[type[Atom], tuple[str, ...]] = {
 """Kinds of atoms, and the attributes from which one is made, in the order of its arguments."""
 
 
-class Run(NamedTuple):
+class Kept(NamedTuple):
     """A run that can be continued: its memory, the rows of its trace, its first point and its time in seconds."""
 
     memory: dict[str, Any]
@@ -107,7 +107,7 @@ def _arrays_of(f: Objective) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
             yield from [(name, array)] if array.dtype.kind in "fiub" else []
 
 
-def difference(run: Run, f: Objective, domain: Domain, now: Fingerprint, before: Fingerprint) -> str | None:
+def difference(run: Kept, f: Objective, domain: Domain, now: Fingerprint, before: Fingerprint) -> str | None:
     """What differs between a problem and that of a run; None: nothing does. Where the run ended, f has the same
     gradient, the sets own the atoms that were named, and they have none below the bounds that were proved."""
     space, last = Space.of(run.first), run.memory["now"]
@@ -118,7 +118,7 @@ def difference(run: Run, f: Objective, domain: Domain, now: Fingerprint, before:
         if not part.owns(space, atom) or (answer.lower is not None and lowest + part.price < answer.lower - error):
             return f"summand {b} of domain"
     if last is not None and f.exact:
-        grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certificate"]["_scale"]
+        grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certificate"]["certificate"]["_scale"]
         if not space.norm(grad - last.grad) <= 1e3 * space.eps * max(unit, space.norm(last.grad)):
             return "f at the last point"
     return now.difference(before, space.eps)
@@ -253,7 +253,7 @@ def previous(path: Path) -> Path:
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
-def write(path: Path, run: Run, fingerprint: Fingerprint, domain: Domain) -> None:
+def write(path: Path, run: Kept, fingerprint: Fingerprint, domain: Domain) -> None:
     """Write a run as a whole or not at all; the file that was there becomes the previous one."""
     packer = Packer(domain)
     tree = packer.pack(run._asdict() | {"rows": np.array(run.rows, dtype=np.float64)})
@@ -276,10 +276,10 @@ class Stored(NamedTuple):
     def fingerprint(self) -> Fingerprint:
         return Fingerprint(*self.text["fingerprint"])
 
-    def run(self, domain: Domain, like: Callable[[Any], Array]) -> Run:
+    def run(self, domain: Domain, like: Callable[[Any], Array]) -> Kept:
         """The run; `like` makes arrays of the user's library."""
         kept = Unpacker(domain, like, self.arrays, self.text["atoms"]).unpack(self.text["run"])
-        return Run(**kept | {"rows": [_row(row) for row in kept["rows"].tolist()]})
+        return Kept(**kept | {"rows": [_row(row) for row in kept["rows"].tolist()]})
 
 
 def _row(row: list[float]) -> tuple[float, ...]:
@@ -331,7 +331,7 @@ class Checkpoint:
         """Whether it is time to write."""
         return time.perf_counter() - self._written >= self.every
 
-    def resume(self, f: Objective, domain: Domain, method: Sequence[Any]) -> Run | None:
+    def resume(self, f: Objective, domain: Domain, method: Sequence[Any]) -> Kept | None:
         """The run of the file, None where there is no file yet. Refuse the run of another problem."""
         for unfinished in self.path.parent.glob(f".????????.{self.path.name}"):  # of a process that was killed
             unfinished.unlink(missing_ok=True)
@@ -348,7 +348,7 @@ class Checkpoint:
         self._fingerprint, self._written = stored.fingerprint, time.perf_counter()
         return run
 
-    def write(self, run: Run, f: Objective, domain: Domain, method: Sequence[Any]) -> None:
+    def write(self, run: Kept, f: Objective, domain: Domain, method: Sequence[Any]) -> None:
         """Write the run."""
         if self._fingerprint is None:
             self._fingerprint = Fingerprint.of(f, domain, method, run.first)

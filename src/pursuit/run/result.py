@@ -1,31 +1,33 @@
-"""States, stopping rules, traces and results of runs."""
+"""States and results of runs."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from itertools import compress
 from pathlib import Path as FilePath
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, number, quantity, told, use_python_numbers, whole
-from pursuit._memory import Memory
+from pursuit._arrays import Array, Indices, Small, Space, quantity
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
-from pursuit.certificates import Certificate
-from pursuit.checkpoints import Checkpoint, Run
+from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import as_atom_of, ask_set
 from pursuit.promises import Promise, promise
+from pursuit.run.stop import Status
+from pursuit.run.stored import Checkpoint, Kept
+from pursuit.run.trace import Trace, html_table
+from pursuit.updates import Now
+
+if TYPE_CHECKING:
+    from pursuit.run.begin import Run
 
 CHECK_SEED = 1
 """The seed of the searches of `check`. Bounds that hold with high probability need random numbers on which x does not
@@ -36,31 +38,8 @@ FUNCTION = re.compile(r"<function (?:\S*\.)?(\S+) at 0x\w+>")
 """How Python shows a function of the user, such as a step rule; a summary has its name alone."""
 
 
-class Status(Enum):
-    """Why a run ended.
-
-    >>> import pursuit as ps
-    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), stop=ps.Stop(atoms=1))
-    >>> r.status is ps.Status.ATOMS, r.status.value
-    (True, 'the number of atoms asked for is active')
-    """
-
-    GAP = "the certified gap is within the tolerance"
-    NEARLY_STATIONARY = "the Frank-Wolfe gap, which proves nothing more without convexity, is within the tolerance"
-    VALUE = "the objective is at or below the value asked for"
-    ATOMS = "the number of atoms asked for is active"
-    ITERATIONS = "the limit on iterations is reached"
-    SECONDS = "the limit on time is reached"
-    CALLBACK = "the callback asked to stop"
-    INTERRUPTED = "the run was interrupted by Ctrl-C"
-    STATIONARY = "no atom correlates with the gradient beyond rounding"
-    STALLED = "the update no longer lowers the objective beyond rounding"
-    CONTRADICTION = "f or the oracle contradicts itself or convexity, so that nothing is proved"
-    UNBOUNDED = "the objective falls for ever along a direction of the domain"
-
-
-@dataclass(slots=True)
-class State:
+@dataclass(slots=True, repr=False)
+class State(Now):
     """One iteration, before its update. `active` is the active set of the run, which changes it: copy what you keep.
 
     >>> import pursuit as ps
@@ -69,25 +48,44 @@ class State:
     (State(iteration 0: value 5, gap 5, 0 atoms), array([-3., -1.]))
     """
 
-    iteration: int
-    x: Array
-    value: float
-    grad: Array
-    answers: list[Answer]
-    gap: float
-    lower: float
+    bound: Bound
     active: ActiveSet
-    oracle_calls: int
-    cached: int
-    refused: int
-    stationary: bool
-    stalled: bool
-    contradicted: bool
-    stationarity: float
-    """The Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it: 0 where x is stationary."""
-    convex: bool
-    """Whether f is convex, so that the Frank-Wolfe gap proves a lower bound."""
-    run: Memory
+    run: Run
+    x: Array = field(init=False)
+    oracle_calls: int = field(init=False)
+    cached: int = field(init=False)
+    refused: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.x = self.active.x
+        self.oracle_calls = self.run.oracle.calls + self.bound.calls
+        self.cached = self.run.oracle.cached
+        self.refused = self.run.refine.refused
+
+    @property
+    def gap(self) -> float:
+        """An upper bound on f(x) - f*, or infinite."""
+        return self.bound.gap
+
+    @property
+    def lower(self) -> float:
+        """A lower bound on f*."""
+        return self.bound.lower
+
+    @property
+    def stationarity(self) -> float:
+        """The Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it."""
+        return self.bound.stationarity
+
+    @property
+    def stationary(self) -> bool:
+        """Whether no atom correlates with the gradient beyond rounding."""
+        return self.bound.stationary
+
+    @property
+    def convex(self) -> bool:
+        """Whether f is convex, so that the Frank-Wolfe gap proves a lower bound."""
+        return self.run.f.convex
 
     @property
     def atom(self) -> Atom:
@@ -97,153 +95,6 @@ class State:
     def __repr__(self) -> str:
         gap = f"{self.value:.6g}, gap {self.gap:.3g}"
         return f"State(iteration {self.iteration}: value {gap}, {quantity(len(self.active), 'atom')})"
-
-
-@dataclass(frozen=True)
-class Stop:
-    """Stopping rules. A run stops at the first rule that it meets.
-
-    Parameters
-    ----------
-    gap : float, optional
-        Certified gap, absolute. Of an f that is not convex, the Frank-Wolfe gap: `State.stationarity`.
-    rgap : float, optional
-        The same relative to |f(x)|. It holds beside `gap`, and a run stops where one of the two is met: for an absolute
-        gap alone, give `Stop(gap=1e-9, rgap=None)`.
-    atoms : int, optional
-        Number of active atoms, without those of summands `lin(B, counted=False)` (an intercept). An update that admits
-        several atoms per oracle call may exceed it; with one atom per call the number is exact.
-    iterations : int
-        Those of a `start` or a checkpoint that is continued count, too.
-    seconds : float, optional
-        The time of this call. Updates and refinements look at it, too. A run takes longer by at most an oracle call and
-        a step of theirs.
-    value : float, optional
-        Objective value.
-
-    Examples
-    --------
-    >>> import pursuit as ps
-    >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
-    >>> ps.minimize(f, domain, stop=ps.Stop(atoms=1)).x
-    array([3., 0.])
-    >>> ps.minimize(f, domain, stop=ps.Stop(gap=1e-12, rgap=None, seconds=5.0)).x
-    array([3., 1.])
-    """
-
-    gap: float | None = None
-    rgap: float | None = 1e-6
-    atoms: int | None = None
-    iterations: int | None = 10_000
-    seconds: float | None = None
-    value: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("gap", "rgap", "atoms", "iterations", "seconds"):
-            limit, counts = getattr(self, name), name in ("atoms", "iterations")
-            if limit is not None and not (whole(limit) if counts and number(limit) < math.inf else number(limit)) >= 0:
-                kind = "an integer" if counts else "a number"
-                raise ValueError(f"Stop({name}={told(limit)}) can never be met; give {kind} of at least 0, or None.")
-        if self.value is not None and math.isnan(number(self.value)):
-            raise ValueError(f"Stop(value={told(self.value)}) can never be met; give a number, or None.")
-        use_python_numbers(self)
-
-    def reached(self, state: State, seconds: float) -> Status | None:
-        """The first rule that this state meets, or None."""
-        if state.contradicted:
-            return Status.CONTRADICTION
-        gap_limit = max(self.gap or 0.0, (self.rgap or 0.0) * abs(state.value))
-        if self.gap is not None or self.rgap is not None:
-            if state.gap <= gap_limit and math.isfinite(state.gap):
-                return Status.GAP
-            if not state.convex and state.stationarity <= gap_limit and math.isfinite(state.stationarity):
-                return Status.NEARLY_STATIONARY
-        if self.value is not None and state.value <= self.value:
-            return Status.VALUE
-        if self.atoms is not None and state.active.count >= self.atoms:
-            return Status.ATOMS
-        if state.stationary:
-            return Status.STATIONARY
-        if state.stalled:
-            return Status.STALLED
-        if self.iterations is not None and state.iteration >= self.iterations:
-            return Status.ITERATIONS
-        if self.seconds is not None and seconds >= self.seconds:
-            return Status.SECONDS
-        return None
-
-
-MAX_SHOWN_ROWS = 20
-"""Of a longer table, rows in the middle are left out where it is printed."""
-
-
-def html_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:
-    """A table of texts for a notebook, without its middle where it is long.
-
-    >>> html_table([["a<b", "1"]])
-    '<table><tr><td>a&lt;b</td><td>1</td></tr></table>'
-    """
-    rows, half = list(rows), MAX_SHOWN_ROWS // 2
-    if len(rows) > MAX_SHOWN_ROWS:
-        rows = [*rows[:half], ["..."] * len(rows[0]), *rows[-half:]]
-    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    return "<table>" + "".join(f"<tr>{line}</tr>" for line in ([head] if head else []) + lines) + "</table>"
-
-
-class Trace:
-    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds, as arrays.
-
-    >>> import pursuit as ps
-    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
-    >>> r.trace.value, r.trace.atoms
-    (array([5. , 0.5, 0. ]), array([0, 1, 2]))
-    >>> r.trace
-    Trace(3 iterations, value 5 to 0, gap 5 to 0, 3 oracle calls)
-    """
-
-    COLUMNS = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds")
-
-    def __init__(self, rows: Sequence[tuple[float, ...]]) -> None:
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __repr__(self) -> str:
-        if not self._rows:
-            return "Trace(0 iterations)"
-        (_, value, gap, *_), (_, end, end_gap, _, calls, _) = self._rows[0], self._rows[-1]
-        values = f"value {value:.6g} to {end:.6g}, gap {gap:.3g} to {end_gap:.3g}"
-        return f"Trace({len(self)} iterations, {values}, {calls} oracle calls)"
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in Trace.COLUMNS:
-            raise AttributeError(f"a trace has the columns {', '.join(Trace.COLUMNS)}; not {name!r}.")
-        dtype = np.int64 if name in ("iteration", "atoms", "oracle_calls") else np.float64
-        place = Trace.COLUMNS.index(name)
-        return np.array([row[place] for row in self._rows], dtype=dtype)
-
-    def to_pandas(self) -> Any:
-        """The trace as a pandas DataFrame (pandas must be installed)."""
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in Trace.COLUMNS})
-
-    def plot(self, ax: Any = None) -> Any:
-        """Certified gap against oracle calls on log axes; returns the matplotlib axes."""
-        from pursuit.plots import plot_traces
-
-        return plot_traces(self, ax=ax)
-
-    def _repr_html_(self) -> str:
-        rows = [[f"{number:.6g}" for number in row] for row in self._rows]
-        return html_table(rows, [name.replace("_", " ") for name in Trace.COLUMNS])
-
-
-def trace_row(state: State, seconds: float) -> tuple[float, ...]:
-    """The row of a trace for this state."""
-    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds
 
 
 @dataclass(frozen=True)
@@ -360,22 +211,23 @@ class Result:
         active = self.domain.active_set(space)
         active.replace(self.weights, self.atoms, self.blocks)
         value, grad = self.f.value_and_grad(active.x)
-        point_dots = active.point_dots(grad)
         asks = [ask_set(part.asked.begin(CHECK_SEED), part, space, 1) for part in self.domain.parts]
         certificate = Certificate(self.f, self.domain, space)
         certificate.contradicted = self.status is Status.CONTRADICTION
         if self.f.exact:
             certificate.observe_point(self.start, *self.f.value_and_grad(self.start))
-        answers, value = [ask(grad, active, gx) for ask, gx in zip(asks, point_dots, strict=True)], value + active.cost
-        certificate.observe(value, grad, point_dots, answers, active)
+        levels = active.levels(grad)
+        answers = [replace(ask(grad, active, gx), level=gx) for ask, gx in zip(asks, levels, strict=True)]
+        value += active.cost
+        bound = certificate(value, grad, answers, active)
         error = space.norm(self.x - active.x) / (space.norm(self.x) or 1.0)
         feasible = self.domain.admits(self.weights, self.blocks)
-        return Check(value, certificate.gap, certificate.lower, error, feasible)
+        return Check(value, bound.gap, bound.lower, error, feasible)
 
     @property
-    def run(self) -> Run:
+    def kept(self) -> Kept:
         """What a run needs to go on."""
-        return Run(self.memory, list(self.trace._rows), self.start, self.seconds)
+        return Kept(self.memory, list(self.trace._rows), self.start, self.seconds)
 
     def save(self, path: Any) -> FilePath:
         """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process.
@@ -393,7 +245,7 @@ class Result:
         if not self.memory:
             raise ValueError(f"a run cannot go on after its end: {self.status.value}; there is nothing to save.")
         file, method = Checkpoint(path, 0.0), (self.update, self.oracle, self.refine)
-        file.write(self.run, self.f, self.domain, method)
+        file.write(self.kept, self.f, self.domain, method)
         return file.path
 
     def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:

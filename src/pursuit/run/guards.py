@@ -7,14 +7,15 @@ unbounded below.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from pursuit._arrays import Array, Space, told
-from pursuit._memory import Remembers, WithMemory, remembering
+from pursuit._memory import Remembers, WithMemory, has_memory, remembering
 from pursuit.active import ActiveSet
 from pursuit.atoms.frames import Atom
+from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value
@@ -29,13 +30,21 @@ PROBE_ITERATIONS = (0, 8, 16, 32)
 """Iterations at which a function without a known lower bound is followed to infinity along a direction."""
 
 
-def guarded(f: Objective, space: Space) -> Callable[[ActiveSet, int], tuple[float, Array]]:
-    """f.value_and_grad at the point of an active set and iteration t, its results checked, and with the cost of the
-    weights."""
+class GuardedObjective(Remembers):
+    """f.value_and_grad at the point of an active set, its results checked, and with the cost of the weights. `t` counts
+    the evaluations, one each iteration."""
 
-    def value_and_grad(active: ActiveSet, t: int) -> tuple[float, Array]:
-        value, grad = f.value_and_grad(active.x)
-        value = as_value(value)
+    remembers = ("t", "_averages")
+
+    def __init__(self, f: Objective, space: Space) -> None:
+        self._f, self._space = f, space
+        self.t = 0
+        self._averages = (f,) if has_memory(f) else ()  # of a stochastic f
+
+    def __call__(self, active: ActiveSet) -> tuple[float, Array]:
+        value, grad = self._f.value_and_grad(active.x)
+        value, t = as_value(value), self.t
+        self.t += 1
         check_number(value, "f", t)
         if value == math.inf:
             where = "at the start" if t == 0 else f"at iteration {t}, beyond its domain"
@@ -43,17 +52,15 @@ def guarded(f: Objective, space: Space) -> Callable[[ActiveSet, int], tuple[floa
                 "give start= a point where it is finite" if t == 0 else "use a step that descends, or Monotone(step)"
             )
             raise ValueError(f"f is infinite {where}; {advice}.")
-        check_shape(grad, space)
+        check_shape(grad, self._space)
         return value + active.cost, grad
-
-    return WithMemory(value_and_grad, f)
 
 
 class GuardedOracle(Remembers):
     """The oracle of one run, called for each summand of the domain. `calls` counts the calls of the sets' own oracles,
     `cached` the answers that needed none."""
 
-    remembers = ("_asks", "_last", "calls", "cached")
+    remembers = ("_asks", "_last", "calls", "cached", "t")
 
     def __init__(self, oracle: Oracle, update: Update, f: Objective, domain: Domain, space: Space) -> None:
         alone = f if len(domain.parts) == 1 else None
@@ -62,16 +69,18 @@ class GuardedOracle(Remembers):
             begun = (ask_in_face(ask, part, space) for ask, part in zip(begun, domain.parts, strict=True))
         self._asks, self._space = tuple(map(remembering, begun)), space
         self._last: list[Atom] = []  # of the last answers, one for each summand
-        self.calls = self.cached = 0
+        self.calls = self.cached = self.t = 0
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
-    def __call__(self, grad: Array, active: ActiveSet, point_dots: Sequence[float], t: int) -> list[Answer]:
-        """One answer per summand at iteration t, given <grad, x_b> for the points x_b of the summands."""
-        check_number(sum(point_dots), "f", t)  # a NaN in its gradient
-        turn = range(len(point_dots)) if active.turn is None or not self._last else active.turn
+    def __call__(self, grad: Array, active: ActiveSet) -> list[Answer]:
+        """One answer per summand, each with its level <grad, x_b>."""
+        levels, t = active.levels(grad), self.t
+        self.t += 1
+        check_number(sum(levels), "f", t)  # a NaN in its gradient
+        turn = range(len(levels)) if active.turn is None or not self._last else active.turn
         answers = [
-            self.ask(b, grad, active, gx) if b in turn else _not_asked(self._last[b], grad, active, b)
-            for b, gx in enumerate(point_dots)
+            self.ask(b, grad, active, gx) if b in turn else _not_asked(self._last[b], grad, active, b, gx)
+            for b, gx in enumerate(levels)
         ]
         self._last = [answer.atoms[0] for answer in answers]
         check_number(sum(answer.dot for answer in answers), "the oracle", t)
@@ -83,12 +92,12 @@ class GuardedOracle(Remembers):
         check_fits(answer.atoms[0], self._space)
         self.calls += answer.calls
         self.cached += not answer.calls
-        return answer
+        return Answer(answer.atoms, answer.dot, answer.delta, answer.calls, answer.lower, gx)
 
 
-def _not_asked(atom: Atom, grad: Array, active: ActiveSet, b: int) -> Answer:
+def _not_asked(atom: Atom, grad: Array, active: ActiveSet, b: int, level: float) -> Answer:
     """The answer for a summand whose turn it is not: its last atom, of which nothing is proved now."""
-    return Answer([atom], atom.dot(active.space, grad) + float(active.prices[b]), 0.0, 0)
+    return Answer([atom], atom.dot(active.space, grad) + float(active.prices[b]), 0.0, 0, level=level)
 
 
 def check_shape(grad: Array, space: Space) -> None:
@@ -115,8 +124,8 @@ def probing(advance: Advance, f: Objective, domain: Domain, space: Space) -> Adv
         for part, answer in zip(domain.parts, now.answers, strict=True):
             if not part.compact and not part.price and answer.dot < 0:
                 line_search(f, space, active.x, answer.atoms[0].dense(space), answer.dot, math.inf)
-        if len(domain.parts) == 1 and not active.cost and now.point_dots[0] < 0:
-            line_search(f, space, active.x, active.x, now.point_dots[0], math.inf)
+        if len(domain.parts) == 1 and not active.cost and now.answers[0].level < 0:
+            line_search(f, space, active.x, active.x, now.answers[0].level, math.inf)
 
     def probe_and_advance(now: Now, active: ActiveSet) -> None:
         if now.iteration in PROBE_ITERATIONS:
@@ -127,22 +136,28 @@ def probing(advance: Advance, f: Objective, domain: Domain, space: Space) -> Adv
 
 
 class StallDetector(Remembers):
-    """Counts successive iterations in which a descending update improved neither the value nor the gap."""
+    """The certificate of one run, which also counts successive iterations in which a descending update improved neither
+    the value nor the gap."""
 
-    remembers = ("_lowest", "_smallest_gap", "_count")
+    remembers = ("certificate", "_lowest", "_smallest_gap", "_count")
 
-    def __init__(self, descends: bool) -> None:
-        self._descends, self._lowest, self._smallest_gap, self._count = descends, math.inf, math.inf, 0
+    def __init__(self, certificate: Certificate, descends: bool) -> None:
+        self.certificate, self._descends = certificate, descends
+        self._lowest = self._smallest_gap = math.inf
+        self._count = 0
 
-    def observe(self, value: float, gap: float, answers: Sequence[Answer]) -> None:
-        """Count this iteration. After an answer from memory, or a random one, the count starts again: the next answer
-        may still help."""
+    def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
+        """The bound at this iteration. After an answer from memory, or a random one, the count starts again: the next
+        answer may still help."""
+        gap = self.certificate(value, grad, answers, active).gap
         searched = all(answer.calls > 0 and (answer.lower is not None or answer.delta > 0) for answer in answers)
         better = value < self._lowest or gap < self._smallest_gap or not searched
-        self._lowest, self._smallest_gap = min(value, self._lowest), min(gap, self._smallest_gap)
+        self._lowest = min(value, self._lowest)
+        self._smallest_gap = min(gap, self._smallest_gap)
         self._count = 0 if better else self._count + 1
+        return self.bound
 
     @property
-    def stalled(self) -> bool:
-        """Whether the run has stalled."""
-        return self._descends and self._count >= STALL_ITERATIONS
+    def bound(self) -> Bound:
+        """The last bound, and whether the run has stalled."""
+        return self.certificate.bound._replace(stalled=self._descends and self._count >= STALL_ITERATIONS)

@@ -1,0 +1,155 @@
+"""The first active set of a run: from the user's `start`, from the oracle, or where f is finite."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pursuit.active import ActiveSet
+from pursuit.atoms.frames import Atom
+from pursuit.certificates import Certificate
+from pursuit.domains import Domain, Part
+from pursuit.line_search import line_search
+from pursuit.objectives import Objective, as_value, inside
+from pursuit.run.given import read_start
+from pursuit.run.guards import GuardedOracle, check_shape
+
+START_SEED = 3
+"""The seed of the directions in which a first point is searched where f is not defined at 0."""
+
+START_QUESTIONS = 64
+"""Directions of that search."""
+
+START_TRIALS = 8
+"""Weights at which f must be finite beside those of a mean: rounding makes it so at each of them with probability 1/2,
+say."""
+
+START_ATOMS = 4096
+"""Atoms of a set up to which the mean of all of them is tried at last."""
+
+
+def set_first_atoms(
+    active: ActiveSet, f: Objective, domain: Domain, start: Any, ask: GuardedOracle, certificate: Certificate
+) -> None:
+    """S at iteration 0, given an empty one: the user's start if there is one. Otherwise spans and cones begin at 0, and
+    a hull begins at the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with
+    weight zero. Where f is larger at this atom than at 0, a hull that has the negatives of its atoms begins between the
+    two. Where f is infinite at 0, all begin at means of atoms.
+
+    The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
+    that later bounds, which hold with high probability, rest on numbers on which x does not depend.
+    """
+    space, hulls = active.space, [b for b, part in enumerate(domain.parts) if part.compact]
+    if start is not None:
+        active.replace(*read_start(domain, space, start))
+        return
+    if not hulls:
+        if f.L is None and f.exact and f.value(active.x) == math.inf:  # a smooth f is finite everywhere
+            _search_inside(f, domain, active, ask)
+        return
+    value, grad = f.value_and_grad(active.x)
+    if math.isfinite(as_value(value)):
+        check_shape(grad, space)
+    if not inside(space, value, grad):
+        _search_inside(f, domain, active, ask)
+        return
+    certificate.observe_point(active.x, value, grad)
+    answers = {b: ask.ask(b, grad, active, 0.0).atoms for b in hulls}
+    firsts = {b: atoms[0] for b, atoms in answers.items()}
+    active.replace(np.ones(len(hulls)), list(firsts.values()), hulls)
+    if f.exact and f.value(active.x) > value:
+        _move_towards_zero(f, domain, active, firsts)
+        if math.isinf(f.value(active.x)):
+            _search_inside(f, domain, active, ask)
+            return
+    for b, atoms in answers.items():
+        for a in atoms[1:]:
+            active.enter(a, b)
+
+
+def _move_towards_zero(f: Objective, domain: Domain, active: ActiveSet, firsts: dict[int, Atom]) -> None:
+    """Begin where f is smallest on the segment from 0 to the atoms z, gamma z = (1 + gamma)/2 z + (1 - gamma)/2 (-z),
+    in hulls that have the negatives of their atoms. Other hulls keep their z."""
+    space, symmetric = active.space, [b for b in firsts if domain.parts[b].A.symmetric]
+    rest = {b: z for b, z in firsts.items() if b not in symmetric}
+    active.replace(np.ones(len(rest)), list(rest.values()), list(rest))
+    x, d = active.x, space.zeros()
+    for b in symmetric:
+        d = firsts[b].add_to(space, d, 1.0)
+    value, grad = f.value_and_grad(x)
+    gamma = line_search(f, space, x, d, space.dot(grad, d), 1.0) if inside(space, value, grad) else 1.0
+    pairs = [(b, z) for b in symmetric for z in (firsts[b], _negative(domain.parts[b], firsts[b]))]
+    weights = [1.0] * len(rest) + [0.5 * (1.0 + gamma), 0.5 * (1.0 - gamma)] * len(symmetric)
+    active.replace(weights, [*rest.values(), *(z for _, z in pairs)], [*rest, *(b for b, _ in pairs)])
+
+
+def _search_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedOracle) -> None:
+    """Begin where f is defined, if that is not so at 0 or at the first atom: at a mean of atoms of the hulls, or of all
+    summands."""
+    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
+    everything = list(range(len(domain.parts)))
+    if not any(_found_inside(f, domain, active, ask, blocks) for blocks in (hulls, everything) if blocks):
+        raise ValueError(
+            "f is not finite at 0, nor at the means of atoms that were tried; give start= where it is finite."
+        )
+
+
+def _found_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedOracle, searched: list[int]) -> bool:
+    """Whether f is defined at the mean of the oracle's answers to random directions, one mean for each of these
+    summands; else at the mean of all atoms, if there are few of them. There the active set begins.
+
+    Of answers with several atoms, the mean of the first 1, 2, 4, ... of each summand is tried, since the update would
+    have to take the weight of most of them away again. f may be finite at a mean by rounding only, as a singular matrix
+    may have a Cholesky factor or a positive determinant. So f must be finite for slightly different weights, too; then
+    up to four times as many atoms are tried, and up to twice as many directions asked, and the run begins at the mean
+    with the smallest f.
+    """
+    space, rng = active.space, np.random.default_rng(START_SEED)
+    origin, found = domain.active_set(space), domain.active_set(space)
+    lowest, best, last = math.inf, 0, START_QUESTIONS  # the smallest f so far, and the size of its mean
+    tried, most = 0, math.inf
+
+    def mean(size: int) -> float:
+        """f at the mean of the first atoms of each summand, this many, from which the run would begin."""
+        places = np.concatenate([np.flatnonzero(found.blocks == b)[:size] for b in searched])
+        blocks = found.blocks[places]
+        active.replace(1.0 / np.bincount(blocks)[blocks], [found.atoms[i] for i in places], blocks)
+        noise = 1.0 + math.sqrt(space.eps) * rng.standard_normal((START_TRIALS, len(places)))
+        points = [active.x, *(active.synthesize(active.weights * row) for row in noise)]
+        if not all(f.value(point) < math.inf for point in points):
+            return math.inf  # before the gradient, which may not exist, is asked for
+        value, grad = f.value_and_grad(active.x)
+        return value if inside(space, value, grad) else math.inf
+
+    for question in range(START_QUESTIONS):
+        if question > last or tried >= most:
+            break
+        direction = space.put(rng.standard_normal(space.shape))
+        for b in searched:
+            for atom in ask.ask(b, direction, origin, 0.0).atoms:
+                found.enter(atom, b)  # each atom once
+        count = int(np.bincount(found.blocks).max())
+        while tried < min(count, most):
+            tried = min(max(2 * tried, 1), count)
+            value = mean(tried)
+            if value < lowest:
+                last, most = min(last, 2 * question + 1), min(most, 4 * tried)
+                lowest, best = value, tried
+    if best:
+        mean(best)
+        return True
+    sets = {b: domain.parts[b].asked for b in searched}
+    if not all(A.size is not None and A.size <= START_ATOMS for A in sets.values()):
+        return False
+    found = domain.active_set(space)
+    for b, A in sets.items():
+        for i in range(A.size or 0):
+            found.enter(A.atom(i), b)
+    return math.isfinite(mean(START_ATOMS))
+
+
+def _negative(part: Part, z: Atom) -> Atom:
+    """-z as an atom of the set."""
+    return part.A.rebuild(z.scaled(-1.0)) or z.scaled(-1.0)

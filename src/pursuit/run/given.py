@@ -1,0 +1,102 @@
+"""The user's `start` as weights, atoms and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pursuit._arrays import Small, Space, host, numeric_array, real_array, told
+from pursuit.atoms.base import as_atom
+from pursuit.atoms.frames import Atom
+from pursuit.domains import Domain, Product
+from pursuit.oracles import check_fits
+from pursuit.run.result import Result
+
+
+def read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:
+    """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), or a bare point; over a product
+    also a list with one of them for each piece."""
+    if isinstance(domain, Product) and isinstance(start, list | tuple):
+        return _read_pieces(domain, space, start)
+    if isinstance(start, Result):
+        weights, atoms, blocks = start.weights, start.atoms, start.blocks
+    elif isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
+        weights, atoms = _read_pair(*start)
+        blocks = np.zeros(len(atoms), dtype=np.intp)
+    else:
+        if isinstance(start, Atom):
+            raise TypeError(f"start is {told(start)}; give it as a pair of lists, ([1.0], [atom]).")
+        return _read_point(domain, space, start)
+    for a in atoms:
+        check_fits(a, space)
+    if len(blocks) and blocks.max() >= len(domain.parts):
+        return _read_point(domain, space, start.x)  # a Result over more summands: only its point can be used
+    pieces = [
+        part.decompose(weights[blocks == b], [a for a, mine in zip(atoms, blocks == b, strict=True) if mine])
+        for b, part in enumerate(domain.parts)
+    ]
+    weights, atoms = np.concatenate([w for w, _ in pieces]), [a for _, own in pieces for a in own]
+    blocks = np.repeat(np.arange(len(pieces)), [len(own) for _, own in pieces])
+    if not domain.admits(weights, blocks):
+        if isinstance(start, Result):
+            return _read_point(domain, space, start.x)
+        if len(domain.parts) > 1:
+            raise ValueError(f"start lies outside {domain!r}: its atoms count as those of one summand; give a Result.")
+        raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
+    if not all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True)):
+        if isinstance(start, Result):
+            raise ValueError(
+                f"start is a Result with atoms that {domain!r} does not have; leave it out, or give a point."
+            )
+        raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
+    return weights, atoms, blocks
+
+
+def _read_pieces(domain: Product, space: Space, starts: Sequence[Any]) -> tuple[Small, list[Atom], Any]:
+    """Weights, atoms and blocks of a start that is given piece by piece."""
+    if len(starts) != len(domain.domains):
+        raise ValueError(
+            f"start has {len(starts)} entries; {domain!r} has {len(domain.domains)} pieces, give one each."
+        )
+    weights, atoms, blocks, summands = [np.zeros(0)], [], [np.zeros(0, dtype=np.intp)], 0
+    for i, (piece, shape, start) in enumerate(zip(domain.domains, domain.shapes, starts, strict=True)):
+        try:
+            own, members, where = read_start(piece, replace(space, shape=shape), start)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"piece {i} of {error}") from None
+        where = summands + np.broadcast_to(where, own.shape)
+        weights, blocks, summands = [*weights, own], [*blocks, where], summands + len(piece.parts)
+        atoms += [domain.embed(a, b) for a, b in zip(members, where, strict=True)]
+    return np.concatenate(weights), atoms, np.concatenate(blocks)
+
+
+def _read_pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
+    """A start that is given as weights and atoms, checked."""
+    if not isinstance(atoms, Iterable):
+        raise TypeError(f"start has the atoms {told(atoms)}; give a pair (weights, atoms) of two lists.")
+    weights = host(numeric_array(weights, "the weights of start"))
+    atoms = [as_atom(real_array(a, "an atom of start") if isinstance(a, Sequence) else a) for a in atoms]
+    if weights.shape != (len(atoms),):
+        raise ValueError(f"start has {len(atoms)} atoms, its weights have shape {weights.shape}; give one weight each.")
+    if not np.isfinite(weights).all():
+        raise ValueError("start has NaN or infinite weights; give finite ones.")
+    return weights, atoms
+
+
+def _read_point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom], Any]:
+    """A bare point as the first element of S, as in the paper."""
+    x = space.put(real_array(x, "start")) if isinstance(x, list | tuple | np.ndarray) else real_array(x, "start")
+    if tuple(x.shape) != space.shape:
+        raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")
+    if isinstance(domain, Product):
+        return _read_pieces(domain, space, domain.split(x))
+    inside = domain.parts[0].contains(space, x) if len(domain.parts) == 1 else None
+    if inside is None:
+        known = "(weights, atoms) or as a Result" if len(domain.parts) == 1 else "a Result of the same domain"
+        raise ValueError(f"start cannot be proved to lie in {domain!r}; give it as {known}.")
+    if not inside:
+        raise ValueError(f"start lies outside {domain!r}; give a point of the domain.")
+    return np.ones(1), [Atom(space.xp.asarray(x, copy=True))], 0

@@ -1,0 +1,84 @@
+"""The trace of a run: one row per iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pursuit.run.result import State
+
+MAX_SHOWN_ROWS = 20
+"""Of a longer table, rows in the middle are left out where it is printed."""
+
+
+def html_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:
+    """A table of texts for a notebook, without its middle where it is long.
+
+    >>> html_table([["a<b", "1"]])
+    '<table><tr><td>a&lt;b</td><td>1</td></tr></table>'
+    """
+    rows, half = list(rows), MAX_SHOWN_ROWS // 2
+    if len(rows) > MAX_SHOWN_ROWS:
+        rows = [*rows[:half], ["..."] * len(rows[0]), *rows[-half:]]
+    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in ([head] if head else []) + lines) + "</table>"
+
+
+class Trace:
+    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds, as arrays.
+
+    >>> import pursuit as ps
+    >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
+    >>> r.trace.value, r.trace.atoms
+    (array([5. , 0.5, 0. ]), array([0, 1, 2]))
+    >>> r.trace
+    Trace(3 iterations, value 5 to 0, gap 5 to 0, 3 oracle calls)
+    """
+
+    COLUMNS = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds")
+
+    def __init__(self, rows: Sequence[tuple[float, ...]]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        if not self._rows:
+            return "Trace(0 iterations)"
+        (_, value, gap, *_), (_, end, end_gap, _, calls, _) = self._rows[0], self._rows[-1]
+        values = f"value {value:.6g} to {end:.6g}, gap {gap:.3g} to {end_gap:.3g}"
+        return f"Trace({len(self)} iterations, {values}, {calls} oracle calls)"
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Trace.COLUMNS:
+            raise AttributeError(f"a trace has the columns {', '.join(Trace.COLUMNS)}; not {name!r}.")
+        dtype = np.int64 if name in ("iteration", "atoms", "oracle_calls") else np.float64
+        place = Trace.COLUMNS.index(name)
+        return np.array([row[place] for row in self._rows], dtype=dtype)
+
+    def to_pandas(self) -> Any:
+        """The trace as a pandas DataFrame (pandas must be installed)."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in Trace.COLUMNS})
+
+    def plot(self, ax: Any = None) -> Any:
+        """Certified gap against oracle calls on log axes; returns the matplotlib axes."""
+        from pursuit.plots import plot_traces
+
+        return plot_traces(self, ax=ax)
+
+    def _repr_html_(self) -> str:
+        rows = [[f"{number:.6g}" for number in row] for row in self._rows]
+        return html_table(rows, [name.replace("_", " ") for name in Trace.COLUMNS])
+
+
+def trace_row(state: State, seconds: float) -> tuple[float, ...]:
+    """The row of a trace for this state."""
+    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds
