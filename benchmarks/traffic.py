@@ -31,8 +31,8 @@ try:
     from aequilibrae.paths import Graph, TrafficAssignment, TrafficClass
 except ImportError:
     Graph = None
-from pursuit._threads import processors
 from pursuit.metrics import Diagonal
+from pursuit.threads import processors
 
 NAMES = ("SiouxFalls", "Anaheim", "Barcelona", "Winnipeg", "ChicagoSketch")
 COSTS = {"ChicagoSketch": (0.02, 0.04)}  # minutes per unit of toll and of length

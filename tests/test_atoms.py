@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
-from pursuit._arrays import Space
 from pursuit.active import ActiveSet
+from pursuit.arrays import Space
 from pursuit.atoms.frames import DenseFrame, SparseFrame
 from pursuit.metrics import Diagonal, Operator
 

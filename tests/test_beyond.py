@@ -250,7 +250,7 @@ def test_accelerated_pursuit_keeps_its_rate_in_expectation(kind):
 
 
 def test_leverage_of_an_orthonormal_basis_is_its_dimension(rng):
-    from pursuit._arrays import Space
+    from pursuit.arrays import Space
     from pursuit.updates.pursuits import leverage
 
     assert leverage(ps.SignedBasis(7), Space.default((7,))) == pytest.approx(7)

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from matplotlib.figure import Figure
 
 import pursuit as ps
-from pursuit._arrays import Space, host
+from pursuit.arrays import Space, host
 
 try:
     import torch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import pursuit as ps
-from pursuit._arrays import Space
+from pursuit.arrays import Space
 from pursuit.certificates import Certificate
 
 ONE = np.ones((60, 1))

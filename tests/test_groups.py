@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit._arrays import Space
 from pursuit.active import ActiveSet
+from pursuit.arrays import Space
 from pursuit.refine.regroup import project_group_ball
 
 LISTS = [[0, 4], [1], [2, 3, 5]]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import LinearOperator, svds
 
 import pursuit as ps
-from pursuit._arrays import Space
+from pursuit.arrays import Space
 from pursuit.atoms import matrices
 from pursuit.atoms.factored import FactoredFrame, RankOneAtom
 from pursuit.atoms.frames import Atom, DenseFrame

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
-from pursuit._arrays import Space
+from pursuit.arrays import Space
 from pursuit.line_search import UnboundedError, line_search
 
 

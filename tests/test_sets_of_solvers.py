@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit._threads import at_most
 from pursuit.atoms import graphs, programs
+from pursuit.threads import at_most
 
 COLD = [False, True] if programs.find_spec("highspy") else [True]
 """Whether linear programs are solved from the beginning, by SciPy."""

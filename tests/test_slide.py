@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit._arrays import Space
+from pursuit.arrays import Space
 from pursuit.refine.slide import _Summand
 
 T = np.linspace(0.0, 1.0, 101)

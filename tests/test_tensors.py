@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit._arrays import Space
+from pursuit.arrays import Space
 from pursuit.atoms.cp import AllEntries, ObservedEntries, TensorFrame
 from pursuit.metrics import Diagonal, Operator
 

@@ -13,13 +13,13 @@ from test_laws import sets
 from threadpoolctl import ThreadpoolController
 
 import pursuit as ps
-from pursuit import _threads
-from pursuit._threads import at_most, in_parallel, single_threaded_blas
+from pursuit import threads
+from pursuit.threads import at_most, in_parallel, single_threaded_blas
 
 
 def blas():
     """Threads of the libraries of NumPy and SciPy; others, such as that of faiss, may be loaded later."""
-    return [lib.get_num_threads() for lib in _threads._libraries()]
+    return [lib.get_num_threads() for lib in threads._libraries()]
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_an_interruption_on_the_way_in_leaves_blas_as_it_was(two, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_threads, "_libraries", interrupt)
+        patch.setattr(threads, "_libraries", interrupt)
         with pytest.raises(KeyboardInterrupt), single_threaded_blas:
             pass
     assert blas() == two
@@ -112,10 +112,10 @@ def test_threads_have_the_callers_context_and_share_what_is_allowed():
     def work(start, stop):
         both.wait(5)
         states.append(np.geterr()["over"])
-        allowed.append(_threads.allowed_threads())
+        allowed.append(threads.allowed_threads())
 
     with np.errstate(over="ignore"), at_most(2), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_threads, "processors", lambda: 2)
+        patch.setattr(threads, "processors", lambda: 2)
         in_parallel(work, 2, 1)
     assert states == ["ignore", "ignore"]
     assert allowed == [1, 1]
@@ -126,8 +126,8 @@ def test_where_no_thread_can_be_started_the_work_is_done_all_the_same(monkeypatc
         def submit(self, *work):
             raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(_threads, "_pool", Full())
-    monkeypatch.setattr(_threads, "processors", lambda: 4)
+    monkeypatch.setattr(threads, "_pool", Full())
+    monkeypatch.setattr(threads, "processors", lambda: 4)
     done = []
     in_parallel(lambda start, stop: done.append(start), 10, 1)
     assert sorted(done) == list(range(10))
@@ -135,7 +135,7 @@ def test_where_no_thread_can_be_started_the_work_is_done_all_the_same(monkeypatc
 
 def test_an_interruption_while_waiting_waits_for_the_block_that_a_helper_works_on(monkeypatch):
     main, began, waited, done = threading.get_ident(), threading.Event(), threading.Event(), []
-    wait = _threads.wait
+    wait = threads.wait
 
     def interrupted(futures):
         if not waited.is_set():
@@ -151,8 +151,8 @@ def test_an_interruption_while_waiting_waits_for_the_block_that_a_helper_works_o
             waited.wait(5)
         done.append(start)
 
-    monkeypatch.setattr(_threads, "wait", interrupted)
-    monkeypatch.setattr(_threads, "processors", lambda: 2)
+    monkeypatch.setattr(threads, "wait", interrupted)
+    monkeypatch.setattr(threads, "processors", lambda: 2)
     with pytest.raises(KeyboardInterrupt):
         in_parallel(work, 2, 1)
     assert sorted(done) == [0, 1]
@@ -218,7 +218,7 @@ def test_copies_of_objectives_domains_and_results_give_the_same_bits(copied, rng
 
 
 def test_an_interrupt_while_the_caller_waits_ends_the_helpers_first(ctrl_c, monkeypatch):
-    monkeypatch.setattr(_threads, "processors", lambda: 2)
+    monkeypatch.setattr(threads, "processors", lambda: 2)
     begun, ended, caller, both = [], [], threading.get_ident(), threading.Barrier(2)
 
     def work(start, stop):
@@ -227,7 +227,7 @@ def test_an_interrupt_while_the_caller_waits_ends_the_helpers_first(ctrl_c, monk
         if threading.get_ident() != caller:
             signal.pthread_kill(caller, signal.SIGINT)
             pause = threading.Event()
-            while not _threads.stop_flag()[0]:
+            while not threads.stop_flag()[0]:
                 pause.wait(0.01)
             ended.append(start)
 
@@ -241,7 +241,7 @@ INTERRUPTED = """
 import faulthandler, os, signal, threading, time
 import numpy as np
 import pursuit as ps
-from pursuit._threads import single_threaded_blas
+from pursuit.threads import single_threaded_blas
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 faulthandler.dump_traceback_later(120, exit=True)

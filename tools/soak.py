@@ -44,7 +44,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize as scipy_minimize
 
 import pursuit as ps
-from pursuit._arrays import Space
+from pursuit.arrays import Space
 from pursuit.domains import Domain
 from pursuit.run.method import default_method
 from pursuit.updates.pursuits import AcceleratedPursuit, BlendedPursuit

@@ -27,8 +27,8 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 """
 
 from pursuit import geometry, plots, rates, refine
-from pursuit._arrays import Space
 from pursuit.active import ActiveSet
+from pursuit.arrays import Space
 from pursuit.atoms import (
     Atom,
     Atoms,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Indices, Small
+from pursuit.arrays import Indices, Small
 
 CHUNK_SIZE = 64
 """Intervals per chunk in `contenders`."""

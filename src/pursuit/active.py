@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, quantity
-from pursuit._deadline import Deadline
 from pursuit._memory import Remembers
+from pursuit.arguments import quantity
+from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.atoms.cp import TensorFrame
 from pursuit.atoms.factored import FactoredFrame
 from pursuit.atoms.frames import Atom, DenseFrame, LiftedFrame, SparseFrame
+from pursuit.deadline import Deadline
 from pursuit.metrics import Metric
 
 Frame = DenseFrame | SparseFrame | LiftedFrame | FactoredFrame | TensorFrame

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pursuit._arrays import Array, Space
 from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
+from pursuit.arrays import Array, Space
 from pursuit.domains import Answer, Domain
 from pursuit.duality import ConjugateBound
 from pursuit.objectives import Objective

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, check_seed, everywhere, host, real_array, told, whole
+from pursuit.arguments import as_int_or_nan, check_seed, describe, real_array
+from pursuit.arrays import Array, Space, everywhere, host
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.objectives import Objective, inside
@@ -40,7 +41,7 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
     AssertionError: lmo(g) is not the best: another atom has <g, a> = -..., its own has ...
     """
     if not isinstance(A, Atoms):
-        raise TypeError(f"A is {told(A)}; give a set of atoms, such as Dictionary(matrix).")
+        raise TypeError(f"A is {describe(A)}; give a set of atoms, such as Dictionary(matrix).")
     shape = _check_arguments(shape, trials, seed) or A.shape
     if shape is None:
         raise ValueError("the set has no shape; give check_atoms(A, shape=...).")
@@ -69,10 +70,10 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
 def _check_arguments(shape: Any, trials: Any, seed: Any) -> tuple[int, ...] | None:
     """The shape, where it is given, once all three arguments are checked."""
     check_seed(seed)
-    if not whole(trials) >= 1:
-        raise ValueError(f"trials is {told(trials)}; give a number of at least 1.")
-    if shape is not None and not (isinstance(shape, Sequence) and all(whole(n) >= 1 for n in shape)):
-        raise ValueError(f"shape is {told(shape)}; give a tuple of positive integers.")
+    if not as_int_or_nan(trials) >= 1:
+        raise ValueError(f"trials is {describe(trials)}; give a number of at least 1.")
+    if shape is not None and not (isinstance(shape, Sequence) and all(as_int_or_nan(n) >= 1 for n in shape)):
+        raise ValueError(f"shape is {describe(shape)}; give a tuple of positive integers.")
     return None if shape is None else tuple(map(int, shape))
 
 
@@ -189,7 +190,7 @@ def check_objective(
     AssertionError: the gradient is not that of the value: along d it says ..., differences say ...
     """
     if not isinstance(f, Objective):
-        raise TypeError(f"f is {told(f)}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
+        raise TypeError(f"f is {describe(f)}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
     shape = _check_arguments(shape, trials, seed)
     middle = None if center is None else real_array(center, "center")
     if shape is None and f.space is None and middle is None:

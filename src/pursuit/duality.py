@@ -25,9 +25,9 @@ from functools import cached_property
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, everywhere, flat, host
 from pursuit._memory import Remembers, remembering
 from pursuit.active import ActiveSet
+from pursuit.arrays import Array, Small, Space, everywhere, flat, host
 from pursuit.atoms.base import Search
 from pursuit.domains import Answer, Cone, Domain, Hull, Part, Span
 from pursuit.metrics import Diagonal

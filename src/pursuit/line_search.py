@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pursuit._arrays import Array, Space
+from pursuit.arrays import Array, Space
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, everywhere, flat, host, is_number, number, real_array, told
+from pursuit.arguments import describe, is_number, number, real_array
+from pursuit.arrays import Array, Space, everywhere, flat, host
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +78,7 @@ def as_metric(metric: Any, shape: tuple[int, ...] | None = None) -> Metric:
         return metric
     if is_number(metric):
         if not 0 < number(metric) < np.inf:
-            raise ValueError(f"metric is {told(metric)}; give a positive number, a positive diagonal or a matrix.")
+            raise ValueError(f"metric is {describe(metric)}; give a positive number, a positive diagonal or a matrix.")
         return Diagonal(number(metric))
     m = real_array(metric, "metric")
     if m.ndim in (1, 2) and shape not in (None, (m.shape[0],)):

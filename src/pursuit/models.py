@@ -28,8 +28,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pursuit._arrays import told
-from pursuit._files import write_whole
+from pursuit.arguments import describe
+from pursuit.files import write_whole
 
 __all__ = ["load", "save"]
 
@@ -79,7 +79,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     found = _read(_file(path))
     cls = _classes().get(found["class"]) if isinstance(found["class"], str) else None
     if cls is None:
-        _refuse(path, f"has the class {told(found['class'])}, which pursuit.estimators does not know")
+        _refuse(path, f"has the class {describe(found['class'])}, which pursuit.estimators does not know")
     given, known = found["parameters"], inspect.signature(cls).parameters
     if unknown := [name for name in given if name not in known]:
         _refuse(path, f"has the parameter {unknown[0]}, which {cls.__name__} does not know")
@@ -119,7 +119,9 @@ def _told(value: Any, name: str) -> Any:
         return {"dict": [[_told(k, name), _told(v, name)] for k, v in value.items()]}
     if isinstance(value, np.generic) or type(value) is np.ndarray:
         return _told_array(np.asarray(value), name)
-    raise TypeError(f"{name} is {told(value)}, which cannot be saved; give numbers, strings, lists or NumPy arrays.")
+    raise TypeError(
+        f"{name} is {describe(value)}, which cannot be saved; give numbers, strings, lists or NumPy arrays."
+    )
 
 
 def _told_array(a: Any, name: str) -> Any:
@@ -174,7 +176,7 @@ def _array(found: dict[str, Any]) -> Any:
 
 def _file(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path is {told(path)}; give the name of a file.")
+        raise TypeError(f"path is {describe(path)}; give the name of a file.")
     return Path(path)
 
 
@@ -189,7 +191,7 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("pursuit") != "model":
         _refuse(path, "is not a model of pursuit")
     if found.get("version") != VERSION:
-        _refuse(path, f"has version {told(found.get('version'))}, and this pursuit reads version {VERSION}")
+        _refuse(path, f"has version {describe(found.get('version'))}, and this pursuit reads version {VERSION}")
     if set(found) != set(HEAD):
         odd = min(set(found) ^ set(HEAD))
         _refuse(path, f"{'has the unknown' if odd in found else 'lacks the'} field {odd}")

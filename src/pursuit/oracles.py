@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, check_seed, flag, number, told, use_python_numbers
 from pursuit._memory import Memory, WithMemory
 from pursuit.active import ActiveSet
+from pursuit.arguments import as_bool, check_seed, describe, number, use_python_numbers
+from pursuit.arrays import Array, Space
 from pursuit.atoms.base import Search, as_atom, check_vector
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Answer, Hull, Part
@@ -147,9 +148,9 @@ class Approximate:
 
     def __post_init__(self) -> None:
         if not 0 < number(self.delta) <= 1:
-            raise ValueError(f"delta is {told(self.delta)}; the quality of an oracle lies in (0, 1].")
+            raise ValueError(f"delta is {describe(self.delta)}; the quality of an oracle lies in (0, 1].")
         check_seed(self.seed)
-        flag(self.worst, "worst")
+        as_bool(self.worst, "worst")
         use_python_numbers(self)
 
     def begin(
@@ -206,7 +207,7 @@ class Lazy:
 
     def __post_init__(self) -> None:
         if not number(self.K) > 1:
-            raise ValueError(f"K is {told(self.K)}; the laziness factor must be larger than 1.")
+            raise ValueError(f"K is {describe(self.K)}; the laziness factor must be larger than 1.")
         use_python_numbers(self)
 
     def begin(

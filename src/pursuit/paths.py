@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, check_function, is_number, items, number, told, whole
+from pursuit.arguments import as_int_or_nan, as_list, check_function, describe, is_number, number
+from pursuit.arrays import Small
 from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain, conv, lin
 from pursuit.objectives import Objective
@@ -151,7 +152,7 @@ def path(
     if (radii is None) == (atoms is None):
         raise ValueError("path needs either radii=... or atoms=...; give exactly one of them.")
     if not isinstance(A, Atoms | Domain):
-        raise TypeError(f"A is {told(A)}; give a set of atoms, or a domain.")
+        raise TypeError(f"A is {describe(A)}; give a set of atoms, or a domain.")
     domain = A if isinstance(A, Domain) else lin(A) if radii is None else conv(A)
     if radii is not None and not any(part.compact for part in domain.parts):
         raise ValueError(f"A is {domain!r}, in which nothing grows with the radius; give a hull, or atoms=.")
@@ -166,16 +167,16 @@ def path(
         levels = _increasing("radii", radii, number)
         results = _by_radius(f, domain, levels, options)
         return _table(levels[: len(results)], results, score)
-    results = _by_size(f, domain, {int(k) for k in _increasing("atoms", atoms, whole)}, options)
+    results = _by_size(f, domain, {int(k) for k in _increasing("atoms", atoms, as_int_or_nan)}, options)
     return _table([math.nan] * len(results), results, score)
 
 
 def _increasing(name: str, given: Any, read: Callable[[Any], float]) -> list[float]:
-    values = items(given)
+    values = as_list(given)
     levels = [read(value) for value in values] if isinstance(given, Iterable) else []
     if not levels or not all(a < b for a, b in pairwise([0.0, *levels, math.inf])):
-        kind = "integers" if read is whole else "numbers"
-        shown = told(given) if len(values) == 1 else f"{told(values[:4])}{'...' if len(values) > 4 else ''}"
+        kind = "integers" if read is as_int_or_nan else "numbers"
+        shown = describe(given) if len(values) == 1 else f"{describe(values[:4])}{'...' if len(values) > 4 else ''}"
         raise ValueError(f"{name} must be positive and increasing {kind}; it is {shown}.")
     return levels
 
@@ -219,7 +220,7 @@ def _by_size(f: Objective, domain: Domain, sizes: set[int], options: dict[str, A
 def _scored(score: Callable[[Result], float], result: Result) -> float:
     value = score(result)
     if not is_number(value):
-        raise TypeError(f"score returned {told(value)}; return one real number.")
+        raise TypeError(f"score returned {describe(value)}; return one real number.")
     return float(value)
 
 

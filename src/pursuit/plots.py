@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Small, flag, host, host_array, items, number, told, whole
+from pursuit.arguments import as_bool, as_int_or_nan, as_list, describe, host_array, number
+from pursuit.arrays import Small, host
 from pursuit.atoms.cp import CP
 from pursuit.atoms.factored import LowRank
 
@@ -79,7 +80,7 @@ def plot_traces(
     """
     column, against = _one_of(column, "column", COLUMNS), _one_of(against, "against", AGAINST)
     if not math.isfinite(number(offset)):
-        raise ValueError(f"offset is {told(offset)}; give a number.")
+        raise ValueError(f"offset is {describe(offset)}; give a number.")
     runs = {str(k): _trace(v) for k, v in traces.items()} if isinstance(traces, Mapping) else {"": _trace(traces)}
     if not runs:
         raise ValueError("traces is empty; give at least one run.")
@@ -132,8 +133,8 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
     ['9', '5']
     """
     column = _one_of(column, "column", PATH_COLUMNS)
-    if not whole(labels) >= 0:
-        raise ValueError(f"labels is {told(labels)}; give an integer of at least 0.")
+    if not as_int_or_nan(labels) >= 0:
+        raise ValueError(f"labels is {describe(labels)}; give an integer of at least 0.")
     rows = getattr(path, "path_", path)
     level, kind = _levels(rows)
     if column == "coef":
@@ -142,7 +143,7 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
         ax = _axes(ax)
         used = np.flatnonzero(np.abs(lines).max(axis=0))
         for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")][:MAX_LINES]):
-            named = rank < whole(labels)
+            named = rank < as_int_or_nan(labels)
             look: dict[str, Any] = (
                 {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
             )
@@ -194,7 +195,7 @@ def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Any
     >>> len(ax.images)
     1
     """
-    spectrum = flag(spectrum, "spectrum")
+    spectrum = as_bool(spectrum, "spectrum")
     factors = _factors(atoms)
     if shape is not None:
         pictures = _pictures(atoms, factors, shape)
@@ -249,7 +250,7 @@ def plot_codes(codes: Any, *, ax: Any = None) -> Any:
     """
     matrix: Any = codes if sp.issparse(codes) else host_array(codes, "codes")
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-        raise TypeError(f"codes is {told(codes)}; give a matrix with a row for each signal.")
+        raise TypeError(f"codes is {describe(codes)}; give a matrix with a row for each signal.")
     table: Any = sp.coo_array(matrix)
     n, p = table.shape
     if not n or not p:
@@ -273,7 +274,7 @@ def plot_codes(codes: Any, *, ax: Any = None) -> Any:
 
 def _one_of(given: Any, name: str, known: Mapping[str, str]) -> str:
     if not isinstance(given, str) or given not in known:
-        raise ValueError(f"{name} is {told(given)}; give one of {', '.join(map(repr, known))}.")
+        raise ValueError(f"{name} is {describe(given)}; give one of {', '.join(map(repr, known))}.")
     return given
 
 
@@ -281,7 +282,7 @@ def _axes(ax: Any) -> Any:
     """The given axes, or those of a new figure."""
     if ax is not None:
         if not hasattr(ax, "get_xaxis") or isinstance(ax, type):
-            raise TypeError(f"ax is {told(ax)}; give matplotlib axes, or leave it out.")
+            raise TypeError(f"ax is {describe(ax)}; give matplotlib axes, or leave it out.")
         return ax
     try:
         import matplotlib.pyplot as plt
@@ -293,7 +294,7 @@ def _axes(ax: Any) -> Any:
 def _trace(run: Any) -> Any:
     trace = getattr(run, "trace", run)
     if not hasattr(trace, "oracle_calls") or callable(getattr(trace, "oracle_calls", None)) or isinstance(run, type):
-        raise TypeError(f"traces has {told(run)}; give results or traces.")
+        raise TypeError(f"traces has {describe(run)}; give results or traces.")
     return trace
 
 
@@ -305,7 +306,7 @@ def _levels(rows: Any) -> tuple[Small, str]:
     if hasattr(rows, "level") and hasattr(rows, "coef") and not isinstance(rows, type):
         sizes = bool((rows.level == np.arange(len(rows.level))).all())
         return np.asarray(rows.level, dtype=float), "features" if sizes else "radius"
-    raise TypeError(f"path is {told(rows)}; give a Path, or a fitted estimator with a path.")
+    raise TypeError(f"path is {describe(rows)}; give a Path, or a fitted estimator with a path.")
 
 
 def _coefficients(rows: Any) -> Small:
@@ -318,7 +319,7 @@ def _coefficients(rows: Any) -> Small:
 
 
 def _names(names: Any, count: int) -> list[str]:
-    texts = list(map(str, range(count) if names is None else items(names)))
+    texts = list(map(str, range(count) if names is None else as_list(names)))
     if len(texts) != count:
         raise ValueError(f"names has {len(texts)} entries for {count} coefficients; give one each.")
     return texts
@@ -351,15 +352,15 @@ def _columns(atoms: Any, most: int) -> Small:
     D: Any = getattr(atoms, "dictionary", atoms)
     D = host_array(D.toarray() if hasattr(D, "toarray") else D, "atoms")
     if D.ndim != 2 or 0 in D.shape or D.dtype.kind not in "biuf":
-        raise TypeError(f"atoms is {told(atoms)}; give a matrix with an atom in each column, or a result.")
+        raise TypeError(f"atoms is {describe(atoms)}; give a matrix with an atom in each column, or a result.")
     return np.asarray(D[:, :most], dtype=np.float64)
 
 
 def _pictures(atoms: Any, factors: list[Small] | None, shape: Any) -> list[Small]:
     """The first atoms as pictures, thinned out where they are large."""
-    sides = [int(whole(n)) if whole(n) >= 1 else 0 for n in items(shape)]
+    sides = [int(as_int_or_nan(n)) if as_int_or_nan(n) >= 1 else 0 for n in as_list(shape)]
     if len(sides) != 2 or not all(sides):
-        raise ValueError(f"shape is {told(shape)}; give the numbers of rows and columns of a picture.")
+        raise ValueError(f"shape is {describe(shape)}; give the numbers of rows and columns of a picture.")
     if factors is not None and len(factors) == 2:
         U, V = factors
         if [len(U), len(V)] != sides:

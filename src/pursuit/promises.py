@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pursuit import geometry, rates
-from pursuit._arrays import Array, Small, host
+from pursuit.arrays import Array, Small, host
 from pursuit.domains import Cone, Domain, Hull, Part, Span
 from pursuit.geometry import Interval
 from pursuit.objectives import Objective

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import told
+from pursuit.arguments import describe
 from pursuit.domains import Domain
 from pursuit.line_search import UnboundedError
 from pursuit.objectives import Objective
@@ -138,7 +138,7 @@ def minimize(
     """
     began = time.perf_counter()
     if not isinstance(stop, Stop):
-        raise TypeError(f"stop is {told(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
+        raise TypeError(f"stop is {describe(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
     called = Callback(callback)
     method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
     f = adapted(f, domain)

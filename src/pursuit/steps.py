@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from pursuit._arrays import Array, Space, flag, number, told, use_python_numbers
 from pursuit._memory import Memory, Remembers, WithMemory
+from pursuit.arguments import as_bool, describe, number, use_python_numbers
+from pursuit.arrays import Array, Space
 from pursuit.domains import Domain, Hull
 from pursuit.line_search import WithoutHessian, line_search
 from pursuit.metrics import Metric, as_metric
@@ -79,7 +80,7 @@ class Backtracking:
 
     def __post_init__(self) -> None:
         if not (0 < number(self.shrink) <= 1 < number(self.grow) < math.inf):
-            given = f"{told(self.shrink)} and {told(self.grow)}"
+            given = f"{describe(self.shrink)} and {describe(self.grow)}"
             raise ValueError(f"Backtracking needs 0 < shrink <= 1 < grow, not {given}.")
         use_python_numbers(self)
 
@@ -90,7 +91,9 @@ Smoothness = float | Backtracking | None
 def check_smoothness(L: Smoothness) -> None:
     """Refuse an L that is neither a positive number, Backtracking nor None."""
     if L is not None and not isinstance(L, Backtracking) and not 0 < number(L) < math.inf:
-        raise ValueError(f"L is {told(L)}; give a positive number, Backtracking(), or None for the objective's own.")
+        raise ValueError(
+            f"L is {describe(L)}; give a positive number, Backtracking(), or None for the objective's own."
+        )
 
 
 class UpperBound(Remembers):
@@ -194,7 +197,7 @@ class OpenLoop:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.power, str) and self.power == "log") and not 1 <= number(self.power) < math.inf:
-            raise ValueError(f'power is {told(self.power)}; give a number of at least 1, or "log".')
+            raise ValueError(f'power is {describe(self.power)}; give a number of at least 1, or "log".')
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
@@ -270,7 +273,7 @@ class LineSearch:
     monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        flag(self.secant, "secant")
+        as_bool(self.secant, "secant")
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         f = WithoutHessian(f) if self.secant else f
@@ -330,7 +333,7 @@ class DiameterStep:
         check_smoothness(self.L)
         if self.diameter is not None and not 0 < number(self.diameter) < math.inf:
             raise ValueError(
-                f"diameter is {told(self.diameter)}; give a positive bound on it, or None for the set's own."
+                f"diameter is {describe(self.diameter)}; give a positive bound on it, or None for the set's own."
             )
         use_python_numbers(self)
 
@@ -374,7 +377,7 @@ class CurvatureStep:
     def __post_init__(self) -> None:
         for name, constant in (("C", self.C), ("rho", self.rho)):
             if not 0 < number(constant) < math.inf:
-                raise ValueError(f"{name} is {told(constant)}; CurvatureStep needs a positive number.")
+                raise ValueError(f"{name} is {describe(constant)}; CurvatureStep needs a positive number.")
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
@@ -388,7 +391,7 @@ Step = OpenLoop | Monotone | LineSearch | ShortStep | DiameterStep | CurvatureSt
 def check_step(step: Any) -> None:
     """Refuse what is neither a step rule nor a function of a Move."""
     if isinstance(step, type) or not (hasattr(step, "begin") or callable(step)):
-        raise TypeError(f"step is {told(step)}; give a step rule such as ShortStep(), or a function of a Move.")
+        raise TypeError(f"step is {describe(step)}; give a step rule such as ShortStep(), or a function of a Move.")
 
 
 def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
@@ -398,7 +401,7 @@ def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
     def length(move: Move) -> float:
         found = rule(move)
         if math.isnan(gamma := number(found)):
-            raise TypeError(f"step returned {told(found)}; return a number, the length along move.direction.")
+            raise TypeError(f"step returned {describe(found)}; return a number, the length along move.direction.")
         return _clip(gamma, move.reach)
 
     return WithMemory(length, rule)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, check_function, check_seed
 from pursuit._memory import Remembers
+from pursuit.arguments import check_function, check_seed
+from pursuit.arrays import Array
 from pursuit.objectives import Objective, as_value
 
 

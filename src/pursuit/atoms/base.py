@@ -9,7 +9,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, told
+from pursuit.arguments import describe
+from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.frames import Atom
 
 Found = tuple[Sequence[Atom], float]
@@ -234,7 +235,7 @@ def own_atoms(given: Any) -> Atoms:
     """The atoms of a function g -> atom, or of an object with a method `lmo`."""
     oracle = getattr(given, "lmo", given)
     if isinstance(given, type) or not callable(oracle):
-        what = f"the class {given.__name__}; make one" if isinstance(given, type) else told(given)
+        what = f"the class {given.__name__}; make one" if isinstance(given, type) else describe(given)
         advice = "give a set of atoms, a function g -> atom, or wrap a matrix in Dictionary(...)"
         raise TypeError(f"a domain is made of atoms, and A is {what}; {advice}.")
     return OwnAtoms(oracle, getattr(given, "__name__", type(given).__name__))

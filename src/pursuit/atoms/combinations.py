@@ -11,21 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import (
-    Array,
-    Indices,
-    Small,
-    Space,
-    column_squares,
-    flat,
-    host,
-    number,
-    real_array,
-    sparse_matrix,
-    told,
-    whole,
-)
 from pursuit._memory import WithMemory
+from pursuit.arguments import as_int_or_nan, describe, number, real_array, sparse_matrix
+from pursuit.arrays import Array, Indices, Small, Space, column_squares, flat, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
 from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
 from pursuit.linalg import operator
@@ -42,10 +30,10 @@ class LinearMap:
     """
 
     def __init__(self, M: Any, shape: tuple[int, ...] | None, columns: int | None = None, l2: float = 0.0) -> None:
-        if columns is not None and not whole(columns) >= 1:
-            raise ValueError(f"columns is {told(columns)}; give the number of columns of the matrices, at least 1.")
+        if columns is not None and not as_int_or_nan(columns) >= 1:
+            raise ValueError(f"columns is {describe(columns)}; give the number of columns of the matrices, at least 1.")
         if not 0 <= number(l2) < math.inf:
-            raise ValueError(f"l2 is {told(l2)}; give a number of at least 0.")
+            raise ValueError(f"l2 is {describe(l2)}; give a number of at least 0.")
         self.M: Any
         self._operator, self._sparse = operator(M, "M"), sp.issparse(M)
         if self._sparse:
@@ -139,7 +127,7 @@ class Image(Atoms):
     def __init__(self, base: Atoms, c: float = 1.0, M: LinearMap | None = None, signed: bool = False) -> None:
         self.base, self.c, self.signed = base, number(c), signed
         if self.c == 0 or not math.isfinite(self.c):
-            raise ValueError(f"the factor of an atom set is {told(c)}; give a finite number other than zero.")
+            raise ValueError(f"the factor of an atom set is {describe(c)}; give a finite number other than zero.")
         self.map = M
         self.symmetric, self.exact = base.symmetric or signed, base.exact
         self.convex, self.size = base.convex and not signed, _times(2 if signed else 1, base.size)
@@ -278,7 +266,9 @@ class Union(Atoms):
     def __init__(self, first: Atoms, second: Atoms) -> None:
         for part in (first, second):
             if not isinstance(part, Atoms):
-                raise TypeError(f"A | B joins two sets of atoms, not {told(part)}; wrap a matrix in Dictionary(...).")
+                raise TypeError(
+                    f"A | B joins two sets of atoms, not {describe(part)}; wrap a matrix in Dictionary(...)."
+                )
         if None not in (first.shape, second.shape) and first.shape != second.shape:
             raise ValueError(f"A | B joins atoms of shapes {first.shape} and {second.shape}; they must agree.")
         self.parts = (first, second)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Small, host, host_array, items, number, real_array, sparse_matrix, told
+from pursuit.arguments import as_list, describe, host_array, number, real_array, sparse_matrix
+from pursuit.arrays import Small, host
 
 
 def rows_of(A: Any, b: Any, name: str) -> tuple[Any, Small] | None:
@@ -32,12 +33,12 @@ def rows_of(A: Any, b: Any, name: str) -> tuple[Any, Small] | None:
 
 def box_of(bounds: Any, n: int) -> tuple[Small, Small]:
     """Lower and upper bounds of n entries, infinite where there are none."""
-    pairs = items((None, None) if bounds is None else bounds)
+    pairs = as_list((None, None) if bounds is None else bounds)
     if len(pairs) == 2 and not any(hasattr(v, "__len__") and getattr(v, "ndim", 1) for v in pairs):
         pairs = [pairs] * n
-    both = [items(pair) for pair in pairs]
+    both = [as_list(pair) for pair in pairs]
     if len(both) != n or any(len(pair) != 2 for pair in both):
-        raise ValueError(f"bounds are {told(bounds)}; give a pair (lower, upper), or one for each of {n} entries.")
+        raise ValueError(f"bounds are {describe(bounds)}; give a pair (lower, upper), or one for each of {n} entries.")
     box = np.array(
         [[-math.inf if low is None else number(low), math.inf if up is None else number(up)] for low, up in both]
     )
@@ -60,5 +61,5 @@ def integers_of(integrality: Any, n: int) -> Any:
     if marks.shape not in ((), (n,)):
         raise ValueError(f"integrality has shape {marks.shape}; give 0 or 1 for each of {n} entries.")
     if marks.dtype.kind not in "iufb" or not np.isin(marks, (0, 1)).all():
-        raise ValueError(f"integrality is {told(integrality)}; give 0 (real) or 1 (integer) for each entry.")
+        raise ValueError(f"integrality is {describe(integrality)}; give 0 (real) or 1 (integer) for each entry.")
     return np.broadcast_to(marks == 1, (n,))

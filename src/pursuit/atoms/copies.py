@@ -30,12 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices
-from pursuit._files import replacing
 from pursuit._ranking import Backoff, contenders, rounding
+from pursuit.arrays import Array, Indices
 from pursuit.atoms.pieces import Piece
 from pursuit.atoms.screening import COLUMNS_PER_RECOMPUTED
 from pursuit.atoms.vectors import Listed
+from pursuit.files import replacing
 
 HEADER_BYTES = 4096
 BLOCK_BYTES = 1 << 23

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Indices, Small, Space, host, host_array
+from pursuit.arguments import host_array
+from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import EPS, unit
 from pursuit.metrics import Diagonal, Metric

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, flat, host, namespace
 from pursuit._memory import WithMemory
+from pursuit.arrays import Array, Small, flat, host, namespace
 from pursuit.atoms.base import Atoms, Found, Search, as_atom
 from pursuit.atoms.frames import Atom, SparseAtom
 

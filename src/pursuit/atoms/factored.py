@@ -15,11 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit import native
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, host_array, real_array
-from pursuit._threads import in_parallel
+from pursuit.arguments import host_array, real_array
+from pursuit.arrays import Array, Indices, Small, Space, flat, host
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import unit
 from pursuit.metrics import Diagonal, Metric
+from pursuit.threads import in_parallel
 
 
 def is_sparse(M: Any) -> bool:

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, check_function, number, real_array, told
+from pursuit.arguments import check_function, describe, number, real_array
+from pursuit.arrays import Small
 
 Family = Callable[[Small], Any]
 
@@ -81,7 +82,7 @@ class Gaussian(_Sampled):
     def __init__(self, t: Any, width: float | None = None) -> None:
         super().__init__(t)
         if width is not None and not 0 < number(width) < np.inf:
-            raise ValueError(f"width is {told(width)}; give a positive number, or None to make it a parameter.")
+            raise ValueError(f"width is {describe(width)}; give a positive number, or None to make it a parameter.")
         self.width = None if width is None else float(width)
 
     def _parts(self, theta: Small) -> tuple[Small, Small, float]:

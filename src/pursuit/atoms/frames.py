@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host
+from pursuit.arrays import Array, Indices, Small, Space, flat, host
 from pursuit.metrics import Diagonal, Metric, Stacked
 
 BATCH_ENTRIES = 1 << 23

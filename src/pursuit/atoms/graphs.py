@@ -13,24 +13,12 @@ import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from pursuit import native
-from pursuit._arrays import (
-    Array,
-    Indices,
-    Small,
-    Space,
-    floating_array,
-    host,
-    host_array,
-    quantity,
-    real_array,
-    sparse_matrix,
-    told,
-    whole,
-)
-from pursuit._threads import allowed_threads
+from pursuit.arguments import as_int_or_nan, describe, floating_array, host_array, quantity, real_array, sparse_matrix
+from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.polytopes import rounded_signs
+from pursuit.threads import allowed_threads
 
 NO_NODE = -9999
 """SciPy's predecessor of nodes without one."""
@@ -76,7 +64,7 @@ class EdgeSets(Atoms):
 
     def rebuild(self, a: Atom) -> Atom | None:
         """The indicator of the edges that the source names."""
-        named = isinstance(a.source, tuple) and all(0 <= whole(i) < len(self.edges) for i in a.source)
+        named = isinstance(a.source, tuple) and all(0 <= as_int_or_nan(i) < len(self.edges) for i in a.source)
         atom = self._chosen(np.array(a.source, dtype=np.intp)) if named else None
         return atom if atom is not None and self.contains(atom.vector) else None
 
@@ -177,8 +165,8 @@ class Paths(EdgeSets):
     def __init__(self, edges: Any, start: int, end: int) -> None:
         self._set_graph(edges)
         for name, node in (("start", start), ("end", end)):
-            if not 0 <= whole(node) < self.nodes:
-                raise ValueError(f"{name} is {told(node)}; give one of the nodes 0 to {self.nodes - 1}.")
+            if not 0 <= as_int_or_nan(node) < self.nodes:
+                raise ValueError(f"{name} is {describe(node)}; give one of the nodes 0 to {self.nodes - 1}.")
         self.start, self.end = int(start), int(end)
         if self.start == self.end:
             raise ValueError(f"start and end are both {self.end}; give two nodes.")

@@ -8,20 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import (
-    Array,
-    Indices,
-    Small,
-    Space,
-    flat,
-    host,
-    host_array,
-    items,
-    largest,
-    quantity,
-    real_array,
-    told,
-)
+from pursuit.arguments import as_list, describe, host_array, quantity, real_array
+from pursuit.arrays import Array, Indices, Small, Space, flat, host, largest
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.polytopes import Selection, check_selection
@@ -151,9 +139,9 @@ class Groups(Units):
 
 def _partition(groups: Any) -> tuple[Indices, Indices]:
     """Coordinates sorted by group, and where the groups begin and end."""
-    listed = items(groups)
+    listed = as_list(groups)
     if len(listed) == 1 and listed[0] is groups:
-        raise TypeError(f"groups is {told(groups)}; give a label for each coordinate, or a list of index lists.")
+        raise TypeError(f"groups is {describe(groups)}; give a label for each coordinate, or a list of index lists.")
     labels = not any(isinstance(g, Iterable) and getattr(g, "ndim", 1) for g in listed)
     order, sizes = _by_label(groups if isinstance(groups, np.ndarray) else listed) if labels else _by_list(listed)
     return order, np.concatenate([[0], np.cumsum(sizes)])

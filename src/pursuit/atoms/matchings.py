@@ -11,12 +11,8 @@ import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
-from pursuit._arrays import (
-    Array,
-    Indices,
-    flag,
-    host,
-)
+from pursuit.arguments import as_bool
+from pursuit.arrays import Array, Indices, host
 from pursuit.atoms.base import Found, Search
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.graphs import EdgeSets
@@ -49,7 +45,7 @@ class Matchings(EdgeSets):
 
     def __init__(self, edges: Any, perfect: bool = False) -> None:
         self._set_graph(edges)
-        self.perfect = flag(perfect, "perfect")
+        self.perfect = as_bool(perfect, "perfect")
         loops = np.flatnonzero(self.edges[:, 0] == self.edges[:, 1])
         if len(loops):
             raise ValueError(f"edges join node {self.edges[loops[0], 0]} to itself; leave such edges out.")

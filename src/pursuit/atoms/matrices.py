@@ -14,8 +14,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from pursuit import native
-from pursuit._arrays import Array, Small, Space, host, number, told, whole
 from pursuit._memory import WithMemory
+from pursuit.arguments import as_int_or_nan, describe, number
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import (
     AllEntries,
@@ -50,8 +51,8 @@ BOUND_ROUNDING = 1e-13
 
 def check_shape(shape: Any) -> tuple[int, int]:
     """The shape of a matrix, checked."""
-    if not isinstance(shape, Sequence) or len(shape) != 2 or not all(whole(n) >= 1 for n in shape):
-        raise ValueError(f"shape is {told(shape)}; give a pair (rows, columns) of integers of at least 1.")
+    if not isinstance(shape, Sequence) or len(shape) != 2 or not all(as_int_or_nan(n) >= 1 for n in shape):
+        raise ValueError(f"shape is {describe(shape)}; give a pair (rows, columns) of integers of at least 1.")
     return int(shape[0]), int(shape[1])
 
 
@@ -62,7 +63,7 @@ class Factored(Atoms):
 
     def __init__(self, shape: tuple[int, int], failure: float) -> None:
         if not 0 <= number(failure) < 1:
-            raise ValueError(f"failure is {told(failure)}; give a probability, or 0 for bounds that never fail.")
+            raise ValueError(f"failure is {describe(failure)}; give a probability, or 0 for bounds that never fail.")
         self.view, self.failure = AllEntries(shape), float(failure)
         self.shape, self.exact = self.view.image_shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
 

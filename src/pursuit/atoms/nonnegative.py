@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, everywhere, host, told, whole
+from pursuit.arguments import as_int_or_nan, describe
+from pursuit.arrays import Array, Small, everywhere, host
 from pursuit.atoms.base import Found
 from pursuit.atoms.factored import DeviceMatrix, ObservedEntries, RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom
@@ -44,8 +45,8 @@ class NonnegativeRankOne(Factored):
     """
 
     def __init__(self, shape: tuple[int, int], starts: int = 4, failure: float = 1e-6) -> None:
-        if not whole(starts) >= 0:
-            raise ValueError(f"starts is {told(starts)}; give a number of random starts.")
+        if not as_int_or_nan(starts) >= 0:
+            raise ValueError(f"starts is {describe(starts)}; give a number of random starts.")
         m, n = check_shape(shape)
         super().__init__((m, n), failure)
         self.starts, self.exact = int(starts), False

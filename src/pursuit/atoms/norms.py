@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pursuit._arrays import Array, Small, Space, flat, floating_array, host, real_array
+from pursuit.arguments import floating_array, real_array
+from pursuit.arrays import Array, Small, Space, flat, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, check_function, flag, host, items, real_array, told, whole
+from pursuit.arguments import as_bool, as_int_or_nan, as_list, check_function, describe, real_array
+from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.frames import Atom
 from pursuit.linalg.lbfgs import lbfgs
@@ -88,7 +89,7 @@ class Parametric(Atoms):
         self._axes = [
             np.linspace(lo, hi, n) for (lo, hi), n in zip(self.bounds, _counts(grid, len(self.bounds)), strict=True)
         ]
-        self.symmetric = flag(signed, "signed")
+        self.symmetric = as_bool(signed, "signed")
         first = real_array(self._centre(), "an atom of the family")
         self.space = Space.of(np.asarray(first, dtype=np.float64))
         self.shape = self.space.shape
@@ -117,7 +118,7 @@ class Parametric(Atoms):
             return math.inf
         constants = real_array(lipschitz, "lipschitz")
         if constants.shape not in ((), (len(self.bounds),)) or not (constants > 0).all():
-            raise ValueError(f"lipschitz is {told(lipschitz)}; give a positive number, or one per parameter.")
+            raise ValueError(f"lipschitz is {describe(lipschitz)}; give a positive number, or one per parameter.")
         reach = np.array([np.diff(axis).max() / 2 for axis in self._axes])
         return float(constants * np.linalg.norm(reach)) if constants.ndim == 0 else float(constants @ reach)
 
@@ -268,13 +269,15 @@ class _ThetaChart:
 def _box(bounds: Any) -> Small:
     box = np.asarray(real_array(bounds, "bounds"), dtype=np.float64)
     if box.ndim != 2 or box.shape[1] != 2 or not len(box) or not (box[:, 0] < box[:, 1]).all():
-        raise ValueError(f"bounds are {told(box.tolist())}; give one pair (low, high), low < high, per parameter.")
+        raise ValueError(f"bounds are {describe(box.tolist())}; give one pair (low, high), low < high, per parameter.")
     return box
 
 
 def _counts(grid: Any, p: int) -> list[int]:
     grid = {1: 64, 2: 32, 3: 12}.get(p, 6) if grid is None else grid
-    counts = [grid] * p if whole(grid) >= 0 else items(grid)
-    if len(counts) != p or not all(whole(n) >= 2 for n in counts):
-        raise ValueError(f"grid is {told(grid)}; give the number of points, at least 2, or one per parameter ({p}).")
+    counts = [grid] * p if as_int_or_nan(grid) >= 0 else as_list(grid)
+    if len(counts) != p or not all(as_int_or_nan(n) >= 2 for n in counts):
+        raise ValueError(
+            f"grid is {describe(grid)}; give the number of points, at least 2, or one per parameter ({p})."
+        )
     return [int(n) for n in counts]

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host, largest, quantity, told
 from pursuit._ranking import rounding
+from pursuit.arguments import describe, quantity
+from pursuit.arrays import Array, Indices, Small, Space, flat, host, largest
 from pursuit.atoms.base import Found, Search
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.screening import Payment, Screen, can_be_screened
@@ -206,7 +207,7 @@ class Pieces(Listed):
     def _best(self, g: Array, several: int, cache: OrderedDict[int, Atom]) -> list[Atom]:
         """The best atoms; `cache` has columns by number, the least recently used first."""
         if not isinstance(g, np.ndarray):
-            raise TypeError(f"g is {told(g)}; dictionaries in pieces work on NumPy arrays.")
+            raise TypeError(f"g is {describe(g)}; dictionaries in pieces work on NumPy arrays.")
         size = self.space.size * self.space.dtype.itemsize
         small = self.count * several * size <= BYTES_WITH_ANSWERS
         found = self._candidates(g, several, replace(self.how, with_atoms=small))

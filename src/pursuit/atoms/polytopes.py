@@ -9,7 +9,8 @@ from itertools import islice
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace, told, whole
+from pursuit.arguments import as_int_or_nan, describe
+from pursuit.arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.vectors import check_dimension
@@ -21,8 +22,8 @@ ASSIGNMENTS_PER_CALL = 5
 def check_selection(n: int, k: int) -> tuple[int, int]:
     """The arguments of "k of n entries", checked."""
     n = check_dimension(n)
-    if not 1 <= whole(k) <= n:
-        raise ValueError(f"k is {told(k)} with n = {n}; give a number of entries from 1 to n.")
+    if not 1 <= as_int_or_nan(k) <= n:
+        raise ValueError(f"k is {describe(k)} with n = {n}; give a number of entries from 1 to n.")
     return n, int(k)
 
 

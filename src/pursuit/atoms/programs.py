@@ -16,18 +16,9 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 
-from pursuit._arrays import (
-    Array,
-    Small,
-    Space,
-    floating_array,
-    host,
-    items,
-    number,
-    quantity,
-    told,
-)
 from pursuit._memory import Memory, WithMemory
+from pursuit.arguments import as_list, describe, floating_array, number, quantity
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.constraints import box_of, integers_of, rows_of
 from pursuit.atoms.frames import Atom
@@ -108,7 +99,7 @@ class Polytope(Atoms):
         self.integers = integers_of(integrality, self.n)
         self.gap, self.convex = number(gap), not self.integers.any()
         if not 0 <= self.gap < 1:
-            raise ValueError(f"gap is {told(gap)}; give a number from 0 to 1, 0 for the exact minimum.")
+            raise ValueError(f"gap is {describe(gap)}; give a number from 0 to 1, 0 for the exact minimum.")
         self._known = False  # to be bounded and not empty, so that HiGHS errs where it says so
         self._enclose()
         self._known = True
@@ -123,7 +114,7 @@ class Polytope(Atoms):
         if len(widths) > 1:
             raise ValueError(f"A_ub and A_eq have {sorted(widths)} columns; give one for each entry of x in both.")
         if not widths:
-            listed = items(bounds)
+            listed = as_list(bounds)
             if len(listed) == 2 and all(v is None or not math.isnan(number(v)) for v in listed):
                 raise ValueError("A_ub and A_eq are both left out; give one, or a pair of bounds for each entry.")
             return len(listed)

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, floating_array, host, namespace
+from pursuit.arguments import floating_array
+from pursuit.arrays import Array, Space, host, namespace
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import check_shape, symmetric_eigenvalues

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pursuit._arrays import Array, flat
+from pursuit.arrays import Array, flat
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.screening import Screen, Tally
 from pursuit.atoms.vectors import Dictionary

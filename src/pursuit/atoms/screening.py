@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pursuit import native
-from pursuit._arrays import Array, Indices, Small
 from pursuit._ranking import Backoff, contenders, order, rounding
-from pursuit._threads import allowed_threads
+from pursuit.arrays import Array, Indices, Small
+from pursuit.threads import allowed_threads
 
 MIN_SCREENED_ENTRIES = 1 << 21
 """A matrix with fewer entries fits into the processor's cache, where an 8-bit copy saves no time."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, flag, flat, told, whole
+from pursuit.arguments import as_bool, as_int_or_nan, describe
+from pursuit.arrays import Array, Indices, flat
 from pursuit.atoms.copies import StoredCopy, copied
 from pursuit.atoms.pieces import Candidates, How, Piece, Pieces
 
@@ -63,9 +64,9 @@ class Streamed(Pieces):
         piece: int = PIECE_BYTES,
         screen: str | os.PathLike[str] | None = None,
     ) -> None:
-        signed = flag(signed, "signed")
-        if not whole(piece) >= 1:
-            raise ValueError(f"piece is {told(piece)}; give the bytes of a piece as an integer of at least 1.")
+        signed = as_bool(signed, "signed")
+        if not as_int_or_nan(piece) >= 1:
+            raise ValueError(f"piece is {describe(piece)}; give the bytes of a piece as an integer of at least 1.")
         path = None if screen is None else _file(screen)
         self._loads = _loads(D, int(piece))
         self._in_place = isinstance(D, np.ndarray)
@@ -134,7 +135,7 @@ class Streamed(Pieces):
 def _file(screen: Any) -> Path:
     """The name of the file for the copy, checked."""
     if not isinstance(screen, str | os.PathLike):
-        raise TypeError(f"screen is {told(screen)}; give the name of a file for the 8-bit copy.")
+        raise TypeError(f"screen is {describe(screen)}; give the name of a file for the 8-bit copy.")
     path = Path(screen).resolve()
     if not path.parent.is_dir():
         raise FileNotFoundError(f"screen is {path}, in a folder that does not exist; make the folder first.")
@@ -149,7 +150,7 @@ def _loads(D: Any, size: int) -> list[Callable[[], Any]]:
         return list(D)
     shape = getattr(D, "shape", None)
     if not isinstance(shape, tuple) or not hasattr(D, "dtype") or not hasattr(D, "__getitem__"):
-        raise TypeError(f"D is {told(D)}; give an array on disk, or functions that return columns.")
+        raise TypeError(f"D is {describe(D)}; give an array on disk, or functions that return columns.")
     if len(shape) < 2 or 0 in shape:
         raise ValueError(f"D has shape {shape}; give a matrix whose columns are the atoms, at least one.")
     columns, chunks = (

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, check_seed, host, items, told, whole
 from pursuit._memory import Memory, WithMemory
+from pursuit.arguments import as_int_or_nan, as_list, check_seed, describe
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.cp import CP, AllEntries, Factors, ObservedEntries, TensorAtom, View, by_mode, labels, spectral_bound
 from pursuit.atoms.frames import Atom
@@ -57,13 +58,13 @@ class RankOneTensor(Atoms):
     shape: tuple[int, ...]
 
     def __init__(self, shape: Sequence[int], *, starts: int = 8, seed: int = 0) -> None:
-        dims = items(shape)
-        if len(dims) < 3 or not all(whole(n) >= 1 for n in dims):
+        dims = as_list(shape)
+        if len(dims) < 3 or not all(as_int_or_nan(n) >= 1 for n in dims):
             raise ValueError(
-                f"shape is {told(shape)}; give three or more dimensions of at least 1 (for two use RankOne)."
+                f"shape is {describe(shape)}; give three or more dimensions of at least 1 (for two use RankOne)."
             )
-        if not whole(starts) >= 0:
-            raise ValueError(f"starts is {told(starts)}; give the number of random starts, 0 or more.")
+        if not as_int_or_nan(starts) >= 0:
+            raise ValueError(f"starts is {describe(starts)}; give the number of random starts, 0 or more.")
         check_seed(seed)
         self.starts, self.seed = int(starts), int(seed)
         self.dims = self.shape = tuple(int(n) for n in dims)

@@ -9,8 +9,9 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 
-from pursuit._arrays import Array, Small, Space, floating_array, host, real_array
 from pursuit._memory import WithMemory
+from pursuit.arguments import floating_array, real_array
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.programs import Polytope, membership

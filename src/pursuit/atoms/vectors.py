@@ -9,23 +9,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import (
+from pursuit.arguments import as_bool, as_int_or_nan, describe, floating_array, number, real_array, sparse_matrix
+from pursuit.arrays import (
     Array,
     Small,
     Space,
     column_squares,
     everywhere,
-    flag,
     flat,
-    floating_array,
     host,
     largest,
     namespace,
-    number,
-    real_array,
-    sparse_matrix,
-    told,
-    whole,
     whole_strides,
 )
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
@@ -115,7 +109,7 @@ class Dictionary(Listed):
         self.shape, self.n = tuple(map(int, self.D.shape[:-1])), int(self.D.shape[-1])
         if self.n == 0 or math.prod(self.shape) == 0:
             raise ValueError(f"D has shape {tuple(self.D.shape)}; a set of atoms must not be empty.")
-        self.symmetric = flag(signed, "signed")
+        self.symmetric = as_bool(signed, "signed")
         self.size = 2 * self.n if self.symmetric else self.n
         if self._operator:
             return
@@ -221,8 +215,8 @@ class _Basis(Listed):
 
 def check_dimension(n: int) -> int:
     """A dimension, checked."""
-    if not whole(n) >= 1:
-        raise ValueError(f"n is {told(n)}; give the dimension as an integer of at least 1.")
+    if not as_int_or_nan(n) >= 1:
+        raise ValueError(f"n is {describe(n)}; give the dimension as an integer of at least 1.")
     return int(n)
 
 
@@ -347,7 +341,7 @@ class Ball(Atoms):
 
     def __init__(self, n: int, p: float) -> None:
         if not number(p) >= 1:
-            raise ValueError(f"p is {told(p)}; a ball is convex for p from 1 to infinity only.")
+            raise ValueError(f"p is {describe(p)}; a ball is convex for p from 1 to infinity only.")
         self.n, self.p, self.shape = check_dimension(n), number(p), (int(n),)
         shift = 0.5 - 1.0 / self.p
         self.radius = float(self.n) ** max(0.0, shift)

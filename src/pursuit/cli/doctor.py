@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import pursuit
 from pursuit import native
-from pursuit._threads import processors
 from pursuit.cli.manners import print_json, switch
+from pursuit.threads import processors
 
 LEVELS = {"v2": "SSE4.2", "v3": "AVX2", "v4": "AVX-512", "generic": "the compiler's default"}
 EXTRAS = {

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from pursuit._files import replacing
 from pursuit.cli.findings import Findings
 from pursuit.cli.manners import (
     FAILED,
@@ -26,6 +25,7 @@ from pursuit.cli.manners import (
     waiting,
 )
 from pursuit.cli.tasks import Loss, Task
+from pursuit.files import replacing
 
 SKLEARN_NAMES = {Loss.squared: "squared_error", Loss.huber: "huber", Loss.poisson: "poisson"}
 

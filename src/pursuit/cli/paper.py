@@ -30,11 +30,11 @@ def paper(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from pursuit._threads import single_threaded_blas
     from pursuit.paper import CLAIMS, Plan
     from pursuit.paper.document import write
     from pursuit.paper.figures import FIGURES
     from pursuit.report.figures import style
+    from pursuit.threads import single_threaded_blas
 
     console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -23,7 +23,6 @@ import scipy.sparse as sp
 import typer
 
 import pursuit
-from pursuit._files import replacing
 from pursuit.cli.manners import (
     INTERRUPTED,
     CtrlC,
@@ -37,6 +36,7 @@ from pursuit.cli.manners import (
     print_json,
     switch,
 )
+from pursuit.files import replacing
 from pursuit.run.stop import Status
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._files import replacing
 from pursuit.cli.manners import Problem, check_file, names
+from pursuit.files import replacing
 
 try:
     import polars as pl

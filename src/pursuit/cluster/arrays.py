@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import told
+from pursuit.arguments import describe
 from pursuit.cluster.workers import is_dask_array
 
 EACH_SIGNAL = ("atoms", "tol", "penalty", "weights")
@@ -26,7 +26,7 @@ def encode_blocks(encode: Callable[..., Any], D: Any, Y: Any, options: dict[str,
     from dask.delayed import delayed
 
     if not is_dask_array(Y):
-        raise TypeError(f"D is a dask array and Y is {told(Y)}; give Y as a dask array, or D.compute().")
+        raise TypeError(f"D is a dask array and Y is {describe(Y)}; give Y as a dask array, or D.compute().")
     if Y.ndim != 2:
         raise ValueError(f"Y has shape {Y.shape}; give a matrix (one signal: Y[None, :]).")
     if options["progress"]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pursuit._arrays import flag, told
+from pursuit.arguments import as_bool, describe
 from pursuit.atoms.pieces import Piece, Pieces
 from pursuit.cluster.workers import Held, current_client, is_dask_array
 
@@ -49,9 +49,9 @@ class Sharded(Pieces):
     """
 
     def __init__(self, columns: Any, signed: bool = False, client: Any = None) -> None:
-        signed = flag(signed, "signed")
+        signed = as_bool(signed, "signed")
         if not is_dask_array(columns) and not (isinstance(columns, Sequence) and all(map(callable, columns))):
-            raise TypeError(f"columns is {told(columns)}; give a dask array, or functions that return columns.")
+            raise TypeError(f"columns is {describe(columns)}; give a dask array, or functions that return columns.")
         if not len(columns):
             raise ValueError("columns is empty; give at least one function that returns columns.")
         client = current_client(client, "Sharded")

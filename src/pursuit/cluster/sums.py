@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, quantity, told
+from pursuit.arguments import describe, quantity
+from pursuit.arrays import Array, Space
 from pursuit.cluster.workers import Held, add, current_client
 from pursuit.metrics import Metric, Operator
 from pursuit.objectives import Objective
@@ -41,7 +42,7 @@ class Term:
         given = load()
         f, M = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
         if not isinstance(f, Objective) or f.space is None or not f.space.numpy:
-            what = f"function {number} of terms returned {told(given)}"
+            what = f"function {number} of terms returned {describe(given)}"
             raise TypeError(f"{what}; return an objective of NumPy arrays, or a pair of one and a matrix.")
         if type(f).hessian is Objective.hessian:
             raise TypeError(f"{f!r}, from function {number} of terms, has no Hessian; define hessian(x).")
@@ -116,7 +117,7 @@ class ShardedSum(Objective):
 
     def __init__(self, terms: Sequence[Callable[[], Any]], client: Any = None) -> None:
         if not isinstance(terms, Sequence) or not all(map(callable, terms)):
-            raise TypeError(f"terms is {told(terms)}; give functions that return objectives.")
+            raise TypeError(f"terms is {describe(terms)}; give functions that return objectives.")
         if not terms:
             raise ValueError("terms is empty; give at least one function that returns an objective.")
         client = current_client(client, "ShardedSum")

@@ -6,8 +6,7 @@ from typing import Any
 
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import flag
-from pursuit._threads import at_most
+from pursuit.arguments import as_bool
 from pursuit.cluster.arrays import encode_blocks
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.device import encode_on_device, is_on_device
@@ -16,6 +15,7 @@ from pursuit.coding.operators import encode_on_operator
 from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
 from pursuit.coding.stacks import encode_stacked
+from pursuit.threads import at_most
 
 __all__ = ["encode"]
 
@@ -148,11 +148,11 @@ def encode(
     threads = thread_count(n_jobs)
     inputs = Inputs.checked(D, Y, gram, weights, dtype)
     limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))
-    wants_gaps = flag(gaps, "gaps")
+    wants_gaps = as_bool(gaps, "gaps")
     if wants_gaps and method not in ("lasso", "nnls"):
         raise ValueError(f"gaps belong to convex problems, 'lasso' and 'nnls'; leave them out with method={method!r}.")
-    penalties, kernel = penalty_rule(penalty, flag(positive, "positive"), method, len(inputs.Y))
+    penalties, kernel = penalty_rule(penalty, as_bool(positive, "positive"), method, len(inputs.Y))
     with at_most(threads):
         request = Request.checked(inputs, limits, tols, penalties, kernel, threads)
-        codes = solve_in_tiles(request, flag(progress, "progress")).astype(inputs.dtype, copy=False)
+        codes = solve_in_tiles(request, as_bool(progress, "progress")).astype(inputs.dtype, copy=False)
         return (codes, duality_gaps(inputs, codes, penalties, kernel == "positive_lasso")) if wants_gaps else codes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_cupy_array
 
-from pursuit._arrays import flag, told
+from pursuit.arguments import as_bool, describe
 from pursuit.coding.request import penalty_rule, stopping_rules
 from pursuit.gpu.tensors import is_on_cuda, moved, with_rows
 
@@ -61,7 +61,7 @@ def _encode(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]
 
     for name, given in (("D", D), ("Y", Y)):
         if not is_on_cuda(given) or given.device != D.device:
-            where = f"on {given.device}" if isinstance(given, torch.Tensor) else told(given)
+            where = f"on {given.device}" if isinstance(given, torch.Tensor) else describe(given)
             raise TypeError(f"{name} is {where}; give D and Y as tensors on one CUDA device, or both on the host.")
     D, Y, method = D.detach(), Y.detach(), options["method"]
     used = {name for name, value in options.items() if value is not None and value is not False}
@@ -78,7 +78,7 @@ def _encode(on_host: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]
         given, B = {name: options[name] for name in ("atoms", "tol", "penalty")}, len(Y)
         count = B if any(map(np.ndim, given.values())) else 1
         limits, tols = stopping_rules(given["atoms"], given["tol"], method, tuple(D.shape), count)
-        penalties, kernel = penalty_rule(given["penalty"], flag(options["positive"], "positive"), method, count)
+        penalties, kernel = penalty_rule(given["penalty"], as_bool(options["positive"], "positive"), method, count)
         rules = [(limits, torch.int32), (tols, D.dtype), *([(penalties, torch.float64)] * (kernel in CONSTRAINED))]
         if serves(D, kernel):
             pursuit = Pursuit(D, kernel, int(limits.max()))

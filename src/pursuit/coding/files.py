@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._arrays import flag, quantity, told, whole
+from pursuit.arguments import as_bool, as_int_or_nan, describe, quantity
 from pursuit.cluster.arrays import EACH_SIGNAL
 from pursuit.cluster.workers import current_client
 from pursuit.coding.request import matrix
@@ -64,8 +64,8 @@ class StoredCodes:
         return int(self.attributes["signals"]), int(self.attributes["atoms"])
 
     def __getitem__(self, i: int) -> sp.csr_array:
-        if not 0 <= whole(i) < len(self):
-            raise IndexError(f"block {told(i)} was asked for; there are blocks 0 to {len(self) - 1}.")
+        if not 0 <= as_int_or_nan(i) < len(self):
+            raise IndexError(f"block {describe(i)} was asked for; there are blocks 0 to {len(self) - 1}.")
         group = self._zarr.open_group(self.path / _name(i), mode="r")
         data, indices, indptr = (np.asarray(group[name][:]) for name in ("data", "indices", "indptr"))
         return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, self.shape[1]))
@@ -132,8 +132,8 @@ def encode_to(
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
         raise TypeError(f"{unknown[0]} is no argument for codes in files; give some of {', '.join(OPTIONS)}.")
-    if block is not None and not whole(block) >= 1:
-        raise ValueError(f"block is {told(block)}; give the number of signals in a block, at least 1.")
+    if block is not None and not as_int_or_nan(block) >= 1:
+        raise ValueError(f"block is {describe(block)}; give the number of signals in a block, at least 1.")
     client = None if client is None else current_client(client, "encode_to with a client")
     D = matrix(D, "D")
     job = _job(D, Y, block, options, client is not None)
@@ -142,7 +142,9 @@ def encode_to(
     if job.signals is not None:
         for i in sorted(done)[:: -(-len(done) // COMPARED_BLOCKS) or 1]:
             _compare(zarr, path, i, job.fingerprint(i))
-    bar = tqdm(total=job.blocks, initial=len(done), disable=None if flag(progress, "progress") else True, desc="encode")
+    bar = tqdm(
+        total=job.blocks, initial=len(done), disable=None if as_bool(progress, "progress") else True, desc="encode"
+    )
     with bar:
         if client is None:
             blocks = 0
@@ -217,10 +219,12 @@ def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], spread: boo
     rules = sorted((name, value) for name, value in fixed.items() if name != "n_jobs")
     digest.update(json.dumps([str(D.dtype), D.shape, rules, sorted(each)], default=str).encode())
     if sp.issparse(Y):
-        raise TypeError(f"Y is {told(Y)}; give a dense array on disk, or an iterable of sparse blocks.")
+        raise TypeError(f"Y is {describe(Y)}; give a dense array on disk, or an iterable of sparse blocks.")
     if not isinstance(getattr(Y, "shape", None), tuple):
         if not isinstance(Y, Iterable) or isinstance(Y, str | bytes) or spread or each:
-            raise TypeError(f"Y is {told(Y)}; open it as an array, or, without a client, give an iterable of arrays.")
+            raise TypeError(
+                f"Y is {describe(Y)}; open it as an array, or, without a client, give an iterable of arrays."
+            )
         return Job(Y, None, 1, {}, fixed, digest.hexdigest())
     if len(Y.shape) != 2 or Y.shape[1] != D.shape[0]:
         raise ValueError(f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as the columns of D.")
@@ -246,7 +250,9 @@ def _opener(a: Any, name: str, spread: bool) -> Callable[[], Any]:
     if type(a).__module__.startswith("h5py"):
         return partial(_open_hdf5, a.file.filename, a.name)
     if isinstance(a, np.ndarray):
-        raise TypeError(f"{name} is {told(a)} in memory; workers read files: give a memmap, a Zarr array or a dataset.")
+        raise TypeError(
+            f"{name} is {describe(a)} in memory; workers read files: give a memmap, a Zarr array or a dataset."
+        )
     return partial(_same, a)  # Zarr arrays travel as the name of their store
 
 
@@ -364,7 +370,7 @@ def _attributes(zarr: Any, path: Path) -> dict[str, Any]:
 
 def _folder(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path is {told(path)}; give the name of a folder.")
+        raise TypeError(f"path is {describe(path)}; give the name of a folder.")
     return Path(path)
 
 

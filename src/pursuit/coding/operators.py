@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import host_array, numeric_array
+from pursuit.arguments import host_array, numeric_array
 from pursuit.atoms.vectors import Dictionary
 from pursuit.coding.request import penalty_rule, stopping_rules
 from pursuit.domains import cone, lin, penalty

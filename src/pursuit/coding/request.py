@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import column_squares, host_array, numeric_array, told, whole, whole_strides
-from pursuit._threads import processors
+from pursuit.arguments import as_int_or_nan, describe, host_array, numeric_array
+from pursuit.arrays import column_squares, whole_strides
+from pursuit.threads import processors
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -119,7 +120,7 @@ def one_dtype(arrays: dict[str, Array | None], dtype: Any) -> Any:
         except TypeError:
             kind = np.dtype(object)
         if kind not in (np.float32, np.float64):
-            raise TypeError(f"dtype is {told(dtype)}; give numpy.float32 or numpy.float64.")
+            raise TypeError(f"dtype is {describe(dtype)}; give numpy.float32 or numpy.float64.")
         return kind
     found = {name: a.dtype for name, a in arrays.items() if a is not None}
     kinds = set(found.values())
@@ -207,7 +208,7 @@ def check_weights(weights: Array | None, Y: Array) -> None:
 def stopping_rules(atoms: Any, tol: Any, method: str, shape: tuple[int, ...], count: int) -> tuple[Array, Array]:
     """Limits on the atoms and on the residual's norm, one of each per signal."""
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method is {told(method)}; give one of {', '.join(map(repr, METHODS))}.")
+        raise ValueError(f"method is {describe(method)}; give one of {', '.join(map(repr, METHODS))}.")
     if method in ("lasso", "nnls"):
         if atoms is not None or tol is not None:
             raise ValueError(f"atoms and tol belong to the pursuits; leave them out with method={method!r}.")
@@ -253,8 +254,8 @@ def per_signal(a: Any, name: str, count: int) -> Array:
 
 
 def thread_count(n_jobs: Any) -> int:
-    if n_jobs is None or whole(n_jobs) == -1:
+    if n_jobs is None or as_int_or_nan(n_jobs) == -1:
         return processors()
-    if not whole(n_jobs) >= 1:
-        raise ValueError(f"n_jobs is {told(n_jobs)}; give the number of threads, or None for all cores.")
+    if not as_int_or_nan(n_jobs) >= 1:
+        raise ValueError(f"n_jobs is {describe(n_jobs)}; give the number of threads, or None for all cores.")
     return min(int(n_jobs), processors())

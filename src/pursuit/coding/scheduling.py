@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._threads import in_parallel, single_threaded_blas
 from pursuit.coding.request import NONNEGATIVE, Request
 from pursuit.coding.strategies import ladder
 from pursuit.coding.tiles import Codes, Tile
+from pursuit.threads import in_parallel, single_threaded_blas
 
 TILE_BYTES = 16 * 2**20
 """Working memory that a thread may fill with a tile of signals; one signal may always take what it needs."""

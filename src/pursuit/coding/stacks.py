@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pursuit._arrays import told
+from pursuit.arguments import describe
 
 
 def encode_stacked(one: Callable[..., Any], D: Any, Y: Any, options: dict[str, Any]) -> list[Any]:
@@ -13,5 +13,5 @@ def encode_stacked(one: Callable[..., Any], D: Any, Y: Any, options: dict[str, A
     stacks = {name: options.pop(name) for name in ("gram", "weights") if options[name] is not None} | {"Y": Y}
     for name, stack in stacks.items():
         if getattr(stack, "ndim", 0) != 3 or len(stack) != len(D):
-            raise ValueError(f"{name} is {told(stack)}, D {told(D)}; give as many matrices of each.")
+            raise ValueError(f"{name} is {describe(stack)}, D {describe(D)}; give as many matrices of each.")
     return [one(D[i], **{name: stack[i] for name, stack in stacks.items()}, **options) for i in range(len(D))]

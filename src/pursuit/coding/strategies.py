@@ -23,10 +23,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from pursuit import native
-from pursuit._threads import in_parallel
 from pursuit.atoms.screening import MIN_SCREENED_ENTRIES
 from pursuit.coding.request import Array, Request, check_columns, check_used_rows
 from pursuit.coding.tiles import Tile
+from pursuit.threads import in_parallel
 
 MAX_GRAM_BYTES = 2**30
 """Beyond this, residuals are used instead of the Gram matrix."""

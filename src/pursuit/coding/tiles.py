@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pursuit import native
-from pursuit._threads import stop_flag
 from pursuit.coding.request import Array, Request
+from pursuit.threads import stop_flag
 
 UNSOLVED = -1
 """Takes the place of the number of atoms of a code that no strategy has found yet."""

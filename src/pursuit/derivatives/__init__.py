@@ -37,7 +37,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, host, number, real_array, told
+from pursuit.arguments import describe, number, real_array
+from pursuit.arrays import Array, Indices, Small, host
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import compress
 from pursuit.atoms.matrices import RankOne, Spectrahedron
@@ -82,7 +83,7 @@ def _sizes(derivatives: Tangent | Gradient) -> str:
         if isinstance(value, list | tuple):
             return f"({', '.join(map(told_briefly, value))})"
         shape = getattr(value, "shape", ())
-        return f"{' x '.join(map(str, shape))} entries" if shape else told(value)
+        return f"{' x '.join(map(str, shape))} entries" if shape else describe(value)
 
     named = ", ".join(f"{name}: {told_briefly(value)}" for name, value in derivatives._asdict().items())
     return f"{type(derivatives).__name__}({named})"
@@ -136,7 +137,7 @@ def differentiate(result: Result) -> Derivative:
     2.1
     """
     if not isinstance(result, Result):
-        raise TypeError(f"result is {told(result)}; give what minimize returned.")
+        raise TypeError(f"result is {describe(result)}; give what minimize returned.")
     hessian = result.f.hessian(result.x)
     if hessian is None or not result.f.exact:
         raise TypeError(f"{result.f!r} has no Hessian, without which nothing can be differentiated; give hessian=.")
@@ -292,7 +293,7 @@ class Derivative:
         if n == 1:
             return [given]
         if not isinstance(given, Sequence | np.ndarray) or len(given) != n:
-            raise ValueError(f"{name} is {told(given)}; give one, or None, for each of the {n} summands.")
+            raise ValueError(f"{name} is {describe(given)}; give one, or None, for each of the {n} summands.")
         return [nothing if each is None else each for each in given]
 
     def _weights(self, dz: Small) -> Small | None:
@@ -388,7 +389,7 @@ def data_sensitivity(f: Objective, x: Array) -> Small | None:
 
 def _rate(given: Any) -> float:
     if not math.isfinite(number(given)):
-        raise ValueError(f"radius is {told(given)}; give the rate at which it changes, a number.")
+        raise ValueError(f"radius is {describe(given)}; give the rate at which it changes, a number.")
     return number(given)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Indices, Small, Space, flat, host
+from pursuit.arrays import Array, Indices, Small, Space, flat, host
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit._arrays import check_function, check_seed, flag, number, quantity, told, whole
+from pursuit.arguments import as_bool, as_int_or_nan, check_function, check_seed, describe, number, quantity
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.request import Array, thread_count
 from pursuit.dictionaries.learning import CodedBatch, LearningTrace, Step, batch_steps, sweep_steps
@@ -169,7 +169,7 @@ def learn(
         Coder.checked(code, thread_count(n_jobs)),
         chosen_update(update, not is_dask_array(Y) and is_matrix(Y)),
     )
-    method = Method(coder, kind, flag(nonnegative, "nonnegative"), float(forgetting))
+    method = Method(coder, kind, as_bool(nonnegative, "nonnegative"), float(forgetting))
     spread = SpreadSignals(Y) if is_dask_array(Y) else None
     if spread is not None and weights is not None:
         raise TypeError("weights were given with a dask array, which is learned from without; leave them out.")
@@ -193,7 +193,7 @@ def learn(
         steps = islice(sweep_steps(method, signals, D, codes, past), limit)
     begin = Learned(D, None, None, trace, Status.ITERATIONS, kind, method.descends)
     begin = begin if old is None else replace(begin, codes=old.codes, statistics=old.statistics)
-    return followed(begin, steps, callback, flag(progress, "progress"))
+    return followed(begin, steps, callback, as_bool(progress, "progress"))
 
 
 def followed(begin: Learned, steps: Iterator[Step], callback: Any, progress: bool) -> Learned:
@@ -220,10 +220,10 @@ def followed(begin: Learned, steps: Iterator[Step], callback: Any, progress: boo
 
 def check_arguments(atoms: Any, batch: Any, forgetting: Any, seed: Any, callback: Any) -> None:
     for name, value in (("atoms", atoms), ("batch", batch)):
-        if not whole(value) >= 1:
-            raise ValueError(f"{name} is {told(value)}; give an integer of at least 1.")
+        if not as_int_or_nan(value) >= 1:
+            raise ValueError(f"{name} is {describe(value)}; give an integer of at least 1.")
     if not 0 <= number(forgetting) < np.inf:
-        raise ValueError(f"forgetting is {told(forgetting)}; give a number of at least 0.")
+        raise ValueError(f"forgetting is {describe(forgetting)}; give a number of at least 0.")
     check_seed(seed)
     if callback is not None:
         check_function(callback, "callback", "a Learned")
@@ -234,7 +234,7 @@ def chosen_update(update: Any, at_once: bool) -> str:
     if update is None:
         return "ksvd" if at_once else "online"
     if not isinstance(update, str) or update not in UPDATES:
-        raise ValueError(f"update is {told(update)}; give one of {', '.join(map(repr, UPDATES))}.")
+        raise ValueError(f"update is {describe(update)}; give one of {', '.join(map(repr, UPDATES))}.")
     if not at_once and update != "online":
         raise ValueError(f'update is {update!r}, which needs all signals at once, and Y gives batches; give "online".')
     return update
@@ -243,8 +243,8 @@ def chosen_update(update: Any, at_once: bool) -> str:
 def checked_sweeps(sweeps: Any, once: bool) -> int:
     if sweeps is None:
         return 1 if once else 10
-    if not whole(sweeps) >= 0:
-        raise ValueError(f"sweeps is {told(sweeps)}; give an integer of at least 0.")
+    if not as_int_or_nan(sweeps) >= 0:
+        raise ValueError(f"sweeps is {describe(sweeps)}; give an integer of at least 0.")
     if once and sweeps > 1:
         raise ValueError(
             f"sweeps is {sweeps}, and Y is an iterator, which ends; give 1, or an iterable such as a list."

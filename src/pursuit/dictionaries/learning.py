@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import quantity
+from pursuit.arguments import quantity
 from pursuit.coding.request import Array
 from pursuit.dictionaries.signals import Coder, Method, Signals, residuals
 from pursuit.dictionaries.updates import Statistics, imputed, rank_one_sweep

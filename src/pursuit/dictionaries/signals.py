@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import number, told
+from pursuit.arguments import describe, number
 from pursuit.coding import encode
 from pursuit.coding.request import Array, check_weights, matrix, unmasked
 
@@ -84,15 +84,17 @@ class Coder:
     def checked(cls, code: Any, n_jobs: int | None) -> Coder:
         if not isinstance(code, Mapping) or not set(code) <= set(CODE_ARGUMENTS):
             raise TypeError(
-                f"code is {told(code)}; give a dict of {', '.join(CODE_ARGUMENTS)} for encode, such as "
+                f"code is {describe(code)}; give a dict of {', '.join(CODE_ARGUMENTS)} for encode, such as "
                 '{"method": "lasso", "penalty": 0.1}.'
             )
         lasso, penalty = code.get("method") == "lasso", code.get("penalty")
         if lasso and not 0 <= number(penalty) < np.inf:
-            raise ValueError(f"the penalty of code is {told(penalty)}; give one number of at least 0 for all signals.")
+            raise ValueError(
+                f"the penalty of code is {describe(penalty)}; give one number of at least 0 for all signals."
+            )
         for name in ("atoms", "tol"):
             if code.get(name) is not None and np.isnan(number(code[name])):
-                raise ValueError(f"{name} of code is {told(code[name])}; give one number for all signals.")
+                raise ValueError(f"{name} of code is {describe(code[name])}; give one number for all signals.")
         positive = code.get("method") in NONNEGATIVE_METHODS or bool(code.get("positive"))
         return cls(dict(code), n_jobs, number(penalty) if lasso else 0.0, positive)
 
@@ -173,7 +175,7 @@ def passes_over(Y: Any, weights: Any, size: int, seed: int) -> tuple[Signals, Ca
 
         return signals, cut, False
     if not isinstance(Y, Iterable):
-        raise TypeError(f"Y is {told(Y)}; give a matrix whose rows are signals, or an iterable of such matrices.")
+        raise TypeError(f"Y is {describe(Y)}; give a matrix whose rows are signals, or an iterable of such matrices.")
     if weights is not None:
         raise TypeError("weights were given with batches of signals; let each batch be a pair (Y, weights).")
     batches = iter(Y)

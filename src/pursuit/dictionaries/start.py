@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import told
+from pursuit.arguments import describe
 from pursuit.coding.request import Array, matrix
 from pursuit.dictionaries.signals import Signals
 
@@ -55,6 +55,6 @@ def given_dictionary(start: Any, shape: tuple[int, int], nonnegative: bool) -> A
         )
     if nonnegative and D.min() < 0:
         raise ValueError(
-            f"start has entries down to {told(D.min())}; give entries of at least 0, as nonnegative is True."
+            f"start has entries down to {describe(D.min())}; give entries of at least 0, as nonnegative is True."
         )
     return np.asarray(D / peaks)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space
 from pursuit.active import ActiveSet
+from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.base import Atoms, own_atoms
 from pursuit.atoms.frames import Atom
 from pursuit.weights import WeightProblem

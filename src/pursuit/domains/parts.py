@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, flag, number, told
 from pursuit.active import ActiveSet
+from pursuit.arguments import as_bool, describe, number
+from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.frames import Atom
@@ -197,7 +198,7 @@ class Span(Part):
 
     def __init__(self, A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True) -> None:
         super().__init__(A)
-        self.counted = flag(counted, "counted")
+        self.counted = as_bool(counted, "counted")
         self.asked = self.A.symmetrised()
         self.rho = _positive("rho", rho)
         self.width = _positive("width", width) or self.asked.width
@@ -242,5 +243,5 @@ class Span(Part):
 
 def _positive(name: str, bound: float | None) -> float | None:
     if bound is not None and not 0 < number(bound) < math.inf:
-        raise ValueError(f"{name} is {told(bound)}; give a positive bound, or leave it out.")
+        raise ValueError(f"{name} is {describe(bound)}; give a positive bound, or leave it out.")
     return None if bound is None else float(bound)

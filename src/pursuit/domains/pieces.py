@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from pursuit._arrays import Array, namespace, told
+from pursuit.arguments import describe
+from pursuit.arrays import Array, namespace
 from pursuit.atoms.embedded import Embedded
 from pursuit.atoms.frames import Atom
 from pursuit.domains.base import Domain, Part, Sum
@@ -65,7 +66,7 @@ class Product(Sum):
 
 def _shape(domain: Any) -> tuple[int, ...]:
     if not isinstance(domain, Domain):
-        raise TypeError(f"product got {told(domain)}; give domains one by one, as in product(conv(A), conv(B)).")
+        raise TypeError(f"product got {describe(domain)}; give domains one by one, as in product(conv(A), conv(B)).")
     shape: tuple[int, ...] | None = next((part.A.shape for part in domain.parts if part.A.shape is not None), None)
     if shape is None:
         raise ValueError(f"{domain!r} does not know the shape of its atoms; set `shape` on the atom set.")

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from pursuit._arrays import items, number, whole
+from pursuit.arguments import as_int_or_nan, as_list, number
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
@@ -80,7 +80,7 @@ class _Atomic(LinearModel):
     def _check(self) -> dict[str, Any]:
         require(self.ball in BALLS, "ball", self.ball, f"one of {BALLS}")
         require(number(self.tol) > 0, "tol", self.tol, "a positive number")
-        require(whole(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
+        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
         return {}
 
     @property
@@ -136,7 +136,7 @@ class _Atomic(LinearModel):
             labels = np.repeat(np.unique(labels, return_inverse=True)[1], outputs)
             ball = Groups(labels, np.sqrt(np.bincount(labels) / outputs))
         elif self.ball == "ksupport":
-            require(whole(self.k) >= 1, "k", self.k, "an integer of at least 1")
+            require(as_int_or_nan(self.k) >= 1, "k", self.k, "an integer of at least 1")
             ball = KSupport(q * outputs, min(int(self.k), q * outputs))
         elif self.ball == "nuclear" and several:
             ball = RankOne((q, outputs))
@@ -161,8 +161,8 @@ class _AtomicCV(_Atomic):
 
     def _radii(self, X: Any, target: Array, weights: Array) -> list[float]:
         """The user's radii, or as many as asked for, from a first fall of the loss to a fit of almost everything."""
-        if not whole(self.radii) >= 1:
-            radii = sorted(number(r) for r in items(self.radii))
+        if not as_int_or_nan(self.radii) >= 1:
+            radii = sorted(number(r) for r in as_list(self.radii))
             wanted = "a number of radii, or positive numbers"
             require(len(radii) > 0 and 0 < radii[0] <= radii[-1] < np.inf, "radii", self.radii, wanted)
             return radii

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pursuit import models
-from pursuit._arrays import number, told, whole
+from pursuit.arguments import as_int_or_nan, describe, number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -68,19 +68,24 @@ def threads(n_jobs: Any) -> int | None:
     """scikit-learn's n_jobs for `encode`, where None is all processors that this process may use."""
     if n_jobs is None:
         return None
-    require(whole(n_jobs) == whole(n_jobs) != 0, "n_jobs", n_jobs, "a number of threads, or None or -1 for all")
+    require(
+        as_int_or_nan(n_jobs) == as_int_or_nan(n_jobs) != 0,
+        "n_jobs",
+        n_jobs,
+        "a number of threads, or None or -1 for all",
+    )
     return int(effective_n_jobs(n_jobs))
 
 
 def require(condition: bool, name: str, value: Any, wanted: str) -> None:
     """Refuse a parameter in one sentence."""
     if not condition:
-        raise ValueError(f"{name} is {told(value)}; give {wanted}.")
+        raise ValueError(f"{name} is {describe(value)}; give {wanted}.")
 
 
 def require_count(value: Any, name: str, least: int = 1) -> None:
     """Refuse what is neither None nor an integer of at least `least`."""
-    require(value is None or whole(value) >= least, name, value, f"an integer of at least {least}, or None")
+    require(value is None or as_int_or_nan(value) >= least, name, value, f"an integer of at least {least}, or None")
 
 
 def require_amount(value: Any, name: str) -> None:

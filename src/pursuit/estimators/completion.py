@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pursuit._arrays import flag, number, whole
-from pursuit._threads import single_threaded_blas
+from pursuit.arguments import as_bool, as_int_or_nan, number
 from pursuit.atoms.factored import LowRank, compress, row_products
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
@@ -23,6 +22,7 @@ from pursuit.refine import Factors
 from pursuit.run.result import Result
 from pursuit.run.stop import Stop
 from pursuit.solve import minimize
+from pursuit.threads import single_threaded_blas
 from pursuit.updates import NormCorrective
 
 DAMPINGS = (1.0, 2.0, 3.0, 5.0, 8.0)
@@ -263,9 +263,9 @@ class LowRankCompletion(Completion):
             within = value is None or (low <= number(value) <= high and number(value) < math.inf)
             require(within, name, value, f"a number from {low:g} to {high:g}, or None")
         require(number(self.tol) > 0, "tol", self.tol, "a positive number")
-        require(whole(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
-        flag(self.biases, "biases")
-        flag(self.clip, "clip")
+        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
+        as_bool(self.biases, "biases")
+        as_bool(self.clip, "clip")
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:
         X = as_rows(X)

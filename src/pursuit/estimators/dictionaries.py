@@ -14,7 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pursuit._arrays import flag
+from pursuit.arguments import as_bool
 from pursuit.dictionaries.learning import Step, batch_steps, sweep_steps
 from pursuit.dictionaries.signals import Coder, Method, Signals
 from pursuit.dictionaries.start import initial_dictionary
@@ -85,7 +85,7 @@ def dict_learning(
     )  # fmt: skip
     code = model._learn(X)
     found = code, model.components_, model.error_
-    return (*found, model.n_iter_) if flag(return_n_iter, "return_n_iter") else found
+    return (*found, model.n_iter_) if as_bool(return_n_iter, "return_n_iter") else found
 
 
 def dict_learning_online(
@@ -132,7 +132,7 @@ def dict_learning_online(
         transform_max_iter=method_max_iter, verbose=verbose, callback=callback, tol=tol,
         max_no_improvement=max_no_improvement,
     ).set_output(transform="default").fit(X)  # fmt: skip
-    if not flag(return_code, "return_code"):
+    if not as_bool(return_code, "return_code"):
         return model.components_
     return model.transform(X), model.components_
 
@@ -170,9 +170,13 @@ class _Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         require_count(self.max_iter, "max_iter", 0)
         require_amount(self.alpha, "alpha")
         require_amount(self.tol, "tol")
-        code = {"method": "lasso", "penalty": float(self.alpha), "positive": flag(self.positive_code, "positive_code")}
+        code = {
+            "method": "lasso",
+            "penalty": float(self.alpha),
+            "positive": as_bool(self.positive_code, "positive_code"),
+        }
         return Method(
-            Coder.checked(code, threads(self.n_jobs)), update, flag(self.positive_dict, "positive_dict"), FORGETTING
+            Coder.checked(code, threads(self.n_jobs)), update, as_bool(self.positive_dict, "positive_dict"), FORGETTING
         )
 
     def _samples(self, X: Any, reset: bool = True) -> Signals:
@@ -416,7 +420,7 @@ class MiniBatchDictionaryLearning(_Learner):
         require_count(self.max_no_improvement, "max_no_improvement", 0)
         random = check_random_state(self.random_state)
         D = self._start(signals, self.dict_init, random.randint(2**31 - 1))
-        order = random.permutation(len(signals)) if flag(self.shuffle, "shuffle") else np.arange(len(signals))
+        order = random.permutation(len(signals)) if as_bool(self.shuffle, "shuffle") else np.arange(len(signals))
         size = min(self.batch_size, len(signals))
         batches = math.ceil(len(signals) / size)
         passes = ((sweep, _cut(signals, order, size)) for sweep in range(self.max_iter))

@@ -15,7 +15,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
-from pursuit._arrays import number, told
+from pursuit.arguments import describe, number
 from pursuit.estimators.base import Array, Estimator
 
 NUMBERS = "biuf"
@@ -139,7 +139,9 @@ def _labels(column: Array, name: str) -> Array:
     values, strings = column.ravel().tolist(), isinstance(column.flat[0], str) if column.size else False
     for value in values:
         if not is_label(value) or isinstance(value, str) != strings:
-            raise TypeError(f"{name} holds {told(value)}; each argument must be a string or a number, all of one kind.")
+            raise TypeError(
+                f"{name} holds {describe(value)}; each argument must be a string or a number, all of one kind."
+            )
     return np.array(values).reshape(column.shape)
 
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lars
 from sklearn.utils import check_array
 
-from pursuit._arrays import flag
+from pursuit.arguments import as_bool
 from pursuit.estimators.base import (
     FLOATS,
     Array,
@@ -70,14 +70,14 @@ def orthogonal_mp(
     array([2.5, 0. , 0.5])
     """
     require_choice(precompute, "precompute", (True, False, "auto"))
-    flag(copy_X, "copy_X")
+    as_bool(copy_X, "copy_X")
     X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
     y = check_array(y, dtype=X.dtype, ensure_2d=False, input_name="y")
     require(y.shape[0] == X.shape[0], "y", y, f"one row for each of the {X.shape[0]} rows of X")
     Y = y.reshape(len(y), -1)
     codes = pursue(X, Y, most_atoms(n_nonzero_coefs, tol, X.shape[1]), tol)
     steps = np.diff(codes.indptr)
-    if not flag(return_path, "return_path"):
+    if not as_bool(return_path, "return_path"):
         return answer(codes.toarray().T, steps, return_n_iter)
     paths = [path(X, y, codes[[target]]) for target, y in enumerate(Y.T)]
     return answer(stacked(paths, X.shape[1], X.dtype), steps, return_n_iter)
@@ -122,8 +122,8 @@ def orthogonal_mp_gram(
     >>> orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs=1).round(12)
     array([0.  , 0.  , 1.75])
     """
-    flag(copy_Gram, "copy_Gram")
-    flag(copy_Xy, "copy_Xy")
+    as_bool(copy_Gram, "copy_Gram")
+    as_bool(copy_Xy, "copy_Xy")
     Gram = check_array(Gram, dtype=FLOATS, input_name="Gram")
     n, kind = len(Gram), Gram.dtype
     require(Gram.shape == (n, n) and Gram.diagonal().min() >= 0, "Gram", Gram, "X.T @ X, a square matrix")
@@ -139,7 +139,9 @@ def orthogonal_mp_gram(
             squares.size == B.shape[1], "norms_squared", norms_squared, f"{B.shape[1]} numbers, one for each target"
         )
         decrease = squares.reshape(-1) - tol
-    coef, steps = pursue_gram(Gram, B, most_atoms(n_nonzero_coefs, tol, n), decrease, flag(return_path, "return_path"))
+    coef, steps = pursue_gram(
+        Gram, B, most_atoms(n_nonzero_coefs, tol, n), decrease, as_bool(return_path, "return_path")
+    )
     return answer(coef, steps, return_n_iter)
 
 
@@ -253,7 +255,7 @@ def check_features(X: Array, dictionary: Array) -> None:
 
 def check_positive(algorithm: str, positive: Any) -> None:
     """Refuse non-negative codes where the algorithm has none, in scikit-learn's words."""
-    if flag(positive, "positive") and algorithm in ("omp", "lars"):
+    if as_bool(positive, "positive") and algorithm in ("omp", "lars"):
         raise ValueError(f"Positive constraint not supported for '{algorithm}' coding method.")
 
 
@@ -272,4 +274,4 @@ def answer(coef: Array, steps: Array, return_n_iter: Any) -> Any:
     """As scikit-learn returns it: no axis for a single target, and perhaps the numbers of steps."""
     alone = coef.shape[1] == 1
     coef, n_iter = (coef[:, 0], int(steps[0])) if alone else (coef, steps.tolist())
-    return (coef, n_iter) if flag(return_n_iter, "return_n_iter") else coef
+    return (coef, n_iter) if as_bool(return_n_iter, "return_n_iter") else coef

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from pursuit._arrays import items, number, whole
 from pursuit.active import ActiveSet
+from pursuit.arguments import as_int_or_nan, as_list, number
 from pursuit.atoms.groups import Groups
 from pursuit.atoms.vectors import Dictionary, SignedBasis, Simplex
 from pursuit.domains import Domain, cone, lin
@@ -73,7 +73,7 @@ class _Greedy(LinearModel):
 
     def _check(self) -> dict[str, Any]:
         wanted = "an integer of at least 1, or None"
-        require(self.n_nonzero is None or whole(self.n_nonzero) >= 1, "n_nonzero", self.n_nonzero, wanted)
+        require(self.n_nonzero is None or as_int_or_nan(self.n_nonzero) >= 1, "n_nonzero", self.n_nonzero, wanted)
         return {"size": self.n_nonzero, "l2": _amount(self.l2, "l2"), "update": PATH_UPDATE}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -173,8 +173,8 @@ class _GreedyCV(_Greedy):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the number of features by cross-validation, with one path per fold, and fit it on all data."""
-        require(whole(self.max_nonzero) >= 1, "max_nonzero", self.max_nonzero, "an integer of at least 1")
-        ridges = [_amount(l2, "l2") for l2 in items(self.l2)]
+        require(as_int_or_nan(self.max_nonzero) >= 1, "max_nonzero", self.max_nonzero, "an integer of at least 1")
+        ridges = [_amount(l2, "l2") for l2 in as_list(self.l2)]
         X, target, weights = self._read(X, y, sample_weight)
         settings = [{"l2": l2, "size": int(self.max_nonzero), "update": FOLD_UPDATE} for l2 in ridges]
         chosen, size = self._choose(X, target, weights, settings, np.arange(int(self.max_nonzero) + 1))

@@ -26,7 +26,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pursuit._arrays import told
+from pursuit.arguments import describe
 from pursuit.atoms.factored import LowRank
 from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
@@ -342,7 +342,7 @@ class SparseClassifier(ClassifierMixin, LinearModel):
         weights = weights * compute_sample_weight(self.class_weight, y)
         self.classes_ = np.unique(y[weights > 0])  # a class without weight is not learned
         if len(self.classes_) < 2:
-            one = told(self.classes_[0]) if len(self.classes_) else "and no weight"
+            one = describe(self.classes_[0]) if len(self.classes_) else "and no weight"
             raise ValueError(f"y has one class, {one}; a classifier needs two classes.")
         return np.searchsorted(self.classes_[:-1], y), weights
 

@@ -10,8 +10,8 @@ from scipy.special import expit, log_expit, xlogy
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from pursuit._arrays import Space, number, whole
-from pursuit._threads import single_threaded_blas
+from pursuit.arguments import as_int_or_nan, number
+from pursuit.arrays import Space
 from pursuit.atoms.factored import LowRank
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
@@ -21,6 +21,7 @@ from pursuit.refine import Factors
 from pursuit.run.result import Result
 from pursuit.run.stop import Stop
 from pursuit.solve import minimize
+from pursuit.threads import single_threaded_blas
 from pursuit.updates import NormCorrective
 
 LOSSES = ("gaussian", "poisson", "bernoulli")
@@ -249,7 +250,7 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         free = self.radius is None and self.n_components is not None
         require(free or 0 < number(self.radius) < math.inf, "radius", self.radius, wanted)
         require(0 < number(self.tol) < 1, "tol", self.tol, "a number between 0 and 1")
-        require(whole(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
+        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
 
     def _read(self, X: Any, reset: bool) -> Array:
         Y = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)

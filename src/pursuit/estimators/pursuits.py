@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import validate_data
 
-from pursuit._arrays import flag
+from pursuit.arguments import as_bool
 from pursuit.estimators.base import (
     FLOATS,
     Array,
@@ -273,7 +273,7 @@ class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
 def _centred(model: Any, X: Array, Y: Array) -> tuple[Array, Array, Array, Array]:
     """X and Y, and what the model has to subtract from their columns: the means where it has an intercept."""
-    if not flag(model.fit_intercept, "fit_intercept"):
+    if not as_bool(model.fit_intercept, "fit_intercept"):
         return X, Y, np.zeros(X.shape[1], X.dtype), np.zeros(Y.shape[1], X.dtype)
     (X, x_means), (Y, y_means) = centred(X), centred(Y)
     return X, Y, x_means, y_means

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from pursuit._arrays import flag, number, numeric_array, whole
-from pursuit._threads import single_threaded_blas
+from pursuit.arguments import as_bool, as_int_or_nan, number, numeric_array
 from pursuit.atoms.cp import CP
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.domains import conv, lin
@@ -21,6 +20,7 @@ from pursuit.refine import Alternating
 from pursuit.run.result import Result
 from pursuit.run.stop import Stop
 from pursuit.solve import minimize
+from pursuit.threads import single_threaded_blas
 from pursuit.updates import FullyCorrective
 
 LOSSES = ("gaussian", "poisson")
@@ -189,8 +189,8 @@ class TensorCompletion(Completion):
         require(bounded, "radius", self.radius, "a positive number, or None")
         require(0 <= number(self.validation) < 1, "validation", self.validation, "a share of the entries, from 0 to 1")
         require(number(self.tol) > 0, "tol", self.tol, "a positive number")
-        require(whole(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
-        flag(self.clip, "clip")
+        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
+        as_bool(self.clip, "clip")
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:
         X = as_rows(X)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, host, real_array
+from pursuit.arguments import real_array
+from pursuit.arrays import Array, Small, host
 from pursuit.atoms import Atoms, Ball, Box, SignedBasis, Simplex
 from pursuit.atoms.combinations import Image, unscaled
 from pursuit.geometry import polytope

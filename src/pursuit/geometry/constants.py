@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from pursuit._arrays import Small, host, number, told
+from pursuit.arguments import describe, number
+from pursuit.arrays import Small, host
 from pursuit.atoms import Atoms
 from pursuit.geometry.closed import check_objective, root, shape_of
 from pursuit.geometry.interval import Interval
@@ -59,7 +60,7 @@ def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> In
     """
     shape, rho = _check(f, A, rho)
     if not isinstance(kind, str) or kind not in {"fw", "mp", "away"}:
-        raise ValueError(f"kind is {told(kind)}; give 'fw', 'mp' or 'away'.")
+        raise ValueError(f"kind is {describe(kind)}; give 'fw', 'mp' or 'away'.")
     T = _hessian_root(f, A, shape)
     if T is not None:
         return _size(shape.image(T), kind).squared().scaled(rho * rho)
@@ -113,7 +114,7 @@ def _check(f: Objective, A: Atoms, rho: float) -> tuple[Shape, float]:
     shape = shape_of(A)
     check_objective(f, A)
     if not 0 < number(rho) < math.inf:
-        raise ValueError(f"rho is {told(rho)}; give a positive scale of the set.")
+        raise ValueError(f"rho is {describe(rho)}; give a positive scale of the set.")
     return shape, float(rho)
 
 

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from pursuit._arrays import Small, flag
+from pursuit.arguments import as_bool
+from pursuit.arrays import Small
 from pursuit.atoms import Atoms
 from pursuit.geometry import polytope
 from pursuit.geometry.closed import CrossPolytope, ScaledSimplex, harmonic, shape_of
@@ -45,7 +46,7 @@ def pyramidal_width(A: Atoms, *, origin: bool = False) -> Interval:
     >>> pyramidal_width(ps.Simplex(4)), pyramidal_width(ps.SignedBasis(1)), pyramidal_width(ps.Ball(2, 2))
     (Interval(1, exact), Interval(2, exact), Interval(0, 2))
     """
-    shape, origin = shape_of(A), flag(origin, "origin")
+    shape, origin = shape_of(A), as_bool(origin, "origin")
     if isinstance(shape, ScaledSimplex | CrossPolytope):
         return _orthogonal(shape, origin)
     if not isinstance(shape, Finite):

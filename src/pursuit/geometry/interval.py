@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-from pursuit._arrays import number, told
+from pursuit.arguments import describe, number
 from pursuit.linalg import EPS
 
 EXACT_TOLERANCE = 1e-9
@@ -43,7 +43,7 @@ class Interval:
     def __post_init__(self) -> None:
         if not number(self.lower) <= number(self.upper):
             raise ValueError(
-                f"Interval has the ends {told(self.lower)} and {told(self.upper)}; give numbers, lower <= upper."
+                f"Interval ends at {describe(self.lower)} and {describe(self.upper)}; give numbers, lower <= upper."
             )
         object.__setattr__(self, "lower", number(self.lower))
         object.__setattr__(self, "upper", number(self.upper))

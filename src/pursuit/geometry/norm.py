@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Array, Small
+from pursuit.arrays import Array, Small
 from pursuit.atoms import Atoms
 from pursuit.geometry.closed import BoxShape, Ellipsoid, check_objective, root, shape_of, vector
 from pursuit.geometry.interval import EXACT_TOLERANCE, Interval

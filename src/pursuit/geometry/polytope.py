@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 from pursuit.linalg import EPS, norms, unit, unit_columns
 
 MAX_FACETS = 1_000_000

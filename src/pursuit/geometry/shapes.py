@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, host
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms import Atoms
 from pursuit.atoms.base import as_atom
 from pursuit.geometry import polytope

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, host, real_array, told, whole
+from pursuit.arguments import as_int_or_nan, describe, real_array
+from pursuit.arrays import Array, Small, host
 from pursuit.atoms import Atoms, Dictionary
 from pursuit.geometry.closed import root, shape_in_metric, shape_of, vector
 from pursuit.geometry.interval import Interval
@@ -165,8 +166,8 @@ def coherence(D: Any, m: int) -> Interval:
     """
     columns = _columns(D)
     n = columns.shape[1]
-    if not 0 <= whole(m) < n:
-        raise ValueError(f"m is {told(m)}; give a number of atoms from 0 to {n - 1}.")
+    if not 0 <= as_int_or_nan(m) < n:
+        raise ValueError(f"m is {describe(m)}; give a number of atoms from 0 to {n - 1}.")
     lengths = np.linalg.norm(columns, axis=0)
     worst = int(np.abs(lengths - 1).argmax())
     if abs(lengths[worst] - 1) > 1e-6:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 
 
 def accelerated_gradient(step: Callable[[Small], Small], x: Small) -> Iterator[Small]:

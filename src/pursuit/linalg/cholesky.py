@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtpqrt, dtrtrs
 
-from pursuit._arrays import Small
 from pursuit._memory import Remembers
+from pursuit.arrays import Small
 from pursuit.linalg.vectors import EPS
 
 NEARLY_SINGULAR = 1e-6

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from pursuit._arrays import Small
 from pursuit._memory import Remembers
+from pursuit.arrays import Small
 
 MAX_STEPS = 300
 """The largest number of steps; fewer where their vectors would take too much memory."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import scipy  # its parts are imported when they are first used
 
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 
 
 def lbfgs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 
 
 def project_simplex(v: Small, total: float) -> Small:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 
 EPS = float(np.finfo(np.float64).eps)
 """The distance from 1 to the next float64, 2^-52."""

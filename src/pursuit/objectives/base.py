@@ -7,7 +7,8 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
-from pursuit._arrays import Array, Space, as_array, everywhere, host, is_number, real_array, told
+from pursuit.arguments import as_array, describe, is_number, real_array
+from pursuit.arrays import Array, Space, everywhere, host
 from pursuit.metrics import Metric
 
 ROUNDING = 8.0
@@ -82,7 +83,7 @@ class Objective:
 def as_value(value: Any, name: str = "the value of f") -> float:
     """What a function of the user returned, as a number."""
     if not is_number(value):
-        raise TypeError(f"{name} is {told(value)}; return one real number.")
+        raise TypeError(f"{name} is {describe(value)}; return one real number.")
     return float(value)
 
 

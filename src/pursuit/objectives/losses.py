@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, everywhere, number, told
+from pursuit.arguments import describe, number
+from pursuit.arrays import Array, Space, everywhere
 from pursuit.metrics import Diagonal, Metric, Operator
 from pursuit.objectives.base import ROUNDING, DataLoss, EntrywiseLoss, sum_above, total, x_log_x
 
@@ -27,7 +28,7 @@ class Huber(EntrywiseLoss):
     def __init__(self, y: Any, width: float, weights: Any = None) -> None:
         super().__init__(y, weights)
         if not 0 < number(width) < math.inf:
-            raise ValueError(f"width is {told(width)}; give the positive residual beyond which the loss is linear.")
+            raise ValueError(f"width is {describe(width)}; give the positive residual beyond which the loss is linear.")
         self.width = float(width)
         self._set_constants()
 

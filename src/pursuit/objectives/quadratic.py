@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit._arrays import Array, Space, host, real_array, sparse_matrix
+from pursuit.arguments import real_array, sparse_matrix
+from pursuit.arrays import Array, Space, host
 from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
 from pursuit.metrics import Diagonal, Metric, Operator
 from pursuit.objectives.base import ROUNDING, EntrywiseLoss, Objective, repr_of, size_of, sum_above

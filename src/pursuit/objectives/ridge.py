@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from pursuit._arrays import Array, Space, told, whole
+from pursuit.arguments import as_int_or_nan, describe
+from pursuit.arrays import Array, Space
 from pursuit.metrics import Metric, Stacked
 from pursuit.objectives.base import Objective, repr_of, sum_above
 
@@ -35,9 +36,9 @@ class Ridge(Objective):
 
     def __init__(self, f: Objective, p: int) -> None:
         if not isinstance(f, Objective) or f.space is None or not f.space.shape:
-            raise TypeError(f"f is {told(f)}; give an objective with data, such as LeastSquares(y).")
-        if not whole(p) >= 1:
-            raise ValueError(f"p is {told(p)}; give the number of coefficients, an integer of at least 1.")
+            raise TypeError(f"f is {describe(f)}; give an objective with data, such as LeastSquares(y).")
+        if not as_int_or_nan(p) >= 1:
+            raise ValueError(f"p is {describe(p)}; give the number of coefficients, an integer of at least 1.")
         self.f, self.p, (self.n, *across) = f, int(p), f.space.shape
         self.space = replace(f.space, shape=(self.n + self.p, *across))
         self.L, self.mu = None if f.L is None else max(f.L, 1.0), min(f.mu, 1.0)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pursuit._arrays import Array, check_function, flag, number, told
+from pursuit.arguments import as_bool, check_function, describe, number
+from pursuit.arrays import Array
 from pursuit.metrics import Diagonal, Metric, Operator
 from pursuit.objectives.base import Objective, as_value, repr_of
 
@@ -72,17 +73,17 @@ class Smooth(Objective):
             if given is not None:
                 check_function(given, name, "x")
         if L is not None and not 0 < number(L) < math.inf:
-            raise ValueError(f"L is {told(L)}; give a positive smoothness constant, or None to have it found.")
+            raise ValueError(f"L is {describe(L)}; give a positive smoothness constant, or None to have it found.")
         if not 0 <= number(mu) < math.inf or (L is not None and mu > L):
-            raise ValueError(f"mu is {told(mu)} with L = {L}; strong convexity lies between 0 and L.")
+            raise ValueError(f"mu is {describe(mu)} with L = {L}; strong convexity lies between 0 and L.")
         if not number(infimum) < math.inf:
-            raise ValueError(f"infimum is {told(infimum)}; give a lower bound on f, or leave it out.")
+            raise ValueError(f"infimum is {describe(infimum)}; give a lower bound on f, or leave it out.")
         if conjugate is not None:
             check_function(conjugate, "conjugate", "u")
-        self.convex = flag(convex, "convex")
+        self.convex = as_bool(convex, "convex")
         if not self.convex and mu > 0:
             raise ValueError(
-                f"mu is {told(mu)} with convex=False; a strongly convex f is convex, leave one of them out."
+                f"mu is {describe(mu)} with convex=False; a strongly convex f is convex, leave one of them out."
             )
         self._value, self._grad, self._conjugate, self._hessian = value, grad, conjugate, hessian
         self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
@@ -94,7 +95,7 @@ class Smooth(Objective):
         if self._grad is None:
             pair = self._value(x)
             if not isinstance(pair, tuple) or len(pair) != 2:
-                raise TypeError(f"value returned {told(pair)}; without grad=, return the pair (value, gradient).")
+                raise TypeError(f"value returned {describe(pair)}; without grad=, return the pair (value, gradient).")
             return as_value(pair[0]), pair[1]
         value = as_value(self._value(x))
         return value, self._grad(x) if math.isfinite(value) else math.nan * x
@@ -113,7 +114,7 @@ class Smooth(Objective):
         if shape == tuple(x.shape):
             return Diagonal(given)
         if x.ndim != 1 or shape != (x.shape[0], x.shape[0]):
-            what = f"an array of shape {shape}" if shape else told(given)
+            what = f"an array of shape {shape}" if shape else describe(given)
             raise ValueError(
                 f"hessian returned {what}; return a diagonal of x's shape, a matrix, or a function v -> Hv."
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pursuit._arrays import Array, Space
+from pursuit.arrays import Array, Space
 from pursuit.metrics import Metric, Operator
 from pursuit.objectives.base import ROUNDING, Objective, sum_above, total
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 
 Relation = Literal["<=", ">=", "=="]
 

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 
 import pursuit as ps
 from pursuit import geometry, rates
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 from pursuit.linalg import EPS, unit_columns
 from pursuit.paper.claims import Case, Plan, claim
 from pursuit.paper.problems import DELTAS, SHORT_STEP, Problem, just_below, quadratic

@@ -10,7 +10,7 @@ import numpy as np
 
 import pursuit as ps
 from pursuit import geometry, rates
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 from pursuit.domains import Domain
 from pursuit.linalg import unit_columns
 from pursuit.paper.claims import Case, Plan, claim

@@ -9,7 +9,7 @@ import numpy as np
 
 import pursuit as ps
 from pursuit import geometry, rates
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 from pursuit.linalg import unit_columns
 from pursuit.paper.claims import Case, Plan, Relation, claim
 from pursuit.paper.problems import (

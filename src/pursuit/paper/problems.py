@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pursuit as ps
-from pursuit._arrays import Small, Space
+from pursuit.arrays import Small, Space
 from pursuit.atoms import Atoms
 from pursuit.domains import Domain
 from pursuit.geometry import polytope

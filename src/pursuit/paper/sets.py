@@ -8,7 +8,7 @@ import numpy as np
 
 import pursuit as ps
 from pursuit import geometry, rates
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 from pursuit.atoms import Atoms
 from pursuit.linalg import unit_columns
 from pursuit.objectives import Objective

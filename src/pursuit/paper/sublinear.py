@@ -11,7 +11,7 @@ import numpy as np
 
 import pursuit as ps
 from pursuit import geometry, rates
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 from pursuit.paper.claims import Case, Plan, claim
 from pursuit.paper.problems import DELTAS, ERROR_FLOOR, LINE_SEARCH, PURSUITS, SHORT_STEP, Problem, hull, span
 from pursuit.steps import Length

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit._arrays import Small, host, number, numeric_array, told, whole
+from pursuit.arguments import as_int_or_nan, describe, number, numeric_array
+from pursuit.arrays import Small, host
 from pursuit.geometry import Interval
 
 Constant = float | Interval
@@ -26,7 +27,7 @@ def update_counts(t: ArrayLike) -> Small:
 def quality(delta: float, name: str = "delta") -> float:
     """The quality of an oracle, in (0, 1]."""
     if not 0 < number(delta) <= 1:
-        raise ValueError(f"{name} is {told(delta)}; the quality of an oracle lies in (0, 1].")
+        raise ValueError(f"{name} is {describe(delta)}; the quality of an oracle lies in (0, 1].")
     return float(delta)
 
 
@@ -38,7 +39,9 @@ def numbers(values: ArrayLike, name: str) -> Small:
 def _number(name: str, given: Any, least: float, strict: bool) -> float:
     value = number(given)
     if not (value > least if strict else value >= least):
-        raise ValueError(f"{name} is {told(given)}; give a number {'above' if strict else 'of at least'} {least:g}.")
+        raise ValueError(
+            f"{name} is {describe(given)}; give a number {'above' if strict else 'of at least'} {least:g}."
+        )
     return value
 
 
@@ -56,21 +59,23 @@ def positive_width(mdw: Constant) -> float:
     """The lower end of mDW, which must be positive."""
     width = mdw.lower if isinstance(mdw, Interval) else number(mdw)
     if not width > 0:
-        raise ValueError(f"mdw is {told(mdw)}; this rate needs mDW > 0, so 0 inside conv(A): add the atoms' negatives.")
+        raise ValueError(
+            f"mdw is {describe(mdw)}; this rate needs mDW > 0, so 0 inside conv(A): add the atoms' negatives."
+        )
     return width
 
 
 def atom_count(n: int) -> int:
     """A number of atoms, n >= 1."""
-    if not whole(n) >= 1:
-        raise ValueError(f"n is {told(n)}; give the number of atoms, at least 1.")
+    if not as_int_or_nan(n) >= 1:
+        raise ValueError(f"n is {describe(n)}; give the number of atoms, at least 1.")
     return int(n)
 
 
 def scales(alpha: float, rho: float) -> tuple[float, float]:
     """The scale alpha of a set and a bound rho < alpha on atomic norms."""
     if not 0 <= number(rho) < number(alpha) < math.inf:
-        raise ValueError(f"alpha is {told(alpha)} with rho {told(rho)}; the conversion needs 0 <= rho < alpha.")
+        raise ValueError(f"alpha is {describe(alpha)} with rho {describe(rho)}; the conversion needs 0 <= rho < alpha.")
     return float(alpha), float(rho)
 
 

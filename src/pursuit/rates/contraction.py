@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit._arrays import host, real_array, told
+from pursuit.arguments import describe, real_array
+from pursuit.arrays import host
 from pursuit.rates.arguments import (
     Constant,
     float_or_array,
@@ -44,7 +45,9 @@ def linear(
     width = positive_width(mdw)
     ratio = width / upper("radius", radius, 0, strict=True)
     if ratio > 1 + 1e-9:
-        raise ValueError(f"mdw is {told(mdw)} with radius {told(radius)}; no set is wider than that, so check both.")
+        raise ValueError(
+            f"mdw is {describe(mdw)} with radius {describe(radius)}; no set is wider than that, so check both."
+        )
     low, high = lower("mu", mu, 0), upper("L", L, 0, strict=True)
     return linear_affine(t, mu=low * ratio**2, C=high, eps0=eps0, delta=delta)
 
@@ -140,7 +143,9 @@ def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
     """
     steps, squares = update_counts(t), np.sort(host(real_array(residual, "residual")).ravel() ** 2)
     if not np.array_equal(steps, np.floor(steps)):
-        raise ValueError(f"t is {told(t)}; the exact error is known after whole numbers of updates, so give integers.")
+        raise ValueError(
+            f"t is {describe(t)}; the exact error is known after whole numbers of updates, so give integers."
+        )
     left = np.concatenate([[0.0], np.cumsum(squares)]) / 2
     return float_or_array(left[np.maximum(len(squares) - steps.astype(np.intp), 0)])
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit._arrays import number, told, whole
+from pursuit.arguments import as_int_or_nan, describe, number
 from pursuit.rates.arguments import Constant, atom_count, float_or_array, lower, quality, update_counts, upper
 from pursuit.rates.contraction import linear_affine
 from pursuit.rates.sublinear import matching_pursuit_sharp
@@ -42,8 +42,8 @@ def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
     >>> good_steps([0, 1, 2, 3, 10]), good_steps(10, spare=3)
     (array([0., 1., 1., 2., 5.]), 4.0)
     """
-    if not whole(spare) >= 0:
-        raise ValueError(f"spare is {told(spare)}; the number of atoms that the start can spare is not negative.")
+    if not as_int_or_nan(spare) >= 0:
+        raise ValueError(f"spare is {describe(spare)}; the number of atoms that the start can spare is not negative.")
     return float_or_array(np.maximum(np.ceil((update_counts(t) - spare) / 2), 0.0))
 
 
@@ -137,7 +137,9 @@ def _slimness(width: Constant, diameter: Constant) -> float:
     """W / D, at most 1."""
     ratio = lower("width", width, 0) / upper("diameter", diameter, 0, strict=True)
     if ratio > 1 + 1e-9:
-        raise ValueError(f"width is {told(width)} with diameter {told(diameter)}; it cannot be larger, so check both.")
+        raise ValueError(
+            f"width is {describe(width)} with diameter {describe(diameter)}; it cannot be larger, so check both."
+        )
     return ratio
 
 
@@ -194,7 +196,7 @@ def lazy_quality(K: float) -> float:
     (0.5, 0.75)
     """
     if not 1 <= number(K) < math.inf:
-        raise ValueError(f"K is {told(K)}; the laziness factor is a number of at least 1.")
+        raise ValueError(f"K is {describe(K)}; the laziness factor is a number of at least 1.")
     return 1.0 / K
 
 
@@ -245,14 +247,14 @@ def backtracking_evaluations(
     7.0
     """
     if not 0 < number(shrink) <= 1:
-        raise ValueError(f"shrink is {told(shrink)}; give a factor in (0, 1].")
+        raise ValueError(f"shrink is {describe(shrink)}; give a factor in (0, 1].")
     steps, start, end = update_counts(t), lower("first", first, 0, strict=True), upper("last", last, 0, strict=True)
     return float_or_array(steps + (math.log(end / start) - (steps - 1) * math.log(shrink)) / math.log(_factor(grow)))
 
 
 def _factor(grow: float) -> float:
     if not 1 < number(grow) < math.inf:
-        raise ValueError(f"grow is {told(grow)}; give a factor above 1.")
+        raise ValueError(f"grow is {describe(grow)}; give a factor above 1.")
     return grow
 
 

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from pursuit._arrays import Array, host, real_array
+from pursuit.arguments import real_array
+from pursuit.arrays import Array, host
 from pursuit.rates.arguments import Constant, atom_count, quality, scales, upper
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, host, number, told, use_python_numbers, whole
 from pursuit.active import ActiveSet
+from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.cp import Factors, View
 from pursuit.atoms.frames import Atom
@@ -52,10 +53,12 @@ class Alternating:
     accuracy: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not whole(self.sweeps) >= 1:
-            raise ValueError(f"sweeps is {told(self.sweeps)}; give the number of passes over the modes, at least 1.")
+        if not as_int_or_nan(self.sweeps) >= 1:
+            raise ValueError(
+                f"sweeps is {describe(self.sweeps)}; give the number of passes over the modes, at least 1."
+            )
         if not 0 <= number(self.accuracy) < 1:
-            raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction from 0 to 1.")
+            raise ValueError(f"accuracy is {describe(self.accuracy)}; give a fraction from 0 to 1.")
         use_python_numbers(self)
 
     @staticmethod

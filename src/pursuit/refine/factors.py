@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, number, told, use_python_numbers, whole
-from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
+from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
+from pursuit.arrays import Array, Small
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import RankOneAtom, columns
 from pursuit.atoms.frames import Atom
@@ -35,6 +35,7 @@ from pursuit.linalg import accelerated_gradient, project_simplex, project_solid_
 from pursuit.linalg.lbfgs import lbfgs
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
+from pursuit.threads import single_threaded_blas
 
 MATRICES = RankOne | SymmetricRankOne | Spectrahedron
 
@@ -79,10 +80,10 @@ class Factors:
 
     def __post_init__(self) -> None:
         for name, count in (("core", self.core), ("steps", self.steps)):
-            if not whole(count) >= 0:
-                raise ValueError(f"{name} is {told(count)}; give a number of steps, 0 or more.")
+            if not as_int_or_nan(count) >= 0:
+                raise ValueError(f"{name} is {describe(count)}; give a number of steps, 0 or more.")
         if not 0 <= number(self.accuracy) < 1:
-            raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction from 0 to 1.")
+            raise ValueError(f"accuracy is {describe(self.accuracy)}; give a fraction from 0 to 1.")
         use_python_numbers(self)
 
     @staticmethod

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Indices, Small, number, told, use_python_numbers
 from pursuit.active import ActiveSet
+from pursuit.arguments import describe, number, use_python_numbers
+from pursuit.arrays import Indices, Small
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
 from pursuit.metrics import Diagonal, Metric
@@ -20,7 +21,7 @@ from pursuit.weights import Mask, WeightProblem
 def _check_share(share: float) -> None:
     if not 0 <= number(share) <= 1:
         raise ValueError(
-            f"share is {told(share)}; give the share of the decrease of f that may be given back, from 0 to 1."
+            f"share is {describe(share)}; give the share of the decrease of f that may be given back, from 0 to 1."
         )
 
 
@@ -56,7 +57,7 @@ class Merge:
 
     def __post_init__(self) -> None:
         if not 0 < number(self.tolerance) < 1:
-            raise ValueError(f"tolerance is {told(self.tolerance)}; give a relative distance between 0 and 1.")
+            raise ValueError(f"tolerance is {describe(self.tolerance)}; give a relative distance between 0 and 1.")
         _check_share(self.share)
         use_python_numbers(self)
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._arrays import Indices, Small, flat, host
 from pursuit.active import ActiveSet
+from pursuit.arrays import Indices, Small, flat, host
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 

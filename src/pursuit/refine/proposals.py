@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._arrays import Small, Space
 from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
+from pursuit.arrays import Small, Space
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pursuit._arrays import Array, Indices, Small, number, told, use_python_numbers
-from pursuit._deadline import Deadline
 from pursuit.active import ActiveSet
+from pursuit.arguments import describe, number, use_python_numbers
+from pursuit.arrays import Array, Indices, Small
 from pursuit.atoms.combinations import Image
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.groups import Groups
+from pursuit.deadline import Deadline
 from pursuit.domains import Domain, Part
 from pursuit.linalg import accelerated_gradient, project_solid_simplex
 from pursuit.line_search import line_search
@@ -58,7 +59,7 @@ class Regroup:
 
     def __post_init__(self) -> None:
         if not 0 < number(self.accuracy) < 1:
-            raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction between 0 and 1.")
+            raise ValueError(f"accuracy is {describe(self.accuracy)}; give a fraction between 0 and 1.")
         use_python_numbers(self)
 
     @staticmethod

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, flat, host, told, use_python_numbers, whole
 from pursuit.active import ActiveSet
+from pursuit.arguments import as_int_or_nan, describe, use_python_numbers
+from pursuit.arrays import Array, Indices, Small, flat, host
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
 from pursuit.linalg.lbfgs import lbfgs
@@ -43,8 +44,8 @@ class Slide:
     steps: int = 200
 
     def __post_init__(self) -> None:
-        if not whole(self.steps) >= 1:
-            raise ValueError(f"steps is {told(self.steps)}; give the number of descent steps, at least 1.")
+        if not as_int_or_nan(self.steps) >= 1:
+            raise ValueError(f"steps is {describe(self.steps)}; give the number of descent steps, at least 1.")
         use_python_numbers(self)
 
     @staticmethod

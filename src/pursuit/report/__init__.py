@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit._arrays import items, told
-from pursuit._files import write_whole
+from pursuit.arguments import as_list, describe
+from pursuit.files import write_whole
 from pursuit.report.figures import style
 from pursuit.report.models import ModelReport
 from pursuit.report.results import result_page
@@ -33,7 +33,7 @@ def write_result_report(
 ) -> Path:
     """Write the report of a `Result`, the best of the path `along` where one is given; see `Result.report`."""
     file, title = _file(path), _title(title, "A sparse combination of atoms")
-    names = None if names is None else [str(name) for name in items(names)]
+    names = None if names is None else [str(name) for name in as_list(names)]
     coef = result.coef[0] if type(result.coef) is tuple else result.coef  # of a sum of domains, the first
     if names is not None and getattr(coef, "ndim", 0) == 1 and len(names) != len(coef):
         raise ValueError(f"names has {len(names)} entries for {len(coef)} coefficients; give one each.")
@@ -80,14 +80,14 @@ def write_model_report(
     """
     file, title = _file(path), title if title is None else _title(title, "")
     if not hasattr(model, "coef_") or not hasattr(model, "get_params") or not hasattr(model, "n_iter_"):
-        raise TypeError(f"model is {told(model)}; give a fitted greedy or atomic estimator of pursuit.estimators.")
+        raise TypeError(f"model is {describe(model)}; give a fitted greedy or atomic estimator of pursuit.estimators.")
     sets = {"training": _data(X, y, "X", model)}
     if test is not None:
-        pair = items(test)
+        pair = as_list(test)
         if len(pair) != 2:
-            raise ValueError(f"test is {told(test)}; give a pair (X, y).")
+            raise ValueError(f"test is {describe(test)}; give a pair (X, y).")
         sets["test"] = _data(pair[0], pair[1], "test", model)
-    texts = [str(name) for name in items(names)]
+    texts = [str(name) for name in as_list(names)]
     if len(texts) != sets["training"][0].shape[1]:
         raise ValueError(
             f"names has {len(texts)} entries for {sets['training'][0].shape[1]} columns of X; give one each."
@@ -99,13 +99,13 @@ def write_model_report(
 
 def _file(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not Path(path).name or Path(path).is_dir():
-        raise TypeError(f"path is {told(path)}; give the name of a file.")
+        raise TypeError(f"path is {describe(path)}; give the name of a file.")
     return Path(path)
 
 
 def _title(title: Any, default: str) -> str:
     if title is not None and not isinstance(title, str):
-        raise TypeError(f"title is {told(title)}; give a text.")
+        raise TypeError(f"title is {describe(title)}; give a text.")
     return default if title is None else title
 
 

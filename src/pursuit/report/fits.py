@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 from pursuit.report.figures import BLUE, GREY, RED, Panel
 from pursuit.report.page import Figure
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, items, told
+from pursuit.arguments import as_list, describe
+from pursuit.arrays import Small
 from pursuit.plots import plot_path
 from pursuit.report import fits, words
 from pursuit.report.figures import BLUE, GREY, RED, Panel
@@ -200,7 +201,7 @@ class ModelReport:
             losses, levels = self.model.cv_losses_, np.asarray(self.model.levels_, dtype=float)
             best = float(self.model.n_nonzero_ if self.greedy else self.model.radius_)
             panel = Panel("held-out", "Held-out loss", xlabel=kind, ylabel="mean loss")
-            ridges = [float(l2) for l2 in items(self.model.l2)] if self.greedy else [0.0]
+            ridges = [float(l2) for l2 in as_list(self.model.l2)] if self.greedy else [0.0]
             for i, l2 in enumerate(ridges):
                 mean, error = losses[i].mean(axis=1), losses[i].std(axis=1) / math.sqrt(self._folds)
                 chosen = not self.greedy or l2 == self.model.l2_
@@ -303,7 +304,7 @@ class ModelReport:
             facts.append(("Gap", shown(gap, 10) if self._bound is not None else "not certified"))
         facts.append(("Intercept", "yes" if model.fit_intercept else "no"))
         facts.append(("Iterations", f"{model.n_iter_:,}"))
-        facts.append(("Parameters", ", ".join(f"{k}={told(v)}" for k, v in sorted(model.get_params().items()))))
+        facts.append(("Parameters", ", ".join(f"{k}={describe(v)}" for k, v in sorted(model.get_params().items()))))
         return Section("What was fitted", table=fact_table(facts))
 
 

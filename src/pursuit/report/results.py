@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, host
+from pursuit.arrays import Small, host
 from pursuit.atoms.cp import CP
 from pursuit.atoms.factored import LowRank
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial

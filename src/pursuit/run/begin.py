@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from pursuit._arrays import Array, Space, real_array
 from pursuit._memory import has_memory, memory_of, recalled
 from pursuit.active import ActiveSet
+from pursuit.arguments import real_array
+from pursuit.arrays import Array, Space
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Bound, Certificate

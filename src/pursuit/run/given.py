@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small, Space, host, numeric_array, real_array, told
+from pursuit.arguments import describe, numeric_array, real_array
+from pursuit.arrays import Small, Space, host
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Product
@@ -28,7 +29,7 @@ def read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[At
         blocks = np.zeros(len(atoms), dtype=np.intp)
     else:
         if isinstance(start, Atom):
-            raise TypeError(f"start is {told(start)}; give it as a pair of lists, ([1.0], [atom]).")
+            raise TypeError(f"start is {describe(start)}; give it as a pair of lists, ([1.0], [atom]).")
         return _read_point(domain, space, start)
     for a in atoms:
         check_fits(a, space)
@@ -76,7 +77,7 @@ def _read_pieces(domain: Product, space: Space, starts: Sequence[Any]) -> tuple[
 def _read_pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
     """A start that is given as weights and atoms, checked."""
     if not isinstance(atoms, Iterable):
-        raise TypeError(f"start has the atoms {told(atoms)}; give a pair (weights, atoms) of two lists.")
+        raise TypeError(f"start has the atoms {describe(atoms)}; give a pair (weights, atoms) of two lists.")
     weights = host(numeric_array(weights, "the weights of start"))
     atoms = [as_atom(real_array(a, "an atom of start") if isinstance(a, Sequence) else a) for a in atoms]
     if weights.shape != (len(atoms),):

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, told
 from pursuit._memory import Remembers, WithMemory, has_memory, remembering
 from pursuit.active import ActiveSet
+from pursuit.arguments import describe
+from pursuit.arrays import Array, Space
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
@@ -103,7 +104,7 @@ def _not_asked(atom: Atom, grad: Array, active: ActiveSet, b: int, level: float)
 def check_shape(grad: Array, space: Space) -> None:
     """Refuse a gradient whose shape is not that of x."""
     if not hasattr(grad, "shape"):
-        raise TypeError(f"the gradient of f is {told(grad)}; return an array of the shape of x, {space.shape}.")
+        raise TypeError(f"the gradient of f is {describe(grad)}; return an array of the shape of x, {space.shape}.")
     if tuple(grad.shape) != space.shape:
         raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pursuit._arrays import told
+from pursuit.arguments import describe
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import AllEntries
@@ -57,12 +57,14 @@ def choose(
         refine = default_refine if refine is None else refine
     oracle = Exact() if oracle is None else oracle
     if isinstance(update, type) or not hasattr(update, "descends"):
-        raise TypeError(f"update is {told(update)}; give an update such as FullyCorrective() or Plain(ShortStep()).")
+        raise TypeError(
+            f"update is {describe(update)}; give an update such as FullyCorrective() or Plain(ShortStep())."
+        )
     if isinstance(oracle, type | Atoms) or not hasattr(oracle, "begin") or hasattr(oracle, "descends"):
-        raise TypeError(f"oracle is {told(oracle)}; give an oracle such as Exact() or Lazy().")
+        raise TypeError(f"oracle is {describe(oracle)}; give an oracle such as Exact() or Lazy().")
     refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
     if not all(callable(each) and not isinstance(each, type) for each in refinements):
-        raise TypeError(f"refine is {told(refine)}; give a function of (f, domain, active), or several.")
+        raise TypeError(f"refine is {describe(refine)}; give a function of (f, domain, active), or several.")
     return Method(update, oracle, refine)
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space, quantity
 from pursuit.active import ActiveSet
+from pursuit.arguments import quantity
+from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain

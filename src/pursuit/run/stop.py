@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pursuit._arrays import number, told, use_python_numbers, whole
+from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
 
 if TYPE_CHECKING:
     from pursuit.run.result import State
@@ -78,11 +78,16 @@ class Stop:
     def __post_init__(self) -> None:
         for name in ("gap", "rgap", "atoms", "iterations", "seconds"):
             limit, counts = getattr(self, name), name in ("atoms", "iterations")
-            if limit is not None and not (whole(limit) if counts and number(limit) < math.inf else number(limit)) >= 0:
+            if (
+                limit is not None
+                and not (as_int_or_nan(limit) if counts and number(limit) < math.inf else number(limit)) >= 0
+            ):
                 kind = "an integer" if counts else "a number"
-                raise ValueError(f"Stop({name}={told(limit)}) can never be met; give {kind} of at least 0, or None.")
+                raise ValueError(
+                    f"Stop({name}={describe(limit)}) can never be met; give {kind} of at least 0, or None."
+                )
         if self.value is not None and math.isnan(number(self.value)):
-            raise ValueError(f"Stop(value={told(self.value)}) can never be met; give a number, or None.")
+            raise ValueError(f"Stop(value={describe(self.value)}) can never be met; give a number, or None.")
         use_python_numbers(self)
 
     def reached(self, state: State, seconds: float) -> Status | None:

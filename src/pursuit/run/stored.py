@@ -20,14 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, everywhere, flat, host, number, told
-from pursuit._files import replacing
+from pursuit.arguments import describe, number
+from pursuit.arrays import Array, Space, everywhere, flat, host
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.cp import Factors, TensorAtom
 from pursuit.atoms.factored import RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
 from pursuit.domains import Answer, Domain
+from pursuit.files import replacing
 from pursuit.objectives import Objective
 from pursuit.updates import Now
 
@@ -167,7 +168,9 @@ class Packer:
             return [type(value).__name__.lower(), [self.pack(getattr(value, field.name)) for field in fields(value)]]
         if hasattr(value, "__array__") and hasattr(value, "dtype"):  # of another array library
             return ["elsewhere", self._place(value, self.arrays, _to_host)]
-        raise TypeError(f"{told(value)} cannot be stored; sources of atoms must be numbers, texts, arrays or tuples.")
+        raise TypeError(
+            f"{describe(value)} cannot be stored; sources of atoms must be numbers, texts, arrays or tuples."
+        )
 
     def _place(self, thing: Any, table: list[Any], convert: Callable[[Any], Any]) -> int:
         if id(thing) not in self._places:
@@ -317,12 +320,12 @@ class Checkpoint:
 
     def __init__(self, path: Any, every: Any) -> None:
         if not isinstance(path, str | os.PathLike) or not str(path):
-            raise TypeError(f"checkpoint is {told(path)}; give the name of a file.")
+            raise TypeError(f"checkpoint is {describe(path)}; give the name of a file.")
         if not number(every) >= 0:
-            raise ValueError(f"every is {told(every)}; give the seconds between two checkpoints, at least 0.")
+            raise ValueError(f"every is {describe(every)}; give the seconds between two checkpoints, at least 0.")
         self.path, self.every = Path(os.fspath(path)).resolve(), float(every)
         if not self.path.parent.is_dir():
-            raise ValueError(f"checkpoint is {told(path)}, in a folder that does not exist; make the folder first.")
+            raise ValueError(f"checkpoint is {describe(path)}, in a folder that does not exist; make the folder first.")
         self._written = -math.inf
         self._fingerprint: Fingerprint | None = None
 

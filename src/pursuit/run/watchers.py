@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm.auto import tqdm
 
-from pursuit._arrays import Array, flag, quantity, told, whole
-from pursuit._deadline import Deadline
+from pursuit.arguments import as_bool, as_int_or_nan, describe, quantity
+from pursuit.arrays import Array
+from pursuit.deadline import Deadline
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.run.method import Method
@@ -69,8 +70,8 @@ def _writer(verbose: Any) -> Callable[[str], None]:
     """A function that writes a line to stderr or to a logger, or nowhere."""
     if isinstance(verbose, logging.Logger):
         return lambda line: verbose.info("%s", line)
-    if not (isinstance(verbose, bool | np.bool_) or whole(verbose) in (0, 1)):
-        raise TypeError(f"verbose is {told(verbose)}; give True, False or a logging.Logger.")
+    if not (isinstance(verbose, bool | np.bool_) or as_int_or_nan(verbose) in (0, 1)):
+        raise TypeError(f"verbose is {describe(verbose)}; give True, False or a logging.Logger.")
     return (lambda line: tqdm.write(line, file=sys.stderr)) if verbose else lambda line: None  # above a progress bar
 
 
@@ -85,7 +86,7 @@ class Bar:
     """A progress bar, on terminals only."""
 
     def __init__(self, shown: Any) -> None:
-        shown = flag(shown, "progress")
+        shown = as_bool(shown, "progress")
         self._bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False) if shown else None
 
     def __enter__(self) -> Bar:
@@ -107,7 +108,7 @@ class Callback:
 
     def __init__(self, function: Callable[[State], Any] | None) -> None:
         if function is not None and not callable(function):
-            raise TypeError(f"callback is {told(function)}; give a function of a State.")
+            raise TypeError(f"callback is {describe(function)}; give a function of a State.")
         self._function = function
 
     def watch(self, state: State) -> Status | None:

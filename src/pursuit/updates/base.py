@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pursuit._arrays import Array, Space
 from pursuit.active import ActiveSet
+from pursuit.arrays import Array, Space
 from pursuit.domains import Answer, Domain, Part
 from pursuit.objectives import Objective
 

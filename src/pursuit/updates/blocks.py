@@ -7,9 +7,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pursuit._arrays import Array, Space, check_seed, told, use_python_numbers, whole
 from pursuit._memory import Memory, Remembers, WithMemory, remembering
 from pursuit.active import ActiveSet
+from pursuit.arguments import as_int_or_nan, check_seed, describe, use_python_numbers
+from pursuit.arrays import Array, Space
 from pursuit.domains import Domain
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective
@@ -59,13 +60,15 @@ class Blocks:
 
     def __post_init__(self) -> None:
         if isinstance(self.update, type | Blocks) or not hasattr(self.update, "descends"):
-            raise TypeError(f"update is {told(self.update)}; give an update of one summand, such as Away().")
+            raise TypeError(f"update is {describe(self.update)}; give an update of one summand, such as Away().")
         if getattr(self.update, "faces", False):
-            raise TypeError(f"update is {told(self.update)}, which looks at faces of the whole domain; give Away().")
+            raise TypeError(
+                f"update is {describe(self.update)}, which looks at faces of the whole domain; give Away()."
+            )
         if not (isinstance(self.order, str) and self.order in get_args(Order)):
-            raise ValueError(f"order is {told(self.order)}; give one of {', '.join(map(repr, get_args(Order)))}.")
-        if not whole(self.certify) >= 1:
-            raise ValueError(f"certify is {told(self.certify)}; give a number of rounds of at least 1.")
+            raise ValueError(f"order is {describe(self.order)}; give one of {', '.join(map(repr, get_args(Order)))}.")
+        if not as_int_or_nan(self.certify) >= 1:
+            raise ValueError(f"certify is {describe(self.certify)}; give a number of rounds of at least 1.")
         check_seed(self.seed)
         use_python_numbers(self)
 

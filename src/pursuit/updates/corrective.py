@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._arrays import Array, Small, Space, number, told, use_python_numbers, whole
 from pursuit._memory import Remembers, WithMemory
-from pursuit._threads import single_threaded_blas
 from pursuit.active import ActiveSet
+from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
+from pursuit.arrays import Array, Small, Space
 from pursuit.domains import Domain
 from pursuit.line_search import line_search, tilted
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective, inside
 from pursuit.steps import Smoothness, UpperBound, check_smoothness
+from pursuit.threads import single_threaded_blas
 from pursuit.updates.base import Advance, Now
 from pursuit.updates.learned import LearnedHessian
 from pursuit.updates.newton import DampedHessian, newton_step, slopes
@@ -162,8 +163,8 @@ class NormCorrective:
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
-        if self.inner is not None and not whole(self.inner) >= 1:
-            raise ValueError(f"inner is {told(self.inner)}; give at least 1 step, or None for the exact minimum.")
+        if self.inner is not None and not as_int_or_nan(self.inner) >= 1:
+            raise ValueError(f"inner is {describe(self.inner)}; give at least 1 step, or None for the exact minimum.")
         _check_several(self.several)
         use_python_numbers(self)
 
@@ -249,7 +250,7 @@ class FullyCorrective:
     def __post_init__(self) -> None:
         _check_several(self.several)
         if self.accuracy is not None and not 0 < number(self.accuracy) < 1:
-            raise ValueError(f"accuracy is {told(self.accuracy)}; give a fraction between 0 and 1.")
+            raise ValueError(f"accuracy is {describe(self.accuracy)}; give a fraction between 0 and 1.")
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -312,5 +313,5 @@ def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: S
 
 
 def _check_several(several: int) -> None:
-    if not whole(several) >= 1:
-        raise ValueError(f"several is {told(several)}; give the number of atoms per oracle call, at least 1.")
+    if not as_int_or_nan(several) >= 1:
+        raise ValueError(f"several is {describe(several)}; give the number of atoms per oracle call, at least 1.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pursuit._arrays import Array, Space
 from pursuit._memory import WithMemory
 from pursuit.active import ActiveSet
+from pursuit.arrays import Array, Space
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Hull
 from pursuit.objectives import Objective

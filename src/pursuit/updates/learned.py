@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small, Space
 from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
+from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective, inside
 

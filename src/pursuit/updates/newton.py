@@ -17,9 +17,9 @@ import math
 
 import numpy as np
 
-from pursuit._arrays import Array, Indices, Small
 from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
+from pursuit.arrays import Array, Indices, Small
 from pursuit.domains import Domain
 from pursuit.linalg import CholeskyFactor
 from pursuit.line_search import line_search, tilted

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._arrays import Small, Space, check_seed, host, number, told, use_python_numbers
 from pursuit._memory import Memory, WithMemory
 from pursuit.active import ActiveSet
+from pursuit.arguments import check_seed, describe, number, use_python_numbers
+from pursuit.arrays import Small, Space, host
 from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain, Part, Span
 from pursuit.objectives import Objective
@@ -106,7 +107,7 @@ class AcceleratedPursuit:
 
     def __post_init__(self) -> None:
         if self.nu is not None and not 0 < number(self.nu) < math.inf:
-            raise ValueError(f"nu is {told(self.nu)}; give a positive number, or None to have it computed.")
+            raise ValueError(f"nu is {describe(self.nu)}; give a positive number, or None to have it computed.")
         check_seed(self.seed)
         use_python_numbers(self)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pursuit._arrays import Small, Space
 from pursuit._memory import WithMemory
 from pursuit.active import ActiveSet
+from pursuit.arrays import Small, Space
 from pursuit.domains import Direction, Domain, Hull, Part, Span
 from pursuit.domains.base import LONG_STEP, exchange
 from pursuit.objectives import Objective

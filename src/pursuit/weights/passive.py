@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Indices, Small
 from pursuit._memory import Remembers
+from pursuit.arrays import Indices, Small
 from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]

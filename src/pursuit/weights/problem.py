@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Indices, Small
 from pursuit._memory import Remembers
+from pursuit.arrays import Indices, Small
 from pursuit.linalg import EPS, pivot_rounding
 from pursuit.weights.passive import Mask, PassiveSet
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit._arrays import Small
+from pursuit.arrays import Small
 from pursuit.linalg import project_simplex
 from pursuit.weights.passive import Mask
 from pursuit.weights.problem import WeightProblem
