@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from pursuit._memory import Remembers
 from pursuit.arguments import quantity
 from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.atoms.cp import TensorFrame
@@ -16,13 +16,15 @@ from pursuit.atoms.factored import FactoredFrame
 from pursuit.atoms.frames import Atom, DenseFrame, LiftedFrame, SparseFrame
 from pursuit.deadline import Deadline
 from pursuit.metrics import Metric
+from pursuit.state import Stateful
 
 Frame = DenseFrame | SparseFrame | LiftedFrame | FactoredFrame | TensorFrame
 FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, LiftedFrame, SparseFrame, DenseFrame)
 """Kinds of frames, the most structured first; an atom goes into the first kind that can hold it."""
 
 
-class ActiveSet(Remembers):
+@dataclass(eq=False, repr=False)
+class ActiveSet(Stateful):
     """Atoms in the order of their entry, their weights, and the point x = sum_a w_a a.
 
     As in the paper, an atom whose weight becomes zero stays in S and may get weight again without an oracle call. `len`
@@ -41,23 +43,28 @@ class ActiveSet(Remembers):
     (ActiveSet(1 atom with weight, 1 in all), array([0., 2., 0.]))
     """
 
-    remembers = ("atoms", "weights", "blocks", "x", "wanted", "turn", "frames")
+    space: Space
+    signless: Sequence[bool]
+    counted: Sequence[bool] = ()
+    """Whether the atoms of each block count where atoms are counted; by default all do."""
+    prices: Sequence[float] = ()
+    """What a unit of weight costs in each block: the factor of a penalty, and 0 elsewhere."""
+    atoms: list[Atom] = field(default_factory=list, init=False)
+    weights: Small = field(default_factory=lambda: np.zeros(0), init=False)
+    blocks: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp), init=False)
+    x: Array = field(init=False)
+    wanted: int = field(default=1 << 30, init=False)
+    """The number of atoms of the next answer that the update can use."""
+    turn: list[int] | None = field(default=None, init=False)
+    """The blocks whose oracles are asked next; None: all."""
 
-    def __init__(self, space: Space, signless: Sequence[bool], counted: Sequence[bool] | None = None) -> None:
-        self.space, self.signless = space, tuple(signless)
-        self._counted = np.array([True] * len(self.signless) if counted is None else counted)
-        self.atoms: list[Atom] = []
-        self.weights: Small = np.zeros(0)
-        self.blocks: Indices = np.zeros(0, dtype=np.intp)
-        self.x: Array = space.zeros()
-        self.prices: Small = np.zeros(len(self.signless))
-        """What a unit of weight costs in each block: the factor of a penalty, and 0 elsewhere."""
-        self.wanted = 1 << 30
-        """The number of atoms of the next answer that the update can use."""
-        self.turn: list[int] | None = None
-        """The blocks whose oracles shall be asked next; None: all."""
+    def __post_init__(self) -> None:
+        self.x = self.space.zeros()
         self.deadline = Deadline()
-        """When the run shall end; `minimize` sets it. Long loops of updates and refinements look at it."""
+        """When the run must end; `minimize` sets it. Long loops of updates and refinements look at it."""
+        self._counted = np.array(self.counted or [True] * len(self.signless))
+        self._prices = np.array(self.prices or [0.0] * len(self.signless))
+        self._priced = bool(self._prices.any())
         self._index: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._parts: list[tuple[Frame, list[int]]] = []  # frames, and the places of their atoms in the order above
@@ -156,17 +163,16 @@ class ActiveSet(Remembers):
         self.keep(self.weights != 0)
         self.refresh()
 
-    def recall(self, memory: Mapping[str, Any]) -> None:
-        super().recall({name: kept for name, kept in memory.items() if name != "frames"})
+    def state(self) -> dict[str, Any]:
+        """Also the places of the atoms in the order of the frames, in which they are added up to x."""
+        return super().state() | {"frames": [i for _, places in self._parts for i in places]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore({name: value for name, value in state.items() if name != "frames"})
         self._keys = [(int(b), a.key(self.signless[b])) for a, b in zip(self.atoms, self.blocks, strict=True)]
         self._index, self._parts = {key: i for i, key in enumerate(self._keys)}, []
-        for i in memory["frames"]:
+        for i in state["frames"]:
             self._frame(i, self.atoms[i])
-
-    @property
-    def frames(self) -> list[int]:
-        """The places of the atoms in the order of the frames, in which they are added up to x."""
-        return [i for _, places in self._parts for i in places]
 
     def refresh(self) -> None:
         """Compute the point from the weights."""
@@ -203,11 +209,11 @@ class ActiveSet(Remembers):
 
     def slopes(self, g: Array) -> Small:
         """<g, a> for every active atom, plus the price of its weight."""
-        return self.analyze(g) + self.prices[self.blocks] if self.prices.any() else self.analyze(g)
+        return self.analyze(g) + self._prices[self.blocks] if self._priced else self.analyze(g)
 
     def cost_of(self, w: Small) -> float:
         """The cost of these weights."""
-        return float(self.prices[self.blocks] @ w) if self.prices.any() else 0.0
+        return float(self._prices[self.blocks] @ w) if self._priced else 0.0
 
     @property
     def cost(self) -> float:

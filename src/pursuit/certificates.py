@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
 from pursuit.domains import Answer, Domain
 from pursuit.duality import ConjugateBound
 from pursuit.objectives import Objective
+from pursuit.state import Stateful
 
 CERTIFICATE_SEED = 2
 """The seed of searches at other points than the run's. Bounds that hold with high probability need random numbers on
@@ -50,26 +51,35 @@ class Bound(NamedTuple):
     stalled: bool = False
 
 
-class Certificate(Remembers):
+@dataclass(eq=False)
+class Certificate(Stateful):
     """The best lower bound of one run, and the scale of its rounding errors."""
 
-    remembers = (
-        "lower", "gap", "stationarity", "stationary", "contradicted",
-        "conjugate", "_scale", "_first", "_last", "_largest", "_longest",
-    )  # fmt: skip
+    f: Objective
+    domain: Domain
+    space: Space
+    lower: float = field(init=False)
+    gap: float = field(default=math.inf, init=False)
+    stationarity: float = field(default=math.inf, init=False)
+    stationary: bool = field(default=False, init=False)
+    contradicted: bool = field(default=False, init=False)
+    conjugate: ConjugateBound = field(init=False)
+    _scale: float = field(default=0.0, init=False)
+    """The largest norm of a gradient, the unit of rounding errors."""
+    _first: float = field(default=0.0, init=False)
+    """The norm of the first gradient."""
+    _last: Evaluation | None = field(default=None, init=False)
+    _largest: float = field(default=0.0, init=False)
+    """The largest |f(x)|."""
+    _length: float = field(default=0.0, init=False)
+    """The norm of x."""
+    _longest: list[float] = field(init=False)
+    """The norm of the longest atom of each summand, as far as it is known."""
 
-    def __init__(self, f: Objective, domain: Domain, space: Space) -> None:
-        self.f, self.domain, self.space = f, domain, space
-        self.lower = f.infimum if f.exact else -math.inf
-        self.gap = self.stationarity = math.inf
-        self.stationary = self.contradicted = False
-        self.conjugate = ConjugateBound(f, domain, space, CERTIFICATE_SEED)
-        self._scale = 0.0  # the largest norm of a gradient, the unit of rounding errors
-        self._first = 0.0  # the norm of the first gradient
-        self._last: Evaluation | None = None
-        self._largest = 0.0  # the largest |f(x)|
-        self._length = 0.0  # the norm of x
-        self._longest = [part.A.radius or 0.0 for part in domain.parts]  # atoms, as far as they are known
+    def __post_init__(self) -> None:
+        self.lower = self.f.infimum if self.f.exact else -math.inf
+        self.conjugate = ConjugateBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
+        self._longest = [part.A.radius or 0.0 for part in self.domain.parts]
 
     @property
     def bound(self) -> Bound:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pursuit.domains import Cone, Domain
 from pursuit.objectives import Objective
-from pursuit.run.method import choose
+from pursuit.run.method import Given, choose
 from pursuit.steps import Backtracking
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (
@@ -111,7 +111,7 @@ def citation(f: Objective, domain: Domain, update: Any = None) -> str:
     >>> [line.split("{")[1].strip(",") for line in text.splitlines() if line.startswith("@")]
     ['locatello2017unified', 'lacostejulien2015global']
     """
-    update = choose(f, domain, update, None, None).update
+    update = choose(f, domain, Given(update, None, None)).method.update
     keys = ["locatello2017unified"]
     if any(isinstance(part, Cone) for part in domain.parts):
         keys.append("locatello2017greedy")

@@ -21,17 +21,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from pursuit._memory import Remembers, remembering
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Small, Space, everywhere, flat, host
 from pursuit.atoms.base import Search
 from pursuit.domains import Answer, Cone, Domain, Hull, Part, Span
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
+from pursuit.state import Stateful
 from pursuit.weights import WeightProblem
 
 MAX_ATOMS = 1024
@@ -68,27 +69,35 @@ class Basis:
         return (moved / self.smallest) * self._row_norms
 
 
-class ConjugateBound(Remembers):
+@dataclass(eq=False)
+class ConjugateBound(Stateful):
     """The conjugate bounds of one run. `calls` counts oracle calls at points that are not gradients."""
 
-    def __init__(self, f: Objective, domain: Domain, space: Space, seed: int) -> None:
-        self.f, self.parts, self.space = f, domain.parts, space
-        self.calls = self._iterations = 0
-        self._spans = [p for p in domain.parts if _is_linear(p)]
-        self._cones = [p for p in domain.parts if _is_free_cone(p) and not p.A.symmetric]
-        sizes = [MAX_ATOMS + 1 if p.A.size is None else p.A.size for p in self._spans]
-        concerned = bool(sizes or self._cones or any(p.price for p in domain.parts))
-        self._possible = f.exact and concerned and sum(sizes) <= min(MAX_ATOMS, space.size)
-        self._feasible = space.zeros()  # the last feasible point; f* is finite at 0 wherever f has an infimum
-        self._anchor = self._feasible  # the first feasible point that was not moved, far from the boundary
-        asked = [p.asked for p in domain.parts] if self._possible else []
-        self._searches: tuple[Search, ...] = tuple(remembering(A.begin(seed)) for A in asked)
+    f: Objective
+    domain: Domain
+    space: Space
+    seed: int
+    calls: int = field(default=0, init=False)
+    _iterations: int = field(default=0, init=False)
+    _possible: bool = field(init=False)
+    _feasible: Array = field(init=False)
+    """The last feasible point; f* is finite at 0 wherever f has an infimum."""
+    _anchor: Array = field(init=False)
+    """The first feasible point that was not moved, far from the boundary."""
+    _searches: tuple[Search, ...] = field(default=(), init=False)
+    _interiors: list[Array | None] = field(default_factory=list, init=False)
+    """The interior point, once the sets were asked for it."""
 
-    @property
-    def remembers(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Also the interior point, where the sets were asked for it."""
-        names = "calls", "_iterations", "_possible", "_feasible", "_anchor", "_searches"
-        return (*names, "_interior") if "_interior" in vars(self) else names
+    def __post_init__(self) -> None:
+        self.parts = self.domain.parts
+        self._spans = [p for p in self.parts if _is_linear(p)]
+        self._cones = [p for p in self.parts if _is_free_cone(p) and not p.A.symmetric]
+        sizes = [MAX_ATOMS + 1 if p.A.size is None else p.A.size for p in self._spans]
+        concerned = bool(sizes or self._cones or any(p.price for p in self.parts))
+        self._possible = self.f.exact and concerned and sum(sizes) <= min(MAX_ATOMS, self.space.size)
+        self._feasible = self._anchor = self.space.zeros()
+        if self._possible:
+            self._searches = tuple(p.asked.begin(self.seed) for p in self.parts)
 
     def __call__(
         self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet, lower: float, last: bool
@@ -276,8 +285,13 @@ class ConjugateBound(Remembers):
         few = all(p.A.size is not None and p.A.size <= MAX_ATOMS for p in self._cones)
         return self._unit_columns(self._cones) if few else None
 
-    @cached_property
+    @property
     def _interior(self) -> Array | None:
+        if not self._interiors:
+            self._interiors = [self._find_interior()]
+        return self._interiors[0]
+
+    def _find_interior(self) -> Array | None:
         """v, orthogonal to the spans, with <v, a> >= ||a|| for listed atoms and <v, a> >= 1 for others; or None."""
         xp, D = self.space.xp, self._cone_atoms
         if D is not None:  # the point of smallest norm in the hull of the atoms has the largest smallest product

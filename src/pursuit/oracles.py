@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._memory import Memory, WithMemory
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_bool, check_seed, describe, number, use_python_numbers
+from pursuit.arguments import as_bool, check_seed, number, require, use_python_numbers
 from pursuit.arrays import Array, Space
-from pursuit.atoms.base import Search, as_atom, check_vector
+from pursuit.atoms.base import Atoms, Search, as_atom, check_vector
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Answer, Hull, Part
-from pursuit.objectives import Objective
+from pursuit.state import Stateful
 
 Ask = Callable[[Array, ActiveSet, float], Answer]
 """(grad, active set, <grad, x>) -> Answer.
@@ -29,15 +28,22 @@ Over a hull the first call has no point yet: the active set is empty, <grad, x> 
 is the answer."""
 
 
-class Oracle(Protocol):
-    """The contract of an oracle: `begin` returns the function that answers for one summand of the domain in one run.
+class Wants(Protocol):
+    """What an oracle knows of the update: the number of atoms of one answer that it can use (`several`), and whether it
+    moves weight among the active atoms (`blends`)."""
 
-    `several` is the number of atoms that the update can use at once, `blends` says whether it moves weight among the
-    active atoms. `f` is given if the domain has one summand only.
+    @property
+    def several(self) -> int: ...
+    @property
+    def blends(self) -> bool: ...
+
+
+class Oracle:
+    """The contract of an oracle: `begin` returns the function that answers for one summand of the domain in one run.
 
     >>> import pursuit as ps
     >>> class First(ps.Oracle):
-    ...     def begin(self, part, space, several=1, blends=False, f=None):
+    ...     def begin(self, part, space, update):
     ...         def ask(grad, active, gx):                        # the first atom; delta = 0: nothing is proved
     ...             atom = part.A.atom(0)
     ...             return ps.Answer([atom], atom.dot(space, grad), delta=0.0)
@@ -47,9 +53,9 @@ class Oracle(Protocol):
     array([3., 0.])
     """
 
-    def begin(
-        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
-    ) -> Ask: ...
+    def begin(self, part: Part, space: Space, update: Wants) -> Ask:
+        """The answers of one run: a function of (grad, active, <grad, x>), or a `Stateful` object with this call."""
+        raise NotImplementedError(f"{type(self).__name__} must define begin(part, space, update).")
 
 
 def as_atom_of(space: Space, a: Any) -> Atom:
@@ -69,7 +75,7 @@ def check_fits(a: Atom, space: Space) -> None:
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Oracle):
     """The set's own oracle: delta = 1, or what the set's lower bound on <g, a> proves.
 
     >>> import pursuit as ps
@@ -78,46 +84,50 @@ class Exact:
     array([3., 1.])
     """
 
-    def begin(
-        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
-    ) -> Ask:
-        return ask_set(part.asked.begin(), part, space, several)
+    def begin(self, part: Part, space: Space, update: Wants) -> Ask:
+        return AskSet(part, space, part.asked.begin(), update.several)
 
 
-def ask_set(search: Search, part: Part, space: Space, several: int) -> Ask:
+@dataclass(eq=False)
+class AskSet(Stateful):
     """The answers of a set's own search, with the quality that it proves and no more atoms than the update uses."""
 
-    def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-        found, lower = search(grad, min(several, active.wanted), part.origin(gx) - part.price)
-        atoms = [as_atom_of(space, a) for a in found]
-        dot, lower = atoms[0].dot(space, grad) + part.price, lower + part.price
+    part: Part
+    space: Space
+    search: Search
+    several: int = 1
+
+    def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
+        part = self.part
+        atoms, lower = self.search(grad, min(self.several, active.wanted), part.origin(gx) - part.price)
+        atoms = [as_atom_of(self.space, a) for a in atoms]
+        dot, lower = atoms[0].dot(self.space, grad) + part.price, lower + part.price
         return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
 
-    return WithMemory(ask, search)
 
-
-def ask_in_face(ask: Ask, part: Part, space: Space) -> Ask:
+@dataclass(eq=False)
+class AskInFace(Stateful):
     """The same answers, each with a second atom: the one of largest <grad, a> in the smallest face of the hull that has
     x, named by the set's own oracle. Entries of x at a bound get a price that no atom of the face pays."""
-    if part.A.entry_bounds is None:
-        return ask
-    (low, high), xp = part.A.entry_bounds, space.xp
 
-    def ask_both(grad: Array, active: ActiveSet, gx: float) -> Answer:
-        answer = ask(grad, active, gx)
-        if not len(active):
+    ask: Ask
+    part: Part
+    space: Space
+
+    def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
+        answer = self.ask(grad, active, gx)
+        if self.part.A.entry_bounds is None or not len(active):
             return answer
+        (low, high), xp = self.part.A.entry_bounds, self.space.xp
         price = 2.0 * float(xp.sum(xp.abs(grad))) or 1.0
         at_low, at_high = active.x <= low, active.x >= high
         costs = xp.where(at_low & ~at_high, price - grad, xp.where(at_high & ~at_low, -price - grad, -grad))
-        worst = as_atom_of(space, part.asked.lmo(costs))
+        worst = as_atom_of(self.space, self.part.asked.lmo(costs))
         return replace(answer, atoms=[answer.atoms[0], worst], calls=answer.calls + 1)
-
-    return WithMemory(ask_both, ask)
 
 
 @dataclass(frozen=True)
-class Approximate:
+class Approximate(Oracle):
     """An oracle of quality delta: the paper's approximate LMO, for experiments and for tests.
 
     Parameters
@@ -147,45 +157,59 @@ class Approximate:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < number(self.delta) <= 1:
-            raise ValueError(f"delta is {describe(self.delta)}; the quality of an oracle lies in (0, 1].")
+        require(0 < number(self.delta) <= 1, "delta", self.delta, "the quality of the oracle, a number in (0, 1]")
         check_seed(self.seed)
         as_bool(self.worst, "worst")
         use_python_numbers(self)
 
-    def begin(
-        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
-    ) -> Ask:
-        asked, rng = part.asked, np.random.default_rng(self.seed)
-        if asked.size is None and not (asked.convex and isinstance(part, Hull) and f is not None):
-            raise TypeError(f"{asked!r} cannot list its atoms, so Approximate cannot choose among them; use Exact().")
+    def begin(self, part: Part, space: Space, update: Wants) -> Ask:
+        if part.asked.size is None and not (part.asked.convex and isinstance(part, Hull)):
+            raise TypeError(f"{_unlisted(part.asked)}, so Approximate cannot choose among them; use Exact().")
+        return _AskApproximate(self, part, space)
 
-        def degrade(grad: Array, active: ActiveSet) -> Atom:
-            quality = self.delta if self.worst else float(rng.uniform(self.delta, 1.0))
-            best = as_atom(asked.lmo(grad))
-            if not len(active):  # there is no point of the hull yet to mix it with: 0 may lie outside
-                return best
-            z = best.dense(space)
-            return Atom(active.x + quality * (z - active.x))
 
-        def choose(grad: Array, gx: float) -> Atom:
-            scores = asked.scores(grad) + part.price
-            origin, best = part.origin(gx), float(scores.min())
-            allowed = np.flatnonzero(scores - origin <= self.delta * min(best - origin, 0.0))
-            if not len(allowed):  # no atom descends: only the best one is allowed
-                allowed = np.flatnonzero(scores == best)
-            i = allowed[scores[allowed].argmax()] if self.worst else rng.choice(allowed)
-            return asked.atom(int(i))
+@dataclass(eq=False)
+class _AskApproximate(Stateful):
+    oracle: Approximate
+    part: Part
+    space: Space
+    _rng: np.random.Generator = field(init=False)
 
-        def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            atom = degrade(grad, active) if asked.size is None else choose(grad, gx)
-            return Answer([atom], atom.dot(space, grad) + part.price, self.delta)
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.oracle.seed)
 
-        return WithMemory(ask, rng)
+    def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
+        if self.part.asked.size is None and len(active.signless) > 1:
+            raise TypeError(f"{_unlisted(self.part.asked)}, so Approximate does not serve it in a sum; use Exact().")
+        atom = self._mix(grad, active) if self.part.asked.size is None else self._choose(grad, gx)
+        return Answer([atom], atom.dot(self.space, grad) + self.part.price, self.oracle.delta)
+
+    def _mix(self, grad: Array, active: ActiveSet) -> Atom:
+        """x + quality (z - x), for convex sets."""
+        delta = self.oracle.delta
+        quality = delta if self.oracle.worst else float(self._rng.uniform(delta, 1.0))
+        best = as_atom(self.part.asked.lmo(grad))
+        if not len(active):  # there is no point of the hull yet to mix it with: 0 may lie outside
+            return best
+        return Atom(active.x + quality * (best.dense(self.space) - active.x))
+
+    def _choose(self, grad: Array, gx: float) -> Atom:
+        """One of the listed atoms of this quality."""
+        scores = self.part.asked.scores(grad) + self.part.price
+        origin, best = self.part.origin(gx), float(scores.min())
+        allowed = np.flatnonzero(scores - origin <= self.oracle.delta * min(best - origin, 0.0))
+        if not len(allowed):  # no atom descends: only the best one is allowed
+            allowed = np.flatnonzero(scores == best)
+        i = allowed[scores[allowed].argmax()] if self.oracle.worst else self._rng.choice(allowed)
+        return self.part.asked.atom(int(i))
+
+
+def _unlisted(A: Atoms) -> str:
+    return f"{A!r} cannot list its atoms"
 
 
 @dataclass(frozen=True)
-class Lazy:
+class Lazy(Oracle):
     """Answers with an atom of S where it descends fast enough, and calls the set's oracle only where none does.
 
     Let phi be the descent <grad, x - z> of the last answer z of the set. An atom of S whose descent is at least phi / K
@@ -206,34 +230,41 @@ class Lazy:
     K: float = 2.0
 
     def __post_init__(self) -> None:
-        if not number(self.K) > 1:
-            raise ValueError(f"K is {describe(self.K)}; the laziness factor must be larger than 1.")
+        require(number(self.K) > 1, "K", self.K, "a laziness factor larger than 1")
         use_python_numbers(self)
 
-    def begin(
-        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
-    ) -> Ask:
-        exact, memory = Exact().begin(part, space, several, blends, f), Memory(phi=math.inf)
+    def begin(self, part: Part, space: Space, update: Wants) -> Ask:
+        return _AskLazily(self.K, part, Exact().begin(part, space, update), update.blends and part.compact)
 
-        def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            if f is not None and len(active) and 0.0 < memory.phi < math.inf:  # in a sum, S holds other sets' atoms
-                q = active.slopes(grad)
-                best = int(np.abs(q).argmax() if part.signless else q.argmin())
-                dot = -abs(float(q[best])) if part.signless else float(q[best])
-                difference = float(q[active.support].max()) - dot
-                if (difference if blends and part.compact else -part.descent(dot, gx)) >= memory.phi / self.K:
-                    flip = part.signless and q[best] > 0
-                    atom = active.atoms[best]
-                    return Answer([atom.scaled(-1.0) if flip else atom], dot, 0.0, 0)
-            answer = exact(grad, active, gx)
-            memory.phi = -part.descent(answer.dot, gx)
-            return answer
 
-        return WithMemory(ask, exact, memory)
+@dataclass(eq=False)
+class _AskLazily(Stateful):
+    K: float
+    part: Part
+    exact: Ask
+    pairs: bool
+    """Whether the update moves weight from one atom of S to another."""
+    _phi: float = field(default=math.inf, init=False)
+
+    def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
+        part = self.part
+        alone = len(active.signless) == 1  # in a sum, S holds other sets' atoms
+        if alone and len(active) and 0.0 < self._phi < math.inf:
+            q = active.slopes(grad)
+            best = int(np.abs(q).argmax() if part.signless else q.argmin())
+            dot = -abs(float(q[best])) if part.signless else float(q[best])
+            difference = float(q[active.support].max()) - dot
+            if (difference if self.pairs else -part.descent(dot, gx)) >= self._phi / self.K:
+                flip = part.signless and q[best] > 0
+                atom = active.atoms[best]
+                return Answer([atom.scaled(-1.0) if flip else atom], dot, 0.0, 0)
+        answer = self.exact(grad, active, gx)
+        self._phi = -part.descent(answer.dot, gx)
+        return answer
 
 
 @dataclass(frozen=True)
-class RandomAtom:
+class RandomAtom(Oracle):
     """A random atom instead of the best one: random pursuit, the baseline for greedy rates. It proves nothing
     (delta = 0). The set must be finite. Over a span the sign is chosen so that f descends.
 
@@ -249,19 +280,26 @@ class RandomAtom:
         check_seed(self.seed)
         use_python_numbers(self)
 
-    def begin(
-        self, part: Part, space: Space, several: int = 1, blends: bool = False, f: Objective | None = None
-    ) -> Ask:
-        asked, rng = part.asked, np.random.default_rng(self.seed)
-        if asked.size is None:
-            raise TypeError(f"{asked!r} cannot list its atoms, so RandomAtom cannot draw one; use Exact().")
-        size = asked.size
+    def begin(self, part: Part, space: Space, update: Wants) -> Ask:
+        if part.asked.size is None:
+            raise TypeError(f"{_unlisted(part.asked)}, so RandomAtom cannot draw one; use Exact().")
+        return _AskAtRandom(self.seed, part, space)
 
-        def ask(grad: Array, active: ActiveSet, gx: float) -> Answer:
-            atom = asked.atom(int(rng.integers(size)))
-            dot = atom.dot(space, grad) + part.price
-            if part.signless and dot > 0:
-                atom, dot = atom.scaled(-1.0), -dot
-            return Answer([atom], dot, 0.0)
 
-        return WithMemory(ask, rng)
+@dataclass(eq=False)
+class _AskAtRandom(Stateful):
+    seed: int
+    part: Part
+    space: Space
+    _rng: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
+
+    def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
+        asked = self.part.asked
+        atom = asked.atom(int(self._rng.integers(asked.size or 0)))
+        dot = atom.dot(self.space, grad) + self.part.price
+        if self.part.signless and dot > 0:
+            atom, dot = atom.scaled(-1.0), -dot
+        return Answer([atom], dot, 0.0)

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import describe
+from pursuit.arguments import as_bool, describe
 from pursuit.domains import Domain
 from pursuit.line_search import UnboundedError
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
 from pursuit.refine.proposals import Refine
-from pursuit.run.begin import adapted, begin, run_to_continue
-from pursuit.run.method import choose
-from pursuit.run.result import Result, State, result_fields
+from pursuit.run.begin import Run, begin
+from pursuit.run.method import Given, Problem, choose
+from pursuit.run.result import Result, State, unbounded_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.trace import Trace
 from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher
@@ -44,7 +44,7 @@ def iterate(
     >>> [s.value for s in islice(states, 3)]
     [5.0, 0.5, 0.0]
     """
-    run = begin(f, domain, choose(f, domain, update, oracle, refine), start)
+    run = start if isinstance(start, Run) else begin(choose(f, domain, Given(update, oracle, refine)), start)
     S = run.active
     for t in count(run.t):
         value, grad = run.evaluate(S)  # f(x_t), with the cost of x_t where the domain has a penalty, and grad f(x_t)
@@ -70,6 +70,7 @@ def minimize(
     verbose: bool | logging.Logger = False,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
+    keep: bool = False,
 ) -> Result:
     """Minimise a smooth convex function over the hull, cone or span of atoms, or a sum of such.
 
@@ -90,9 +91,9 @@ def minimize(
     stop : Stop
         By default a certified relative gap of 1e-6, or 10,000 iterations.
     start : Result, (weights, atoms), point, or a list of them, optional
-        A result of the same problem and method is continued as if the run had not stopped: 50 iterations and then 50
-        are the 100, bit for bit, and so are the trace and all counts. Everything else is the first point of a run that
-        begins: over a product, the vector x or a list with a start for each piece; over most other sums, a Result.
+        The first point of the run: over a product, the vector x or a list with a start for each piece; over most other
+        sums, a Result. A Result of the same problem and method that was made with `keep=True` is continued instead, as
+        if its run had not stopped: 50 iterations and then 50 are the 100, bit for bit, with the trace and all counts.
         Without it, spans and cones begin at 0 (beside `lin(B, counted=False)`, at the minimum over lin(B)), and hulls
         at the atom that the oracle names for the gradient at 0; where f is larger there than at 0, at its minimum
         between the two, if the hull has the atoms' negatives. Where f is infinite there, a run begins at a mean of
@@ -111,12 +112,14 @@ def minimize(
         is pickled.
     every : float
         Seconds between two checkpoints.
+    keep : bool
+        Keep the state of the run in the Result, for `start=` and `Result.save`.
 
     Returns
     -------
     Result
-        After Ctrl-C too, with the last complete iteration and Status.INTERRUPTED, if there is one. It can be continued,
-        but an update that remembers something begins anew.
+        After Ctrl-C too, with the last complete iteration and Status.INTERRUPTED, if there is one. If it was kept it
+        can be continued, but an update with a state begins anew.
 
     Examples
     --------
@@ -128,10 +131,10 @@ def minimize(
     >>> r.gap <= 1e-8, sorted(a.source for a in r.atoms)
     (True, [0, 1, 2])
 
-    A result is continued:
+    A result that was kept is continued:
 
     >>> f, domain, update = ps.LeastSquares(y), ps.conv(3.5 * ps.Dictionary(X, signed=True)), ps.Plain(ps.OpenLoop())
-    >>> half = ps.minimize(f, domain, update, stop=ps.Stop(iterations=50))
+    >>> half = ps.minimize(f, domain, update, stop=ps.Stop(iterations=50), keep=True)
     >>> whole = ps.minimize(f, domain, update, stop=ps.Stop(iterations=100), start=half)
     >>> whole.iterations, len(whole.trace), whole.value < half.value
     (100, 101, True)
@@ -139,51 +142,45 @@ def minimize(
     began = time.perf_counter()
     if not isinstance(stop, Stop):
         raise TypeError(f"stop is {describe(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
-    called = Callback(callback)
-    method = choose(f, domain, update, oracle, refine, sparse=stop.atoms is not None)
-    f = adapted(f, domain)
-    saver = Saver(checkpoint, every)
-    kept = saver.resume(f, domain, method) or run_to_continue(start, f, domain, method)
-    if kept is not None:
-        start = kept
-    elif start is None:
-        start = _fit_uncounted(f, domain, stop)
-    recorder = Recorder(began, kept)
+    keep, called = as_bool(keep, "keep"), Callback(callback)
+    problem = choose(f, domain, Given(update, oracle, refine), sparse=stop.atoms is not None)
+    saver = Saver(checkpoint, every, problem)
+    resumed = saver.resume()
+    run = begin(problem, _fit_uncounted(problem, stop) if start is None and resumed is None else resumed or start)
+    recorder = Recorder(began, run.resumed)
     log = Log(verbose, recorder)
     status, state = None, None
     memory: dict[str, Any] = {}
     try:
         with Bar(progress) as bar:
             watchers: list[Watcher] = [recorder, bar, log, called, Rules(stop, began)]
-            for state in iterate(f, domain, start=start, **method._asdict()):
+            for state in iterate(f, domain, start=run):
                 status = next(filter(None, [watcher.watch(state) for watcher in watchers]), None)
-                saver.save(recorder, state, status is not None, (f, domain, method))
+                saver.save(recorder, state, status is not None)
                 if status is not None:
-                    memory = state.run.memory(state)
+                    memory = run.memory(state) if keep else {}
                     break
     except UnboundedError:
         if state is None:
             raise
         status = Status.UNBOUNDED
-        # The update may have made inner steps before it raised: x and its value are those of the active set.
-        value = f.value(state.active.x) + state.active.cost
-        recorder.fields = result_fields(state) | {"x": state.active.x, "value": value}
+        recorder.fields |= unbounded_fields(state)
     except KeyboardInterrupt:
         if state is None or not recorder.fields:
             raise
         status = Status.INTERRUPTED
-        members = {name: recorder.fields[name] for name in ("atoms", "weights", "blocks", "x")}
-        memory = state.run.memory_without_update(recorder.fields["iterations"], members)
-        del recorder.rows[recorder.fields["iterations"] + 1 :]  # of a state that was not complete
+        recorder.forget_unfinished()
+        memory = run.memory_without_update(recorder.fields["iterations"], recorder.members) if keep else {}
     assert status is not None
-    fields = recorder.fields | method._asdict() | {"start": recorder.first, "seconds": recorder.seconds}
+    fields = recorder.fields | {"start": recorder.first, "seconds": recorder.seconds, "trace": Trace(recorder.rows)}
     log.write(f"ended after {fields['iterations']} iterations and {fields['seconds']:.3g} s: {status.value}")
-    return Result(f=f, domain=domain, status=status, trace=Trace(recorder.rows), memory=memory, **fields)
+    return Result(problem.f, domain, *problem.method, status=status, memory=memory, **fields)
 
 
-def _fit_uncounted(f: Objective, domain: Domain, stop: Stop) -> Result | None:
+def _fit_uncounted(problem: Problem, stop: Stop) -> Result | None:
     """The minimum over the uncounted summands, from which the others begin at 0; None where there are none or where the
     others do not begin at 0."""
+    f, domain, _ = problem
     places = np.array([b for b, part in enumerate(domain.parts) if not part.counted], dtype=np.intp)
     if len(places) in (0, len(domain.parts)) or any(part.compact for part in domain.parts):
         return None

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
-from pursuit._memory import Memory, Remembers, WithMemory
 from pursuit.arguments import as_bool, describe, number, use_python_numbers
 from pursuit.arrays import Array, Space
 from pursuit.domains import Domain, Hull
 from pursuit.line_search import WithoutHessian, line_search
-from pursuit.metrics import Metric, as_metric
+from pursuit.metrics import as_metric
 from pursuit.objectives import Objective, inside
+from pursuit.state import Stateful
 
 T = TypeVar("T")
 
@@ -53,6 +53,16 @@ class Move:
 
 Length = Callable[[Move], float]
 """A step rule for one run: the step length gamma."""
+
+
+class StepRule:
+    """The contract of a step rule: `begin` returns the step length for one run; `monotone`: f never increases."""
+
+    monotone: ClassVar[bool] = True
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        """The step lengths of one run: a function of a Move, or a `Stateful` object with this call."""
+        raise NotImplementedError(f"{type(self).__name__} must define begin(f, domain, space).")
 
 
 def _clip(gamma: float, reach: float) -> float:
@@ -96,15 +106,19 @@ def check_smoothness(L: Smoothness) -> None:
         )
 
 
-class UpperBound(Remembers):
+@dataclass(eq=False)
+class UpperBound(Stateful):
     """The quadratic upper bound of one run, in a metric, with a fixed L or one found by backtracking."""
 
-    remembers = ("L",)
+    f: Objective
+    space: Space
+    smoothness: Smoothness
+    metric: Any
+    L: float | None = field(init=False)
 
-    def __init__(self, f: Objective, space: Space, L: Smoothness, metric: Any) -> None:
-        self.f, self.space = f, space
-        self.metric: Metric = as_metric(metric, space.shape)
-        known = L if L is not None else (f.L if metric is None else None)
+    def __post_init__(self) -> None:
+        known = self.smoothness if self.smoothness is not None else (self.f.L if self.metric is None else None)
+        self.metric = as_metric(self.metric, self.space.shape)
         self.rule = known if isinstance(known, Backtracking) else Backtracking()
         self.L = None if isinstance(known, Backtracking) else known
         self.fixed = self.L is not None
@@ -155,21 +169,28 @@ class UpperBound(Remembers):
         return None
 
 
-def _shortest(bound: UpperBound, move: Move, square: float) -> float:
-    """The step that minimises slope gamma + L/2 square gamma^2 on [0, reach]."""
+@dataclass(eq=False)
+class _Shortest(Stateful):
+    """The step that minimises slope gamma + L/2 ||d||^2 gamma^2 on [0, reach]; `square` is a bound on ||d||^2, if any."""
 
-    def propose(L: float) -> tuple[float, Array, float, float]:
-        gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
-        return gamma, gamma * move.direction, gamma * move.slope, 0.0
+    bound: UpperBound
+    square: float | None = None
 
-    return bound.minimise(move.x, move.value, (move.direction, move.slope), propose) or 0.0
+    def __call__(self, move: Move) -> float:
+        square = self.bound.square(move.direction) if self.square is None else self.square
+
+        def propose(L: float) -> tuple[float, Array, float, float]:
+            gamma = _clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
+            return gamma, gamma * move.direction, gamma * move.slope, 0.0
+
+        return self.bound.minimise(move.x, move.value, (move.direction, move.slope), propose) or 0.0
 
 
 # ---------------------------------------------------------------------- the rules
 
 
 @dataclass(frozen=True)
-class OpenLoop:
+class OpenLoop(StepRule):
     r"""Algorithm 2, variant 0: gamma = 2 / (delta t + 2), the step that the proof covers for every delta.
 
     With another `power` l it is :math:`\gamma = l/(\delta t + l)`, which is faster on strongly convex sets and where
@@ -212,7 +233,7 @@ class OpenLoop:
 
 
 @dataclass(frozen=True)
-class Monotone:
+class Monotone(StepRule):
     r"""A step that is halved until f does not increase, and stays within the domain of f (Carderera, Besancon and
     Pokutta, 2021): :math:`\gamma_t = 2^{-r_t} \bar\gamma_t` with the length :math:`\bar\gamma_t` of the given rule.
     The number of halvings :math:`r_t` never falls.
@@ -231,28 +252,32 @@ class Monotone:
     """
 
     step: Any
-    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_step(self.step)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        inner, run = begin_step(self.step, f, domain, space), Memory(share=1.0)
+        return _Halving(f, begin_step(self.step, f, domain, space))
 
-        def length(move: Move) -> float:
-            gamma = _clip(inner(move), move.reach)
-            for halvings in range(MAX_HALVINGS):
-                trial = 0.5**halvings * float(run.share)
-                if f.value(move.x + trial * gamma * move.direction) <= move.value:
-                    run.share = trial
-                    return trial * gamma
-            return 0.0
 
-        return WithMemory(length, inner, run)
+@dataclass(eq=False)
+class _Halving(Stateful):
+    f: Objective
+    inner: Length
+    _share: float = field(default=1.0, init=False)
+
+    def __call__(self, move: Move) -> float:
+        gamma = _clip(self.inner(move), move.reach)
+        for halvings in range(MAX_HALVINGS):
+            trial = 0.5**halvings * self._share
+            if self.f.value(move.x + trial * gamma * move.direction) <= move.value:
+                self._share = trial
+                return trial * gamma
+        return 0.0
 
 
 @dataclass(frozen=True)
-class LineSearch:
+class LineSearch(StepRule):
     """Algorithm 2, variant 1, and matching pursuit: the exact minimiser of f along the direction.
 
     Parameters
@@ -270,7 +295,6 @@ class LineSearch:
     """
 
     secant: bool = False
-    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         as_bool(self.secant, "secant")
@@ -281,7 +305,7 @@ class LineSearch:
 
 
 @dataclass(frozen=True)
-class ShortStep:
+class ShortStep(StepRule):
     """Algorithm 2, variant 3, and variant 0 of Algorithms 3 and 4: gamma = <-g, d> / (L ||d||^2), clipped.
 
     Parameters
@@ -302,20 +326,17 @@ class ShortStep:
 
     L: Smoothness = None
     metric: Any = None
-    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        bound = UpperBound(f, space, self.L, self.metric)
-
-        return WithMemory(lambda move: _shortest(bound, move, bound.square(move.direction)), bound)
+        return _Shortest(UpperBound(f, space, self.L, self.metric))
 
 
 @dataclass(frozen=True)
-class DiameterStep:
+class DiameterStep(StepRule):
     """Algorithm 2, variant 2: gamma = <-g, z - x> / (L diam(A)^2), clipped. The diameter may be an upper bound.
 
     >>> import pursuit as ps
@@ -327,7 +348,6 @@ class DiameterStep:
 
     L: Smoothness = None
     diameter: float | None = None
-    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -343,13 +363,11 @@ class DiameterStep:
         diameter = self.diameter if self.diameter is not None else domain.A.diameter
         if diameter is None:
             raise ValueError(f"the diameter of {domain.A!r} is not known; give DiameterStep(diameter=...).")
-        bound, square = UpperBound(f, space, self.L, None), float(diameter) * float(diameter)
-
-        return WithMemory(lambda move: _shortest(bound, move, square), bound)
+        return _Shortest(UpperBound(f, space, self.L, None), float(diameter) * float(diameter))
 
 
 @dataclass(frozen=True)
-class CurvatureStep:
+class CurvatureStep(StepRule):
     """Algorithm 5: gamma = <-g, z - x> / C_f, clipped; Algorithm 6, variant 1: gamma = rho^2 <-g, z> / C.
 
     Parameters
@@ -372,7 +390,6 @@ class CurvatureStep:
 
     C: float
     rho: float = 1.0
-    monotone: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, constant in (("C", self.C), ("rho", self.rho)):
@@ -385,23 +402,31 @@ class CurvatureStep:
         return lambda move: _clip(-move.slope * scale / self.C, move.reach)
 
 
-Step = OpenLoop | Monotone | LineSearch | ShortStep | DiameterStep | CurvatureStep | Length
+Step = StepRule | Length
+
+
+def is_monotone(step: Step) -> bool:
+    """Whether f never increases with these steps, as far as is known."""
+    return isinstance(step, StepRule) and step.monotone
 
 
 def check_step(step: Any) -> None:
     """Refuse what is neither a step rule nor a function of a Move."""
-    if isinstance(step, type) or not (hasattr(step, "begin") or callable(step)):
+    if isinstance(step, type) or not (isinstance(step, StepRule) or callable(step)):
         raise TypeError(f"step is {describe(step)}; give a step rule such as ShortStep(), or a function of a Move.")
 
 
 def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
     """A step rule, or a function of the user, for one run: no step is longer than it may be."""
-    rule = step.begin(f, domain, space) if hasattr(step, "begin") else step
+    return _Clipped(step.begin(f, domain, space) if isinstance(step, StepRule) else step)
 
-    def length(move: Move) -> float:
-        found = rule(move)
-        if math.isnan(gamma := number(found)):
-            raise TypeError(f"step returned {describe(found)}; return a number, the length along move.direction.")
+
+@dataclass(eq=False)
+class _Clipped(Stateful):
+    rule: Length
+
+    def __call__(self, move: Move) -> float:
+        length = self.rule(move)
+        if math.isnan(gamma := number(length)):
+            raise TypeError(f"step returned {describe(length)}; return a number, the length along move.direction.")
         return _clip(gamma, move.reach)
-
-    return WithMemory(length, rule)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from pursuit._memory import Remembers
 from pursuit.arguments import check_function, check_seed
 from pursuit.arrays import Array
 from pursuit.objectives import Objective, as_value
+from pursuit.state import Stateful
 
 
 class Stochastic(Objective):
@@ -62,16 +62,18 @@ class Stochastic(Objective):
         return f"Stochastic(seed={self.seed})"
 
 
-class _Averaging(Objective, Remembers):
+@dataclass(eq=False)
+class _Averaging(Objective, Stateful):
     """One run of a stochastic objective: its generator and its running average."""
 
-    exact = False
-    remembers = ("_rng", "_average", "_t")
+    _source: Stochastic
+    _rng: np.random.Generator = field(init=False)
+    _average: Array | None = field(default=None, init=False)
+    _t: int = field(default=0, init=False)
 
-    def __init__(self, source: Stochastic) -> None:
-        self._source, self._rng = source, np.random.default_rng(source.seed)
-        self._average: Any = None
-        self._t = 0
+    def __post_init__(self) -> None:
+        self.exact = False
+        self._rng = np.random.default_rng(self._source.seed)
 
     def value(self, x: Array) -> float:
         return as_value(self._source._value(x, self._rng))

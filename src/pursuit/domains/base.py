@@ -87,9 +87,8 @@ class Domain:
 
     def active_set(self, space: Space) -> ActiveSet:
         """An empty active set with one block per summand."""
-        active = ActiveSet(space, [part.signless for part in self.parts], [part.counted for part in self.parts])
-        active.prices = np.array([part.price for part in self.parts])
-        return active
+        signless, counted, prices = zip(*((p.signless, p.counted, p.price) for p in self.parts), strict=True)
+        return ActiveSet(space, signless, counted, prices)
 
     def weight_problem(self) -> WeightProblem:
         """An empty small problem with one block per summand."""

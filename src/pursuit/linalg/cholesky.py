@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtpqrt, dtrtrs
 
-from pursuit._memory import Remembers
 from pursuit.arrays import Small
 from pursuit.linalg.vectors import EPS
+from pursuit.state import Stateful
 
 NEARLY_SINGULAR = 1e-6
 """With a squared pivot below this, solutions lose half of their digits and need iterative refinement."""
 
 
-class CholeskyFactor(Remembers):
+@dataclass(eq=False)
+class CholeskyFactor(Stateful):
     r"""The lower triangular L with :math:`L L^\top = M`, for the Gram matrix M of a changing list of unit vectors.
 
     One more vector, with inner products m with the others, appends the row
@@ -36,19 +39,12 @@ class CholeskyFactor(Remembers):
            [0.48, 1.  ]])
     """
 
-    remembers = ("k", "L")
-
-    def __init__(self) -> None:
-        self.k = 0
-        self._L = np.zeros((16, 16), order="F")
+    k: int = field(default=0, init=False)
+    _L: Small = field(default_factory=lambda: np.zeros((16, 16), order="F"), init=False)
 
     @property
     def L(self) -> Small:
         return self._L[: self.k, : self.k]
-
-    @L.setter
-    def L(self, L: Small) -> None:
-        self._L = np.asfortranarray(L)
 
     @property
     def smallest_pivot(self) -> float:

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from pursuit._memory import Remembers
 from pursuit.arrays import Small
+from pursuit.state import Stateful
 
 MAX_STEPS = 300
 """The largest number of steps; fewer where their vectors would take too much memory."""
@@ -40,14 +40,13 @@ RANDOM_SHARE = 0.1
 """The norm of the random part of a start, relative to that of the last eigenvector."""
 
 
-@dataclass
-class Memory(Remembers):
+@dataclass(eq=False)
+class Memory(Stateful):
     """The memory of one run: its random numbers, the last eigenvector, and the number of products so far."""
 
-    remembers = ("rng", "last", "products")
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-    last: Small | None = None
-    products: int = 0
+    last: Small | None = field(default=None, init=False)
+    products: int = field(default=0, init=False)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.arrays import Small, Space
 from pursuit.atoms.base import as_atom
@@ -15,6 +15,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import check_fits
+from pursuit.state import Stateful
 from pursuit.updates import Now
 
 
@@ -36,16 +37,20 @@ class Refine(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...] | None: ...
 
 
-class Refinements(Remembers):
+@dataclass(eq=False)
+class Refinements(Stateful):
     """Line 7 of Algorithms 3 and 4 in one run: the refinements propose in turn. A proposal is accepted if its point
     stays in the domain and f is not above the allowed value; `refused` counts the others."""
 
-    remembers = ("refused",)
+    refine: Refine | Sequence[Refine] | None
+    f: Objective
+    domain: Domain
+    space: Space
+    refused: int = field(default=0, init=False)
 
-    def __init__(self, refine: Refine | Sequence[Refine] | None, f: Objective, domain: Domain, space: Space) -> None:
+    def __post_init__(self) -> None:
+        refine = self.refine
         self._refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
-        self._f, self._domain, self._space = f, domain, space
-        self.refused = 0
 
     def __call__(self, now: Now, active: ActiveSet) -> None:
         """Refine the active set after the update of this iteration."""
@@ -57,7 +62,7 @@ class Refinements(Remembers):
     def _accept(self, refine: Refine, active: ActiveSet, before: float) -> bool:
         """Whether the proposal of this refinement is accepted; None counts as accepted. `before` is f before
         the update."""
-        f, domain = self._f, self._domain
+        f, domain = self.f, self.domain
         ceiling = f.value(active.x) + active.cost
         share = getattr(refine, "share", None)
         if share is not None:
@@ -68,7 +73,7 @@ class Refinements(Remembers):
         weights, atoms, blocks = self._read(proposal)
         if not self._feasible(weights, atoms, blocks):
             return False
-        trial = domain.active_set(self._space)
+        trial = domain.active_set(self.space)
         trial.replace(weights, atoms, blocks)
         if not f.value(trial.x) + trial.cost <= ceiling:
             return False
@@ -88,6 +93,6 @@ class Refinements(Remembers):
         if weights.shape != (len(atoms),) or not np.isfinite(weights).all():
             return False
         for a in atoms:
-            check_fits(a, self._space)
-        owned = all(self._domain.parts[b].owns(self._space, a) for a, b in zip(atoms, blocks, strict=True))
-        return owned and self._domain.admits(weights, blocks)
+            check_fits(a, self.space)
+        owned = all(self.domain.parts[b].owns(self.space, a) for a, b in zip(atoms, blocks, strict=True))
+        return owned and self.domain.admits(weights, blocks)

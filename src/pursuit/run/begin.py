@@ -2,119 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import FunctionType, MethodType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any
 
-from pursuit._memory import has_memory, memory_of, recalled
 from pursuit.active import ActiveSet
 from pursuit.arguments import real_array
 from pursuit.arrays import Array, Space
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
-from pursuit.certificates import Bound, Certificate
-from pursuit.domains import Answer, Domain
+from pursuit.certificates import Certificate
+from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.refine.proposals import Refinements
 from pursuit.run.first import set_first_atoms
-from pursuit.run.guards import GuardedObjective, GuardedOracle, StallDetector, probing
-from pursuit.run.method import Method
+from pursuit.run.guards import GuardedObjective, GuardedOracle, Probing, StallDetector
+from pursuit.run.method import Problem
 from pursuit.run.result import Result, State
 from pursuit.run.stored import Fingerprint, Kept, difference, factors_of, words_of
+from pursuit.state import Stateful
 from pursuit.updates import Now
-
-Question = ParamSpec("Question")
-Reply = TypeVar("Reply")
+from pursuit.updates.base import Advance
 
 
-class Replay(Generic[Question, Reply]):
-    """A part of a run that goes on. Its first reply is the last one of the run before: nothing is computed twice."""
+@dataclass(eq=False)
+class Run(Stateful):
+    """One run: what the loop calls, in its order, and S. All of them are parts with a state."""
 
-    def __init__(self, part: Callable[Question, Reply], reply: Reply) -> None:
-        self._part = part
-        self._replies = [reply]
-
-    def __call__(self, *args: Question.args, **kwargs: Question.kwargs) -> Reply:
-        return self._replies.pop() if self._replies else self._part(*args, **kwargs)
-
-
-@dataclass
-class Run:
-    """One run: what the loop calls, in its order, and the parts whose memory is stored with a run."""
-
+    problem: Problem
     f: Objective
     active: ActiveSet
     evaluate: Callable[[ActiveSet], tuple[float, Array]]
-    ask: Callable[[Array, ActiveSet], list[Answer]]
-    certify: Callable[[float, Array, list[Answer], ActiveSet], Bound]
-    advance: Callable[[Now, ActiveSet], None]
+    ask: GuardedOracle
+    certify: StallDetector
+    advance: Advance
     refine: Refinements
-    oracle: GuardedOracle
-    parts: dict[str, Any]
-    t: int = 0
+    t: int = field(default=0, init=False)
+    resumed: Kept | None = None
+    """The run that this one goes on with."""
 
     def memory(self, state: State) -> dict[str, Any]:
         """What a run needs that goes on from this state, the last one."""
         now = Now(state.iteration, state.value, state.grad, state.answers)
-        return {"t": state.iteration, "now": now, **_memories(self.parts)}
+        return self.state() | {"t": state.iteration, "now": now}
 
-    def memory_without_update(self, iterations: int, active: dict[str, Any]) -> dict[str, Any]:
+    def memory_without_update(self, iterations: int, members: dict[str, Any]) -> dict[str, Any]:
         """The same where an update was interrupted, which may have left itself and the active set half changed."""
-        parts = {name: part for name, part in self.parts.items() if name not in ("advance", "active")}
-        frames = list(range(len(active["atoms"])))
-        members = active | {"wanted": self.active.wanted, "frames": frames}
-        return {"t": iterations, "now": None, "active": members, **_memories(parts)}
+        active = members | {"wanted": self.active.wanted, "frames": list(range(len(members["atoms"])))}
+        parts = {name: part for name, part in self.state().items() if name != "advance"}
+        return parts | {"t": iterations, "now": None, "active": active}
 
     def resume(self, memory: dict[str, Any]) -> None:
         """Take over the memory of an equal run. What it found at its last state is replayed."""
-        for name, part in self.parts.items():
-            if name in memory:
-                recalled(part, memory[name])
-        self.t = memory["t"]
+        self.restore({name: state for name, state in memory.items() if name != "now"})
         now = memory["now"]
         if now is not None:
-            self.evaluate = Replay(self.evaluate, (now.value, now.grad))
-            self.ask = Replay(self.ask, now.answers)
-            self.certify = Replay(self.certify, self.parts["certificate"].bound)
+            self._replay("evaluate", (now.value, now.grad))
+            self._replay("ask", now.answers)
+            self._replay("certify", self.certify.bound)
+
+    def _replay(self, name: str, reply: object) -> None:
+        """Answer the first call of a part with the last reply of the run before: nothing is computed twice."""
+        part = getattr(self, name)
+
+        def first_call(*_: object) -> object:
+            setattr(self, name, part)
+            return reply
+
+        setattr(self, name, first_call)
 
 
-def _memories(parts: dict[str, Any]) -> dict[str, Any]:
-    """What each part remembers, copied."""
-    return {name: memory_of(part) for name, part in parts.items() if has_memory(part)}
-
-
-def begin(f: Objective, domain: Domain, method: Method, start: Any = None) -> Run:
+def begin(problem: Problem, start: Any = None) -> Run:
     """The parts of a run and S_0, or those of the run that `start` is a result of."""
-    update, oracle, refine = method
-    f = adapted(f, domain)
-    kept = run_to_continue(start, f, domain, method)
+    f, domain, (update, oracle, refine) = problem
+    kept = run_to_continue(start, problem)
     space = find_space(f, domain, start)
     f = f.begin()
-    evaluate = GuardedObjective(f, space)
-    ask = GuardedOracle(oracle, update, f, domain, space)
-    certify = StallDetector(Certificate(f, domain, space), update.descends)
-    advance = probing(update.begin(f, domain, space), f, domain, space)
-    refinements = Refinements(refine, f, domain, space)
-    active = domain.active_set(space)
-    parts = {
-        "active": active,
-        "evaluate": evaluate,
-        "ask": ask,
-        "certificate": certify,
-        "advance": advance,
-        "refine": refinements,
-    }
-    run = Run(f, active, evaluate, ask, certify, advance, refinements, ask, parts)
+    run = Run(
+        problem,
+        f,
+        domain.active_set(space),
+        GuardedObjective(f, space),
+        GuardedOracle.of(oracle, update, domain, space),
+        StallDetector(Certificate(f, domain, space), update.descends),
+        Probing.of(update.begin(f, domain, space), f, domain),
+        Refinements(refine, f, domain, space),
+        resumed=kept,
+    )
     if kept is not None:
         run.resume(kept.memory)
     else:
-        set_first_atoms(active, f, domain, start, ask, certify.certificate)
+        set_first_atoms(run.active, f, domain, start, run.ask, run.certify.certificate)
     return run
 
 
-def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[Any]) -> Kept | None:
-    """The run that `start` is a result of, if it had this problem and this method; None: it is only a point."""
+def run_to_continue(start: Any, problem: Problem) -> Kept | None:
+    """The run that `start` is a result of, if it was kept and had this problem; None: it is only a point."""
+    f, domain, method = problem
     if not isinstance(start, Result) or not start.memory:
         return start if isinstance(start, Kept) else None
     then = start.f, start.domain, (start.update, start.oracle, start.refine)
@@ -124,7 +109,7 @@ def run_to_continue(start: Any, f: Objective, domain: Domain, method: Sequence[A
         return start.kept
     if not all(map(_comparable, (f, *(part.A for part in domain.parts)))):
         return None
-    now, before = (Fingerprint.of(*problem, start.start) for problem in ((f, domain, method), then))
+    now, before = Fingerprint.of(*problem, start.start), Fingerprint.of(*then, start.start)
     return start.kept if difference(start.kept, f, domain, now, before) is None else None
 
 
@@ -137,11 +122,6 @@ def _comparable(thing: Any) -> bool:
     ]
     functions = any(isinstance(v, FunctionType | MethodType) for v in values)
     return type(thing).__module__.startswith("pursuit.") and not functions and all(map(_comparable, inner))
-
-
-def adapted(f: Objective, domain: Domain) -> Objective:
-    """f in the array library, dtype and device of the atoms, where its data have no dtype of their own."""
-    return next((f.on(part.A.space) for part in domain.parts if part.A.space is not None), f)
 
 
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pursuit._memory import Remembers, WithMemory, has_memory, remembering
 from pursuit.active import ActiveSet
 from pursuit.arguments import describe
 from pursuit.arrays import Array, Space
@@ -20,7 +20,8 @@ from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value
-from pursuit.oracles import Oracle, ask_in_face, check_fits
+from pursuit.oracles import Ask, AskInFace, Oracle, check_fits
+from pursuit.state import Stateful
 from pursuit.updates import Now, Update
 from pursuit.updates.base import Advance
 
@@ -31,19 +32,17 @@ PROBE_ITERATIONS = (0, 8, 16, 32)
 """Iterations at which a function without a known lower bound is followed to infinity along a direction."""
 
 
-class GuardedObjective(Remembers):
+@dataclass(eq=False)
+class GuardedObjective(Stateful):
     """f.value_and_grad at the point of an active set, its results checked, and with the cost of the weights. `t` counts
     the evaluations, one each iteration."""
 
-    remembers = ("t", "_averages")
-
-    def __init__(self, f: Objective, space: Space) -> None:
-        self._f, self._space = f, space
-        self.t = 0
-        self._averages = (f,) if has_memory(f) else ()  # of a stochastic f
+    f: Objective
+    space: Space
+    t: int = field(default=0, init=False)
 
     def __call__(self, active: ActiveSet) -> tuple[float, Array]:
-        value, grad = self._f.value_and_grad(active.x)
+        value, grad = self.f.value_and_grad(active.x)
         value, t = as_value(value), self.t
         self.t += 1
         check_number(value, "f", t)
@@ -53,24 +52,30 @@ class GuardedObjective(Remembers):
                 "give start= a point where it is finite" if t == 0 else "use a step that descends, or Monotone(step)"
             )
             raise ValueError(f"f is infinite {where}; {advice}.")
-        check_shape(grad, self._space)
+        check_shape(grad, self.space)
         return value + active.cost, grad
 
 
-class GuardedOracle(Remembers):
+@dataclass(eq=False)
+class GuardedOracle(Stateful):
     """The oracle of one run, called for each summand of the domain. `calls` counts the calls of the sets' own oracles,
     `cached` the answers that needed none."""
 
-    remembers = ("_asks", "_last", "calls", "cached", "t")
+    space: Space
+    asks: tuple[Ask, ...]
+    calls: int = field(default=0, init=False)
+    cached: int = field(default=0, init=False)
+    t: int = field(default=0, init=False)
+    _last: list[Atom] = field(default_factory=list, init=False)
+    """The first atom of each summand's last answer."""
 
-    def __init__(self, oracle: Oracle, update: Update, f: Objective, domain: Domain, space: Space) -> None:
-        alone = f if len(domain.parts) == 1 else None
-        begun = (oracle.begin(part, space, update.several, update.blends, alone) for part in domain.parts)
-        if getattr(update, "faces", False):
-            begun = (ask_in_face(ask, part, space) for ask, part in zip(begun, domain.parts, strict=True))
-        self._asks, self._space = tuple(map(remembering, begun)), space
-        self._last: list[Atom] = []  # of the last answers, one for each summand
-        self.calls = self.cached = self.t = 0
+    @classmethod
+    def of(cls, oracle: Oracle, update: Update, domain: Domain, space: Space) -> GuardedOracle:
+        """The oracle for this update over this domain."""
+        asks = [oracle.begin(part, space, update) for part in domain.parts]
+        if update.faces:
+            asks = [AskInFace(ask, part, space) for ask, part in zip(asks, domain.parts, strict=True)]
+        return cls(space, tuple(asks))
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
     def __call__(self, grad: Array, active: ActiveSet) -> list[Answer]:
@@ -89,11 +94,11 @@ class GuardedOracle(Remembers):
 
     def ask(self, b: int, grad: Array, active: ActiveSet, gx: float) -> Answer:
         """The answer for summand b, checked and counted."""
-        answer: Answer = self._asks[b](grad, active, gx)
-        check_fits(answer.atoms[0], self._space)
+        answer = self.asks[b](grad, active, gx)
+        check_fits(answer.atoms[0], self.space)
         self.calls += answer.calls
         self.cached += not answer.calls
-        return Answer(answer.atoms, answer.dot, answer.delta, answer.calls, answer.lower, gx)
+        return replace(answer, level=gx)
 
 
 def _not_asked(atom: Atom, grad: Array, active: ActiveSet, b: int, level: float) -> Answer:
@@ -115,37 +120,45 @@ def check_number(total: float, source: str, t: int) -> None:
         raise ValueError(f"{source} returned NaN at iteration {t}; check the objective and the atoms.")
 
 
-def probing(advance: Advance, f: Objective, domain: Domain, space: Space) -> Advance:
-    """The update `advance`, which at a few iterations first tests whether f falls for ever along the oracle's atom or
-    along x, and raises UnboundedError if so. Nothing is tested where the domain is bounded or f has a known bound."""
-    if domain.bounded or f.infimum > -math.inf or f.mu > 0 or not f.exact:
-        return advance
+@dataclass(eq=False)
+class Probing(Stateful):
+    """An update that at a few iterations first tests whether f falls for ever along the oracle's atom or along x, and
+    raises UnboundedError if so."""
 
-    def probe(now: Now, active: ActiveSet) -> None:
-        for part, answer in zip(domain.parts, now.answers, strict=True):
+    advance: Advance
+    f: Objective
+    domain: Domain
+
+    @classmethod
+    def of(cls, advance: Advance, f: Objective, domain: Domain) -> Advance:
+        """The update itself where nothing is to be tested: the domain is bounded, or f has a known bound."""
+        bounded = domain.bounded or f.infimum > -math.inf or f.mu > 0 or not f.exact
+        return advance if bounded else cls(advance, f, domain)
+
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        if now.iteration in PROBE_ITERATIONS:
+            self._probe(now, active)
+        self.advance(now, active)
+
+    def _probe(self, now: Now, active: ActiveSet) -> None:
+        f, space, parts = self.f, active.space, self.domain.parts
+        for part, answer in zip(parts, now.answers, strict=True):
             if not part.compact and not part.price and answer.dot < 0:
                 line_search(f, space, active.x, answer.atoms[0].dense(space), answer.dot, math.inf)
-        if len(domain.parts) == 1 and not active.cost and now.answers[0].level < 0:
+        if len(parts) == 1 and not active.cost and now.answers[0].level < 0:
             line_search(f, space, active.x, active.x, now.answers[0].level, math.inf)
 
-    def probe_and_advance(now: Now, active: ActiveSet) -> None:
-        if now.iteration in PROBE_ITERATIONS:
-            probe(now, active)
-        advance(now, active)
 
-    return WithMemory(probe_and_advance, advance)
-
-
-class StallDetector(Remembers):
+@dataclass(eq=False)
+class StallDetector(Stateful):
     """The certificate of one run, which also counts successive iterations in which a descending update improved neither
     the value nor the gap."""
 
-    remembers = ("certificate", "_lowest", "_smallest_gap", "_count")
-
-    def __init__(self, certificate: Certificate, descends: bool) -> None:
-        self.certificate, self._descends = certificate, descends
-        self._lowest = self._smallest_gap = math.inf
-        self._count = 0
+    certificate: Certificate
+    descends: bool
+    _lowest: float = field(default=math.inf, init=False)
+    _smallest_gap: float = field(default=math.inf, init=False)
+    _count: int = field(default=0, init=False)
 
     def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
         """The bound at this iteration. After an answer from memory, or a random one, the count starts again: the next
@@ -161,4 +174,4 @@ class StallDetector(Remembers):
     @property
     def bound(self) -> Bound:
         """The last bound, and whether the run has stalled."""
-        return self.certificate.bound._replace(stalled=self._descends and self._count >= STALL_ITERATIONS)
+        return self.certificate.bound._replace(stalled=self.descends and self._count >= STALL_ITERATIONS)

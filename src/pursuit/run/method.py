@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pursuit.arguments import describe
-from pursuit.atoms.base import Atoms
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import AllEntries
 from pursuit.domains import Domain
@@ -36,18 +35,29 @@ class Method(NamedTuple):
     refine: Refine | Sequence[Refine] | None
 
 
-def choose(
-    f: Objective,
-    domain: Domain,
-    update: Update | None,
-    oracle: Oracle | None,
-    refine: Refine | Sequence[Refine] | None,
-    sparse: bool = False,
-) -> Method:
-    """The user's parts, checked; a part that is None becomes its default.
+class Problem(NamedTuple):
+    """What one run solves, and how."""
+
+    f: Objective
+    domain: Domain
+    method: Method
+
+
+class Given(NamedTuple):
+    """The parts that a user names; None: the default."""
+
+    update: Update | None
+    oracle: Oracle | None
+    refine: Refine | Sequence[Refine] | None
+
+
+def choose(f: Objective, domain: Domain, given: Given, sparse: bool = False) -> Problem:
+    """The problem with the user's parts, checked; a part that is None becomes its default. Where the data of f have no
+    dtype of their own, f moves to the array library, dtype and device of the atoms.
 
     A refinement is chosen by default only where the update is, too: a user who names an update gets that algorithm.
     """
+    update, oracle, refine = given
     if not isinstance(f, Objective):
         raise TypeError(f"f is {type(f).__name__}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
     if not isinstance(domain, Domain):
@@ -56,16 +66,17 @@ def choose(
         update, default_refine = default_method(f, domain, sparse)
         refine = default_refine if refine is None else refine
     oracle = Exact() if oracle is None else oracle
-    if isinstance(update, type) or not hasattr(update, "descends"):
+    if not isinstance(update, Update):
         raise TypeError(
             f"update is {describe(update)}; give an update such as FullyCorrective() or Plain(ShortStep())."
         )
-    if isinstance(oracle, type | Atoms) or not hasattr(oracle, "begin") or hasattr(oracle, "descends"):
+    if not isinstance(oracle, Oracle):
         raise TypeError(f"oracle is {describe(oracle)}; give an oracle such as Exact() or Lazy().")
     refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
     if not all(callable(each) and not isinstance(each, type) for each in refinements):
         raise TypeError(f"refine is {describe(refine)}; give a function of (f, domain, active), or several.")
-    return Method(update, oracle, refine)
+    f = next((f.on(part.A.space) for part in domain.parts if part.A.space is not None), f)
+    return Problem(f, domain, Method(update, oracle, refine))
 
 
 def default_update(f: Objective, sparse: bool = False) -> Update:

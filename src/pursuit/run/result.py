@@ -20,7 +20,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
-from pursuit.oracles import as_atom_of, ask_set
+from pursuit.oracles import AskSet, as_atom_of
 from pursuit.promises import Promise, promise
 from pursuit.run.stop import Status
 from pursuit.run.stored import Checkpoint, Kept
@@ -59,8 +59,8 @@ class State(Now):
 
     def __post_init__(self) -> None:
         self.x = self.active.x
-        self.oracle_calls = self.run.oracle.calls + self.bound.calls
-        self.cached = self.run.oracle.cached
+        self.oracle_calls = self.run.ask.calls + self.bound.calls
+        self.cached = self.run.ask.cached
         self.refused = self.run.refine.refused
 
     @property
@@ -142,7 +142,7 @@ class Result:
     raised f or left the domain, `cached` counts answers that cost no oracle call. In a sum of domains `blocks` says
     which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand. `stationarity` is
     the Frank-Wolfe gap max <grad f(x), x - u> over the domain at the end, all that is known where f is not convex.
-    `memory` is what the parts of the run remember, for a run that continues it with `start=`.
+    `memory` is the state of the run, if `keep=True` asked for it: then `start=` continues the run exactly.
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0, -2.0]), ps.conv(4.0 * ps.SignedBasis(3)))
@@ -152,6 +152,11 @@ class Result:
     'the certified gap is within the tolerance'
     """
 
+    f: Objective
+    domain: Domain
+    update: Any
+    oracle: Any
+    refine: Any
     x: Array
     value: float
     gap: float
@@ -167,13 +172,8 @@ class Result:
     answers: list[Answer]
     trace: Trace
     start: Array
-    update: Any
-    oracle: Any
-    refine: Any
     refused: int
     stationarity: float
-    f: Objective
-    domain: Domain
     memory: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -212,7 +212,7 @@ class Result:
         active = self.domain.active_set(space)
         active.replace(self.weights, self.atoms, self.blocks)
         value, grad = self.f.value_and_grad(active.x)
-        asks = [ask_set(part.asked.begin(CHECK_SEED), part, space, 1) for part in self.domain.parts]
+        asks = [AskSet(part, space, part.asked.begin(CHECK_SEED)) for part in self.domain.parts]
         certificate = Certificate(self.f, self.domain, space)
         certificate.contradicted = self.status is Status.CONTRADICTION
         if self.f.exact:
@@ -238,13 +238,16 @@ class Result:
         >>> import tempfile, pursuit as ps
         >>> f, domain, update = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3)), ps.Plain(ps.OpenLoop())
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = ps.minimize(f, domain, update, stop=ps.Stop(iterations=50)).save(f"{folder}/run.npz")
+        ...     half = ps.minimize(f, domain, update, stop=ps.Stop(iterations=50), keep=True)
+        ...     file = half.save(f"{folder}/run.npz")
         ...     r = ps.minimize(f, domain, update, stop=ps.Stop(iterations=100), checkpoint=file)
         >>> r.iterations, bool((r.x == ps.minimize(f, domain, update, stop=ps.Stop(iterations=100)).x).all())
         (100, True)
         """
-        if not self.memory:
+        if self.status is Status.UNBOUNDED:
             raise ValueError(f"a run cannot go on after its end: {self.status.value}; there is nothing to save.")
+        if not self.memory:
+            raise ValueError("the state of this run was not kept; run minimize(..., keep=True), or give checkpoint=.")
         file, method = Checkpoint(path, 0.0), (self.update, self.oracle, self.refine)
         file.write(self.kept, self.f, self.domain, method)
         return file.path
@@ -301,6 +304,12 @@ class Result:
 
     def _repr_html_(self) -> str:
         return html_table(self._lines())
+
+
+def unbounded_fields(state: State) -> dict[str, Any]:
+    """x and its value after an update that raised: it may have made inner steps before."""
+    active = state.active
+    return result_fields(state) | {"x": active.x, "value": state.run.problem.f.value(active.x) + active.cost}
 
 
 def result_fields(state: State) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Runs as files: what a run remembers, without pickle, and whether a problem is the one that a run was about.
 
 A file is a NumPy archive of plain arrays. One of them is a text in JSON; it says how the others make up the trace and
-the memory of the run (`pursuit._memory`). Columns of dictionaries are stored as their numbers, other atoms as their
+the memory of the run (`pursuit.state`). Columns of dictionaries are stored as their numbers, other atoms as their
 arrays.
 """
 
@@ -119,7 +119,7 @@ def difference(run: Kept, f: Objective, domain: Domain, now: Fingerprint, before
         if not part.owns(space, atom) or (answer.lower is not None and lowest + part.price < answer.lower - error):
             return f"summand {b} of domain"
     if last is not None and f.exact:
-        grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certificate"]["certificate"]["_scale"]
+        grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certify"]["certificate"]["_scale"]
         if not space.norm(grad - last.grad) <= 1e3 * space.eps * max(unit, space.norm(last.grad)):
             return "f at the last point"
     return now.difference(before, space.eps)

@@ -16,9 +16,7 @@ from tqdm.auto import tqdm
 from pursuit.arguments import as_bool, as_int_or_nan, describe, quantity
 from pursuit.arrays import Array
 from pursuit.deadline import Deadline
-from pursuit.domains import Domain
-from pursuit.objectives import Objective
-from pursuit.run.method import Method
+from pursuit.run.method import Problem
 from pursuit.run.result import State, result_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
@@ -45,6 +43,15 @@ class Recorder:
     def seconds(self) -> float:
         """The time of the run so far, that of the run before it included."""
         return time.perf_counter() - self._began
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The atoms, weights, blocks and point of the last complete state."""
+        return {name: self.fields[name] for name in ("atoms", "weights", "blocks", "x")}
+
+    def forget_unfinished(self) -> None:
+        """Drop the row of a state that was interrupted before all of it was recorded."""
+        del self.rows[self.fields["iterations"] + 1 :]
 
     def watch(self, state: State) -> None:
         self.rows.append(trace_row(state, self.seconds))
@@ -130,16 +137,17 @@ class Rules:
 class Saver:
     """Writes the checkpoint of a run: when it is due, and at the end."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, every: float) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, every: float, problem: Problem) -> None:
         self._file = None if path is None else Checkpoint(path, every)
+        self._problem = problem
 
-    def resume(self, f: Objective, domain: Domain, method: Method) -> Kept | None:
+    def resume(self) -> Kept | None:
         """The run in the file; None where there is no file."""
-        return None if self._file is None else self._file.resume(f, domain, method)
+        return None if self._file is None else self._file.resume(*self._problem)
 
-    def save(self, recorder: Recorder, state: State, ended: bool, problem: tuple[Objective, Domain, Method]) -> None:
+    def save(self, recorder: Recorder, state: State, ended: bool) -> None:
         """Write this state, the last one of the recorder."""
         if self._file is not None and (ended or self._file.due):
             assert recorder.first is not None
             kept = Kept(state.run.memory(state), recorder.rows, recorder.first, recorder.seconds)
-            self._file.write(kept, *problem)
+            self._file.write(kept, *self._problem)

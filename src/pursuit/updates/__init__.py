@@ -8,7 +8,6 @@ the function for one run, which holds the memory of that run.
 
 from __future__ import annotations
 
-from pursuit._memory import Memory, WithMemory
 from pursuit.updates.base import Now, Update
 from pursuit.updates.blocks import Blocks
 from pursuit.updates.corrective import FullyCorrective, NormCorrective
@@ -24,11 +23,9 @@ __all__ = [
     "Blocks",
     "DecompositionInvariant",
     "FullyCorrective",
-    "Memory",
     "NormCorrective",
     "Now",
     "Pairwise",
     "Plain",
     "Update",
-    "WithMemory",
 ]

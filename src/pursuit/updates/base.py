@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
@@ -32,15 +31,16 @@ Advance = Callable[[Now, ActiveSet], None]
 """An update for one run: changes the active set, its atoms, weights and point."""
 
 
-class Update(Protocol):
+class Update:
     """The contract of an update: `begin` returns the function that changes the active set in one run.
 
-    `several` is the number of atoms of one oracle call that it can use, `blends` says whether it also moves weight
-    among active atoms, `descends` whether f never increases.
+    `descends` says whether f never increases, `several` how many atoms of one oracle call it can use, `blends` whether
+    it also moves weight among active atoms, and `faces` whether it needs the worst vertex of the face that has x, too,
+    as the second atom of an answer.
 
     >>> import pursuit as ps
     >>> class Halfway(ps.Update):
-    ...     several, blends, descends = 1, False, False
+    ...     descends = False
     ...     def begin(self, f, domain, space):
     ...         def advance(now, active):                         # half of all weight goes to the oracle's atom
     ...             i, _ = active.enter(now.answers[0].atoms[0])
@@ -54,12 +54,24 @@ class Update(Protocol):
     """
 
     @property
-    def several(self) -> int: ...
+    def several(self) -> int:
+        return 1
+
     @property
-    def blends(self) -> bool: ...
+    def blends(self) -> bool:
+        return False
+
     @property
-    def descends(self) -> bool: ...
-    def begin(self, f: Objective, domain: Domain, space: Space) -> Advance: ...
+    def faces(self) -> bool:
+        return False
+
+    @property
+    def descends(self) -> bool:
+        return True
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
+        """The update for one run: a function of (now, active), or a `Stateful` object with this call."""
+        raise NotImplementedError(f"{type(self).__name__} must define begin(f, domain, space).")
 
 
 def single(domain: Domain, update: object) -> Part:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
 
-from pursuit._memory import Memory, Remembers, WithMemory, remembering
 from pursuit.active import ActiveSet
 from pursuit.arguments import as_int_or_nan, check_seed, describe, use_python_numbers
-from pursuit.arrays import Array, Space
-from pursuit.domains import Domain
+from pursuit.arrays import Array, Small, Space
+from pursuit.domains import Domain, Part
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective
+from pursuit.state import Stateful
 from pursuit.updates.base import Advance, Now, Update
 from pursuit.updates.walks import REFRESH_PERIOD
 
@@ -21,7 +21,7 @@ Order = Literal["cyclic", "random", "gap", "lazy", "full"]
 
 
 @dataclass(frozen=True)
-class Blocks:
+class Blocks(Update):
     r"""Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher, 2013): an update of one summand of a
     sum of domains, or of one piece of a product, at a time; the others stay.
 
@@ -59,9 +59,9 @@ class Blocks:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.update, type | Blocks) or not hasattr(self.update, "descends"):
+        if isinstance(self.update, Blocks) or not isinstance(self.update, Update):
             raise TypeError(f"update is {describe(self.update)}; give an update of one summand, such as Away().")
-        if getattr(self.update, "faces", False):
+        if self.update.faces:
             raise TypeError(
                 f"update is {describe(self.update)}, which looks at faces of the whole domain; give Away()."
             )
@@ -85,49 +85,69 @@ class Blocks:
         return self.update.descends
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        count = len(domain.parts)
-        blocks = tuple(_Block(self.update, f, domain, space, b) for b in range(count))
-        run = Memory(gaps=np.full(count, np.inf), current=0, rng=np.random.default_rng(self.seed), blocks=blocks)
-
-        def choose(now: Now) -> list[int]:
-            """The blocks that move now."""
-            for b, (part, answer) in enumerate(zip(domain.parts, now.answers, strict=True)):
-                if answer.calls:
-                    run.gaps[b] = -part.descent(answer.dot, answer.level)
-            if self.order == "full":
-                return list(range(count))
-            asked = [b for b, answer in enumerate(now.answers) if answer.calls]
-            return [run.current] if run.current in asked else [int(run.gaps.argmax())]
-
-        def next_turn() -> int:
-            if self.order == "cyclic":
-                return int(run.current + 1) % count
-            if self.order == "random":
-                return int(run.rng.integers(count))
-            lazy = self.order == "lazy" and run.gaps[run.current] >= 0.5 * run.gaps.max()
-            return int(run.current if lazy else run.gaps.argmax())
-
-        def advance(now: Now, active: ActiveSet) -> None:
-            for turn, b in enumerate(choose(now)):
-                blocks[b].advance(now, now.iteration // count, active, fresh=turn == 0)
-            run.current = next_turn()
-            everyone = self.order == "full" or (now.iteration + 1) % (self.certify * count) == 0
-            active.turn = None if everyone else [run.current]
-
-        return WithMemory(advance, run)
+        blocks = tuple(_Block(b, part, space, self.update, _Shifted(f, space)) for b, part in enumerate(domain.parts))
+        return _Turns(self, domain, blocks)
 
 
-class _Block(Remembers):
+@dataclass(eq=False)
+class _Turns(Stateful):
+    """The blocks of one run, and whose turn it is."""
+
+    plan: Blocks
+    domain: Domain
+    blocks: tuple[_Block, ...]
+    _gaps: Small = field(init=False)
+    _rng: np.random.Generator = field(init=False)
+    _current: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._gaps = np.full(len(self.blocks), np.inf)
+        self._rng = np.random.default_rng(self.plan.seed)
+
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        count = len(self.blocks)
+        for turn, b in enumerate(self._choose(now)):
+            self.blocks[b].advance(now, now.iteration // count, active, fresh=turn == 0)
+        self._current = self._next()
+        everyone = self.plan.order == "full" or (now.iteration + 1) % (self.plan.certify * count) == 0
+        active.turn = None if everyone else [self._current]
+
+    def _choose(self, now: Now) -> list[int]:
+        """The blocks that move now."""
+        for b, (part, answer) in enumerate(zip(self.domain.parts, now.answers, strict=True)):
+            if answer.calls:
+                self._gaps[b] = -part.descent(answer.dot, answer.level)
+        if self.plan.order == "full":
+            return list(range(len(self.blocks)))
+        return [self._current] if now.answers[self._current].calls else [int(self._gaps.argmax())]
+
+    def _next(self) -> int:
+        """The block that moves next."""
+        order, gaps = self.plan.order, self._gaps
+        if order == "cyclic":
+            return (self._current + 1) % len(self.blocks)
+        if order == "random":
+            return int(self._rng.integers(len(self.blocks)))
+        lazy = order == "lazy" and gaps[self._current] >= 0.5 * gaps.max()
+        return self._current if lazy else int(gaps.argmax())
+
+
+@dataclass(eq=False)
+class _Block(Stateful):
     """One summand in a run: its own active set, and f as a function of its point alone."""
 
-    remembers = ("own", "_advance", "_turns")
+    b: int
+    part: Part
+    space: Space
+    update: Update
+    f: _Shifted
+    own: ActiveSet = field(init=False)
+    _advance: Advance = field(init=False)
+    _turns: int = field(default=0, init=False)
 
-    def __init__(self, update: Update, f: Objective, domain: Domain, space: Space, b: int) -> None:
-        self.b, self.part, self.space = b, domain.parts[b], space
-        self.f = _Shifted(f, space)
-        self.own = self.part.active_set(space)
-        self._advance = remembering(update.begin(self.f, self.part, space))
-        self._turns = 0
+    def __post_init__(self) -> None:
+        self.own = self.part.active_set(self.space)
+        self._advance = self.update.begin(self.f, self.part, self.space)
 
     def advance(self, now: Now, turn: int, active: ActiveSet, fresh: bool) -> None:
         """Move this block for the turn-th time; `fresh` says that the gradient is that at x."""

@@ -4,26 +4,28 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from pursuit._memory import Remembers, WithMemory
 from pursuit.active import ActiveSet
 from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
 from pursuit.arrays import Array, Small, Space
+from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain
 from pursuit.line_search import line_search, tilted
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective, inside
+from pursuit.state import Stateful
 from pursuit.steps import Smoothness, UpperBound, check_smoothness
 from pursuit.threads import single_threaded_blas
-from pursuit.updates.base import Advance, Now
+from pursuit.updates.base import Advance, Now, Update
 from pursuit.updates.learned import LearnedHessian
-from pursuit.updates.newton import DampedHessian, newton_step, slopes
-from pursuit.weights import projected_gradient
+from pursuit.updates.newton import DampedHessian, Slope, newton_step, slopes
+from pursuit.weights import WeightProblem, projected_gradient
 
 SINGLE_THREADED_NUMBERS = 1 << 23
 """Numbers in the active atoms below which a correction uses one thread of BLAS."""
@@ -45,29 +47,31 @@ MAX_SLOPE_LEFT = 0.1
 """The share of its slope that a line search may leave where the user asks for few digits: the next step corrects it."""
 
 
-def with_single_threaded_blas(advance: Advance, space: Space) -> Advance:
-    """The same update, with one thread of BLAS while the active atoms are small."""
-
-    def advance_single_threaded(now: Now, active: ActiveSet) -> None:
-        small = space.numpy and space.size * len(active.atoms) < SINGLE_THREADED_NUMBERS
-        with single_threaded_blas if small else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
-            advance(now, active)  # models that leave the range of floats are found and replaced
-
-    return WithMemory(advance_single_threaded, advance)
+@contextmanager
+def _small_products(active: ActiveSet) -> Iterator[None]:
+    """One thread of BLAS while the active atoms are small. Models that leave the range of floats are found and
+    replaced, so overflow is no error."""
+    small = active.space.numpy and active.space.size * len(active.atoms) < SINGLE_THREADED_NUMBERS
+    with single_threaded_blas if small else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
+        yield
 
 
-class _Admission(Remembers):
+@dataclass(eq=False)
+class _Admission(Stateful):
     """How many atoms of one oracle call enter S: one more than twice the number that got weight last time.
 
-    Where weights are non-negative, superfluous atoms get weight zero, so the first call may add `several`. Over a span
+    Where weights are non-negative, superfluous atoms get weight zero, so the first call may add `most`. Over a span
     every atom gets weight, so the first call adds at most 4.
     """
 
-    remembers = ("several", "limit")
+    most: int
+    domain: Domain
+    several: int = field(init=False)
+    limit: int = field(init=False)
 
-    def __init__(self, several: int, domain: Domain) -> None:
-        self.several = several
-        self.limit = several if any(part.nonnegative for part in domain.parts) else min(several, 4)
+    def __post_init__(self) -> None:
+        self.several = self.most
+        self.limit = self.most if any(part.nonnegative for part in self.domain.parts) else min(self.most, 4)
         self._places: list[int] = []
 
     def enter(self, now: Now, active: ActiveSet) -> None:
@@ -82,18 +86,21 @@ class _Admission(Remembers):
             self._places = []  # places change when atoms are dropped
 
 
-class _SmallProblem(Remembers):
+@dataclass(eq=False)
+class _SmallProblem(Stateful):
     """The small problem of a run, kept up to date with the active set: Gram matrix in a metric, constraints, factor."""
 
-    remembers = ("admission", "problem", "members", "_calls")
+    domain: Domain
+    metric: Metric
+    admission: _Admission
+    problem: WeightProblem = field(init=False)
+    members: list[Atom] = field(default_factory=list, init=False)
+    _calls: int = field(default=0, init=False)
 
-    def __init__(self, domain: Domain, metric: Metric, several: int) -> None:
-        self.domain, self.metric, self.admission = domain, metric, _Admission(several, domain)
-        self.problem = domain.weight_problem()
-        self.members: list[Any] = []
-        works = [part.asked.work for part in domain.parts]
+    def __post_init__(self) -> None:
+        self.problem = self.domain.weight_problem()
+        works = [part.asked.work for part in self.domain.parts]
         self._oracle_work = math.inf if None in works else sum(work or 0.0 for work in works)
-        self._calls = 0
 
     def _wastes_work(self, active: ActiveSet) -> bool:
         """Whether the small problems take far longer than the oracle, while most of the atoms that enter soon leave."""
@@ -131,7 +138,7 @@ class _SmallProblem(Remembers):
 
 
 @dataclass(frozen=True)
-class NormCorrective:
+class NormCorrective(Update):
     """Variant 1 of Algorithms 3 and 4: the projection of b = x - grad f(x) / L on conv(S) or lin(S).
 
     Parameters
@@ -158,8 +165,6 @@ class NormCorrective:
     several: int = 1
     L: Smoothness = None
     metric: Any = None
-    blends: ClassVar[bool] = False
-    descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
@@ -170,54 +175,62 @@ class NormCorrective:
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         bound = UpperBound(f, space, self.L, self.metric)
-        small = _SmallProblem(domain, bound.metric, self.several)
+        return _Projection(bound, _SmallProblem(domain, bound.metric, _Admission(self.several, domain)), self.inner)
 
-        def advance(now: Now, active: ActiveSet) -> None:
-            small.enter(now, active)
-            correlations = active.slopes(now.grad)
-            tolerance = 0.0 if self.several == 1 else 1e-3 * abs(domain.slope(now.answers))
-            weights = self._minimise_bound(bound, small, active, now, now.value - active.cost, correlations, tolerance)
-            small.set_weights(active, weights, correlations)
 
-        return with_single_threaded_blas(WithMemory(advance, bound, small), space)
+@dataclass(eq=False)
+class _Projection(Stateful):
+    """The minimum of the upper bound over S in one run. With the Hessian of a quadratic f as its metric and L = 1 the
+    bound is f itself, and over a span this is OMP: one more row of a Cholesky factor, and a triangular solve."""
 
-    def _minimise_bound(
-        self,
-        bound: UpperBound,
-        small: _SmallProblem,
-        active: ActiveSet,
-        now: Now,
-        value: float,
-        correlations: Small,
-        tolerance: float = 0.0,
-    ) -> Small:
-        """Weights that minimise the upper bound at x over S, where f has this value, plus their cost. Zeros with a
-        slope above -tolerance stay zero."""
-        start, problem = active.weights, small.problem
+    bound: UpperBound
+    small: _SmallProblem
+    inner: int | None
+
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        with _small_products(active):
+            self.small.enter(now, active)
+            q = active.slopes(now.grad)
+            one_atom = self.small.admission.most == 1
+            tolerance = 0.0 if one_atom else 1e-3 * abs(self.small.domain.slope(now.answers))
+            weights = self._weights(self.bound.L, q, active, tolerance) if self.bound.fixed else None
+            if not self.bound.fixed:
+                weights = self._backtrack(now, q, active, tolerance)
+            if weights is not None:
+                self._follow_ray(q, active)
+            self.small.set_weights(active, active.weights if weights is None else weights, q)
+
+    def _weights(self, L: float | None, q: Small, active: ActiveSet, tolerance: float) -> Small:
+        """The weights that minimise the bound with this L; zeros with a slope above -tolerance stay zero."""
+        assert L is not None
+        if self.inner is not None:
+            return projected_gradient(self.small.problem, q / L, active.weights, self.inner)
+        return self.small.problem.descend(q / L, active.weights, tolerance / L)
+
+    def _backtrack(self, now: Now, q: Small, active: ActiveSet, tolerance: float) -> Small | None:
+        """The weights for the first L whose bound holds; None where there is none."""
 
         def propose(L: float) -> tuple[Small, Array, float, float]:
-            if self.inner is None:
-                w = problem.descend(correlations / L, start, tolerance / L)
-            else:
-                w = projected_gradient(problem, correlations / L, start, self.inner)
-            if bound.fixed:  # the displacement is not used
-                return w, None, 0.0, 0.0
-            d, cost = w - start, active.cost_of(w - start)
-            return w, active.synthesize(d), float(correlations @ d) - cost, cost
+            w = self._weights(L, q, active, tolerance)
+            d = w - active.weights
+            cost = active.cost_of(d)
+            return w, active.synthesize(d), float(q @ d) - cost, cost
 
-        along = _toward_answers(small.domain, active, now, correlations) if bound.L is None else (active.x, 0.0)
-        weights = bound.minimise(active.x, value, along, propose)
-        if weights is None:
-            return start
-        if problem.ray is not None:  # raises UnboundedError if f falls for ever along it
-            ray, slope = active.synthesize(problem.ray), float(correlations @ problem.ray)
-            priced = tilted(bound.f, bound.space, ray, active.cost_of(problem.ray))
-            line_search(priced, bound.space, active.x, ray, slope, math.inf)
-        return weights
+        first = self.bound.L is None
+        along = _toward_answers(self.small.domain, active, now, q) if first else (active.x, 0.0)
+        return self.bound.minimise(active.x, now.value - active.cost, along, propose)
+
+    def _follow_ray(self, q: Small, active: ActiveSet) -> None:
+        """Raise UnboundedError if f falls for ever along a direction without curvature."""
+        if self.small.problem.ray is not None:
+            f, space, weights = self.bound.f, self.bound.space, self.small.problem.ray
+            ray = active.synthesize(weights)
+            priced = tilted(f, space, ray, active.cost_of(weights))
+            line_search(priced, space, active.x, ray, float(q @ weights), math.inf)
 
 
 @dataclass(frozen=True)
-class FullyCorrective:
+class FullyCorrective(Update):
     """argmin of f over conv(S) or lin(S): OMP, fully corrective Frank-Wolfe, variant 2 of Algorithm 6.
 
     For quadratic f this is one small problem, solved exactly. For other f with a Hessian it is Newton's method on the
@@ -244,8 +257,6 @@ class FullyCorrective:
 
     several: int = 1
     accuracy: float | None = None
-    blends: ClassVar[bool] = False
-    descends: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_several(self.several)
@@ -257,48 +268,66 @@ class FullyCorrective:
         if f.quadratic:
             exact = NormCorrective(several=self.several, L=1.0, metric=f.hessian(space.zeros()))
             return exact.begin(f, domain, space)
-        return with_single_threaded_blas(self._newton_steps(f, domain, space), space)
-
-    def _goal(self, domain: Domain, now: Now, exact: bool) -> float:
-        hulls = all(part.compact or part.price for part in domain.parts)
-        accuracy = self.accuracy or (0.1 if hulls else 1e-12 if exact else 0.01)
-        return accuracy * abs(domain.slope(now.answers))
-
-    def _newton_steps(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        admission = _Admission(self.several, domain)
         learns = not (f.has_hessian and f.convex)
         model = LearnedHessian(space) if learns else DampedHessian(f)
-        left = 0.0 if self.accuracy is None and not learns else MAX_SLOPE_LEFT
+        return _NewtonSteps(f, domain, self.accuracy, model, _Admission(self.several, domain))
 
-        def advance(now: Now, active: ActiveSet) -> None:
-            admission.enter(now, active)
-            goal, value, grad = self._goal(domain, now, f.has_hessian), now.value, now.grad
-            if isinstance(model, LearnedHessian):
-                model.begin(f, active.x, grad, *_toward_answers(domain, active, now, slopes(domain, active, grad)))
-            lowest = closest = math.inf
-            for step in range(MAX_INNER_STEPS):
-                q = slopes(domain, active, grad)
-                inner = domain.inner_gap(active, q)
-                if step and (inner <= goal or not (value < lowest or inner < closest)):  # or only rounding is left
-                    break
-                if step and active.deadline.passed:
-                    break
-                lowest, closest = value, inner if step else math.inf
-                before = active.weights, active.x
-                if not newton_step(f, domain, active, value, q, goal, model, left):
-                    break
-                last, slope = value, grad  # of the last point: at this one it may be huge because f has risen
-                value, grad = f.value_and_grad(active.x)
-                value += active.cost
-                if not inside(space, value, grad) or not (
-                    value <= last or value <= last + 4.0 * space.eps * (abs(last) + space.norm(slope) * active.terms)
-                ):  # rounding in x, where long atoms cancel, changes f by so much
-                    active.weights, active.x = before
-                    break
-                model.observe(active.x, grad)
-            admission.adapt(active)
 
-        return WithMemory(advance, admission, model)
+@dataclass(eq=False)
+class _NewtonSteps(Stateful):
+    """Newton steps on the weights of S in one run, with the Hessian of f or a learned one."""
+
+    f: Objective
+    domain: Domain
+    accuracy: float | None
+    model: DampedHessian | LearnedHessian
+    admission: _Admission
+
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        with _small_products(active):
+            self.admission.enter(now, active)
+            if isinstance(self.model, LearnedHessian):
+                q = slopes(self.domain, active, now.grad)
+                self.model.begin(self.f, active.x, now.grad, *_toward_answers(self.domain, active, now, q))
+            self._descend(active, now.value, now.grad, self._goal(now))
+            self.admission.adapt(active)
+
+    def _goal(self, now: Now) -> float:
+        """The gap over S at which the steps end."""
+        hulls = all(part.compact or part.price for part in self.domain.parts)
+        accuracy = self.accuracy or (0.1 if hulls else 1e-12 if self.f.has_hessian else 0.01)
+        return accuracy * abs(self.domain.slope(now.answers))
+
+    def _descend(self, active: ActiveSet, value: float, grad: Array, goal: float) -> None:
+        """Newton steps until the gap over S is below the goal, or only rounding is left."""
+        f, domain = self.f, self.domain
+        exact = self.accuracy is None and isinstance(self.model, DampedHessian)
+        lowest = closest = math.inf
+        for step in range(MAX_INNER_STEPS):
+            q = slopes(domain, active, grad)
+            gap = domain.inner_gap(active, q)
+            if step and (gap <= goal or not (value < lowest or gap < closest) or active.deadline.passed):
+                break
+            lowest, closest = value, gap if step else math.inf
+            before = active.weights, active.x
+            if not newton_step(f, domain, active, Slope(value, q, goal, 0.0 if exact else MAX_SLOPE_LEFT), self.model):
+                break
+            last, last_grad = value, grad
+            value, grad = f.value_and_grad(active.x)
+            value += active.cost
+            if not inside(active.space, value, grad) or not (
+                value <= last or self._by_rounding(value, last, last_grad, active)
+            ):
+                active.weights, active.x = before
+                break
+            self.model.observe(active.x, grad)
+
+    @staticmethod
+    def _by_rounding(value: float, last: float, last_grad: Array, active: ActiveSet) -> bool:
+        """Whether rounding in x, where long atoms cancel, may have raised f so far. The gradient is that of the last
+        point: at this one it may be huge because f has risen."""
+        space = active.space
+        return value <= last + 4.0 * space.eps * (abs(last) + space.norm(last_grad) * active.terms)
 
 
 def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: Small) -> tuple[Array, float]:

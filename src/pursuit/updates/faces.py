@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pursuit._memory import WithMemory
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Hull
 from pursuit.objectives import Objective
-from pursuit.steps import LineSearch, Move, ShortStep, Step, begin_step, check_step
-from pursuit.updates.base import Advance, Now, single
+from pursuit.state import Stateful
+from pursuit.steps import Length, LineSearch, Move, ShortStep, Step, begin_step, check_step, is_monotone
+from pursuit.updates.base import Advance, Now, Update, single
 
 SNAP = 64.0
 """Entries of x that are nearer to a bound than this many units of roundoff are at it."""
 
 
 @dataclass(frozen=True)
-class DecompositionInvariant:
+class DecompositionInvariant(Update):
     r"""Decomposition-invariant pairwise Frank-Wolfe (Garber and Meshi, 2016): weight moves from the worst vertex v of
     the smallest face that has x to the oracle's vertex z, and no active set is kept.
 
@@ -45,8 +45,6 @@ class DecompositionInvariant:
     """
 
     step: Step | None = None
-    several: ClassVar[int] = 1
-    blends: ClassVar[bool] = False
     faces: ClassVar[bool] = True
     """The oracle names the worst vertex of the face, too, as the second atom of its answer."""
 
@@ -56,7 +54,7 @@ class DecompositionInvariant:
 
     @property
     def descends(self) -> bool:
-        return self.step is None or getattr(self.step, "monotone", False)
+        return self.step is None or is_monotone(self.step)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
@@ -64,18 +62,25 @@ class DecompositionInvariant:
         if not isinstance(part, Hull) or part.A.entry_bounds is None:
             name = "DecompositionInvariant"
             raise ValueError(f"{name} needs a hull with faces x_i = bound, such as a simplex; over {part!r} use Away.")
-        low, high = part.A.entry_bounds
+        return _InFace(space, length, part.A.entry_bounds)
 
-        def advance(now: Now, active: ActiveSet) -> None:
-            answer = now.answers[0]
-            z, v = answer.atoms[:2]
-            d = v.add_to(space, z.dense(space), -1.0)
-            slope, reach = answer.dot - v.dot(space, now.grad), _reach(space, active.x, d, low, high)
-            gamma = length(Move(now.iteration, active.x, now.value, d, slope, reach, answer.delta))
-            if gamma > 0.0:
-                active.replace([1.0], [Atom(_snapped(space, active.x + gamma * d, low, high))])
 
-        return WithMemory(advance, length)
+@dataclass(eq=False)
+class _InFace(Stateful):
+    """The steps of one run."""
+
+    space: Space
+    length: Length
+    bounds: tuple[Any, Any]
+
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        answer, space = now.answers[0], self.space
+        z, v = answer.atoms[:2]
+        d = v.add_to(space, z.dense(space), -1.0)
+        slope, reach = answer.dot - v.dot(space, now.grad), _reach(space, active.x, d, *self.bounds)
+        gamma = self.length(Move(now.iteration, active.x, now.value, d, slope, reach, answer.delta))
+        if gamma > 0.0:
+            active.replace([1.0], [Atom(_snapped(space, active.x + gamma * d, *self.bounds))])
 
 
 def _reach(space: Space, x: Array, d: Array, low: Any, high: Any) -> float:

@@ -13,15 +13,16 @@ the active atoms is needed: that of I, which grows with the active set, and the 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Indices, Small, Space
+from pursuit.atoms.frames import Atom
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective, inside
+from pursuit.state import Stateful
 
 MAX_PAIRS = 24
 """Steps of x that are remembered."""
@@ -30,19 +31,24 @@ LEAST_CURVATURE = 1e-10
 """<s, y> of a pair that is remembered, at least, as a fraction of ||s|| ||y||: less may be rounding."""
 
 
-class LearnedHessian(Remembers):
+def _empty() -> Small:
+    return np.zeros((0, 0))
+
+
+@dataclass(eq=False)
+class LearnedHessian(Stateful):
     """The Hessian of one run, learned from its gradients."""
 
-    remembers = ("_sigma", "_last", "_steps", "_changes", "_products", "_members", "_identity")
-
-    def __init__(self, space: Space) -> None:
-        self._space, self._sigma = space, 0.0
-        self._last: tuple[Array, Array] | None = None
-        self._steps: list[Array] = []
-        self._changes: list[Array] = []
-        self._products = np.zeros((0, 0)), np.zeros((0, 0))  # S'S and S'Y
-        self._members: list[Any] = []
-        self._identity = np.zeros((0, 0))  # the Gram matrix of the members
+    _space: Space
+    _sigma: float = field(default=0.0, init=False)
+    _last: tuple[Array, Array] | None = field(default=None, init=False)
+    _steps: list[Array] = field(default_factory=list, init=False)
+    _changes: list[Array] = field(default_factory=list, init=False)
+    _products: tuple[Small, Small] = field(default_factory=lambda: (_empty(), _empty()), init=False)
+    """S'S and S'Y."""
+    _members: list[Atom] = field(default_factory=list, init=False)
+    _identity: Small = field(default_factory=_empty, init=False)
+    """The Gram matrix of the members."""
 
     def begin(self, f: Objective, x: Array, grad: Array, toward: Array, slope: float) -> None:
         """Learn from the gradient at x. Where nothing else is known, look a little ahead in the direction `toward`."""

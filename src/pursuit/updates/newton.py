@@ -14,10 +14,11 @@ and the step is one of gradient descent: :math:`m(d) = \langle q, d\rangle + \tf
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Indices, Small
 from pursuit.domains import Domain
@@ -25,11 +26,13 @@ from pursuit.linalg import CholeskyFactor
 from pursuit.line_search import line_search, tilted
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
+from pursuit.state import Stateful
 from pursuit.updates.learned import LearnedHessian
 from pursuit.weights import WeightProblem
 
 
-class Damping(Remembers):
+@dataclass(eq=False)
+class Damping(Stateful):
     r"""The damping :math:`\lambda` of one run (Levenberg, 1944; Marquardt, 1963).
 
     Where the line search goes only the fraction gamma of a step, the mean curvature of f on the way is 1 / gamma times
@@ -37,10 +40,8 @@ class Damping(Remembers):
     Hessian at x says about it. After full steps the damping falls, ever faster.
     """
 
-    remembers = ("value", "_fall")
-
-    def __init__(self) -> None:
-        self.value, self._fall = 0.0, 0.1
+    value: float = field(default=0.0, init=False)
+    _fall: float = field(default=0.1, init=False)
 
     def adapt(self, gamma: float, mean_curvature: float) -> None:
         """Adjust the damping after a step of the model."""
@@ -57,13 +58,12 @@ class Damping(Remembers):
             self.value, self._fall = value, 0.1
 
 
-class DampedHessian(Remembers):
+@dataclass(eq=False)
+class DampedHessian(Stateful):
     """The Hessian of f at x, damped."""
 
-    remembers = ("_damping",)
-
-    def __init__(self, f: Objective) -> None:
-        self._f, self._damping = f, Damping()
+    _f: Objective
+    _damping: Damping = field(default_factory=Damping, init=False)
 
     def gram(self, active: ActiveSet, which: Indices) -> Small:
         """<a, (H + lambda I) b> for all pairs of the atoms at these places."""
@@ -88,19 +88,22 @@ def slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
     return q - np.where(hulls, levels, 0.0)[active.blocks]
 
 
+class Slope(NamedTuple):
+    """Where a Newton step begins: the value of f, the slopes of the atoms, the gap at which the steps end, and the
+    share of its slope that a line search may leave."""
+
+    value: float
+    q: Small
+    goal: float
+    tolerance: float
+
+
 def newton_step(
-    f: Objective,
-    domain: Domain,
-    active: ActiveSet,
-    value: float,
-    q: Small,
-    goal: float,
-    model: DampedHessian | LearnedHessian,
-    left: float,
+    f: Objective, domain: Domain, active: ActiveSet, at: Slope, model: DampedHessian | LearnedHessian
 ) -> bool:
-    """Minimise f along the step of the model or, where this has no minimum, along a gradient step, but for the share
-    `left` of the slope. Returns False if neither descends. Unused atoms take part if their descent exceeds half the
-    goal."""
+    """Minimise f along the step of the model or, where this has no minimum, along a gradient step. Returns False if
+    neither descends. Unused atoms take part if their descent exceeds half the goal."""
+    value, q, goal, tolerance = at
     space, nonnegative = active.space, np.array([part.nonnegative for part in domain.parts])[active.blocks]
     which = np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
     if not len(which):
@@ -121,7 +124,7 @@ def newton_step(
         gamma = 1.0  # a line search would see rounding only
     else:
         priced, size = tilted(f, space, vector, active.cost_of(d)), space.norm(vector)
-        gamma = line_search(priced, space, active.x, vector, slope, max(1.0, float(limits.min())), left)
+        gamma = line_search(priced, space, active.x, vector, slope, max(1.0, float(limits.min())), tolerance)
         model.adapt(gamma, -slope / size / (gamma * size) if gamma * size > 0 else math.inf, solved)
     active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)
     for mine in hulls:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pursuit._memory import Memory, WithMemory
 from pursuit.active import ActiveSet
 from pursuit.arguments import check_seed, describe, number, use_python_numbers
 from pursuit.arrays import Small, Space, host
 from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain, Part, Span
 from pursuit.objectives import Objective
-from pursuit.steps import LineSearch, Move, ShortStep
-from pursuit.updates.base import Advance, Now, single
+from pursuit.state import Stateful
+from pursuit.steps import Length, LineSearch, Move, ShortStep
+from pursuit.updates.base import Advance, Now, Update, single
 
 
 def _span(domain: Domain, update: object) -> Part:
@@ -29,7 +29,7 @@ def _span(domain: Domain, update: object) -> Part:
 
 
 @dataclass(frozen=True)
-class BlendedPursuit:
+class BlendedPursuit(Update):
     """Blended matching pursuit (Combettes and Pokutta, 2019), to be run with `oracle=Lazy(K=5)`.
 
     While the oracle answers with an active atom, it makes a gradient step on the weights of S; when the oracle names a
@@ -46,34 +46,38 @@ class BlendedPursuit:
     True
     """
 
-    several: ClassVar[int] = 1
     blends: ClassVar[bool] = True
-    descends: ClassVar[bool] = True
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = _span(domain, self)
         step = LineSearch() if f.has_hessian else ShortStep()
-        length = step.begin(f, domain, space)
+        return _Blending(part, step.begin(f, domain, space))
 
-        def advance(now: Now, active: ActiveSet) -> None:
-            answer = now.answers[0]
-            if answer.calls:
-                d = part.toward(active, answer, answer.level)
-                gamma = length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, answer.delta))
-                d.move(gamma)
-                active.x = active.x + gamma * d.vector
-                return
-            q = active.analyze(now.grad)
-            vector = active.synthesize(-q)
-            gamma = length(Move(now.iteration, active.x, now.value, vector, -float(q @ q), math.inf, answer.delta))
-            active.weights = active.weights - gamma * q
-            active.refresh()
 
-        return WithMemory(advance, length)
+@dataclass(eq=False)
+class _Blending(Stateful):
+    """The steps of one run."""
+
+    part: Part
+    length: Length
+
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        answer = now.answers[0]
+        if answer.calls:
+            d = self.part.toward(active, answer, answer.level)
+            gamma = self.length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, answer.delta))
+            d.move(gamma)
+            active.x = active.x + gamma * d.vector
+            return
+        q = active.analyze(now.grad)
+        vector = active.synthesize(-q)
+        gamma = self.length(Move(now.iteration, active.x, now.value, vector, -float(q @ q), math.inf, answer.delta))
+        active.weights = active.weights - gamma * q
+        active.refresh()
 
 
 @dataclass(frozen=True)
-class AcceleratedPursuit:
+class AcceleratedPursuit(Update):
     r"""Accelerated matching pursuit (Locatello et al., 2018): a greedy sequence x and a random one v.
 
     With unit atoms z, :math:`P = (E zz^\top)^+` for a random atom and :math:`\nu = \max_z \|z\|_P^2`: from
@@ -101,8 +105,6 @@ class AcceleratedPursuit:
 
     nu: float | None = None
     seed: int = 0
-    several: ClassVar[int] = 1
-    blends: ClassVar[bool] = False
     descends: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -122,26 +124,43 @@ class AcceleratedPursuit:
             raise TypeError(
                 f"{asked!r} cannot list its atoms, so no random one can be drawn; use Plain or FullyCorrective."
             )
-        size, rng = asked.size, np.random.default_rng(self.seed)
         scale = f.L * (self.nu if self.nu is not None else leverage(asked, space))
-        L, memory = f.L, Memory(alpha=1.0 / scale, beta=1.0 / scale, momentum=np.zeros(0))  # momentum: the weights of v
+        return _Accelerated(asked, f.L, scale, self.seed)
 
-        def advance(now: Now, active: ActiveSet) -> None:
-            z, random = now.answers[0].atoms[0], asked.atom(int(rng.integers(size)))
-            places = [active.enter(atom) for atom in (z, random)]
-            y = active.weights
-            greedy = y.copy()  # the weights of x
-            v = np.append(memory.momentum, y[len(memory.momentum) :])  # v_0 = x_0, also for a user's start
-            rates = 1.0 / L, memory.alpha
-            for weights, atom, (i, sign), rate in zip((greedy, v), (z, random), places, rates, strict=True):
-                weights[i] -= sign * rate * atom.dot(space, now.grad) / atom.norm(space) ** 2
-            memory.momentum = v
-            memory.alpha = (1.0 + math.sqrt(1.0 + 4.0 * scale * memory.beta)) / (2.0 * scale)
-            memory.beta += memory.alpha
-            active.weights = greedy + (memory.alpha / memory.beta) * (v - greedy)
-            active.refresh()
 
-        return WithMemory(advance, rng, memory)
+@dataclass(eq=False)
+class _Accelerated(Stateful):
+    """The two sequences of one run; `scale` is L nu."""
+
+    asked: Atoms
+    L: float
+    scale: float
+    seed: int
+    _rng: np.random.Generator = field(init=False)
+    _alpha: float = field(init=False)
+    _beta: float = field(init=False)
+    _momentum: Small = field(default_factory=lambda: np.zeros(0), init=False)
+    """The weights of v."""
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
+        self._alpha = self._beta = 1.0 / self.scale
+
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        space = active.space
+        z, random = now.answers[0].atoms[0], self.asked.atom(int(self._rng.integers(self.asked.size or 0)))
+        places = [active.enter(atom) for atom in (z, random)]
+        y = active.weights
+        greedy = y.copy()  # the weights of x
+        v = np.append(self._momentum, y[len(self._momentum) :])  # v_0 = x_0, also for a user's start
+        rates = 1.0 / self.L, self._alpha
+        for weights, atom, (i, sign), rate in zip((greedy, v), (z, random), places, rates, strict=True):
+            weights[i] -= sign * rate * atom.dot(space, now.grad) / atom.norm(space) ** 2
+        self._momentum = v
+        self._alpha = (1.0 + math.sqrt(1.0 + 4.0 * self.scale * self._beta)) / (2.0 * self.scale)
+        self._beta += self._alpha
+        active.weights = greedy + (self._alpha / self._beta) * (v - greedy)
+        active.refresh()
 
 
 def leverage(A: Atoms, space: Space) -> float:

@@ -5,25 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pursuit._memory import WithMemory
 from pursuit.active import ActiveSet
 from pursuit.arrays import Small, Space
 from pursuit.domains import Direction, Domain, Hull, Part, Span
 from pursuit.domains.base import LONG_STEP, exchange
 from pursuit.objectives import Objective
-from pursuit.steps import LineSearch, Move, ShortStep, Step, begin_step, check_step
-from pursuit.updates.base import Advance, Now, single
+from pursuit.state import Stateful
+from pursuit.steps import Length, LineSearch, Move, ShortStep, Step, begin_step, check_step, is_monotone
+from pursuit.updates.base import Advance, Now, Update, single
 
 REFRESH_PERIOD = 64
 """Iterations after which x, which is updated incrementally, is computed from the weights again."""
 
 
-class _Walk:
+class _Walk(Update):
     """One direction per iteration, chosen by `_direction`, with the length of the step rule."""
 
     step: Step | None
-    several: ClassVar[int] = 1
-    blends: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.step is not None:
@@ -31,33 +29,38 @@ class _Walk:
 
     @property
     def descends(self) -> bool:
-        return self.step is None or getattr(self.step, "monotone", False)
+        return self.step is None or is_monotone(self.step)
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         raise NotImplementedError
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
-        has_hessian = f.has_hessian
-        step = self.step or (LineSearch() if has_hessian else ShortStep())
-        length = begin_step(step, f, domain, space)
+        step = self.step or (LineSearch() if f.has_hessian else ShortStep())
+        return _Steps(self, part, begin_step(step, f, domain, space))
 
-        def advance(now: Now, active: ActiveSet) -> None:
-            d = self._direction(part, now, active)
-            delta = now.answers[0].delta
-            gamma = length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, delta))
-            if gamma == 0.0:
-                return
-            x = active.x + gamma * d.vector
-            d.move(gamma)
-            active.keep(active.weights != 0)
-            active.x = x
-            if now.iteration % REFRESH_PERIOD == REFRESH_PERIOD - 1 or gamma >= LONG_STEP:
-                if part.compact:
-                    active.weights /= active.weights.sum()
-                active.refresh()
 
-        return WithMemory(advance, length)
+@dataclass(eq=False)
+class _Steps(Stateful):
+    """The steps of one run."""
+
+    walk: _Walk
+    part: Part
+    length: Length
+
+    def __call__(self, now: Now, active: ActiveSet) -> None:
+        d = self.walk._direction(self.part, now, active)
+        gamma = self.length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, now.answers[0].delta))
+        if gamma == 0.0:
+            return
+        x = active.x + gamma * d.vector
+        d.move(gamma)
+        active.keep(active.weights != 0)
+        active.x = x
+        if now.iteration % REFRESH_PERIOD == REFRESH_PERIOD - 1 or gamma >= LONG_STEP:
+            if self.part.compact:
+                active.weights /= active.weights.sum()
+            active.refresh()
 
 
 @dataclass(frozen=True)

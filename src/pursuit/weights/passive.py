@@ -12,13 +12,14 @@ one that depends on the passive atoms.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pursuit._memory import Remembers
 from pursuit.arrays import Indices, Small
 from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
+from pursuit.state import Stateful
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -26,7 +27,8 @@ MAX_SUM_CORRECTIONS = 20
 """Corrections of the sums of a step; each multiplies their error by about EPS."""
 
 
-class PassiveSet(Remembers):
+@dataclass(eq=False)
+class PassiveSet(Stateful):
     """The Gram matrix of all weights, which of them are passive, and the factor of their part of M.
 
     Parameters
@@ -35,30 +37,27 @@ class PassiveSet(Remembers):
         The fixed sum of each block; nan for a block without one.
     """
 
-    remembers = ("k", "G", "members", "block", "scale", "_alpha", "_sized", "_factor")
+    totals: Small
+    k: int = field(default=0, init=False)
+    members: list[int] = field(default_factory=list, init=False)
+    """The passive weights, in the order of the factor's rows."""
+    block: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp), init=False)
+    scale: Small = field(default_factory=lambda: np.zeros(0), init=False)
+    """Square roots of the diagonal of M."""
+    _G: Small = field(default_factory=lambda: np.zeros((16, 16)), init=False)
+    _alpha: Small = field(init=False)
+    _sized: Mask = field(init=False)
+    _factor: CholeskyFactor = field(default_factory=CholeskyFactor, init=False)
 
-    def __init__(self, totals: Small) -> None:
-        self.totals = totals
-        self.k = 0
-        self.members: list[int] = []
-        """The passive weights, in the order of the factor's rows."""
-        self.block: Indices = np.zeros(0, dtype=np.intp)
-        self.scale = np.zeros(0)
-        """Square roots of the diagonal of M."""
-        self.fixed = np.flatnonzero(~np.isnan(totals))
+    def __post_init__(self) -> None:
+        self.fixed = np.flatnonzero(~np.isnan(self.totals))
         """The blocks with a total."""
-        self._G = np.zeros((16, 16))
-        self._alpha = np.where(np.isnan(totals), 0.0, 1.0)  # 1 until an atom shows the block's size
-        self._sized = np.zeros(len(totals), dtype=bool)
-        self._factor = CholeskyFactor()
+        self._alpha = np.where(np.isnan(self.totals), 0.0, 1.0)  # 1 until an atom shows the block's size
+        self._sized = np.zeros(len(self.totals), dtype=bool)
 
     @property
     def G(self) -> Small:
         return self._G[: self.k, : self.k]
-
-    @G.setter
-    def G(self, G: Small) -> None:
-        self._G = G
 
     @property
     def places(self) -> Indices:

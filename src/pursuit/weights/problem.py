@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pursuit._memory import Remembers
 from pursuit.arrays import Indices, Small
 from pursuit.linalg import EPS, pivot_rounding
+from pursuit.state import Stateful
 from pursuit.weights.passive import Mask, PassiveSet
 
 
-class WeightProblem(Remembers):
+@dataclass(eq=False)
+class WeightProblem(Stateful):
     """The small problem, with a memory between calls: Gram matrix, passive set, factor.
 
     Parameters
@@ -30,17 +32,21 @@ class WeightProblem(Remembers):
     array([0.75, 0.25])
     """
 
-    remembers = ("nonnegative", "passive", "eps", "rounds", "work")
+    totals: Any = (np.nan,)
+    nonnegative: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool), init=False)
+    passive: PassiveSet = field(init=False)
+    eps: float = field(default=EPS, init=False)
+    """The roundoff with which the Gram matrix and the slopes were computed."""
+    rounds: int = field(default=0, init=False)
+    """Changes of the passive set so far."""
+    work: int = field(default=0, init=False)
+    """The multiplications of these changes, about."""
+    ray: Small | None = field(default=None, init=False)
+    """After a call: a direction without curvature in which the objective falls, if there is one."""
 
-    def __init__(self, totals: Any = (np.nan,)) -> None:
-        self.nonnegative: Mask = np.zeros(0, dtype=bool)
-        self.passive = PassiveSet(np.asarray(totals, dtype=np.float64))
-        self.eps = EPS
-        """The roundoff with which the Gram matrix and the slopes were computed."""
-        self.rounds, self.work = 0, 0
-        """Changes of the passive set so far, and their multiplications, about."""
-        self.ray: Small | None = None
-        """After a call: a direction without curvature in which the objective falls, if there is one."""
+    def __post_init__(self) -> None:
+        self.totals = np.asarray(self.totals, dtype=np.float64)
+        self.passive = PassiveSet(self.totals)
 
     @classmethod
     def of(cls, G: Small, nonnegative: Any, block: Any = 0, totals: Any = (np.nan,)) -> WeightProblem:
@@ -60,10 +66,6 @@ class WeightProblem(Remembers):
     @property
     def block(self) -> Indices:
         return self.passive.block
-
-    @property
-    def totals(self) -> Small:
-        return self.passive.totals
 
     def append(self, row: Small, nonnegative: bool, block: int = 0) -> None:
         """Add a weight; row holds the inner products of its atom with all others and, last, with itself."""
