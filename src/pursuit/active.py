@@ -200,7 +200,6 @@ class ActiveSet(Stateful):
             out[places] = frame.analyze(g)
         return out
 
-    @np.errstate(over="ignore", invalid="ignore")  # an inner product beyond the range of floats is infinite
     def levels(self, g: Array) -> list[float]:
         """<g, x_b> for the point x_b = sum_a w_a a of each block, plus its cost."""
         if len(self.signless) == 1:

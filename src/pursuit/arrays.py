@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import array_api_compat as compat
@@ -52,6 +52,8 @@ class Space:
     @classmethod
     def of(cls, x: Array) -> Space:
         """The space of the array x."""
+        if type(x) is np.ndarray:
+            return _numpy_space(x.shape, x.dtype)
         xp = compat.array_namespace(x)
         return cls(xp, tuple(x.shape), x.dtype, compat.device(x), compat.is_numpy_array(x), *_precision(xp, x.dtype))
 
@@ -129,6 +131,13 @@ def _precision(xp: Any, dtype: Any) -> tuple[float, tuple[float, float]]:
     info = xp.finfo(dtype)
     eps = float(info.eps)
     return eps, (float(info.smallest_normal) / eps, float(info.max) * eps)
+
+
+@lru_cache
+def _numpy_space(shape: tuple[int, ...], dtype: Any) -> Space:
+    x = np.empty(0, dtype)
+    xp = compat.array_namespace(x)
+    return Space(xp, shape, dtype, compat.device(x), True, *_precision(xp, dtype))
 
 
 def _restore(name: str, *rest: Any) -> Space:

@@ -29,6 +29,9 @@ CERTIFICATE_SEED = 2
 """The seed of searches at other points than the run's. Bounds that hold with high probability need random numbers on
 which x does not depend."""
 
+STALL_ITERATIONS = 30
+"""Iterations without a lower value or a smaller gap after which a descending update has stalled."""
+
 Evaluation = tuple[Array, float, Array, float, float]
 """A point, the value there, the gradient, and the norms of the point and of the gradient."""
 
@@ -58,6 +61,8 @@ class Certificate(Stateful):
     f: Objective
     domain: Domain
     space: Space
+    descends: bool = False
+    """Whether the update never raises f, so that a run without progress has stalled."""
     lower: float = field(init=False)
     gap: float = field(default=math.inf, init=False)
     stationarity: float = field(default=math.inf, init=False)
@@ -76,15 +81,15 @@ class Certificate(Stateful):
     _longest: list[float] = field(init=False)
     """The norm of the longest atom of each summand, as far as it is known."""
 
+    _lowest: float = field(default=math.inf, init=False)
+    _smallest_gap: float = field(default=math.inf, init=False)
+    _stalled: int = field(default=0, init=False)
+    """Successive iterations without a lower value or a smaller gap."""
+
     def __post_init__(self) -> None:
         self.lower = self.f.infimum if self.f.exact else -math.inf
         self.conjugate = ConjugateBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
         self._longest = [part.A.radius or 0.0 for part in self.domain.parts]
-
-    @property
-    def bound(self) -> Bound:
-        """What is proved so far."""
-        return Bound(self.lower, self.gap, self.stationarity, self.stationary, self.contradicted, self.conjugate.calls)
 
     def observe_point(self, x: Array, value: float, grad: Array) -> float:
         """Compare f at x with f at the last point, and adjust the scale of rounding errors to the gradient, whose norm
@@ -112,36 +117,52 @@ class Certificate(Stateful):
         """The size of the terms of f(x), the unit of its rounding error."""
         return self._largest + (self.f.L or 0.0) * self._length**2
 
-    @np.errstate(over="ignore", invalid="ignore")  # a bound that is not finite is none
     def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
-        """The best bound so far, with what this iteration proves."""
-        self._observe(value, grad, answers, active)
+        """The best bound so far, with what this iteration proves. The count of iterations without progress starts again
+        after an answer from memory, or a random one: the next answer may still help."""
+        with np.errstate(over="ignore", invalid="ignore"):  # a bound that is not finite is none
+            self._observe(value, grad, answers, active)
+        searched = all(answer.calls > 0 and (answer.lower is not None or answer.delta > 0) for answer in answers)
+        better = value < self._lowest or self.gap < self._smallest_gap or not searched
+        self._lowest = min(value, self._lowest)
+        self._smallest_gap = min(self.gap, self._smallest_gap)
+        self._stalled = 0 if better else self._stalled + 1
         return self.bound
 
+    @property
+    def bound(self) -> Bound:
+        """What is proved so far."""
+        stalled = self.descends and self._stalled >= STALL_ITERATIONS
+        calls = self.conjugate.calls
+        return Bound(self.lower, self.gap, self.stationarity, self.stationary, self.contradicted, calls, stalled)
+
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
+        eps, mu = self.space.eps, self.f.mu
         alone = value - active.cost  # f(x) without a penalty
-        eps, norm = self.space.eps, self.observe_point(active.x, alone, grad)
+        norm = self.observe_point(active.x, alone, grad)
         if not self.f.exact or self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
             return
-        lengths = [a.atoms[0].norm(self.space) for a in answers]
+        lengths = [answer.atoms[0].norm(self.space) for answer in answers]
         self._longest = list(map(max, self._longest, lengths))
         noise = [4.0 * eps * norm * length for length in map(_error_norm, self._longest, answers)]
         slack = 4.0 * eps * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
-        self.stationarity = self.domain.frank_wolfe_gap(answers, noise) + slack
+        gap = self.domain.frank_wolfe_gap(answers, noise)
+        self.stationarity = gap + slack
         self.stationary = self._at_rounding(answers, sum(lengths))
         if not self.f.convex:
             self.gap = value - self.lower
             return
-        bound = self.domain.lower(value, answers, self.f.mu, noise) - slack
-        if self.f.mu > 0:
-            bound = max(bound, alone - norm * (norm / (2.0 * self.f.mu)) - slack)
-        self.lower = max(self.lower, bound)
-        self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
-        beyond = self.lower - value  # or the oracle misses better atoms
-        self.contradicted = beyond > 1e3 * (slack + eps * self._unit()) and beyond > 1e3 * eps * norm * active.terms
+        self.lower = max(self.lower, value - gap - slack)
+        if mu > 0:
+            strong = self.domain.strong_gap(answers, mu, noise)
+            self.lower = max(self.lower, value - strong - slack, alone - norm * (norm / (2.0 * mu)) - slack)
+        if self.conjugate.possible:
+            self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
         self.gap = max(value - self.lower, 0.0)
-        if self.contradicted:
+        beyond = self.lower - value  # or the oracle misses better atoms
+        if beyond > 1e3 * (slack + eps * self._unit()) and beyond > 1e3 * eps * norm * active.terms:
+            self.contradicted = True
             self.lower, self.gap = -math.inf, math.inf
 
     def _at_rounding(self, answers: Sequence[Answer], size: float) -> bool:

@@ -79,7 +79,7 @@ class ConjugateBound(Stateful):
     seed: int
     calls: int = field(default=0, init=False)
     _iterations: int = field(default=0, init=False)
-    _possible: bool = field(init=False)
+    possible: bool = field(init=False)
     _feasible: Array = field(init=False)
     """The last feasible point; f* is finite at 0 wherever f has an infimum."""
     _anchor: Array = field(init=False)
@@ -94,9 +94,9 @@ class ConjugateBound(Stateful):
         self._cones = [p for p in self.parts if _is_free_cone(p) and not p.A.symmetric]
         sizes = [MAX_ATOMS + 1 if p.A.size is None else p.A.size for p in self._spans]
         concerned = bool(sizes or self._cones or any(p.price for p in self.parts))
-        self._possible = self.f.exact and concerned and sum(sizes) <= min(MAX_ATOMS, self.space.size)
+        self.possible = self.f.exact and concerned and sum(sizes) <= min(MAX_ATOMS, self.space.size)
         self._feasible = self._anchor = self.space.zeros()
-        if self._possible:
+        if self.possible:
             self._searches = tuple(p.asked.begin(self.seed) for p in self.parts)
 
     def __call__(
@@ -104,7 +104,7 @@ class ConjugateBound(Stateful):
     ) -> float:
         """A lower bound on f over the domain, or -inf. The sets are asked at u only if that is likely to halve the gap
         `value - lower`; `last` says that the run is about to end."""
-        if not self._possible or not (self._due() or last):
+        if not (self._due() or last):
             return -math.inf
         u = self._orthogonal(grad, active.x)
         u = None if u is None else self._into_cones(u, answers if u is grad else None)
@@ -116,7 +116,7 @@ class ConjugateBound(Stateful):
         u = moved
         conjugate = self.f.conjugate(u)
         if conjugate is None or not math.isfinite(conjugate):
-            self._possible = conjugate is not None
+            self.possible = conjugate is not None
             return -math.inf
         self._feasible = u
         longest = [

@@ -105,9 +105,11 @@ class Atoms:
             atoms = self.best(g, several)
             if not len(atoms):
                 raise ValueError(f"the oracle of {self!r} named no atom; it must name one for every g.")
+            if not self.exact:
+                return atoms, -math.inf
             first, space = as_atom(atoms[0]), Space.of(g)
             check_vector(first, space)
-            return atoms, first.dot(space, g) if self.exact else -math.inf
+            return atoms, first.dot(space, g)
 
         return search
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class Domain:
     def __radd__(self, other: Any) -> Domain:
         return self if isinstance(other, int) and other == 0 else Sum(other, self)  # sum(domains) begins with 0
 
-    @property
+    @cached_property
     def bounded(self) -> bool:
         """Whether every summand is a hull."""
         return all(part.compact for part in self.parts)
@@ -94,24 +95,19 @@ class Domain:
         """An empty small problem with one block per summand."""
         return WeightProblem([part.total for part in self.parts])
 
-    def lower(self, value: float, answers: Sequence[Answer], mu: float, noise: Sequence[float]) -> float:
-        """The lower bound on f over the domain that the answers prove; `noise` has the rounding error of <grad, a> for
-        each summand."""
-        bounds = [value - self.frank_wolfe_gap(answers, noise)]
-        if mu > 0:
-            bounds.append(value - self._strong(answers, mu, noise))
-        return max(bounds)
-
     def frank_wolfe_gap(self, answers: Sequence[Answer], noise: Sequence[float]) -> float:
-        """A bound on <grad, x - u> for all u of the domain (of known atomic norm), from the answers."""
-        each = zip(self.parts, answers, noise, strict=True)
-        return sum(part.excess(part.lowest(a, a.level), a.level, error) for part, a, error in each)
+        """A bound on <grad, x - u> for all u of the domain (of known atomic norm), from the answers; `noise` has the
+        rounding error of <grad, a> for each summand."""
+        gap = 0.0
+        for part, answer, error in zip(self.parts, answers, noise, strict=True):
+            gap += part.excess(part.lowest(answer, answer.level), answer.level, error)
+        return gap
 
-    def _strong(self, answers: Sequence[Answer], mu: float, noise: Sequence[float]) -> float:
-        """Hulls of total diameter D and spans, f strongly convex: with P = sum h / width >= |projection of grad on the
-        spans|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
-        if sum(part.signless for part in self.parts) > 1:
-            return math.inf  # the bound does not hold for projections on several spans
+    def strong_gap(self, answers: Sequence[Answer], mu: float, noise: Sequence[float]) -> float:
+        """A bound on f(x) - f* where f is strongly convex, over hulls of total diameter D and a span: with P = h /
+        width >= |projection of grad on the span|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
+        if self.bounded or sum(part.signless for part in self.parts) > 1:
+            return math.inf  # the Frank-Wolfe gap says as much; several spans have no such bound
         gaps = diameter = spans = 0.0
         for part, answer, error in zip(self.parts, answers, noise, strict=True):
             gx = answer.level
@@ -130,8 +126,10 @@ class Domain:
 
     def steepest(self, answers: Sequence[Answer]) -> float:
         """A lower bound on the slope of every direction, from the answers and their quality."""
-        each = zip(self.parts, answers, strict=True)
-        return sum(part.descent(part.lowest(a, a.level), a.level) for part, a in each)
+        slope = 0.0
+        for part, answer in zip(self.parts, answers, strict=True):
+            slope += part.descent(part.lowest(answer, answer.level), answer.level)
+        return slope
 
     def inner_gap(self, active: ActiveSet, q: Small) -> float:
         """The possible decrease of f over S, to first order: 0 where the weights are optimal."""
@@ -199,10 +197,8 @@ class Part(Domain):
         self.A = self.asked = A
         self.parts = (self,)
 
-    @property
-    def compact(self) -> bool:
-        """Whether this is a hull."""
-        return not math.isnan(self.total)
+    compact = False
+    """Whether this is a hull."""
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         """The step towards the oracle's atom."""

@@ -19,7 +19,7 @@ from pursuit.domains.base import LONG_STEP, Answer, Direction, Part, exchange, w
 class Hull(Part):
     """conv(A)."""
 
-    signless, nonnegative, total = False, True, 1.0
+    signless, nonnegative, compact, total = False, True, True, 1.0
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         z = answer.atoms[0]

@@ -17,7 +17,7 @@ from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.refine.proposals import Refinements
 from pursuit.run.first import set_first_atoms
-from pursuit.run.guards import GuardedObjective, GuardedOracle, Probing, StallDetector
+from pursuit.run.guards import GuardedObjective, GuardedOracle, Probing
 from pursuit.run.method import Problem
 from pursuit.run.result import Result, State
 from pursuit.run.stored import Fingerprint, Kept, difference, factors_of, words_of
@@ -35,7 +35,7 @@ class Run(Stateful):
     active: ActiveSet
     evaluate: Callable[[ActiveSet], tuple[float, Array]]
     ask: GuardedOracle
-    certify: StallDetector
+    certify: Certificate
     advance: Advance
     refine: Refinements
     t: int = field(default=0, init=False)
@@ -85,7 +85,7 @@ def begin(problem: Problem, start: Any = None) -> Run:
         domain.active_set(space),
         GuardedObjective(f, space),
         GuardedOracle.of(oracle, update, domain, space),
-        StallDetector(Certificate(f, domain, space), update.descends),
+        Certificate(f, domain, space, update.descends),
         Probing.of(update.begin(f, domain, space), f, domain),
         Refinements(refine, f, domain, space),
         resumed=kept,
@@ -93,7 +93,7 @@ def begin(problem: Problem, start: Any = None) -> Run:
     if kept is not None:
         run.resume(kept.memory)
     else:
-        set_first_atoms(run.active, f, domain, start, run.ask, run.certify.certificate)
+        set_first_atoms(run.active, f, domain, start, run.ask, run.certify)
     return run
 
 

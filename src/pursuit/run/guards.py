@@ -1,14 +1,12 @@
 """Checks around the loop, so that the loop itself shows the algorithm only.
 
-The values of f and the answers of the oracle are checked and counted. A run that stalls is detected, and an f that is
-unbounded below.
+The values of f and the answers of the oracle are checked and counted, and an f that is unbounded below is detected.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +14,6 @@ from pursuit.active import ActiveSet
 from pursuit.arguments import describe
 from pursuit.arrays import Array, Space
 from pursuit.atoms.frames import Atom
-from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value
@@ -24,9 +21,6 @@ from pursuit.oracles import Ask, AskInFace, Oracle, check_fits
 from pursuit.state import Stateful
 from pursuit.updates import Now, Update
 from pursuit.updates.base import Advance
-
-STALL_ITERATIONS = 30
-"""Iterations without a lower value or a smaller gap after which a descending update has stalled."""
 
 PROBE_ITERATIONS = (0, 8, 16, 32)
 """Iterations at which a function without a known lower bound is followed to infinity along a direction."""
@@ -98,7 +92,7 @@ class GuardedOracle(Stateful):
         check_fits(answer.atoms[0], self.space)
         self.calls += answer.calls
         self.cached += not answer.calls
-        return replace(answer, level=gx)
+        return Answer(answer.atoms, answer.dot, answer.delta, answer.calls, answer.lower, gx)
 
 
 def _not_asked(atom: Atom, grad: Array, active: ActiveSet, b: int, level: float) -> Answer:
@@ -147,31 +141,3 @@ class Probing(Stateful):
                 line_search(f, space, active.x, answer.atoms[0].dense(space), answer.dot, math.inf)
         if len(parts) == 1 and not active.cost and now.answers[0].level < 0:
             line_search(f, space, active.x, active.x, now.answers[0].level, math.inf)
-
-
-@dataclass(eq=False)
-class StallDetector(Stateful):
-    """The certificate of one run, which also counts successive iterations in which a descending update improved neither
-    the value nor the gap."""
-
-    certificate: Certificate
-    descends: bool
-    _lowest: float = field(default=math.inf, init=False)
-    _smallest_gap: float = field(default=math.inf, init=False)
-    _count: int = field(default=0, init=False)
-
-    def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
-        """The bound at this iteration. After an answer from memory, or a random one, the count starts again: the next
-        answer may still help."""
-        gap = self.certificate(value, grad, answers, active).gap
-        searched = all(answer.calls > 0 and (answer.lower is not None or answer.delta > 0) for answer in answers)
-        better = value < self._lowest or gap < self._smallest_gap or not searched
-        self._lowest = min(value, self._lowest)
-        self._smallest_gap = min(gap, self._smallest_gap)
-        self._count = 0 if better else self._count + 1
-        return self.bound
-
-    @property
-    def bound(self) -> Bound:
-        """The last bound, and whether the run has stalled."""
-        return self.certificate.bound._replace(stalled=self.descends and self._count >= STALL_ITERATIONS)

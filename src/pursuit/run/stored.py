@@ -119,7 +119,7 @@ def difference(run: Kept, f: Objective, domain: Domain, now: Fingerprint, before
         if not part.owns(space, atom) or (answer.lower is not None and lowest + part.price < answer.lower - error):
             return f"summand {b} of domain"
     if last is not None and f.exact:
-        grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certify"]["certificate"]["_scale"]
+        grad, unit = f.value_and_grad(run.memory["active"]["x"])[1], run.memory["certify"]["_scale"]
         if not space.norm(grad - last.grad) <= 1e3 * space.eps * max(unit, space.norm(last.grad)):
             return "f at the last point"
     return now.difference(before, space.eps)
