@@ -30,9 +30,9 @@ CLOCK = time.process_time if os.environ.get("OMP_NUM_THREADS") == "1" else time.
 class Plain:
     """The plain way: one product with all of D a call."""
 
-    def begin(self, part, space, several=1, blends=False, f=None):
+    def begin(self, part, space, update):
         def ask(grad, active, gx):
-            atoms = list(part.asked.best(grad, several))
+            atoms = list(part.asked.best(grad, update.several))
             return Answer(atoms, atoms[0].dot(space, grad), 1.0)
 
         return ask

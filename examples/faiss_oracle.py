@@ -55,9 +55,9 @@ class Indexed(ps.Oracle):
     index: Any
     K: float = 2.0
 
-    def begin(self, part, space, several=1, blends=False, f=None):  # type: ignore[no-untyped-def]
+    def begin(self, part, space, update):  # type: ignore[no-untyped-def]
         exact, phi, scale = (
-            ps.Exact().begin(part, space, several, blends, f),
+            ps.Exact().begin(part, space, update),
             math.inf,
             part.asked.radius / self.A.radius,
         )

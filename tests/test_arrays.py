@@ -189,7 +189,8 @@ def test_runs_with_integer_labels_continue_and_are_stored(backend, tmp_path):
     domain = domain_of(make(np.asarray), lambda a: float32(backend, a))
 
     def run(iterations, **options):
-        return ps.minimize(make(np.asarray), domain, update, stop=ps.Stop(iterations=iterations, rgap=None), **options)
+        stop = ps.Stop(iterations=iterations, rgap=None)
+        return ps.minimize(make(np.asarray), domain, update, stop=stop, keep=True, **options)
 
     whole, half = run(12), run(5)
     for continued in (run(12, start=half), run(12, start=pickle.loads(pickle.dumps(half)))):

@@ -319,7 +319,7 @@ def test_a_sum_finds_a_trend_and_spikes(rng):
 def test_a_sum_starts_from_a_result_of_its_own(rng):
     domain = ps.conv(ps.SignedBasis(6)) + ps.lin(ps.Dictionary(np.ones((6, 1))), rho=50)
     f = ps.LeastSquares(rng.standard_normal(6) + 3)
-    r = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-10))
+    r = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-10), keep=True)
     again = ps.minimize(f, domain, start=r, stop=ps.Stop(rgap=1e-8))
     assert again.iterations == r.iterations
     np.testing.assert_allclose(again.x, r.x, atol=1e-12)

@@ -159,7 +159,7 @@ def test_a_run_by_blocks_goes_on_over_a_sum_with_atoms_in_common(rng):
     D = rng.standard_normal((5, 8))
     domain = ps.conv(ps.Dictionary(D)) + ps.conv(ps.Dictionary(D[:, :3]))
     f = ps.LeastSquares(rng.standard_normal(5))
-    first = ps.minimize(f, domain, ps.Blocks(ps.Away()), stop=ps.Stop(iterations=4, rgap=None))
+    first = ps.minimize(f, domain, ps.Blocks(ps.Away()), stop=ps.Stop(iterations=4, rgap=None), keep=True)
     again = ps.minimize(f, domain, ps.Blocks(ps.Away()), start=first)
     assert again.trace.value[first.iterations] == first.value
     assert again.status is ps.Status.GAP

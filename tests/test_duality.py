@@ -321,7 +321,7 @@ def test_rounding_far_out_on_a_flat_line_is_no_contradiction():
         active = domain.active_set(space)
         active.replace(np.array([1.0]), [ps.Atom(a / 0.3 + far * np.array([0.6, -0.8]))], 0)
         grad = np.full(2, 1e-16)
-        answers = [ps.Exact().begin(domain, space)(grad, active, 0.0)]
+        answers = [ps.Exact().begin(domain, space, ps.FullyCorrective())(grad, active, 0.0)]
         certificate(lowest - rounding, grad, [replace(answers[0], level=active.levels(grad)[0])], active)
     assert not certificate.contradicted and certificate.gap < 1e-8
 

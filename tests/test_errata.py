@@ -145,7 +145,7 @@ def around_the_origin(rng, n, m):
             return A
 
 
-class PaperStep:
+class PaperStep(ps.StepRule):
     """gamma = 2 / (t + 2), variant 0 of Algorithm 2 as printed, whatever the quality of the oracle."""
 
     def begin(self, f, domain, space):

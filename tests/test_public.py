@@ -59,7 +59,7 @@ def test_users_write_an_oracle_and_an_update_with_public_names_only():
     class First(ps.Oracle):
         """The first atom of the set, whatever the gradient."""
 
-        def begin(self, part, space: ps.Space, several=1, blends=False, f: ps.Objective | None = None):
+        def begin(self, part, space: ps.Space, update):
             def ask(grad, active: ps.ActiveSet, gx: float) -> ps.Answer:
                 atom = part.A.atom(0)
                 return ps.Answer([atom], atom.dot(space, grad), 0.0)
@@ -69,7 +69,7 @@ def test_users_write_an_oracle_and_an_update_with_public_names_only():
     class Halfway(ps.Update):
         """Halfway to the atom."""
 
-        several, blends, descends = 1, False, False
+        descends = False
 
         def begin(self, f: ps.Objective, domain: ps.Domain, space: ps.Space):
             def advance(now, active: ps.ActiveSet) -> None:

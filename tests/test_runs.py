@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pursuit as ps
-from pursuit._memory import Memory, WithMemory
 from pursuit.atoms import matrices
 from pursuit.run import stored
 
@@ -101,7 +102,7 @@ def check_that_halves_make_a_whole(tmp_path, f, domain, update=None, oracle=None
 
     def run(iterations, **more):
         stop = ps.Stop(iterations=iterations, rgap=None)
-        return ps.minimize(f, domain, update, oracle=oracle, stop=stop, **more)
+        return ps.minimize(f, domain, update, oracle=oracle, stop=stop, keep=True, **more)
 
     expected, first = run(whole), run(half)
     assert bits(run(whole, start=first)) == bits(expected)
@@ -114,11 +115,11 @@ def check_that_halves_make_a_whole(tmp_path, f, domain, update=None, oracle=None
 
 
 def test_every_update_step_and_oracle_of_the_package_is_in_the_tables():
-    """So that a new one is asked whether it remembers what it must; see `pursuit._memory`."""
+    """So that a new one is asked whether it remembers what it must; see `pursuit.state`."""
     begun = [getattr(ps, name) for name in ps.__all__ if hasattr(getattr(ps, name), "begin")]
     first = {part: [*inspect.signature(part.begin).parameters, None, None][1] for part in begun}  # after self
     tables = {*ORACLES.values(), *STEPS.values(), *(update for update, *_ in UPDATES.values())}
-    contracts = {ps.Update, ps.Oracle}
+    contracts = {ps.Update, ps.Oracle, ps.StepRule}
     missing = {part for part in begun if first[part] in ("f", "part")} - contracts - {type(part) for part in tables}
     assert not missing
 
@@ -235,14 +236,12 @@ def test_an_active_set_keeps_the_order_in_which_kinds_of_atoms_are_added_up():
     for atom in (ps.SparseAtom([0], [1.0], (5,), 0), ps.Atom(np.ones(5), 1), ps.SparseAtom([2], [1.0], (5,), 2)):
         sets[0].enter(atom)
     sets[0].keep(np.array([False, True, True]))
-    sets[1].recall(sets[0].memory())
-    assert sets[0].frames == sets[1].frames == [1, 0]
+    sets[1].restore(sets[0].state())
+    assert sets[0].state()["frames"] == sets[1].state()["frames"] == [1, 0]
 
 
 class Still(ps.Update):
     """An update that does nothing."""
-
-    several, blends, descends = 1, False, True
 
     def begin(self, f, domain, space):
         return lambda now, active: None
@@ -256,20 +255,24 @@ def test_a_run_that_stalls_does_so_at_the_same_iteration(tmp_path):
     assert r.status is ps.Status.STALLED
 
 
-class Counting(ps.Update):
-    """An update of the user's with a memory: every third step is one towards the oracle's atom."""
+@dataclass(eq=False)
+class EveryThird(ps.Stateful):
+    step: Any
+    n: int = field(default=0, init=False)
 
-    several, blends, descends = 1, False, False
+    def __call__(self, now, active):
+        self.n += 1
+        if self.n % 3 == 0:
+            self.step(now, active)
+
+
+class Counting(ps.Update):
+    """An update of the user's with a state: every third step is one towards the oracle's atom."""
+
+    descends = False
 
     def begin(self, f, domain, space):
-        memory, step = Memory(n=0), ps.Plain(ps.OpenLoop()).begin(f, domain, space)
-
-        def advance(now, active):
-            memory.n += 1
-            if memory.n % 3 == 0:
-                step(now, active)
-
-        return WithMemory(advance, memory, step)
+        return EveryThird(ps.Plain(ps.OpenLoop()).begin(f, domain, space))
 
     def __repr__(self):
         return "Counting()"
@@ -283,7 +286,7 @@ def test_arrays_of_another_library_come_back_in_it(tmp_path):
     xp = pytest.importorskip("array_api_strict")
     f, A = ps.LeastSquares(xp.asarray(Y)), ps.Dictionary(xp.asarray(X), signed=True)
     stops = [ps.Stop(iterations=n, rgap=None) for n in (4, 9)]
-    half, whole = (ps.minimize(f, ps.conv(0.9 * A), ps.Pairwise(), stop=stop) for stop in stops)
+    half, whole = (ps.minimize(f, ps.conv(0.9 * A), ps.Pairwise(), stop=stop, keep=True) for stop in stops)
     half.save(tmp_path / "run.npz")
     for options in ({"start": half}, {"checkpoint": tmp_path / "run.npz"}):
         r = ps.minimize(f, ps.conv(0.9 * A), ps.Pairwise(), stop=stops[1], **options)
@@ -294,7 +297,8 @@ def test_arrays_of_another_library_come_back_in_it(tmp_path):
 
 
 def open_loop(iterations, f=SQUARES, domain=HULL, **options):
-    return ps.minimize(f, domain, ps.Plain(ps.OpenLoop()), stop=ps.Stop(iterations=iterations, rgap=None), **options)
+    stop = ps.Stop(iterations=iterations, rgap=None)
+    return ps.minimize(f, domain, ps.Plain(ps.OpenLoop()), stop=stop, keep=True, **options)
 
 
 def test_a_problem_that_is_made_again_is_the_same():
@@ -342,7 +346,7 @@ def flows(demand, *more):
 
 @pytest.mark.parametrize("demand", [1.5, 2.5])
 def test_a_result_of_flows_with_another_demand_is_no_start(demand, tmp_path):
-    first = ps.minimize(*flows(2.0))
+    first = ps.minimize(*flows(2.0), keep=True)
     assert len(ps.minimize(*flows(2.0), start=first).trace) == len(first.trace)
     with pytest.raises(ValueError, match=r"start is a Result with atoms that conv\(Flows\(.*\)\) does not have; leave"):
         ps.minimize(*flows(demand), start=first)
@@ -354,7 +358,7 @@ def test_a_set_that_has_grown_is_another_one():
     """f = (x_1 - 1/2)^2 / 2 + (x_1 + x_2 - 2)^2 / 2, whose gradient at the first point (1, 1) has no second entry."""
     small, large = (ps.conv(ps.Box(np.zeros(2), np.array([1.0, c]))) for c in (1.0, 2.0))
     f = ps.Quadratic(np.array([[2.0, 1.0], [1.0, 1.0]]), np.array([-2.5, -2.0]))
-    first = ps.minimize(f, small)
+    first = ps.minimize(f, small, keep=True)
     np.testing.assert_allclose(first.start, [1.0, 1.0])
     again = ps.minimize(f, large, start=first)
     np.testing.assert_allclose(again.x, [0.5, 1.5], atol=1e-3)
@@ -367,10 +371,10 @@ def test_data_that_the_first_point_does_not_show_are_looked_at(tmp_path):
         ps.Smooth(lambda x, c=c: float(Y @ x + c * np.sum(x**4)), lambda x, c=c: Y + 4 * c * x**3) for c in (1, 2)
     ]
     for f, g in ((one, other), quartics):
-        first = ps.minimize(f, SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=2, rgap=None))
+        first = ps.minimize(f, SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=2, rgap=None), keep=True)
         again = ps.minimize(g, SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=0), start=first)
         assert again.iterations == 0
-    first = ps.minimize(quartics[0], SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=2, rgap=None))
+    first = ps.minimize(quartics[0], SPAN, ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=2, rgap=None), keep=True)
     file = first.save(tmp_path / "run.npz")
     with pytest.raises(ValueError, match="another run: f at the last point differs"):
         ps.minimize(quartics[1], SPAN, ps.Plain(ps.LineSearch()), checkpoint=file)
@@ -416,7 +420,7 @@ def test_after_ctrl_c_a_run_goes_on_with_its_iterations_and_its_bound(evaluation
 
     f = ps.Smooth(value, lambda x: 2.0 * (x - Y), L=2.0)
     stop = ps.Stop(iterations=40, rgap=None)
-    r = ps.minimize(f, HULL, ps.Plain(ps.OpenLoop()), stop=stop)
+    r = ps.minimize(f, HULL, ps.Plain(ps.OpenLoop()), stop=stop, keep=True)
     assert r.status is ps.Status.INTERRUPTED
     again, whole = (ps.minimize(f, HULL, ps.Plain(ps.OpenLoop()), start=start, stop=stop) for start in (r, None))
     assert again.iterations == 40 and len(again.trace) == 41
@@ -541,7 +545,8 @@ def test_a_run_that_is_killed_again_and_again_loses_only_what_came_after_its_che
 def test_a_continued_result_knows_how_nearly_stationary_it_is():
     f = ps.Smooth(lambda x: float(-(x**2).sum()), lambda x: -2 * x, L=2.0, convex=False)
     domain, update = ps.conv(ps.Box(-np.ones(3), np.ones(3))), ps.Plain(ps.ShortStep())
-    ended = ps.minimize(f, domain, update, stop=ps.Stop(gap=1e-9), start=([1.0], [ps.Atom(np.ones(3))]))
+    start = [1.0], [ps.Atom(np.ones(3))]
+    ended = ps.minimize(f, domain, update, stop=ps.Stop(gap=1e-9), start=start, keep=True)
     again = ps.minimize(f, domain, update, stop=ps.Stop(gap=1e-9), start=ended)
     assert ended.status is ps.Status.NEARLY_STATIONARY
     assert (again.status, again.iterations, again.stationarity) == (ended.status, ended.iterations, ended.stationarity)

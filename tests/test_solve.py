@@ -108,7 +108,7 @@ def test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end(rng, capsys):
 
 def test_verbose_writes_a_line_where_a_run_is_continued(rng, capsys):
     made = problem(rng)
-    half = ps.minimize(*made, stop=ps.Stop(rgap=None, iterations=5))
+    half = ps.minimize(*made, stop=ps.Stop(rgap=None, iterations=5), keep=True)
     ps.minimize(*made, start=half, verbose=True, stop=ps.Stop(rgap=None, iterations=7))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
@@ -181,10 +181,10 @@ def test_a_hull_begins_at_the_atom_for_the_gradient_at_zero(rng):
     np.testing.assert_array_equal(first.x, domain.A.lmo(-f.y).vector)
 
 
-class WorstOfAll:
+class WorstOfAll(ps.Oracle):
     """An oracle that names the worst atom of a list, and proves nothing."""
 
-    def begin(self, part, space, several=1, blends=False, f=None):
+    def begin(self, part, space, update):
         def ask(grad, active, gx):
             scores = part.asked.scores(grad)
             return Answer([part.asked.atom(int(scores.argmax()))], float(scores.max()), 0.0)
@@ -241,10 +241,13 @@ def test_a_span_begins_at_zero(rng):
 
 def test_warm_start_from_a_result_costs_no_progress(rng):
     f, domain, _ = problem(rng)
-    r = ps.minimize(f, domain)
+    r = ps.minimize(f, domain, keep=True)
     again = ps.minimize(f, domain, start=r)
     assert again.iterations == r.iterations
     np.testing.assert_allclose(again.x, r.x, atol=1e-12)
+    anew = ps.minimize(f, domain, start=ps.minimize(f, domain))  # not kept: the same point, a new run
+    assert anew.iterations <= 1
+    np.testing.assert_allclose(anew.x, r.x, atol=1e-12)
 
 
 @pytest.mark.parametrize("symmetric_set", ["dictionary", "basis", "ball"])

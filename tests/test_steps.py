@@ -195,7 +195,7 @@ def test_a_run_with_pivots_keeps_at_most_dimension_plus_one_atoms(rng):
 
 
 def test_a_step_rule_of_the_user_stays_in_the_hull():
-    class TooLong:
+    class TooLong(ps.StepRule):
         def begin(self, f, domain, space):
             return lambda move: 5.0
 

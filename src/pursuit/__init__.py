@@ -93,6 +93,7 @@ from pursuit.run.result import Result, State
 from pursuit.run.stop import Status, Stop
 from pursuit.run.trace import Trace
 from pursuit.solve import iterate, minimize
+from pursuit.state import Stateful
 from pursuit.steps import (
     Backtracking,
     CurvatureStep,
@@ -102,6 +103,7 @@ from pursuit.steps import (
     Move,
     OpenLoop,
     ShortStep,
+    StepRule,
 )
 from pursuit.stochastic import Stochastic
 from pursuit.updates import (
@@ -192,7 +194,9 @@ __all__ = [
     "SparseAtom",
     "Spectrahedron",
     "State",
+    "Stateful",
     "Status",
+    "StepRule",
     "Stochastic",
     "Stop",
     "StoredCodes",

@@ -171,7 +171,7 @@ class UpperBound(Stateful):
 
 @dataclass(eq=False)
 class _Shortest(Stateful):
-    """The step that minimises slope gamma + L/2 ||d||^2 gamma^2 on [0, reach]; `square` is a bound on ||d||^2, if any."""
+    """The step that minimises slope gamma + L/2 ||d||^2 gamma^2 on [0, reach]; `square` may bound ||d||^2."""
 
     bound: UpperBound
     square: float | None = None

@@ -14,7 +14,7 @@ from pursuit import geometry, rates
 from pursuit.arrays import Small
 from pursuit.paper.claims import Case, Plan, claim
 from pursuit.paper.problems import DELTAS, ERROR_FLOOR, LINE_SEARCH, PURSUITS, SHORT_STEP, Problem, hull, span
-from pursuit.steps import Length
+from pursuit.steps import Length, StepRule
 
 SUBLINEAR_STEPS = 20
 
@@ -41,7 +41,7 @@ def nearly_tight() -> Problem:
     return Problem("the far end", ps.LeastSquares([1.001]), A, 0.0, ([1.0], [A.atom(0)]))
 
 
-class PrintedStep:
+class PrintedStep(StepRule):
     """gamma = 2/(t + 2), whatever the quality of the oracle: variant 0 of Algorithm 2 as printed."""
 
     def begin(self, f: Any, domain: Any, space: Any) -> Length:
