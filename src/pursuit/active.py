@@ -23,6 +23,10 @@ FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, LiftedFrame, Sparse
 """Kinds of frames, the most structured first; an atom goes into the first kind that can hold it."""
 
 
+WANTED = 1 << 30
+"""The number of atoms of an answer that an update can use, as long as it has said nothing: all."""
+
+
 @dataclass(eq=False, repr=False)
 class ActiveSet(Stateful):
     """Atoms in the order of their entry, their weights, and the point x = sum_a w_a a.
@@ -53,7 +57,7 @@ class ActiveSet(Stateful):
     weights: Small = field(default_factory=lambda: np.zeros(0), init=False)
     blocks: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp), init=False)
     x: Array = field(init=False)
-    wanted: int = field(default=1 << 30, init=False)
+    wanted: int = field(default=WANTED, init=False)
     """The number of atoms of the next answer that the update can use."""
     turn: list[int] | None = field(default=None, init=False)
     """The blocks whose oracles are asked next; None: all."""

@@ -49,6 +49,8 @@ def _is_array(a: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether the value is one real number: Python's, NumPy's, or an array without axes; booleans are none."""
+    if type(value) is float:
+        return True
     if np.ma.isMaskedArray(value):
         return False
     if _is_array(value) and not isinstance(value, np.generic):

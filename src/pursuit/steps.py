@@ -195,7 +195,8 @@ class OpenLoop(StepRule):
 
     With another `power` l it is :math:`\gamma = l/(\delta t + l)`, which is faster on strongly convex sets and where
     the minimum is inside (Wirth, Kerdreux and Pokutta, 2023); with ``"log"``, :math:`l = 2 + \log(t + 1)`, which is
-    nearly as fast as the best power without knowing it (Pokutta, 2024). f may increase; see `Monotone`.
+    nearly as fast as the best power without knowing it (Pokutta, 2024). f may increase; see `Monotone`. Where
+    nothing is proved of an answer (delta = 0), the step is that of the exact algorithm, and no rate is promised.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ class OpenLoop(StepRule):
 
         def length(move: Move) -> float:
             power = 2.0 + math.log1p(move.iteration) if isinstance(self.power, str) else self.power
-            return power / (move.delta * move.iteration + power)
+            return power / ((move.delta or 1.0) * move.iteration + power)
 
         return length
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pursuit.active import ActiveSet
+from pursuit.active import WANTED, ActiveSet
 from pursuit.arguments import quantity
 from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.atoms.frames import Atom
@@ -231,7 +231,8 @@ class Result:
         return Kept(self.memory, list(self.trace._rows), self.start, self.seconds)
 
     def save(self, path: Any) -> FilePath:
-        """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process.
+        """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process: from
+        the state of the run if `keep=True` kept it, else as a new run from this point.
 
         f and the domain are not in it; where they or the method are others, it is refused.
 
@@ -246,11 +247,15 @@ class Result:
         """
         if self.status is Status.UNBOUNDED:
             raise ValueError(f"a run cannot go on after its end: {self.status.value}; there is nothing to save.")
-        if not self.memory:
-            raise ValueError("the state of this run was not kept; run minimize(..., keep=True), or give checkpoint=.")
         file, method = Checkpoint(path, 0.0), (self.update, self.oracle, self.refine)
-        file.write(self.kept, self.f, self.domain, method)
+        file.write(self.kept if self.memory else self._new_run(), self.f, self.domain, method)
         return file.path
+
+    def _new_run(self) -> Kept:
+        """A run that begins at this point."""
+        members = {name: getattr(self, name) for name in ("weights", "atoms", "blocks", "x")}
+        active = members | {"wanted": WANTED, "frames": list(range(len(self.atoms)))}
+        return Kept({"t": 0, "now": None, "active": active}, [], self.x, 0.0)
 
     def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
         """Write a report about this result: one HTML file that needs nothing else (needs matplotlib).

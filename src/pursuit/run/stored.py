@@ -22,7 +22,7 @@ import numpy as np
 
 from pursuit.arguments import describe, number
 from pursuit.arrays import Array, Space, everywhere, flat, host
-from pursuit.atoms.base import as_atom
+from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.cp import Factors, TensorAtom
 from pursuit.atoms.factored import RankOneAtom, is_sparse
@@ -32,7 +32,7 @@ from pursuit.files import replacing
 from pursuit.objectives import Objective
 from pursuit.updates import Now
 
-FORMAT = "a run of pursuit, 1"
+FORMAT = "a run of pursuit, 2"
 
 ATOMS: dict[type[Atom], tuple[str, ...]] = {
     Atom: ("vector", "source", "coef"),
@@ -78,12 +78,16 @@ class Fingerprint(NamedTuple):
         for b, A in enumerate(part.asked for part in domain.parts):
             if A.size is None:  # only as accurate as its search
                 print_._add(f"summand {b} of domain", np.full(1, as_atom(A.lmo(grad)).dot(space, grad)), 1e4)
+                for name, array in _arrays_of(A):
+                    print_._add(f"{name} of summand {b} of domain", array)
             else:
                 print_._add(f"summand {b} of domain", A.scores(grad))
         return print_
 
     def _add(self, name: str, array: np.ndarray[Any, Any], error: float = 1.0) -> None:
-        terms = array.ravel() * np.random.default_rng(0).standard_normal(array.size)
+        numbers = array.astype(np.float64).ravel()
+        finite = np.where(np.isfinite(numbers), numbers, np.sign(numbers))
+        terms = finite * np.random.default_rng(0).standard_normal(array.size)
         self.numbers[name], self.sizes[name] = float(terms.sum()), error * float(np.abs(terms).sum())
 
     def difference(self, other: Fingerprint, eps: float) -> str | None:
@@ -92,18 +96,17 @@ class Fingerprint(NamedTuple):
             if other.words.get(name) != text:
                 return name
         for name, size in self.sizes.items():
-            if not abs(self.numbers[name] - other.numbers[name]) <= 1e3 * eps * size:
+            if name in other.numbers and not abs(self.numbers[name] - other.numbers[name]) <= 1e3 * eps * size:
                 return name
         return None
 
 
-def _arrays_of(f: Objective) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """The arrays that f is made of, and those of an objective that it is made of."""
-    attributes: list[tuple[str, Any]] = sorted(vars(f).items())
-    for name, value in attributes:
-        if isinstance(value, Objective):
+def _arrays_of(thing: Objective | Atoms) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """The arrays that an objective or a set is made of, and those of the objectives and sets that it is made of."""
+    for name, value in sorted(vars(thing).items()):
+        if isinstance(value, Objective | Atoms):
             yield from ((f"{name}.{inner}", array) for inner, array in _arrays_of(value))
-        elif not name.startswith("_") and (isinstance(value, np.ndarray) or is_sparse(value)):
+        elif isinstance(value, np.ndarray) or is_sparse(value):
             array = value.data if not isinstance(value, np.ndarray) else value
             yield from [(name, array)] if array.dtype.kind in "fiub" else []
 
@@ -260,7 +263,13 @@ def write(path: Path, run: Kept, fingerprint: Fingerprint, domain: Domain) -> No
     """Write a run as a whole or not at all; the file that was there becomes the previous one."""
     packer = Packer(domain)
     tree = packer.pack(run._asdict() | {"rows": np.array(run.rows, dtype=np.float64)})
-    text = {"format": FORMAT, "fingerprint": fingerprint, "atoms": packer.atoms, "run": tree}
+    text = {
+        "format": FORMAT,
+        "fingerprint": fingerprint,
+        "atoms": packer.atoms,
+        "arrays": len(packer.arrays),
+        "run": tree,
+    }
     arrays: dict[str, Any] = {f"array_{i}": a for i, a in enumerate(packer.arrays)}
     with replacing(path) as new:
         with new.open("wb") as file:
@@ -297,7 +306,7 @@ def read(path: Path) -> Stored | None:
         if file.exists():
             try:
                 stored = _read(file)
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            except Exception:  # a flipped bit may raise anything in zipfile, zlib or NumPy
                 continue
             if file != path:
                 file.replace(path)
@@ -308,11 +317,16 @@ def read(path: Path) -> Stored | None:
 
 
 def _read(path: Path) -> Stored:
+    with zipfile.ZipFile(path) as parts:
+        if any(part.compress_type != zipfile.ZIP_STORED for part in parts.infolist()):
+            raise ValueError("checkpoints are not compressed, so that they unpack to their own size")
+        if parts.testzip() is not None:
+            raise ValueError("a checksum is wrong")
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         text = json.loads(archive["text"].tobytes())
         if text["format"] != FORMAT:
             raise ValueError
-        return Stored(text, [archive[f"array_{i}"] for i in range(len(archive.files) - 1)])
+        return Stored(text, [archive[f"array_{i}"] for i in range(text["arrays"])])
 
 
 class Checkpoint:
