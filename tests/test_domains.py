@@ -11,7 +11,9 @@ from pursuit.domains import Answer
 
 def bound(domain, value, gz, gx, delta, mu):
     """The lower bound of a plain domain from one answer."""
-    return domain.lower(value, [Answer([], gz, delta, level=gx)], mu, [0.0])
+    answers = [Answer([], gz, delta, level=gx)]
+    strong = domain.strong_gap(answers, mu, [0.0]) if mu > 0 else math.inf
+    return value - min(domain.frank_wolfe_gap(answers, [0.0]), strong)
 
 
 def test_over_a_hull_the_bound_is_the_frank_wolfe_gap_over_delta():
