@@ -88,7 +88,7 @@ def test_users_write_an_oracle_and_an_update_with_public_names_only():
     np.testing.assert_allclose(r.x, [0.875, 0.125])
 
 
-CLASSES = [cls for cls in map(ps.__dict__.get, ps.__all__) if inspect.isclass(cls)]
+CLASSES = [cls for cls in (getattr(ps, name) for name in ps.__all__) if inspect.isclass(cls)]
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)

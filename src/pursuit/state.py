@@ -3,32 +3,33 @@
 A part of a run is a dataclass. The arguments of its constructor belong to the problem. Its other fields, those with
 `field(init=False)`, are its state: numbers, texts, arrays and atoms, in lists and dictionaries. Parts among its fields
 have a state of their own; a plain function has none.
-
->>> @dataclass(eq=False)
-... class Counter(Stateful):
-...     step: int
-...     n: int = field(default=0, init=False)
-...     def __call__(self):
-...         self.n += self.step
-...         return self.n
->>> one, other = Counter(2), Counter(2)
->>> one(), one(), one.state(), other.restore(one.state()), other()
-(2, 4, {'n': 4}, None, 6)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Stateful", "dataclass", "field", "is_stateful", "restore", "state_of"]
-
 
 class Stateful:
-    """A part of a run: a dataclass whose state is the fields that its constructor does not take."""
+    """A part of a run: a dataclass whose state is the fields that its constructor does not take.
+
+    >>> from dataclasses import dataclass, field
+    >>> import pursuit as ps
+    >>> @dataclass(eq=False)
+    ... class Counter(ps.Stateful):
+    ...     step: int
+    ...     n: int = field(default=0, init=False)
+    ...     def __call__(self):
+    ...         self.n += self.step
+    ...         return self.n
+    >>> one, other = Counter(2), Counter(2)
+    >>> one(), one(), one.state(), other.restore(one.state()), other()
+    (2, 4, {'n': 4}, None, 6)
+    """
 
     def state(self) -> dict[str, Any]:
         """A copy of the state."""

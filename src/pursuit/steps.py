@@ -56,7 +56,17 @@ Length = Callable[[Move], float]
 
 
 class StepRule:
-    """The contract of a step rule: `begin` returns the step length for one run; `monotone`: f never increases."""
+    """The contract of a step rule: `begin` returns the step length for one run; `monotone`: f never increases.
+
+    >>> import pursuit as ps
+    >>> class Constant(ps.StepRule):
+    ...     monotone = False
+    ...     def begin(self, f, domain, space):
+    ...         return lambda move: 0.1
+    >>> f, domain = ps.LeastSquares([0.5, 0.5]), ps.conv(ps.Simplex(2))
+    >>> ps.minimize(f, domain, ps.Plain(Constant()), stop=ps.Stop(iterations=2)).x
+    array([0.81, 0.19])
+    """
 
     monotone: ClassVar[bool] = True
 

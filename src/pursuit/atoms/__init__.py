@@ -1,5 +1,6 @@
 """Over which atoms: sets that answer one question, `lmo(g)`."""
 
+from pursuit.atoms import families
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.graphs import Flows, Paths, SpanningTrees
@@ -48,4 +49,5 @@ __all__ = [
     "Streamed",
     "SymmetricRankOne",
     "Transport",
+    "families",
 ]

@@ -21,13 +21,13 @@ from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import AskSet, as_atom_of
-from pursuit.promises import Promise, promise
 from pursuit.run.stop import Status
 from pursuit.run.stored import Checkpoint, Kept
 from pursuit.run.trace import Trace, html_table
 from pursuit.updates import Now
 
 if TYPE_CHECKING:
+    from pursuit.promises import Promise
     from pursuit.run.begin import Run
 
 CHECK_SEED = 1
@@ -204,6 +204,8 @@ class Result:
         >>> r.promise().curve, r.trace.value
         (array([5.  , 2.5 , 1.25]), array([5. , 0.5, 0. ]))
         """
+        from pursuit.promises import promise
+
         return promise(self, mdw, rho)
 
     def check(self) -> Check:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from pursuit.arguments import as_bool, as_int_or_nan, describe, quantity
 from pursuit.arrays import Array
@@ -79,7 +78,13 @@ def _writer(verbose: Any) -> Callable[[str], None]:
         return lambda line: verbose.info("%s", line)
     if not (isinstance(verbose, bool | np.bool_) or as_int_or_nan(verbose) in (0, 1)):
         raise TypeError(f"verbose is {describe(verbose)}; give True, False or a logging.Logger.")
-    return (lambda line: tqdm.write(line, file=sys.stderr)) if verbose else lambda line: None  # above a progress bar
+    return _write if verbose else lambda line: None
+
+
+def _write(line: str) -> None:
+    from tqdm.auto import tqdm  # slow to import
+
+    tqdm.write(line, file=sys.stderr)  # above a progress bar
 
 
 def _line(row: tuple[float, ...]) -> str:
@@ -93,8 +98,11 @@ class Bar:
     """A progress bar, on terminals only."""
 
     def __init__(self, shown: Any) -> None:
-        shown = as_bool(shown, "progress")
-        self._bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False) if shown else None
+        self._bar = None
+        if as_bool(shown, "progress"):
+            from tqdm.auto import tqdm  # slow to import
+
+            self._bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False)
 
     def __enter__(self) -> Bar:
         return self
