@@ -14,6 +14,7 @@ from scipy.spatial import ConvexHull
 import pursuit as ps
 from pursuit import geometry as geo
 from pursuit.geometry import Interval, polytope
+from pursuit.geometry.shapes import shape_of
 
 law = settings(deadline=None, derandomize=True, max_examples=25)
 seeds = st.integers(0, 10_000)
@@ -565,9 +566,9 @@ def test_rho_is_the_largest_gauge_in_the_sublevel_set_of_a_quadratic(seed):
     reach = math.sqrt(2 * (f.value(x0) - f.value(centre)))
     rim = np.linalg.solve(np.linalg.cholesky(H).T, rng.standard_normal((3, 1500)))
     rim *= reach / np.sqrt(np.einsum("ij,ik,kj->j", rim, H, rim))
-    vertices = np.linalg.norm(geo.closed.shape_of(A).polar(), axis=1)
+    vertices = np.linalg.norm(shape_of(A).polar(), axis=1)
     assert vertices.max() == pytest.approx(1 / geo.mdw(A).upper, rel=1e-9)
-    gauges = (geo.closed.shape_of(A).polar() @ (centre[:, None] + rim)).max(axis=0)
+    gauges = (shape_of(A).polar() @ (centre[:, None] + rim)).max(axis=0)
     assert found.upper >= gauges.max()
     assert gauges.max() >= 0.97 * found.lower
     states = ps.minimize(f, ps.lin(A), ps.Plain(ps.LineSearch()), start=x0, stop=ps.Stop(iterations=20))

@@ -31,14 +31,6 @@ def linear(
     mu-strongly convex, mDW > 0 (A need not be symmetric, erratum 23) and an oracle of quality delta relative to 0.
     mDW never exceeds the radius, and may equal it (erratum 11).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    mu, L, mdw, radius, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> linear([0, 1, 2], mu=1, L=1, mdw=0.5**0.5, radius=1, eps0=8.0).round(12)
     array([8., 4., 2.])
     """
@@ -61,14 +53,6 @@ def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, de
     quadratic the factor is :math:`1-\delta^2\mathrm{mDW}(H^{1/2}A)^2/\mathrm{radius}(H^{1/2}A)^2`, never worse than
     that of `linear`.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    mu, C, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> linear_affine(3, mu=1, C=2, eps0=8, delta=1)
     1.0
     """
@@ -86,18 +70,6 @@ def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constan
     For variant 0 of Algorithm 4 with an exact oracle, where the gradient at :math:`x^\star` vanishes in H (erratum 16:
     :math:`x^\star` in lin(A) is not enough). `lower_bound_sharp` is never smaller.
 
-    Parameters
-    ----------
-    eps : number or array, >= 0
-        The error before the step.
-    width : number or array
-        :math:`W_A(-\nabla f(x_t))`.
-    norm : number or array, > 0
-        The norm of the atom :math:`z_t`.
-    L, mu : float or Interval
-
-    Examples
-    --------
     >>> lower_bound(1.0, width=0.5, norm=1.0, L=1, mu=1)
     0.75
     """
@@ -113,8 +85,6 @@ def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: C
     least :math:`\|\nabla f(x_t)\|^2/(2L)` directly (erratum 17). Preconditions and parameters of `lower_bound`; mu =
     0 is allowed.
 
-    Examples
-    --------
     >>> lower_bound_sharp(1.0, width=0.5, norm=1.0, L=2, mu=1), lower_bound(1.0, width=0.5, norm=1.0, L=2, mu=1)
     (0.625, 0.25)
     """
@@ -130,14 +100,6 @@ def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
     The paper's factor 1 - 1/(d - t) is reached where all remaining residuals have the same size; otherwise the error
     falls faster, so the stated inequality is reversed (erratum 1).
 
-    Parameters
-    ----------
-    t : integers >= 0, number or array
-    residual : (d,) array
-        y - x_0.
-
-    Examples
-    --------
     >>> signed_basis([0, 1, 2, 3], residual=[2.0, 1.0])
     array([2.5, 0.5, 0. , 0. ])
     """

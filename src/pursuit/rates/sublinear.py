@@ -16,19 +16,6 @@ def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant
     x, for Algorithms 2 (variants 1 to 3) and 3. Variant 0 needs the step 2/(delta t + 2); with 2/(t + 2), as printed,
     the bound fails for delta < 1/2 (erratum 5).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-        Updates made.
-    L, diameter, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Returns
-    -------
-    float or array of t's shape
-
-    Examples
-    --------
     >>> frank_wolfe([0, 2, 8], L=1, diameter=2, eps0=3, delta=1)
     array([7. , 3.5, 1.4])
     """
@@ -42,14 +29,6 @@ def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: floa
     by induction on :math:`\varepsilon_{t+1}\le(1-\gamma\delta)\varepsilon_t+\gamma^2C/2` at :math:`\gamma=2/(\delta
     t+2)`.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    C, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> frank_wolfe_affine(2, C=4, eps0=3)
     3.5
     """
@@ -68,14 +47,6 @@ def matching_pursuit(
     as long as rho bounds the atomic norms of :math:`x^\star` and of all iterates up to t; `geometry.rho` bounds them
     a priori (erratum 22). `matching_pursuit_sharp` is never larger.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    L, radius, rho, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> matching_pursuit([0, 4], L=1, radius=1, rho=1, eps0=2)
     array([4., 2.])
     """
@@ -89,14 +60,6 @@ def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta:
     upper bound on it. It is `frank_wolfe_affine` with delta/2 (erratum 27: the denominator is delta t + 4
     throughout).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    C, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> matching_pursuit_affine(4, C=1, eps0=2)
     2.0
     """
@@ -113,15 +76,6 @@ def matching_pursuit_sharp(
     :math:`\delta^2\varepsilon_t^2/(8C)`, so :math:`1/\varepsilon_t` grows by at least :math:`\delta^2/(8C)`; and
     :math:`\varepsilon_0\le 2C` since the gradient at :math:`x^\star` is orthogonal to lin(A).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    L, radius, rho : float or Interval
-    eps0 : float or Interval, optional
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> matching_pursuit_sharp([0, 4], L=1, radius=1, rho=1, eps0=2), matching_pursuit_sharp(4, L=1, radius=1, rho=1)
     (array([2., 1.]), 1.0)
     """
@@ -136,15 +90,6 @@ def matching_pursuit_affine_sharp(
 
     Preconditions of `matching_pursuit_affine`; see `matching_pursuit_sharp`.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    C : float or Interval
-    eps0 : float or Interval, optional
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> matching_pursuit_affine_sharp([0, 4], C=1, eps0=2)
     array([2., 1.])
     """
@@ -165,17 +110,6 @@ def least_squares(
     :math:`\tilde\rho` may be ||y|| for OMP from ||x_0|| <= ||y|| only; matching pursuit from 0 needs 2||y|| (erratum
     4).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    diameter, mdw : float or Interval
-    norm : float or Interval
-        The bound :math:`\tilde\rho` on norms of iterates.
-    L : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> least_squares(2, diameter=2, mdw=0.5, norm=1)
     8.0
     """
@@ -191,14 +125,6 @@ def least_squares_sharp(
 
     Preconditions of `least_squares`.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    diameter, mdw, norm, L : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> least_squares_sharp(4, diameter=2, mdw=0.5, norm=1)
     4.0
     """
