@@ -1,8 +1,8 @@
 """Convergence rates: one function for each theorem of the paper, with its corrections, and for later methods.
 
-Every bound is on eps_t = f(x_t) - f*, where x_t is the iterate after t updates, and is vectorised over t. Constants
-may be numbers or `pursuit.geometry.Interval`s. Of an interval, the end is used that makes the bound weaker, so the
-bound holds whichever number of the interval is the true one.
+Every bound is on eps_t = f(x_t) - f*, where x_t is the iterate after t updates. t >= 0 is a number or an array, and so
+is the bound; delta in (0, 1] is the quality of the oracle. Constants may be numbers or `pursuit.geometry.Interval`s: of
+an interval, the end is used that makes the bound weaker, so it holds whichever number of the interval is the true one.
 
 | theorem | function | domain |
 |---|---|---|
@@ -30,7 +30,7 @@ array([7.   , 4.667, 1.167, 0.137])
 """
 
 from pursuit.rates.contraction import linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis
-from pursuit.rates.later import (
+from pursuit.rates.variants import (
     accelerated_pursuit,
     away_steps,
     backtracking,

@@ -57,8 +57,7 @@ def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta:
     r"""Theorem sublinearMPAffineInvariant: :math:`\varepsilon_t \le 4(2C/\delta + \varepsilon_0)/(\delta t + 4)`.
 
     For Algorithm 6 on a symmetric A; C is :math:`C^{MP}_{f,\rho A}`, `geometry.curvature(f, A, "mp", rho)`, or an
-    upper bound on it. It is `frank_wolfe_affine` with delta/2 (erratum 27: the denominator is delta t + 4
-    throughout).
+    upper bound on it. It is `frank_wolfe_affine` with delta/2 (erratum 27: the denominator is delta t + 4 throughout).
 
     >>> matching_pursuit_affine(4, C=1, eps0=2)
     2.0
@@ -72,9 +71,9 @@ def matching_pursuit_sharp(
     r"""The sharper form of Theorem inexactMP, :math:`\varepsilon_t \le 8C/(\delta^2 t + 8C/\varepsilon_0)` with
     :math:`C = L\rho^2\mathrm{radius}(A)^2`, and :math:`\varepsilon_t\le 8C/(\delta^2t+4)` where eps0 is not given.
 
-    Same preconditions as `matching_pursuit`, and never larger. A step decreases the error by
-    :math:`\delta^2\varepsilon_t^2/(8C)`, so :math:`1/\varepsilon_t` grows by at least :math:`\delta^2/(8C)`; and
-    :math:`\varepsilon_0\le 2C` since the gradient at :math:`x^\star` is orthogonal to lin(A).
+    Same preconditions as `matching_pursuit`. A step decreases the error by :math:`\delta^2\varepsilon_t^2/(8C)`, so
+    :math:`1/\varepsilon_t` grows by at least :math:`\delta^2/(8C)`; and :math:`\varepsilon_0\le 2C` since the gradient
+    at :math:`x^\star` is orthogonal to lin(A).
 
     >>> matching_pursuit_sharp([0, 4], L=1, radius=1, rho=1, eps0=2), matching_pursuit_sharp(4, L=1, radius=1, rho=1)
     (array([2., 1.]), 1.0)
@@ -85,10 +84,7 @@ def matching_pursuit_sharp(
 def matching_pursuit_affine_sharp(
     t: ArrayLike, *, C: Constant, eps0: Constant | None = None, delta: float = 1.0
 ) -> Any:
-    r"""The sharper form of Theorem sublinearMPAffineInvariant: :math:`\varepsilon_t\le 8C/(\delta^2t +
-    8C/\varepsilon_0)`.
-
-    Preconditions of `matching_pursuit_affine`; see `matching_pursuit_sharp`.
+    r"""The sharper form of `matching_pursuit_affine`: :math:`\varepsilon_t\le 8C/(\delta^2t + 8C/\varepsilon_0)`.
 
     >>> matching_pursuit_affine_sharp([0, 4], C=1, eps0=2)
     array([2., 1.])
@@ -104,11 +100,11 @@ def least_squares(
     r"""Corollary sublinleastsq, corrected:
     :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\delta^2\,\mathrm{mDW}(A)^2(t+2))`.
 
-    For symmetric A and :math:`\tilde\rho\ge\|x^\star\|,\|x_0\|,\dots,\|x_t\|`. The paper leaves out L, and its
-    derivation does not give it; it follows from `matching_pursuit_sharp` with :math:`\rho\le\tilde\rho/\mathrm{mDW}`
-    (erratum 3), where the width is the inradius around 0 (erratum 14). For f = 1/2||x - y||^2 (L = 1),
-    :math:`\tilde\rho` may be ||y|| for OMP from ||x_0|| <= ||y|| only; matching pursuit from 0 needs 2||y|| (erratum
-    4).
+    For symmetric A and a bound :math:`\tilde\rho\ge\|x^\star\|,\|x_0\|,\dots,\|x_t\|`, the argument `norm`. The paper
+    leaves out L, and its derivation does not give it; it follows from `matching_pursuit_sharp` with
+    :math:`\rho\le\tilde\rho/\mathrm{mDW}` (erratum 3), where the width is the inradius around 0 (erratum 14). For f =
+    1/2||x - y||^2 (L = 1), :math:`\tilde\rho` may be ||y|| for OMP from ||x_0|| <= ||y|| only; matching pursuit from 0
+    needs 2||y|| (erratum 4).
 
     >>> least_squares(2, diameter=2, mdw=0.5, norm=1)
     8.0
@@ -120,10 +116,8 @@ def least_squares(
 def least_squares_sharp(
     t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: float = 1.0
 ) -> Any:
-    r"""The sharper form of Corollary sublinleastsq:
+    r"""The sharper form of `least_squares`:
     :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\mathrm{mDW}(A)^2(\delta^2t+4))`.
-
-    Preconditions of `least_squares`.
 
     >>> least_squares_sharp(4, diameter=2, mdw=0.5, norm=1)
     4.0
