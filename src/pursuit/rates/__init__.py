@@ -30,17 +30,6 @@ array([7.   , 4.667, 1.167, 0.137])
 """
 
 from pursuit.rates.contraction import linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis
-from pursuit.rates.variants import (
-    accelerated_pursuit,
-    away_steps,
-    backtracking,
-    backtracking_evaluations,
-    cone_pursuit,
-    good_pairwise_steps,
-    good_steps,
-    lazy_quality,
-    pairwise_steps,
-)
 from pursuit.rates.relations import coherence, delta_fw, delta_mp, frank_wolfe_limit, mdw_from_coherence
 from pursuit.rates.sublinear import (
     frank_wolfe,
@@ -51,6 +40,17 @@ from pursuit.rates.sublinear import (
     matching_pursuit_affine,
     matching_pursuit_affine_sharp,
     matching_pursuit_sharp,
+)
+from pursuit.rates.variants import (
+    accelerated_pursuit,
+    away_steps,
+    backtracking,
+    backtracking_evaluations,
+    cone_pursuit,
+    good_pairwise_steps,
+    good_steps,
+    lazy_quality,
+    pairwise_steps,
 )
 
 __all__ = [

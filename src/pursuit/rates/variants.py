@@ -21,6 +21,7 @@ from pursuit.rates.arguments import Constant, atom_count, float_or_array, lower,
 from pursuit.rates.contraction import linear_affine
 from pursuit.rates.sublinear import matching_pursuit_sharp
 
+
 def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
     r"""The least number of good steps among t steps of `Away` or `BlendedPairwise`: :math:`\lceil(t-s)/2\rceil`.
 
