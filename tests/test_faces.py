@@ -7,16 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from geometries import Listed, law, seeds
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from test_geometry import Listed
 
 import pursuit as ps
 from pursuit import geometry as geo
-
-law = settings(deadline=None, derandomize=True, max_examples=25)
-seeds = st.integers(0, 10_000)
 
 
 def is_face(inside, outside):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import pursuit as ps
 from pursuit import geometry, rates
+from pursuit.updates import Decrease
 
 
 def instance(seed, m=5, n=9):
@@ -201,3 +202,24 @@ def test_geometry_may_be_given_where_it_is_known():
     linear, sublinear = given.bounds
     assert "width >= 0.1" in linear.constants
     assert "rho <= 50" in sublinear.constants
+
+
+def test_an_update_of_ones_own_is_promised_the_rates_of_the_decrease_that_it_states():
+    class Halved(ps.Plain):
+        """Steps of half the length: three quarters of the decrease, that of short steps with 4/3 of the smoothness."""
+
+        def decrease(self, f, part):
+            return Decrease(4 / 3 * f.L)
+
+    class Silent(ps.Plain):
+        def decrease(self, f, part):
+            return None
+
+    f, D, minimum = instance(0)
+    domain, stop = ps.lin(ps.Dictionary(D)), ps.Stop(iterations=12, rgap=None)
+    step = ps.ShortStep(L=2 * f.L)
+    stated = ps.minimize(f, domain, Halved(step), stop=stop)
+    assert len(stated.promise().bounds) == 2
+    assert all(f"L = {4 / 3 * f.L:.4g}" in b.constants for b in stated.promise().bounds)
+    assert kept(stated, minimum)
+    assert ps.minimize(f, domain, Silent(step), stop=stop).promise().bounds == []

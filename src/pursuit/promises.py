@@ -11,12 +11,11 @@ import numpy as np
 
 from pursuit import geometry, rates
 from pursuit.arrays import Array, Small, host
-from pursuit.domains import Cone, Domain, Hull, Part, Span
+from pursuit.domains import Domain, Part
 from pursuit.geometry import Interval
 from pursuit.objectives import Objective
-from pursuit.oracles import Approximate, Exact, Lazy
-from pursuit.steps import Backtracking, DiameterStep, LineSearch, OpenLoop, ShortStep
-from pursuit.updates import Away, BlendedPairwise, FullyCorrective, NormCorrective, Pairwise, Plain
+from pursuit.oracles import Approximate, Exact, Lazy, Oracle
+from pursuit.updates import Decrease, Update
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,9 @@ class FinishedRun(Protocol):
     @property
     def domain(self) -> Domain: ...
     @property
-    def update(self) -> Any: ...
+    def update(self) -> Update: ...
     @property
-    def oracle(self) -> Any: ...
+    def oracle(self) -> Oracle: ...
     @property
     def refine(self) -> Any: ...
     @property
@@ -72,7 +71,7 @@ class _Run:
 
     f: Objective
     part: Part
-    update: Any
+    decrease: Decrease
     delta: float
     lazy: bool
     t: Small
@@ -84,17 +83,11 @@ class _Run:
 
     @property
     def swaps(self) -> bool:
-        """Whether weight moves from one atom to any other, so that the atoms in S are exchanged."""
-        return isinstance(self.update, Pairwise) or (isinstance(self.update, BlendedPairwise) and self.over_cone)
-
-    @property
-    def drops(self) -> bool:
-        """Whether steps end where an atom loses its weight."""
-        return self.swaps or isinstance(self.update, Away | BlendedPairwise)
+        return self.decrease.moves == "pairwise"
 
     @property
     def over_cone(self) -> bool:
-        return isinstance(self.part, Cone)
+        return not self.part.compact
 
     @property
     def begins_with_own_atoms(self) -> bool:
@@ -104,94 +97,59 @@ class _Run:
     @property
     def steps(self) -> Small:
         """For each t, the steps among t that a sublinear rate counts."""
-        if self.swaps:
-            n = self.part.A.size if self.begins_with_own_atoms else None
-            return np.zeros(len(self.t)) if n is None else np.asarray(rates.good_pairwise_steps(self.t, n=n))
-        return np.asarray(rates.good_steps(self.t, spare=self.spare)) if self.drops else self.t
+        if self.decrease.moves == "toward":
+            return self.t
+        if not self.swaps:
+            return np.asarray(rates.good_steps(self.t, spare=self.spare))
+        n = self.part.A.size if self.begins_with_own_atoms else None
+        return np.zeros(len(self.t)) if n is None else np.asarray(rates.good_pairwise_steps(self.t, n=n))
 
 
 def promise(result: FinishedRun, mdw: Any = None, rho: Any = None) -> Promise:
     """The bounds that hold for a run. Its certified lower bound on f* gives eps_0; `mdw` and `rho` are computed where
     they are None."""
-    f, domain, oracle, values = result.f, result.domain, result.oracle, result.trace.value
+    f, domain, update, values = result.f, result.domain, result.update, result.trace.value
     t, eps0 = np.arange(len(values), dtype=np.float64), max(float(values[0]) - result.lower, 0.0)
-    descends = getattr(result.update, "descends", False)
-    delta = _quality(oracle, domain, descends)
+    part, delta = domain.parts[0], _quality(result.oracle, domain, update.descends)
+    covered = len(domain.parts) == 1 and not part.price and f.exact and f.convex and delta > 0 and math.isfinite(eps0)
+    decrease = update.decrease(f, part) if covered else None
+    if decrease is not None and decrease.moves != "toward" and result.refine is not None:
+        decrease = None  # a refinement changes how many atoms there are
     bounds: list[Bound] = []
-    known = isinstance(result.update, Plain | Away | Pairwise | BlendedPairwise | NormCorrective | FullyCorrective)
-    proved = known and f.exact and f.convex and delta > 0 and math.isfinite(eps0)
-    if proved and len(domain.parts) == 1 and not domain.parts[0].price:
-        part = domain.parts[0]
-        spare = int(result.trace.atoms[0]) - isinstance(part, Hull)
-        lazy = isinstance(oracle, Lazy)
-        run = _Run(f, part, result.update, delta, lazy, t, spare, eps0, result.start, mdw, rho)
-        if not (run.drops and result.refine is not None):  # a refinement changes how many atoms there are
-            bounds = [*_bounds(run)]
+    if decrease is not None:
+        spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(result.oracle, Lazy)
+        run = _Run(f, part, decrease, delta, lazy, t, spare, eps0, result.start, mdw, rho)
+        bounds = [*(_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)]
     curves = [b.curve for b in bounds]
-    if descends:
+    if update.descends:
         curves.append(np.full(len(t), eps0))
     curve = np.minimum.reduce(curves) if curves else np.full(len(t), math.inf)
     return Promise(curve, eps0, bounds)
 
 
-def _quality(oracle: Any, domain: Domain, descends: bool) -> float:
+def _quality(oracle: Oracle, domain: Domain, descends: bool) -> float:
     """The quality with which the rates hold, 0 where they do not."""
     if isinstance(oracle, Approximate):
         return oracle.delta
     if not all(part.asked.exact for part in domain.parts):
         return 0.0
-    if isinstance(oracle, Lazy) and descends and not isinstance(domain, Cone):
+    if isinstance(oracle, Lazy) and descends and all(part.compact or part.signless for part in domain.parts):
         return rates.lazy_quality(oracle.K)
     return float(isinstance(oracle, Exact))
 
 
-def _bounds(run: _Run) -> Iterator[Bound]:
-    if isinstance(run.part, Hull):
-        yield from _hull_bounds(run)
-    elif isinstance(run.part, Span):
-        yield from _span_bounds(run)
-    else:
-        yield from _cone_bounds(run)
-
-
-def _smoothness(run: _Run) -> float | None:
-    """The L for which the update gains at least as much as the step that minimises the quadratic upper bound, if there
-    is one."""
-    update, step, L = run.update, getattr(run.update, "step", None), run.f.L
-    if L is None:
-        return None
-    if isinstance(update, FullyCorrective):
-        return L if run.f.quadratic else None  # elsewhere its inner problem is solved to an accuracy
-    if isinstance(step, LineSearch) or (run.drops and step is None):
-        return L
-    if isinstance(update, NormCorrective):
-        given = update.L if update.inner is None and update.metric is None else 0.0
-    elif isinstance(step, ShortStep):
-        given = step.L if step.metric is None else 0.0
-    else:
-        return None
-    if isinstance(given, Backtracking):  # where f curves, the first estimate is its curvature along a line and 0.1 %
-        return rates.backtracking(L=L, grow=given.grow, first=1.001 * L) if run.f.mu > 0 else None
-    return L if given is None else given if given >= L else None
-
-
 def _hull_bounds(run: _Run) -> Iterator[Bound]:
     """The sublinear rates of Frank-Wolfe, and the linear ones of away and pairwise steps."""
-    f, A, step, L = run.f, run.part.A, getattr(run.update, "step", None), _smoothness(run)
-    if L is None and isinstance(run.update, Plain) and f.L is not None:
-        fixed = isinstance(step, DiameterStep) and step.L in (None, f.L)
-        L = f.L if fixed or step == OpenLoop() else None
-    if L is not None:
-        given = step.diameter if isinstance(step, DiameterStep) else None
-        D = Interval.of(given) if given is not None else geometry.diameter(A)
+    f, A, decrease = run.f, run.part.A, run.decrease
+    if decrease.L is not None:
+        D = geometry.diameter(A) if decrease.diameter is None else Interval.of(decrease.diameter)
         if math.isfinite(D.upper):
-            curve = rates.frank_wolfe(run.steps, L=L, diameter=D, eps0=run.eps0, delta=run.delta)
-            constants = f"L = {L:.4g}, diameter <= {D.upper:.4g}, delta = {run.delta:g}"
+            curve = rates.frank_wolfe(run.steps, L=decrease.L, diameter=D, eps0=run.eps0, delta=run.delta)
+            constants = f"L = {decrease.L:.4g}, diameter <= {D.upper:.4g}, delta = {run.delta:g}"
             yield Bound("Theorem inexactFW", curve, constants)
             if D.lower > 0:
-                yield from _pyramidal_bounds(run, L, D)
-    exact = isinstance(step, LineSearch) or isinstance(run.update, FullyCorrective) or (run.drops and step is None)
-    if f.quadratic and exact:
+                yield from _pyramidal_bounds(run, decrease.L, D)
+    if f.quadratic and decrease.exact:
         C = geometry.curvature(f, A)
         curve = rates.frank_wolfe_affine(run.steps, C=C, eps0=run.eps0, delta=run.delta)
         yield Bound("Theorem sublinearFWAffineInvariant", curve, f"C_f <= {C.upper:.4g}, delta = {run.delta:g}")
@@ -200,23 +158,24 @@ def _hull_bounds(run: _Run) -> Iterator[Bound]:
 def _pyramidal_bounds(run: _Run, L: float, size: Interval) -> Iterator[Bound]:
     """The linear rates of away and pairwise steps along directions of at most this size."""
     f, A = run.f, run.part.A
-    if not run.drops or run.lazy or not f.mu > 0 or A.size is None or not run.begins_with_own_atoms:
+    covered = run.decrease.moves != "toward" and not run.lazy and f.mu > 0 and run.begins_with_own_atoms
+    if not covered or A.size is None:
         return
     width = geometry.pyramidal_width(A, origin=run.over_cone)
     if not width.lower > 0:
         return
-    given: dict[str, Any] = {"mu": f.mu, "L": L, "width": width, "diameter": size, "eps0": run.eps0, "delta": run.delta}
+    known: dict[str, Any] = {"mu": f.mu, "L": L, "width": width, "diameter": size, "eps0": run.eps0, "delta": run.delta}
     if run.swaps:
-        name, curve = "Rate of pairwise steps", rates.pairwise_steps(run.t, **given, n=A.size)
+        name, curve = "Rate of pairwise steps", rates.pairwise_steps(run.t, **known, n=A.size)
     else:
-        name, curve = "Rate of away steps", rates.away_steps(run.t, **given)
+        name, curve = "Rate of away steps", rates.away_steps(run.t, **known)
     constants = f"mu = {f.mu:.4g}, L = {L:.4g}, pyramidal width >= {width.lower:.4g}, steps <= {size.upper:.4g}"
     yield Bound(name, curve, f"{constants}, delta = {run.delta:g}")
 
 
 def _cone_bounds(run: _Run) -> Iterator[Bound]:
     """The sublinear rate of cone pursuits, and the linear ones of away and pairwise steps."""
-    L, A = _smoothness(run), run.part.A
+    L, A = run.decrease.L, run.part.A
     if L is None or not run.begins_with_own_atoms:
         return
     radius = geometry.radius(A)
@@ -242,7 +201,7 @@ def _largest_sum(run: _Run) -> Interval:
 
 def _span_bounds(run: _Run) -> Iterator[Bound]:
     """The linear and the sublinear rate of matching pursuit."""
-    f, A, delta, L = run.f, run.part.asked, run.delta, _smoothness(run)
+    f, A, delta, L = run.f, run.part.asked, run.delta, run.decrease.L
     if L is None:
         return
     radius = geometry.radius(A)

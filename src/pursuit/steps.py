@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pursuit.arguments import as_bool, describe, number, use_python_numbers
 from pursuit.arrays import Array, Space
@@ -55,6 +55,24 @@ Length = Callable[[Move], float]
 """A step rule for one run: the step length gamma."""
 
 
+@dataclass(frozen=True)
+class Decrease:
+    r"""What a step guarantees: f falls at least as much as by the step that minimises the quadratic upper bound
+    :math:`f(x) + \langle\nabla f(x), \gamma d\rangle + \frac L2\|\gamma d\|^2`. Rates of convergence follow from it.
+
+    `L` is None where no such constant is known; `exact` says that f itself is minimised along d. `toward_only`: the
+    guarantee is that of a theorem about steps d = z - x over a hull, with this `diameter` or that of the set. `moves`
+    says what ends a step early: nothing ("toward"), an atom that loses its weight ("away"), or an atom that gives all
+    of it to another one ("pairwise").
+    """
+
+    L: float | None
+    exact: bool = False
+    toward_only: bool = False
+    diameter: float | None = None
+    moves: Literal["toward", "away", "pairwise"] = "toward"
+
+
 class StepRule:
     """The contract of a step rule: `begin` returns the step length for one run; `monotone`: f never increases.
 
@@ -73,6 +91,10 @@ class StepRule:
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         """The step lengths of one run: a function of a Move, or a `Stateful` object with this call."""
         raise NotImplementedError(f"{type(self).__name__} must define begin(f, domain, space).")
+
+    def decrease(self, f: Objective) -> Decrease | None:
+        """The decrease of f that is guaranteed along any direction; None: nothing is."""
+        return None
 
 
 def _clip(gamma: float, reach: float) -> float:
@@ -114,6 +136,15 @@ def check_smoothness(L: Smoothness) -> None:
         raise ValueError(
             f"L is {describe(L)}; give a positive number, Backtracking(), or None for the objective's own."
         )
+
+
+def guaranteed_smoothness(L: Smoothness, metric: Any, f: Objective) -> float | None:
+    """The constant with which every step of an upper bound decreases f; None where L or the metric may not fit f."""
+    if f.L is None or metric is not None:
+        return None
+    if isinstance(L, Backtracking):  # where f curves, the first estimate is its curvature along a line and 0.1 %
+        return max(L.grow * f.L, 1.001 * f.L) if f.mu > 0 else None
+    return f.L if L is None else L if L >= f.L else None
 
 
 @dataclass(eq=False)
@@ -242,6 +273,9 @@ class OpenLoop(StepRule):
 
         return length
 
+    def decrease(self, f: Objective) -> Decrease | None:
+        return Decrease(f.L, toward_only=True) if self == OpenLoop() else None
+
 
 @dataclass(frozen=True)
 class Monotone(StepRule):
@@ -314,6 +348,9 @@ class LineSearch(StepRule):
         f = WithoutHessian(f) if self.secant else f
         return lambda move: line_search(f, space, move.x, move.direction, move.slope, move.reach)
 
+    def decrease(self, f: Objective) -> Decrease:
+        return Decrease(f.L, exact=True)
+
 
 @dataclass(frozen=True)
 class ShortStep(StepRule):
@@ -345,6 +382,9 @@ class ShortStep(StepRule):
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         return _Shortest(UpperBound(f, space, self.L, self.metric))
 
+    def decrease(self, f: Objective) -> Decrease:
+        return Decrease(guaranteed_smoothness(self.L, self.metric, f))
+
 
 @dataclass(frozen=True)
 class DiameterStep(StepRule):
@@ -375,6 +415,9 @@ class DiameterStep(StepRule):
         if diameter is None:
             raise ValueError(f"the diameter of {domain.A!r} is not known; give DiameterStep(diameter=...).")
         return _Shortest(UpperBound(f, space, self.L, None), float(diameter) * float(diameter))
+
+    def decrease(self, f: Objective) -> Decrease | None:
+        return Decrease(f.L, toward_only=True, diameter=self.diameter) if self.L in (None, f.L) else None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pursuit.arguments import describe
 from pursuit.arrays import Array, Small, Space
+from pursuit.atoms.closed import Closed
 from pursuit.atoms.frames import Atom
 
 Found = tuple[Sequence[Atom], float]
@@ -159,6 +160,14 @@ class Atoms:
     def gauge(self, x: Array) -> float | None:
         """The atomic norm inf{c >= 0 : x in c conv(A)}, where there is a closed form."""
         return None
+
+    def geometry(self) -> Closed | None:
+        """The closed form of its geometry, where it has one; `pursuit.geometry` computes all that it leaves out."""
+        return None
+
+    def _state(self, closed: Closed) -> None:
+        """Take the attributes radius, diameter and width from a closed form."""
+        self.radius, self.diameter, self.width = closed.radius, closed.diameter, closed.mdw
 
     def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
         """The combination sum_i values_i (atom of source i) in the set's own coordinates (for a dictionary, one entry

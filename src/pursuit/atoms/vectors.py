@@ -23,6 +23,7 @@ from pursuit.arrays import (
     whole_strides,
 )
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
+from pursuit.atoms.closed import Closed, Cuboid, LpBall, Orthogonal
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.screening import MIN_SCREENED_ENTRIES, Payment, can_be_screened
 from pursuit.linalg import operator
@@ -235,7 +236,10 @@ class SignedBasis(_Basis):
 
     def __init__(self, n: int) -> None:
         super().__init__(n)
-        self.radius, self.diameter, self.width = 1.0, 2.0, 1.0 / math.sqrt(self.n)
+        self._state(self.geometry())
+
+    def geometry(self) -> Closed:
+        return Orthogonal.of(self.n, 1.0, signed=True)
 
     def gauge(self, x: Array) -> float:
         return float(namespace(x).sum(abs(x)))
@@ -252,8 +256,11 @@ class Simplex(_Basis):
 
     def __init__(self, n: int) -> None:
         super().__init__(n)
-        self.radius, self.diameter = 1.0, math.sqrt(2.0) if self.n > 1 else 0.0
-        self.width, self.entry_bounds = -1.0 / math.sqrt(self.n), (0.0, 1.0)
+        self._state(self.geometry())
+        self.entry_bounds = (0.0, 1.0)
+
+    def geometry(self) -> Closed:
+        return Orthogonal.of(self.n, 1.0, signed=False)
 
     def gauge(self, x: Array) -> float:
         return float(namespace(x).sum(x)) if everywhere(x >= 0) else math.inf
@@ -292,17 +299,14 @@ class Box(Atoms):
         if not everywhere(self.lower <= self.upper):
             raise ValueError("lower exceeds upper somewhere; the box is empty.")
         self.shape = self.space.shape
-        xp = self.space.xp
-        largest = xp.where(abs(self.lower) > abs(self.upper), abs(self.lower), abs(self.upper))
-        self.radius, self.diameter = self.space.norm(largest), self.space.norm(self.upper - self.lower)
         self.symmetric = everywhere(self.lower == -self.upper)
-        self.width, self.entry_bounds = self._width(), (self.lower, self.upper)
+        self.entry_bounds = (self.lower, self.upper)
+        self._state(self.geometry())
+        if not everywhere((self.lower != 0) | (self.upper != 0)):  # flat: the box does not span H
+            self.width = min(self.width or 0.0, 0.0)
 
-    def _width(self) -> float:
-        xp = self.space.xp
-        if everywhere((self.lower < 0) & (self.upper > 0)):  # the nearest facet
-            return min(float(xp.min(self.upper)), -float(xp.max(self.lower)))
-        return -self.space.norm(xp.clip(self.space.zeros(), self.lower, self.upper))
+    def geometry(self) -> Cuboid:
+        return Cuboid.of(host(self.lower).ravel(), host(self.upper).ravel())
 
     def lmo(self, g: Array) -> Atom:
         return Atom(self.space.xp.where(g > 0, self.lower, self.upper))
@@ -319,8 +323,7 @@ class Box(Atoms):
     def gauge(self, x: Array) -> float | None:
         if self.width is None or self.width <= 0:
             return None  # no closed form where 0 is not inside
-        xp = namespace(x)
-        return max(0.0, float(xp.max(x / self.upper)), float(xp.max(x / self.lower)))
+        return self.geometry().gauge(host(x).ravel())
 
     def __repr__(self) -> str:
         return f"Box({'x'.join(map(str, self.shape or ()))})"
@@ -343,9 +346,10 @@ class Ball(Atoms):
         if not number(p) >= 1:
             raise ValueError(f"p is {describe(p)}; a ball is convex for p from 1 to infinity only.")
         self.n, self.p, self.shape = check_dimension(n), number(p), (int(n),)
-        shift = 0.5 - 1.0 / self.p
-        self.radius = float(self.n) ** max(0.0, shift)
-        self.diameter, self.width = 2.0 * self.radius, float(self.n) ** min(0.0, shift)
+        self._state(self.geometry())
+
+    def geometry(self) -> Closed:
+        return LpBall.of(self.n, self.p)
 
     def lmo(self, g: Array) -> Atom:
         xp = namespace(g)

@@ -11,10 +11,11 @@ import numpy as np
 from pursuit.arguments import describe, number
 from pursuit.arrays import Small, host
 from pursuit.atoms import Atoms
-from pursuit.geometry.closed import check_objective, root, shape_of
+from pursuit.atoms.closed import MAX_DENSE_DIMENSION, Map, through
+from pursuit.geometry.inputs import check_objective, root
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import gauge
-from pursuit.geometry.shapes import MAX_DENSE_DIMENSION, Map, Shape, lift, oracle, through
+from pursuit.geometry.shapes import Shape, lift, oracle, shape_of
 from pursuit.linalg import EPS
 from pursuit.metrics import Operator
 from pursuit.objectives import Objective
@@ -41,18 +42,6 @@ def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> In
     end is an *estimate from samples*, which only bounds the constant from below, and the upper end is the bound of
     the table, or infinite where f has no L.
 
-    Parameters
-    ----------
-    f : Objective
-        Its L has to hold on 2 rho conv(A) too, where x + gamma s lies for "mp"; the package's objectives have a
-        global L.
-    A : Atoms
-    kind : "fw", "mp" or "away"
-    rho : float
-        The scale of the set.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> f, A = ps.LeastSquares([0.0, 0.0]), ps.SignedBasis(2)
     >>> curvature(f, A), curvature(f, A, "mp"), curvature(f, A, "mp", rho=3.0)
@@ -79,15 +68,6 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     Hessian, with equality where the minimiser over lin(A) lies in the relative interior of rho conv(A). Otherwise the
     upper end is an *estimate from samples*, which only bounds the constant from above.
 
-    Parameters
-    ----------
-    f : Objective
-    A : Atoms
-    rho : float
-        The scale of the set.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> strong_convexity(ps.LeastSquares([0.1, 0.0]), ps.SignedBasis(2))
     Interval(0.5, exact)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from pursuit.arguments import as_bool
 from pursuit.arrays import Small
 from pursuit.atoms import Atoms
+from pursuit.atoms.closed import span
 from pursuit.geometry import polytope
-from pursuit.geometry.closed import CrossPolytope, ScaledSimplex, harmonic, shape_of
 from pursuit.geometry.interval import Interval
-from pursuit.geometry.shapes import Finite
+from pursuit.geometry.shapes import Finite, Known, shape_of
 from pursuit.linalg import EPS, norms
 from pursuit.weights import Mask, WeightProblem
 
@@ -34,55 +32,29 @@ def pyramidal_width(A: Atoms, *, origin: bool = False) -> Interval:
     Exact for sets whose hulls have at most 4000 faces, where atoms within a relative 1e-10 of a facet lie on it.
     Otherwise, and for sets that cannot list their atoms, the lower end is 0.
 
-    Parameters
-    ----------
-    A : Atoms
-    origin : bool
-        Whether 0 counts as one more atom, as it does for pursuits over cone(A).
+    With `origin`, 0 counts as one more atom, as it does for pursuits over cone(A).
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> pyramidal_width(ps.Simplex(4)), pyramidal_width(ps.SignedBasis(1)), pyramidal_width(ps.Ball(2, 2))
     (Interval(1, exact), Interval(2, exact), Interval(0, 2))
     """
     shape, origin = shape_of(A), as_bool(origin, "origin")
-    if isinstance(shape, ScaledSimplex | CrossPolytope):
-        return _orthogonal(shape, origin)
-    if not isinstance(shape, Finite):
+    closed = shape.pyramidal_width(origin)
+    if closed is not None:
+        return Interval.of(closed)
+    atoms = None if A.convex and isinstance(shape, Known) else shape.atoms  # a box has more atoms than its corners
+    if atoms is None:
         return Interval(0.0, shape.diameter().upper)
-    points = np.concatenate([shape.atoms, np.zeros((1, shape.n))]) if origin else shape.atoms
+    points = np.concatenate([atoms, np.zeros((1, atoms.shape[1]))]) if origin else atoms
     points = np.unique(points + 0.0, axis=0)
     centred = points - points.mean(axis=0)
     scale = float(norms(centred.T).max())
     if scale == 0:
         raise ValueError("A is a single point; a pyramidal width needs two atoms that differ.")
-    lower, upper = _facial_distance(centred / scale @ polytope.span(centred / scale))
+    lower, upper = _facial_distance(centred / scale @ span(centred / scale))
     if lower == 0:
         upper = min(upper, Finite(centred / scale, False).diameter().upper)
     return Interval(scale * lower, scale * upper)
-
-
-def _orthogonal(shape: ScaledSimplex | CrossPolytope, origin: bool) -> Interval:
-    """Orthogonal atoms w_i e_i: the hull of some of them is (sum w_i^-2)^(-1/2) away from 0, and its point nearest to 0
-    is orthogonal to all other atoms.
-
-    If 0 is an atom, the nearest face is that of all atoms. Otherwise a simplex is cut in two faces, at worst in equal
-    halves; and of a cross-polytope, the nearest face leaves out the longest pair, or is a facet, opposite to another.
-    """
-    w = np.sort(np.abs(shape.w))
-    whole = harmonic(w)
-    if origin:
-        return Interval.of(whole)
-    if isinstance(shape, CrossPolytope):
-        return Interval.of(min(2 * whole, harmonic(w[:-1]) if len(w) > 1 else math.inf))
-    if len(w) == 1:
-        raise ValueError("A is a single point; a pyramidal width needs two atoms that differ.")
-    halves = [0.0, 0.0]  # the sums of w^-2, shared out evenly, the largest first
-    for term in (w[0] / w) ** 2:
-        halves[halves.index(min(halves))] += float(term)
-    upper = float(w[0]) * math.sqrt(1 / halves[0] + 1 / halves[1])
-    return Interval(upper if w[0] == w[-1] else 2 * whole, upper)
 
 
 def _facial_distance(points: Small) -> tuple[float, float]:
@@ -135,11 +107,11 @@ def _facets(points: Small) -> tuple[Small, Mask] | None:
 def _faces(on: Mask) -> list[int] | None:
     """All proper faces, the intersections of facets, as the bits of their points; None where there are too many."""
     facets = [_bits(row) for row in on]
-    found, level = set(facets), set(facets)
-    while level and len(found) <= MAX_FACES:
-        level = {face & facet for face in level for facet in facets} - found - {0}
-        found |= level
-    return sorted(found) if len(found) <= MAX_FACES else None
+    faces, level = set(facets), set(facets)
+    while level and len(faces) <= MAX_FACES:
+        level = {face & facet for face in level for facet in facets} - faces - {0}
+        faces |= level
+    return sorted(faces) if len(faces) <= MAX_FACES else None
 
 
 def _bits(row: Mask) -> int:

@@ -23,13 +23,6 @@ class Interval:
     A formula gives an interval with equal ends, right to rounding. Bounds from an enumeration, an optimisation or a
     linear program are widened by what rounding may have added.
 
-    Parameters
-    ----------
-    lower, upper : float
-        With lower <= upper.
-
-    Examples
-    --------
     >>> width = Interval(0.25, 0.5)
     >>> width, 0.3 in width, width.exact
     (Interval(0.25, 0.5), True, False)

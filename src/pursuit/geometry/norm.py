@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +10,10 @@ import scipy  # its parts are imported when they are first used
 
 from pursuit.arrays import Array, Small
 from pursuit.atoms import Atoms
-from pursuit.geometry.closed import BoxShape, Ellipsoid, check_objective, root, shape_of, vector
+from pursuit.atoms.closed import through
+from pursuit.geometry.inputs import check_objective, root, vector
 from pursuit.geometry.interval import EXACT_TOLERANCE, Interval
-from pursuit.geometry.shapes import Finite, Shape, lift, oracle, through
+from pursuit.geometry.shapes import Oracle, Shape, lift, oracle, shape_of
 from pursuit.linalg import EPS, norm, norms, unit
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
@@ -34,13 +34,6 @@ def gauge(A: Atoms, x: Array) -> Interval:
     from the atoms that the oracle names for y, as in fully corrective Frank-Wolfe, until they agree or 150 calls are
     made. The norm of 0 is 0. A point within a relative 1e-10 of the cone counts as a point of the cone.
 
-    Parameters
-    ----------
-    A : Atoms
-    x : array of the atoms' shape
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> gauge(ps.SignedBasis(3), [1.0, -2.0, 0.5]), gauge(ps.Simplex(2), [1.0, -1.0])
     (Interval(3.5, exact), Interval(inf, exact))
@@ -58,27 +51,16 @@ def gauge(A: Atoms, x: Array) -> Interval:
     return _by_shape(shape, oracle(A), flat / scale).scaled(scale)
 
 
-def _by_shape(shape: Shape, lmo: Callable[[Small], Small], x: Small) -> Interval:
+def _by_shape(shape: Shape, lmo: Oracle, x: Small) -> Interval:
     """The atomic norm of a unit vector."""
-    if isinstance(shape, BoxShape):
-        return _in_box(shape.lower, shape.upper, x)
-    if isinstance(shape, Ellipsoid):
-        return Interval.of(np.linalg.norm(np.linalg.lstsq(shape.T, x)[0])) if shape.spans(x) else Interval.of(math.inf)
-    if isinstance(shape, Finite):
-        size = shape.radius().upper or 1.0
-        answer = _listed(shape.atoms / size, x)
-        return Interval(min(answer.lower, answer.upper), answer.upper).scaled(1 / size)
-    return _by_oracle(lmo, x)
-
-
-def _in_box(lower: Small, upper: Small, x: Small) -> Interval:
-    """inf{c >= 0 : c lower <= x <= c upper}, coordinate by coordinate."""
-    if (x[upper == 0] > 0).any() or (x[lower == 0] < 0).any():
-        return Interval.of(math.inf)
-    low, high = lower != 0, upper != 0
-    ratios, bounds = np.append(x[low] / lower[low], x[high] / upper[high]), np.append(-lower[low], upper[high])
-    least, most = ratios[bounds > 0].max(initial=0.0), ratios[bounds < 0].min(initial=math.inf)
-    return Interval.of(least if least <= most * (1 + 8 * EPS) else math.inf)
+    closed = shape.gauge(x)
+    if closed is not None:
+        return Interval.of(closed)
+    if shape.atoms is None:
+        return _by_oracle(lmo, x)
+    size = shape.radius().upper or 1.0
+    answer = _listed(shape.atoms / size, x)
+    return Interval(min(answer.lower, answer.upper), answer.upper).scaled(1 / size)
 
 
 @dataclass(frozen=True)
@@ -143,7 +125,7 @@ def _total_weight(atoms: Small, x: Small, w: Small) -> float:
     return float(w.sum()) * (1 + 1e-12)
 
 
-def _by_oracle(lmo: Callable[[Small], Small], x: Small) -> Interval:
+def _by_oracle(lmo: Oracle, x: Small) -> Interval:
     """Column generation: the dual y of the atoms found so far bounds the norm from below, and names the next atom."""
     found: list[Small] = []
     lower, upper, y = 0.0, math.inf, x
@@ -180,14 +162,6 @@ def rho(A: Atoms, f: Objective, x0: Array) -> Interval:
     :math:`\|c\|_A + \|g\|_{N^{-1}}/\mathrm{mDW}_N(A)`; where nothing is known, it is infinite. The lower end is the
     norm of a point of the sublevel set.
 
-    Parameters
-    ----------
-    A : Atoms
-    f : Objective
-    x0 : array of the atoms' shape, in lin(A)
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> rho(ps.SignedBasis(2), ps.LeastSquares([3.0, 4.0]), [0.0, 0.0])      # 7 + 5 sqrt(2)
     Interval(14.07106781, exact)

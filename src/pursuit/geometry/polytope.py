@@ -15,6 +15,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 
 from pursuit.arrays import Small
+from pursuit.atoms.closed import signs, span
 from pursuit.linalg import EPS, norms, unit, unit_columns
 
 MAX_FACETS = 1_000_000
@@ -26,6 +27,8 @@ MAX_SIGNS = 26
 MAX_PROGRAMS = 80
 """At most this many linear programs are solved for one upper bound; fewer for large sets."""
 
+ZERO_ONLY = "A contains the zero vector only; a width needs an atom that is not zero."
+
 
 @dataclass(frozen=True)
 class Width:
@@ -36,21 +39,15 @@ class Width:
     direction: Small
 
 
-def span(points: Small) -> Small:
-    """An orthonormal basis of the span of the points, as columns. Singular values of the size of rounding are 0."""
-    _, s, Vt = np.linalg.svd(points, full_matrices=False)
-    return np.asarray(Vt[: int((s > max(points.shape) * EPS * s[0]).sum())].T)
-
-
 def mdw(points: Small, signed: bool) -> Width:
     """The minimal intrinsic directional width min_{d in lin A} max_{z in A} <d, z> / ||d||."""
     scale = float(norms(points.T).max())
     Q = span(points / scale) if scale > 0 else np.zeros((0, 0))
     if not Q.size:
-        raise ValueError("A contains the zero vector only; a width needs an atom that is not zero.")
+        raise ValueError(ZERO_ONLY)
     coordinates = points / scale @ Q
-    found = _symmetric(coordinates) if signed else _general(coordinates)
-    return Width(scale * found.lower, scale * found.upper, Q @ found.direction)
+    width = _symmetric(coordinates) if signed else _general(coordinates)
+    return Width(scale * width.lower, scale * width.upper, Q @ width.direction)
 
 
 def both(B: Small) -> Small:
@@ -134,11 +131,6 @@ def max_quadratic(K: Small) -> tuple[Small, float]:
         if block[i, j] > best:
             best, where = float(block[i, j]), (start + int(i), int(j))
     return np.asarray(np.append(left[where[0]], right[where[1]])), best
-
-
-def signs(n: int) -> Small:
-    """All 2^n sign vectors, as rows; the first half has +1 in the last place."""
-    return np.asarray(1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Shapes: an atom set reduced to what its geometry depends on. Here are listed atoms (`Finite`) and sets of which only
-the oracle is known (`OracleOnly`); `pursuit.geometry.closed` has the shapes with closed forms.
+"""Shapes: an atom set reduced to what its geometry depends on, and `shape_of`, which finds the shape of a set.
 
-`shape.image(T)` is the shape of T A for a linear map T. Metrics need nothing else: with T'T = M, every quantity of A in
-the norm ||x||_M is the Euclidean one of T A.
+A shape is a list of atoms (`Finite`), an oracle with bounds (`OracleOnly`), or a closed form that the set states itself
+(`Known`). `shape.image(T)` is the shape of T A for a linear map T. Metrics need nothing else: with T'T = M, every
+quantity of A in the norm ||x||_M is the Euclidean one of T A.
 """
 
 from __future__ import annotations
@@ -11,28 +11,24 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms import Atoms
 from pursuit.atoms.base import as_atom
+from pursuit.atoms.closed import MAX_DENSE_DIMENSION, Closed, Map, contained, span, through
+from pursuit.atoms.combinations import Image, unscaled
 from pursuit.geometry import polytope
 from pursuit.geometry.interval import Interval
 from pursuit.linalg import EPS, norms
 
-Map = float | Small
-"""A linear map of flattened vectors: a number, a diagonal (n,) or a matrix (m, n)."""
+MAX_LISTED_NUMBERS = 30_000_000
+"""Atoms are listed if they have at most this many entries together."""
 
-MAX_DENSE_DIMENSION = 3000
-"""Matrices of size dim H x dim H are formed up to this dimension of H."""
-
-
-def through(T: Map, columns: Small) -> Small:
-    """T times each column."""
-    if isinstance(T, np.ndarray):
-        return np.asarray(T @ columns if T.ndim == 2 else T[:, None] * columns)
-    return T * columns
+Oracle = Callable[[Small], Small]
+"""The lmo of a set on flattened host vectors."""
 
 
 class Shape:
@@ -42,6 +38,11 @@ class Shape:
     def n(self) -> int | None:
         """The dimension of H; None where it is unknown."""
         raise NotImplementedError
+
+    @property
+    def atoms(self) -> Small | None:
+        """All atoms, as rows; None where they are not listed."""
+        return None
 
     def radius(self) -> Interval:
         raise NotImplementedError
@@ -58,6 +59,14 @@ class Shape:
     def image(self, T: Map) -> Shape:
         raise NotImplementedError
 
+    def pyramidal_width(self, origin: bool) -> float | None:
+        """The pyramidal width of A, or of A and 0, where it has a closed form."""
+        return None
+
+    def gauge(self, x: Small) -> float | None:
+        """The atomic norm of x, where it has a closed form."""
+        return None
+
     def spans(self, d: Small) -> bool:
         """Whether d lies in lin(A), to rounding; True where that is not known."""
         return True
@@ -71,7 +80,61 @@ class Shape:
         return None
 
 
-# ---------------------------------------------------------------------- finite sets
+@dataclass(frozen=True, eq=False)
+class Known(Shape):
+    """A set with a closed form; whatever that leaves out comes from the shape that `other` makes."""
+
+    closed: Closed
+    other: Callable[[], Shape]
+
+    @property
+    def n(self) -> int:
+        return self.closed.n
+
+    @cached_property
+    def computed(self) -> Shape:
+        """The same set without its closed form."""
+        points = self.closed.points()
+        return self.other() if points is None else Finite(*points)
+
+    @property
+    def atoms(self) -> Small | None:
+        return self.computed.atoms
+
+    def radius(self) -> Interval:
+        return _exact(self.closed.radius) or self.computed.radius()
+
+    def diameter(self) -> Interval:
+        return _exact(self.closed.diameter) or self.computed.diameter()
+
+    def mdw(self) -> Interval:
+        return _exact(self.closed.mdw) or self.computed.mdw()
+
+    def inradius(self) -> Interval:
+        return _exact(self.closed.inradius) or self.computed.inradius()
+
+    def image(self, T: Map) -> Shape:
+        closed = self.closed.image(T)
+        return self.computed.image(T) if closed is None else Known(closed, lambda: self.computed.image(T))
+
+    def pyramidal_width(self, origin: bool) -> float | None:
+        return self.closed.pyramidal_with_origin if origin else self.closed.pyramidal
+
+    def gauge(self, x: Small) -> float | None:
+        return self.closed.gauge(x)
+
+    def spans(self, d: Small) -> bool:
+        return self.closed.spans(d) if self.closed.complete else self.computed.spans(d)
+
+    def basis(self) -> Small | None:
+        return self.closed.basis() if self.closed.complete else self.computed.basis()
+
+    def polar(self) -> Small | None:
+        return self.closed.polar() if self.closed.complete else self.computed.polar()
+
+
+def _exact(value: float | None) -> Interval | None:
+    return None if value is None else Interval.of(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +189,15 @@ class Finite(Shape):
         return self.mdw() if self.signed else Interval(*polytope.inradius(self.points))
 
     def image(self, T: Map) -> Shape:
-        return Finite(through(T, self.points.T).T, self.signed)
+        rows = through(T, self.points.T).T
+        return Finite(rows, True) if self.signed else finite(rows)
 
     def spans(self, d: Small) -> bool:
-        return inside(self.basis(), d)
+        return contained(self.basis(), d)
 
     def basis(self) -> Small:
         scale = float(norms(self.points.T).max())
-        return polytope.span(self.points / scale) if scale > 0 else np.zeros((self.n, 0))
+        return span(self.points / scale) if scale > 0 else np.zeros((self.n, 0))
 
     def polar(self) -> Small | None:
         Q, scale = self.basis(), self.radius().upper
@@ -143,11 +207,6 @@ class Finite(Shape):
             return np.outer(1 / (scale * ends), Q[:, 0]) if ends[1] < 0 < ends[0] else None
         hull = polytope.facets(points)
         return None if hull is None or not hull.certified else hull.normals / (scale * hull.inner[:, None]) @ Q.T
-
-
-def inside(Q: Small, d: Small) -> bool:
-    """Whether d lies in the span of the orthonormal columns of Q, to rounding."""
-    return float(np.linalg.norm(d - Q @ (Q.T @ d))) <= 1e-9 * float(np.linalg.norm(d))
 
 
 def finite(rows: Small) -> Finite:
@@ -162,14 +221,11 @@ def finite(rows: Small) -> Finite:
     return Finite(rows, False)
 
 
-# ---------------------------------------------------------------------- an oracle and nothing else
-
-
 @dataclass(frozen=True, eq=False)
 class OracleOnly(Shape):
     """A set that is known by its oracle `lmo`, on flattened vectors, and by bounds that it states itself."""
 
-    lmo: Callable[[Small], Small]
+    lmo: Oracle
     dimension: int | None
     radius_bound: float  # >= radius
     diameter_bound: float  # >= diameter
@@ -183,31 +239,31 @@ class OracleOnly(Shape):
         return self.dimension
 
     def radius(self) -> Interval:
-        found = float(norms(np.array(self.sampled_atoms).T).max()) if self.sampled_atoms else 0.0
-        return Interval(min(found, self.radius_bound), self.radius_bound)
+        longest = float(norms(np.array(self.sampled_atoms).T).max()) if self.sampled_atoms else 0.0
+        return Interval(min(longest, self.radius_bound), self.radius_bound)
 
     def diameter(self) -> Interval:
         most = min(self.diameter_bound, 2 * self.radius_bound)
-        found = Finite(np.array(self.sampled_atoms), self.symmetric).diameter().lower if self.sampled_atoms else 0.0
-        return Interval(min(found, most), most)
+        widest = Finite(np.array(self.sampled_atoms), self.symmetric).diameter().lower if self.sampled_atoms else 0.0
+        return Interval(min(widest, most), most)
 
     @cached_property
     def sampled_atoms(self) -> list[Small]:
         """Atoms for the axes and for random directions, each improved by z <- LMO(-z), which increases ||z||."""
         if self.n is None:
             return []
-        rng, found = np.random.default_rng(0), []
+        rng, atoms = np.random.default_rng(0), []
         axes = list(np.eye(self.n)) if self.n <= 50 else []
         for g in [*axes, *(-a for a in axes), *rng.standard_normal((16, self.n))]:
             z = self.lmo(g)
-            found.append(z)
+            atoms.append(z)
             for _ in range(self.MAX_ROUNDS):
                 better = self.lmo(-z)
                 if np.linalg.norm(better) <= (1 + 1e-12) * np.linalg.norm(z):
                     break
                 z = better
-            found.append(z)
-        return found
+            atoms.append(z)
+        return atoms
 
     def basis(self) -> Small | None:
         if self.n is None or not np.any(self.sampled_atoms):
@@ -224,6 +280,8 @@ class OracleOnly(Shape):
         """Cutting planes: the width of the atoms found so far is a lower bound if they span H, W(d) at its minimising d
         is an upper bound, and the atom that the oracle names for d joins them. The axes and the diagonal come first:
         many sets are narrowest there."""
+        if self.radius_bound == 0:
+            raise ValueError(polytope.ZERO_ONLY)
         atoms, lower, upper, whole = list(self.sampled_atoms), self.width_bound, self.radius_bound, self.basis()
         if whole is not None:
             upper = min(upper, *(self._width_at(d)[0] for d in [*whole[:50], np.full(len(whole), len(whole) ** -0.5)]))
@@ -256,7 +314,7 @@ class OracleOnly(Shape):
         return OracleOnly(lambda g: matrix @ self.lmo(matrix.T @ g), len(matrix), *bounds, self.symmetric)
 
 
-def oracle(A: Atoms) -> Callable[[Small], Small]:
+def oracle(A: Atoms) -> Oracle:
     """The set's lmo on flattened host vectors."""
 
     def lmo(g: Small) -> Small:
@@ -272,10 +330,41 @@ def lift(A: Atoms, flat: Small) -> Array:
     return space.put(flat.reshape(space.shape))
 
 
-def oracle_only(A: Atoms) -> OracleOnly:
-    """The shape of a set from its oracle and from the bounds that it states as attributes."""
+def shape_of(A: Any) -> Shape:
+    """The shape of an atom set: the closed form that it states, its list of atoms, or its oracle."""
+    if not isinstance(A, Atoms):
+        raise TypeError(f"A is {type(A).__name__}; give a set of atoms, such as Dictionary(matrix).")
+    closed = A.geometry()
+    if closed is not None:
+        return Known(closed, lambda: _computed(A))
+    if isinstance(A, Image):
+        return _image(A)
+    return _computed(A)
+
+
+def _image(A: Image) -> Shape:
+    """The shape of c M A by that of A, where the image of an atom a is the vector c M a."""
+    if A.c != 1.0:
+        return shape_of(unscaled(A)[0]).image(A.c)
+    if A.signed or (A.map is not None and not A.map.plain):
+        return _computed(A)
+    if A.map is None:
+        return shape_of(A.base)
+    M = A.map.M
+    return shape_of(A.base).image(host(M @ np.eye(M.shape[1]) if A.space is None else M))
+
+
+def _computed(A: Atoms) -> Shape:
+    """The shape of a set without its closed form: its list of atoms, or its oracle with the bounds that it states."""
+    if A.size == 0:
+        raise ValueError("A lists no atoms; a set of atoms must not be empty.")
+    n = None if A.shape is None else math.prod(A.shape)
+    if A.size is not None and n is not None and A.size * n <= MAX_LISTED_NUMBERS:
+        rows = np.stack([host(A.atom(i).vector).ravel() for i in range(A.size)])
+        if not np.isfinite(rows).all():
+            raise ValueError("A has an atom with NaN or infinity; remove it first.")
+        return finite(rows)
     radius = math.inf if A.radius is None else float(A.radius)
     diameter = 2 * radius if A.diameter is None else float(A.diameter)
     width = (0.0 if A.symmetric else -radius) if A.width is None else float(A.width)
-    n = None if A.shape is None else math.prod(A.shape)
     return OracleOnly(oracle(A), n, radius, diameter, width, bool(A.symmetric))

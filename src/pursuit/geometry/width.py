@@ -10,23 +10,15 @@ import numpy as np
 from pursuit.arguments import as_int_or_nan, describe, real_array
 from pursuit.arrays import Array, Small, host
 from pursuit.atoms import Atoms, Dictionary
-from pursuit.geometry.closed import root, shape_in_metric, shape_of, vector
+from pursuit.geometry.inputs import root, shape_in_metric, vector
 from pursuit.geometry.interval import Interval
-from pursuit.geometry.shapes import oracle
+from pursuit.geometry.shapes import oracle, shape_of
 from pursuit.metrics import as_metric
 
 
 def radius(A: Atoms, *, metric: Any = None) -> Interval:
     r"""The radius :math:`\max_{z\in A}\|z\|`.
 
-    Parameters
-    ----------
-    A : Atoms
-    metric : positive definite matrix, positive diagonal or number, optional
-        M, for the norm :math:`\|x\|_M = \langle x, Mx\rangle^{1/2}`; the Euclidean norm if left out.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> radius(3 * ps.SignedBasis(4)), radius(ps.Ball(2, 2), metric=[1.0, 9.0])
     (Interval(3, exact), Interval(3, exact))
@@ -40,13 +32,6 @@ def diameter(A: Atoms, *, metric: Any = None) -> Interval:
     Exact for closed forms and for up to 20,000 listed atoms, of which all pairs are compared; an interval for more. The
     attribute `A.diameter` may be an upper bound only.
 
-    Parameters
-    ----------
-    A : Atoms
-    metric : as in `radius`, optional
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.Dictionary(np.array([[1.0, 1.0], [0.0, 0.5]]))
     >>> diameter(A), A.diameter > 2
@@ -63,15 +48,6 @@ def directional_width(A: Atoms, d: Array, *, metric: Any = None) -> Interval:
     which is the same for the Euclidean one only). The vector that d stands for, :math:`M^{-1}d`, is then what has to
     lie in lin(A). For sets that have only an oracle, lin(A) is unknown and this is not checked.
 
-    Parameters
-    ----------
-    A : Atoms
-    d : array of the atoms' shape
-        Not zero, in lin(A); a gradient has to be projected on lin(A) first.
-    metric : as in `radius`, optional
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> directional_width(ps.SignedBasis(2), [1.0, 1.0]), directional_width(ps.Simplex(2), [-1.0, -1.0])
     (Interval(0.7071067812, exact), Interval(-0.7071067812, exact))
@@ -105,13 +81,6 @@ def mdw(A: Atoms, *, metric: Any = None) -> Interval:
     of several successive linear programs. Sets with only an oracle are bounded by cutting planes. Singular values of
     the atoms at the level of rounding count as zero.
 
-    Parameters
-    ----------
-    A : Atoms
-    metric : as in `radius`, optional
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> mdw(ps.SignedBasis(4)), mdw(ps.Simplex(4))
     (Interval(0.5, exact), Interval(-0.5, exact))
@@ -129,13 +98,6 @@ def inradius(A: Atoms, *, metric: Any = None) -> Interval:
     It equals `mdw` for symmetric sets. In general it is larger: only `mdw`, whose ball is centred at 0, bounds the
     atomic norm, :math:`\|x\|_A\le\|x\|/\mathrm{mDW}` (the paper's Corollary on least squares needs that one).
 
-    Parameters
-    ----------
-    A : Atoms
-    metric : as in `radius`, optional
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> interval = ps.Box([-1.0], [3.0])
     >>> inradius(interval), mdw(interval)
@@ -151,15 +113,6 @@ def coherence(D: Any, m: int) -> Interval:
     m = 1 is the usual mutual coherence. With m = n - 1 it bounds the width of the atoms with both signs:
     :math:`\mu(B, n-1)\ge 1 - n\,\mathrm{mDW}^2` (Theorem coherenceVSdw).
 
-    Parameters
-    ----------
-    D : (..., n) array or Dictionary
-        Atoms of norm 1 in the columns, one of each sign.
-    m : int
-        From 0 to n - 1.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> coherence(np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 1.0]]), 2)
     Interval(1.4, exact)

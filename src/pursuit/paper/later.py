@@ -1,4 +1,4 @@
-"""Rates of methods that are later than the paper, with the proofs in `pursuit.rates.later`."""
+"""Rates of methods that are later than the paper, with the proofs in `pursuit.rates.variants`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Convergence rates: one function for each theorem of the paper, with its corrections, and for later methods.
 
-Every bound is on eps_t = f(x_t) - f*, where x_t is the iterate after t updates, and is vectorised over t. Constants
-may be numbers or `pursuit.geometry.Interval`s. Of an interval, the end is used that makes the bound weaker, so the
-bound holds whichever number of the interval is the true one.
+Every bound is on eps_t = f(x_t) - f*, where x_t is the iterate after t updates. t >= 0 is a number or an array, and so
+is the bound; delta in (0, 1] is the quality of the oracle. Constants may be numbers or `pursuit.geometry.Interval`s: of
+an interval, the end is used that makes the bound weaker, so it holds whichever number of the interval is the true one.
 
 | theorem | function | domain |
 |---|---|---|
@@ -30,17 +30,6 @@ array([7.   , 4.667, 1.167, 0.137])
 """
 
 from pursuit.rates.contraction import linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis
-from pursuit.rates.later import (
-    accelerated_pursuit,
-    away_steps,
-    backtracking,
-    backtracking_evaluations,
-    cone_pursuit,
-    good_pairwise_steps,
-    good_steps,
-    lazy_quality,
-    pairwise_steps,
-)
 from pursuit.rates.relations import coherence, delta_fw, delta_mp, frank_wolfe_limit, mdw_from_coherence
 from pursuit.rates.sublinear import (
     frank_wolfe,
@@ -51,6 +40,17 @@ from pursuit.rates.sublinear import (
     matching_pursuit_affine,
     matching_pursuit_affine_sharp,
     matching_pursuit_sharp,
+)
+from pursuit.rates.variants import (
+    accelerated_pursuit,
+    away_steps,
+    backtracking,
+    backtracking_evaluations,
+    cone_pursuit,
+    good_pairwise_steps,
+    good_steps,
+    lazy_quality,
+    pairwise_steps,
 )
 
 __all__ = [

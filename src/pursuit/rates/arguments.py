@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit.arguments import as_int_or_nan, describe, number, numeric_array
+from pursuit.arguments import as_int_or_nan, describe, number, numeric_array, require
 from pursuit.arrays import Small, host
 from pursuit.geometry import Interval
 
@@ -16,59 +16,60 @@ Constant = float | Interval
 """A constant of a bound: a number, or an interval that contains it."""
 
 
-def update_counts(t: ArrayLike) -> Small:
-    """Numbers of updates, t >= 0."""
-    steps = numbers(t, "t")
-    if not (steps >= 0).all():
-        raise ValueError(f"t holds {steps.min()}; a number of updates must not be negative, so give t >= 0.")
-    return steps
-
-
-def quality(delta: float, name: str = "delta") -> float:
-    """The quality of an oracle, in (0, 1]."""
-    if not 0 < number(delta) <= 1:
-        raise ValueError(f"{name} is {describe(delta)}; the quality of an oracle lies in (0, 1].")
-    return float(delta)
-
-
 def numbers(values: ArrayLike, name: str) -> Small:
     """One number or many as a float64 array."""
     return np.asarray(host(numeric_array(values, name)))
 
 
-def _number(name: str, given: Any, least: float, strict: bool) -> float:
-    value = number(given)
-    if not (value > least if strict else value >= least):
-        raise ValueError(
-            f"{name} is {describe(given)}; give a number {'above' if strict else 'of at least'} {least:g}."
-        )
-    return value
+def update_counts(t: ArrayLike) -> Small:
+    """Numbers of updates, t >= 0."""
+    counts = numbers(t, "t")
+    if not (counts >= 0).all():
+        raise ValueError(f"t holds {counts.min()}; a number of updates must not be negative, so give t >= 0.")
+    return counts
+
+
+def quality(delta: float, name: str = "delta") -> float:
+    """The quality of an oracle, in (0, 1]."""
+    require(0 < number(delta) <= 1, name, delta, "the quality of an oracle, a number in (0, 1]")
+    return float(delta)
 
 
 def upper(name: str, value: Constant, least: float, strict: bool = False) -> float:
     """A constant with which the bound grows; of an interval, the upper end."""
-    return _number(name, value.upper if isinstance(value, Interval) else value, least, strict)
+    return _at_least(name, value.upper if isinstance(value, Interval) else value, least, strict)
 
 
 def lower(name: str, value: Constant, least: float, strict: bool = False) -> float:
     """A constant with which the bound shrinks; of an interval, the lower end."""
-    return _number(name, value.lower if isinstance(value, Interval) else value, least, strict)
+    return _at_least(name, value.lower if isinstance(value, Interval) else value, least, strict)
+
+
+def _at_least(name: str, value: float, least: float, strict: bool) -> float:
+    size = number(value)
+    holds = size > least if strict else size >= least
+    require(holds, name, value, f"a number {'above' if strict else 'of at least'} {least:g}")
+    return size
 
 
 def positive_width(mdw: Constant) -> float:
     """The lower end of mDW, which must be positive."""
     width = mdw.lower if isinstance(mdw, Interval) else number(mdw)
-    if not width > 0:
-        raise ValueError(
-            f"mdw is {describe(mdw)}; this rate needs mDW > 0, so 0 inside conv(A): add the atoms' negatives."
-        )
+    require(width > 0, "mdw", mdw, "a width mDW > 0, which A has with the negatives of its atoms")
     return width
+
+
+def share(name: str, part: Constant, of: str, whole: Constant) -> float:
+    """part / whole, at its safe end: a number in [0, 1]."""
+    ratio = lower(name, part, 0) / upper(of, whole, 0, strict=True)
+    if ratio > 1 + 1e-9:
+        raise ValueError(f"{name} is {describe(part)} with {of} {describe(whole)}; it cannot be larger, so check both.")
+    return ratio
 
 
 def atom_count(n: int) -> int:
     """A number of atoms, n >= 1."""
-    if not as_int_or_nan(n) >= 1:
-        raise ValueError(f"n is {describe(n)}; give the number of atoms, at least 1.")
+    require(as_int_or_nan(n) >= 1, "n", n, "the number of atoms, at least 1")
     return int(n)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit.arguments import describe, real_array
+from pursuit.arguments import real_array, require
 from pursuit.arrays import host
 from pursuit.rates.arguments import (
     Constant,
@@ -16,6 +16,7 @@ from pursuit.rates.arguments import (
     numbers,
     positive_width,
     quality,
+    share,
     update_counts,
     upper,
 )
@@ -31,25 +32,12 @@ def linear(
     mu-strongly convex, mDW > 0 (A need not be symmetric, erratum 23) and an oracle of quality delta relative to 0.
     mDW never exceeds the radius, and may equal it (erratum 11).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    mu, L, mdw, radius, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> linear([0, 1, 2], mu=1, L=1, mdw=0.5**0.5, radius=1, eps0=8.0).round(12)
     array([8., 4., 2.])
     """
-    width = positive_width(mdw)
-    ratio = width / upper("radius", radius, 0, strict=True)
-    if ratio > 1 + 1e-9:
-        raise ValueError(
-            f"mdw is {describe(mdw)} with radius {describe(radius)}; no set is wider than that, so check both."
-        )
+    positive_width(mdw)
     low, high = lower("mu", mu, 0), upper("L", L, 0, strict=True)
-    return linear_affine(t, mu=low * ratio**2, C=high, eps0=eps0, delta=delta)
+    return linear_affine(t, mu=low * share("mdw", mdw, "radius", radius) ** 2, C=high, eps0=eps0, delta=delta)
 
 
 def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, delta: float = 1.0) -> Any:
@@ -61,14 +49,6 @@ def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, de
     quadratic the factor is :math:`1-\delta^2\mathrm{mDW}(H^{1/2}A)^2/\mathrm{radius}(H^{1/2}A)^2`, never worse than
     that of `linear`.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    mu, C, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> linear_affine(3, mu=1, C=2, eps0=8, delta=1)
     1.0
     """
@@ -83,21 +63,10 @@ def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constan
     r"""Theorem lowerBoundLinearRateMPinexact: :math:`\varepsilon_{t+1}\ge
     (1-\frac{W_A(-\nabla f(x_t))^2}{\|z_t\|^2}\frac{2L-\mu}{\mu})\varepsilon_t`, and never below zero.
 
-    For variant 0 of Algorithm 4 with an exact oracle, where the gradient at :math:`x^\star` vanishes in H (erratum 16:
+    `eps` is the error before the step, `width` is :math:`W_A(-\nabla f(x_t))`, `norm` that of the atom :math:`z_t`. For
+    variant 0 of Algorithm 4 with an exact oracle, where the gradient at :math:`x^\star` vanishes in H (erratum 16:
     :math:`x^\star` in lin(A) is not enough). `lower_bound_sharp` is never smaller.
 
-    Parameters
-    ----------
-    eps : number or array, >= 0
-        The error before the step.
-    width : number or array
-        :math:`W_A(-\nabla f(x_t))`.
-    norm : number or array, > 0
-        The norm of the atom :math:`z_t`.
-    L, mu : float or Interval
-
-    Examples
-    --------
     >>> lower_bound(1.0, width=0.5, norm=1.0, L=1, mu=1)
     0.75
     """
@@ -110,11 +79,8 @@ def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: C
     (1-\frac{W_A(-\nabla f(x_t))^2}{\|z_t\|^2}\frac{2L-\mu}{L})\varepsilon_t`.
 
     The paper bounds :math:`\varepsilon_t` from below through strong convexity; for a globally L-smooth f it is at
-    least :math:`\|\nabla f(x_t)\|^2/(2L)` directly (erratum 17). Preconditions and parameters of `lower_bound`; mu =
-    0 is allowed.
+    least :math:`\|\nabla f(x_t)\|^2/(2L)` directly (erratum 17). Preconditions of `lower_bound`; mu = 0 is allowed.
 
-    Examples
-    --------
     >>> lower_bound_sharp(1.0, width=0.5, norm=1.0, L=2, mu=1), lower_bound(1.0, width=0.5, norm=1.0, L=2, mu=1)
     (0.625, 0.25)
     """
@@ -130,33 +96,19 @@ def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
     The paper's factor 1 - 1/(d - t) is reached where all remaining residuals have the same size; otherwise the error
     falls faster, so the stated inequality is reversed (erratum 1).
 
-    Parameters
-    ----------
-    t : integers >= 0, number or array
-    residual : (d,) array
-        y - x_0.
-
-    Examples
-    --------
     >>> signed_basis([0, 1, 2, 3], residual=[2.0, 1.0])
     array([2.5, 0.5, 0. , 0. ])
     """
     steps, squares = update_counts(t), np.sort(host(real_array(residual, "residual")).ravel() ** 2)
-    if not np.array_equal(steps, np.floor(steps)):
-        raise ValueError(
-            f"t is {describe(t)}; the exact error is known after whole numbers of updates, so give integers."
-        )
+    require(np.array_equal(steps, np.floor(steps)), "t", t, "integers, after which the exact error is known")
     left = np.concatenate([[0.0], np.cumsum(squares)]) / 2
     return float_or_array(left[np.maximum(len(squares) - steps.astype(np.intp), 0)])
 
 
 def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float) -> Any:
     """(1 - width^2 / norm^2 factor) eps, at least zero."""
-    error, w, z = (numbers(v, name) for v, name in ((eps, "eps"), (width, "width"), (norm, "norm")))
-    if not (error >= 0).all():
-        raise ValueError(f"eps holds {error.min()}; errors are not negative, so give eps >= 0.")
-    if np.isnan(w).any():
-        raise ValueError("width contains NaN; give the width of the atoms along the negative gradient.")
-    if not (z > 0).all():
-        raise ValueError(f"norm holds {z.min()}; the atom that the oracle names is not zero, so give norm > 0.")
+    error, w, z = numbers(eps, "eps"), numbers(width, "width"), numbers(norm, "norm")
+    require(bool((error >= 0).all()), "eps", error.min(), "errors, which are not negative")
+    require(not np.isnan(w).any(), "width", w.max(), "the width of the atoms along the negative gradient")
+    require(bool((z > 0).all()), "norm", z.min(), "the norm of an atom, which is positive")
     return float_or_array(np.maximum(1 - (w / z) ** 2 * factor, 0.0) * error)

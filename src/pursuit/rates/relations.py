@@ -16,15 +16,6 @@ def coherence(*, n: int, mdw: Constant) -> float:
 
     Holds for dependent atoms too, and says nothing where the right side is negative (erratum 19).
 
-    Parameters
-    ----------
-    n : int
-        Number of atoms, one of each sign.
-    mdw : float or Interval
-        Positive; of an interval the upper end is used.
-
-    Examples
-    --------
     >>> coherence(n=2, mdw=0.5)
     0.5
     """
@@ -35,15 +26,6 @@ def coherence(*, n: int, mdw: Constant) -> float:
 def mdw_from_coherence(*, n: int, coherence: Constant) -> float:
     r"""Theorem coherenceVSdw, solved for the width: :math:`\mathrm{mDW}(\pm B)\ge\sqrt{\max(0, 1-\mu(B,n-1))/n}`.
 
-    Parameters
-    ----------
-    n : int
-        Number of unit atoms, one of each sign.
-    coherence : float or Interval
-        `geometry.coherence(D, n - 1)`.
-
-    Examples
-    --------
     >>> mdw_from_coherence(n=4, coherence=0.0)
     0.5
     """
@@ -58,14 +40,6 @@ def frank_wolfe_limit(*, L: float, grad: Array, x: Array, z: Array) -> float:
     For Algorithm 2 variant 3, which is Algorithm 3 variant 0, against Algorithm 4 variant 0; other variants
     have other limits or none (erratum 24).
 
-    Parameters
-    ----------
-    L : float
-    grad, x, z : arrays of one shape
-        The gradient at x, x, and the atom of A that the oracle names.
-
-    Examples
-    --------
     >>> frank_wolfe_limit(L=1, grad=[-1.0, 0.0], x=[0.0, 2.0], z=[1.0, 0.0])
     2.0
     """
@@ -86,13 +60,6 @@ def delta_fw(delta_mp: float, alpha: float, rho: float) -> float:
     For symmetric A and points with :math:`\|x\|_A\le\rho<\alpha`. The paper announces this relation and does not give
     it (erratum 25). It is positive from :math:`\alpha>\rho/\delta_{MP}` on, and tends to `delta_mp` as alpha grows.
 
-    Parameters
-    ----------
-    delta_mp : float in (0, 1]
-    alpha, rho : float
-
-    Examples
-    --------
     >>> delta_fw(0.5, alpha=4.0, rho=1.0)
     0.3333333333333333
     """
@@ -109,13 +76,6 @@ def delta_mp(delta_fw: float, alpha: float, rho: float) -> float:
     For symmetric A and points with :math:`\|x\|_A\le\rho<\alpha`: :math:`\langle g,x\rangle` is at least
     :math:`-\rho h_A(-g)`. It is not the inverse of `delta_fw`: each of the two assumes its own worst point.
 
-    Parameters
-    ----------
-    delta_fw : float in (0, 1]
-    alpha, rho : float
-
-    Examples
-    --------
     >>> delta_mp(0.5, alpha=4.0, rho=1.0)
     0.375
     """

@@ -16,19 +16,6 @@ def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant
     x, for Algorithms 2 (variants 1 to 3) and 3. Variant 0 needs the step 2/(delta t + 2); with 2/(t + 2), as printed,
     the bound fails for delta < 1/2 (erratum 5).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-        Updates made.
-    L, diameter, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Returns
-    -------
-    float or array of t's shape
-
-    Examples
-    --------
     >>> frank_wolfe([0, 2, 8], L=1, diameter=2, eps0=3, delta=1)
     array([7. , 3.5, 1.4])
     """
@@ -42,14 +29,6 @@ def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: floa
     by induction on :math:`\varepsilon_{t+1}\le(1-\gamma\delta)\varepsilon_t+\gamma^2C/2` at :math:`\gamma=2/(\delta
     t+2)`.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    C, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> frank_wolfe_affine(2, C=4, eps0=3)
     3.5
     """
@@ -68,14 +47,6 @@ def matching_pursuit(
     as long as rho bounds the atomic norms of :math:`x^\star` and of all iterates up to t; `geometry.rho` bounds them
     a priori (erratum 22). `matching_pursuit_sharp` is never larger.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    L, radius, rho, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> matching_pursuit([0, 4], L=1, radius=1, rho=1, eps0=2)
     array([4., 2.])
     """
@@ -86,17 +57,8 @@ def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta:
     r"""Theorem sublinearMPAffineInvariant: :math:`\varepsilon_t \le 4(2C/\delta + \varepsilon_0)/(\delta t + 4)`.
 
     For Algorithm 6 on a symmetric A; C is :math:`C^{MP}_{f,\rho A}`, `geometry.curvature(f, A, "mp", rho)`, or an
-    upper bound on it. It is `frank_wolfe_affine` with delta/2 (erratum 27: the denominator is delta t + 4
-    throughout).
+    upper bound on it. It is `frank_wolfe_affine` with delta/2 (erratum 27: the denominator is delta t + 4 throughout).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    C, eps0 : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> matching_pursuit_affine(4, C=1, eps0=2)
     2.0
     """
@@ -109,19 +71,10 @@ def matching_pursuit_sharp(
     r"""The sharper form of Theorem inexactMP, :math:`\varepsilon_t \le 8C/(\delta^2 t + 8C/\varepsilon_0)` with
     :math:`C = L\rho^2\mathrm{radius}(A)^2`, and :math:`\varepsilon_t\le 8C/(\delta^2t+4)` where eps0 is not given.
 
-    Same preconditions as `matching_pursuit`, and never larger. A step decreases the error by
-    :math:`\delta^2\varepsilon_t^2/(8C)`, so :math:`1/\varepsilon_t` grows by at least :math:`\delta^2/(8C)`; and
-    :math:`\varepsilon_0\le 2C` since the gradient at :math:`x^\star` is orthogonal to lin(A).
+    Same preconditions as `matching_pursuit`. A step decreases the error by :math:`\delta^2\varepsilon_t^2/(8C)`, so
+    :math:`1/\varepsilon_t` grows by at least :math:`\delta^2/(8C)`; and :math:`\varepsilon_0\le 2C` since the gradient
+    at :math:`x^\star` is orthogonal to lin(A).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    L, radius, rho : float or Interval
-    eps0 : float or Interval, optional
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> matching_pursuit_sharp([0, 4], L=1, radius=1, rho=1, eps0=2), matching_pursuit_sharp(4, L=1, radius=1, rho=1)
     (array([2., 1.]), 1.0)
     """
@@ -131,20 +84,8 @@ def matching_pursuit_sharp(
 def matching_pursuit_affine_sharp(
     t: ArrayLike, *, C: Constant, eps0: Constant | None = None, delta: float = 1.0
 ) -> Any:
-    r"""The sharper form of Theorem sublinearMPAffineInvariant: :math:`\varepsilon_t\le 8C/(\delta^2t +
-    8C/\varepsilon_0)`.
+    r"""The sharper form of `matching_pursuit_affine`: :math:`\varepsilon_t\le 8C/(\delta^2t + 8C/\varepsilon_0)`.
 
-    Preconditions of `matching_pursuit_affine`; see `matching_pursuit_sharp`.
-
-    Parameters
-    ----------
-    t : number or array, >= 0
-    C : float or Interval
-    eps0 : float or Interval, optional
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> matching_pursuit_affine_sharp([0, 4], C=1, eps0=2)
     array([2., 1.])
     """
@@ -159,23 +100,12 @@ def least_squares(
     r"""Corollary sublinleastsq, corrected:
     :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\delta^2\,\mathrm{mDW}(A)^2(t+2))`.
 
-    For symmetric A and :math:`\tilde\rho\ge\|x^\star\|,\|x_0\|,\dots,\|x_t\|`. The paper leaves out L, and its
-    derivation does not give it; it follows from `matching_pursuit_sharp` with :math:`\rho\le\tilde\rho/\mathrm{mDW}`
-    (erratum 3), where the width is the inradius around 0 (erratum 14). For f = 1/2||x - y||^2 (L = 1),
-    :math:`\tilde\rho` may be ||y|| for OMP from ||x_0|| <= ||y|| only; matching pursuit from 0 needs 2||y|| (erratum
-    4).
+    For symmetric A and a bound :math:`\tilde\rho\ge\|x^\star\|,\|x_0\|,\dots,\|x_t\|`, the argument `norm`. The paper
+    leaves out L, and its derivation does not give it; it follows from `matching_pursuit_sharp` with
+    :math:`\rho\le\tilde\rho/\mathrm{mDW}` (erratum 3), where the width is the inradius around 0 (erratum 14). For f =
+    1/2||x - y||^2 (L = 1), :math:`\tilde\rho` may be ||y|| for OMP from ||x_0|| <= ||y|| only; matching pursuit from 0
+    needs 2||y|| (erratum 4).
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    diameter, mdw : float or Interval
-    norm : float or Interval
-        The bound :math:`\tilde\rho` on norms of iterates.
-    L : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> least_squares(2, diameter=2, mdw=0.5, norm=1)
     8.0
     """
@@ -186,19 +116,9 @@ def least_squares(
 def least_squares_sharp(
     t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: float = 1.0
 ) -> Any:
-    r"""The sharper form of Corollary sublinleastsq:
+    r"""The sharper form of `least_squares`:
     :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\mathrm{mDW}(A)^2(\delta^2t+4))`.
 
-    Preconditions of `least_squares`.
-
-    Parameters
-    ----------
-    t : number or array, >= 0
-    diameter, mdw, norm, L : float or Interval
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> least_squares_sharp(4, diameter=2, mdw=0.5, norm=1)
     4.0
     """

@@ -8,6 +8,7 @@ the function for one run, which holds the memory of that run.
 
 from __future__ import annotations
 
+from pursuit.steps import Decrease
 from pursuit.updates.base import Now, Update
 from pursuit.updates.blocks import Blocks
 from pursuit.updates.corrective import FullyCorrective, NormCorrective
@@ -22,6 +23,7 @@ __all__ = [
     "BlendedPursuit",
     "Blocks",
     "DecompositionInvariant",
+    "Decrease",
     "FullyCorrective",
     "NormCorrective",
     "Now",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
 from pursuit.domains import Answer, Domain, Part
 from pursuit.objectives import Objective
+from pursuit.steps import Decrease
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class Update:
 
     `descends` says whether f never increases, `several` how many atoms of one oracle call it can use, `blends` whether
     it also moves weight among active atoms, and `faces` whether it needs the worst vertex of the face that has x, too,
-    as the second atom of an answer.
+    as the second atom of an answer. `cites` names the works to cite for it: keys of references.bib, or BibTeX entries.
 
     >>> import pursuit as ps
     >>> class Halfway(ps.Update):
@@ -52,6 +54,8 @@ class Update:
     >>> ps.minimize(f, domain, Halfway(), stop=ps.Stop(iterations=2)).x
     array([0.75, 0.25])
     """
+
+    cites: ClassVar[tuple[str, ...]] = ()
 
     @property
     def several(self) -> int:
@@ -72,6 +76,11 @@ class Update:
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         """The update for one run: a function of (now, active), or a `Stateful` object with this call."""
         raise NotImplementedError(f"{type(self).__name__} must define begin(f, domain, space).")
+
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        """The decrease of f that each step over this domain guarantees, by which `Result.promise` finds the rates that
+        hold; None: nothing is guaranteed."""
+        return None
 
 
 def single(domain: Domain, update: object) -> Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class Blocks(Update):
     ([array([0.7, 0.3]), array([0.2, 0.1, 0.7])], 'GAP')
     """
 
+    cites: ClassVar[tuple[str, ...]] = ("lacostejulien2013block",)
     update: Update
     order: Order = "cyclic"
     certify: int = 10

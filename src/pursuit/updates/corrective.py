@@ -15,12 +15,12 @@ from pursuit.active import ActiveSet
 from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
 from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.frames import Atom
-from pursuit.domains import Domain
+from pursuit.domains import Domain, Part
 from pursuit.line_search import line_search, tilted
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective, inside
 from pursuit.state import Stateful
-from pursuit.steps import Smoothness, UpperBound, check_smoothness
+from pursuit.steps import Decrease, Smoothness, UpperBound, check_smoothness, guaranteed_smoothness
 from pursuit.threads import single_threaded_blas
 from pursuit.updates.base import Advance, Now, Update
 from pursuit.updates.learned import LearnedHessian
@@ -177,6 +177,9 @@ class NormCorrective(Update):
         bound = UpperBound(f, space, self.L, self.metric)
         return _Projection(bound, _SmallProblem(domain, bound.metric, _Admission(self.several, domain)), self.inner)
 
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        return Decrease(guaranteed_smoothness(self.L, self.metric, f)) if self.inner is None else None
+
 
 @dataclass(eq=False)
 class _Projection(Stateful):
@@ -271,6 +274,9 @@ class FullyCorrective(Update):
         learns = not (f.has_hessian and f.convex)
         model = LearnedHessian(space) if learns else DampedHessian(f)
         return _NewtonSteps(f, domain, self.accuracy, model, _Admission(self.several, domain))
+
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        return Decrease(f.L, exact=True) if f.quadratic else None  # elsewhere f is minimised to an accuracy only
 
 
 @dataclass(eq=False)

@@ -44,6 +44,7 @@ class DecompositionInvariant(Update):
     ('GAP', array([1., 1., 1., 1., 1., 1., 1., 1.]), 1)
     """
 
+    cites: ClassVar[tuple[str, ...]] = ("garber2016linear",)
     step: Step | None = None
     faces: ClassVar[bool] = True
     """The oracle names the worst vertex of the face, too, as the second atom of its answer."""

@@ -46,6 +46,7 @@ class BlendedPursuit(Update):
     True
     """
 
+    cites: ClassVar[tuple[str, ...]] = ("combettes2019blended",)
     blends: ClassVar[bool] = True
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -103,6 +104,7 @@ class AcceleratedPursuit(Update):
     (array([3., 1.]), 0)
     """
 
+    cites: ClassVar[tuple[str, ...]] = ("locatello2018matching",)
     nu: float | None = None
     seed: int = 0
     descends: ClassVar[bool] = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Small, Space
@@ -11,7 +11,18 @@ from pursuit.domains import Direction, Domain, Hull, Part, Span
 from pursuit.domains.base import LONG_STEP, exchange
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
-from pursuit.steps import Length, LineSearch, Move, ShortStep, Step, begin_step, check_step, is_monotone
+from pursuit.steps import (
+    Decrease,
+    Length,
+    LineSearch,
+    Move,
+    ShortStep,
+    Step,
+    StepRule,
+    begin_step,
+    check_step,
+    is_monotone,
+)
 from pursuit.updates.base import Advance, Now, Update, single
 
 REFRESH_PERIOD = 64
@@ -38,6 +49,10 @@ class _Walk(Update):
         part = single(domain, self)
         step = self.step or (LineSearch() if f.has_hessian else ShortStep())
         return _Steps(self, part, begin_step(step, f, domain, space))
+
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        rule = LineSearch() if self.step is None else self.step
+        return rule.decrease(f) if isinstance(rule, StepRule) else None
 
 
 @dataclass(eq=False)
@@ -97,6 +112,13 @@ class _Retreating(_Walk):
             )
         return super().begin(f, domain, space)
 
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        guaranteed = super().decrease(f, part)
+        return None if guaranteed is None or guaranteed.toward_only else replace(guaranteed, moves=self._moves(part))
+
+    def _moves(self, part: Part) -> Literal["away", "pairwise"]:
+        return "away"
+
 
 @dataclass(frozen=True)
 class Away(_Retreating):
@@ -116,6 +138,7 @@ class Away(_Retreating):
     (array([0.55, 0.45, 0.  ]), True)
     """
 
+    cites: ClassVar[tuple[str, ...]] = ("lacostejulien2015global",)
     step: Step | None = None
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
@@ -144,10 +167,14 @@ class Pairwise(_Retreating):
     (array([0.55, 0.45, 0.  ]), True)
     """
 
+    cites: ClassVar[tuple[str, ...]] = ("lacostejulien2015global",)
     step: Step | None = None
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         return part.pairwise(active, now.answers[0], active.analyze(now.grad))
+
+    def _moves(self, part: Part) -> Literal["away", "pairwise"]:
+        return "pairwise"
 
 
 @dataclass(frozen=True)
@@ -164,6 +191,7 @@ class BlendedPairwise(_Retreating):
     (array([0.55, 0.45, 0.  ]), True)
     """
 
+    cites: ClassVar[tuple[str, ...]] = ("tsuji2022pairwise",)
     step: Step | None = None
     blends: ClassVar[bool] = True
 
@@ -182,3 +210,6 @@ class BlendedPairwise(_Retreating):
         support = active.support
         best = int(support[q[support].argmin()])
         return best, float(q[support].max() - q[best])
+
+    def _moves(self, part: Part) -> Literal["away", "pairwise"]:
+        return "away" if part.compact else "pairwise"

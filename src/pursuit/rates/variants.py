@@ -1,5 +1,4 @@
-r"""Rates of methods that are later than the paper: cone pursuits, away and pairwise steps, lazy oracles, backtracking,
-acceleration.
+r"""Rates of later methods: cone pursuits, away and pairwise steps, lazy oracles, backtracking, acceleration.
 
 The proofs share one step. A step along d with slope -s < 0 that no constraint cuts short decreases f by at least
 :math:`s^2/(2L\|d\|^2)`; each method bounds the error by s.
@@ -17,12 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit.arguments import as_int_or_nan, describe, number
-from pursuit.rates.arguments import Constant, atom_count, float_or_array, lower, quality, update_counts, upper
+from pursuit.arguments import as_int_or_nan, number, require
+from pursuit.rates.arguments import Constant, atom_count, float_or_array, lower, quality, share, update_counts, upper
 from pursuit.rates.contraction import linear_affine
 from pursuit.rates.sublinear import matching_pursuit_sharp
-
-# ---------------------------------------------------------------------- away and pairwise steps
 
 
 def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
@@ -31,19 +28,10 @@ def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
     Every other step drops an atom, and a good step adds one at most; so the drops exceed the good steps by no more than
     the number s of atoms that the start can spare: one less than it has over a hull, all of them over a cone.
 
-    Parameters
-    ----------
-    t : integers >= 0, number or array
-    spare : int
-        0 from one atom over a hull, and from 0 over a cone.
-
-    Examples
-    --------
     >>> good_steps([0, 1, 2, 3, 10]), good_steps(10, spare=3)
     (array([0., 1., 1., 2., 5.]), 4.0)
     """
-    if not as_int_or_nan(spare) >= 0:
-        raise ValueError(f"spare is {describe(spare)}; the number of atoms that the start can spare is not negative.")
+    require(as_int_or_nan(spare) >= 0, "spare", spare, "the number of atoms that the start can spare, at least 0")
     return float_or_array(np.maximum(np.ceil((update_counts(t) - spare) / 2), 0.0))
 
 
@@ -56,8 +44,6 @@ def good_pairwise_steps(t: ArrayLike, *, n: int) -> Any:
     makes fewer than :math:`\sum_{r=0}^n n!/(n-r)! = \lfloor e\,n!\rfloor` steps. Lacoste-Julien and Jaggi (2015) count
     3 n! + 1; no bound that is not exponential is known, and runs seldom have such steps.
 
-    Examples
-    --------
     >>> good_pairwise_steps([0, 4, 5, 16], n=2)
     array([0., 0., 1., 3.])
     """
@@ -82,24 +68,10 @@ def away_steps(
     searches or short steps, and an oracle of quality delta. Over a cone, W is that of A and 0, and `Away` moves along
     atoms, so D is the radius.
 
-    Parameters
-    ----------
-    t : integers >= 0, number or array
-    mu, L, eps0 : float or Interval
-    width : float or Interval
-        `geometry.pyramidal_width(A)`; over a cone with ``origin=True``.
-    diameter : float or Interval
-        The diameter; over a cone the radius.
-    delta : float in (0, 1]
-    spare : int
-        As in `good_steps`.
-
-    Examples
-    --------
     >>> away_steps([0, 1, 2, 3], mu=1, L=1, width=1, diameter=1, eps0=16.0)
     array([16., 12., 12.,  9.])
     """
-    mu = lower("mu", mu, 0) * _slimness(width, diameter) ** 2 / (1 + quality(delta)) ** 2
+    mu = lower("mu", mu, 0) * share("width", width, "diameter", diameter) ** 2 / (1 + quality(delta)) ** 2
     return linear_affine(good_steps(t, spare=spare), mu=mu, C=L, eps0=eps0, delta=delta)
 
 
@@ -114,36 +86,11 @@ def pairwise_steps(
     gradient at x has the direction in which W is attained. Preconditions of `away_steps`. Over a cone, W and D are
     those of A and 0.
 
-    Parameters
-    ----------
-    t : integers >= 0, number or array
-    mu, L, eps0 : float or Interval
-    width, diameter : float or Interval
-        Pyramidal width and diameter; over a cone those of A and 0.
-    n : int
-        The number of atoms.
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> pairwise_steps([0, 4, 5, 10], mu=1, L=2, width=1, diameter=1, eps0=8.0, n=2)
     array([8., 8., 4., 2.])
     """
-    mu = lower("mu", mu, 0) * _slimness(width, diameter) ** 2
+    mu = lower("mu", mu, 0) * share("width", width, "diameter", diameter) ** 2
     return linear_affine(good_pairwise_steps(t, n=n), mu=mu, C=L, eps0=eps0, delta=delta)
-
-
-def _slimness(width: Constant, diameter: Constant) -> float:
-    """W / D, at most 1."""
-    ratio = lower("width", width, 0) / upper("diameter", diameter, 0, strict=True)
-    if ratio > 1 + 1e-9:
-        raise ValueError(
-            f"width is {describe(width)} with diameter {describe(diameter)}; it cannot be larger, so check both."
-        )
-    return ratio
-
-
-# ---------------------------------------------------------------------- cones
 
 
 def cone_pursuit(
@@ -159,25 +106,13 @@ def cone_pursuit(
     most f(0); from another one, a single step may be, the one that leads to 0: then t - 1 replaces t.
 
     Holds for `Plain` with an exact line search or short steps, `NormCorrective` and `FullyCorrective`, over cone(A), f
-    convex and L-smooth, an oracle of quality delta relative to 0.
+    convex and L-smooth, an oracle of quality delta relative to 0; rho bounds the atomic norm of the minimiser and the
+    sums of the weights of all iterates up to t.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    L, radius, eps0 : float or Interval
-    rho : float or Interval
-        A bound on the atomic norm of the minimiser and on the sums of the weights of all iterates up to t.
-    delta : float in (0, 1]
-
-    Examples
-    --------
     >>> cone_pursuit([0, 4], L=1, radius=1, rho=1, eps0=2)
     array([2., 1.])
     """
     return matching_pursuit_sharp(t, L=L, radius=radius, rho=rho, eps0=upper("eps0", eps0, 0), delta=delta)
-
-
-# ---------------------------------------------------------------------- oracles and steps
 
 
 def lazy_quality(K: float) -> float:
@@ -190,13 +125,10 @@ def lazy_quality(K: float) -> float:
     `frank_wolfe` and `matching_pursuit` in all forms, `least_squares` and `linear`. It says nothing about `away_steps`,
     whose proof needs the worst active atom of the earlier iterate, too.
 
-    Examples
-    --------
     >>> lazy_quality(2.0), float(linear_affine(1, mu=1, C=1, eps0=1, delta=lazy_quality(2.0)))
     (0.5, 0.75)
     """
-    if not 1 <= number(K) < math.inf:
-        raise ValueError(f"K is {describe(K)}; the laziness factor is a number of at least 1.")
+    require(1 <= number(K) < math.inf, "K", K, "the laziness factor, a number of at least 1")
     return 1.0 / K
 
 
@@ -207,17 +139,6 @@ def backtracking(*, L: Constant, grow: float = 2.0, first: float = 0.0) -> float
     bound fails, which it does not from L on; so no accepted estimate exceeds :math:`\tau L`, unless the first one, L_1,
     did. The decrease that the proofs need is what was tested.
 
-    Parameters
-    ----------
-    L : float or Interval
-        The true smoothness constant.
-    grow : float
-        The factor :math:`\tau`.
-    first : float
-        The first estimate.
-
-    Examples
-    --------
     >>> backtracking(L=3.0), backtracking(L=3.0, grow=1.5, first=10.0)
     (6.0, 10.0)
     """
@@ -230,35 +151,21 @@ def backtracking_evaluations(
     r"""How often f is evaluated in t > 0 steps with `Backtracking`: exactly :math:`t+\log_\tau(L_t/L_1)+(t-1)\log_\tau
     (1/\eta)`, where the estimate is multiplied by :math:`\eta` before each step but the first.
 
-    Each evaluation but the first of a step multiplies the estimate by :math:`\tau`. With `backtracking` for the last
+    Each evaluation but the first of a step multiplies the estimate by :math:`\tau`; `first` is L_1, with which the
+    first step begins, `last` is L_t, which the last one accepts. With `backtracking` for the last
     estimate this is the bound of Pedregosa et al. (2020).
 
-    Parameters
-    ----------
-    t : integers > 0, number or array
-    first, last : float
-        The estimates L_1, with which the first step begins, and L_t, which the last one accepts.
-    shrink, grow : float
-        The factors :math:`\eta` and :math:`\tau`.
-
-    Examples
-    --------
     >>> backtracking_evaluations(3, first=1.0, last=4.0, shrink=0.5, grow=2.0)
     7.0
     """
-    if not 0 < number(shrink) <= 1:
-        raise ValueError(f"shrink is {describe(shrink)}; give a factor in (0, 1].")
+    require(0 < number(shrink) <= 1, "shrink", shrink, "a factor in (0, 1]")
     steps, start, end = update_counts(t), lower("first", first, 0, strict=True), upper("last", last, 0, strict=True)
     return float_or_array(steps + (math.log(end / start) - (steps - 1) * math.log(shrink)) / math.log(_factor(grow)))
 
 
 def _factor(grow: float) -> float:
-    if not 1 < number(grow) < math.inf:
-        raise ValueError(f"grow is {describe(grow)}; give a factor above 1.")
+    require(1 < number(grow) < math.inf, "grow", grow, "a factor above 1")
     return grow
-
-
-# ---------------------------------------------------------------------- acceleration
 
 
 def accelerated_pursuit(t: ArrayLike, *, L: Constant, nu: Constant, distance: Constant) -> Any:
@@ -269,15 +176,6 @@ def accelerated_pursuit(t: ArrayLike, *, L: Constant, nu: Constant, distance: Co
     increase; it is :math:`\frac12\|x_0-x^\star\|_P^2` at first, :math:`\beta_1=1/(L\nu)` and :math:`\beta_t\ge
     (t+1)^2/(4L\nu)`. A single run may be above it, so `Result.promise` does not quote it.
 
-    Parameters
-    ----------
-    t : number or array, >= 0
-    L, nu : float or Interval
-    distance : float or Interval
-        :math:`\|x_0-x^\star\|_P`.
-
-    Examples
-    --------
     >>> accelerated_pursuit([1, 3], L=1, nu=2, distance=2)
     array([4., 1.])
     """
