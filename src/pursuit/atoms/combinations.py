@@ -15,7 +15,8 @@ from pursuit._memory import WithMemory
 from pursuit.arguments import as_int_or_nan, describe, number, real_array, sparse_matrix
 from pursuit.arrays import Array, Indices, Small, Space, column_squares, flat, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
-from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
+from pursuit.atoms.frames import Atom
+from pursuit.atoms.sparse import LiftedAtom, SparseAtom
 from pursuit.linalg import operator
 
 SLACK = 1e-3

@@ -12,7 +12,8 @@ import numpy as np
 from pursuit._memory import WithMemory
 from pursuit.arrays import Array, Small, flat, host, namespace
 from pursuit.atoms.base import Atoms, Found, Search, as_atom
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
+from pursuit.atoms.sparse import SparseAtom
 
 
 class Embedded(Atoms):

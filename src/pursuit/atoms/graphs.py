@@ -16,8 +16,9 @@ from pursuit import native
 from pursuit.arguments import as_int_or_nan, describe, floating_array, host_array, quantity, real_array, sparse_matrix
 from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.polytopes import rounded_signs
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.threads import allowed_threads
 
 NO_NODE = -9999

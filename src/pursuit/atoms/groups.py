@@ -11,8 +11,9 @@ import numpy as np
 from pursuit.arguments import as_list, describe, host_array, quantity, real_array
 from pursuit.arrays import Array, Indices, Small, Space, flat, host, largest
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.polytopes import Selection, check_selection
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.linalg import unit
 
 

@@ -15,24 +15,21 @@ from scipy.linalg import eigh
 
 from pursuit import native
 from pursuit._memory import WithMemory
-from pursuit.arguments import as_int_or_nan, describe, number
+from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import (
-    AllEntries,
     LowRank,
-    ObservedEntries,
     RankOneAtom,
-    View,
     canonical_atom,
     columns,
     compress,
-    factors_of,
-    is_sparse,
+    read_factors,
     unit_factors,
 )
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import check_dimension
+from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, is_sparse, matrix_places
 from pursuit.linalg import unit
 from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
 
@@ -51,9 +48,10 @@ BOUND_ROUNDING = 1e-13
 
 def check_shape(shape: Any) -> tuple[int, int]:
     """The shape of a matrix, checked."""
-    if not isinstance(shape, Sequence) or len(shape) != 2 or not all(as_int_or_nan(n) >= 1 for n in shape):
-        raise ValueError(f"shape is {describe(shape)}; give a pair (rows, columns) of integers of at least 1.")
-    return int(shape[0]), int(shape[1])
+    pair = as_list(shape)
+    valid = len(pair) == 2 and all(as_int_or_nan(n) >= 1 for n in pair)
+    require(valid, "shape", shape, "a pair (rows, columns) of integers of at least 1")
+    return int(pair[0]), int(pair[1])
 
 
 class Factored(Atoms):
@@ -62,10 +60,9 @@ class Factored(Atoms):
     view: View
 
     def __init__(self, shape: tuple[int, int], failure: float) -> None:
-        if not 0 <= number(failure) < 1:
-            raise ValueError(f"failure is {describe(failure)}; give a probability, or 0 for bounds that never fail.")
+        require(0 <= number(failure) < 1, "failure", failure, "a probability, or 0 for bounds that never fail")
         self.view, self.failure = AllEntries(shape), float(failure)
-        self.shape, self.exact = self.view.image_shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
+        self.shape, self.exact = self.view.shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
 
     def at(self, rows: Any, cols: Any) -> Self:
         """The same matrices, seen only at the entries (rows[e], cols[e]): vectors of R^N.
@@ -73,10 +70,11 @@ class Factored(Atoms):
         Entries must be within the matrix, each given once, and every row and column must have one; of symmetric
         matrices, row or column i for each i, so that a triangle is enough.
         """
-        view = ObservedEntries(self.view.shape, rows, cols, isinstance(self, _Symmetric))
-        return self._with(view=view, shape=view.image_shape)
+        dims = self.view.dims
+        view = ObservedEntries(dims, matrix_places(rows, cols, dims), isinstance(self, _Symmetric))
+        return self._with(view=view, shape=view.shape)
 
-    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         """Atoms with small <M, a>, the best first, and a lower bound on <M, a>; the largest |M_ij| is 1."""
         raise NotImplementedError
 
@@ -100,23 +98,27 @@ class Factored(Atoms):
         if isinstance(a, RankOneAtom) and a.view is self.view and a.source[0] is a.u:  # nothing is left to check
             factors: tuple[Small, Small] | None = unit_factors(a.u, a.v)
         else:
-            factors = factors_of(a.source, self.view.shape)
+            factors = read_factors(a.source, self.view.dims)
         if factors is None:
             return None
         return RankOneAtom(*factors, self.view, -1.0 if self.symmetric and a.coef < 0 else 1.0)
 
     def coefficients(self, sources: Sequence[Any], values: Small) -> LowRank | None:
         """The combination as U diag(s) V'."""
-        pairs = [factors_of(source, self.view.shape) for source in sources]
+        pairs = [read_factors(source, self.view.dims) for source in sources]
         if not pairs:
-            m, n = self.view.shape
+            m, n = self.view.dims
             return LowRank(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)))
         atoms = [RankOneAtom(*p, self.view, c) for p, c in zip(pairs, values.tolist(), strict=True) if p is not None]
         return compress(*columns(atoms)) if len(atoms) == len(pairs) else None
 
-    def _repr(self, inner: str) -> str:
-        seen = f".at({self.view.image_shape[0]} entries)" if isinstance(self.view, ObservedEntries) else ""
-        return f"{type(self).__name__}({inner}){seen}"
+    def __repr__(self) -> str:
+        seen = f".at({self.view.shape[0]} entries)" if self.view.observed else ""
+        return f"{type(self).__name__}({self._size()}){seen}"
+
+    def _size(self) -> object:
+        """The argument that says the size of the matrices."""
+        return self.view.dims
 
 
 def sharp(found: float, possible: float, level: float) -> bool:
@@ -157,9 +159,9 @@ class RankOne(Factored):
     def __init__(self, shape: tuple[int, int], failure: float = 1e-6) -> None:
         super().__init__(check_shape(shape), failure)
         self.radius, self.diameter = 1.0, 2.0
-        self.width = 1.0 / math.sqrt(min(self.view.shape))
+        self.width = 1.0 / math.sqrt(min(self.view.dims))
 
-    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         transposed = M.shape[0] < M.shape[1]
         M = M.T if transposed else M
         sigma, V, upper = leading(M, several, level, memory, self.failure)
@@ -173,27 +175,24 @@ class RankOne(Factored):
         return atoms, -max(upper, sigma, float(sizes.max()))
 
     def gauge(self, x: Array) -> float | None:
-        return None if isinstance(self.view, ObservedEntries) else float(np.linalg.svd(host(x), compute_uv=False).sum())
+        return None if self.view.observed else float(np.linalg.svd(host(x), compute_uv=False).sum())
 
     def sample(self, rng: np.random.Generator) -> Atom:
-        m, n = self.view.shape
+        m, n = self.view.dims
         return self._atom(unit(rng.standard_normal(m)), unit(rng.standard_normal(n)), 1.0)
 
     def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, ObservedEntries):
+        if self.view.observed:
             return None
         s = np.linalg.svd(host(a), compute_uv=False)
         return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
 
-    def __repr__(self) -> str:
-        return self._repr(str(self.view.shape))
 
-
-def _dense(M: Any) -> Small:
+def _dense(M: Matrix) -> Small:
     return np.asarray(M.toarray() if is_sparse(M) else M)
 
 
-def _gram(M: Any) -> Small:
+def _gram(M: Matrix) -> Small:
     """M'M as a dense matrix; for large sparse M only its lower triangle, which is all that `eigh` reads."""
     if not is_sparse(M) or M.nnz < MIN_COMPILED_ENTRIES or not native.is_built():
         return _dense(M.T @ M)
@@ -203,7 +202,7 @@ def _gram(M: Any) -> Small:
     return G
 
 
-def leading(M: Any, several: int, level: float, memory: Memory, failure: float) -> tuple[float, Small, float]:
+def leading(M: Matrix, several: int, level: float, memory: Memory, failure: float) -> tuple[float, Small, float]:
     """The largest singular value of M, which has at least as many rows as columns, the leading right singular vectors
     as columns, and an upper bound on the value."""
     n = M.shape[1]
@@ -244,13 +243,13 @@ class _Symmetric(Factored):
     def at(self, rows: Any, cols: Any) -> Self:
         return super().at(rows, cols)._with(width=None)  # two observed entries may be the same by symmetry
 
-    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         values, vectors, lower = self._spectrum(M, several, level, memory)
         atoms = [self._atom(v, v, -math.copysign(1.0, value) if self.symmetric else 1.0)
                  for value, v in zip(values.tolist(), vectors.T.copy(), strict=True)]  # fmt: skip
         return atoms, lower
 
-    def _spectrum(self, M: Any, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
+    def _spectrum(self, M: Matrix, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
         """The best eigenvalues of the symmetric part of M, their vectors, and a lower bound on <M, a>."""
         n, both = self.n, self.symmetric
         if n <= MAX_LAPACK_SIDE or self.failure == 0:
@@ -279,7 +278,7 @@ class _Symmetric(Factored):
         return self._atom(v, v, float(rng.choice([-1.0, 1.0])) if self.symmetric else 1.0)
 
     def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, ObservedEntries):
+        if self.view.observed:
             return None
         values = symmetric_eigenvalues(a)
         if values is None:
@@ -287,8 +286,8 @@ class _Symmetric(Factored):
         sizes = np.sort(np.abs(values) if self.symmetric else values)
         return bool(abs(sizes[-1] - 1.0) <= 1e-8 and np.abs(sizes[:-1]).sum() <= 1e-8)
 
-    def __repr__(self) -> str:
-        return self._repr(str(self.n))
+    def _size(self) -> object:
+        return self.n
 
 
 class SymmetricRankOne(_Symmetric):
@@ -308,7 +307,7 @@ class SymmetricRankOne(_Symmetric):
         self.diameter, self.width = 2.0, 1.0 / math.sqrt(n)
 
     def gauge(self, x: Array) -> float | None:
-        if isinstance(self.view, ObservedEntries):
+        if self.view.observed:
             return None
         values = symmetric_eigenvalues(x)
         return math.inf if values is None else float(np.abs(values).sum())
@@ -336,7 +335,7 @@ class Spectrahedron(_Symmetric):
         return both._with(view=self.view, shape=self.shape, width=None if self.width is None else both.width)
 
     def gauge(self, x: Array) -> float | None:
-        if isinstance(self.view, ObservedEntries):
+        if self.view.observed:
             return None
         values = symmetric_eigenvalues(x)
         if values is None or values[0] < -1e-12 * max(float(np.abs(values).max()), 0.0):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import as_int_or_nan, describe
+from pursuit.arguments import as_int_or_nan, require
 from pursuit.arrays import Array, Small, everywhere, host
 from pursuit.atoms.base import Found
-from pursuit.atoms.factored import DeviceMatrix, ObservedEntries, RankOneAtom, is_sparse
+from pursuit.atoms.factored import RankOneAtom
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import Factored, check_shape, leading
+from pursuit.atoms.views import DeviceMatrix, Matrix, is_sparse
 from pursuit.linalg import unit, unit_columns
 from pursuit.linalg.lanczos import Memory
 
@@ -45,15 +45,14 @@ class NonnegativeRankOne(Factored):
     """
 
     def __init__(self, shape: tuple[int, int], starts: int = 4, failure: float = 1e-6) -> None:
-        if not as_int_or_nan(starts) >= 0:
-            raise ValueError(f"starts is {describe(starts)}; give a number of random starts.")
+        require(as_int_or_nan(starts) >= 0, "starts", starts, "a number of random starts")
         m, n = check_shape(shape)
         super().__init__((m, n), failure)
         self.starts, self.exact = int(starts), False
         self.radius, self.diameter = 1.0, math.sqrt(2.0) if m * n > 1 else 0.0
         self.width = -1.0 / math.sqrt(m * n)
 
-    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         M = host(M.a) if isinstance(M, DeviceMatrix) else M
         negative = (-M).maximum(0) if is_sparse(M) else np.maximum(-M, 0.0)
         row, col, least = _smallest(M)
@@ -67,7 +66,7 @@ class NonnegativeRankOne(Factored):
         V = np.column_stack([first, np.eye(1, M.shape[1], col)[0], random])
         return self._alternate(M, V, several), -upper
 
-    def _alternate(self, M: Any, V: Small, several: int) -> list[Atom]:
+    def _alternate(self, M: Matrix, V: Small, several: int) -> list[Atom]:
         """Alternate from all columns of V at once: the local optima that they lead to, the best first, each once."""
         U, merits = V, np.full(V.shape[1], -np.inf)
         for _ in range(100):
@@ -93,17 +92,14 @@ class NonnegativeRankOne(Factored):
         return None if everywhere(x >= 0) else math.inf
 
     def sample(self, rng: np.random.Generator) -> Atom:
-        u, v = (unit(np.abs(rng.standard_normal(k))) for k in self.view.shape)
+        u, v = (unit(np.abs(rng.standard_normal(k))) for k in self.view.dims)
         return self._atom(u, v, 1.0)
 
     def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, ObservedEntries):
+        if self.view.observed:
             return None
         s = np.linalg.svd(host(a), compute_uv=False)
         return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8 and host(a).min() >= 0)
-
-    def __repr__(self) -> str:
-        return self._repr(str(self.view.shape))
 
 
 def _clipped(A: Small) -> Small:
@@ -115,7 +111,7 @@ def _clipped(A: Small) -> Small:
     return unit_columns(out)
 
 
-def _smallest(M: Any) -> tuple[int, int, float]:
+def _smallest(M: Matrix) -> tuple[int, int, float]:
     """The place and value of the smallest entry; a sparse matrix is zero where it has none."""
     if not is_sparse(M):
         place = divmod(int(M.argmin()), int(M.shape[1]))

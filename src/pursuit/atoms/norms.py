@@ -12,7 +12,8 @@ import scipy.linalg
 from pursuit.arguments import floating_array, real_array
 from pursuit.arrays import Array, Small, Space, flat, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
+from pursuit.atoms.sparse import SparseAtom
 
 
 class OrderedWeights(Atoms):

@@ -12,7 +12,8 @@ import scipy  # its parts are imported when they are first used
 from pursuit.arguments import as_int_or_nan, describe
 from pursuit.arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.atoms.vectors import check_dimension
 
 ASSIGNMENTS_PER_CALL = 5

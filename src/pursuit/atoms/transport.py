@@ -13,8 +13,9 @@ from pursuit._memory import WithMemory
 from pursuit.arguments import floating_array, real_array
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.programs import Polytope, membership
+from pursuit.atoms.sparse import SparseAtom
 
 
 class Transport(Atoms):

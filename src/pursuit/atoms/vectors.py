@@ -23,8 +23,9 @@ from pursuit.arrays import (
     whole_strides,
 )
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.screening import MIN_SCREENED_ENTRIES, Payment, can_be_screened
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.linalg import operator
 
 
