@@ -188,7 +188,7 @@ class Atoms:
         >>> nuclear.shape
         (3, 4)
         """
-        from pursuit.atoms.combinations import LinearMap
+        from pursuit.atoms.maps import LinearMap
 
         return self._image(M=LinearMap(M, self.shape, columns, l2))
 
