@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import check_function, describe, number, real_array
+from pursuit.arguments import check_function, number, real_array, require
 from pursuit.arrays import Small
 
 Family = Callable[[Small], Any]
@@ -81,8 +81,8 @@ class Gaussian(_Sampled):
 
     def __init__(self, t: Any, width: float | None = None) -> None:
         super().__init__(t)
-        if width is not None and not 0 < number(width) < np.inf:
-            raise ValueError(f"width is {describe(width)}; give a positive number, or None to make it a parameter.")
+        positive = width is None or 0 < number(width) < np.inf
+        require(positive, "width", width, "a positive number, or None to make it a parameter")
         self.width = None if width is None else float(width)
 
     def _parts(self, theta: Small) -> tuple[Small, Small, float]:
@@ -90,9 +90,8 @@ class Gaussian(_Sampled):
         width = float(theta[-1]) if self.width is None else self.width
         offsets = self.t[None] if self.t.ndim == 1 else np.moveaxis(self.t, -1, 0)
         if len(theta) != len(offsets) + (self.width is None):
-            raise ValueError(
-                f"theta has {len(theta)} entries; give the coordinates of the centre, and the width if it is free."
-            )
+            needed = "the coordinates of the centre, and the width if it is free"
+            raise ValueError(f"theta has {len(theta)} entries; give {needed}.")
         offsets = offsets - theta[: len(offsets)].reshape(-1, *[1] * (offsets.ndim - 1))
         return offsets, np.sum(offsets**2, axis=0), width
 

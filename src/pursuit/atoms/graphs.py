@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from pursuit import native
-from pursuit.arguments import as_int_or_nan, describe, floating_array, host_array, quantity, real_array, sparse_matrix
+from pursuit.arguments import as_int_or_nan, floating_array, host_array, quantity, real_array, require, sparse_matrix
 from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom
@@ -28,8 +28,8 @@ NO_NODE = -9999
 def check_edges(edges: Any) -> Indices:
     """A list of edges, checked: an integer matrix with the rows (tail, head)."""
     pairs = host_array(edges, "edges")
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise ValueError(f"edges have shape {pairs.shape}; give a pair of nodes for each edge.")
+    paired = pairs.ndim == 2 and pairs.shape[1] == 2 and len(pairs) > 0
+    require(paired, "edges", pairs, "a pair of nodes for each edge")
     if pairs.dtype.kind not in "iu":
         raise TypeError(f"edges have dtype {pairs.dtype}; give the nodes as integers.")
     if pairs.min() < 0 or pairs.max() >= 1 << 31:
@@ -49,8 +49,7 @@ class EdgeSets(Atoms):
 
     def _costs(self, g: Array) -> Small:
         costs = host(floating_array(g, "g"))
-        if costs.shape != self.shape:
-            raise ValueError(f"g has shape {costs.shape}; give a number for each of the {len(self.edges)} edges.")
+        require(costs.shape == self.shape, "g", costs, f"a number for each of the {len(self.edges)} edges")
         return costs
 
     def _chosen(self, places: Indices) -> Atom:
@@ -166,16 +165,14 @@ class Paths(EdgeSets):
     def __init__(self, edges: Any, start: int, end: int) -> None:
         self._set_graph(edges)
         for name, node in (("start", start), ("end", end)):
-            if not 0 <= as_int_or_nan(node) < self.nodes:
-                raise ValueError(f"{name} is {describe(node)}; give one of the nodes 0 to {self.nodes - 1}.")
+            require(0 <= as_int_or_nan(node) < self.nodes, name, node, f"one of the nodes 0 to {self.nodes - 1}")
         self.start, self.end = int(start), int(end)
         if self.start == self.end:
             raise ValueError(f"start and end are both {self.end}; give two nodes.")
         self._network = Network(self.edges, self.nodes)
         if not math.isfinite(self._network.distances(self.start)[self.end]):
-            raise ValueError(
-                f"no path leads from start = {self.start} to end = {self.end}; edges go from tail to head."
-            )
+            ends = f"from start = {self.start} to end = {self.end}"
+            raise ValueError(f"no path leads {ends}; edges go from tail to head.")
         longest = min(self.nodes - 1, len(self.edges))
         self.radius, self.diameter = math.sqrt(longest), math.sqrt(min(2 * longest, len(self.edges)))
 
@@ -248,13 +245,12 @@ class Flows(EdgeSets):
     def __init__(self, edges: Any, demand: Any) -> None:
         self._set_graph(edges)
         trips: Any = sparse_matrix(demand, "demand") if sp.issparse(demand) else host(real_array(demand, "demand"))
-        if trips.ndim != 2 or trips.shape[0] != trips.shape[1] or trips.shape[0] < self.nodes:
-            raise ValueError(f"demand has shape {trips.shape}; give a row and a column for each of {self.nodes} nodes.")
+        square = trips.ndim == 2 and trips.shape[0] == trips.shape[1] >= self.nodes
+        require(square, "demand", trips, f"a row and a column for each of {self.nodes} nodes")
         trips = sp.coo_array(trips)
         given = real_array(trips.data, "demand") != 0
         origin, end, amount = trips.row[given], trips.col[given], trips.data[given]
-        if not (amount >= 0).all():
-            raise ValueError(f"demand goes down to {amount.min():g}; give numbers of at least 0.")
+        require(bool((amount >= 0).all()), "the least of demand", amount.min(initial=0.0), "numbers of at least 0")
         self.nodes, apart = int(trips.shape[0]), origin != end
         if not apart.any():
             raise ValueError("demand is zero between all nodes; give a positive one.")
@@ -266,9 +262,8 @@ class Flows(EdgeSets):
         missing = np.argwhere((self._arriving > 0) & np.isinf(distances))
         if len(missing):
             here, there = self._origins[missing[0, 0]], missing[0, 1]
-            raise ValueError(
-                f"demand goes from node {here} to node {there}, but no route does; edges go from tail to head."
-            )
+            ends = f"from node {here} to node {there}"
+            raise ValueError(f"demand goes {ends}, but no route does; edges go from tail to head.")
         total, longest = float(self._arriving.sum()), min(self.nodes - 1, len(self.edges))
         self.radius = total * math.sqrt(longest)
         self.diameter = total * math.sqrt(min(2 * longest, len(self.edges)))

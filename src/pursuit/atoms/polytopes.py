@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit.arguments import as_int_or_nan, describe
+from pursuit.arguments import as_int_or_nan, require
 from pursuit.arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
 from pursuit.atoms.frames import Atom
@@ -23,8 +23,7 @@ ASSIGNMENTS_PER_CALL = 5
 def check_selection(n: int, k: int) -> tuple[int, int]:
     """The arguments of "k of n entries", checked."""
     n = check_dimension(n)
-    if not 1 <= as_int_or_nan(k) <= n:
-        raise ValueError(f"k is {describe(k)} with n = {n}; give a number of entries from 1 to n.")
+    require(1 <= as_int_or_nan(k) <= n, "k", k, f"a number of entries from 1 to n = {n}")
     return n, int(k)
 
 
@@ -40,6 +39,10 @@ class Selection(Atoms):
 
     n: int
     k: int
+
+    def _set_size(self, n: int, k: int) -> None:
+        self.n, self.k = check_selection(n, k)
+        self.shape, self.work = (self.n,), self.n * math.log2(self.n + 1.0)
 
     def _merit(self, g: Array) -> Small:
         """What each entry would contribute to -<g, a>."""
@@ -87,8 +90,7 @@ class KSparse(Selection):
     symmetric = True
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = check_selection(n, k)
-        self.shape, self.work = (self.n,), self.n * math.log2(self.n + 1.0)
+        self._set_size(n, k)
         self.radius, self.diameter = math.sqrt(self.k), 2.0 * math.sqrt(self.k)
         self.width = min(1.0, self.k / math.sqrt(self.n))
 
@@ -118,8 +120,7 @@ class Hypersimplex(Selection):
     """
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = check_selection(n, k)
-        self.shape, self.work = (self.n,), self.n * math.log2(self.n + 1.0)
+        self._set_size(n, k)
         self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
         self.width, self.entry_bounds = -self.k / math.sqrt(self.n), (0.0, 1.0)
 
@@ -165,8 +166,7 @@ class Permutations(Atoms):
         """The optimal assignment, then the best one that shares no pair with it, then one that shares none with both,
         and so on. There always is one: every row and column of the pairs left has the same number of them."""
         costs = np.array(host(g), dtype=np.float64)
-        if costs.shape != self.shape:
-            raise ValueError(f"g has shape {costs.shape}; the assignment needs a square of costs, {self.n} x {self.n}.")
+        require(costs.shape == self.shape, "g", costs, f"a square of costs, {self.n} x {self.n}")
         costs, atoms = np.ldexp(costs, -math.frexp(float(np.abs(costs).max()))[1]), []  # so that no sum overflows
         for _ in range(min(several, self.n, ASSIGNMENTS_PER_CALL)):
             rows, columns = scipy.optimize.linear_sum_assignment(costs)

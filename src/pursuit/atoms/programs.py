@@ -17,7 +17,7 @@ import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 
 from pursuit._memory import Memory, WithMemory
-from pursuit.arguments import as_list, describe, floating_array, number, quantity
+from pursuit.arguments import as_list, floating_array, number, quantity, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.constraints import box_of, integers_of, rows_of
@@ -98,8 +98,7 @@ class Polytope(Atoms):
         self._sizes = abs(self._A)
         self.integers = integers_of(integrality, self.n)
         self.gap, self.convex = number(gap), not self.integers.any()
-        if not 0 <= self.gap < 1:
-            raise ValueError(f"gap is {describe(gap)}; give a number from 0 to 1, 0 for the exact minimum.")
+        require(0 <= self.gap < 1, "gap", gap, "a number from 0 to 1, 0 for the exact minimum")
         self._known = False  # to be bounded and not empty, so that HiGHS errs where it says so
         self._enclose()
         self._known = True
@@ -186,8 +185,7 @@ class Polytope(Atoms):
 
         def search(g: Array, several: int, level: float) -> Found:
             g = floating_array(g, "g")
-            if tuple(g.shape) != self.shape:
-                raise ValueError(f"g has shape {tuple(g.shape)}; the polytope has vectors of shape {self.shape}.")
+            require(tuple(g.shape) == self.shape, "g", g, f"a vector of the shape {self.shape} of the polytope")
             costs = host(g)
             scale = 2.0 ** math.frexp(float(np.abs(costs).max()))[1]  # so that tolerances mean the same for all g
             costs = costs / scale

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pursuit.arguments import floating_array
+from pursuit.arguments import floating_array, require
 from pursuit.arrays import Array, Space, host, namespace
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
@@ -70,8 +70,7 @@ class Fantope(Atoms):
 
     def lmo(self, g: Array) -> Atom:
         g = floating_array(g, "g")
-        if tuple(g.shape) != self.shape:
-            raise ValueError(f"g has shape {tuple(g.shape)}; the atoms have shape {self.shape}.")
+        require(tuple(g.shape) == self.shape, "g", g, f"an array of the shape {self.shape} of the atoms")
         xp = namespace(g)
         if self.k == self.n:
             return Atom(xp.eye(self.n, dtype=g.dtype))

@@ -10,7 +10,7 @@ import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 
 from pursuit._memory import WithMemory
-from pursuit.arguments import floating_array, real_array
+from pursuit.arguments import floating_array, real_array, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.frames import Atom
@@ -25,14 +25,8 @@ class Transport(Atoms):
     Where all masses of a are equal, and all of b, and one number of points divides the other, the oracle is an
     assignment problem; else it is a linear program, whose dual variables prove the bound (see `Polytope`, also for
     highspy).
+    The masses are positive and have the same sum.
 
-    Parameters
-    ----------
-    a, b : (m,) and (n,) arrays
-        Positive masses with the same sum.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.Transport([0.5, 0.5], [0.25, 0.75])
     >>> A.lmo(np.array([[0.0, 1.0], [1.0, 3.0]])).vector
@@ -72,8 +66,7 @@ class Transport(Atoms):
 
         def search(g: Array, several: int, level: float) -> Found:
             g = floating_array(g, "g")
-            if tuple(g.shape) != self.shape:
-                raise ValueError(f"g has shape {tuple(g.shape)}; the plans have shape {self.shape}.")
+            require(tuple(g.shape) == self.shape, "g", g, f"a vector of the shape {self.shape} of the plans")
             costs = host(g)
             if solve is None:
                 plan, lower = self._assign(costs), None
@@ -119,8 +112,7 @@ class Transport(Atoms):
 
 def _masses(values: Any, name: str) -> Small:
     masses = host(real_array(values, name))
-    if masses.ndim != 1 or not len(masses):
-        raise ValueError(f"{name} has shape {masses.shape}; give a vector of masses.")
-    if not (masses > 0).all():
-        raise ValueError(f"{name} goes down to {masses.min():g}; give positive masses, and leave empty points out.")
+    require(masses.ndim == 1 and len(masses) > 0, name, masses, "a vector of masses")
+    positive = bool((masses > 0).all())
+    require(positive, f"the least of {name}", masses.min(), "positive masses, and leave empty points out")
     return masses

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import as_bool, as_int_or_nan, describe, floating_array, number, real_array, sparse_matrix
+from pursuit.arguments import as_bool, as_int_or_nan, floating_array, number, real_array, require, sparse_matrix
 from pursuit.arrays import (
     Array,
     Small,
@@ -216,8 +216,7 @@ class _Basis(Listed):
 
 def check_dimension(n: int) -> int:
     """A dimension, checked."""
-    if not as_int_or_nan(n) >= 1:
-        raise ValueError(f"n is {describe(n)}; give the dimension as an integer of at least 1.")
+    require(as_int_or_nan(n) >= 1, "n", n, "the dimension as an integer of at least 1")
     return int(n)
 
 
@@ -341,8 +340,7 @@ class Ball(Atoms):
     convex = True
 
     def __init__(self, n: int, p: float) -> None:
-        if not number(p) >= 1:
-            raise ValueError(f"p is {describe(p)}; a ball is convex for p from 1 to infinity only.")
+        require(number(p) >= 1, "p", p, "a number from 1 to infinity, where the ball is convex")
         self.n, self.p, self.shape = check_dimension(n), number(p), (int(n),)
         shift = 0.5 - 1.0 / self.p
         self.radius = float(self.n) ** max(0.0, shift)
