@@ -161,19 +161,13 @@ def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
 
 
 def read_factors(source: Any, shape: tuple[int, ...]) -> tuple[Small, Small] | None:
-    """Unit vectors along u and v for a source (u, v); None for a source of another kind."""
+    """The vectors of a source (u, v), checked; None for a source of another kind."""
     if not (isinstance(source, tuple) and len(source) == 2 and all(isinstance(x, np.ndarray) for x in source)):
         return None
     if (source[0].shape, source[1].shape) != ((shape[0],), (shape[1],)):
         return None
     u, v = (real_array(x, "a factor of an atom") for x in source)
-    return unit_factors(u, u if source[1] is source[0] else v)
-
-
-def unit_factors(u: Small, v: Small) -> tuple[Small, Small]:
-    """Unit vectors along u and v, one array if they are one."""
-    left = unit(u)
-    return left, left if v is u else unit(v)
+    return u, u if source[1] is source[0] else v
 
 
 # ---------------------------------------------------------------------- tensors

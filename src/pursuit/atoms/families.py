@@ -38,15 +38,9 @@ class _Sampled:
 class Translates(_Sampled):
     r"""Translates of a template, :math:`\varphi(t - \theta)`: point sources seen by an instrument.
 
-    Parameters
-    ----------
-    template : function of an array of (differences of) positions
-    t : positions
-    slope : function, optional
-        Its derivative (the gradient, along the last axis, where positions have coordinates).
+    The template is a function of an array of (differences of) positions; `slope` is its derivative (the gradient, along
+    the last axis, where positions have coordinates).
 
-    Examples
-    --------
     >>> family = Translates(np.cos, np.linspace(0, 1, 3), slope=lambda s: -np.sin(s))
     >>> family(np.array([0.5])).round(3), family.grad(np.array([0.5])).round(3)
     (array([0.878, 1.   , 0.878]), array([[-0.479,  0.   ,  0.479]]))

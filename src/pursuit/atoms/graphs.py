@@ -139,21 +139,12 @@ class Network:
 
 
 class Paths(EdgeSets):
-    r"""The paths from one node of a directed graph to another, as vectors of zeros and ones on its edges; their hull is
-    the set of unit flows without cycles. The oracle is a shortest path.
+    """The paths from the node `start` of a directed graph to the node `end`, as vectors of zeros and ones on its edges
+    (tail, head); their hull is the set of unit flows without cycles. The oracle is a shortest path.
 
     A cycle of negative cost has no shortest path, and is refused: give costs of at least 0, or a graph without cycles,
     where every cost is allowed.
 
-    Parameters
-    ----------
-    edges : (m, 2) integers
-        Tail and head of each edge.
-    start, end : int
-        The nodes that the paths join.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.Paths([(0, 1), (0, 2), (1, 3), (2, 3), (0, 3)], start=0, end=3)
     >>> A.lmo(np.array([1.0, 2.0, 1.0, 0.5, 2.2])).source                          # its edges
@@ -211,17 +202,11 @@ class Flows(EdgeSets):
     Parameters
     ----------
     edges : (m, 2) integers
-        Tail and head of each edge.
+        Tail and head of each edge. To forbid routes through a node, give it two numbers: one for the edges that leave
+        it and the demand from it, one for the edges that enter it and the demand to it.
     demand : (n, n) array or sparse matrix
         What goes from the node of the row to the node of the column; at least 0. The diagonal is ignored.
 
-    Notes
-    -----
-    To forbid routes through a node, give it two numbers: one for the edges that leave it and the demand from it, one
-    for the edges that enter it and the demand to it.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> edges, demand = [(0, 1), (1, 2), (0, 2)], np.array([[0, 0, 6.0], [0, 0, 1.0], [0, 0, 0]])
     >>> A = ps.Flows(edges, demand)
@@ -229,17 +214,6 @@ class Flows(EdgeSets):
     array([6., 7., 0.])
     >>> ps.minimize(ps.LeastSquares(np.zeros(3)), ps.conv(A)).x.round(6)
     array([1.666667, 2.666667, 4.333333])
-
-    Traffic in equilibrium, where times grow as the Bureau of Public Roads has it; f is the sum of their integrals:
-
-    >>> free, capacity = np.array([1.0, 1.0, 3.0]), 3.0
-    >>> def times(x):
-    ...     return free * (1 + 0.15 * (x / capacity) ** 4)
-    >>> def integrals(x):
-    ...     return float(np.sum(free * x * (1 + 0.03 * (x / capacity) ** 4)))
-    >>> x = ps.minimize(ps.Smooth(integrals, times), ps.conv(A)).x
-    >>> x.round(3), times(x).round(3)                                          # both routes take as long
-    (array([3.632, 4.632, 2.368]), array([1.322, 1.852, 3.175]))
     """
 
     def __init__(self, edges: Any, demand: Any) -> None:
@@ -293,15 +267,8 @@ class Flows(EdgeSets):
 class SpanningTrees(EdgeSets):
     r"""The spanning trees of an undirected graph, as vectors of zeros and ones on its edges; their hull is
     :math:`\{x \ge 0 : \sum_e x_e = n - 1, \sum_{e \subset S} x_e \le |S| - 1 \text{ for all } S\}`. The oracle is a
-    minimum spanning tree; costs of every sign are allowed.
+    minimum spanning tree; costs of every sign are allowed. The graph must be connected.
 
-    Parameters
-    ----------
-    edges : (m, 2) integers
-        The two nodes of each edge. The graph must be connected.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.SpanningTrees([(0, 1), (1, 2), (0, 2), (2, 3)])
     >>> A.lmo(np.array([3.0, 1.0, 2.0, 5.0])).source                               # its edges

@@ -18,15 +18,7 @@ from pursuit._memory import WithMemory
 from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
-from pursuit.atoms.factored import (
-    LowRank,
-    RankOneAtom,
-    canonical_atom,
-    columns,
-    compress,
-    read_factors,
-    unit_factors,
-)
+from pursuit.atoms.factored import LowRank, RankOneAtom, canonical_atom, compress, read_factors
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import check_dimension
 from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, is_sparse, matrix_places
@@ -74,6 +66,13 @@ class Factored(Atoms):
         view = ObservedEntries(dims, matrix_places(rows, cols, dims), isinstance(self, _Symmetric))
         return self._with(view=view, shape=view.shape)
 
+    def contains(self, a: Array) -> bool | None:
+        """None at observed entries, which do not decide it."""
+        if self.view.observed:
+            return None
+        s = np.linalg.svd(host(a), compute_uv=False)
+        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
+
     def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         """Atoms with small <M, a>, the best first, and a lower bound on <M, a>; the largest |M_ij| is 1."""
         raise NotImplementedError
@@ -90,27 +89,31 @@ class Factored(Atoms):
 
         return WithMemory(search, memory)
 
-    def _atom(self, u: Small, v: Small, sign: float) -> Atom:
+    def _atom(self, u: Small, v: Small, sign: float) -> RankOneAtom:
         """The atom sign * u v'."""
         return canonical_atom(u, v, self.view, sign)
 
     def rebuild(self, a: Atom) -> Atom | None:
-        if isinstance(a, RankOneAtom) and a.view is self.view and a.source[0] is a.u:  # nothing is left to check
-            factors: tuple[Small, Small] | None = unit_factors(a.u, a.v)
+        if isinstance(a, RankOneAtom) and a.view is self.view:  # then nothing is left to check
+            factors: tuple[Small, Small] | None = (a.u, a.v)
         else:
             factors = read_factors(a.source, self.view.dims)
-        if factors is None:
-            return None
-        return RankOneAtom(*factors, self.view, -1.0 if self.symmetric and a.coef < 0 else 1.0)
+        sign = -1.0 if self.symmetric and a.coef < 0 else 1.0
+        return None if factors is None else self._made(*factors, sign)
+
+    def _made(self, u: Small, v: Small, sign: float) -> RankOneAtom | None:
+        """The atom of this set along u v'; None where it has none."""
+        left = unit(u)
+        return RankOneAtom(left, left if v is u else unit(v), self.view, sign)
 
     def coefficients(self, sources: Sequence[Any], values: Small) -> LowRank | None:
         """The combination as U diag(s) V'."""
-        pairs = [read_factors(source, self.view.dims) for source in sources]
-        if not pairs:
-            m, n = self.view.dims
-            return LowRank(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)))
-        atoms = [RankOneAtom(*p, self.view, c) for p, c in zip(pairs, values.tolist(), strict=True) if p is not None]
-        return compress(*columns(atoms)) if len(atoms) == len(pairs) else None
+        m, n = self.view.dims
+        pairs = [pair for pair in (read_factors(source, (m, n)) for source in sources) if pair is not None]
+        if len(pairs) < len(sources):
+            return None
+        A = np.reshape([c * unit(u) for (u, _), c in zip(pairs, values.tolist(), strict=True)], (-1, m)).T
+        return compress(A, np.reshape([unit(v) for _, v in pairs], (-1, n)).T)
 
     def __repr__(self) -> str:
         seen = f".at({self.view.shape[0]} entries)" if self.view.observed else ""
@@ -140,13 +143,9 @@ class RankOne(Factored):
         (`pursuit.linalg.lanczos`). With 0, bounds never fail: LAPACK answers at every size, in a time that grows with
         the cube of the smaller side.
 
-    Notes
-    -----
     `RankOne(shape).at(rows, cols)` is for matrix completion: f is given the observed entries only. `Result.coef` is the
     whole matrix as factors `U, s, V`, and `result.coef.at(rows, cols)` computes its entries anywhere.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> rows, cols = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])                # four entries of a 3 x 2 matrix
     >>> r = ps.minimize(ps.LeastSquares(np.ones(4)), ps.conv(2.0 * ps.RankOne((3, 2)).at(rows, cols)))
@@ -168,10 +167,8 @@ class RankOne(Factored):
         U = M @ V
         sizes = np.linalg.norm(U, axis=0)
         order = [i for i in np.argsort(-sizes, kind="stable") if sizes[i] > 1e-7 * sizes.max()]
-        atoms = []
-        for i in order:
-            u, v = unit(U[:, i]), unit(V[:, i])
-            atoms.append(self._atom(v, u, -1.0) if transposed else self._atom(u, v, -1.0))
+        left, right = (V, U) if transposed else (U, V)
+        atoms = [self._atom(unit(left[:, i]), unit(right[:, i]), -1.0) for i in order]
         return atoms, -max(upper, sigma, float(sizes.max()))
 
     def gauge(self, x: Array) -> float | None:
@@ -180,12 +177,6 @@ class RankOne(Factored):
     def sample(self, rng: np.random.Generator) -> Atom:
         m, n = self.view.dims
         return self._atom(unit(rng.standard_normal(m)), unit(rng.standard_normal(n)), 1.0)
-
-    def contains(self, a: Array) -> bool | None:
-        if self.view.observed:
-            return None
-        s = np.linalg.svd(host(a), compute_uv=False)
-        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
 
 
 def _dense(M: Matrix) -> Small:
@@ -217,8 +208,8 @@ def leading(M: Matrix, several: int, level: float, memory: Memory, failure: floa
     def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
         return sharp(_root(largest), _root(upper), level)
 
-    found = extreme_eigenvalues(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
-    return _root(float(found.values[0])), found.vectors, _root(found.upper)
+    best = extreme_eigenvalues(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
+    return _root(float(best.values[0])), best.vectors, _root(best.upper)
 
 
 def _root(x: float) -> float:
@@ -245,9 +236,8 @@ class _Symmetric(Factored):
 
     def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         values, vectors, lower = self._spectrum(M, several, level, memory)
-        atoms = [self._atom(v, v, -math.copysign(1.0, value) if self.symmetric else 1.0)
-                 for value, v in zip(values.tolist(), vectors.T.copy(), strict=True)]  # fmt: skip
-        return atoms, lower
+        signs = -np.copysign(1.0, values) if self.symmetric else np.ones(len(values))
+        return [self._atom(v, v, sign) for v, sign in zip(vectors.T.copy(), signs.tolist(), strict=True)], lower
 
     def _spectrum(self, M: Matrix, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
         """The best eigenvalues of the symmetric part of M, their vectors, and a lower bound on <M, a>."""
@@ -264,14 +254,15 @@ class _Symmetric(Factored):
         def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
             return sharp(extreme(smallest, largest), extreme(lower, upper), level)
 
-        found = extreme_eigenvalues(
-            lambda v: -0.5 * (M @ v + M.T @ v), n, several, memory, self.failure, enough, both=both
-        )
-        return -found.values, found.vectors, -extreme(found.lower, found.upper)
+        def negated(v: Small) -> Small:
+            return np.asarray(-0.5 * (M @ v + M.T @ v))
 
-    def rebuild(self, a: Atom) -> Atom | None:
-        own = super().rebuild(a)
-        return own if isinstance(own, RankOneAtom) and np.array_equal(own.u, own.v) else None
+        best = extreme_eigenvalues(negated, n, several, memory, self.failure, enough, both=both)
+        return -best.values, best.vectors, -extreme(best.lower, best.upper)
+
+    def _made(self, u: Small, v: Small, sign: float) -> RankOneAtom | None:
+        atom = super()._made(u, v, sign)
+        return atom if atom is not None and np.array_equal(atom.u, atom.v) else None
 
     def sample(self, rng: np.random.Generator) -> Atom:
         v = unit(rng.standard_normal(self.n))

@@ -24,18 +24,9 @@ class NonnegativeRankOne(Factored):
     :math:`v \leftarrow (-G^\top u)_+` from several starts (Perron vectors of the negative part of G, its smallest
     entry, random ones) and finds a local optimum. The bound
     :math:`\langle G, uv^\top\rangle \ge -\|(-G)_+\|_2` is proved, and exact for :math:`G \le 0`. Gaps are computed from
-    it: they are valid, but may stay positive at a minimum.
+    it: they are valid, but may stay positive at a minimum. `starts` counts the random ones; `failure` is that of
+    `RankOne`, for the bound.
 
-    Parameters
-    ----------
-    shape : (m, n)
-    starts : int
-        Random starts.
-    failure : float
-        That of `RankOne`, for the bound.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> Y = np.array([[2.0, 4.0], [1.0, 2.0]])                                     # non-negative and of rank one
     >>> r = ps.minimize(ps.LeastSquares(Y), ps.cone(ps.NonnegativeRankOne((2, 2))))
@@ -66,7 +57,7 @@ class NonnegativeRankOne(Factored):
         V = np.column_stack([first, np.eye(1, M.shape[1], col)[0], random])
         return self._alternate(M, V, several), -upper
 
-    def _alternate(self, M: Matrix, V: Small, several: int) -> list[Atom]:
+    def _alternate(self, M: Matrix, V: Small, several: int) -> list[RankOneAtom]:
         """Alternate from all columns of V at once: the local optima that they lead to, the best first, each once."""
         U, merits = V, np.full(V.shape[1], -np.inf)
         for _ in range(100):
@@ -75,18 +66,16 @@ class NonnegativeRankOne(Factored):
             merits = -np.einsum("ij,ij->j", U, M @ V)
             if (merits - before <= 1e-12 * merits.max()).all():
                 break
-        atoms: list[Atom] = []
+        atoms: list[RankOneAtom] = []
         for i in np.argsort(-merits, kind="stable"):
             u, v = unit(U[:, i].copy()), unit(V[:, i].copy())
-            new = all(isinstance(a, RankOneAtom) and (a.u @ u) * (a.v @ v) < 1.0 - 1e-6 for a in atoms)
+            new = all((a.u @ u) * (a.v @ v) < 1.0 - 1e-6 for a in atoms)
             if merits[i] > 0 and new and len(atoms) < several:
                 atoms.append(self._atom(u, v, 1.0))
         return atoms
 
-    def rebuild(self, a: Atom) -> Atom | None:
-        own = super().rebuild(a)
-        inside = isinstance(own, RankOneAtom) and (own.u >= 0).all() and (own.v >= 0).all()
-        return own if inside else None
+    def _made(self, u: Small, v: Small, sign: float) -> RankOneAtom | None:
+        return super()._made(u, v, sign) if (u >= 0).all() and (v >= 0).all() else None
 
     def gauge(self, x: Array) -> float | None:
         return None if everywhere(x >= 0) else math.inf
@@ -96,10 +85,7 @@ class NonnegativeRankOne(Factored):
         return self._atom(u, v, 1.0)
 
     def contains(self, a: Array) -> bool | None:
-        if self.view.observed:
-            return None
-        s = np.linalg.svd(host(a), compute_uv=False)
-        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8 and host(a).min() >= 0)
+        return super().contains(a) if self.view.observed or host(a).min() >= 0 else False
 
 
 def _clipped(A: Small) -> Small:

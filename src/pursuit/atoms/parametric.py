@@ -121,8 +121,6 @@ class Parametric(Atoms):
         reach = np.array([np.diff(axis).max() / 2 for axis in self._axes])
         return float(constants * np.linalg.norm(reach)) if constants.ndim == 0 else float(constants @ reach)
 
-    # ------------------------------------------------------------------ atoms
-
     def _row(self, theta: Small) -> Small:
         return np.asarray(self.family(theta), dtype=np.float64).reshape(-1)
 
@@ -155,8 +153,6 @@ class Parametric(Atoms):
 
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else self._with(symmetric=True)
-
-    # ------------------------------------------------------------------ the oracle
 
     def begin(self, seed: int = 0) -> Search:
         return self._search

@@ -57,15 +57,14 @@ class Polytope(Atoms):
 
     Notes
     -----
-    Atoms satisfy the constraints to 1e-10, HiGHS's smallest tolerance, or to at most 1e-7 where the rounding errors of
-    large numbers make it fail with less. The lower bound of a linear program is computed
-    from the dual variables, and holds for all points of the polytope, whatever HiGHS's tolerances. That of an integer
-    program is HiGHS's own, lowered by what its tolerances may hide: 1e-12 of the largest entry of g, times one plus the
-    sum of the widths of the bounds. With `pip install pursuit[lp]` (highspy) a run solves each linear program from the
-    last vertex on, which took a quarter to a fifth of the time where it was measured.
+    Atoms satisfy the constraints to 1e-10, or to at most 1e-7 where the rounding errors of large numbers make HiGHS
+    fail with less. The lower bound of a linear program holds whatever HiGHS's tolerances. That of an integer program is
+    HiGHS's own, lowered by what its tolerances may hide: 1e-12 of the largest entry of g, times one plus the sum of the
+    widths of the bounds. With `pip install pursuit[lp]` (highspy) a run solves each linear program from the last vertex
+    on, in a quarter to a fifth of the time.
 
-    The intersection of two polytopes has the rows of both. Over that of other sets, functions are minimised by
-    multipliers on a `product`, as in the example `correlation.py`.
+    Over the intersection of other sets, functions are minimised by multipliers on a `product`, as in the example
+    `correlation.py`.
 
     Examples
     --------
@@ -253,21 +252,17 @@ class Polytope(Atoms):
             if len(run.basis):
                 kept = [highspy.HighsBasisStatus(int(status)) for status in run.basis]
                 basis = highspy.HighsBasis()
-                basis.col_status, basis.row_status, basis.valid, basis.alien = (
-                    kept[: self.n],
-                    kept[self.n :],
-                    True,
-                    False,
-                )
+                basis.col_status, basis.row_status = kept[: self.n], kept[self.n :]
+                basis.valid, basis.alien = True, False
                 highs.setBasis(basis)
             highs.run()
             if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # an unbounded set, mostly
                 highs.clearSolver()
                 highs.run()
             status = highs.modelStatusToString(highs.getModelStatus()).lower()
-            solution, found = highs.getSolution(), highs.getBasis()
-            kept = [*found.col_status, *found.row_status] if status == "optimal" else []  # else from the beginning
-            run.basis = np.array([int(each) for each in kept], dtype=np.int8)
+            solution, last = highs.getSolution(), highs.getBasis()
+            kept = [*last.col_status, *last.row_status] if status == "optimal" else []  # else from the beginning
+            run.basis = np.array([int(status) for status in kept], dtype=np.int8)
             return status, np.array(solution.col_value), np.array(solution.row_dual)
 
         return WithMemory(attempt, run)
@@ -275,11 +270,8 @@ class Polytope(Atoms):
     def _whole(self, costs: Small, level: float) -> tuple[Small, float]:
         """The best point with integers, and a lower bound."""
         origin = level if self.gap > 0 and math.isfinite(level) else None
-        found = self._branch(costs, origin, self._lower, self._upper)
-        if found is None:
-            _check_status("infeasible")
-        assert found is not None
-        return found
+        point = self._branch(costs, origin, self._lower, self._upper)
+        return point or _check_status("infeasible")
 
     def _branch(self, costs: Small, origin: float | None, low: Small, up: Small) -> tuple[Small, float] | None:
         """The best point with integers in a box, and a lower bound; None where there is no point.
@@ -298,10 +290,10 @@ class Polytope(Atoms):
         cases = [(low[j], whole[j] - 1.0), (whole[j], whole[j]), (whole[j] + 1.0, up[j])]
         unit = np.arange(self.n) == j
         boxes = [(np.where(unit, a, low), np.where(unit, b, up)) for a, b in cases if a <= b]
-        found = [each for each in (self._branch(costs, origin, *box) for box in boxes) if each is not None]
-        if not found:
+        branches = [branch for branch in (self._branch(costs, origin, *box) for box in boxes) if branch is not None]
+        if not branches:
             return None
-        return min((each[0] for each in found), key=lambda point: float(costs @ point)), min(b for _, b in found)
+        return min((x for x, _ in branches), key=lambda x: float(costs @ x)), min(bound for _, bound in branches)
 
     def _integer_program(self, costs: Small, origin: float | None, low: Small, up: Small) -> tuple[Small, float] | None:
         """HiGHS's best point in a box, its integers not rounded, and a lower bound; None where there is no point. A
@@ -353,7 +345,7 @@ def membership(a: Array) -> float:
     return max(MEMBERSHIP, MEMBERSHIP_ULPS * Space.of(a).eps)
 
 
-def _check_status(status: str, failed: bool = True) -> None:
+def _check_status(status: str, failed: bool = True) -> Any:
     if status in ("infeasible", "primal infeasible"):
         raise ValueError("the polytope is empty: no x satisfies A_ub, A_eq and the bounds; correct one of them.")
     if status in ("unbounded", "primal infeasible or unbounded"):

@@ -35,18 +35,9 @@ class RankOneTensor(Atoms):
     every atom, since a rank-one tensor unfolds into a rank-one matrix of the same norm. So each answer has a proved
     quality, and gaps are proved.
 
-    Computations are in float64 on the host; atoms are factors (`Atom.source`), never dense tensors.
+    Computations are in float64 on the host; atoms are factors (`Atom.source`), never dense tensors. A call has `starts`
+    random starts, drawn from `seed`.
 
-    Parameters
-    ----------
-    shape : three or more dimensions
-    starts : int
-        Random starts per oracle call.
-    seed : int
-        Of the random starts.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> u, v, w = np.eye(3)[0], np.ones(4) / 2, np.array([0.6, 0.8])
     >>> T = 5.0 * np.einsum("i,j,k->ijk", u, v, w)
@@ -87,8 +78,6 @@ class RankOneTensor(Atoms):
         space, width = Space.default(view.shape), _width(self.dims, view.shape)
         return self._with(view=view, shape=view.shape, space=space, width=width)
 
-    # ------------------------------------------------------------------ atoms
-
     def _atom(self, vectors: Sequence[Small], sign: float) -> Atom:
         factors, flip = Factors.of(vectors)
         return self._built(factors, sign * flip)
@@ -119,8 +108,6 @@ class RankOneTensor(Atoms):
             return None
         return CP(values, Factors.stack(sources, self.dims))
 
-    # ------------------------------------------------------------------ the oracle
-
     def begin(self, seed: int = 0) -> Search:
         memory = Memory(rng=np.random.default_rng(self.seed), last=[np.zeros((n, 0)) for n in self.dims])
 
@@ -140,10 +127,10 @@ class RankOneTensor(Atoms):
 
     def _bound(self, G: Small) -> tuple[float, list[Small]]:
         """min_k ||G_(k)||_2, and two starts: the leading vectors of the unfoldings, the largest entry."""
-        found = [spectral_bound(M) for M in self.view.unfoldings(G)]
-        bound = min([value for value, _ in found] + [float(np.linalg.norm(G)) * (1.0 + 1e-12)])
+        norms = [spectral_bound(M) for M in self.view.unfoldings(G)]
+        bound = min([value for value, _ in norms] + [float(np.linalg.norm(G)) * (1.0 + 1e-12)])
         corner = [np.eye(n, 1, -i) for n, i in zip(self.dims, self.view.largest_entry(G), strict=True)]
-        leads = [e if lead is None else lead[:, None] for e, (_, lead) in zip(corner, found, strict=True)]
+        leads = [e if lead is None else lead[:, None] for e, (_, lead) in zip(corner, norms, strict=True)]
         return bound, [np.hstack(pair) for pair in zip(corner, leads, strict=True)]
 
     def chart(self) -> Chart:

@@ -263,15 +263,8 @@ class Simplex(_Basis):
 
 
 class Box(Atoms):
-    r"""The box :math:`\{x : l_i \le x_i \le u_i\}`; the oracle names corners.
+    r"""The box :math:`\{x : l_i \le x_i \le u_i\}` with finite bounds; the oracle names corners.
 
-    Parameters
-    ----------
-    lower, upper : arrays of one shape
-        Bounds, finite, with lower <= upper.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> ps.Box([0, 0], [1, 2]).lmo(np.array([1.0, -1.0])).vector
     array([0., 2.])
