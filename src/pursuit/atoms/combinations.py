@@ -100,8 +100,7 @@ class Image(Derived):
         if self.map is not None:
             self.size = None if self.map.lifted else self.size  # too many for their space to be listed
             self.shape, self.space = self.map.shape, self.map.space
-            longest = self.map.column_norm if base.one_entry else self.map.norm
-            self.radius = _times(self.factor, _times(longest, base.radius))
+            self.radius = _times(self.factor, _times(self.map.norm, base.radius))
             self.diameter = _times(2.0, self.radius)
             return
         self.shape, self.space = base.shape, base.space

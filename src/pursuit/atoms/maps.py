@@ -24,10 +24,12 @@ class LinearMap:
     """A matrix, sparse matrix or operator M that maps atoms of the given shape to vectors: a -> M a.
 
     With `columns` = K atoms are read as matrices of K columns, and their images are matrices, too. With `l2` > 0 the
-    image of a is M a with sqrt(l2) a below it.
+    image of a is M a with sqrt(l2) a below it. `one_entry` says that the atoms have a single nonzero entry.
     """
 
-    def __init__(self, M: Any, shape: tuple[int, ...] | None, columns: int | None = None, l2: float = 0.0) -> None:
+    def __init__(
+        self, M: Any, shape: tuple[int, ...] | None, columns: int | None, l2: float, one_entry: bool = False
+    ) -> None:
         one_or_more = columns is None or as_int_or_nan(columns) >= 1
         require(one_or_more, "columns", columns, "the number of columns of the matrices, at least 1")
         require(0 <= number(l2) < math.inf, "l2", l2, "a number of at least 0")
@@ -45,7 +47,7 @@ class LinearMap:
             by = "" if columns is None else f" for each of {columns} columns"
             raise ValueError(f"M has {self.p} columns{by}, the atoms have {math.prod(shape)} entries.")
         self._across = () if columns is None else (int(columns),)
-        self._root = math.sqrt(number(l2))
+        self._root, self._one_entry = math.sqrt(number(l2)), one_entry
         self.lifted = self._root > 0
         self.plain = columns is None and not self.lifted
         """Whether the image of an atom a is the vector M a."""
@@ -90,21 +92,18 @@ class LinearMap:
 
     @cached_property
     def norm(self) -> float | None:
-        """An upper bound on ||image|| / ||a||, by the Frobenius norm of M; None for an operator."""
+        """An upper bound on ||image|| / ||a||, by the Frobenius norm of M, or by its longest column for atoms with one
+        entry; None for an operator."""
         if self._operator is not None:
             return None
+        if self._one_entry and not self._sparse:
+            xp, (low, high) = self.inner.xp, self.inner.safe
+            squares = column_squares(self.M) if self.inner.numpy else xp.sum(self.M * self.M, axis=0)
+            longest = float(xp.max(squares))
+            if low < longest < high:
+                return (1.0 + SLACK) * math.hypot(math.sqrt(longest), self._root)
         entries = self.M.data if self._sparse else flat(self.M)
         return (1.0 + SLACK) * math.hypot(Space.of(entries).norm(entries), self._root)
-
-    @cached_property
-    def column_norm(self) -> float | None:
-        """The same for atoms with one entry: by the longest column of M."""
-        if self._operator is not None or self._sparse:
-            return self.norm
-        xp, (low, high) = self.inner.xp, self.inner.safe
-        squares = column_squares(self.M) if self.inner.numpy else xp.sum(self.M * self.M, axis=0)
-        longest = float(xp.max(squares))
-        return (1.0 + SLACK) * math.hypot(math.sqrt(longest), self._root) if low < longest < high else self.norm
 
     def __repr__(self) -> str:
         columns = f", columns={self._across[0]}" if self._across else ""

@@ -189,8 +189,6 @@ class Dictionary(Listed):
 class _Basis(Listed):
     """Basis vectors of R^n, kept as indices."""
 
-    one_entry = True
-
     def __init__(self, n: int) -> None:
         self.n = check_dimension(n)
         self.shape, self.work = (self.n,), float(self.n)
@@ -204,7 +202,10 @@ class _Basis(Listed):
 
     def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
         if columns is not None or number(l2) != 0:
-            return super().through(M, columns, l2)
+            from pursuit.atoms.combinations import Image
+            from pursuit.atoms.maps import LinearMap
+
+            return Image(self, M=LinearMap(M, self.shape, columns, l2, one_entry=True))
         images = Dictionary(M, signed=self.symmetric)
         if images.n != self.n:
             raise ValueError(f"M has {images.n} columns, the atoms have {self.n} entries.")
