@@ -82,7 +82,8 @@ class Atoms:
     every vertex has only such entries: then faces are given by the entries of x at a bound."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        sizes = (str(vars(self)[name]) for name in ("n", "k") if name in vars(self))
+        return f"{type(self).__name__}({', '.join(sizes)})"
 
     def lmo(self, g: Array) -> Atom:
         """The linear minimisation oracle: an atom that minimises <g, a>. Ties go to the lowest index; g may be zero."""
@@ -141,12 +142,15 @@ class Atoms:
 
     def contains(self, a: Array) -> bool | None:
         """Whether the array is an atom, to rounding; None where that is not known."""
+        space = Space.of(a)
+        return self._is_atom(a, MEMBERSHIP_ULPS * space.eps) if self.shape in (None, space.shape) else False
+
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
+        """The same for an array of the shape of the atoms; the tolerance is relative to their entries."""
         if self.size is None:
             return None
         space = Space.of(a)
-        if self.shape not in (None, space.shape):
-            return False
-        norm, tolerance = space.norm(a), MEMBERSHIP_ULPS * space.eps
+        norm = space.norm(a)
         scores = self.scores(a / norm if norm > 0 else a)
         near = np.flatnonzero(np.abs(scores - norm) <= tolerance * norm)  # an atom b = a has <a, b> = <a, a>
         return any(space.norm(self.atom(int(i)).dense(space) - a) <= tolerance * norm for i in near)

@@ -15,7 +15,7 @@ from scipy.sparse import csgraph
 from pursuit import native
 from pursuit.arguments import as_int_or_nan, floating_array, host_array, quantity, real_array, require, sparse_matrix
 from pursuit.arrays import Array, Indices, Small, Space, host
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
+from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.polytopes import rounded_signs
 from pursuit.atoms.sparse import SparseAtom
@@ -57,9 +57,9 @@ class EdgeSets(Atoms):
         places = np.sort(places)
         return SparseAtom(places, np.ones(len(places)), self.shape or (), tuple(places.tolist()))
 
-    def _indicated(self, a: Array) -> Indices | None:
+    def _indicated(self, a: Array, tolerance: float) -> Indices | None:
         """The edges whose indicator `a` is; None where it is none."""
-        signs = rounded_signs(a) if tuple(a.shape) == self.shape else None
+        signs = rounded_signs(a, tolerance)
         return None if signs is None or (signs < 0).any() else np.flatnonzero(signs)
 
     def rebuild(self, a: Atom) -> Atom | None:
@@ -180,8 +180,8 @@ class Paths(EdgeSets):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(rng.exponential(size=len(self.edges)))
 
-    def contains(self, a: Array) -> bool:
-        places = self._indicated(a)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        places = self._indicated(a, tolerance)
         if places is None:
             return False
         onward = dict(self.edges[places].tolist())
@@ -251,16 +251,14 @@ class Flows(EdgeSets):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(rng.exponential(size=len(self.edges)))
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         """False where flow is negative, or more leaves a node than enters and starts there; else not known: the single
         demands cannot be read off their sum."""
-        if tuple(a.shape) != self.shape:
-            return False
         x = host(a)
         surplus = np.bincount(self.edges[:, 0], x, self.nodes) - np.bincount(self.edges[:, 1], x, self.nodes)
         surplus += self._arriving.sum(axis=0)
         np.subtract.at(surplus, self._origins, self._arriving.sum(axis=1))
-        slack = MEMBERSHIP_ULPS * Space.of(a).eps * (float(np.abs(x).sum()) + float(self._arriving.sum()))
+        slack = tolerance * (float(np.abs(x).sum()) + float(self._arriving.sum()))
         return None if bool((x >= -slack).all() and (np.abs(surplus) <= slack).all()) else False
 
 
@@ -305,6 +303,6 @@ class SpanningTrees(EdgeSets):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(rng.standard_normal(len(self.edges)))
 
-    def contains(self, a: Array) -> bool:
-        places = self._indicated(a)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        places = self._indicated(a, tolerance)
         return places is not None and len(places) == self.nodes - 1 and self._connected(places)

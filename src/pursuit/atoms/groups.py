@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pursuit.arguments import as_list, describe, host_array, quantity, real_array, require
-from pursuit.arrays import Array, Indices, Small, Space, flat, host, largest
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
+from pursuit.arrays import Array, Indices, Small, flat, host, largest
+from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.polytopes import Selection, check_selection
 from pursuit.atoms.sparse import SparseAtom
@@ -119,10 +119,8 @@ class Groups(Units):
         j = int(rng.integers(self.m))
         return self.unit(j, rng.standard_normal(self._bounds[j + 1] - self._bounds[j]))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        shares, tolerance = self.weights * self._norms(a), MEMBERSHIP_ULPS * Space.of(a).eps
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        shares = self.weights * self._norms(a)
         return bool(abs(shares.max() - 1.0) <= tolerance and shares.sum() <= 1.0 + 2.0 * tolerance)
 
     def gauge(self, x: Array) -> float:
@@ -212,10 +210,8 @@ class KSupport(Selection, Units):
         places = np.sort(chosen)
         return self.unit(tuple(places.tolist()), -g[places])
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        sizes, tolerance = np.abs(host(a)), MEMBERSHIP_ULPS * Space.of(a).eps
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        sizes = np.abs(host(a))
         return bool(abs(np.linalg.norm(sizes) - 1.0) <= tolerance and (sizes > tolerance).sum() <= self.k)
 
     def gauge(self, x: Array) -> float:

@@ -101,8 +101,8 @@ class Matchings(EdgeSets):
             return super().sample(rng)
         return self.lmo(rng.standard_normal(len(self.edges)))
 
-    def contains(self, a: Array) -> bool:
-        places = self._indicated(a)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        places = self._indicated(a, tolerance)
         if places is None:
             return False
         met = np.bincount(self.edges[places].ravel(), minlength=self.nodes)

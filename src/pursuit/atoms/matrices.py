@@ -66,7 +66,7 @@ class Factored(Atoms):
         view = ObservedEntries(dims, matrix_places(rows, cols, dims), isinstance(self, _Symmetric))
         return self._with(view=view, shape=view.shape)
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         """None at observed entries, which do not decide it."""
         if self.view.observed:
             return None
@@ -268,7 +268,7 @@ class _Symmetric(Factored):
         v = unit(rng.standard_normal(self.n))
         return self._atom(v, v, float(rng.choice([-1.0, 1.0])) if self.symmetric else 1.0)
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         if self.view.observed:
             return None
         values = symmetric_eigenvalues(a)

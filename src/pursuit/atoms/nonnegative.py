@@ -84,8 +84,8 @@ class NonnegativeRankOne(Factored):
         u, v = (unit(np.abs(rng.standard_normal(k))) for k in self.view.dims)
         return self._atom(u, v, 1.0)
 
-    def contains(self, a: Array) -> bool | None:
-        return super().contains(a) if self.view.observed or host(a).min() >= 0 else False
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
+        return super()._is_atom(a, tolerance) if self.view.observed or host(a).min() >= 0 else False
 
 
 def _clipped(A: Small) -> Small:

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from pursuit.arguments import floating_array, real_array, require
 from pursuit.arrays import Array, Small, Space, flat, host
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
+from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import symmetric_eigenvalues
 from pursuit.atoms.sparse import SparseAtom
@@ -70,14 +70,11 @@ class OrderedWeights(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._vertex(rng.permutation(self.n)[: rng.integers(1, self.n + 1)], rng.standard_normal(self.n))
 
-    def contains(self, a: Array) -> bool:
-        return tuple(a.shape) == self.shape and self.gauge(a) <= 1.0 + MEMBERSHIP_ULPS * Space.of(a).eps
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        return self.gauge(a) <= 1.0 + tolerance
 
     def gauge(self, x: Array) -> float:
         return float(np.sort(np.abs(host(x)))[::-1] @ self.weights)
-
-    def __repr__(self) -> str:
-        return f"OrderedWeights({self.n})"
 
 
 class Ellipsoid(Atoms):
@@ -133,13 +130,11 @@ class Ellipsoid(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._boundary(rng.standard_normal(self.n), Space.default(self.shape or ()))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
         x = host(a)
         error = float(np.linalg.norm(np.abs(self._factor.T) @ (np.abs(x) + np.abs(self.center))))
         distance = float(np.linalg.norm(self._factor.T @ (x - self.center)))
-        return distance <= 1.0 + MEMBERSHIP_ULPS * Space.of(a).eps * (1.0 + error)
+        return distance <= 1.0 + tolerance * (1.0 + error)
 
     def gauge(self, x: Array) -> float | None:
         """The least t >= 0 with (x - t c)' H (x - t c) <= t^2; None where 0 is not inside."""
@@ -149,6 +144,3 @@ class Ellipsoid(Atoms):
         size, slope, rest = float(np.linalg.norm(v)), float(v @ c), 1.0 - float(c @ c)
         root = math.hypot(slope, math.sqrt(rest) * size)
         return size * (size / (root + slope)) if slope > 0 else (root - slope) / rest
-
-    def __repr__(self) -> str:
-        return f"Ellipsoid({self.n})"

@@ -141,7 +141,7 @@ class Parametric(Atoms):
             return None
         return self._atom(np.array(a.source), -1.0 if self.symmetric and a.coef < 0 else 1.0)
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         """True where the oracle finds an atom equal to a; otherwise None, as it may have missed one."""
         target = host(a)
         gap = np.linalg.norm(self.lmo(-target).vector - target)

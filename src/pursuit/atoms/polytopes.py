@@ -10,8 +10,8 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 
 from pursuit.arguments import as_int_or_nan, require
-from pursuit.arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
+from pursuit.arrays import Array, Indices, Small, everywhere, flat, host, namespace
+from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.sparse import SparseAtom
 from pursuit.atoms.vectors import check_dimension
@@ -27,9 +27,9 @@ def check_selection(n: int, k: int) -> tuple[int, int]:
     return n, int(k)
 
 
-def rounded_signs(a: Array) -> Small | None:
+def rounded_signs(a: Array, tolerance: float) -> Small | None:
     """The entries rounded to integers, where all of them are -1, 0 or 1 to rounding."""
-    values, tolerance = host(a), MEMBERSHIP_ULPS * Space.of(a).eps
+    values = host(a)
     signs = np.rint(values)
     return signs if bool((np.abs(values - signs) <= tolerance).all() and (np.abs(signs) <= 1.0).all()) else None
 
@@ -74,9 +74,6 @@ class Selection(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._vertex(rng.choice(self.n, self.k, replace=False), rng.standard_normal(self.n))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.n}, {self.k})"
-
 
 class KSparse(Selection):
     r"""Vectors of R^n with k entries :math:`\pm 1` and zeros elsewhere: the K-sparse polytope, whose gauge is
@@ -102,9 +99,9 @@ class KSparse(Selection):
         signs = np.where(g[places] > 0, -1.0, 1.0)
         return SparseAtom(places, signs, (self.n,), tuple(zip(places.tolist(), signs.tolist(), strict=True)))
 
-    def contains(self, a: Array) -> bool:
-        signs = rounded_signs(a)
-        return tuple(a.shape) == self.shape and signs is not None and np.count_nonzero(signs) == self.k
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        signs = rounded_signs(a, tolerance)
+        return signs is not None and np.count_nonzero(signs) == self.k
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)
@@ -131,9 +128,9 @@ class Hypersimplex(Selection):
         places = np.sort(chosen)
         return SparseAtom(places, np.ones(self.k), (self.n,), tuple(places.tolist()))
 
-    def contains(self, a: Array) -> bool:
-        ones = rounded_signs(a)
-        return tuple(a.shape) == self.shape and ones is not None and bool((ones >= 0).all() and ones.sum() == self.k)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        ones = rounded_signs(a, tolerance)
+        return ones is not None and bool((ones >= 0).all() and ones.sum() == self.k)
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)
@@ -177,9 +174,9 @@ class Permutations(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._atom(rng.permutation(self.n))
 
-    def contains(self, a: Array) -> bool:
-        ones = rounded_signs(a)
-        if tuple(a.shape) != self.shape or ones is None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        ones = rounded_signs(a, tolerance)
+        if ones is None:
             return False
         lines = np.concatenate([ones.sum(axis=0), ones.sum(axis=1)])
         return bool((ones >= 0).all() and (lines == 1.0).all())
@@ -190,6 +187,3 @@ class Permutations(Atoms):
         sums = np.concatenate([X.sum(axis=0), X.sum(axis=1)])
         inside = bool((X >= 0).all()) and bool((np.abs(sums - level) <= 1e-12 * self.n * max(level, 0.0)).all())
         return level if inside else math.inf
-
-    def __repr__(self) -> str:
-        return f"Permutations({self.n})"

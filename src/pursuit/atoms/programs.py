@@ -326,14 +326,12 @@ class Polytope(Atoms):
         """A share of the sum of the terms of each row."""
         return np.asarray(tolerance * (self._sizes @ np.abs(x) + np.abs(self._b)))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        x, tolerance = host(a), membership(a)
-        reach = tolerance * np.abs(x) + MEMBERSHIP_ULPS * Space.of(a).eps * float(np.abs(x).max())
-        rows = bool((self._excess(x) <= self._slack(x, tolerance)).all())
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        x, share = host(a), membership(a)
+        reach = share * np.abs(x) + tolerance * float(np.abs(x).max())
+        rows = bool((self._excess(x) <= self._slack(x, share)).all())
         box = bool((x >= self._lower - reach).all() and (x <= self._upper + reach).all())
-        return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= tolerance).all())
+        return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= share).all())
 
     def __repr__(self) -> str:
         whole = f", {int(self.integers.sum())} integers" if self.integers.any() else ""

@@ -42,7 +42,7 @@ class Orthogonal(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return Atom(host(self.lmo(rng.standard_normal(self.shape)).vector))
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
         return bool(np.abs(np.linalg.svd(host(a), compute_uv=False) - 1.0).max() <= 1e-8)
 
     def __repr__(self) -> str:
@@ -81,9 +81,7 @@ class Fantope(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(rng.standard_normal(self.shape))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
         values = symmetric_eigenvalues(a)
         ones = np.arange(self.n) >= self.n - self.k
         return values is not None and bool(np.abs(values - ones).max() <= 1e-8)
@@ -94,6 +92,3 @@ class Fantope(Atoms):
         slack = 1e-12 * self.n * abs(level)
         inside = values is not None and bool(values[0] >= -slack and values[-1] <= level + slack)
         return level if inside else math.inf
-
-    def __repr__(self) -> str:
-        return f"Fantope({self.n}, {self.k})"

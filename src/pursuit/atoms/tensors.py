@@ -95,7 +95,7 @@ class RankOneTensor(Atoms):
             return None
         return self._built(a.source, math.copysign(1.0, a.coef))
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         """Whether every unfolding is a rank-one matrix of norm 1; None at observed entries, which do not decide it."""
         if self.view.observed:
             return None

@@ -96,9 +96,8 @@ class Transport(Atoms):
         where = (rows[np.searchsorted(ends[0], cuts)], cols[np.searchsorted(ends[1], cuts)])
         return SparseAtom(np.ravel_multi_index(where, self.shape or ()), np.diff(cuts, prepend=0.0), self.shape or ())
 
-    def contains(self, a: Array) -> bool:
-        gauge = self.gauge(a) if tuple(a.shape) == self.shape else math.inf
-        return abs(gauge - 1.0) <= membership(a)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        return abs(self.gauge(a) - 1.0) <= membership(a)
 
     def gauge(self, x: Array) -> float:
         X, total = host(x), float(self.a.sum())

@@ -22,7 +22,7 @@ from pursuit.arrays import (
     namespace,
     whole_strides,
 )
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
+from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.screening import MIN_SCREENED_ENTRIES, Payment, can_be_screened
 from pursuit.atoms.sparse import SparseAtom
@@ -211,9 +211,6 @@ class _Basis(Listed):
             raise ValueError(f"M has {images.n} columns, the atoms have {self.n} entries.")
         return images
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.n})"
-
 
 def check_dimension(n: int) -> int:
     """A dimension, checked."""
@@ -304,10 +301,8 @@ class Box(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(self.space.put(rng.choice([-1.0, 1.0], self.space.shape)))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        slack = MEMBERSHIP_ULPS * self.space.eps * float(self.space.xp.max(abs(self.lower) + abs(self.upper)))
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        slack = tolerance * float(self.space.xp.max(abs(self.lower) + abs(self.upper)))
         return everywhere((a >= self.lower - slack) & (a <= self.upper + slack))
 
     def gauge(self, x: Array) -> float | None:
@@ -358,8 +353,8 @@ class Ball(Atoms):
         v = rng.standard_normal(self.n)
         return Atom(np.sign(v)) if math.isinf(self.p) else Atom(v / self.gauge(v))
 
-    def contains(self, a: Array) -> bool:
-        return tuple(a.shape) == self.shape and self.gauge(a) <= 1.0 + MEMBERSHIP_ULPS * Space.of(a).eps
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        return self.gauge(a) <= 1.0 + tolerance
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)
