@@ -13,7 +13,8 @@ from scipy.sparse.linalg import aslinearoperator
 import pursuit as ps
 from pursuit.active import ActiveSet
 from pursuit.arrays import Space
-from pursuit.atoms.frames import DenseFrame, SparseFrame
+from pursuit.atoms.frames import DenseFrame
+from pursuit.atoms.sparse import SparseFrame
 from pursuit.metrics import Diagonal, Operator
 
 

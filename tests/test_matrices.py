@@ -230,7 +230,7 @@ def test_many_entries_take_the_compiled_way_to_the_same_numbers(rng, monkeypatch
     A, B = rng.standard_normal((40, 7)), rng.standard_normal((30, 7))
     space = Space.default((len(rows),))
     plain = view.image(space, A, B)
-    monkeypatch.setattr("pursuit.atoms.factored.MIN_COMPILED_PRODUCTS", 0)
+    monkeypatch.setattr("pursuit.atoms.views.MIN_COMPILED_PRODUCTS", 0)
     np.testing.assert_allclose(view.image(space, A, B), plain, atol=1e-13)
     np.testing.assert_allclose(plain, (A @ B.T)[rows, cols], atol=1e-13)
 

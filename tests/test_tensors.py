@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import pursuit as ps
 from pursuit.arrays import Space
-from pursuit.atoms.cp import AllEntries, ObservedEntries, TensorFrame
+from pursuit.atoms.factored import TensorFrame
+from pursuit.atoms.views import AllEntries, ObservedEntries
 from pursuit.metrics import Diagonal, Operator
 
 SHAPE = (3, 4, 5)
@@ -85,7 +86,7 @@ def test_at_observed_entries_the_oracle_and_its_bound_are_those_of_the_tensor_fi
 
 def test_large_unfoldings_have_a_cheaper_bound_that_still_holds(monkeypatch):
     G = np.random.default_rng(0).standard_normal((2, 5, 6))
-    monkeypatch.setattr("pursuit.atoms.cp.MAX_GRAM_SIDE", 1)
+    monkeypatch.setattr("pursuit.atoms.tensors.MAX_GRAM_SIDE", 1)
     for A, g in ((ps.RankOneTensor(G.shape), G), (ps.RankOneTensor(G.shape).at(np.argwhere(G != 0)), G.ravel())):
         atoms, lower = A.begin()(g, 1, 0.0)
         assert lower <= -spectral_norm(G)
@@ -217,9 +218,9 @@ def test_a_huge_tensor_is_never_made_dense():
         ((3, 4, 0), None, "three or more dimensions"),
         (SHAPE, EVERYWHERE[:, :2], r"give \(N, 3\) integers"),
         (SHAPE, EVERYWHERE.astype(float), r"give \(N, 3\) integers"),
-        (SHAPE, EVERYWHERE + 1, "it has 3 slices"),
-        (SHAPE, EVERYWHERE[EVERYWHERE[:, 1] != 2], "index 2 in mode 1"),
-        (SHAPE, np.concatenate([EVERYWHERE, EVERYWHERE[:1]]), "an entry twice"),
+        (SHAPE, EVERYWHERE + 1, "between 0 and 2"),
+        (SHAPE, EVERYWHERE[EVERYWHERE[:, 1] != 2], "mode 1: slice 2"),
+        (SHAPE, np.concatenate([EVERYWHERE, EVERYWHERE[:1]]), "observed twice"),
     ],
 )
 def test_bad_shapes_and_indices_are_named(shape, indices, says):

@@ -11,16 +11,10 @@ import numpy as np
 
 from pursuit.arguments import quantity
 from pursuit.arrays import Array, Indices, Small, Space
-from pursuit.atoms.cp import TensorFrame
-from pursuit.atoms.factored import FactoredFrame
-from pursuit.atoms.frames import Atom, DenseFrame, LiftedFrame, SparseFrame
+from pursuit.atoms.frames import Atom, DenseFrame, Frame
 from pursuit.deadline import Deadline
 from pursuit.metrics import Metric
 from pursuit.state import Stateful
-
-Frame = DenseFrame | SparseFrame | LiftedFrame | FactoredFrame | TensorFrame
-FRAMES: Sequence[type[Frame]] = (FactoredFrame, TensorFrame, LiftedFrame, SparseFrame, DenseFrame)
-"""Kinds of frames, the most structured first; an atom goes into the first kind that can hold it."""
 
 
 WANTED = 1 << 30
@@ -132,10 +126,9 @@ class ActiveSet(Stateful):
 
     def _frame(self, i: int, atom: Atom) -> None:
         """Store the atom at place i in the frame of its kind."""
-        kind = next(kind for kind in FRAMES if isinstance(atom, kind.kind))
-        part = next((part for part in self._parts if type(part[0]) is kind and part[0].view is atom.view), None)
+        part = next((part for part in self._parts if part[0].holds(atom)), None)
         if part is None:
-            part = (kind(self.space), [])
+            part = (atom.frame(self.space), [])
             self._parts.append(part)
         part[0].append(atom)
         part[1].append(i)

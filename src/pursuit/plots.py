@@ -19,8 +19,7 @@ import scipy.sparse as sp
 
 from pursuit.arguments import as_bool, as_int_or_nan, as_list, describe, host_array, number
 from pursuit.arrays import Small, host
-from pursuit.atoms.cp import CP
-from pursuit.atoms.factored import LowRank
+from pursuit.atoms.factored import CP, LowRank
 
 AGAINST = {"iteration": "iterations", "oracle_calls": "oracle calls", "seconds": "seconds"}
 COLUMNS = {"gap": "certified gap", "value": "objective", "atoms": "atoms"}

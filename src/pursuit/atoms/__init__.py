@@ -2,7 +2,7 @@
 
 from pursuit.atoms import families
 from pursuit.atoms.base import Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.graphs import Flows, Paths, SpanningTrees
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matchings import Matchings
@@ -13,6 +13,7 @@ from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
 from pursuit.atoms.programs import Polytope
 from pursuit.atoms.projections import Fantope, Orthogonal
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.atoms.streamed import Streamed
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.transport import Transport

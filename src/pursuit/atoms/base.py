@@ -12,7 +12,7 @@ import numpy as np
 from pursuit.arguments import describe
 from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.closed import Closed
-from pursuit.atoms.frames import Atom
+from pursuit.atoms.frames import Atom, CompactAtom
 
 Found = tuple[Sequence[Atom], float]
 """Atoms with small <g, a>, the best first, and a lower bound on min <g, a> that is proved, or -inf."""
@@ -46,10 +46,9 @@ class Chart(Protocol):
 class Atoms:
     """A set of atoms A in H, known through one question: which atom has the smallest inner product with g?
 
-    A set of your own defines one method, `lmo(g)`. Where it can name several good atoms for one g it defines
-    `best(g, several)`; where it proves a lower bound, or remembers something from one question of a run to the next, it
-    defines `begin()`. One of the three is enough: the base class derives the others from it. All other methods and
-    attributes are optional and describe the set; None means "not known".
+    A set defines one method: `lmo(g)`; or `best(g, several)`, where it can name several good atoms for one g; or
+    `begin()`, where it proves a lower bound, or remembers something from one question of a run to the next. The base
+    class derives the others. All other methods and attributes are optional; None means "not known".
 
     >>> import numpy as np, pursuit as ps
     >>> class Corners(ps.Atoms):                     # the vertices of [-1, 1]^n
@@ -79,14 +78,13 @@ class Atoms:
     """The minimal intrinsic directional width, or a lower bound on it."""
     work: float | None = None
     """Multiplications and comparisons of a question to the oracle, about; None: not known, and taken as many."""
-    one_entry: bool = False
-    """Whether every atom has a single nonzero entry."""
     entry_bounds: tuple[Any, Any] | None = None
     """(low, high), numbers or arrays, where the hull has all points of an affine space with entries between these, and
     every vertex has only such entries: then faces are given by the entries of x at a bound."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        sizes = (str(vars(self)[name]) for name in ("n", "k") if name in vars(self))
+        return f"{type(self).__name__}({', '.join(sizes)})"
 
     def lmo(self, g: Array) -> Atom:
         """The linear minimisation oracle: an atom that minimises <g, a>. Ties go to the lowest index; g may be zero."""
@@ -147,12 +145,15 @@ class Atoms:
 
     def contains(self, a: Array) -> bool | None:
         """Whether the array is an atom, to rounding; None where that is not known."""
+        space = Space.of(a)
+        return self._is_atom(a, MEMBERSHIP_ULPS * space.eps) if self.shape in (None, space.shape) else False
+
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
+        """The same for an array of the shape of the atoms; the tolerance is relative to their entries."""
         if self.size is None:
             return None
         space = Space.of(a)
-        if self.shape not in (None, space.shape):
-            return False
-        norm, tolerance = space.norm(a), MEMBERSHIP_ULPS * space.eps
+        norm = space.norm(a)
         scores = self.scores(a / norm if norm > 0 else a)
         near = np.flatnonzero(np.abs(scores - norm) <= tolerance * norm)  # an atom b = a has <a, b> = <a, a>
         return any(space.norm(self.atom(int(i)).dense(space) - a) <= tolerance * norm for i in near)
@@ -176,7 +177,9 @@ class Atoms:
 
     def symmetrised(self) -> Atoms:
         """The union of A and -A, which has the same span; its oracle answers for both signs."""
-        return self if self.symmetric else self._image(signed=True)
+        from pursuit.atoms.combinations import Image
+
+        return self if self.symmetric else Image(self, signed=True)
 
     def screened(self) -> Atoms:
         """The same set with a screened oracle, for dictionaries."""
@@ -195,23 +198,18 @@ class Atoms:
         >>> A = ps.SignedBasis(2).through(X, l2=1e-9)
         >>> ps.minimize(ps.Ridge(ps.LeastSquares(y), 2), ps.lin(A)).coef.round(6)
         array([1., 2.])
-        >>> nuclear = ps.RankOne((2, 4)).through(X, columns=4)                  # 3 x 4 matrices X u v'
-        >>> nuclear.shape
-        (3, 4)
         """
-        from pursuit.atoms.combinations import LinearMap
-
-        return self._image(M=LinearMap(M, self.shape, columns, l2))
-
-    def _image(self, **parts: Any) -> Atoms:
         from pursuit.atoms.combinations import Image
+        from pursuit.atoms.maps import LinearMap
 
-        return Image(self, **parts)
+        return Image(self, M=LinearMap(M, self.shape, columns, l2))
 
     __array_ufunc__ = None  # so that NumPy leaves numpy_number * A to A
 
     def __rmul__(self, c: float) -> Atoms:
-        return self._image(c=c)
+        from pursuit.atoms.combinations import Image
+
+        return Image(self, c)
 
     def __mul__(self, c: float) -> Atoms:
         return self.__rmul__(c)
@@ -242,23 +240,25 @@ class OwnAtoms(Atoms):
         return self._name
 
 
-def own_atoms(given: Any) -> Atoms:
+def own_atoms(oracle: Any) -> Atoms:
     """The atoms of a function g -> atom, or of an object with a method `lmo`."""
-    oracle = getattr(given, "lmo", given)
-    if isinstance(given, type) or not callable(oracle):
-        what = f"the class {given.__name__}; make one" if isinstance(given, type) else describe(given)
+    lmo = getattr(oracle, "lmo", oracle)
+    if isinstance(oracle, type) or not callable(lmo):
+        what = f"the class {oracle.__name__}; make one" if isinstance(oracle, type) else describe(oracle)
         advice = "give a set of atoms, a function g -> atom, or wrap a matrix in Dictionary(...)"
         raise TypeError(f"a domain is made of atoms, and A is {what}; {advice}.")
-    return OwnAtoms(oracle, getattr(given, "__name__", type(given).__name__))
+    return OwnAtoms(lmo, getattr(oracle, "__name__", type(oracle).__name__))
 
 
-def as_atom(a: Any) -> Atom:
+def as_atom(answer: Any) -> Atom:
     """An oracle's answer as an Atom; a bare array is an atom without a source."""
-    given = a.vector if type(a) is Atom else a
-    if not isinstance(given, Atom) and not (hasattr(given, "shape") and hasattr(given, "dtype")):
-        kind = type(given).__name__
+    if isinstance(answer, CompactAtom):
+        return answer
+    vector = answer.vector if isinstance(answer, Atom) else answer
+    if not (hasattr(vector, "shape") and hasattr(vector, "dtype")):
+        kind = type(vector).__name__
         raise TypeError(f"an oracle answered with {kind}; return an Atom, or an array of the shape of g.")
-    return a if isinstance(a, Atom) else Atom(a)
+    return answer if isinstance(answer, Atom) else Atom(answer)
 
 
 def check_vector(a: Atom, space: Space) -> None:

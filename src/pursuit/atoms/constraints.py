@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import as_list, describe, host_array, number, real_array, sparse_matrix
+from pursuit.arguments import as_list, host_array, number, real_array, require, sparse_matrix
 from pursuit.arrays import Small, host
 
 
@@ -17,16 +17,14 @@ def rows_of(A: Any, b: Any, name: str) -> tuple[Any, Small] | None:
     if A is None and b is None:
         return None
     if A is None or b is None:
-        given, missing = ("b", "A") if A is None else ("A", "b")
-        raise ValueError(f"{given}_{name} comes without {missing}_{name}; give both, or neither.")
+        one, other = ("b", "A") if A is None else ("A", "b")
+        raise ValueError(f"{one}_{name} comes without {other}_{name}; give both, or neither.")
     matrix = sparse_matrix(A, f"A_{name}") if sp.issparse(A) else host(real_array(A, f"A_{name}"))
     values = host(real_array(b, f"b_{name}"))
-    if matrix.ndim != 2 or matrix.shape[1] == 0:
-        raise ValueError(f"A_{name} has shape {matrix.shape}; give a matrix with a column for each entry of x.")
-    if values.shape != (matrix.shape[0],):
-        raise ValueError(
-            f"b_{name} has shape {values.shape}; give a number for each of the {matrix.shape[0]} rows of A_{name}."
-        )
+    has_columns = matrix.ndim == 2 and matrix.shape[1] > 0
+    require(has_columns, f"A_{name}", matrix, "a matrix with a column for each entry of x")
+    m = matrix.shape[0]
+    require(values.shape == (m,), f"b_{name}", values, f"a number for each of the {m} rows of A_{name}")
     real_array(matrix.data if sp.issparse(matrix) else matrix, f"A_{name}")
     return sp.csc_array(matrix), values
 
@@ -37,19 +35,13 @@ def box_of(bounds: Any, n: int) -> tuple[Small, Small]:
     if len(pairs) == 2 and not any(hasattr(v, "__len__") and getattr(v, "ndim", 1) for v in pairs):
         pairs = [pairs] * n
     both = [as_list(pair) for pair in pairs]
-    if len(both) != n or any(len(pair) != 2 for pair in both):
-        raise ValueError(f"bounds are {describe(bounds)}; give a pair (lower, upper), or one for each of {n} entries.")
-    box = np.array(
-        [[-math.inf if low is None else number(low), math.inf if up is None else number(up)] for low, up in both]
-    )
-    if np.isnan(box).any():
-        raise ValueError(
-            f"bounds of entry {int(np.isnan(box).any(axis=1).argmax())} are no numbers; give numbers or None."
-        )
-    wrong = (box[:, 0] > box[:, 1]) | (box[:, 0] == math.inf) | (box[:, 1] == -math.inf)
-    if wrong.any():
-        j = int(wrong.argmax())
-        raise ValueError(f"bounds of entry {j} are {tuple(box[j].tolist())}; the lower must not exceed the upper.")
+    paired = len(both) == n and all(len(pair) == 2 for pair in both)
+    require(paired, "bounds", bounds, f"a pair (lower, upper), or one for each of {n} entries")
+    box = np.array([[-math.inf if a is None else number(a), math.inf if b is None else number(b)] for a, b in both])
+    empty = ~((box[:, 0] <= box[:, 1]) & (box[:, 0] < math.inf) & (box[:, 1] > -math.inf))  # or no numbers
+    j = int(empty.argmax())
+    need = "numbers or None, the lower not above the upper"
+    require(not empty.any(), f"bounds[{j}]", tuple(both[j]), need)
     return box[:, 0].copy(), box[:, 1].copy()
 
 
@@ -58,8 +50,6 @@ def integers_of(integrality: Any, n: int) -> Any:
     if integrality is None:
         return np.zeros(n, dtype=bool)
     marks = host_array(integrality, "integrality")
-    if marks.shape not in ((), (n,)):
-        raise ValueError(f"integrality has shape {marks.shape}; give 0 or 1 for each of {n} entries.")
-    if marks.dtype.kind not in "iufb" or not np.isin(marks, (0, 1)).all():
-        raise ValueError(f"integrality is {describe(integrality)}; give 0 (real) or 1 (integer) for each entry.")
+    valid = marks.shape in ((), (n,)) and marks.dtype.kind in "iufb" and bool(np.isin(marks, (0, 1)).all())
+    require(valid, "integrality", integrality, f"0 (real) or 1 (integer) for each of {n} entries")
     return np.broadcast_to(marks == 1, (n,))

@@ -1,199 +1,98 @@
-"""Rank-one matrices kept as factors: atoms c u v', frames of them, and the two views of a matrix.
+"""Rank-one matrices and tensors kept as factors, frames of them, and sums of a few of them (`LowRank`, `CP`).
 
-A view says which entries of a matrix make up the vector of H: all of them (`AllEntries`: H is the space of m x n
-matrices), or N observed ones (`ObservedEntries`: H is R^N, and no m x n array is ever made). A view turns factors into
-a vector of H, and a vector of H into a matrix that multiplies factors.
+Inner products of such tensors are Hadamard products of the small matrices U_k' V_k of their factors.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from pursuit import native
-from pursuit.arguments import host_array, real_array
-from pursuit.arrays import Array, Indices, Small, Space, flat, host
-from pursuit.atoms.frames import Atom
+from pursuit.arguments import real_array
+from pursuit.arrays import Array, Indices, Small, Space, host
+from pursuit.atoms.frames import Atom, CompactAtom, Frame, uniform
+from pursuit.atoms.views import AllEntries, View, matrix_places, row_products, tensor_places
 from pursuit.linalg import unit
-from pursuit.metrics import Diagonal, Metric
-from pursuit.threads import in_parallel
+from pursuit.metrics import Metric
 
 
-def is_sparse(M: Any) -> bool:
-    """Whether M is a sparse matrix."""
-    return bool(sp.issparse(M))
+class _FactoredFrame(Frame):
+    """Atoms as matrices of factors, a column each, made again after a change."""
+
+    _columns: tuple[Any, Any] | None = None
+
+    def append(self, atom: Atom) -> None:
+        super().append(atom)
+        self._columns = None
+
+    def keep(self, which: Indices) -> None:
+        super().keep(which)
+        self._columns = None
 
 
-ENTRIES_PER_BLOCK = 1 << 11
-"""Entries of a matrix that are computed together, so few that their products stay in the cache."""
+class FactoredFrame(_FactoredFrame):
+    """Rank-one matrices of one view as two matrices of factors."""
 
-MIN_COMPILED_PRODUCTS = 1 << 17
-"""From this many multiplications on, the compiled kernel is faster than NumPy."""
-
-
-class DeviceMatrix:
-    """A matrix of another array library; its products with small NumPy arrays are NumPy arrays."""
-
-    def __init__(self, a: Array) -> None:
-        self.a, self.shape = a, tuple(a.shape)
-        self._space = Space.of(a)
+    def holds(self, atom: Atom) -> bool:
+        return super().holds(atom) and isinstance(atom, RankOneAtom) and atom.view is self.view
 
     @property
-    def T(self) -> DeviceMatrix:
-        return DeviceMatrix(self._space.xp.permute_dims(self.a, (1, 0)))
+    def view(self) -> View:
+        view: View = self.atoms[0].view
+        return view
 
-    def __matmul__(self, other: Any) -> Small:
-        right = other.a if isinstance(other, DeviceMatrix) else self._space.put(other)
-        return host(self._space.xp.matmul(self.a, right))
+    @property
+    def factors(self) -> tuple[Small, Small]:
+        """A and B with one column per atom, the coefficients in A."""
+        if self._columns is None:
+            self._columns = columns(self.atoms)
+        return self._columns
 
-    def __add__(self, other: DeviceMatrix) -> Small:
-        return host(self.a + other.a)
+    def analyze(self, g: Array) -> Small:
+        A, B = self.factors
+        return np.asarray(np.einsum("ij,ij->j", A, self.view.matrix(g) @ B))
 
+    def synthesize(self, w: Small) -> Array:
+        A, B = self.factors
+        return self.view.image(self.space, A * w, B)
 
-class AllEntries:
-    """Matrices of shape (m, n), all entries."""
+    def inner(self, metric: Metric, atom: Atom) -> Small:
+        h = uniform(metric)
+        if h is None or self.view.observed or not isinstance(atom, RankOneAtom):
+            return super().inner(metric, atom)
+        A, B = self.factors
+        return np.asarray(h * (atom.coef * (A.T @ atom.u) * (B.T @ atom.v)))
 
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self.shape = self.image_shape = shape
-
-    def matrix(self, g: Array) -> Any:
-        """g as a matrix M: `M @ B` and `M.T @ A` are NumPy arrays."""
-        return g if isinstance(g, np.ndarray) else DeviceMatrix(g)
-
-    def image(self, space: Space, A: Small, B: Small) -> Array:
-        """A B' as a vector of H."""
-        return space.put(A) @ space.put(B.T)
-
-    def norm(self, u: Small, v: Small) -> float:
-        return float(np.linalg.norm(u) * np.linalg.norm(v))
-
-    def gram(self, metric: Metric, A: Small, B: Small) -> Small | None:
-        """Inner products of the matrices a_i b_i', from their factors; None where the metric allows no formula."""
-        if isinstance(metric, Diagonal) and isinstance(metric.h, float):
-            return np.asarray(metric.h * (A.T @ A) * (B.T @ B))
-        return None
+    def gram(self, metric: Metric, which: Indices) -> Small:
+        A, B = self.factors
+        G = self.view.gram(metric, A[:, which], B[:, which])
+        return super().gram(metric, which) if G is None else G
 
 
-class ObservedEntries:
-    """Matrices of shape (m, n) at the entries (rows[e], cols[e]); entry (j, i) of a `symmetric` matrix is (i, j)."""
-
-    def __init__(self, shape: tuple[int, int], rows: Any, cols: Any, symmetric: bool = False) -> None:
-        self.shape, (m, n) = shape, shape
-        self.rows, self.cols = _places(rows, cols, shape)
-        if not len(self.rows):
-            raise ValueError("rows and cols are empty; give at least one observed entry.")
-        self.image_shape = self.rows.shape
-        for name, places, size in (("row", self.rows, m), ("column", self.cols, n)):
-            seen = np.concatenate([self.rows, self.cols]) if symmetric else places
-            empty = np.bincount(seen, minlength=size) == 0
-            if empty.any():
-                raise ValueError(
-                    f"{name} {int(empty.argmax())} has no observed entry, so nothing determines it; leave it out."
-                )
-        flat_places = self.rows.astype(np.int64) * n + self.cols
-        order = np.argsort(flat_places, kind="stable")
-        repeated = np.flatnonzero(np.diff(flat_places[order]) == 0)
-        if len(repeated):
-            e = order[repeated[0] + 1]
-            raise ValueError(f"entry ({self.rows[e]}, {self.cols[e]}) is observed twice; give each entry once.")
-        self._order = None if (np.diff(order) == 1).all() else order
-        self._indices = self.cols[order]
-        self._pointers = np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=m))]).astype(np.int32)
-
-    def matrix(self, g: Array) -> Any:
-        """g as a sparse matrix; the arrays of its indices are shared by all such matrices."""
-        data = host(g)
-        data = data if self._order is None else data[self._order]
-        return sp.csr_array((data, self._indices, self._pointers), shape=self.shape)
-
-    def image(self, space: Space, A: Small, B: Small) -> Array:
-        """A B' at the entries."""
-        return space.put(row_products(A, B, self.rows, self.cols))
-
-    def norm(self, u: Small, v: Small) -> float:
-        return float(np.linalg.norm(u[self.rows] * v[self.cols]))
-
-    def gram(self, metric: Metric, A: Small, B: Small) -> Small | None:
-        """Inner products of the matrices a_i b_i' over the observed entries, in blocks of entries; None for metrics
-        that are not diagonal."""
-        if not isinstance(metric, Diagonal):
-            return None
-        h: Any = metric.h if isinstance(metric.h, float) else host(flat(metric.h))[:, None]
-        A, B, G = np.ascontiguousarray(A), np.ascontiguousarray(B), np.zeros((A.shape[1], A.shape[1]))
-        for b in _blocks(len(self.rows)):
-            Z = A.take(self.rows[b], axis=0) * B.take(self.cols[b], axis=0)
-            G += Z.T @ ((h if isinstance(h, float) else h[b]) * Z)
-        return G
-
-
-View = AllEntries | ObservedEntries
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, ENTRIES_PER_BLOCK):
-        yield slice(start, start + ENTRIES_PER_BLOCK)
-
-
-def row_products(A: Small, B: Small, rows: Any, cols: Any) -> Small:
-    """<A[rows[e]], B[cols[e]]> for every e: entries of A B', without the matrix."""
-    out = np.empty(len(rows))
-    if len(rows) * A.shape[1] < MIN_COMPILED_PRODUCTS or not native.is_built():
-        for b in _blocks(len(rows)):
-            np.einsum("ij,ij->i", A[rows[b]], B[cols[b]], out=out[b])
-        return out
-    kernel = native.core().row_products
-    A, B = np.ascontiguousarray(A), np.ascontiguousarray(B)
-    rows, cols = rows.astype(np.int32, copy=False), cols.astype(np.int32, copy=False)
-
-    def work(start: int, stop: int) -> None:
-        kernel(A, B, rows[start:stop], cols[start:stop], out[start:stop])
-
-    in_parallel(work, len(rows), 1 << 16)
-    return out
-
-
-def _places(rows: Any, cols: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Rows and columns of some entries, checked."""
-    rows, cols = _indices("rows", rows, shape[0]), _indices("cols", cols, shape[1])
-    if rows.shape != cols.shape:
-        raise ValueError(f"rows and cols have shapes {rows.shape} and {cols.shape}; give one of each per entry.")
-    return rows, cols
-
-
-def _indices(name: str, given: Any, size: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    places = host_array(given, name)
-    if places.ndim != 1 or not np.issubdtype(places.dtype, np.integer):
-        raise TypeError(f"{name} is an array of {places.dtype} and shape {places.shape}; give a list of integers.")
-    if len(places) and not 0 <= places.min() <= places.max() < size:
-        raise ValueError(f"{name} reach from {places.min()} to {places.max()}; they must lie between 0 and {size - 1}.")
-    return places.astype(np.int32)
-
-
-class RankOneAtom(Atom):
+class RankOneAtom(CompactAtom):
     """coef * u v', kept as u and v; equal for equal factors."""
 
     __slots__ = ("u", "v", "view")
+    frame = FactoredFrame
+    fields = ("u", "v", "view", "coef", "source")
 
     def __init__(self, u: Small, v: Small, view: View, coef: float = 1.0, source: Any = None) -> None:
         super().__init__(None, (u, v) if source is None else source, coef)
         self.u, self.v, self.view = u, v, view
 
     @property
-    def vector(self) -> Array:
-        return self.dense(Space.default(self.view.image_shape))
+    def shape(self) -> tuple[int, ...]:
+        return self.view.shape
 
     def dense(self, space: Space) -> Array:
         return self.view.image(space, self.coef * self.u[:, None], self.v[:, None])
 
     def dot(self, space: Space, g: Array) -> float:
         return float(self.coef * (self.u @ (self.view.matrix(g) @ self.v)))
-
-    def add_to(self, space: Space, x: Array, c: float) -> Array:
-        return x + c * self.dense(space)
 
     def scaled(self, c: float) -> RankOneAtom:
         return RankOneAtom(self.u, self.v, self.view, c * self.coef, self.source)
@@ -207,10 +106,6 @@ class RankOneAtom(Atom):
                 return 0.0
             return abs(other.coef - self.coef) / (abs(self.coef) or 1.0) * self.norm(space)
         return super().distance(space, other)
-
-    def mismatch(self, space: Space) -> str | None:
-        seen = self.view.image_shape
-        return None if seen == space.shape else f"shape {seen} where f lives on {space.shape}"
 
     def key(self, signless: bool) -> Hashable:
         digest = hashlib.blake2b(self.u.tobytes(), digest_size=16)
@@ -229,58 +124,6 @@ def canonical_atom(u: Small, v: Small, view: View, sign: float) -> RankOneAtom:
     if v[np.abs(v).argmax()] < 0:
         v, flip = -v, -flip
     return RankOneAtom(np.ascontiguousarray(u), np.ascontiguousarray(v), view, sign * flip)
-
-
-class FactoredFrame:
-    """Rank-one atoms of one view as two matrices of factors, a column each."""
-
-    kind: ClassVar[type[Atom]] = RankOneAtom
-
-    def __init__(self, space: Space) -> None:
-        self.space = space
-        self._atoms: list[RankOneAtom] = []
-        self._factors: tuple[Small, Small] | None = None
-
-    @property
-    def view(self) -> View:
-        view: View = self._atoms[0].view
-        return view
-
-    @property
-    def factors(self) -> tuple[Small, Small]:
-        """A and B with one column per atom, the coefficients in A."""
-        if self._factors is None:
-            self._factors = columns(self._atoms)
-        return self._factors
-
-    def append(self, atom: Atom) -> None:
-        assert isinstance(atom, RankOneAtom)
-        self._atoms.append(atom)
-        self._factors = None
-
-    def keep(self, which: Indices) -> None:
-        self._atoms = [self._atoms[i] for i in which]
-        self._factors = None
-
-    def analyze(self, g: Array) -> Small:
-        A, B = self.factors
-        return np.asarray(np.einsum("ij,ij->j", A, self.view.matrix(g) @ B))
-
-    def synthesize(self, w: Small) -> Array:
-        A, B = self.factors
-        return self.view.image(self.space, A * w, B)
-
-    def inner(self, metric: Metric, atom: Atom) -> Small:
-        plain = isinstance(metric, Diagonal) and isinstance(metric.h, float)
-        if plain and isinstance(atom, RankOneAtom) and isinstance(self.view, AllEntries):
-            A, B = self.factors
-            return np.asarray(metric(atom.coef * (A.T @ atom.u) * (B.T @ atom.v)))
-        return self.analyze(metric(atom.dense(self.space)))
-
-    def gram(self, metric: Metric, which: Indices) -> Small:
-        A, B = self.factors
-        G = self.view.gram(metric, A[:, which], B[:, which])
-        return np.stack([self.inner(metric, self._atoms[i])[which] for i in which]) if G is None else G
 
 
 def columns(atoms: Sequence[RankOneAtom]) -> tuple[Small, Small]:
@@ -302,8 +145,7 @@ class LowRank(NamedTuple):
         >>> LowRank(np.eye(3)[:, :1], np.array([2.0]), np.eye(2)[:, 1:]).at([0, 0, 1], [0, 1, 1])
         array([0., 2., 0.])
         """
-        places = _places(rows, cols, (len(self.U), len(self.V)))
-        return row_products(self.U * self.s, self.V, *places)
+        return row_products(self.U * self.s, self.V, *matrix_places(rows, cols, (len(self.U), len(self.V))))
 
     def toarray(self) -> Small:
         """The matrix itself."""
@@ -318,17 +160,129 @@ def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
     return LowRank(QA @ u[:, :k], s[:k], QB @ vt[:k].T)
 
 
-def factors_of(source: Any, shape: tuple[int, int]) -> tuple[Small, Small] | None:
-    """Unit vectors along u and v for a source (u, v); None for a source of another kind."""
+def read_factors(source: Any, shape: tuple[int, ...]) -> tuple[Small, Small] | None:
+    """The vectors of a source (u, v), checked; None for a source of another kind."""
     if not (isinstance(source, tuple) and len(source) == 2 and all(isinstance(x, np.ndarray) for x in source)):
         return None
     if (source[0].shape, source[1].shape) != ((shape[0],), (shape[1],)):
         return None
     u, v = (real_array(x, "a factor of an atom") for x in source)
-    return unit_factors(u, u if source[1] is source[0] else v)
+    return u, u if source[1] is source[0] else v
 
 
-def unit_factors(u: Small, v: Small) -> tuple[Small, Small]:
-    """Unit vectors along u and v, one array if they are one."""
-    left = unit(u)
-    return left, left if v is u else unit(v)
+# ---------------------------------------------------------------------- tensors
+
+
+class Factors(tuple[Small, ...]):
+    """The unit vectors of a rank-one tensor, one per mode, each with its largest entry positive; hashable."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(tuple(u.tobytes() for u in self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Factors) and all(map(np.array_equal, self, other))
+
+    @classmethod
+    def of(cls, vectors: Sequence[Small]) -> tuple[Factors, float]:
+        """Factors along any vectors, one per mode, and the product of the signs that were taken out of them."""
+        signs = [-1.0 if u[np.abs(u).argmax()] < 0 else 1.0 for u in vectors]
+        return cls(c * unit(u) for u, c in zip(vectors, signs, strict=True)), math.prod(signs)
+
+    @staticmethod
+    def stack(sources: Sequence[Sequence[Small]], dims: Sequence[int]) -> list[Small]:
+        """The factors of some tensors as the columns of one matrix per mode."""
+        return [np.array([source[k] for source in sources]).reshape(-1, n).T for k, n in enumerate(dims)]
+
+
+class TensorFrame(_FactoredFrame):
+    """Rank-one tensors, all entries, as one factor matrix per mode, on the host."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self._entries = AllEntries(space.shape)
+
+    @property
+    def factors(self) -> tuple[list[Small], Small]:
+        """The factor matrices, and the coefficients."""
+        if self._columns is None:
+            units = Factors.stack([a.factors for a in self.atoms], self.space.shape)
+            self._columns = [np.ascontiguousarray(U) for U in units], np.array([a.coef for a in self.atoms])
+        return self._columns
+
+    def analyze(self, g: Array) -> Small:
+        factors, coefs = self.factors
+        products = self._entries.gradient(host(g))(factors, 0)
+        return np.asarray(coefs * np.einsum("ir,ir->r", products, factors[0]))
+
+    def synthesize(self, w: Small) -> Array:
+        factors, coefs = self.factors
+        return self.space.put(self._entries.synthesize(factors, w * coefs))
+
+    def inner(self, metric: Metric, atom: Atom) -> Small:
+        h = uniform(metric)
+        if h is None or not isinstance(atom, TensorAtom):
+            return super().inner(metric, atom)
+        factors, coefs = self.factors
+        cosines = math.prod(U.T @ u for U, u in zip(factors, atom.factors, strict=True))
+        return np.asarray(h * atom.coef * coefs * cosines)
+
+    def gram(self, metric: Metric, which: Indices) -> Small:
+        h = uniform(metric)
+        if h is None:
+            return super().gram(metric, which)
+        factors, coefs = self.factors
+        return np.asarray(h * math.prod(U[:, which].T @ U[:, which] for U in factors) * np.outer(*2 * [coefs[which]]))
+
+
+class TensorAtom(CompactAtom):
+    """coef * u_1 o ... o u_N, kept as its factors."""
+
+    __slots__ = ("factors",)
+    frame = TensorFrame
+    fields = ("factors", "coef", "source")
+
+    def __init__(self, factors: Factors, coef: float, source: Any = None) -> None:
+        super().__init__(None, factors if source is None else source, coef)
+        self.factors = factors
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(map(len, self.factors))
+
+    def dense(self, space: Space) -> Array:
+        return space.put(AllEntries(self.shape).synthesize([u[:, None] for u in self.factors], np.array([self.coef])))
+
+    def dot(self, space: Space, g: Array) -> float:
+        out = host(g)
+        for u in reversed(self.factors):
+            out = out @ u
+        return self.coef * float(out)
+
+    def scaled(self, c: float) -> TensorAtom:
+        return TensorAtom(self.factors, c * self.coef, self.source)
+
+    def norm(self, space: Space) -> float:
+        return abs(self.coef)
+
+
+class CP(NamedTuple):
+    """A tensor of low rank: `weights` (r,) and one matrix (n_k, r) of unit columns per mode.
+
+    >>> T = CP(np.array([2.0]), [np.ones((2, 1)), np.ones((3, 1)), np.eye(2)[:, :1]])
+    >>> T.at([(0, 0, 0), (1, 2, 1)]), T.full().shape
+    (array([2., 0.]), (2, 3, 2))
+    """
+
+    weights: Small
+    factors: list[Small]
+
+    def full(self) -> Small:
+        """All entries."""
+        return AllEntries([len(U) for U in self.factors]).synthesize(self.factors, self.weights)
+
+    def at(self, indices: Any) -> Small:
+        """The entries at (N, order) indices, or at one array of indices per mode."""
+        where = tensor_places(indices, [len(U) for U in self.factors])
+        return np.asarray(math.prod(U[i] for U, i in zip(self.factors, where, strict=True)) @ self.weights)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import check_function, describe, number, real_array
+from pursuit.arguments import check_function, number, real_array, require
 from pursuit.arrays import Small
 
 Family = Callable[[Small], Any]
@@ -38,15 +38,9 @@ class _Sampled:
 class Translates(_Sampled):
     r"""Translates of a template, :math:`\varphi(t - \theta)`: point sources seen by an instrument.
 
-    Parameters
-    ----------
-    template : function of an array of (differences of) positions
-    t : positions
-    slope : function, optional
-        Its derivative (the gradient, along the last axis, where positions have coordinates).
+    The template is a function of an array of (differences of) positions; `slope` is its derivative (the gradient, along
+    the last axis, where positions have coordinates).
 
-    Examples
-    --------
     >>> family = Translates(np.cos, np.linspace(0, 1, 3), slope=lambda s: -np.sin(s))
     >>> family(np.array([0.5])).round(3), family.grad(np.array([0.5])).round(3)
     (array([0.878, 1.   , 0.878]), array([[-0.479,  0.   ,  0.479]]))
@@ -81,8 +75,8 @@ class Gaussian(_Sampled):
 
     def __init__(self, t: Any, width: float | None = None) -> None:
         super().__init__(t)
-        if width is not None and not 0 < number(width) < np.inf:
-            raise ValueError(f"width is {describe(width)}; give a positive number, or None to make it a parameter.")
+        positive = width is None or 0 < number(width) < np.inf
+        require(positive, "width", width, "a positive number, or None to make it a parameter")
         self.width = None if width is None else float(width)
 
     def _parts(self, theta: Small) -> tuple[Small, Small, float]:
@@ -90,9 +84,8 @@ class Gaussian(_Sampled):
         width = float(theta[-1]) if self.width is None else self.width
         offsets = self.t[None] if self.t.ndim == 1 else np.moveaxis(self.t, -1, 0)
         if len(theta) != len(offsets) + (self.width is None):
-            raise ValueError(
-                f"theta has {len(theta)} entries; give the coordinates of the centre, and the width if it is free."
-            )
+            needed = "the coordinates of the centre, and the width if it is free"
+            raise ValueError(f"theta has {len(theta)} entries; give {needed}.")
         offsets = offsets - theta[: len(offsets)].reshape(-1, *[1] * (offsets.ndim - 1))
         return offsets, np.sum(offsets**2, axis=0), width
 

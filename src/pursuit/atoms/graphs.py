@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from pursuit import native
-from pursuit.arguments import as_int_or_nan, describe, floating_array, host_array, quantity, real_array, sparse_matrix
+from pursuit.arguments import as_int_or_nan, floating_array, host_array, quantity, real_array, require, sparse_matrix
 from pursuit.arrays import Array, Indices, Small, Space, host
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.base import Atoms
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.polytopes import rounded_signs
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.threads import allowed_threads
 
 NO_NODE = -9999
@@ -27,8 +28,8 @@ NO_NODE = -9999
 def check_edges(edges: Any) -> Indices:
     """A list of edges, checked: an integer matrix with the rows (tail, head)."""
     pairs = host_array(edges, "edges")
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise ValueError(f"edges have shape {pairs.shape}; give a pair of nodes for each edge.")
+    paired = pairs.ndim == 2 and pairs.shape[1] == 2 and len(pairs) > 0
+    require(paired, "edges", pairs, "a pair of nodes for each edge")
     if pairs.dtype.kind not in "iu":
         raise TypeError(f"edges have dtype {pairs.dtype}; give the nodes as integers.")
     if pairs.min() < 0 or pairs.max() >= 1 << 31:
@@ -48,8 +49,7 @@ class EdgeSets(Atoms):
 
     def _costs(self, g: Array) -> Small:
         costs = host(floating_array(g, "g"))
-        if costs.shape != self.shape:
-            raise ValueError(f"g has shape {costs.shape}; give a number for each of the {len(self.edges)} edges.")
+        require(costs.shape == self.shape, "g", costs, f"a number for each of the {len(self.edges)} edges")
         return costs
 
     def _chosen(self, places: Indices) -> Atom:
@@ -57,9 +57,9 @@ class EdgeSets(Atoms):
         places = np.sort(places)
         return SparseAtom(places, np.ones(len(places)), self.shape or (), tuple(places.tolist()))
 
-    def _indicated(self, a: Array) -> Indices | None:
+    def _indicated(self, a: Array, tolerance: float) -> Indices | None:
         """The edges whose indicator `a` is; None where it is none."""
-        signs = rounded_signs(a) if tuple(a.shape) == self.shape else None
+        signs = rounded_signs(a, tolerance)
         return None if signs is None or (signs < 0).any() else np.flatnonzero(signs)
 
     def rebuild(self, a: Atom) -> Atom | None:
@@ -139,21 +139,12 @@ class Network:
 
 
 class Paths(EdgeSets):
-    r"""The paths from one node of a directed graph to another, as vectors of zeros and ones on its edges; their hull is
-    the set of unit flows without cycles. The oracle is a shortest path.
+    """The paths from the node `start` of a directed graph to the node `end`, as vectors of zeros and ones on its edges
+    (tail, head); their hull is the set of unit flows without cycles. The oracle is a shortest path.
 
     A cycle of negative cost has no shortest path, and is refused: give costs of at least 0, or a graph without cycles,
     where every cost is allowed.
 
-    Parameters
-    ----------
-    edges : (m, 2) integers
-        Tail and head of each edge.
-    start, end : int
-        The nodes that the paths join.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.Paths([(0, 1), (0, 2), (1, 3), (2, 3), (0, 3)], start=0, end=3)
     >>> A.lmo(np.array([1.0, 2.0, 1.0, 0.5, 2.2])).source                          # its edges
@@ -165,16 +156,14 @@ class Paths(EdgeSets):
     def __init__(self, edges: Any, start: int, end: int) -> None:
         self._set_graph(edges)
         for name, node in (("start", start), ("end", end)):
-            if not 0 <= as_int_or_nan(node) < self.nodes:
-                raise ValueError(f"{name} is {describe(node)}; give one of the nodes 0 to {self.nodes - 1}.")
+            require(0 <= as_int_or_nan(node) < self.nodes, name, node, f"one of the nodes 0 to {self.nodes - 1}")
         self.start, self.end = int(start), int(end)
         if self.start == self.end:
             raise ValueError(f"start and end are both {self.end}; give two nodes.")
         self._network = Network(self.edges, self.nodes)
         if not math.isfinite(self._network.distances(self.start)[self.end]):
-            raise ValueError(
-                f"no path leads from start = {self.start} to end = {self.end}; edges go from tail to head."
-            )
+            ends = f"from start = {self.start} to end = {self.end}"
+            raise ValueError(f"no path leads {ends}; edges go from tail to head.")
         longest = min(self.nodes - 1, len(self.edges))
         self.radius, self.diameter = math.sqrt(longest), math.sqrt(min(2 * longest, len(self.edges)))
 
@@ -191,8 +180,8 @@ class Paths(EdgeSets):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(rng.exponential(size=len(self.edges)))
 
-    def contains(self, a: Array) -> bool:
-        places = self._indicated(a)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        places = self._indicated(a, tolerance)
         if places is None:
             return False
         onward = dict(self.edges[places].tolist())
@@ -213,17 +202,11 @@ class Flows(EdgeSets):
     Parameters
     ----------
     edges : (m, 2) integers
-        Tail and head of each edge.
+        Tail and head of each edge. To forbid routes through a node, give it two numbers: one for the edges that leave
+        it and the demand from it, one for the edges that enter it and the demand to it.
     demand : (n, n) array or sparse matrix
         What goes from the node of the row to the node of the column; at least 0. The diagonal is ignored.
 
-    Notes
-    -----
-    To forbid routes through a node, give it two numbers: one for the edges that leave it and the demand from it, one
-    for the edges that enter it and the demand to it.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> edges, demand = [(0, 1), (1, 2), (0, 2)], np.array([[0, 0, 6.0], [0, 0, 1.0], [0, 0, 0]])
     >>> A = ps.Flows(edges, demand)
@@ -231,29 +214,17 @@ class Flows(EdgeSets):
     array([6., 7., 0.])
     >>> ps.minimize(ps.LeastSquares(np.zeros(3)), ps.conv(A)).x.round(6)
     array([1.666667, 2.666667, 4.333333])
-
-    Traffic in equilibrium, where times grow as the Bureau of Public Roads has it; f is the sum of their integrals:
-
-    >>> free, capacity = np.array([1.0, 1.0, 3.0]), 3.0
-    >>> def times(x):
-    ...     return free * (1 + 0.15 * (x / capacity) ** 4)
-    >>> def integrals(x):
-    ...     return float(np.sum(free * x * (1 + 0.03 * (x / capacity) ** 4)))
-    >>> x = ps.minimize(ps.Smooth(integrals, times), ps.conv(A)).x
-    >>> x.round(3), times(x).round(3)                                          # both routes take as long
-    (array([3.632, 4.632, 2.368]), array([1.322, 1.852, 3.175]))
     """
 
     def __init__(self, edges: Any, demand: Any) -> None:
         self._set_graph(edges)
         trips: Any = sparse_matrix(demand, "demand") if sp.issparse(demand) else host(real_array(demand, "demand"))
-        if trips.ndim != 2 or trips.shape[0] != trips.shape[1] or trips.shape[0] < self.nodes:
-            raise ValueError(f"demand has shape {trips.shape}; give a row and a column for each of {self.nodes} nodes.")
+        square = trips.ndim == 2 and trips.shape[0] == trips.shape[1] >= self.nodes
+        require(square, "demand", trips, f"a row and a column for each of {self.nodes} nodes")
         trips = sp.coo_array(trips)
         given = real_array(trips.data, "demand") != 0
         origin, end, amount = trips.row[given], trips.col[given], trips.data[given]
-        if not (amount >= 0).all():
-            raise ValueError(f"demand goes down to {amount.min():g}; give numbers of at least 0.")
+        require(bool((amount >= 0).all()), "the least of demand", amount.min(initial=0.0), "numbers of at least 0")
         self.nodes, apart = int(trips.shape[0]), origin != end
         if not apart.any():
             raise ValueError("demand is zero between all nodes; give a positive one.")
@@ -265,9 +236,8 @@ class Flows(EdgeSets):
         missing = np.argwhere((self._arriving > 0) & np.isinf(distances))
         if len(missing):
             here, there = self._origins[missing[0, 0]], missing[0, 1]
-            raise ValueError(
-                f"demand goes from node {here} to node {there}, but no route does; edges go from tail to head."
-            )
+            ends = f"from node {here} to node {there}"
+            raise ValueError(f"demand goes {ends}, but no route does; edges go from tail to head.")
         total, longest = float(self._arriving.sum()), min(self.nodes - 1, len(self.edges))
         self.radius = total * math.sqrt(longest)
         self.diameter = total * math.sqrt(min(2 * longest, len(self.edges)))
@@ -281,31 +251,22 @@ class Flows(EdgeSets):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(rng.exponential(size=len(self.edges)))
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         """False where flow is negative, or more leaves a node than enters and starts there; else not known: the single
         demands cannot be read off their sum."""
-        if tuple(a.shape) != self.shape:
-            return False
         x = host(a)
         surplus = np.bincount(self.edges[:, 0], x, self.nodes) - np.bincount(self.edges[:, 1], x, self.nodes)
         surplus += self._arriving.sum(axis=0)
         np.subtract.at(surplus, self._origins, self._arriving.sum(axis=1))
-        slack = MEMBERSHIP_ULPS * Space.of(a).eps * (float(np.abs(x).sum()) + float(self._arriving.sum()))
+        slack = tolerance * (float(np.abs(x).sum()) + float(self._arriving.sum()))
         return None if bool((x >= -slack).all() and (np.abs(surplus) <= slack).all()) else False
 
 
 class SpanningTrees(EdgeSets):
     r"""The spanning trees of an undirected graph, as vectors of zeros and ones on its edges; their hull is
     :math:`\{x \ge 0 : \sum_e x_e = n - 1, \sum_{e \subset S} x_e \le |S| - 1 \text{ for all } S\}`. The oracle is a
-    minimum spanning tree; costs of every sign are allowed.
+    minimum spanning tree; costs of every sign are allowed. The graph must be connected.
 
-    Parameters
-    ----------
-    edges : (m, 2) integers
-        The two nodes of each edge. The graph must be connected.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.SpanningTrees([(0, 1), (1, 2), (0, 2), (2, 3)])
     >>> A.lmo(np.array([3.0, 1.0, 2.0, 5.0])).source                               # its edges
@@ -342,6 +303,6 @@ class SpanningTrees(EdgeSets):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(rng.standard_normal(len(self.edges)))
 
-    def contains(self, a: Array) -> bool:
-        places = self._indicated(a)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        places = self._indicated(a, tolerance)
         return places is not None and len(places) == self.nodes - 1 and self._connected(places)

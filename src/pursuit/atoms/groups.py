@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import as_list, describe, host_array, quantity, real_array
-from pursuit.arrays import Array, Indices, Small, Space, flat, host, largest
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.arguments import as_list, describe, host_array, quantity, real_array, require
+from pursuit.arrays import Array, Indices, Small, flat, host, largest
+from pursuit.atoms.base import Atoms
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.polytopes import Selection, check_selection
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.linalg import unit
 
 
@@ -20,8 +21,7 @@ class Units(Atoms):
     """Vectors on named sets of coordinates; all atoms of one name have the same length.
 
     The source of an atom is (name, direction), where the first nonzero entry of the direction is positive; `coef` holds
-    the sign and the length. So two directions on the same coordinates have two sources, and an atom and its negative
-    share one.
+    the sign and the length, so that an atom and its negative share a source.
     """
 
     symmetric = True
@@ -75,13 +75,10 @@ class Groups(Units):
     Parameters
     ----------
     groups : (n,) integers, or a list of index lists
-        Either the group of every coordinate, numbered 0, 1, 2, ...; or the coordinates of every group. Each coordinate
-        belongs to exactly one group.
+        The group of every coordinate, numbered 0, 1, 2, ...; or the coordinates of every group, each in one group.
     weights : (number of groups,) array, optional
         :math:`w_G > 0`; 1 by default. The group lasso often takes the square roots of the sizes.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> A = ps.Groups([[0, 1], [2]])
     >>> A.lmo(np.array([3.0, -4.0, 4.5])).vector, A.gauge(np.array([3.0, -4.0, 4.5]))
@@ -93,10 +90,8 @@ class Groups(Units):
         self.n, self.m = len(self._order), len(self._bounds) - 1
         self.shape = (self.n,)
         self.weights = np.ones(self.m) if weights is None else host(real_array(weights, "weights"))
-        if self.weights.shape != (self.m,):
-            raise ValueError(f"weights have shape {self.weights.shape}; give one for each of the {self.m} groups.")
-        if not (self.weights > 0).all():
-            raise ValueError(f"weights go down to {self.weights.min():g}; give positive ones.")
+        require(self.weights.shape == (self.m,), "weights", self.weights, f"one for each of the {self.m} groups")
+        require(bool((self.weights > 0).all()), "the least of weights", self.weights.min(), "positive weights")
         self.radius = 1.0 / float(self.weights.min())
         self.diameter = 2.0 * self.radius
         heaviest = float(self.weights.max())
@@ -124,10 +119,8 @@ class Groups(Units):
         j = int(rng.integers(self.m))
         return self.unit(j, rng.standard_normal(self._bounds[j + 1] - self._bounds[j]))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        shares, tolerance = self.weights * self._norms(a), MEMBERSHIP_ULPS * Space.of(a).eps
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        shares = self.weights * self._norms(a)
         return bool(abs(shares.max() - 1.0) <= tolerance and shares.sum() <= 1.0 + 2.0 * tolerance)
 
     def gauge(self, x: Array) -> float:
@@ -152,11 +145,9 @@ def _by_label(groups: Any) -> tuple[Indices, Indices]:
     if not len(labels):
         raise ValueError("groups is empty; a set of atoms must not be empty.")
     names, sizes = np.unique(labels, return_counts=True)
-    wrong = np.flatnonzero(names != np.arange(len(names)))
-    if len(wrong):
-        raise ValueError(
-            f"groups has the label {names[wrong[0]]} but no {wrong[0]}; number them 0, 1, 2, without gaps."
-        )
+    gaps = np.flatnonzero(names != np.arange(len(names)))
+    if len(gaps):
+        raise ValueError(f"groups has the label {names[gaps[0]]} but no {gaps[0]}; number them 0, 1, 2, without gaps.")
     return np.argsort(labels, kind="stable"), sizes
 
 
@@ -169,9 +160,9 @@ def _by_list(groups: Any) -> tuple[Indices, Indices]:
     indices, counts = np.unique(order, return_counts=True)
     if (counts > 1).any():
         raise ValueError(f"groups name coordinate {indices[np.argmax(counts)]} {counts.max()} times; name each once.")
-    wrong = np.flatnonzero(indices != np.arange(len(indices)))
-    if len(wrong):
-        raise ValueError(f"groups leave coordinate {wrong[0]} out, but name {indices[wrong[0]]}; cover 0 to n - 1.")
+    gaps = np.flatnonzero(indices != np.arange(len(indices)))
+    if len(gaps):
+        raise ValueError(f"groups leave coordinate {gaps[0]} out, but name {indices[gaps[0]]}; cover 0 to n - 1.")
     return order, sizes
 
 
@@ -219,10 +210,8 @@ class KSupport(Selection, Units):
         places = np.sort(chosen)
         return self.unit(tuple(places.tolist()), -g[places])
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        sizes, tolerance = np.abs(host(a)), MEMBERSHIP_ULPS * Space.of(a).eps
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        sizes = np.abs(host(a))
         return bool(abs(np.linalg.norm(sizes) - 1.0) <= tolerance and (sizes > tolerance).sum() <= self.k)
 
     def gauge(self, x: Array) -> float:

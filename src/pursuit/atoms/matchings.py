@@ -24,17 +24,9 @@ class Matchings(EdgeSets):
     edges.
 
     In a bipartite graph the oracle is an assignment problem on a dense matrix of the two sides. In other graphs it is
-    an integer program (HiGHS), which is exact but slow beyond some hundred edges.
+    an integer program (HiGHS), which is exact but slow beyond some hundred edges. With `perfect` the matchings meet
+    every node; in a bipartite graph, every node of the smaller side.
 
-    Parameters
-    ----------
-    edges : (m, 2) integers
-        The two nodes of each edge.
-    perfect : bool
-        True: only matchings that meet every node; in a bipartite graph, every node of the smaller side.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.Matchings([(0, 2), (0, 3), (1, 2), (1, 3), (1, 4)])
     >>> A.lmo(np.array([-2.0, -3.0, -4.0, 1.0, -1.0])).source                      # its edges
@@ -109,8 +101,8 @@ class Matchings(EdgeSets):
             return super().sample(rng)
         return self.lmo(rng.standard_normal(len(self.edges)))
 
-    def contains(self, a: Array) -> bool:
-        places = self._indicated(a)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        places = self._indicated(a, tolerance)
         if places is None:
             return False
         met = np.bincount(self.edges[places].ravel(), minlength=self.nodes)

@@ -15,24 +15,13 @@ from scipy.linalg import eigh
 
 from pursuit import native
 from pursuit._memory import WithMemory
-from pursuit.arguments import as_int_or_nan, describe, number
+from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
-from pursuit.atoms.factored import (
-    AllEntries,
-    LowRank,
-    ObservedEntries,
-    RankOneAtom,
-    View,
-    canonical_atom,
-    columns,
-    compress,
-    factors_of,
-    is_sparse,
-    unit_factors,
-)
+from pursuit.atoms.factored import LowRank, RankOneAtom, canonical_atom, compress, read_factors
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import check_dimension
+from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, is_sparse, matrix_places
 from pursuit.linalg import unit
 from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
 
@@ -51,9 +40,10 @@ BOUND_ROUNDING = 1e-13
 
 def check_shape(shape: Any) -> tuple[int, int]:
     """The shape of a matrix, checked."""
-    if not isinstance(shape, Sequence) or len(shape) != 2 or not all(as_int_or_nan(n) >= 1 for n in shape):
-        raise ValueError(f"shape is {describe(shape)}; give a pair (rows, columns) of integers of at least 1.")
-    return int(shape[0]), int(shape[1])
+    pair = as_list(shape)
+    valid = len(pair) == 2 and all(as_int_or_nan(n) >= 1 for n in pair)
+    require(valid, "shape", shape, "a pair (rows, columns) of integers of at least 1")
+    return int(pair[0]), int(pair[1])
 
 
 class Factored(Atoms):
@@ -62,10 +52,9 @@ class Factored(Atoms):
     view: View
 
     def __init__(self, shape: tuple[int, int], failure: float) -> None:
-        if not 0 <= number(failure) < 1:
-            raise ValueError(f"failure is {describe(failure)}; give a probability, or 0 for bounds that never fail.")
+        require(0 <= number(failure) < 1, "failure", failure, "a probability, or 0 for bounds that never fail")
         self.view, self.failure = AllEntries(shape), float(failure)
-        self.shape, self.exact = self.view.image_shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
+        self.shape, self.exact = self.view.shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
 
     def at(self, rows: Any, cols: Any) -> Self:
         """The same matrices, seen only at the entries (rows[e], cols[e]): vectors of R^N.
@@ -73,10 +62,18 @@ class Factored(Atoms):
         Entries must be within the matrix, each given once, and every row and column must have one; of symmetric
         matrices, row or column i for each i, so that a triangle is enough.
         """
-        view = ObservedEntries(self.view.shape, rows, cols, isinstance(self, _Symmetric))
-        return self._with(view=view, shape=view.image_shape)
+        dims = self.view.dims
+        view = ObservedEntries(dims, matrix_places(rows, cols, dims), isinstance(self, _Symmetric))
+        return self._with(view=view, shape=view.shape)
 
-    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
+        """None at observed entries, which do not decide it."""
+        if self.view.observed:
+            return None
+        s = np.linalg.svd(host(a), compute_uv=False)
+        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
+
+    def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         """Atoms with small <M, a>, the best first, and a lower bound on <M, a>; the largest |M_ij| is 1."""
         raise NotImplementedError
 
@@ -92,31 +89,39 @@ class Factored(Atoms):
 
         return WithMemory(search, memory)
 
-    def _atom(self, u: Small, v: Small, sign: float) -> Atom:
+    def _atom(self, u: Small, v: Small, sign: float) -> RankOneAtom:
         """The atom sign * u v'."""
         return canonical_atom(u, v, self.view, sign)
 
     def rebuild(self, a: Atom) -> Atom | None:
-        if isinstance(a, RankOneAtom) and a.view is self.view and a.source[0] is a.u:  # nothing is left to check
-            factors: tuple[Small, Small] | None = unit_factors(a.u, a.v)
+        if isinstance(a, RankOneAtom) and a.view is self.view:  # then nothing is left to check
+            factors: tuple[Small, Small] | None = (a.u, a.v)
         else:
-            factors = factors_of(a.source, self.view.shape)
-        if factors is None:
-            return None
-        return RankOneAtom(*factors, self.view, -1.0 if self.symmetric and a.coef < 0 else 1.0)
+            factors = read_factors(a.source, self.view.dims)
+        sign = -1.0 if self.symmetric and a.coef < 0 else 1.0
+        return None if factors is None else self._made(*factors, sign)
+
+    def _made(self, u: Small, v: Small, sign: float) -> RankOneAtom | None:
+        """The atom of this set along u v'; None where it has none."""
+        left = unit(u)
+        return RankOneAtom(left, left if v is u else unit(v), self.view, sign)
 
     def coefficients(self, sources: Sequence[Any], values: Small) -> LowRank | None:
         """The combination as U diag(s) V'."""
-        pairs = [factors_of(source, self.view.shape) for source in sources]
-        if not pairs:
-            m, n = self.view.shape
-            return LowRank(np.zeros((m, 0)), np.zeros(0), np.zeros((n, 0)))
-        atoms = [RankOneAtom(*p, self.view, c) for p, c in zip(pairs, values.tolist(), strict=True) if p is not None]
-        return compress(*columns(atoms)) if len(atoms) == len(pairs) else None
+        m, n = self.view.dims
+        pairs = [pair for pair in (read_factors(source, (m, n)) for source in sources) if pair is not None]
+        if len(pairs) < len(sources):
+            return None
+        A = np.reshape([c * unit(u) for (u, _), c in zip(pairs, values.tolist(), strict=True)], (-1, m)).T
+        return compress(A, np.reshape([unit(v) for _, v in pairs], (-1, n)).T)
 
-    def _repr(self, inner: str) -> str:
-        seen = f".at({self.view.image_shape[0]} entries)" if isinstance(self.view, ObservedEntries) else ""
-        return f"{type(self).__name__}({inner}){seen}"
+    def __repr__(self) -> str:
+        seen = f".at({self.view.shape[0]} entries)" if self.view.observed else ""
+        return f"{type(self).__name__}({self._size()}){seen}"
+
+    def _size(self) -> object:
+        """The argument that says the size of the matrices."""
+        return self.view.dims
 
 
 def sharp(found: float, possible: float, level: float) -> bool:
@@ -138,13 +143,9 @@ class RankOne(Factored):
         (`pursuit.linalg.lanczos`). With 0, bounds never fail: LAPACK answers at every size, in a time that grows with
         the cube of the smaller side.
 
-    Notes
-    -----
     `RankOne(shape).at(rows, cols)` is for matrix completion: f is given the observed entries only. `Result.coef` is the
     whole matrix as factors `U, s, V`, and `result.coef.at(rows, cols)` computes its entries anywhere.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> rows, cols = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])                # four entries of a 3 x 2 matrix
     >>> r = ps.minimize(ps.LeastSquares(np.ones(4)), ps.conv(2.0 * ps.RankOne((3, 2)).at(rows, cols)))
@@ -157,43 +158,32 @@ class RankOne(Factored):
     def __init__(self, shape: tuple[int, int], failure: float = 1e-6) -> None:
         super().__init__(check_shape(shape), failure)
         self.radius, self.diameter = 1.0, 2.0
-        self.width = 1.0 / math.sqrt(min(self.view.shape))
+        self.width = 1.0 / math.sqrt(min(self.view.dims))
 
-    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         transposed = M.shape[0] < M.shape[1]
         M = M.T if transposed else M
         sigma, V, upper = leading(M, several, level, memory, self.failure)
         U = M @ V
         sizes = np.linalg.norm(U, axis=0)
         order = [i for i in np.argsort(-sizes, kind="stable") if sizes[i] > 1e-7 * sizes.max()]
-        atoms = []
-        for i in order:
-            u, v = unit(U[:, i]), unit(V[:, i])
-            atoms.append(self._atom(v, u, -1.0) if transposed else self._atom(u, v, -1.0))
+        left, right = (V, U) if transposed else (U, V)
+        atoms = [self._atom(unit(left[:, i]), unit(right[:, i]), -1.0) for i in order]
         return atoms, -max(upper, sigma, float(sizes.max()))
 
     def gauge(self, x: Array) -> float | None:
-        return None if isinstance(self.view, ObservedEntries) else float(np.linalg.svd(host(x), compute_uv=False).sum())
+        return None if self.view.observed else float(np.linalg.svd(host(x), compute_uv=False).sum())
 
     def sample(self, rng: np.random.Generator) -> Atom:
-        m, n = self.view.shape
+        m, n = self.view.dims
         return self._atom(unit(rng.standard_normal(m)), unit(rng.standard_normal(n)), 1.0)
 
-    def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, ObservedEntries):
-            return None
-        s = np.linalg.svd(host(a), compute_uv=False)
-        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
 
-    def __repr__(self) -> str:
-        return self._repr(str(self.view.shape))
-
-
-def _dense(M: Any) -> Small:
+def _dense(M: Matrix) -> Small:
     return np.asarray(M.toarray() if is_sparse(M) else M)
 
 
-def _gram(M: Any) -> Small:
+def _gram(M: Matrix) -> Small:
     """M'M as a dense matrix; for large sparse M only its lower triangle, which is all that `eigh` reads."""
     if not is_sparse(M) or M.nnz < MIN_COMPILED_ENTRIES or not native.is_built():
         return _dense(M.T @ M)
@@ -203,7 +193,7 @@ def _gram(M: Any) -> Small:
     return G
 
 
-def leading(M: Any, several: int, level: float, memory: Memory, failure: float) -> tuple[float, Small, float]:
+def leading(M: Matrix, several: int, level: float, memory: Memory, failure: float) -> tuple[float, Small, float]:
     """The largest singular value of M, which has at least as many rows as columns, the leading right singular vectors
     as columns, and an upper bound on the value."""
     n = M.shape[1]
@@ -218,8 +208,8 @@ def leading(M: Any, several: int, level: float, memory: Memory, failure: float) 
     def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
         return sharp(_root(largest), _root(upper), level)
 
-    found = extreme_eigenvalues(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
-    return _root(float(found.values[0])), found.vectors, _root(found.upper)
+    best = extreme_eigenvalues(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
+    return _root(float(best.values[0])), best.vectors, _root(best.upper)
 
 
 def _root(x: float) -> float:
@@ -244,13 +234,12 @@ class _Symmetric(Factored):
     def at(self, rows: Any, cols: Any) -> Self:
         return super().at(rows, cols)._with(width=None)  # two observed entries may be the same by symmetry
 
-    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         values, vectors, lower = self._spectrum(M, several, level, memory)
-        atoms = [self._atom(v, v, -math.copysign(1.0, value) if self.symmetric else 1.0)
-                 for value, v in zip(values.tolist(), vectors.T.copy(), strict=True)]  # fmt: skip
-        return atoms, lower
+        signs = -np.copysign(1.0, values) if self.symmetric else np.ones(len(values))
+        return [self._atom(v, v, sign) for v, sign in zip(vectors.T.copy(), signs.tolist(), strict=True)], lower
 
-    def _spectrum(self, M: Any, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
+    def _spectrum(self, M: Matrix, several: int, level: float, memory: Memory) -> tuple[Small, Small, float]:
         """The best eigenvalues of the symmetric part of M, their vectors, and a lower bound on <M, a>."""
         n, both = self.n, self.symmetric
         if n <= MAX_LAPACK_SIDE or self.failure == 0:
@@ -265,21 +254,22 @@ class _Symmetric(Factored):
         def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
             return sharp(extreme(smallest, largest), extreme(lower, upper), level)
 
-        found = extreme_eigenvalues(
-            lambda v: -0.5 * (M @ v + M.T @ v), n, several, memory, self.failure, enough, both=both
-        )
-        return -found.values, found.vectors, -extreme(found.lower, found.upper)
+        def negated(v: Small) -> Small:
+            return np.asarray(-0.5 * (M @ v + M.T @ v))
 
-    def rebuild(self, a: Atom) -> Atom | None:
-        own = super().rebuild(a)
-        return own if isinstance(own, RankOneAtom) and np.array_equal(own.u, own.v) else None
+        best = extreme_eigenvalues(negated, n, several, memory, self.failure, enough, both=both)
+        return -best.values, best.vectors, -extreme(best.lower, best.upper)
+
+    def _made(self, u: Small, v: Small, sign: float) -> RankOneAtom | None:
+        atom = super()._made(u, v, sign)
+        return atom if atom is not None and np.array_equal(atom.u, atom.v) else None
 
     def sample(self, rng: np.random.Generator) -> Atom:
         v = unit(rng.standard_normal(self.n))
         return self._atom(v, v, float(rng.choice([-1.0, 1.0])) if self.symmetric else 1.0)
 
-    def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, ObservedEntries):
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
+        if self.view.observed:
             return None
         values = symmetric_eigenvalues(a)
         if values is None:
@@ -287,8 +277,8 @@ class _Symmetric(Factored):
         sizes = np.sort(np.abs(values) if self.symmetric else values)
         return bool(abs(sizes[-1] - 1.0) <= 1e-8 and np.abs(sizes[:-1]).sum() <= 1e-8)
 
-    def __repr__(self) -> str:
-        return self._repr(str(self.n))
+    def _size(self) -> object:
+        return self.n
 
 
 class SymmetricRankOne(_Symmetric):
@@ -308,7 +298,7 @@ class SymmetricRankOne(_Symmetric):
         self.diameter, self.width = 2.0, 1.0 / math.sqrt(n)
 
     def gauge(self, x: Array) -> float | None:
-        if isinstance(self.view, ObservedEntries):
+        if self.view.observed:
             return None
         values = symmetric_eigenvalues(x)
         return math.inf if values is None else float(np.abs(values).sum())
@@ -336,7 +326,7 @@ class Spectrahedron(_Symmetric):
         return both._with(view=self.view, shape=self.shape, width=None if self.width is None else both.width)
 
     def gauge(self, x: Array) -> float | None:
-        if isinstance(self.view, ObservedEntries):
+        if self.view.observed:
             return None
         values = symmetric_eigenvalues(x)
         if values is None or values[0] < -1e-12 * max(float(np.abs(values).max()), 0.0):

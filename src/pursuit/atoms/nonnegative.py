@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import as_int_or_nan, describe
+from pursuit.arguments import as_int_or_nan, require
 from pursuit.arrays import Array, Small, everywhere, host
 from pursuit.atoms.base import Found
-from pursuit.atoms.factored import DeviceMatrix, ObservedEntries, RankOneAtom, is_sparse
+from pursuit.atoms.factored import RankOneAtom
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import Factored, check_shape, leading
+from pursuit.atoms.views import DeviceMatrix, Matrix, is_sparse
 from pursuit.linalg import unit, unit_columns
 from pursuit.linalg.lanczos import Memory
 
@@ -24,18 +24,9 @@ class NonnegativeRankOne(Factored):
     :math:`v \leftarrow (-G^\top u)_+` from several starts (Perron vectors of the negative part of G, its smallest
     entry, random ones) and finds a local optimum. The bound
     :math:`\langle G, uv^\top\rangle \ge -\|(-G)_+\|_2` is proved, and exact for :math:`G \le 0`. Gaps are computed from
-    it: they are valid, but may stay positive at a minimum.
+    it: they are valid, but may stay positive at a minimum. `starts` counts the random ones; `failure` is that of
+    `RankOne`, for the bound.
 
-    Parameters
-    ----------
-    shape : (m, n)
-    starts : int
-        Random starts.
-    failure : float
-        That of `RankOne`, for the bound.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> Y = np.array([[2.0, 4.0], [1.0, 2.0]])                                     # non-negative and of rank one
     >>> r = ps.minimize(ps.LeastSquares(Y), ps.cone(ps.NonnegativeRankOne((2, 2))))
@@ -45,15 +36,14 @@ class NonnegativeRankOne(Factored):
     """
 
     def __init__(self, shape: tuple[int, int], starts: int = 4, failure: float = 1e-6) -> None:
-        if not as_int_or_nan(starts) >= 0:
-            raise ValueError(f"starts is {describe(starts)}; give a number of random starts.")
+        require(as_int_or_nan(starts) >= 0, "starts", starts, "a number of random starts")
         m, n = check_shape(shape)
         super().__init__((m, n), failure)
         self.starts, self.exact = int(starts), False
         self.radius, self.diameter = 1.0, math.sqrt(2.0) if m * n > 1 else 0.0
         self.width = -1.0 / math.sqrt(m * n)
 
-    def _search(self, M: Any, several: int, level: float, memory: Memory) -> Found:
+    def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         M = host(M.a) if isinstance(M, DeviceMatrix) else M
         negative = (-M).maximum(0) if is_sparse(M) else np.maximum(-M, 0.0)
         row, col, least = _smallest(M)
@@ -67,7 +57,7 @@ class NonnegativeRankOne(Factored):
         V = np.column_stack([first, np.eye(1, M.shape[1], col)[0], random])
         return self._alternate(M, V, several), -upper
 
-    def _alternate(self, M: Any, V: Small, several: int) -> list[Atom]:
+    def _alternate(self, M: Matrix, V: Small, several: int) -> list[RankOneAtom]:
         """Alternate from all columns of V at once: the local optima that they lead to, the best first, each once."""
         U, merits = V, np.full(V.shape[1], -np.inf)
         for _ in range(100):
@@ -76,34 +66,26 @@ class NonnegativeRankOne(Factored):
             merits = -np.einsum("ij,ij->j", U, M @ V)
             if (merits - before <= 1e-12 * merits.max()).all():
                 break
-        atoms: list[Atom] = []
+        atoms: list[RankOneAtom] = []
         for i in np.argsort(-merits, kind="stable"):
             u, v = unit(U[:, i].copy()), unit(V[:, i].copy())
-            new = all(isinstance(a, RankOneAtom) and (a.u @ u) * (a.v @ v) < 1.0 - 1e-6 for a in atoms)
+            new = all((a.u @ u) * (a.v @ v) < 1.0 - 1e-6 for a in atoms)
             if merits[i] > 0 and new and len(atoms) < several:
                 atoms.append(self._atom(u, v, 1.0))
         return atoms
 
-    def rebuild(self, a: Atom) -> Atom | None:
-        own = super().rebuild(a)
-        inside = isinstance(own, RankOneAtom) and (own.u >= 0).all() and (own.v >= 0).all()
-        return own if inside else None
+    def _made(self, u: Small, v: Small, sign: float) -> RankOneAtom | None:
+        return super()._made(u, v, sign) if (u >= 0).all() and (v >= 0).all() else None
 
     def gauge(self, x: Array) -> float | None:
         return None if everywhere(x >= 0) else math.inf
 
     def sample(self, rng: np.random.Generator) -> Atom:
-        u, v = (unit(np.abs(rng.standard_normal(k))) for k in self.view.shape)
+        u, v = (unit(np.abs(rng.standard_normal(k))) for k in self.view.dims)
         return self._atom(u, v, 1.0)
 
-    def contains(self, a: Array) -> bool | None:
-        if isinstance(self.view, ObservedEntries):
-            return None
-        s = np.linalg.svd(host(a), compute_uv=False)
-        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8 and host(a).min() >= 0)
-
-    def __repr__(self) -> str:
-        return self._repr(str(self.view.shape))
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
+        return super()._is_atom(a, tolerance) if self.view.observed or host(a).min() >= 0 else False
 
 
 def _clipped(A: Small) -> Small:
@@ -115,7 +97,7 @@ def _clipped(A: Small) -> Small:
     return unit_columns(out)
 
 
-def _smallest(M: Any) -> tuple[int, int, float]:
+def _smallest(M: Matrix) -> tuple[int, int, float]:
     """The place and value of the smallest entry; a sparse matrix is zero where it has none."""
     if not is_sparse(M):
         place = divmod(int(M.argmin()), int(M.shape[1]))

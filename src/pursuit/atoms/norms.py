@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pursuit.arguments import floating_array, real_array
+from pursuit.arguments import floating_array, real_array, require
 from pursuit.arrays import Array, Small, Space, flat, host
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.base import Atoms
+from pursuit.atoms.frames import Atom
+from pursuit.atoms.matrices import symmetric_eigenvalues
+from pursuit.atoms.sparse import SparseAtom
+from pursuit.linalg import EPS
 
 
 class OrderedWeights(Atoms):
@@ -24,14 +27,8 @@ class OrderedWeights(Atoms):
 
     Equal weights give the L1 ball, (1, 0, ..., 0) the box, and k ones followed by zeros the ball of the largest-k norm
     (k-norm), the sum of the k largest entries in size. The largest-k norm is dual to the gauge of `KSparse(n, k)`.
+    The weights are decreasing, at least 0, and the first one positive.
 
-    Parameters
-    ----------
-    weights : (n,) array
-        Decreasing, at least 0, the first one positive.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.OrderedWeights([3.0, 2.0, 1.0])
     >>> A.lmo(np.array([4.0, -5.0, 0.0])).vector, A.gauge(np.array([4.0, -5.0, 0.0]))
@@ -45,8 +42,8 @@ class OrderedWeights(Atoms):
 
     def __init__(self, weights: Any) -> None:
         self.weights = host(real_array(weights, "weights"))
-        if self.weights.ndim != 1 or not len(self.weights):
-            raise ValueError(f"weights have shape {self.weights.shape}; give a number for each entry of x.")
+        vector = self.weights.ndim == 1 and len(self.weights) > 0
+        require(vector, "weights", self.weights, "a number for each entry of x")
         if not (self.weights[0] > 0 and self.weights[-1] >= 0 and (np.diff(self.weights) <= 0).all()):
             raise ValueError("weights must decrease from a positive one to at least 0; sort them downwards.")
         self.n = len(self.weights)
@@ -73,14 +70,11 @@ class OrderedWeights(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._vertex(rng.permutation(self.n)[: rng.integers(1, self.n + 1)], rng.standard_normal(self.n))
 
-    def contains(self, a: Array) -> bool:
-        return tuple(a.shape) == self.shape and self.gauge(a) <= 1.0 + MEMBERSHIP_ULPS * Space.of(a).eps
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        return self.gauge(a) <= 1.0 + tolerance
 
     def gauge(self, x: Array) -> float:
         return float(np.sort(np.abs(host(x)))[::-1] @ self.weights)
-
-    def __repr__(self) -> str:
-        return f"OrderedWeights({self.n})"
 
 
 class Ellipsoid(Atoms):
@@ -88,16 +82,8 @@ class Ellipsoid(Atoms):
     :math:`c - H^{-1} g / \sqrt{g^\top H^{-1} g}`.
 
     Ellipsoids that are flat or given by a map are images of the ball: `Ball(n, 2).through(M)`.
+    H is symmetric and positive definite; the center c is 0 by default.
 
-    Parameters
-    ----------
-    H : (n, n) array
-        Symmetric and positive definite.
-    center : (n,) array, optional
-        c; 0 by default.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.Ellipsoid(np.diag([1.0, 0.25]))
     >>> A.lmo(np.array([0.0, 3.0])).vector, A.gauge(np.array([0.0, 3.0]))
@@ -110,18 +96,17 @@ class Ellipsoid(Atoms):
 
     def __init__(self, H: Any, center: Any = None) -> None:
         self.H = host(real_array(H, "H"))
-        if self.H.ndim != 2 or self.H.shape[0] != self.H.shape[1] or not len(self.H):
-            raise ValueError(f"H has shape {self.H.shape}; give a square matrix.")
-        if float(np.abs(self.H - self.H.T).max()) > 1e-10 * float(np.abs(self.H).max()):
-            raise ValueError("H is not symmetric; give (H + H.T) / 2.")
+        square = self.H.ndim == 2 and self.H.shape[0] == self.H.shape[1] and len(self.H) > 0
+        require(square, "H", self.H, "a square matrix")
         self.n = len(self.H)
         self.shape = (self.n,)
-        values = np.linalg.eigvalsh(self.H)
-        if not values[0] > self.n * 2.0**-52 * values[-1]:
-            raise ValueError(f"H has the eigenvalue {values[0]:.3g}; give a positive definite matrix.")
+        values = symmetric_eigenvalues(self.H)
+        if values is None:
+            raise ValueError("H is not symmetric; give (H + H.T) / 2.")
+        positive = values[0] > self.n * EPS * values[-1]
+        require(positive, "the least eigenvalue of H", values[0], "a positive definite matrix")
         self.center = np.zeros(self.n) if center is None else host(real_array(center, "center"))
-        if self.center.shape != self.shape:
-            raise ValueError(f"center has shape {self.center.shape}; give a number for each of {self.n} entries.")
+        require(self.center.shape == self.shape, "center", self.center, f"a number for each of {self.n} entries")
         self._factor = np.linalg.cholesky(self.H)  # H = L L'
         self.symmetric = not self.center.any()
         longest = (1.0 + 1e-12) / math.sqrt(float(values[0]))
@@ -145,13 +130,11 @@ class Ellipsoid(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._boundary(rng.standard_normal(self.n), Space.default(self.shape or ()))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
         x = host(a)
         error = float(np.linalg.norm(np.abs(self._factor.T) @ (np.abs(x) + np.abs(self.center))))
         distance = float(np.linalg.norm(self._factor.T @ (x - self.center)))
-        return distance <= 1.0 + MEMBERSHIP_ULPS * Space.of(a).eps * (1.0 + error)
+        return distance <= 1.0 + tolerance * (1.0 + error)
 
     def gauge(self, x: Array) -> float | None:
         """The least t >= 0 with (x - t c)' H (x - t c) <= t^2; None where 0 is not inside."""
@@ -161,6 +144,3 @@ class Ellipsoid(Atoms):
         size, slope, rest = float(np.linalg.norm(v)), float(v @ c), 1.0 - float(c @ c)
         root = math.hypot(slope, math.sqrt(rest) * size)
         return size * (size / (root + slope)) if slope > 0 else (root - slope) / rest
-
-    def __repr__(self) -> str:
-        return f"Ellipsoid({self.n})"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pursuit.arguments import as_bool, as_int_or_nan, as_list, check_function, describe, real_array
+from pursuit.arguments import as_bool, as_int_or_nan, as_list, check_function, quantity, real_array, require
 from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.frames import Atom
@@ -107,22 +107,19 @@ class Parametric(Atoms):
         try:
             return self.family(centre)
         except (IndexError, TypeError, ValueError) as error:
-            size = f"{len(centre)} parameter{'s' if len(centre) > 1 else ''}"
-            raise ValueError(
-                f"bounds name {size}, with which the family fails; give a pair for each of its own."
-            ) from error
+            size = quantity(len(centre), "parameter")
+            advice = "give a pair for each parameter of the family"
+            raise ValueError(f"bounds name {size}, with which the family fails; {advice}.") from error
 
     def _resolution(self, lipschitz: Any) -> float:
         """A bound on the distance of any atom to the nearest atom of the grid; infinite where there is none."""
         if lipschitz is None:
             return math.inf
         constants = real_array(lipschitz, "lipschitz")
-        if constants.shape not in ((), (len(self.bounds),)) or not (constants > 0).all():
-            raise ValueError(f"lipschitz is {describe(lipschitz)}; give a positive number, or one per parameter.")
+        positive = constants.shape in ((), (len(self.bounds),)) and bool((constants > 0).all())
+        require(positive, "lipschitz", lipschitz, "a positive number, or one per parameter")
         reach = np.array([np.diff(axis).max() / 2 for axis in self._axes])
         return float(constants * np.linalg.norm(reach)) if constants.ndim == 0 else float(constants @ reach)
-
-    # ------------------------------------------------------------------ atoms
 
     def _row(self, theta: Small) -> Small:
         return np.asarray(self.family(theta), dtype=np.float64).reshape(-1)
@@ -144,7 +141,7 @@ class Parametric(Atoms):
             return None
         return self._atom(np.array(a.source), -1.0 if self.symmetric and a.coef < 0 else 1.0)
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         """True where the oracle finds an atom equal to a; otherwise None, as it may have missed one."""
         target = host(a)
         gap = np.linalg.norm(self.lmo(-target).vector - target)
@@ -156,8 +153,6 @@ class Parametric(Atoms):
 
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else self._with(symmetric=True)
-
-    # ------------------------------------------------------------------ the oracle
 
     def begin(self, seed: int = 0) -> Search:
         return self._search
@@ -268,16 +263,14 @@ class _ThetaChart:
 
 def _box(bounds: Any) -> Small:
     box = np.asarray(real_array(bounds, "bounds"), dtype=np.float64)
-    if box.ndim != 2 or box.shape[1] != 2 or not len(box) or not (box[:, 0] < box[:, 1]).all():
-        raise ValueError(f"bounds are {describe(box.tolist())}; give one pair (low, high), low < high, per parameter.")
+    ordered = box.ndim == 2 and box.shape[1] == 2 and len(box) > 0 and bool((box[:, 0] < box[:, 1]).all())
+    require(ordered, "bounds", box.tolist(), "one pair (low, high), low < high, per parameter")
     return box
 
 
 def _counts(grid: Any, p: int) -> list[int]:
     grid = {1: 64, 2: 32, 3: 12}.get(p, 6) if grid is None else grid
     counts = [grid] * p if as_int_or_nan(grid) >= 0 else as_list(grid)
-    if len(counts) != p or not all(as_int_or_nan(n) >= 2 for n in counts):
-        raise ValueError(
-            f"grid is {describe(grid)}; give the number of points, at least 2, or one per parameter ({p})."
-        )
+    valid = len(counts) == p and all(as_int_or_nan(n) >= 2 for n in counts)
+    require(valid, "grid", grid, f"the number of points, at least 2, or one per parameter ({p})")
     return [int(n) for n in counts]

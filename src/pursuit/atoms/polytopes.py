@@ -9,10 +9,11 @@ from itertools import islice
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
-from pursuit.arguments import as_int_or_nan, describe
-from pursuit.arrays import Array, Indices, Small, Space, everywhere, flat, host, namespace
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.arguments import as_int_or_nan, require
+from pursuit.arrays import Array, Indices, Small, everywhere, flat, host, namespace
+from pursuit.atoms.base import Atoms
+from pursuit.atoms.frames import Atom
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.atoms.vectors import check_dimension
 
 ASSIGNMENTS_PER_CALL = 5
@@ -22,14 +23,13 @@ ASSIGNMENTS_PER_CALL = 5
 def check_selection(n: int, k: int) -> tuple[int, int]:
     """The arguments of "k of n entries", checked."""
     n = check_dimension(n)
-    if not 1 <= as_int_or_nan(k) <= n:
-        raise ValueError(f"k is {describe(k)} with n = {n}; give a number of entries from 1 to n.")
+    require(1 <= as_int_or_nan(k) <= n, "k", k, f"a number of entries from 1 to n = {n}")
     return n, int(k)
 
 
-def rounded_signs(a: Array) -> Small | None:
+def rounded_signs(a: Array, tolerance: float) -> Small | None:
     """The entries rounded to integers, where all of them are -1, 0 or 1 to rounding."""
-    values, tolerance = host(a), MEMBERSHIP_ULPS * Space.of(a).eps
+    values = host(a)
     signs = np.rint(values)
     return signs if bool((np.abs(values - signs) <= tolerance).all() and (np.abs(signs) <= 1.0).all()) else None
 
@@ -39,6 +39,10 @@ class Selection(Atoms):
 
     n: int
     k: int
+
+    def _set_size(self, n: int, k: int) -> None:
+        self.n, self.k = check_selection(n, k)
+        self.shape, self.work = (self.n,), self.n * math.log2(self.n + 1.0)
 
     def _merit(self, g: Array) -> Small:
         """What each entry would contribute to -<g, a>."""
@@ -70,9 +74,6 @@ class Selection(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._vertex(rng.choice(self.n, self.k, replace=False), rng.standard_normal(self.n))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.n}, {self.k})"
-
 
 class KSparse(Selection):
     r"""Vectors of R^n with k entries :math:`\pm 1` and zeros elsewhere: the K-sparse polytope, whose gauge is
@@ -86,8 +87,7 @@ class KSparse(Selection):
     symmetric = True
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = check_selection(n, k)
-        self.shape, self.work = (self.n,), self.n * math.log2(self.n + 1.0)
+        self._set_size(n, k)
         self.radius, self.diameter = math.sqrt(self.k), 2.0 * math.sqrt(self.k)
         self.width = min(1.0, self.k / math.sqrt(self.n))
 
@@ -99,9 +99,9 @@ class KSparse(Selection):
         signs = np.where(g[places] > 0, -1.0, 1.0)
         return SparseAtom(places, signs, (self.n,), tuple(zip(places.tolist(), signs.tolist(), strict=True)))
 
-    def contains(self, a: Array) -> bool:
-        signs = rounded_signs(a)
-        return tuple(a.shape) == self.shape and signs is not None and np.count_nonzero(signs) == self.k
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        signs = rounded_signs(a, tolerance)
+        return signs is not None and np.count_nonzero(signs) == self.k
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)
@@ -117,8 +117,7 @@ class Hypersimplex(Selection):
     """
 
     def __init__(self, n: int, k: int) -> None:
-        self.n, self.k = check_selection(n, k)
-        self.shape, self.work = (self.n,), self.n * math.log2(self.n + 1.0)
+        self._set_size(n, k)
         self.radius, self.diameter = math.sqrt(self.k), math.sqrt(2.0 * min(self.k, self.n - self.k))
         self.width, self.entry_bounds = -self.k / math.sqrt(self.n), (0.0, 1.0)
 
@@ -129,9 +128,9 @@ class Hypersimplex(Selection):
         places = np.sort(chosen)
         return SparseAtom(places, np.ones(self.k), (self.n,), tuple(places.tolist()))
 
-    def contains(self, a: Array) -> bool:
-        ones = rounded_signs(a)
-        return tuple(a.shape) == self.shape and ones is not None and bool((ones >= 0).all() and ones.sum() == self.k)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        ones = rounded_signs(a, tolerance)
+        return ones is not None and bool((ones >= 0).all() and ones.sum() == self.k)
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)
@@ -164,8 +163,7 @@ class Permutations(Atoms):
         """The optimal assignment, then the best one that shares no pair with it, then one that shares none with both,
         and so on. There always is one: every row and column of the pairs left has the same number of them."""
         costs = np.array(host(g), dtype=np.float64)
-        if costs.shape != self.shape:
-            raise ValueError(f"g has shape {costs.shape}; the assignment needs a square of costs, {self.n} x {self.n}.")
+        require(costs.shape == self.shape, "g", costs, f"a square of costs, {self.n} x {self.n}")
         costs, atoms = np.ldexp(costs, -math.frexp(float(np.abs(costs).max()))[1]), []  # so that no sum overflows
         for _ in range(min(several, self.n, ASSIGNMENTS_PER_CALL)):
             rows, columns = scipy.optimize.linear_sum_assignment(costs)
@@ -176,9 +174,9 @@ class Permutations(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._atom(rng.permutation(self.n))
 
-    def contains(self, a: Array) -> bool:
-        ones = rounded_signs(a)
-        if tuple(a.shape) != self.shape or ones is None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        ones = rounded_signs(a, tolerance)
+        if ones is None:
             return False
         lines = np.concatenate([ones.sum(axis=0), ones.sum(axis=1)])
         return bool((ones >= 0).all() and (lines == 1.0).all())
@@ -189,6 +187,3 @@ class Permutations(Atoms):
         sums = np.concatenate([X.sum(axis=0), X.sum(axis=1)])
         inside = bool((X >= 0).all()) and bool((np.abs(sums - level) <= 1e-12 * self.n * max(level, 0.0)).all())
         return level if inside else math.inf
-
-    def __repr__(self) -> str:
-        return f"Permutations({self.n})"

@@ -17,7 +17,7 @@ import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 
 from pursuit._memory import Memory, WithMemory
-from pursuit.arguments import as_list, describe, floating_array, number, quantity
+from pursuit.arguments import as_list, floating_array, number, quantity, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.constraints import box_of, integers_of, rows_of
@@ -57,15 +57,14 @@ class Polytope(Atoms):
 
     Notes
     -----
-    Atoms satisfy the constraints to 1e-10, HiGHS's smallest tolerance, or to at most 1e-7 where the rounding errors of
-    large numbers make it fail with less. The lower bound of a linear program is computed
-    from the dual variables, and holds for all points of the polytope, whatever HiGHS's tolerances. That of an integer
-    program is HiGHS's own, lowered by what its tolerances may hide: 1e-12 of the largest entry of g, times one plus the
-    sum of the widths of the bounds. With `pip install pursuit[lp]` (highspy) a run solves each linear program from the
-    last vertex on, which took a quarter to a fifth of the time where it was measured.
+    Atoms satisfy the constraints to 1e-10, or to at most 1e-7 where the rounding errors of large numbers make HiGHS
+    fail with less. The lower bound of a linear program holds whatever HiGHS's tolerances. That of an integer program is
+    HiGHS's own, lowered by what its tolerances may hide: 1e-12 of the largest entry of g, times one plus the sum of the
+    widths of the bounds. With `pip install pursuit[lp]` (highspy) a run solves each linear program from the last vertex
+    on, in a quarter to a fifth of the time.
 
-    The intersection of two polytopes has the rows of both. Over that of other sets, functions are minimised by
-    multipliers on a `product`, as in the example `correlation.py`.
+    Over the intersection of other sets, functions are minimised by multipliers on a `product`, as in the example
+    `correlation.py`.
 
     Examples
     --------
@@ -98,8 +97,7 @@ class Polytope(Atoms):
         self._sizes = abs(self._A)
         self.integers = integers_of(integrality, self.n)
         self.gap, self.convex = number(gap), not self.integers.any()
-        if not 0 <= self.gap < 1:
-            raise ValueError(f"gap is {describe(gap)}; give a number from 0 to 1, 0 for the exact minimum.")
+        require(0 <= self.gap < 1, "gap", gap, "a number from 0 to 1, 0 for the exact minimum")
         self._known = False  # to be bounded and not empty, so that HiGHS errs where it says so
         self._enclose()
         self._known = True
@@ -186,8 +184,7 @@ class Polytope(Atoms):
 
         def search(g: Array, several: int, level: float) -> Found:
             g = floating_array(g, "g")
-            if tuple(g.shape) != self.shape:
-                raise ValueError(f"g has shape {tuple(g.shape)}; the polytope has vectors of shape {self.shape}.")
+            require(tuple(g.shape) == self.shape, "g", g, f"a vector of the shape {self.shape} of the polytope")
             costs = host(g)
             scale = 2.0 ** math.frexp(float(np.abs(costs).max()))[1]  # so that tolerances mean the same for all g
             costs = costs / scale
@@ -255,21 +252,17 @@ class Polytope(Atoms):
             if len(run.basis):
                 kept = [highspy.HighsBasisStatus(int(status)) for status in run.basis]
                 basis = highspy.HighsBasis()
-                basis.col_status, basis.row_status, basis.valid, basis.alien = (
-                    kept[: self.n],
-                    kept[self.n :],
-                    True,
-                    False,
-                )
+                basis.col_status, basis.row_status = kept[: self.n], kept[self.n :]
+                basis.valid, basis.alien = True, False
                 highs.setBasis(basis)
             highs.run()
             if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # an unbounded set, mostly
                 highs.clearSolver()
                 highs.run()
             status = highs.modelStatusToString(highs.getModelStatus()).lower()
-            solution, found = highs.getSolution(), highs.getBasis()
-            kept = [*found.col_status, *found.row_status] if status == "optimal" else []  # else from the beginning
-            run.basis = np.array([int(each) for each in kept], dtype=np.int8)
+            solution, last = highs.getSolution(), highs.getBasis()
+            kept = [*last.col_status, *last.row_status] if status == "optimal" else []  # else from the beginning
+            run.basis = np.array([int(status) for status in kept], dtype=np.int8)
             return status, np.array(solution.col_value), np.array(solution.row_dual)
 
         return WithMemory(attempt, run)
@@ -277,11 +270,8 @@ class Polytope(Atoms):
     def _whole(self, costs: Small, level: float) -> tuple[Small, float]:
         """The best point with integers, and a lower bound."""
         origin = level if self.gap > 0 and math.isfinite(level) else None
-        found = self._branch(costs, origin, self._lower, self._upper)
-        if found is None:
-            _check_status("infeasible")
-        assert found is not None
-        return found
+        point = self._branch(costs, origin, self._lower, self._upper)
+        return point or _check_status("infeasible")
 
     def _branch(self, costs: Small, origin: float | None, low: Small, up: Small) -> tuple[Small, float] | None:
         """The best point with integers in a box, and a lower bound; None where there is no point.
@@ -300,10 +290,10 @@ class Polytope(Atoms):
         cases = [(low[j], whole[j] - 1.0), (whole[j], whole[j]), (whole[j] + 1.0, up[j])]
         unit = np.arange(self.n) == j
         boxes = [(np.where(unit, a, low), np.where(unit, b, up)) for a, b in cases if a <= b]
-        found = [each for each in (self._branch(costs, origin, *box) for box in boxes) if each is not None]
-        if not found:
+        branches = [branch for branch in (self._branch(costs, origin, *box) for box in boxes) if branch is not None]
+        if not branches:
             return None
-        return min((each[0] for each in found), key=lambda point: float(costs @ point)), min(b for _, b in found)
+        return min((x for x, _ in branches), key=lambda x: float(costs @ x)), min(bound for _, bound in branches)
 
     def _integer_program(self, costs: Small, origin: float | None, low: Small, up: Small) -> tuple[Small, float] | None:
         """HiGHS's best point in a box, its integers not rounded, and a lower bound; None where there is no point. A
@@ -336,14 +326,12 @@ class Polytope(Atoms):
         """A share of the sum of the terms of each row."""
         return np.asarray(tolerance * (self._sizes @ np.abs(x) + np.abs(self._b)))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        x, tolerance = host(a), membership(a)
-        reach = tolerance * np.abs(x) + MEMBERSHIP_ULPS * Space.of(a).eps * float(np.abs(x).max())
-        rows = bool((self._excess(x) <= self._slack(x, tolerance)).all())
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        x, share = host(a), membership(a)
+        reach = share * np.abs(x) + tolerance * float(np.abs(x).max())
+        rows = bool((self._excess(x) <= self._slack(x, share)).all())
         box = bool((x >= self._lower - reach).all() and (x <= self._upper + reach).all())
-        return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= tolerance).all())
+        return rows and box and bool((np.abs(x - np.rint(x))[self.integers] <= share).all())
 
     def __repr__(self) -> str:
         whole = f", {int(self.integers.sum())} integers" if self.integers.any() else ""
@@ -355,7 +343,7 @@ def membership(a: Array) -> float:
     return max(MEMBERSHIP, MEMBERSHIP_ULPS * Space.of(a).eps)
 
 
-def _check_status(status: str, failed: bool = True) -> None:
+def _check_status(status: str, failed: bool = True) -> Any:
     if status in ("infeasible", "primal infeasible"):
         raise ValueError("the polytope is empty: no x satisfies A_ub, A_eq and the bounds; correct one of them.")
     if status in ("unbounded", "primal infeasible or unbounded"):

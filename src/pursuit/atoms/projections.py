@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pursuit.arguments import floating_array
+from pursuit.arguments import floating_array, require
 from pursuit.arrays import Array, Space, host, namespace
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
@@ -42,7 +42,7 @@ class Orthogonal(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return Atom(host(self.lmo(rng.standard_normal(self.shape)).vector))
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
         return bool(np.abs(np.linalg.svd(host(a), compute_uv=False) - 1.0).max() <= 1e-8)
 
     def __repr__(self) -> str:
@@ -70,8 +70,7 @@ class Fantope(Atoms):
 
     def lmo(self, g: Array) -> Atom:
         g = floating_array(g, "g")
-        if tuple(g.shape) != self.shape:
-            raise ValueError(f"g has shape {tuple(g.shape)}; the atoms have shape {self.shape}.")
+        require(tuple(g.shape) == self.shape, "g", g, f"an array of the shape {self.shape} of the atoms")
         xp = namespace(g)
         if self.k == self.n:
             return Atom(xp.eye(self.n, dtype=g.dtype))
@@ -82,9 +81,7 @@ class Fantope(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(rng.standard_normal(self.shape))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
         values = symmetric_eigenvalues(a)
         ones = np.arange(self.n) >= self.n - self.k
         return values is not None and bool(np.abs(values - ones).max() <= 1e-8)
@@ -95,6 +92,3 @@ class Fantope(Atoms):
         slack = 1e-12 * self.n * abs(level)
         inside = values is not None and bool(values[0] >= -slack and values[-1] <= level + slack)
         return level if inside else math.inf
-
-    def __repr__(self) -> str:
-        return f"Fantope({self.n}, {self.k})"

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 
 from pursuit._memory import Memory, WithMemory
-from pursuit.arguments import as_int_or_nan, as_list, check_seed, describe
+from pursuit.arguments import as_int_or_nan, as_list, check_seed, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
-from pursuit.atoms.cp import CP, AllEntries, Factors, ObservedEntries, TensorAtom, View, by_mode, labels, spectral_bound
+from pursuit.atoms.factored import CP, Factors, TensorAtom
 from pursuit.atoms.frames import Atom
+from pursuit.atoms.views import AllEntries, Gradient, Matrix, ObservedEntries, View, tensor_places
 from pursuit.linalg import EPS, unit_columns, units_and_norms
 
 POWER_METHOD_ACCURACY = 1e-8
 """In a run, the power method ends when a sweep improves the value by no more than this fraction."""
+
+MAX_GRAM_SIDE = 512
+"""Up to this length of the shorter side, the norm of an unfolding comes from the eigenvalues of its Gram matrix."""
 
 
 class RankOneTensor(Atoms):
@@ -31,18 +35,9 @@ class RankOneTensor(Atoms):
     every atom, since a rank-one tensor unfolds into a rank-one matrix of the same norm. So each answer has a proved
     quality, and gaps are proved.
 
-    Computations are in float64 on the host; atoms are factors (`Atom.source`), never dense tensors.
+    Computations are in float64 on the host; atoms are factors (`Atom.source`), never dense tensors. A call has `starts`
+    random starts, drawn from `seed`.
 
-    Parameters
-    ----------
-    shape : three or more dimensions
-    starts : int
-        Random starts per oracle call.
-    seed : int
-        Of the random starts.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> u, v, w = np.eye(3)[0], np.ones(4) / 2, np.array([0.6, 0.8])
     >>> T = 5.0 * np.einsum("i,j,k->ijk", u, v, w)
@@ -59,12 +54,9 @@ class RankOneTensor(Atoms):
 
     def __init__(self, shape: Sequence[int], *, starts: int = 8, seed: int = 0) -> None:
         dims = as_list(shape)
-        if len(dims) < 3 or not all(as_int_or_nan(n) >= 1 for n in dims):
-            raise ValueError(
-                f"shape is {describe(shape)}; give three or more dimensions of at least 1 (for two use RankOne)."
-            )
-        if not as_int_or_nan(starts) >= 0:
-            raise ValueError(f"starts is {describe(starts)}; give the number of random starts, 0 or more.")
+        valid = len(dims) >= 3 and all(as_int_or_nan(n) >= 1 for n in dims)
+        require(valid, "shape", shape, "three or more dimensions of at least 1 (for two use RankOne)")
+        require(as_int_or_nan(starts) >= 0, "starts", starts, "the number of random starts, 0 or more")
         check_seed(seed)
         self.starts, self.seed = int(starts), int(seed)
         self.dims = self.shape = tuple(int(n) for n in dims)
@@ -74,30 +66,24 @@ class RankOneTensor(Atoms):
     def at(self, indices: Any) -> RankOneTensor:
         """The same tensors seen at entries only: tensor completion. No dense tensor is ever made.
 
-        Parameters
-        ----------
-        indices : (N, order) integers, or one array of length N per mode
-            The observed entries, each once, and every slice of every mode with at least one of them.
+        `indices` are (N, order) integers, or one array of length N per mode: the observed entries, each once, and every
+        slice of every mode with at least one of them.
 
-        Examples
-        --------
         >>> import pursuit as ps
         >>> A = ps.RankOneTensor((2, 2, 2)).at([(0, 0, 0), (1, 1, 1), (0, 1, 1)])
         >>> A.lmo(np.array([0.0, 3.0, 4.0])).vector[1:]
         array([-0.6, -0.8])
         """
-        view = ObservedEntries(self.dims, _checked(indices, self.dims))
+        view = ObservedEntries(self.dims, tensor_places(indices, self.dims))
         space, width = Space.default(view.shape), _width(self.dims, view.shape)
         return self._with(view=view, shape=view.shape, space=space, width=width)
-
-    # ------------------------------------------------------------------ atoms
 
     def _atom(self, vectors: Sequence[Small], sign: float) -> Atom:
         factors, flip = Factors.of(vectors)
         return self._built(factors, sign * flip)
 
     def _built(self, factors: Factors, coef: float) -> Atom:
-        if isinstance(self.view, AllEntries):
+        if not self.view.observed:
             return TensorAtom(factors, coef)
         return Atom(self.view.synthesize([u[:, None] for u in factors], np.array([coef])), factors, coef)
 
@@ -109,9 +95,9 @@ class RankOneTensor(Atoms):
             return None
         return self._built(a.source, math.copysign(1.0, a.coef))
 
-    def contains(self, a: Array) -> bool | None:
+    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         """Whether every unfolding is a rank-one matrix of norm 1; None at observed entries, which do not decide it."""
-        if isinstance(self.view, ObservedEntries):
+        if self.view.observed:
             return None
         spectra = [np.linalg.svd(M, compute_uv=False) for M in self.view.unfoldings(host(a))]
         return all(bool(abs(s[0] - 1.0) <= 1e-12 and s[1:].max(initial=0.0) <= 1e-12) for s in spectra)
@@ -120,12 +106,7 @@ class RankOneTensor(Atoms):
         """The tensor as `CP(weights, factors)`, which can be read at any entries."""
         if not all(isinstance(source, Factors) for source in sources):
             return None
-        return CP(values, self._stack(sources))
-
-    def _stack(self, sources: Sequence[Any]) -> list[Small]:
-        return [np.array([s[k] for s in sources]).reshape(-1, n).T for k, n in enumerate(self.dims)]
-
-    # ------------------------------------------------------------------ the oracle
+        return CP(values, Factors.stack(sources, self.dims))
 
     def begin(self, seed: int = 0) -> Search:
         memory = Memory(rng=np.random.default_rng(self.seed), last=[np.zeros((n, 0)) for n in self.dims])
@@ -146,17 +127,17 @@ class RankOneTensor(Atoms):
 
     def _bound(self, G: Small) -> tuple[float, list[Small]]:
         """min_k ||G_(k)||_2, and two starts: the leading vectors of the unfoldings, the largest entry."""
-        found = [spectral_bound(M) for M in self.view.unfoldings(G)]
-        bound = min([value for value, _ in found] + [float(np.linalg.norm(G)) * (1.0 + 1e-12)])
+        norms = [spectral_bound(M) for M in self.view.unfoldings(G)]
+        bound = min([value for value, _ in norms] + [float(np.linalg.norm(G)) * (1.0 + 1e-12)])
         corner = [np.eye(n, 1, -i) for n, i in zip(self.dims, self.view.largest_entry(G), strict=True)]
-        leads = [e if lead is None else lead[:, None] for e, (_, lead) in zip(corner, found, strict=True)]
+        leads = [e if lead is None else lead[:, None] for e, (_, lead) in zip(corner, norms, strict=True)]
         return bound, [np.hstack(pair) for pair in zip(corner, leads, strict=True)]
 
     def chart(self) -> Chart:
         return _FactorChart(self.view)
 
     def __repr__(self) -> str:
-        seen = f".at({self.shape[0]} entries)" if isinstance(self.view, ObservedEntries) else ""
+        seen = f".at({self.shape[0]} entries)" if self.view.observed else ""
         return f"RankOneTensor({self.dims}){seen}"
 
 
@@ -195,7 +176,7 @@ def _width(dims: tuple[int, ...], shape: tuple[int, ...]) -> float:
     return 1.0 / math.sqrt(min(math.prod(dims) // max(dims), math.prod(shape)))
 
 
-def power_method(gradient: Any, starts: list[Small], several: int, accuracy: float) -> list[Small]:
+def power_method(gradient: Gradient, starts: list[Small], several: int, accuracy: float) -> list[Small]:
     """The `several` best local maximisers of <g, u_1 o ... o u_N> that the starts lead to, best first. Column i of the
     matrices `starts`, one per mode, is one start.
 
@@ -208,7 +189,7 @@ def power_method(gradient: Any, starts: list[Small], several: int, accuracy: flo
     return _distinct(factors, values, several, 1e-6)
 
 
-def _sweep(gradient: Any, factors: list[Small], sweeps: int, tolerance: float) -> tuple[list[Small], Small]:
+def _sweep(gradient: Gradient, factors: list[Small], sweeps: int, tolerance: float) -> tuple[list[Small], Small]:
     """Sweeps of the power method, until the best value grows by no more than this fraction."""
     values = np.full(factors[0].shape[1], -np.inf)
     for _ in range(sweeps):
@@ -230,17 +211,18 @@ def _distinct(factors: list[Small], values: Small, most: int, tolerance: float) 
     return [U[:, kept] for U in factors]
 
 
-def _checked(indices: Any, dims: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Observed indices as an (order, N) array."""
-    where = by_mode(indices)
-    if where.ndim != 2 or where.shape[0] != len(dims) or where.dtype.kind not in "iu" or where.shape[1] == 0:
-        raise ValueError(f"indices have shape {where.T.shape} and dtype {where.dtype}; give (N, {len(dims)}) integers.")
-    for k, n in enumerate(dims):
-        if where[k].min() < 0 or where[k].max() >= n:
-            raise ValueError(f"indices of mode {k} reach from {where[k].min()} to {where[k].max()}; it has {n} slices.")
-        empty = np.flatnonzero(np.bincount(where[k], minlength=n) == 0)
-        if len(empty):
-            raise ValueError(f"no observed entry has index {empty[0]} in mode {k}; leave out what is never observed.")
-    if labels(where.astype(np.intp), dims).max() + 1 < where.shape[1]:
-        raise ValueError("indices name an entry twice; average repeated observations first.")
-    return np.ascontiguousarray(where, dtype=np.intp)
+def spectral_bound(G: Matrix) -> tuple[float, Small | None]:
+    """An upper bound on the spectral norm of a dense or sparse matrix, and a leading left singular vector or None.
+
+    Where one side is small, the bound is the norm from the eigenvalues of a Gram matrix, enlarged by their rounding
+    error, and the vector comes with it; else the root of the largest row sum times the largest column sum of |G|.
+    """
+    rows, columns = G.shape
+    if min(rows, columns) > MAX_GRAM_SIDE:
+        sizes = abs(G)
+        return math.sqrt(float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max())), None
+    square = G @ G.T if rows <= columns else G.T @ G
+    values, vectors = np.linalg.eigh(square if isinstance(square, np.ndarray) else square.todense())
+    slack = 1.0 + 8.0 * EPS * (rows + columns)
+    lead = vectors[:, -1] if rows <= columns else G @ vectors[:, -1]
+    return math.sqrt(max(float(values[-1]), 0.0)) * slack, lead

@@ -10,11 +10,12 @@ import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 
 from pursuit._memory import WithMemory
-from pursuit.arguments import floating_array, real_array
+from pursuit.arguments import floating_array, real_array, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.programs import Polytope, membership
+from pursuit.atoms.sparse import SparseAtom
 
 
 class Transport(Atoms):
@@ -24,14 +25,8 @@ class Transport(Atoms):
     Where all masses of a are equal, and all of b, and one number of points divides the other, the oracle is an
     assignment problem; else it is a linear program, whose dual variables prove the bound (see `Polytope`, also for
     highspy).
+    The masses are positive and have the same sum.
 
-    Parameters
-    ----------
-    a, b : (m,) and (n,) arrays
-        Positive masses with the same sum.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> A = ps.Transport([0.5, 0.5], [0.25, 0.75])
     >>> A.lmo(np.array([[0.0, 1.0], [1.0, 3.0]])).vector
@@ -71,8 +66,7 @@ class Transport(Atoms):
 
         def search(g: Array, several: int, level: float) -> Found:
             g = floating_array(g, "g")
-            if tuple(g.shape) != self.shape:
-                raise ValueError(f"g has shape {tuple(g.shape)}; the plans have shape {self.shape}.")
+            require(tuple(g.shape) == self.shape, "g", g, f"a vector of the shape {self.shape} of the plans")
             costs = host(g)
             if solve is None:
                 plan, lower = self._assign(costs), None
@@ -102,9 +96,8 @@ class Transport(Atoms):
         where = (rows[np.searchsorted(ends[0], cuts)], cols[np.searchsorted(ends[1], cuts)])
         return SparseAtom(np.ravel_multi_index(where, self.shape or ()), np.diff(cuts, prepend=0.0), self.shape or ())
 
-    def contains(self, a: Array) -> bool:
-        gauge = self.gauge(a) if tuple(a.shape) == self.shape else math.inf
-        return abs(gauge - 1.0) <= membership(a)
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        return abs(self.gauge(a) - 1.0) <= membership(a)
 
     def gauge(self, x: Array) -> float:
         X, total = host(x), float(self.a.sum())
@@ -118,8 +111,7 @@ class Transport(Atoms):
 
 def _masses(values: Any, name: str) -> Small:
     masses = host(real_array(values, name))
-    if masses.ndim != 1 or not len(masses):
-        raise ValueError(f"{name} has shape {masses.shape}; give a vector of masses.")
-    if not (masses > 0).all():
-        raise ValueError(f"{name} goes down to {masses.min():g}; give positive masses, and leave empty points out.")
+    require(masses.ndim == 1 and len(masses) > 0, name, masses, "a vector of masses")
+    positive = bool((masses > 0).all())
+    require(positive, f"the least of {name}", masses.min(), "positive masses, and leave empty points out")
     return masses

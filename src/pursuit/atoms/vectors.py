@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import as_bool, as_int_or_nan, describe, floating_array, number, real_array, sparse_matrix
+from pursuit.arguments import as_bool, as_int_or_nan, floating_array, number, real_array, require, sparse_matrix
 from pursuit.arrays import (
     Array,
     Small,
@@ -22,10 +22,11 @@ from pursuit.arrays import (
     namespace,
     whole_strides,
 )
-from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
+from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.closed import Closed, Cuboid, LpBall, Orthogonal
-from pursuit.atoms.frames import Atom, SparseAtom
+from pursuit.atoms.frames import Atom
 from pursuit.atoms.screening import MIN_SCREENED_ENTRIES, Payment, can_be_screened
+from pursuit.atoms.sparse import SparseAtom
 from pursuit.linalg import operator
 
 
@@ -189,8 +190,6 @@ class Dictionary(Listed):
 class _Basis(Listed):
     """Basis vectors of R^n, kept as indices."""
 
-    one_entry = True
-
     def __init__(self, n: int) -> None:
         self.n = check_dimension(n)
         self.shape, self.work = (self.n,), float(self.n)
@@ -204,20 +203,19 @@ class _Basis(Listed):
 
     def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
         if columns is not None or number(l2) != 0:
-            return super().through(M, columns, l2)
+            from pursuit.atoms.combinations import Image
+            from pursuit.atoms.maps import LinearMap
+
+            return Image(self, M=LinearMap(M, self.shape, columns, l2, one_entry=True))
         images = Dictionary(M, signed=self.symmetric)
         if images.n != self.n:
             raise ValueError(f"M has {images.n} columns, the atoms have {self.n} entries.")
         return images
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.n})"
-
 
 def check_dimension(n: int) -> int:
     """A dimension, checked."""
-    if not as_int_or_nan(n) >= 1:
-        raise ValueError(f"n is {describe(n)}; give the dimension as an integer of at least 1.")
+    require(as_int_or_nan(n) >= 1, "n", n, "the dimension as an integer of at least 1")
     return int(n)
 
 
@@ -270,15 +268,8 @@ class Simplex(_Basis):
 
 
 class Box(Atoms):
-    r"""The box :math:`\{x : l_i \le x_i \le u_i\}`; the oracle names corners.
+    r"""The box :math:`\{x : l_i \le x_i \le u_i\}` with finite bounds; the oracle names corners.
 
-    Parameters
-    ----------
-    lower, upper : arrays of one shape
-        Bounds, finite, with lower <= upper.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> ps.Box([0, 0], [1, 2]).lmo(np.array([1.0, -1.0])).vector
     array([0., 2.])
@@ -314,10 +305,8 @@ class Box(Atoms):
     def sample(self, rng: np.random.Generator) -> Atom:
         return self.lmo(self.space.put(rng.choice([-1.0, 1.0], self.space.shape)))
 
-    def contains(self, a: Array) -> bool:
-        if tuple(a.shape) != self.shape:
-            return False
-        slack = MEMBERSHIP_ULPS * self.space.eps * float(self.space.xp.max(abs(self.lower) + abs(self.upper)))
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        slack = tolerance * float(self.space.xp.max(abs(self.lower) + abs(self.upper)))
         return everywhere((a >= self.lower - slack) & (a <= self.upper + slack))
 
     def gauge(self, x: Array) -> float | None:
@@ -343,8 +332,7 @@ class Ball(Atoms):
     convex = True
 
     def __init__(self, n: int, p: float) -> None:
-        if not number(p) >= 1:
-            raise ValueError(f"p is {describe(p)}; a ball is convex for p from 1 to infinity only.")
+        require(number(p) >= 1, "p", p, "a number from 1 to infinity, where the ball is convex")
         self.n, self.p, self.shape = check_dimension(n), number(p), (int(n),)
         self._state(self.geometry())
 
@@ -369,8 +357,8 @@ class Ball(Atoms):
         v = rng.standard_normal(self.n)
         return Atom(np.sign(v)) if math.isinf(self.p) else Atom(v / self.gauge(v))
 
-    def contains(self, a: Array) -> bool:
-        return tuple(a.shape) == self.shape and self.gauge(a) <= 1.0 + MEMBERSHIP_ULPS * Space.of(a).eps
+    def _is_atom(self, a: Array, tolerance: float) -> bool:
+        return self.gauge(a) <= 1.0 + tolerance
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)

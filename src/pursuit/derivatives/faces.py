@@ -12,9 +12,10 @@ import scipy  # its parts are imported when they are first used
 
 from pursuit.arrays import Array, Indices, Small, Space, flat, host
 from pursuit.atoms.combinations import unscaled
-from pursuit.atoms.factored import RankOneAtom, is_sparse
+from pursuit.atoms.factored import RankOneAtom
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron
+from pursuit.atoms.views import is_sparse
 from pursuit.domains import Part
 from pursuit.objectives import Huber, Objective, Ridge
 from pursuit.run.result import Result
@@ -126,7 +127,7 @@ class Factors:
 
     def split(self, z: Small) -> tuple[Small, Small]:
         """The two factors."""
-        (m, n), r = self.A.view.shape, self.rank
+        (m, n), r = self.A.view.dims, self.rank
         return z[: m * r].reshape(m, r), z[-n * r :].reshape(n, r)
 
     @property
@@ -149,7 +150,7 @@ class Factors:
         return 0.5 * (G + G.T) if self._alike else G
 
     def curvature(self, grad: Small, multipliers: Small) -> Small:
-        G, (m, n), level = self.matrix(grad), self.A.view.shape, float(multipliers[0])
+        G, (m, n), level = self.matrix(grad), self.A.view.dims, float(multipliers[0])
         if self._alike:
             return np.asarray(np.kron(2.0 * (G + level * np.eye(n)), np.eye(self.rank)))
         return np.asarray(np.kron(np.block([[level * np.eye(m), G], [G.T, level * np.eye(n)]]), np.eye(self.rank)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from pursuit.arguments import describe
 from pursuit.arrays import Array, namespace
-from pursuit.atoms.embedded import Embedded
+from pursuit.atoms.combinations import Embedded
 from pursuit.atoms.frames import Atom
 from pursuit.domains.base import Domain, Part, Sum
 

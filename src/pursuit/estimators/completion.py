@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pursuit.arguments import as_bool, as_int_or_nan, number
-from pursuit.atoms.factored import LowRank, compress, row_products
+from pursuit.atoms.factored import LowRank, compress
 from pursuit.atoms.matrices import RankOne
+from pursuit.atoms.views import row_products
 from pursuit.domains import conv, lin
 from pursuit.estimators.base import Array, require, require_count
 from pursuit.estimators.entries import Completion, Entries, as_rows, is_table

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pursuit.arguments import as_bool, as_int_or_nan, number, numeric_array
-from pursuit.atoms.cp import CP
+from pursuit.atoms.factored import CP
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.domains import conv, lin
 from pursuit.estimators.base import Array, require, require_choice, require_count

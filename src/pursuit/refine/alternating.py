@@ -11,9 +11,10 @@ from pursuit.active import ActiveSet
 from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.combinations import unscaled
-from pursuit.atoms.cp import Factors, View
+from pursuit.atoms.factored import Factors
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.tensors import RankOneTensor
+from pursuit.atoms.views import View
 from pursuit.domains import Domain, Part
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective

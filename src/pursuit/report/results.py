@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from pursuit.arrays import Small, host
-from pursuit.atoms.cp import CP
-from pursuit.atoms.factored import LowRank
+from pursuit.atoms.factored import CP, LowRank
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial
 from pursuit.plots import plot_atoms, plot_path
 from pursuit.report import fits, words

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pursuit.arguments import describe
 from pursuit.atoms.combinations import unscaled
-from pursuit.atoms.factored import AllEntries
+from pursuit.atoms.matrices import Factored
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.oracles import Exact, Oracle
@@ -107,4 +107,4 @@ def _aligned(f: Objective, domain: Domain) -> bool:
     """Whether f is a squared distance of whole matrices, times a constant, whose singular vectors are found exactly:
     then all gradients of a run share those of the minimum, and there is nothing to refine."""
     A, distance = unscaled(domain.parts[0].asked)[0], f.mu == f.L
-    return distance and len(domain.parts) == 1 and A.exact and isinstance(getattr(A, "view", None), AllEntries)
+    return distance and len(domain.parts) == 1 and A.exact and isinstance(A, Factored) and not A.view.observed

@@ -24,24 +24,15 @@ from pursuit.arguments import describe, number
 from pursuit.arrays import Array, Space, everywhere, flat, host
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
-from pursuit.atoms.cp import Factors, TensorAtom
-from pursuit.atoms.factored import RankOneAtom, is_sparse
-from pursuit.atoms.frames import Atom, LiftedAtom, SparseAtom
+from pursuit.atoms.factored import Factors, RankOneAtom
+from pursuit.atoms.frames import Atom, kinds
+from pursuit.atoms.views import is_sparse
 from pursuit.domains import Answer, Domain
 from pursuit.files import replacing
 from pursuit.objectives import Objective
 from pursuit.updates import Now
 
 FORMAT = "a run of pursuit, 2"
-
-ATOMS: dict[type[Atom], tuple[str, ...]] = {
-    Atom: ("vector", "source", "coef"),
-    SparseAtom: ("positions", "values", "shape", "source", "coef"),
-    LiftedAtom: ("image", "tail", "source", "coef"),
-    RankOneAtom: ("u", "v", "view", "coef", "source"),
-    TensorAtom: ("source", "coef"),
-}
-"""Kinds of atoms, and the attributes from which one is made, in the order of its arguments."""
 
 
 class Kept(NamedTuple):
@@ -183,21 +174,20 @@ class Packer:
         return self._places[id(thing)][0]
 
     def _pack_atom(self, atom: Atom) -> Any:
-        if type(atom) not in ATOMS:
+        if type(atom) not in kinds().values():
             raise TypeError(f"atoms of the kind {type(atom).__name__} cannot be stored; run without checkpoint=.")
         if type(atom) is Atom and atom.source is not None:
             for b, part in enumerate(self.domain.parts):
                 own = part.asked.rebuild(atom)
                 if own is not None and type(own) is Atom and own.coef == atom.coef and _same(own.vector, atom.vector):
                     return ["own", [b, self.pack(atom.source), atom.coef]]
-        names = ATOMS[type(atom)]
-        content = [self._pack_view(atom) if name == "view" else self.pack(getattr(atom, name)) for name in names]
+        content = [self._pack_view(atom) if name == "view" else self.pack(getattr(atom, name)) for name in atom.fields]
         return [type(atom).__name__, content]
 
     def _pack_view(self, atom: Atom) -> Any:
         """The summand whose matrices are seen in this way."""
         for b, part in enumerate(self.domain.parts):
-            if getattr(part.asked.rebuild(atom), "view", None) is atom.view:
+            if getattr(part.asked.rebuild(atom), "view", None) is getattr(atom, "view", None):
                 return ["view", b]
         raise TypeError(f"{atom!r} is no atom of {self.domain!r} and cannot be stored; run without checkpoint=.")
 
@@ -234,7 +224,7 @@ class Unpacker:
             b, source, coef = content
             own: Any = self.domain.parts[b].asked.rebuild(Atom(np.zeros(()), self.unpack(source), coef))
             return own  # type: ignore[no-any-return]
-        make: Any = next(each for each in ATOMS if each.__name__ == kind)
+        make: Any = kinds()[kind]
         if kind != RankOneAtom.__name__:
             return make(*map(self.unpack, content))  # type: ignore[no-any-return]
         u, v, (_, b), coef, source = content
