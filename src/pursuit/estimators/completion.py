@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from pursuit.arguments import as_bool, as_int_or_nan, number
+from pursuit.arguments import as_bool, number, require
 from pursuit.atoms.factored import LowRank, compress, row_products
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
-from pursuit.estimators.base import Array, require, require_count
+from pursuit.estimators.base import Array, Check
 from pursuit.estimators.entries import Completion, Entries, as_rows, is_table
 from pursuit.linalg import EPS
 from pursuit.objectives import LeastSquares
@@ -86,7 +88,7 @@ class Problem:
         counts = entries.sums(0)[self.rows]
         self.scale = (counts / counts.mean()) ** power
         rest, s, w = entries.values - self.biases.at(i, j), self.scale[rows], entries.weights
-        size, of_data = (math.sqrt(float(w @ (each * each))) for each in (rest, entries.values))
+        size, of_data = (math.sqrt(float(w @ (array * array))) for array in (rest, entries.values))
         self.size = size if size > NOISE * of_data else 0.0
         self.range = entries.range
         self.f = LeastSquares(rest / s, weights=w * s * s)
@@ -99,8 +101,8 @@ class Problem:
         U, V = np.zeros((m, rank)), np.zeros((n, rank))
         if result is None or not rank:
             return LowRank(U, np.zeros(0), V)
-        found = result.coef
-        U[self.rows], V[self.columns] = self.scale[:, None] * found.U * found.s, found.V
+        small = result.coef
+        U[self.rows], V[self.columns] = self.scale[:, None] * small.U * small.s, small.V
         return compress(U, V)
 
     def error(self, result: Result | None, entries: Entries, clip: bool) -> float:
@@ -110,6 +112,17 @@ class Problem:
         return entries.error(np.clip(predicted, *self.range) if clip else predicted)
 
 
+def between(low: float, high: float) -> Check:
+    """The check that a value is None or a finite number within these bounds."""
+
+    def check(value: Any, name: str) -> None:
+        within = value is None or (low <= number(value) <= high and number(value) < math.inf)
+        require(within, name, value, f"a number from {low:g} to {high:g}, or None")
+
+    return check
+
+
+@dataclass(eq=False, repr=False)
 class LowRankCompletion(Completion):
     r"""Matrix completion, for recommendations say: an entry is a mean, plus a bias of its row, plus a bias of its
     column, plus an entry of a matrix of small nuclear norm.
@@ -189,48 +202,40 @@ class LowRankCompletion(Completion):
     """
 
     _not_saved: ClassVar[tuple[str, ...]] = ("validation_error_",)
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "radius": between(0.0, math.inf),
+        "damping": between(0.0, math.inf),
+        "power": between(-1.0, 1.0),
+        "biases": as_bool,
+    }
 
-    def __init__(
-        self,
-        rank: int | None = None,
-        radius: float | None = None,
-        biases: bool = True,
-        damping: float | None = None,
-        power: float | None = None,
-        clip: bool = True,
-        validation: float = 0.1,
-        tol: float = 1e-2,
-        max_iter: int = 50,
-        random_state: Any = None,
-    ) -> None:
-        self.rank = rank
-        self.radius = radius
-        self.biases = biases
-        self.damping = damping
-        self.power = power
-        self.clip = clip
-        self.validation = validation
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    rank: int | None = None
+    radius: float | None = None
+    biases: bool = True
+    damping: float | None = None
+    power: float | None = None
+    clip: bool = True
+    validation: float = 0.1
+    tol: float = 1e-2
+    max_iter: int = 50
+    random_state: Any = None
 
     @single_threaded_blas  # the products are short
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the observed entries; `sample_weight` is for tables."""
         self._check()
         entries = self._read(X, y, sample_weight).normalized()
-        self.labels_, self.counts_ = entries.labels, [entries.sums(mode) for mode in (0, 1)]
-        chosen = self._choose(entries)
-        self.damping_, self.power_ = chosen.damping, chosen.power
-        problem, unit = Problem(entries, self.damping_, self.power_), entries.unit
-        radius, result = self._radius(problem, chosen), self._solve(problem, chosen, float(self.tol))
+        trial, errors = self._choose(entries)
+        problem, unit = Problem(entries, trial.damping, trial.power), entries.unit
+        radius, result = self._radius(problem, trial), self._solve(problem, trial, float(self.tol))
         matrix = problem.matrix(result)
+        self._take(entries, result)
+        self.counts_ = [entries.sums(mode) for mode in (0, 1)]
         self.U_, self.s_, self.V_ = matrix.U, unit * matrix.s, matrix.V
-        self.mean_, self.range_ = unit * entries.mean, unit * problem.range
+        self.mean_ = unit * entries.mean
         self.row_bias_, self.column_bias_ = unit * problem.biases.row, unit * problem.biases.column
         self.rank_, self.radius_ = len(matrix.s), None if math.isinf(radius) else unit * radius
-        self.dual_gap_ = 0.0 if result is None else unit * result.gap * unit
-        self.n_iter_ = 1 if result is None else result.iterations + 1
+        self.damping_, self.power_, self.validation_error_ = trial.damping, trial.power, errors
         return self
 
     def predict(self, rows: Any, cols: Any = None) -> Array:
@@ -248,24 +253,7 @@ class LowRankCompletion(Completion):
         else:
             row, column = np.where(known[0], self.row_bias_[places[0]], 0.0), self.column_bias_[places[1]]
             entry = self.mean_ + row + np.where(known[1], column, 0.0) + np.where(both, entry, 0.0)
-        return np.asarray(np.clip(entry, *self.range_) if self.clip else entry)
-
-    def toarray(self) -> Array:
-        """Predictions of all entries, as a matrix of labels by labels."""
-        check_is_fitted(self)
-        return self.predict(self.labels_[0][:, None], self.labels_[1])
-
-    def _check(self) -> None:
-        require_count(self.rank, "rank")
-        require(0 <= number(self.validation) < 1, "validation", self.validation, "a share of the entries, from 0 to 1")
-        for name, low, high in (("radius", 0.0, math.inf), ("damping", 0.0, math.inf), ("power", -1.0, 1.0)):
-            value = getattr(self, name)
-            within = value is None or (low <= number(value) <= high and number(value) < math.inf)
-            require(within, name, value, f"a number from {low:g} to {high:g}, or None")
-        require(number(self.tol) > 0, "tol", self.tol, "a positive number")
-        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
-        as_bool(self.biases, "biases")
-        as_bool(self.clip, "clip")
+        return self._within_range(entry)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:
         X = as_rows(X)
@@ -292,11 +280,10 @@ class LowRankCompletion(Completion):
         """The radius in the unit of the problem."""
         return trial.level * problem.size if self.radius is None else float(self.radius) / problem.unit
 
-    # ------------------------------------------------------------------ what is chosen
-
-    def _choose(self, entries: Entries) -> Trial:
+    def _choose(self, entries: Entries) -> tuple[Trial, dict[str, Array]]:
         """The parameters that are given, and for the others those of the lowest error on the validation part: first the
-        damping, of biases alone; then the power, at one radius; then the radius or the rank."""
+        damping, of biases alone; then the power, at one radius; then the radius or the rank. With the errors of all
+        that was tried."""
         free, default = self.radius is None, Trial(rank=self.rank)
         powers = POWERS if self.power is None else (float(self.power),)
         dampings = DAMPINGS if self.damping is None else (float(self.damping),)
@@ -306,9 +293,8 @@ class LowRankCompletion(Completion):
             level=default.level if free and self.rank is None else math.inf,
         )
         parts = entries.split(float(self.validation), check_random_state(self.random_state))
-        self.validation_error_: dict[str, Array] = {}
         if parts is None or not (free or self.power is None or (self.biases and self.damping is None)):
-            return chosen
+            return chosen, {}
         trials = []
         for damping in dampings if self.biases else [None]:
             error = Problem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
@@ -324,10 +310,10 @@ class LowRankCompletion(Completion):
                 fits += self._path(parts, [at_one._replace(level=level) for level in SMALLER])
             ranks = range(1, 1 + min(MAX_RANK, *entries.shape)) if self.rank is None else [self.rank]
             fits += self._path(parts, [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks])
-        for name in Trial._fields:
-            column = np.array([getattr(trial, name) for trial in trials + fits], dtype=np.float64)
-            self.validation_error_[name] = column * (entries.unit if name == "error" else 1.0)
-        return _best(trials + fits if free else fits)
+        columns = zip(*trials, *fits, strict=True)
+        errors = {name: np.array(column, dtype=np.float64) for name, column in zip(Trial._fields, columns, strict=True)}
+        errors["error"] *= entries.unit
+        return _best(trials + fits if free else fits), errors
 
     def _path(self, parts: tuple[Entries, Entries], trials: list[Trial]) -> list[Trial]:
         """Fits with their errors, until one has a larger error than the last. A trial that comes with an error is like

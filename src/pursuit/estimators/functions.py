@@ -14,20 +14,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lars
 from sklearn.utils import check_array
 
-from pursuit.arguments import as_bool
+from pursuit.arguments import as_bool, require
 from pursuit.estimators.base import (
     FLOATS,
     Array,
+    check_iterations,
+    check_optional_amount,
+    check_optional_count,
     dense,
-    require,
-    require_amount,
-    require_choice,
-    require_count,
+    one_of,
     threads,
 )
 from pursuit.estimators.omp import codes_of, path, pursue, pursue_gram, stacked, warn_if
 
-ALGORITHMS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
+check_algorithm = one_of("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
+check_precompute = one_of(True, False, "auto")
 
 
 def orthogonal_mp(
@@ -69,7 +70,7 @@ def orthogonal_mp(
     >>> orthogonal_mp([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [3.0, 0.5], n_nonzero_coefs=2)
     array([2.5, 0. , 0.5])
     """
-    require_choice(precompute, "precompute", (True, False, "auto"))
+    check_precompute(precompute, "precompute")
     as_bool(copy_X, "copy_X")
     X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
     y = check_array(y, dtype=X.dtype, ensure_2d=False, input_name="y")
@@ -206,14 +207,14 @@ def sparse_encode(
     >>> sparse_encode([[3.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], algorithm="omp")
     array([[3., 0.]])
     """
-    require_choice(algorithm, "algorithm", ALGORITHMS)
+    check_algorithm(algorithm, "algorithm")
     X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
     dictionary = dense(check_array(dictionary, accept_sparse=True, dtype=X.dtype, input_name="dictionary"))
     check_features(X, dictionary)
-    check_positive(algorithm, positive)
-    require_count(n_nonzero_coefs, "n_nonzero_coefs")
-    require_amount(alpha, "alpha")
-    require_count(max_iter, "max_iter", 0)
+    check_sign(algorithm, positive)
+    check_optional_count(n_nonzero_coefs, "n_nonzero_coefs")
+    check_optional_amount(alpha, "alpha")
+    check_iterations(max_iter, "max_iter")
     jobs, alpha = threads(n_jobs), 1.0 if alpha is None else float(alpha)
     if algorithm in ("omp", "lars"):
         atoms = n_nonzero_coefs or max(1, min(X.shape[1] // 10, len(dictionary)))
@@ -253,7 +254,7 @@ def check_features(X: Array, dictionary: Array) -> None:
         )
 
 
-def check_positive(algorithm: str, positive: Any) -> None:
+def check_sign(algorithm: str, positive: Any) -> None:
     """Refuse non-negative codes where the algorithm has none, in scikit-learn's words."""
     if as_bool(positive, "positive") and algorithm in ("omp", "lars"):
         raise ValueError(f"Positive constraint not supported for '{algorithm}' coding method.")
@@ -261,8 +262,8 @@ def check_positive(algorithm: str, positive: Any) -> None:
 
 def most_atoms(n_nonzero_coefs: Any, tol: Any, n_features: int) -> int:
     """The number of atoms at which a pursuit ends."""
-    require_count(n_nonzero_coefs, "n_nonzero_coefs")
-    require_amount(tol, "tol")
+    check_optional_count(n_nonzero_coefs, "n_nonzero_coefs")
+    check_optional_amount(tol, "tol")
     if tol is not None:
         return n_features
     most = max(n_features // 10, 1) if n_nonzero_coefs is None else int(n_nonzero_coefs)

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, log_expit, xlogy
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from pursuit.arguments import as_int_or_nan, number
+from pursuit.arguments import number, require
 from pursuit.arrays import Space
 from pursuit.atoms.factored import LowRank
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
-from pursuit.estimators.base import Array, Estimator, require, require_amount, require_choice, require_count
+from pursuit.estimators.base import (
+    Array,
+    Check,
+    Estimator,
+    check_count,
+    check_optional_amount,
+    check_optional_count,
+    one_of,
+)
 from pursuit.objectives import Objective
 from pursuit.refine import Factors
 from pursuit.run.result import Result
@@ -24,7 +34,6 @@ from pursuit.solve import minimize
 from pursuit.threads import single_threaded_blas
 from pursuit.updates import NormCorrective
 
-LOSSES = ("gaussian", "poisson", "bernoulli")
 SMOOTHNESS = {"gaussian": 1.0, "poisson": None, "bernoulli": 0.25}
 LARGEST_EXPONENT = 500.0
 """Beyond it, e^x goes on along its tangent: a long trial step is bad, and not infinite."""
@@ -124,6 +133,7 @@ class Profile(Objective):
         return value + 0.5 * self.l2 * float(np.vdot(x, x)), grad + self.l2 * x
 
 
+@dataclass(eq=False, repr=False)
 class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     r"""Principal components of data that are not Gaussian: a matrix of natural parameters of low rank.
 
@@ -177,35 +187,33 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     ((60, 1), (60, 20))
     """
 
-    components_: Array
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "n_components": check_optional_count,
+        "loss": one_of("gaussian", "poisson", "bernoulli"),
+        "l2": check_optional_amount,
+        "max_iter": check_count,
+    }
 
-    def __init__(
-        self,
-        n_components: int | None = 2,
-        loss: str = "gaussian",
-        radius: float | None = None,
-        l2: float | None = None,
-        tol: float = 1e-4,
-        max_iter: int = 100,
-    ) -> None:
-        self.n_components = n_components
-        self.loss = loss
-        self.radius = radius
-        self.l2 = l2
-        self.tol = tol
-        self.max_iter = max_iter
+    n_components: int | None = 2
+    loss: str = "gaussian"
+    radius: float | None = None
+    l2: float | None = None
+    tol: float = 1e-4
+    max_iter: int = 100
 
     @single_threaded_blas  # the products are short
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find components and offsets."""
         self._check()
+        free = self.radius is None and self.n_components is not None
+        wanted = "a positive number, or None with n_components"
+        require(free or 0 < number(self.radius) < math.inf, "radius", self.radius, wanted)
+        require(0 < number(self.tol) < 1, "tol", self.tol, "a number between 0 and 1")
         Y = self._read(X, reset=True)
         unit = 2.0 ** math.frexp(np.nanmax(np.abs(Y), initial=0.0))[1] if self.loss == "gaussian" else 1.0
         Y = Y / unit
         self.offsets_, kept = _margins(self.loss, Y)
-        base = (
-            self.offsets_ if self.loss == "gaussian" else np.zeros(len(kept))
-        )  # numbers lose digits beside their mean
+        base = self.offsets_ if self.loss == "gaussian" else np.zeros(len(kept))  # so that no digits are lost
         f = Profile(self.loss, (Y - base)[:, kept], self._l2, (self.offsets_ - base)[kept])
         rounding = NOISE**2 * float(np.nansum(Y * Y)) if self.loss == "gaussian" else 0.0
         result = self._solve(f, unit) if kept.any() and f.value(f.space.zeros()) > rounding else None
@@ -241,16 +249,6 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     @property
     def _l2(self) -> float:
         return float(self.l2) if self.l2 is not None else 0.0 if self.loss == "gaussian" else DEFAULT_L2
-
-    def _check(self) -> None:
-        require_choice(self.loss, "loss", LOSSES)
-        require_count(self.n_components, "n_components")
-        require_amount(self.l2, "l2")
-        wanted = "a positive number, or None with n_components"
-        free = self.radius is None and self.n_components is not None
-        require(free or 0 < number(self.radius) < math.inf, "radius", self.radius, wanted)
-        require(0 < number(self.tol) < 1, "tol", self.tol, "a number between 0 and 1")
-        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
 
     def _read(self, X: Any, reset: bool) -> Array:
         Y = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
