@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import Dictionary, SignedBasis
 from pursuit.domains import conv, penalty
-from pursuit.estimators.base import Check, check_count, check_positive, one_of
+from pursuit.estimators import checks
 from pursuit.estimators.design import Design, Loss, ModelPath, Row
 from pursuit.estimators.linear import LinearModel, Samples, SparseClassifier, SparseRegressor
 from pursuit.estimators.tasks import Task
@@ -52,19 +51,12 @@ PARAMETERS = """
     k : int
         For ball='ksupport': how many coefficients the norm is made for.
     fit_intercept : bool
-        An intercept is free.
-    tol : float
-        The certified gap at which fitting ends, relative to the objective.
-    max_iter : int
+    tol, max_iter : float, int
+        The certified gap at which fitting ends, relative to the objective; and the most iterations.
 
-    Attributes
-    ----------
-    coef_, intercept_ : arrays of scikit-learn's shapes
-    dropped_ : array
-        The names (or numbers) of features that are constant; their coefficients are 0.
-    dual_gap_ : float
-        A proved bound on how far the objective (the mean loss, and the penalty) is above its minimum.
-    n_iter_ : int
+    After `fit`, `coef_` and `intercept_` have scikit-learn's shapes, `dual_gap_` is a proved bound on how far the
+    objective (the mean loss, and the penalty) is above its minimum, and `dropped_` has the names (or numbers) of
+    constant features, whose coefficients are 0.
 """
 
 
@@ -113,7 +105,7 @@ class BallSolver:
             labels = np.repeat(np.arange(q) if self.groups is None else design.groups(self.groups), outputs)
             ball = Groups(labels, np.sqrt(np.bincount(labels) / outputs))
         elif self.ball == "ksupport":
-            check_count(self.k, "k")
+            checks.count(self.k, "k")
             ball = KSupport(q * outputs, min(int(self.k), q * outputs))
         elif self.ball == "nuclear" and several:
             ball = RankOne((q, outputs))
@@ -132,7 +124,7 @@ class BallSolver:
 
 
 class _Atomic(LinearModel):
-    _checks: ClassVar[Mapping[str, Check]] = {"ball": one_of(*BALLS), "tol": check_positive, "max_iter": check_count}
+    _checks = checks.table(ball=checks.one_of(*BALLS), tol=checks.positive, max_iter=checks.count)
 
     def _solver(self, levels: list[float], penalised: bool = False) -> BallSolver:
         return BallSolver(levels, penalised, self.ball, self.groups, self.k, self.tol, self.max_iter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,8 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
 from pursuit import models
-from pursuit.arguments import as_int_or_nan, number, require
+from pursuit.arguments import as_int_or_nan, require
+from pursuit.estimators.checks import Check
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,15 +22,12 @@ FLOATS = (np.float64, np.float32)
 SPARSE = ("csr", "csc")
 """The sparse formats that are read as they are."""
 
-Check = Callable[[Any, str], Any]
-"""A function of a value and the name of its parameter: it raises the sentence that refuses a wrong value."""
-
 
 class Estimator(BaseEstimator):
     """An estimator of scikit-learn's whose parameters are dataclass fields, and that can be saved to a JSON file."""
 
     _checks: ClassVar[Mapping[str, Check]] = {}
-    """The parameters that `fit` looks at first; base classes have tables of their own."""
+    """The checks of parameters that `fit` makes first; each class has those of the parameters it knows."""
     _saved: ClassVar[tuple[str, ...]] = ()
     """Private attributes that belong to the model and go into its file."""
     _not_saved: ClassVar[tuple[str, ...]] = ()
@@ -40,51 +38,9 @@ class Estimator(BaseEstimator):
         models.save(self, path)
 
     def _check(self) -> None:
-        """Refuse a wrong parameter."""
         for cls in type(self).__mro__:
             for name, check in vars(cls).get("_checks", {}).items():
                 check(vars(self)[name], name)
-
-
-def check_count(value: Any, name: str) -> None:
-    """Refuse a value that is no integer of at least 1."""
-    require(as_int_or_nan(value) >= 1, name, value, "an integer of at least 1")
-
-
-def check_optional_count(value: Any, name: str) -> None:
-    """Refuse a value that is neither None nor an integer of at least 1."""
-    require(value is None or as_int_or_nan(value) >= 1, name, value, "an integer of at least 1, or None")
-
-
-def check_iterations(value: Any, name: str) -> None:
-    """Refuse a value that is no integer of at least 0."""
-    require(as_int_or_nan(value) >= 0, name, value, "an integer of at least 0")
-
-
-def check_amount(value: Any, name: str) -> None:
-    """Refuse a value that is no finite number of at least 0."""
-    require(0 <= number(value) < np.inf, name, value, "a number of at least 0")
-
-
-def check_optional_amount(value: Any, name: str) -> None:
-    """Refuse a value that is neither None nor a finite number of at least 0."""
-    require(value is None or 0 <= number(value) < np.inf, name, value, "a number of at least 0, or None")
-
-
-def check_positive(value: Any, name: str) -> None:
-    """Refuse a value that is no positive number."""
-    require(number(value) > 0, name, value, "a positive number")
-
-
-def one_of(*choices: Any) -> Check:
-    """The check that a value is one of the choices."""
-    wanted = repr(choices[0]) if len(choices) == 1 else f"one of {choices}"
-
-    def check(value: Any, name: str) -> None:
-        known = any(value is choice or (isinstance(value, str) and value == choice) for choice in choices)
-        require(known or (isinstance(value, np.bool_) and True in choices), name, value, wanted)
-
-    return check
 
 
 def dense(X: Any) -> Array:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from pursuit.estimators.base import FLOATS, SPARSE, Array, Check, Estimator, dense
+from pursuit.estimators import checks
+from pursuit.estimators.base import FLOATS, SPARSE, Array, Estimator, dense
 from pursuit.estimators.functions import check_algorithm, check_features, sparse_encode
 
 
@@ -27,7 +27,7 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     positive_code: bool = False
     transform_max_iter: int = 1000
 
-    _checks: ClassVar[Mapping[str, Check]] = {"transform_algorithm": check_algorithm}
+    _checks = checks.table(transform_algorithm=check_algorithm)
 
     def transform(self, X: Any, y: Any = None) -> Array:
         """The codes of the rows of X, one in a row."""
@@ -70,24 +70,9 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 class SparseCoder(Coder):
     """Rows of X as combinations of few rows of a given dictionary: `sparse_encode` as a transformer.
 
-    Parameters
-    ----------
-    dictionary : array of shape (n_components, n_features)
-        Rows are atoms, of any norm.
-    transform_algorithm : {"lasso_lars", "lasso_cd", "lars", "omp", "threshold"}
-    transform_n_nonzero_coefs, transform_alpha, transform_max_iter, positive_code, n_jobs
-        `n_nonzero_coefs`, `alpha`, `max_iter`, `positive` and `n_jobs` of `sparse_encode`.
-    split_sign : bool
-        Return the positive parts of the codes, and beside them their negative parts.
+    Parameters and attributes are scikit-learn's; atoms may have any norm. With `split_sign` the positive parts of the
+    codes are returned, and beside them their negative parts.
 
-    Attributes
-    ----------
-    n_components_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import SparseCoder
     >>> coder = SparseCoder(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), transform_n_nonzero_coefs=1)

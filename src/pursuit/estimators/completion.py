@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from pursuit.arguments import as_bool, number, require
+from pursuit.arguments import require
 from pursuit.atoms.factored import LowRank, compress, row_products
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
-from pursuit.estimators.base import Array, Check
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array
 from pursuit.estimators.entries import Completion, Entries, as_rows, is_table
 from pursuit.linalg import EPS
 from pursuit.objectives import LeastSquares
@@ -112,16 +112,6 @@ class Problem:
         return entries.error(np.clip(predicted, *self.range) if clip else predicted)
 
 
-def between(low: float, high: float) -> Check:
-    """The check that a value is None or a finite number within these bounds."""
-
-    def check(value: Any, name: str) -> None:
-        within = value is None or (low <= number(value) <= high and number(value) < math.inf)
-        require(within, name, value, f"a number from {low:g} to {high:g}, or None")
-
-    return check
-
-
 @dataclass(eq=False, repr=False)
 class LowRankCompletion(Completion):
     r"""Matrix completion, for recommendations say: an entry is a mean, plus a bias of its row, plus a bias of its
@@ -150,37 +140,26 @@ class LowRankCompletion(Completion):
         The p of above, from -1 to 1.
     clip : bool
         Keep predictions within the range of the values that were fitted.
-    validation : float
-        The share of the observations to choose on.
-    tol : float
-        The certified gap at which fitting ends, relative to the objective.
-    max_iter : int
-        Oracle calls for one radius.
-    random_state : int, RandomState, optional
-        Of the validation part.
+    validation, random_state : float; int or RandomState, optional
+        The share of the observations to choose on, and the seed that draws them.
+    tol, max_iter : float, int
+        The certified gap at which fitting ends, relative to the objective; and the most oracle calls for one radius.
 
     Attributes
     ----------
     U_, s_, V_ : arrays of shapes (rows, rank), (rank,), (columns, rank)
         The matrix X is U diag(s) V'.
-    mean_ : float
-    row_bias_, column_bias_ : arrays
-    labels_ : list of two arrays
-        The labels of rows and columns, sorted; indices, if X was a matrix.
-    counts_ : list of two arrays
-        The weight of the observations of each row and column. Where it is 0, only the rest of the model is known.
-    rank_ : int
-    radius_, damping_, power_ : float
+    mean_, row_bias_, column_bias_ : float and arrays
+    labels_, counts_ : lists of two arrays
+        The labels of rows and columns, sorted (indices, if X was a matrix), and the weight of the observations of each.
+    rank_, radius_, damping_, power_ : int and floats
         As given or chosen (None where they have no part).
     dual_gap_ : float
         A proved bound on how far the objective is above its minimum for this radius; without a radius, above 0.
     validation_error_ : dict of arrays `damping`, `power`, `level`, `rank` and `error`
-        What was tried: the level is the radius in units of the norm of what the matrix shall explain, and the error is
-        the root mean square on the validation part. Empty where nothing was chosen.
-    range_ : the least and the largest value
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
+        The trials: the level is the radius in units of the norm of what the matrix shall explain, and the error is the
+        root mean square on the validation part. Empty where nothing was chosen.
+    range_, n_iter_ : the least and the largest value; int
 
     Notes
     -----
@@ -188,9 +167,7 @@ class LowRankCompletion(Completion):
     NaN where nothing is known, and tables. A table is X with labels in its first two columns and y with the values, or,
     without y, labels and values in the first three columns of X; the labels are strings or numbers. Without y, an array
     of three columns is read as a table if nothing is missing and the labels are strings or whole numbers. Repeated
-    observations of an entry count as their mean, with their number as weight.
-
-    `score` is R^2, as for all regressors; ``scoring="neg_root_mean_squared_error"`` gives the error.
+    observations of an entry count as their mean, with their number as weight. `score` is R^2, as for all regressors.
 
     Examples
     --------
@@ -201,13 +178,13 @@ class LowRankCompletion(Completion):
     True
     """
 
-    _not_saved: ClassVar[tuple[str, ...]] = ("validation_error_",)
-    _checks: ClassVar[Mapping[str, Check]] = {
-        "radius": between(0.0, math.inf),
-        "damping": between(0.0, math.inf),
-        "power": between(-1.0, 1.0),
-        "biases": as_bool,
-    }
+    _not_saved = ("validation_error_",)
+    _checks = checks.table(
+        radius=checks.between(0.0, math.inf),
+        damping=checks.between(0.0, math.inf),
+        power=checks.between(-1.0, 1.0),
+        biases=checks.boolean,
+    )
 
     rank: int | None = None
     radius: float | None = None

@@ -6,9 +6,9 @@ In scikit-learn atoms are rows, and objectives are sums over samples where those
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -20,23 +20,12 @@ from pursuit.dictionaries.signals import Coder as Coding
 from pursuit.dictionaries.signals import Method, Signals
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
-from pursuit.estimators.base import (
-    FLOATS,
-    SPARSE,
-    Array,
-    Check,
-    check_amount,
-    check_count,
-    check_iterations,
-    check_optional_count,
-    dense,
-    one_of,
-    threads,
-)
+from pursuit.estimators import checks
+from pursuit.estimators.base import FLOATS, SPARSE, Array, dense, threads
 from pursuit.estimators.coder import Coder
 from pursuit.estimators.functions import check_sign
 
-check_method = one_of("lars", "cd")
+check_method = checks.one_of("lars", "cd")
 FORGETTING = 6.0
 """Of mini-batches, as by default in `learn`."""
 CALLBACK_PERIOD = 5
@@ -61,15 +50,15 @@ class _Learner(Coder):
     random_state: Any = None
     positive_dict: bool = False
 
-    _checks: ClassVar[Mapping[str, Check]] = {
-        "n_components": check_optional_count,
-        "alpha": check_amount,
-        "max_iter": check_iterations,
-        "tol": check_amount,
-        "fit_algorithm": check_method,
-        "positive_code": as_bool,
-        "positive_dict": as_bool,
-    }
+    _checks = checks.table(
+        n_components=checks.optional_count,
+        alpha=checks.amount,
+        max_iter=checks.iterations,
+        tol=checks.amount,
+        fit_algorithm=check_method,
+        positive_code=checks.boolean,
+        positive_dict=checks.boolean,
+    )
 
     def _dictionary(self) -> Array:
         check_is_fitted(self)
@@ -101,45 +90,15 @@ class DictionaryLearning(_Learner):
     r"""A dictionary V of unit vectors, and codes U on it, that minimise 1/2 ||X - U V||^2 + alpha ||U||_1.
 
     Codes are exact Lasso codes, atoms follow by K-SVD: `pursuit.learn` with ``code={"method": "lasso", "penalty":
-    alpha}``. The objective never rises. `fit_transform` is `fit`, then `transform`; in scikit-learn it returns the
-    Lasso codes of the last iteration, whatever `transform_algorithm` says, as `dict_learning` does.
+    alpha}``. The objective never rises; `error_` has it after each iteration, and the run ends where it falls by less
+    than the share `tol`. Parameters and attributes are scikit-learn's, but for these:
 
-    Parameters
-    ----------
-    n_components : int, optional
-        The number of atoms; by default that of features.
-    alpha : float
-    max_iter : int
-    tol : float
-        Stop where the objective falls by less than this share in an iteration.
-    fit_algorithm : {"lars", "cd"}
-        Of no effect: both are names of the Lasso. As in scikit-learn, ``lars`` refuses `positive_code`.
-    transform_algorithm, transform_n_nonzero_coefs, transform_max_iter, split_sign, n_jobs
-        As for `SparseCoder`.
-    transform_alpha : float, optional
-        By default `alpha`.
-    code_init, dict_init : arrays of shapes (n_samples, n_components) and (n_components, n_features), optional
-        Where both are given, the start is this dictionary; otherwise it is made of samples.
-    callback : callable, optional
-        Called every five iterations with a dict of ``ii``, ``X``, ``code``, ``dictionary`` and ``errors``.
-    verbose : bool or int
-        Print the objective of each iteration.
-    random_state : int, RandomState, optional
-    positive_code, positive_dict : bool
-        Codes, or atoms, without negative entries.
+    - `fit_algorithm` is of no effect, as both are names of the Lasso; as in scikit-learn, ``lars`` refuses
+      `positive_code`;
+    - the start is `dict_init` where `code_init` is given, too; otherwise it is made of samples;
+    - `fit_transform` is `fit`, then `transform`; in scikit-learn it returns the Lasso codes of the last iteration,
+      whatever `transform_algorithm` says, as `dict_learning` does.
 
-    Attributes
-    ----------
-    components_ : array of shape (n_components, n_features)
-        The atoms, as rows of norm 1.
-    error_ : list
-        The objective after each iteration.
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import DictionaryLearning
     >>> X = np.random.default_rng(0).standard_normal((40, 8))
@@ -178,41 +137,12 @@ class DictionaryLearning(_Learner):
 
 @dataclass(eq=False, repr=False)
 class MiniBatchDictionaryLearning(_Learner):
-    r"""A dictionary as of `DictionaryLearning`, learned from mini-batches, each of which is coded once in a pass.
+    """A dictionary as of `DictionaryLearning`, learned from mini-batches, each of which is coded once in a pass.
 
-    Parameters
-    ----------
-    n_components, alpha, fit_algorithm, n_jobs, verbose, random_state, positive_code, positive_dict
-        As for `DictionaryLearning`.
-    transform_algorithm, transform_n_nonzero_coefs, transform_alpha, transform_max_iter, split_sign
-        As for `DictionaryLearning`.
-    max_iter : int
-        Passes over the samples.
-    batch_size : int
-    shuffle : bool
-        Whether the samples are put into a random order first.
-    dict_init : array of shape (n_components, n_features), optional
-        The start; by default it is made of samples.
-    callback : callable, optional
-        Called after each mini-batch with a dict of ``i``, ``X_batch``, ``dictionary`` and ``batch_cost``.
-    tol : float
-        Stop where the dictionary changes by at most this, in Frobenius norm divided by the number of atoms; 0: never.
-    max_no_improvement : int, optional
-        Stop after so many mini-batches in a row without a better running mean of costs; None: never.
+    Parameters and attributes are scikit-learn's. At most `max_iter` passes over the samples; the run ends earlier where
+    the dictionary changes by at most `tol` (in Frobenius norm divided by the number of atoms), or where
+    `max_no_improvement` mini-batches in a row do not improve the running mean of costs.
 
-    Attributes
-    ----------
-    components_ : array of shape (n_components, n_features)
-        The atoms, as rows of norm 1.
-    n_iter_ : int
-        Passes over the samples.
-    n_steps_ : int
-        Mini-batches.
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import MiniBatchDictionaryLearning
     >>> X = np.random.default_rng(0).standard_normal((300, 8))
@@ -227,13 +157,14 @@ class MiniBatchDictionaryLearning(_Learner):
     tol: float = 1e-3
     max_no_improvement: int | None = 10
 
-    _checks: ClassVar[Mapping[str, Check]] = {"batch_size": check_count, "shuffle": as_bool}
-    _saved: ClassVar[tuple[str, ...]] = ("_A", "_B", "_uses", "_signals")
+    _checks = checks.table(
+        batch_size=checks.count, shuffle=checks.boolean, max_no_improvement=checks.optional_iterations
+    )
+    _saved = ("_A", "_B", "_uses", "_signals")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary from the rows of X."""
         method, signals = self._method("online"), self._samples(X)
-        check_iterations(self.max_no_improvement or 0, "max_no_improvement")
         random = check_random_state(self.random_state)
         D = self._start(signals, self.dict_init, random)
         order = random.permutation(len(signals)) if self.shuffle else np.arange(len(signals))
@@ -318,17 +249,9 @@ def dict_learning(
     return_n_iter: bool = False,
     **parameters: Any,
 ) -> tuple[Any, ...]:
-    """Codes U and a dictionary V with X ~ U V: `DictionaryLearning` as a function, with its other parameters.
+    """The codes, the dictionary, the objectives of all iterations and, with `return_n_iter`, their number: the function
+    of `DictionaryLearning`, whose other parameters it takes, too.
 
-    Returns
-    -------
-    code : array of shape (n_samples, n_components)
-    dictionary : array of shape (n_components, n_features)
-    errors : list of the objective after each iteration
-    n_iter : int, where `return_n_iter` is True
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import dict_learning
     >>> X = np.random.default_rng(0).standard_normal((30, 8))
@@ -355,15 +278,9 @@ def dict_learning_online(
     return_code: bool = True,
     **parameters: Any,
 ) -> Any:
-    """A dictionary from mini-batches: `MiniBatchDictionaryLearning` as a function, with its other parameters.
+    """The codes (with `return_code`) and a dictionary from mini-batches: the function of `MiniBatchDictionaryLearning`,
+    whose other parameters it takes, too.
 
-    Returns
-    -------
-    code : array of shape (n_samples, n_components), where `return_code` is True
-    dictionary : array of shape (n_components, n_features)
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import dict_learning_online
     >>> X = np.random.default_rng(0).standard_normal((30, 8))

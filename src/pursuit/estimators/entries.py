@@ -7,17 +7,17 @@ In an array, what is not NaN is observed; in a sparse matrix, what is stored. Th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
-from pursuit.arguments import as_bool, describe, number, require
-from pursuit.estimators.base import Array, Check, Estimator, check_count, check_optional_count, check_positive
+from pursuit.arguments import describe, number
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array, Estimator
 from pursuit.run.result import Result
 
 NUMBERS = "biuf"
@@ -174,21 +174,16 @@ def is_table(X: Any) -> bool:
 # ------------------------------------------------------------------------------ estimators of entries
 
 
-def check_share(value: Any, name: str) -> None:
-    """Refuse a value that is no share of the entries."""
-    require(0 <= number(value) < 1, name, value, "a share of the entries, from 0 to 1")
-
-
 class Completion(RegressorMixin, Estimator):
     """A model of the entries of a matrix or a tensor: a regressor on labels."""
 
-    _checks: ClassVar[Mapping[str, Check]] = {
-        "rank": check_optional_count,
-        "validation": check_share,
-        "tol": check_positive,
-        "max_iter": check_count,
-        "clip": as_bool,
-    }
+    _checks = checks.table(
+        rank=checks.optional_count,
+        validation=checks.rule(lambda share: 0 <= number(share) < 1, "a share of the entries, from 0 to 1"),
+        tol=checks.positive,
+        max_iter=checks.count,
+        clip=checks.boolean,
+    )
     labels_: list[Array]
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_bool, as_list
+from pursuit.arguments import as_list
 from pursuit.atoms.groups import Groups
 from pursuit.atoms.vectors import Dictionary, SignedBasis, Simplex
 from pursuit.domains import Domain, cone, lin
-from pursuit.estimators.base import Array, Check, check_count, check_optional_amount, check_optional_count
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array
 from pursuit.estimators.design import Design, Loss, ModelPath, Row
 from pursuit.estimators.linear import LinearModel, SparseClassifier, SparseRegressor
 from pursuit.objectives import Objective, Ridge
@@ -42,19 +43,11 @@ PARAMETERS = """
     positive : bool
         Whether coefficients must not be negative (one output, no groups).
     fit_intercept : bool
-        An intercept is fitted first and is no feature.
     tol : float, optional
         Fitting ends once the objective is at most this fraction of its value without features.
 
-    Attributes
-    ----------
-    coef_, intercept_ : arrays of scikit-learn's shapes
-    dropped_ : array
-        The names (or numbers) of features that are constant; their coefficients are 0.
-    path_ : ModelPath
-        The models of all sizes, from no feature to the last.
-    n_iter_ : int
-        The number of iterations; one feature each.
+    After `fit`, `coef_` and `intercept_` have scikit-learn's shapes, `path_` has the models of all sizes, `n_iter_` is
+    their number, and `dropped_` has the names (or numbers) of constant features, whose coefficients are 0.
 """
 
 
@@ -147,7 +140,7 @@ class Refit:
 
 
 class _Greedy(LinearModel):
-    _checks: ClassVar[Mapping[str, Check]] = {"positive": as_bool, "tol": check_optional_amount}
+    _checks = checks.table(positive=checks.boolean, tol=checks.optional_amount)
     ball: ClassVar[str] = "group"  # the norm by which one of the equal models of several classes is chosen
 
     def _solver(self, size: int | None, l2: float | None, update: FullyCorrective) -> GreedySolver:
@@ -156,9 +149,7 @@ class _Greedy(LinearModel):
 
 @dataclass(eq=False, repr=False)
 class _GreedyOfSize(_Greedy):
-    """A given number of features."""
-
-    _checks: ClassVar[Mapping[str, Check]] = {"n_nonzero": check_optional_count, "l2": check_optional_amount}
+    _checks = checks.table(n_nonzero=checks.optional_count, l2=checks.optional_amount)
 
     loss: str = "squared_error"
     n_nonzero: int | None = 10
@@ -180,7 +171,7 @@ class _GreedyOfSize(_Greedy):
 class _GreedyCV(_Greedy):
     """The size, and the ridge where several are given, with the lowest held-out loss."""
 
-    _checks: ClassVar[Mapping[str, Check]] = {"max_nonzero": check_count}
+    _checks = checks.table(max_nonzero=checks.count)
 
     loss: str = "squared_error"
     max_nonzero: int = 30
@@ -195,7 +186,7 @@ class _GreedyCV(_Greedy):
         self._check()
         ridges = as_list(self.l2)
         for l2 in ridges:
-            check_optional_amount(l2, "l2")
+            checks.optional_amount(l2, "l2")
         samples = self._samples(X, y, sample_weight)
         solvers = [self._solver(int(self.max_nonzero), l2, FOLD_UPDATE) for l2 in ridges]
         levels = np.arange(int(self.max_nonzero) + 1)

@@ -8,10 +8,10 @@ coefficients are those of the columns as they were given.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -19,8 +19,8 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_c
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pursuit.arguments import as_bool
-from pursuit.estimators.base import SPARSE, Array, Check, Estimator, one_of
+from pursuit.estimators import checks
+from pursuit.estimators.base import SPARSE, Array, Estimator
 from pursuit.estimators.design import Design, Loss, ModelPath
 from pursuit.estimators.tasks import Classification, Regression, Task
 
@@ -94,8 +94,8 @@ class Samples:
 class LinearModel(Estimator):
     """eta = X coef' + intercept."""
 
-    _checks: ClassVar[Mapping[str, Check]] = {"fit_intercept": as_bool}
-    _not_saved: ClassVar[tuple[str, ...]] = ("path_",)
+    _checks = checks.table(fit_intercept=checks.boolean)
+    _not_saved = ("path_",)
 
     def _samples(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Data, targets and weights, checked."""
@@ -135,7 +135,7 @@ class LinearModel(Estimator):
 class SparseRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
     """Predictions of one target or several."""
 
-    _checks: ClassVar[Mapping[str, Check]] = {"loss": one_of("squared_error", "huber", "poisson")}
+    _checks = checks.table(loss=checks.one_of("squared_error", "huber", "poisson"))
 
     def _task(self, y: Array, weights: Array) -> tuple[Task, Array, Array]:
         return *Regression.of(self.loss, y, weights), weights
@@ -150,7 +150,7 @@ class SparseRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
 class SparseClassifier(ClassifierMixin, LinearModel):
     """Predictions of classes by logistic models: one score for two classes, one per class for more."""
 
-    _checks: ClassVar[Mapping[str, Check]] = {"loss": one_of("log_loss")}
+    _checks = checks.table(loss=checks.one_of("log_loss"))
 
     def _task(self, y: Array, weights: Array) -> tuple[Task, Array, Array]:
         task, target, weights = Classification.of(self.ball, y, weights, self.class_weight)

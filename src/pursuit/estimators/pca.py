@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, log_expit, xlogy
@@ -17,15 +16,8 @@ from pursuit.arrays import Space
 from pursuit.atoms.factored import LowRank
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
-from pursuit.estimators.base import (
-    Array,
-    Check,
-    Estimator,
-    check_count,
-    check_optional_amount,
-    check_optional_count,
-    one_of,
-)
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array, Estimator
 from pursuit.objectives import Objective
 from pursuit.refine import Factors
 from pursuit.run.result import Result
@@ -153,10 +145,9 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         A bound on the nuclear norm of the matrix C V'.
     l2 : float, optional
         By default 0 for 'gaussian', and 0.01 for the others, whose likelihood may grow for ever.
-    tol : float
-        The accuracy of the fit: of the factors or, with a radius, of the certified gap, relative to the objective.
-    max_iter : int
-        Oracle calls, at most, with a radius.
+    tol, max_iter : float, int
+        The accuracy of the factors or, with a radius, of the certified gap, relative to the objective; and the most
+        oracle calls with a radius.
 
     Attributes
     ----------
@@ -172,8 +163,6 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     dual_gap_ : float
         A proved bound on how far the objective is above its minimum within the radius; without one, above 0.
     n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
 
     Examples
     --------
@@ -187,12 +176,13 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     ((60, 1), (60, 20))
     """
 
-    _checks: ClassVar[Mapping[str, Check]] = {
-        "n_components": check_optional_count,
-        "loss": one_of("gaussian", "poisson", "bernoulli"),
-        "l2": check_optional_amount,
-        "max_iter": check_count,
-    }
+    _checks = checks.table(
+        n_components=checks.optional_count,
+        loss=checks.one_of("gaussian", "poisson", "bernoulli"),
+        l2=checks.optional_amount,
+        tol=checks.rule(lambda tol: 0 < number(tol) < 1, "a number between 0 and 1"),
+        max_iter=checks.count,
+    )
 
     n_components: int | None = 2
     loss: str = "gaussian"
@@ -208,7 +198,6 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         free = self.radius is None and self.n_components is not None
         wanted = "a positive number, or None with n_components"
         require(free or 0 < number(self.radius) < math.inf, "radius", self.radius, wanted)
-        require(0 < number(self.tol) < 1, "tol", self.tol, "a number between 0 and 1")
         Y = self._read(X, reset=True)
         unit = 2.0 ** math.frexp(np.nanmax(np.abs(Y), initial=0.0))[1] if self.loss == "gaussian" else 1.0
         Y = Y / unit

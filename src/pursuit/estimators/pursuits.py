@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -13,8 +12,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pursuit.arguments import as_bool
-from pursuit.estimators.base import FLOATS, SPARSE, Array, Check, Estimator, check_iterations, dense, threads
+from pursuit.estimators import checks
+from pursuit.estimators.base import FLOATS, SPARSE, Array, Estimator, dense, threads
 from pursuit.estimators.functions import answer, check_precompute, most_atoms
 from pursuit.estimators.omp import codes_of, path, pursue, stacked
 
@@ -22,7 +21,7 @@ from pursuit.estimators.omp import codes_of, path, pursue, stacked
 class _Pursuit(MultiOutputMixin, RegressorMixin, Estimator):
     """A linear model X coef' + intercept, of one target or several, by orthogonal matching pursuit."""
 
-    _checks: ClassVar[Mapping[str, Check]] = {"fit_intercept": as_bool}
+    _checks = checks.table(fit_intercept=checks.boolean)
 
     def predict(self, X: Any) -> Array:
         """The predicted targets: shape (n_samples,), or (n_samples, n_targets) where `fit` was given several."""
@@ -65,30 +64,9 @@ def centred(X: Array) -> tuple[Array, Array]:
 class OrthogonalMatchingPursuit(_Pursuit):
     """A linear model of few features, chosen one by one: that which correlates most with the residual enters.
 
-    Parameters
-    ----------
-    n_nonzero_coefs : int, optional
-        The number of coefficients; by default a tenth of the features, at least one.
-    tol : float, optional
-        Enter features until the squared norm of the residual is at most this, however many that are.
-    fit_intercept : bool
-    precompute : {"auto", True, False}
-        Of no effect: `encode` forms X'X where that is faster.
+    `n_nonzero_coefs` features (by default a tenth of all, at least one), or as many as it takes until the squared norm
+    of the residual is at most `tol`. Parameters and attributes are scikit-learn's; `precompute` is of no effect.
 
-    Attributes
-    ----------
-    coef_ : array of shape (n_features,) or (n_targets, n_features)
-        Constant features have coefficient 0.
-    intercept_ : float or array of shape (n_targets,)
-    n_iter_ : int or list of one for each target
-        The number of features that entered.
-    n_nonzero_coefs_ : int or None
-        The number asked for; None with `tol`.
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import OrthogonalMatchingPursuit
     >>> X = np.random.default_rng(0).standard_normal((50, 100))
@@ -102,7 +80,7 @@ class OrthogonalMatchingPursuit(_Pursuit):
     fit_intercept: bool = True
     precompute: Any = "auto"
 
-    _checks: ClassVar[Mapping[str, Check]] = {"precompute": check_precompute}
+    _checks = checks.table(precompute=check_precompute)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X of shape (n_samples, n_features), dense or sparse, and y with one target or several."""
@@ -115,29 +93,9 @@ class OrthogonalMatchingPursuit(_Pursuit):
 class OrthogonalMatchingPursuitCV(_Pursuit):
     """OrthogonalMatchingPursuit of the size that predicts best in cross-validation, from one path for each fold.
 
-    Parameters
-    ----------
-    copy : bool
-        Of no effect: X is never written to.
-    fit_intercept : bool
-    max_iter : int, optional
-        The largest size to try; by default a tenth of the features, at least 5 where there are as many.
-    cv : int, splitter or iterable of (train, test), optional
-        By default five folds.
-    n_jobs : int, optional
-        Threads; None or -1: all processors that this process may use.
-    verbose : bool or int
-        Of no effect.
+    Sizes up to `max_iter` are tried, by default a tenth of the features, at least 5 where there are as many. Parameters
+    and attributes are scikit-learn's; `n_nonzero_coefs_` is the size. `copy` and `verbose` are of no effect.
 
-    Attributes
-    ----------
-    n_nonzero_coefs_ : int
-        The size chosen.
-    coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
-        As in OrthogonalMatchingPursuit, of the model of that size on all data.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import OrthogonalMatchingPursuitCV
     >>> rng = np.random.default_rng(0)
@@ -154,13 +112,14 @@ class OrthogonalMatchingPursuitCV(_Pursuit):
     n_jobs: int | None = None
     verbose: Any = False
 
+    _checks = checks.table(max_iter=checks.optional_iterations)
+
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Choose the size on the folds, then fit to all of X and y; metadata routing sends `fit_params` to `cv`."""
         if fit_params and not get_config()["enable_metadata_routing"]:
             name = next(iter(fit_params))
             raise ValueError(f"{name} was passed to fit; call sklearn.set_config(enable_metadata_routing=True) first.")
         self._check()
-        check_iterations(self.max_iter or 0, "max_iter")
         X, y = validate_data(self, X, y, accept_sparse=SPARSE, y_numeric=True, dtype=FLOATS, ensure_min_features=2)
         routed = process_routing(self, "fit", **fit_params)
         X, y, jobs = dense(X), y.astype(X.dtype, copy=False), threads(self.n_jobs)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -14,7 +13,8 @@ from pursuit.arguments import number, numeric_array, require
 from pursuit.atoms.cp import CP
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.domains import conv, lin
-from pursuit.estimators.base import Array, Check, one_of
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array
 from pursuit.estimators.entries import Completion, Entries, as_rows
 from pursuit.objectives import LeastSquares, Poisson
 from pursuit.refine import Alternating
@@ -84,39 +84,30 @@ class TensorCompletion(Completion):
     loss : 'gaussian' or 'poisson'
     clip : bool
         Keep predictions within the range of the values that were fitted.
-    validation : float
-        The share of the observations to choose on.
-    tol : float
-        With a radius, the certified gap at which fitting ends, relative to the objective.
-    max_iter : int
-        Oracle calls, at most, with a radius.
-    random_state : int, RandomState, optional
-        Of the validation part.
+    validation, random_state : float; int or RandomState, optional
+        The share of the observations to choose on, and the seed that draws them.
+    tol, max_iter : float, int
+        With a radius, the certified gap at which fitting ends, relative to the objective; and the most oracle calls.
 
     Attributes
     ----------
-    weights_ : array of shape (rank,)
-    factors_ : list of arrays of shapes (labels, rank), one per mode
+    weights_, factors_ : array of shape (rank,), and a list of arrays of shapes (labels, rank), one per mode
         The tensor is the sum of weights times outer products of columns. Labels without an observation have the mean
-        factors of their mode.
+        factors of their mode, and so have new labels.
     labels_ : list of arrays
         The labels of each mode, sorted; indices, if X was an array.
-    rank_ : int
+    rank_, range_, n_iter_ : int; the least and the largest value; int
     dual_gap_ : float
         A proved bound on how far the objective is above its minimum within the radius; without one, above that of all
         tensors.
     validation_error_ : array
         The root mean square errors of rank 1, 2, ... on the validation part. Empty where nothing was chosen.
-    range_ : the least and the largest value
-    n_iter_ : int
-    n_features_in_ : int, and feature_names_in_ where X has names
 
     Notes
     -----
     `fit` reads an array of three or more axes with NaN where nothing is known; or a table: X with a column of labels
     for each mode and y with the values or, without y, labels and then the values as the columns of X. Labels are
-    strings or numbers. Repeated observations of an entry count as their mean, with their number as weight. At a new
-    label, the model takes the mean of the factors of its mode.
+    strings or numbers. Repeated observations of an entry count as their mean, with their number as weight.
 
     Examples
     --------
@@ -129,7 +120,10 @@ class TensorCompletion(Completion):
     (2, True)
     """
 
-    _checks: ClassVar[Mapping[str, Check]] = {"loss": one_of("gaussian", "poisson")}
+    _checks = checks.table(
+        loss=checks.one_of("gaussian", "poisson"),
+        radius=checks.optional(lambda radius: 0 < number(radius) < math.inf, "a positive number"),
+    )
 
     rank: int | None = None
     radius: float | None = None
@@ -144,8 +138,6 @@ class TensorCompletion(Completion):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the observed entries; `sample_weight` is for tables."""
         self._check()
-        bounded = self.radius is None or 0 < number(self.radius) < math.inf
-        require(bounded, "radius", self.radius, "a positive number, or None")
         entries = self._read(X, y, sample_weight)
         entries = entries.normalized() if self.loss == "gaussian" else entries
         rank, errors = (self.rank, np.zeros(0)) if self.rank or self.radius else self._choose(entries)
