@@ -35,25 +35,9 @@ from pursuit.estimators.pursuits import OrthogonalMatchingPursuit, OrthogonalMat
 from pursuit.estimators.tensors import TensorCompletion
 
 __all__ = [
-    "AtomicClassifier",
-    "AtomicClassifierCV",
-    "AtomicRegressor",
-    "AtomicRegressorCV",
-    "DictionaryLearning",
-    "ExponentialFamilyPCA",
-    "GreedyClassifier",
-    "GreedyClassifierCV",
-    "GreedyRegressor",
-    "GreedyRegressorCV",
-    "LowRankCompletion",
-    "MiniBatchDictionaryLearning",
-    "OrthogonalMatchingPursuit",
-    "OrthogonalMatchingPursuitCV",
-    "SparseCoder",
-    "TensorCompletion",
-    "dict_learning",
-    "dict_learning_online",
-    "orthogonal_mp",
-    "orthogonal_mp_gram",
+    "AtomicClassifier", "AtomicClassifierCV", "AtomicRegressor", "AtomicRegressorCV", "DictionaryLearning",
+    "ExponentialFamilyPCA", "GreedyClassifier", "GreedyClassifierCV", "GreedyRegressor", "GreedyRegressorCV",
+    "LowRankCompletion", "MiniBatchDictionaryLearning", "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV",
+    "SparseCoder", "TensorCompletion", "dict_learning", "dict_learning_online", "orthogonal_mp", "orthogonal_mp_gram",
     "sparse_encode",
-]
+]  # fmt: skip

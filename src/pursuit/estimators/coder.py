@@ -27,7 +27,14 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     positive_code: bool = False
     transform_max_iter: int = 1000
 
-    _checks = checks.table(transform_algorithm=check_algorithm)
+    _checks = checks.table(
+        transform_algorithm=check_algorithm,
+        transform_n_nonzero_coefs=checks.optional_count,
+        transform_alpha=checks.optional_amount,
+        transform_max_iter=checks.iterations,
+        split_sign=checks.boolean,
+        positive_code=checks.boolean,
+    )
 
     def transform(self, X: Any, y: Any = None) -> Array:
         """The codes of the rows of X, one in a row."""

@@ -56,7 +56,6 @@ class _Learner(Coder):
         max_iter=checks.iterations,
         tol=checks.amount,
         fit_algorithm=check_method,
-        positive_code=checks.boolean,
         positive_dict=checks.boolean,
     )
 

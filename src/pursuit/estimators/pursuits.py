@@ -80,7 +80,9 @@ class OrthogonalMatchingPursuit(_Pursuit):
     fit_intercept: bool = True
     precompute: Any = "auto"
 
-    _checks = checks.table(precompute=check_precompute)
+    _checks = checks.table(
+        n_nonzero_coefs=checks.optional_count, tol=checks.optional_amount, precompute=check_precompute
+    )
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X of shape (n_samples, n_features), dense or sparse, and y with one target or several."""
