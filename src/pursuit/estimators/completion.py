@@ -31,17 +31,17 @@ DAMPINGS = (1.0, 2.0, 3.0, 5.0, 8.0)
 POWERS = (0.0, -0.25, -0.5)
 LARGER, SMALLER = ([2.0**k for k in range(1, 7)], [2.0**-k for k in range(1, 7)])
 MAX_RANK = 20
-"""What is chosen from. Levels are radii in units of the norm of what the matrix shall explain. The powers are compared
-at level 1; then it is made larger, or else smaller, until the error grows. So are ranks."""
+"""The candidates. Levels are radii over the norm of what the matrix shall explain. The powers are compared at level 1,
+which then grows, or else shrinks, until the error grows. So do ranks."""
 TRIAL_TOL = 10.0
 """How much larger the gap may be while a radius is chosen."""
 BIAS_ROUNDS = 10
 SEVERAL = 16
 """Atoms of an oracle call that enter together, where the rank is not bounded."""
 ACCURACY = 0.3
-"""Of the factors, after an oracle call."""
+"""The accuracy of the factors after an oracle call."""
 NOISE = 1e-12
-"""What is left of the data beside the biases is rounding below this fraction."""
+"""Below this fraction of the data, the residuals of the biases are rounding errors."""
 
 
 class Trial(NamedTuple):
@@ -78,7 +78,7 @@ class Biases(NamedTuple):
         return self.mean + self.row[i] + self.column[j]
 
 
-class Problem:
+class MatrixProblem:
     """What the matrix shall explain: the observed entries less their biases, with a scale for each row."""
 
     def __init__(self, entries: Entries, damping: float | None, power: float) -> None:
@@ -147,9 +147,8 @@ class LowRankCompletion(Completion):
 
     Attributes
     ----------
-    U_, s_, V_ : arrays of shapes (rows, rank), (rank,), (columns, rank)
+    U_, s_, V_, mean_, row_bias_, column_bias_ : arrays and a float
         The matrix X is U diag(s) V'.
-    mean_, row_bias_, column_bias_ : float and arrays
     labels_, counts_ : lists of two arrays
         The labels of rows and columns, sorted (indices, if X was a matrix), and the weight of the observations of each.
     rank_, radius_, damping_, power_ : int and floats
@@ -157,9 +156,8 @@ class LowRankCompletion(Completion):
     dual_gap_ : float
         A proved bound on how far the objective is above its minimum for this radius; without a radius, above 0.
     validation_error_ : dict of arrays `damping`, `power`, `level`, `rank` and `error`
-        The trials: the level is the radius in units of the norm of what the matrix shall explain, and the error is the
-        root mean square on the validation part. Empty where nothing was chosen.
-    range_, n_iter_ : the least and the largest value; int
+        The trials, if there were any: the level is the radius over the norm of what the matrix shall explain, and the
+        error is the root mean square on the validation part.
 
     Notes
     -----
@@ -203,7 +201,7 @@ class LowRankCompletion(Completion):
         self._check()
         entries = self._read(X, y, sample_weight).normalized()
         trial, errors = self._choose(entries)
-        problem, unit = Problem(entries, trial.damping, trial.power), entries.unit
+        problem, unit = MatrixProblem(entries, trial.damping, trial.power), entries.unit
         radius, result = self._radius(problem, trial), self._solve(problem, trial, float(self.tol))
         matrix = problem.matrix(result)
         self._take(entries, result)
@@ -242,7 +240,7 @@ class LowRankCompletion(Completion):
         X = validate_data(self, X, accept_sparse=("coo", "csr"), dtype=np.float64, ensure_all_finite="allow-nan")
         return Entries.of_sparse(X) if sp.issparse(X) else Entries.of_array(X)
 
-    def _solve(self, problem: Problem, trial: Trial, tol: float, start: Result | None = None) -> Result | None:
+    def _solve(self, problem: MatrixProblem, trial: Trial, tol: float, start: Result | None = None) -> Result | None:
         """The best matrix within the bounds; None where it is zero."""
         radius = self._radius(problem, trial)
         if radius == 0.0 or problem.size == 0.0:
@@ -253,7 +251,7 @@ class LowRankCompletion(Completion):
         stop = Stop(rgap=tol, gap=least, iterations=self.max_iter, atoms=trial.rank)
         return minimize(problem.f, domain, update, refine=Factors(accuracy=ACCURACY), stop=stop, start=start)
 
-    def _radius(self, problem: Problem, trial: Trial) -> float:
+    def _radius(self, problem: MatrixProblem, trial: Trial) -> float:
         """The radius in the unit of the problem."""
         return trial.level * problem.size if self.radius is None else float(self.radius) / problem.unit
 
@@ -274,7 +272,7 @@ class LowRankCompletion(Completion):
             return chosen, {}
         trials = []
         for damping in dampings if self.biases else [None]:
-            error = Problem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
+            error = MatrixProblem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
             trials.append(chosen._replace(damping=damping, level=0.0, error=error))
         chosen = chosen._replace(damping=_best(trials).damping)
         first = chosen._replace(level=default.level) if free else chosen
@@ -295,7 +293,7 @@ class LowRankCompletion(Completion):
     def _path(self, parts: tuple[Entries, Entries], trials: list[Trial]) -> list[Trial]:
         """Fits with their errors, until one has a larger error than the last. A trial that comes with an error is like
         one that has been tried, but for its level."""
-        problem, result, done = Problem(parts[0], trials[0].damping, trials[0].power), None, [trials[0]]
+        problem, result, done = MatrixProblem(parts[0], trials[0].damping, trials[0].power), None, [trials[0]]
         for trial in trials:
             tol = float(self.tol) * (TRIAL_TOL if trial.rank is None else 1.0)
             grows = trial.level >= done[-1].level  # and the last result lies within the bounds

@@ -27,7 +27,7 @@ from pursuit.estimators.functions import check_sign
 
 check_method = checks.one_of("lars", "cd")
 FORGETTING = 6.0
-"""Of mini-batches, as by default in `learn`."""
+"""The parameter `forgetting` of `learn`, at its default."""
 CALLBACK_PERIOD = 5
 """Iterations of DictionaryLearning from one call of `callback` to the next, as in scikit-learn."""
 FIRST_STEPS = 100
@@ -84,7 +84,7 @@ class _Learner(Coder):
         return initial_dictionary(start, signals, int(atoms), random.randint(2**31 - 1), bool(self.positive_dict))
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class DictionaryLearning(_Learner):
     r"""A dictionary V of unit vectors, and codes U on it, that minimise 1/2 ||X - U V||^2 + alpha ||U||_1.
 
@@ -106,7 +106,6 @@ class DictionaryLearning(_Learner):
     ((12, 8), (40, 12))
     """
 
-    _: KW_ONLY
     code_init: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -134,7 +133,7 @@ class DictionaryLearning(_Learner):
         return code
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class MiniBatchDictionaryLearning(_Learner):
     """A dictionary as of `DictionaryLearning`, learned from mini-batches, each of which is coded once in a pass.
 
@@ -150,7 +149,6 @@ class MiniBatchDictionaryLearning(_Learner):
     ((12, 8), True)
     """
 
-    _: KW_ONLY
     batch_size: int = 256
     shuffle: bool = True
     tol: float = 1e-3

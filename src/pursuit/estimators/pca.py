@@ -28,11 +28,11 @@ from pursuit.updates import NormCorrective
 
 SMOOTHNESS = {"gaussian": 1.0, "poisson": None, "bernoulli": 0.25}
 LARGEST_EXPONENT = 500.0
-"""Beyond it, e^x goes on along its tangent: a long trial step is bad, and not infinite."""
+"""Beyond it, e^x is replaced by its tangent, so that a long trial step has a finite value."""
 DEFAULT_L2 = 1e-2
 """The ridge of counts and of zeros and ones, whose likelihood may grow for ever."""
 NOISE = 1e-13
-"""What is left of numbers beside their mean is rounding below this fraction."""
+"""Below this fraction of the data, deviations from the means are rounding errors."""
 NEWTON_STEPS = 100
 NEWTON_ACCURACY = 1e-10
 
@@ -156,13 +156,11 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         all equal, have the entry 0.
     offsets_ : array of shape (n_features,)
         Natural parameters at the code 0.
-    singular_values_ : array of shape (n_components,)
-        The norms of the codes of X on each component.
-    penalty_ : array of shape (n_components,)
-        The ridge of codes: `l2`, and the multiplier of the radius over the singular values.
+    singular_values_, penalty_ : arrays of shape (n_components,)
+        The norms of the codes of X on each component; and the ridge of codes: `l2`, and the multiplier of the radius
+        over the singular values.
     dual_gap_ : float
         A proved bound on how far the objective is above its minimum within the radius; without one, above 0.
-    n_iter_ : int
 
     Examples
     --------

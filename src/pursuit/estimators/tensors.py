@@ -30,7 +30,7 @@ WORTH = 1e-3
 values."""
 
 
-class Problem:
+class TensorProblem:
     """The observed entries as an objective, and the rank-one tensors at them."""
 
     def __init__(self, entries: Entries, loss: str) -> None:
@@ -96,10 +96,8 @@ class TensorCompletion(Completion):
         factors of their mode, and so have new labels.
     labels_ : list of arrays
         The labels of each mode, sorted; indices, if X was an array.
-    rank_, range_, n_iter_ : int; the least and the largest value; int
     dual_gap_ : float
-        A proved bound on how far the objective is above its minimum within the radius; without one, above that of all
-        tensors.
+        A proved bound on how far the objective is above its minimum within the radius; without one, over all tensors.
     validation_error_ : array
         The root mean square errors of rank 1, 2, ... on the validation part. Empty where nothing was chosen.
 
@@ -141,7 +139,7 @@ class TensorCompletion(Completion):
         entries = self._read(X, y, sample_weight)
         entries = entries.normalized() if self.loss == "gaussian" else entries
         rank, errors = (self.rank, np.zeros(0)) if self.rank or self.radius else self._choose(entries)
-        problem = Problem(entries, self.loss)
+        problem = TensorProblem(entries, self.loss)
         result = self._solve(problem, rank)
         tensor = problem.tensor(result)
         self._take(entries, result)
@@ -172,7 +170,7 @@ class TensorCompletion(Completion):
             raise ValueError("the values are negative for some entries; loss='poisson' needs counts of at least 0.")
         return entries
 
-    def _solve(self, problem: Problem, rank: int | None, start: Result | None = None) -> Result | None:
+    def _solve(self, problem: TensorProblem, rank: int | None, start: Result | None = None) -> Result | None:
         """The best tensor within the bounds; None where it is zero."""
         if problem.trivial:
             return None
@@ -188,7 +186,7 @@ class TensorCompletion(Completion):
         parts = entries.split(float(self.validation), check_random_state(self.random_state))
         if parts is None:
             return 1, np.zeros(0)
-        problem, result = Problem(parts[0], self.loss), None
+        problem, result = TensorProblem(parts[0], self.loss), None
         errors = [parts[1].error(np.zeros(len(parts[1].values)))]
         for rank in range(1, 1 + MAX_RANK):
             result = self._solve(problem, rank, result)
