@@ -1,5 +1,6 @@
 """Estimators: scikit-learn's contract and numbers, data frames, sparse input, and bad input told in one sentence."""
 
+import inspect
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
+import sklearn.decomposition
 from codes import run_python
 from sklearn import linear_model as theirs
 from sklearn.decomposition import SparseCoder as TheirSparseCoder
@@ -17,10 +19,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._test_common.instance_generator import PER_ESTIMATOR_CHECK_PARAMS
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
+from pursuit import estimators
 from pursuit.estimators import (
     OrthogonalMatchingPursuit,
     OrthogonalMatchingPursuitCV,
     SparseCoder,
+    checks,
     orthogonal_mp,
     orthogonal_mp_gram,
     sparse_encode,
@@ -356,15 +360,9 @@ def test_n_jobs_is_that_of_scikit_learn(n_jobs, expected):
 X, Y = data()
 D = dictionary(features=30)
 BAD = [
-    (lambda: OrthogonalMatchingPursuit(n_nonzero_coefs=0).fit(X, Y), "n_nonzero_coefs is 0; give an integer of"),
-    (lambda: OrthogonalMatchingPursuit(n_nonzero_coefs=2.5).fit(X, Y), "n_nonzero_coefs is 2.5; give an integer"),
     (lambda: OrthogonalMatchingPursuit(n_nonzero_coefs=31).fit(X, Y), "n_nonzero_coefs is 31; give at most the"),
-    (lambda: OrthogonalMatchingPursuit(tol=-1.0).fit(X, Y), "tol is -1.0; give a number of at least 0"),
-    (lambda: OrthogonalMatchingPursuit(tol=np.nan).fit(X, Y), "tol is nan; give a number of at least 0"),
-    (lambda: OrthogonalMatchingPursuit(precompute="yes").fit(X, Y), "precompute is 'yes'; give one of"),
-    (lambda: OrthogonalMatchingPursuit(fit_intercept="no").fit(X, Y), "fit_intercept is 'no'; give True or False"),
-    (lambda: OrthogonalMatchingPursuitCV(max_iter=-1).fit(X, Y[:, 0]), "max_iter is -1; give an integer of at least 0"),
     (lambda: OrthogonalMatchingPursuitCV(n_jobs=0).fit(X, Y[:, 0]), "n_jobs is 0; give a number of threads"),
+    (lambda: orthogonal_mp(X, Y, n_nonzero_coefs=0), "n_nonzero_coefs is 0; give an integer of at least 1, or None"),
     (lambda: orthogonal_mp(X, Y[:5]), "y is ndarray of shape (5, 4); give one row for each of the 60 rows of X"),
     (lambda: orthogonal_mp_gram(X, Y), "Gram is ndarray of shape (60, 30); give X.T @ X, a square matrix"),
     (lambda: orthogonal_mp_gram(-np.eye(60), Y), "Gram is ndarray of shape (60, 60); give X.T @ X, a square matrix"),
@@ -373,11 +371,11 @@ BAD = [
     (lambda: orthogonal_mp_gram(np.eye(60), Y, tol=1.0, norms_squared=[1.0]), "norms_squared is [1.0]; give 4 numbers"),
     (lambda: sparse_encode(X, D, algorithm="cd"), "algorithm is 'cd'; give one of"),
     (lambda: sparse_encode(X, D, alpha=-1.0), "alpha is -1.0; give a number of at least 0"),
+    (lambda: sparse_encode(X, D, max_iter=None), "max_iter is None; give an integer of at least 0"),
     (lambda: sparse_encode(X, D, algorithm="omp", n_nonzero_coefs=13), "n_nonzero_coefs is 13; give at most the"),
     (lambda: sparse_encode(X, D, algorithm="threshold", cov=X @ D.T), "cov is ndarray of shape (60, 12); give"),
     (lambda: sparse_encode(X, D[:, :5], algorithm="omp"), "Dictionary and X have different numbers of features"),
     (lambda: sparse_encode(X, D, algorithm="omp", positive=True), "Positive constraint not supported for 'omp'"),
-    (lambda: SparseCoder(D, transform_algorithm="cd").fit(X), "transform_algorithm is 'cd'; give one of"),
     (lambda: SparseCoder(D).inverse_transform(X), "X has codes of the wrong number of components. Expected 12, got 30"),
 ]  # fmt: skip
 
@@ -387,6 +385,65 @@ def test_bad_input_is_told_in_one_sentence(call, message):
     with pytest.raises((ValueError, TypeError), match=re.escape(message)) as info:
         call()
     assert "\n" not in str(info.value) and str(info.value).endswith(".")
+
+
+CLASSES = {name: cls for name, cls in vars(estimators).items() if inspect.isclass(cls)}
+NOT_CHECKED = {
+    "callback", "class_weight", "code_init", "copy", "cv", "dict_init", "dictionary", "groups", "k", "n_jobs",
+    "random_state", "verbose",
+}  # fmt: skip
+"""Read by scikit-learn or NumPy, of no effect, or read where they are used."""
+PARAMETERS = [(name, p) for name in CLASSES for p in inspect.signature(CLASSES[name]).parameters]
+
+
+@pytest.mark.parametrize(("name", "parameter"), [pair for pair in PARAMETERS if pair[1] not in NOT_CHECKED])
+def test_every_parameter_that_is_wrong_is_named_with_what_to_give_instead(name, parameter):
+    settings = {"dictionary": D} if name == "SparseCoder" else {}
+    target = Y[:, 0] > 0 if "Classifier" in name else Y[:, 0]
+    with pytest.raises((ValueError, TypeError), match=f"^{parameter} is <object.*>; give .*[.]$"):
+        CLASSES[name](**settings, **{parameter: object()}).fit(X, target)
+
+
+CHECKS = [
+    (checks.count, [1, np.int32(5)], [0, 2.5, True, None, "1"]),
+    (checks.optional_count, [1, None], [0, 2.5, "1"]),
+    (checks.iterations, [0, 3], [-1, 0.5, None]),
+    (checks.optional_iterations, [0, None], [-1, 0.5]),
+    (checks.amount, [0, 0.5, np.float32(2)], [-1.0, np.inf, np.nan, None, "small"]),
+    (checks.optional_amount, [0.0, None], [-1.0, np.inf, np.nan]),
+    (checks.positive, [1e-9, 3], [0.0, -1, np.nan, None]),
+    (checks.between(-1.0, 1.0), [-1, 0.0, 1.0, None], [-1.1, 2, np.nan, "1"]),
+    (checks.between(0.0, np.inf), [0, 1e300], [np.inf, -1]),
+    (checks.one_of("auto", True, False), ["auto", True, np.bool_(False)], ["yes", 1, None, np.zeros(2)]),
+    (checks.one_of("cd"), ["cd"], ["lars", np.bool_(True)]),
+]
+
+
+@pytest.mark.parametrize(("check", "right", "wrong"), CHECKS)
+def test_a_check_passes_what_is_right_and_refuses_what_is_wrong(check, right, wrong):
+    for value in right:
+        check(value, "name")
+    for value in wrong:
+        with pytest.raises(ValueError, match=r"^name is .*; give .*[.]$"):
+            check(value, "name")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        theirs.OrthogonalMatchingPursuit,
+        theirs.OrthogonalMatchingPursuitCV,
+        sklearn.decomposition.SparseCoder,
+        sklearn.decomposition.DictionaryLearning,
+        sklearn.decomposition.MiniBatchDictionaryLearning,
+    ],
+)
+def test_parameters_and_defaults_are_those_of_scikit_learn(other):
+    ours, expected = (
+        {name: (p.kind, p.default) for name, p in inspect.signature(cls).parameters.items()}
+        for cls in (CLASSES[other.__name__], other)
+    )
+    assert ours == expected
 
 
 def test_the_package_does_not_import_scikit_learn():

@@ -16,7 +16,6 @@ from pursuit.deadline import Deadline
 from pursuit.metrics import Metric
 from pursuit.state import Stateful
 
-
 WANTED = 1 << 30
 """The number of atoms of an answer that an update can use, as long as it has said nothing: all."""
 

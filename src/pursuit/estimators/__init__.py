@@ -20,6 +20,7 @@ except ImportError as missing:
     raise ImportError("pursuit.estimators needs scikit-learn; install pursuit[estimators].") from missing
 
 from pursuit.estimators.atomic import AtomicClassifier, AtomicClassifierCV, AtomicRegressor, AtomicRegressorCV
+from pursuit.estimators.coder import SparseCoder
 from pursuit.estimators.completion import LowRankCompletion
 from pursuit.estimators.dictionaries import (
     DictionaryLearning,
@@ -30,29 +31,13 @@ from pursuit.estimators.dictionaries import (
 from pursuit.estimators.functions import orthogonal_mp, orthogonal_mp_gram, sparse_encode
 from pursuit.estimators.greedy import GreedyClassifier, GreedyClassifierCV, GreedyRegressor, GreedyRegressorCV
 from pursuit.estimators.pca import ExponentialFamilyPCA
-from pursuit.estimators.pursuits import OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, SparseCoder
+from pursuit.estimators.pursuits import OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV
 from pursuit.estimators.tensors import TensorCompletion
 
 __all__ = [
-    "AtomicClassifier",
-    "AtomicClassifierCV",
-    "AtomicRegressor",
-    "AtomicRegressorCV",
-    "DictionaryLearning",
-    "ExponentialFamilyPCA",
-    "GreedyClassifier",
-    "GreedyClassifierCV",
-    "GreedyRegressor",
-    "GreedyRegressorCV",
-    "LowRankCompletion",
-    "MiniBatchDictionaryLearning",
-    "OrthogonalMatchingPursuit",
-    "OrthogonalMatchingPursuitCV",
-    "SparseCoder",
-    "TensorCompletion",
-    "dict_learning",
-    "dict_learning_online",
-    "orthogonal_mp",
-    "orthogonal_mp_gram",
+    "AtomicClassifier", "AtomicClassifierCV", "AtomicRegressor", "AtomicRegressorCV", "DictionaryLearning",
+    "ExponentialFamilyPCA", "GreedyClassifier", "GreedyClassifierCV", "GreedyRegressor", "GreedyRegressorCV",
+    "LowRankCompletion", "MiniBatchDictionaryLearning", "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV",
+    "SparseCoder", "TensorCompletion", "dict_learning", "dict_learning_online", "orthogonal_mp", "orthogonal_mp_gram",
     "sparse_encode",
-]
+]  # fmt: skip

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from pursuit.arguments import as_int_or_nan, as_list, number
+from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import Dictionary, SignedBasis
 from pursuit.domains import conv, penalty
-from pursuit.estimators.base import require
-from pursuit.estimators.linear import (
-    Array,
-    Design,
-    LinearModel,
-    Loss,
-    ModelPath,
-    SparseClassifier,
-    SparseRegressor,
-    group_labels,
-    row_of,
-    without_features,
-)
+from pursuit.estimators import checks
+from pursuit.estimators.design import Design, Loss, ModelPath, Row
+from pursuit.estimators.linear import LinearModel, Samples, SparseClassifier, SparseRegressor
+from pursuit.estimators.tasks import Task
 from pursuit.run.method import default_method
+from pursuit.run.result import Result
 from pursuit.run.stop import Status, Stop
 from pursuit.solve import minimize
 from pursuit.updates import FullyCorrective
@@ -58,73 +51,50 @@ PARAMETERS = """
     k : int
         For ball='ksupport': how many coefficients the norm is made for.
     fit_intercept : bool
-        An intercept is free.
-    tol : float
-        The certified gap at which fitting ends, relative to the objective.
-    max_iter : int
+    tol, max_iter : float, int
+        The certified gap at which fitting ends, relative to the objective; and the most iterations.
 
-    Attributes
-    ----------
-    coef_, intercept_ : arrays of scikit-learn's shapes
-    dropped_ : array
-        The names (or numbers) of features that are constant; their coefficients are 0.
-    dual_gap_ : float
-        A proved bound on how far the objective (the mean loss, and the penalty) is above its minimum.
-    n_iter_ : int
+    After `fit`, `coef_` and `intercept_` have scikit-learn's shapes, `dual_gap_` is a proved bound on how far the
+    objective (the mean loss, and the penalty) is above its minimum, and `dropped_` has the names (or numbers) of
+    constant features, whose coefficients are 0.
 """
 
 
-class _Atomic(LinearModel):
-    """Frank-Wolfe over a ball of coefficients, with free intercepts."""
+@dataclass(frozen=True)
+class BallSolver:
+    """Frank-Wolfe over a ball of coefficients, with free intercepts, for each level: a radius, or the factor of a
+    penalty."""
 
-    def _check(self) -> dict[str, Any]:
-        require(self.ball in BALLS, "ball", self.ball, f"one of {BALLS}")
-        require(number(self.tol) > 0, "tol", self.tol, "a positive number")
-        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
-        return {}
+    levels: list[float]
+    penalised: bool
+    ball: str
+    groups: Any
+    k: int
+    tol: float
+    max_iter: int
 
-    @property
-    def _penalised(self) -> bool:
-        return getattr(self, "penalty", None) is not None
-
-    def _level(self) -> float:
-        """The radius, or the factor of the penalty."""
-        name = "penalty" if self._penalised else "radius"
-        require(0 < number(getattr(self, name)) < np.inf, name, getattr(self, name), "a positive number")
-        return float(getattr(self, name))
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Minimise the mean loss over the ball, or the mean loss and the penalty."""
-        parameters = self._check() | {"levels": [self._level()]}
-        X, target, weights = self._read(X, y, sample_weight)
-        found = self._path(X, target, weights, parameters)
-        return self._take(found, len(found) - 1)
-
-    def _take(self, path: ModelPath, row: int) -> Self:
-        self.dual_gap_ = float(path.gap[row])
-        return super()._take(path, row)
-
-    def _solve(self, f: Loss, design: Design, parameters: dict[str, Any]) -> ModelPath:
-        first, ones = without_features(f, design, self.tol), design.intercepts(f.space.shape)
-        if not design.q or not first[1] > f.infimum:  # nothing to choose from, or nothing left to fit
+    def __call__(self, f: Loss, design: Design) -> ModelPath:
+        first = design.without_features(f, self.tol)
+        if not design.q or not first.value > f.infimum:  # nothing to choose from, or nothing left to fit
             return ModelPath.of(design, [first], 1)
-        A, rule = self._atoms(design, f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
-        floor = f.infimum + FITTED * (first[1] - f.infimum)
-        rows, n_iter, last = [first], 0, None
-        for r in parameters["levels"]:
-            ball = penalty(r * A) if self._penalised else conv(r * A)
-            domain = ball if ones is None else ball + ones
+        A, rule = self.atoms(design, f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
+        floor = f.infimum + FITTED * (first.value - f.infimum)
+        rows, n_iter = [first], 0
+        last: Result | None = None
+        for level in self.levels:
+            ball = penalty(level * A) if self.penalised else conv(level * A)
+            domain = design.with_intercepts(ball, f.space.shape)
             update, refine = default_method(f, domain)
             if last is not None and refine is None and isinstance(update, FullyCorrective):
                 update = WARM_UPDATE
             last = minimize(f, domain, update, refine=refine, stop=rule, start=last)
-            rows.append(row_of(r, last, design.q))
+            rows.append(Row.of(level, last, design.q))
             n_iter += last.iterations + 1
             if last.value <= floor or last.status is Status.INTERRUPTED:
                 break
         return ModelPath.of(design, rows, n_iter, last)
 
-    def _atoms(self, design: Design, shape: tuple[int, ...]) -> Atoms:
+    def atoms(self, design: Design, shape: tuple[int, ...]) -> Atoms:
         """The extreme points of the unit ball, seen through X."""
         q, several = design.q, len(shape) == 2
         outputs = shape[1] if several else 1
@@ -132,11 +102,10 @@ class _Atomic(LinearModel):
             return Dictionary(design.X, signed=True)
         ball: Atoms
         if self.ball == "group":
-            labels = np.arange(q) if self.groups is None else group_labels(self.groups, design.p)[design.kept]
-            labels = np.repeat(np.unique(labels, return_inverse=True)[1], outputs)
+            labels = np.repeat(np.arange(q) if self.groups is None else design.groups(self.groups), outputs)
             ball = Groups(labels, np.sqrt(np.bincount(labels) / outputs))
         elif self.ball == "ksupport":
-            require(as_int_or_nan(self.k) >= 1, "k", self.k, "an integer of at least 1")
+            checks.count(self.k, "k")
             ball = KSupport(q * outputs, min(int(self.k), q * outputs))
         elif self.ball == "nuclear" and several:
             ball = RankOne((q, outputs))
@@ -145,39 +114,88 @@ class _Atomic(LinearModel):
             ball = SignedBasis(m) if self.ball == "l1" else KSupport(m, m)  # unit vectors of all directions
         return ball.through(design.X, columns=outputs if several else None)
 
+    def scale(self, f: Loss, design: Design) -> float:
+        """The radius at which the loss would be at its infimum, if it fell for ever as it falls at radius 0."""
+        ones = design.intercepts(f.space.shape)
+        x = f.space.zeros() if ones is None else minimize(f, ones, stop=Stop(rgap=self.tol)).x
+        value, grad = f.value_and_grad(x)
+        slope = -float(np.vdot(grad, self.atoms(design, f.space.shape).lmo(grad).vector)) if design.q else 0.0
+        return (value - f.infimum) / slope if slope > 0 else 1.0
 
+
+class _Atomic(LinearModel):
+    _checks = checks.table(ball=checks.one_of(*BALLS), tol=checks.positive, max_iter=checks.count)
+
+    def _solver(self, levels: list[float], penalised: bool = False) -> BallSolver:
+        return BallSolver(levels, penalised, self.ball, self.groups, self.k, self.tol, self.max_iter)
+
+    def _take(self, task: Task, path: ModelPath, row: int) -> Self:
+        self.dual_gap_ = float(path.gap[row])
+        return super()._take(task, path, row)
+
+
+@dataclass(eq=False, repr=False)
+class _AtomicOfRadius(_Atomic):
+    """A given radius, or a given penalty."""
+
+    radius: float | None = 1.0
+    penalty: float | None = None
+    ball: str = "l1"
+    loss: str = "squared_error"
+    groups: Any = None
+    k: int = 10
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    max_iter: int = 1000
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Minimise the mean loss over the ball, or the mean loss and the penalty."""
+        self._check()
+        penalised = self.penalty is not None
+        name, level = ("penalty", self.penalty) if penalised else ("radius", self.radius)
+        require(0 < number(level) < np.inf, name, level, "a positive number")
+        samples = self._samples(X, y, sample_weight)
+        models = samples.path(self._solver([number(level)], penalised))
+        return self._take(samples.task, models, len(models) - 1)
+
+
+@dataclass(eq=False, repr=False)
 class _AtomicCV(_Atomic):
     """The radius with the lowest held-out loss, from one warm-started path per fold."""
 
+    radii: Any = 20
+    ball: str = "l1"
+    loss: str = "squared_error"
+    groups: Any = None
+    k: int = 10
+    fit_intercept: bool = True
+    tol: float = 1e-4
+    max_iter: int = 1000
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the radius by cross-validation, and fit it on all data."""
-        parameters = self._check()
-        X, target, weights = self._read(X, y, sample_weight)
-        radii = self._radii(X, target, weights)
-        parameters |= {"levels": radii}
-        _, self.radius_ = self._choose(X, target, weights, [parameters], np.array([0.0, *radii]))
-        found = self._path(X, target, weights, parameters | {"levels": [r for r in radii if r <= self.radius_]})
-        return self._take(found, found.at(self.radius_))
+        self._check()
+        samples = self._samples(X, y, sample_weight)
+        solver = self._solver(self._radii(samples))
+        levels = np.array([0.0, *solver.levels])
+        losses, _, radius = samples.cross_validate([solver], levels, self.cv)
+        models = samples.path(replace(solver, levels=[r for r in solver.levels if r <= radius]))
+        self.cv_losses_, self.levels_, self.radius_ = losses, levels, radius
+        return self._take(samples.task, models, models.at(radius))
 
-    def _radii(self, X: Any, target: Array, weights: Array) -> list[float]:
+    def _radii(self, samples: Samples) -> list[float]:
         """The user's radii, or as many as asked for, from a first fall of the loss to a fit of almost everything."""
         if not as_int_or_nan(self.radii) >= 1:
             radii = sorted(number(r) for r in as_list(self.radii))
             wanted = "a number of radii, or positive numbers"
             require(len(radii) > 0 and 0 < radii[0] <= radii[-1] < np.inf, "radii", self.radii, wanted)
             return radii
-        used = np.flatnonzero(weights)
-        share = weights[used] / weights.sum()
-        f, design = self._objective(target[used], share), Design.of(X[used], weights[used], self.fit_intercept)
-        ones = design.intercepts(f.space.shape)
-        x = f.space.zeros() if ones is None else minimize(f, ones, stop=Stop(rgap=self.tol)).x
-        value, grad = f.value_and_grad(x)
-        fall = 0.0 if not design.q else -float(np.vdot(grad, self._atoms(design, f.space.shape).lmo(grad).vector))
-        unit = (value - f.infimum) / fall if fall > 0 else 1.0
+        unit = self._solver([]).scale(*samples.problem())
         return [float(r) for r in unit * np.geomspace(*RADII, int(self.radii))] if unit > 0 else [1.0]
 
 
-class AtomicRegressor(SparseRegressor, _Atomic):
+@dataclass(eq=False, repr=False)
+class AtomicRegressor(SparseRegressor, _AtomicOfRadius):
     __doc__ = f"""Regression over a ball of coefficients: lasso, group lasso, k-support, ridge and trace norm by radius.
     {PARAMETERS.format(losses="'squared_error', 'huber' or 'poisson' (log link)")}
     Examples
@@ -191,30 +209,9 @@ class AtomicRegressor(SparseRegressor, _Atomic):
     (array([5, 9]), True)
     """
 
-    def __init__(
-        self,
-        radius: float | None = 1.0,
-        penalty: float | None = None,
-        ball: str = "l1",
-        loss: str = "squared_error",
-        groups: Any = None,
-        k: int = 10,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        self.radius = radius
-        self.penalty = penalty
-        self.ball = ball
-        self.loss = loss
-        self.groups = groups
-        self.k = k
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
 
-
-class AtomicClassifier(SparseClassifier, _Atomic):
+@dataclass(eq=False, repr=False)
+class AtomicClassifier(SparseClassifier, _AtomicOfRadius):
     __doc__ = f"""Logistic classification over a ball of coefficients; of several classes by the multinomial loss.
     {PARAMETERS.format(losses="'log_loss'")}
     Examples
@@ -228,31 +225,11 @@ class AtomicClassifier(SparseClassifier, _Atomic):
     (array([5]), True)
     """
 
-    def __init__(
-        self,
-        radius: float | None = 1.0,
-        penalty: float | None = None,
-        ball: str = "l1",
-        loss: str = "log_loss",
-        groups: Any = None,
-        k: int = 10,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        class_weight: Any = None,
-    ) -> None:
-        self.radius = radius
-        self.penalty = penalty
-        self.ball = ball
-        self.loss = loss
-        self.groups = groups
-        self.k = k
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
+    loss: str = "log_loss"
+    class_weight: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class AtomicRegressorCV(SparseRegressor, _AtomicCV):
     """`AtomicRegressor` with the radius of the lowest held-out loss, each fold a path of warm-started radii.
 
@@ -268,29 +245,10 @@ class AtomicRegressorCV(SparseRegressor, _AtomicCV):
     (5.0, array([5, 9]))
     """
 
-    def __init__(
-        self,
-        radii: Any = 20,
-        ball: str = "l1",
-        loss: str = "squared_error",
-        groups: Any = None,
-        k: int = 10,
-        fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        cv: Any = None,
-    ) -> None:
-        self.radii = radii
-        self.ball = ball
-        self.loss = loss
-        self.groups = groups
-        self.k = k
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
+    cv: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class AtomicClassifierCV(SparseClassifier, _AtomicCV):
     """`AtomicClassifier` with the radius of the lowest held-out loss; parameters and attributes as for
     `AtomicRegressorCV`.
@@ -304,26 +262,6 @@ class AtomicClassifierCV(SparseClassifier, _AtomicCV):
     (10.0, True)
     """
 
-    def __init__(
-        self,
-        radii: Any = 20,
-        ball: str = "l1",
-        loss: str = "log_loss",
-        groups: Any = None,
-        k: int = 10,
-        fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        class_weight: Any = None,
-        cv: Any = None,
-    ) -> None:
-        self.radii = radii
-        self.ball = ball
-        self.loss = loss
-        self.groups = groups
-        self.k = k
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.cv = cv
+    loss: str = "log_loss"
+    class_weight: Any = None
+    cv: Any = None

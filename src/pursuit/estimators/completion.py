@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from pursuit.arguments import as_bool, as_int_or_nan, number
+from pursuit.arguments import require
 from pursuit.atoms.factored import LowRank, compress
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.views import row_products
 from pursuit.domains import conv, lin
-from pursuit.estimators.base import Array, require, require_count
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array
 from pursuit.estimators.entries import Completion, Entries, as_rows, is_table
 from pursuit.linalg import EPS
 from pursuit.objectives import LeastSquares
@@ -30,17 +32,17 @@ DAMPINGS = (1.0, 2.0, 3.0, 5.0, 8.0)
 POWERS = (0.0, -0.25, -0.5)
 LARGER, SMALLER = ([2.0**k for k in range(1, 7)], [2.0**-k for k in range(1, 7)])
 MAX_RANK = 20
-"""What is chosen from. Levels are radii in units of the norm of what the matrix shall explain. The powers are compared
-at level 1; then it is made larger, or else smaller, until the error grows. So are ranks."""
+"""The candidates. Levels are radii over the norm of what the matrix shall explain. The powers are compared at level 1,
+which then grows, or else shrinks, until the error grows. So do ranks."""
 TRIAL_TOL = 10.0
 """How much larger the gap may be while a radius is chosen."""
 BIAS_ROUNDS = 10
 SEVERAL = 16
 """Atoms of an oracle call that enter together, where the rank is not bounded."""
 ACCURACY = 0.3
-"""Of the factors, after an oracle call."""
+"""The accuracy of the factors after an oracle call."""
 NOISE = 1e-12
-"""What is left of the data beside the biases is rounding below this fraction."""
+"""Below this fraction of the data, the residuals of the biases are rounding errors."""
 
 
 class Trial(NamedTuple):
@@ -77,7 +79,7 @@ class Biases(NamedTuple):
         return self.mean + self.row[i] + self.column[j]
 
 
-class Problem:
+class MatrixProblem:
     """What the matrix shall explain: the observed entries less their biases, with a scale for each row."""
 
     def __init__(self, entries: Entries, damping: float | None, power: float) -> None:
@@ -87,7 +89,7 @@ class Problem:
         counts = entries.sums(0)[self.rows]
         self.scale = (counts / counts.mean()) ** power
         rest, s, w = entries.values - self.biases.at(i, j), self.scale[rows], entries.weights
-        size, of_data = (math.sqrt(float(w @ (each * each))) for each in (rest, entries.values))
+        size, of_data = (math.sqrt(float(w @ (array * array))) for array in (rest, entries.values))
         self.size = size if size > NOISE * of_data else 0.0
         self.range = entries.range
         self.f = LeastSquares(rest / s, weights=w * s * s)
@@ -100,8 +102,8 @@ class Problem:
         U, V = np.zeros((m, rank)), np.zeros((n, rank))
         if result is None or not rank:
             return LowRank(U, np.zeros(0), V)
-        found = result.coef
-        U[self.rows], V[self.columns] = self.scale[:, None] * found.U * found.s, found.V
+        small = result.coef
+        U[self.rows], V[self.columns] = self.scale[:, None] * small.U * small.s, small.V
         return compress(U, V)
 
     def error(self, result: Result | None, entries: Entries, clip: bool) -> float:
@@ -111,6 +113,7 @@ class Problem:
         return entries.error(np.clip(predicted, *self.range) if clip else predicted)
 
 
+@dataclass(eq=False, repr=False)
 class LowRankCompletion(Completion):
     r"""Matrix completion, for recommendations say: an entry is a mean, plus a bias of its row, plus a bias of its
     column, plus an entry of a matrix of small nuclear norm.
@@ -138,37 +141,24 @@ class LowRankCompletion(Completion):
         The p of above, from -1 to 1.
     clip : bool
         Keep predictions within the range of the values that were fitted.
-    validation : float
-        The share of the observations to choose on.
-    tol : float
-        The certified gap at which fitting ends, relative to the objective.
-    max_iter : int
-        Oracle calls for one radius.
-    random_state : int, RandomState, optional
-        Of the validation part.
+    validation, random_state : float; int or RandomState, optional
+        The share of the observations to choose on, and the seed that draws them.
+    tol, max_iter : float, int
+        The certified gap at which fitting ends, relative to the objective; and the most oracle calls for one radius.
 
     Attributes
     ----------
-    U_, s_, V_ : arrays of shapes (rows, rank), (rank,), (columns, rank)
+    U_, s_, V_, mean_, row_bias_, column_bias_ : arrays and a float
         The matrix X is U diag(s) V'.
-    mean_ : float
-    row_bias_, column_bias_ : arrays
-    labels_ : list of two arrays
-        The labels of rows and columns, sorted; indices, if X was a matrix.
-    counts_ : list of two arrays
-        The weight of the observations of each row and column. Where it is 0, only the rest of the model is known.
-    rank_ : int
-    radius_, damping_, power_ : float
+    labels_, counts_ : lists of two arrays
+        The labels of rows and columns, sorted (indices, if X was a matrix), and the weight of the observations of each.
+    rank_, radius_, damping_, power_ : int and floats
         As given or chosen (None where they have no part).
     dual_gap_ : float
         A proved bound on how far the objective is above its minimum for this radius; without a radius, above 0.
     validation_error_ : dict of arrays `damping`, `power`, `level`, `rank` and `error`
-        What was tried: the level is the radius in units of the norm of what the matrix shall explain, and the error is
-        the root mean square on the validation part. Empty where nothing was chosen.
-    range_ : the least and the largest value
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
+        The trials, if there were any: the level is the radius over the norm of what the matrix shall explain, and the
+        error is the root mean square on the validation part.
 
     Notes
     -----
@@ -176,9 +166,7 @@ class LowRankCompletion(Completion):
     NaN where nothing is known, and tables. A table is X with labels in its first two columns and y with the values, or,
     without y, labels and values in the first three columns of X; the labels are strings or numbers. Without y, an array
     of three columns is read as a table if nothing is missing and the labels are strings or whole numbers. Repeated
-    observations of an entry count as their mean, with their number as weight.
-
-    `score` is R^2, as for all regressors; ``scoring="neg_root_mean_squared_error"`` gives the error.
+    observations of an entry count as their mean, with their number as weight. `score` is R^2, as for all regressors.
 
     Examples
     --------
@@ -189,49 +177,41 @@ class LowRankCompletion(Completion):
     True
     """
 
-    _not_saved: ClassVar[tuple[str, ...]] = ("validation_error_",)
+    _not_saved = ("validation_error_",)
+    _checks = checks.table(
+        radius=checks.between(0.0, math.inf),
+        damping=checks.between(0.0, math.inf),
+        power=checks.between(-1.0, 1.0),
+        biases=checks.boolean,
+    )
 
-    def __init__(
-        self,
-        rank: int | None = None,
-        radius: float | None = None,
-        biases: bool = True,
-        damping: float | None = None,
-        power: float | None = None,
-        clip: bool = True,
-        validation: float = 0.1,
-        tol: float = 1e-2,
-        max_iter: int = 50,
-        random_state: Any = None,
-    ) -> None:
-        self.rank = rank
-        self.radius = radius
-        self.biases = biases
-        self.damping = damping
-        self.power = power
-        self.clip = clip
-        self.validation = validation
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    rank: int | None = None
+    radius: float | None = None
+    biases: bool = True
+    damping: float | None = None
+    power: float | None = None
+    clip: bool = True
+    validation: float = 0.1
+    tol: float = 1e-2
+    max_iter: int = 50
+    random_state: Any = None
 
     @single_threaded_blas  # the products are short
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the observed entries; `sample_weight` is for tables."""
         self._check()
         entries = self._read(X, y, sample_weight).normalized()
-        self.labels_, self.counts_ = entries.labels, [entries.sums(mode) for mode in (0, 1)]
-        chosen = self._choose(entries)
-        self.damping_, self.power_ = chosen.damping, chosen.power
-        problem, unit = Problem(entries, self.damping_, self.power_), entries.unit
-        radius, result = self._radius(problem, chosen), self._solve(problem, chosen, float(self.tol))
+        trial, errors = self._choose(entries)
+        problem, unit = MatrixProblem(entries, trial.damping, trial.power), entries.unit
+        radius, result = self._radius(problem, trial), self._solve(problem, trial, float(self.tol))
         matrix = problem.matrix(result)
+        self._take(entries, result)
+        self.counts_ = [entries.sums(mode) for mode in (0, 1)]
         self.U_, self.s_, self.V_ = matrix.U, unit * matrix.s, matrix.V
-        self.mean_, self.range_ = unit * entries.mean, unit * problem.range
+        self.mean_ = unit * entries.mean
         self.row_bias_, self.column_bias_ = unit * problem.biases.row, unit * problem.biases.column
         self.rank_, self.radius_ = len(matrix.s), None if math.isinf(radius) else unit * radius
-        self.dual_gap_ = 0.0 if result is None else unit * result.gap * unit
-        self.n_iter_ = 1 if result is None else result.iterations + 1
+        self.damping_, self.power_, self.validation_error_ = trial.damping, trial.power, errors
         return self
 
     def predict(self, rows: Any, cols: Any = None) -> Array:
@@ -249,24 +229,7 @@ class LowRankCompletion(Completion):
         else:
             row, column = np.where(known[0], self.row_bias_[places[0]], 0.0), self.column_bias_[places[1]]
             entry = self.mean_ + row + np.where(known[1], column, 0.0) + np.where(both, entry, 0.0)
-        return np.asarray(np.clip(entry, *self.range_) if self.clip else entry)
-
-    def toarray(self) -> Array:
-        """Predictions of all entries, as a matrix of labels by labels."""
-        check_is_fitted(self)
-        return self.predict(self.labels_[0][:, None], self.labels_[1])
-
-    def _check(self) -> None:
-        require_count(self.rank, "rank")
-        require(0 <= number(self.validation) < 1, "validation", self.validation, "a share of the entries, from 0 to 1")
-        for name, low, high in (("radius", 0.0, math.inf), ("damping", 0.0, math.inf), ("power", -1.0, 1.0)):
-            value = getattr(self, name)
-            within = value is None or (low <= number(value) <= high and number(value) < math.inf)
-            require(within, name, value, f"a number from {low:g} to {high:g}, or None")
-        require(number(self.tol) > 0, "tol", self.tol, "a positive number")
-        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
-        as_bool(self.biases, "biases")
-        as_bool(self.clip, "clip")
+        return self._within_range(entry)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:
         X = as_rows(X)
@@ -278,7 +241,7 @@ class LowRankCompletion(Completion):
         X = validate_data(self, X, accept_sparse=("coo", "csr"), dtype=np.float64, ensure_all_finite="allow-nan")
         return Entries.of_sparse(X) if sp.issparse(X) else Entries.of_array(X)
 
-    def _solve(self, problem: Problem, trial: Trial, tol: float, start: Result | None = None) -> Result | None:
+    def _solve(self, problem: MatrixProblem, trial: Trial, tol: float, start: Result | None = None) -> Result | None:
         """The best matrix within the bounds; None where it is zero."""
         radius = self._radius(problem, trial)
         if radius == 0.0 or problem.size == 0.0:
@@ -289,15 +252,14 @@ class LowRankCompletion(Completion):
         stop = Stop(rgap=tol, gap=least, iterations=self.max_iter, atoms=trial.rank)
         return minimize(problem.f, domain, update, refine=Factors(accuracy=ACCURACY), stop=stop, start=start)
 
-    def _radius(self, problem: Problem, trial: Trial) -> float:
+    def _radius(self, problem: MatrixProblem, trial: Trial) -> float:
         """The radius in the unit of the problem."""
         return trial.level * problem.size if self.radius is None else float(self.radius) / problem.unit
 
-    # ------------------------------------------------------------------ what is chosen
-
-    def _choose(self, entries: Entries) -> Trial:
+    def _choose(self, entries: Entries) -> tuple[Trial, dict[str, Array]]:
         """The parameters that are given, and for the others those of the lowest error on the validation part: first the
-        damping, of biases alone; then the power, at one radius; then the radius or the rank."""
+        damping, of biases alone; then the power, at one radius; then the radius or the rank. With the errors of all
+        that was tried."""
         free, default = self.radius is None, Trial(rank=self.rank)
         powers = POWERS if self.power is None else (float(self.power),)
         dampings = DAMPINGS if self.damping is None else (float(self.damping),)
@@ -307,12 +269,11 @@ class LowRankCompletion(Completion):
             level=default.level if free and self.rank is None else math.inf,
         )
         parts = entries.split(float(self.validation), check_random_state(self.random_state))
-        self.validation_error_: dict[str, Array] = {}
         if parts is None or not (free or self.power is None or (self.biases and self.damping is None)):
-            return chosen
+            return chosen, {}
         trials = []
         for damping in dampings if self.biases else [None]:
-            error = Problem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
+            error = MatrixProblem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
             trials.append(chosen._replace(damping=damping, level=0.0, error=error))
         chosen = chosen._replace(damping=_best(trials).damping)
         first = chosen._replace(level=default.level) if free else chosen
@@ -325,15 +286,15 @@ class LowRankCompletion(Completion):
                 fits += self._path(parts, [at_one._replace(level=level) for level in SMALLER])
             ranks = range(1, 1 + min(MAX_RANK, *entries.shape)) if self.rank is None else [self.rank]
             fits += self._path(parts, [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks])
-        for name in Trial._fields:
-            column = np.array([getattr(trial, name) for trial in trials + fits], dtype=np.float64)
-            self.validation_error_[name] = column * (entries.unit if name == "error" else 1.0)
-        return _best(trials + fits if free else fits)
+        columns = zip(*trials, *fits, strict=True)
+        errors = {name: np.array(column, dtype=np.float64) for name, column in zip(Trial._fields, columns, strict=True)}
+        errors["error"] *= entries.unit
+        return _best(trials + fits if free else fits), errors
 
     def _path(self, parts: tuple[Entries, Entries], trials: list[Trial]) -> list[Trial]:
         """Fits with their errors, until one has a larger error than the last. A trial that comes with an error is like
         one that has been tried, but for its level."""
-        problem, result, done = Problem(parts[0], trials[0].damping, trials[0].power), None, [trials[0]]
+        problem, result, done = MatrixProblem(parts[0], trials[0].damping, trials[0].power), None, [trials[0]]
         for trial in trials:
             tol = float(self.tol) * (TRIAL_TOL if trial.rank is None else 1.0)
             grows = trial.level >= done[-1].level  # and the last result lies within the bounds

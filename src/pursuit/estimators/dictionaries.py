@@ -7,241 +7,97 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pursuit.arguments import as_bool
 from pursuit.dictionaries.learning import Step, batch_steps, sweep_steps
-from pursuit.dictionaries.signals import Coder, Method, Signals
+from pursuit.dictionaries.signals import Coder as Coding
+from pursuit.dictionaries.signals import Method, Signals
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
-from pursuit.estimators.base import (
-    FLOATS,
-    Array,
-    Estimator,
-    dense,
-    require_amount,
-    require_choice,
-    require_count,
-    threads,
-)
-from pursuit.estimators.functions import ALGORITHMS, check_positive
-from pursuit.estimators.pursuits import SparseCoder
+from pursuit.estimators import checks
+from pursuit.estimators.base import FLOATS, SPARSE, Array, dense, threads
+from pursuit.estimators.coder import Coder
+from pursuit.estimators.functions import check_sign
 
-FIT_ALGORITHMS = ("lars", "cd")
+check_method = checks.one_of("lars", "cd")
 FORGETTING = 6.0
-"""Of mini-batches, as by default in `learn`."""
+"""The parameter `forgetting` of `learn`, at its default."""
 CALLBACK_PERIOD = 5
 """Iterations of DictionaryLearning from one call of `callback` to the next, as in scikit-learn."""
 FIRST_STEPS = 100
 """Mini-batches, at most one pass over the samples, that convergence is not judged by, as in scikit-learn."""
 
 
-def dict_learning(
-    X: Any,
-    n_components: int,
-    *,
-    alpha: float,
-    max_iter: int = 100,
-    tol: float = 1e-8,
-    method: str = "lars",
-    n_jobs: int | None = None,
-    dict_init: Any = None,
-    code_init: Any = None,
-    callback: Callable[[dict[str, Any]], Any] | None = None,
-    verbose: Any = False,
-    random_state: Any = None,
-    return_n_iter: bool = False,
-    positive_dict: bool = False,
-    positive_code: bool = False,
-    method_max_iter: int = 1000,
-) -> tuple[Any, ...]:
-    """Codes U and a dictionary V with X ~ U V: `DictionaryLearning` as a function, with its parameters.
+@dataclass(eq=False, repr=False)
+class _Learner(Coder):
+    """What both classes share: parameters, a method of learning, a start."""
 
-    Returns
-    -------
-    code : array of shape (n_samples, n_components)
-    dictionary : array of shape (n_components, n_features)
-    errors : list of the objective after each iteration
-    n_iter : int, where `return_n_iter` is True
+    n_components: int | None = None
+    _: KW_ONLY
+    alpha: float = 1
+    max_iter: int = 1000
+    tol: float = 1e-8
+    fit_algorithm: str = "lars"
+    dict_init: Any = None
+    callback: Callable[[dict[str, Any]], Any] | None = None
+    verbose: Any = False
+    random_state: Any = None
+    positive_dict: bool = False
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pursuit.estimators import dict_learning
-    >>> X = np.random.default_rng(0).standard_normal((30, 8))
-    >>> code, dictionary, errors = dict_learning(X, 12, alpha=0.5, random_state=0)
-    >>> code.shape, dictionary.shape, bool(np.all(np.diff(errors) <= 1e-9))
-    ((30, 12), (12, 8), True)
-    """
-    model = DictionaryLearning(
-        n_components, alpha=alpha, max_iter=max_iter, tol=tol, fit_algorithm=method, n_jobs=n_jobs, dict_init=dict_init,
-        code_init=code_init, callback=callback, verbose=verbose, random_state=random_state,
-        positive_code=positive_code, positive_dict=positive_dict, transform_max_iter=method_max_iter,
-    )  # fmt: skip
-    code = model._learn(X)
-    found = code, model.components_, model.error_
-    return (*found, model.n_iter_) if as_bool(return_n_iter, "return_n_iter") else found
+    _checks = checks.table(
+        n_components=checks.optional_count,
+        alpha=checks.amount,
+        max_iter=checks.iterations,
+        tol=checks.amount,
+        fit_algorithm=check_method,
+        positive_dict=checks.boolean,
+    )
 
-
-def dict_learning_online(
-    X: Any,
-    n_components: int | None = 2,
-    *,
-    alpha: float = 1,
-    max_iter: int = 100,
-    return_code: bool = True,
-    dict_init: Any = None,
-    callback: Callable[[dict[str, Any]], Any] | None = None,
-    batch_size: int = 256,
-    verbose: Any = False,
-    shuffle: bool = True,
-    n_jobs: int | None = None,
-    method: str = "lars",
-    random_state: Any = None,
-    positive_dict: bool = False,
-    positive_code: bool = False,
-    method_max_iter: int = 1000,
-    tol: float = 1e-3,
-    max_no_improvement: int | None = 10,
-) -> Any:
-    """A dictionary from mini-batches: `MiniBatchDictionaryLearning` as a function, with its parameters.
-
-    Returns
-    -------
-    code : array of shape (n_samples, n_components), where `return_code` is True
-    dictionary : array of shape (n_components, n_features)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pursuit.estimators import dict_learning_online
-    >>> X = np.random.default_rng(0).standard_normal((30, 8))
-    >>> dict_learning_online(X, 12, alpha=0.5, batch_size=10, random_state=0, return_code=False).shape
-    (12, 8)
-    """
-    require_choice(method, "method", FIT_ALGORITHMS)
-    model = MiniBatchDictionaryLearning(
-        n_components, alpha=alpha, max_iter=max_iter, n_jobs=n_jobs, fit_algorithm=method, batch_size=batch_size,
-        shuffle=shuffle, dict_init=dict_init, random_state=random_state, transform_algorithm=f"lasso_{method}",
-        transform_alpha=alpha, positive_code=positive_code, positive_dict=positive_dict,
-        transform_max_iter=method_max_iter, verbose=verbose, callback=callback, tol=tol,
-        max_no_improvement=max_no_improvement,
-    ).set_output(transform="default").fit(X)  # fmt: skip
-    if not as_bool(return_code, "return_code"):
-        return model.components_
-    return model.transform(X), model.components_
-
-
-class _Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """What both classes share: a method of learning, a start, and a SparseCoder of the atoms that were learned."""
-
-    components_: Array
-
-    def _coder(self) -> SparseCoder:
+    def _dictionary(self) -> Array:
         check_is_fitted(self)
-        return SparseCoder(
-            self.components_, transform_algorithm=self.transform_algorithm,
-            transform_n_nonzero_coefs=self.transform_n_nonzero_coefs,
-            transform_alpha=self.alpha if self.transform_alpha is None else self.transform_alpha,
-            split_sign=self.split_sign, n_jobs=self.n_jobs, positive_code=self.positive_code,
-            transform_max_iter=self.transform_max_iter,
-        )  # fmt: skip
+        components: Array = self.components_
+        return components
 
-    def transform(self, X: Any) -> Array:
-        """The codes of the rows of X on the dictionary, one in a row."""
-        coder = self._coder()
-        return coder.transform(validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False))
-
-    def inverse_transform(self, X: Any) -> Array:
-        """The combinations of atoms that these codes are."""
-        return self._coder().inverse_transform(X)
+    def _penalty(self) -> float:
+        return self.alpha if self.transform_alpha is None else self.transform_alpha
 
     def _method(self, update: str) -> Method:
         """Lasso codes with the penalty `alpha`, after a look at the parameters."""
-        require_choice(self.fit_algorithm, "fit_algorithm", FIT_ALGORITHMS)
-        require_choice(self.transform_algorithm, "transform_algorithm", ALGORITHMS)
-        check_positive(self.fit_algorithm, self.positive_code)
-        require_count(self.n_components, "n_components")
-        require_count(self.max_iter, "max_iter", 0)
-        require_amount(self.alpha, "alpha")
-        require_amount(self.tol, "tol")
-        code = {
-            "method": "lasso",
-            "penalty": float(self.alpha),
-            "positive": as_bool(self.positive_code, "positive_code"),
-        }
-        return Method(
-            Coder.checked(code, threads(self.n_jobs)), update, as_bool(self.positive_dict, "positive_dict"), FORGETTING
-        )
+        self._check()
+        check_sign(self.fit_algorithm, self.positive_code)
+        code = {"method": "lasso", "penalty": float(self.alpha), "positive": bool(self.positive_code)}
+        return Method(Coding.checked(code, threads(self.n_jobs)), update, bool(self.positive_dict), FORGETTING)
 
     def _samples(self, X: Any, reset: bool = True) -> Signals:
-        return Signals.checked(dense(validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=reset)))
+        return Signals.checked(dense(validate_data(self, X, accept_sparse=SPARSE, dtype=FLOATS, reset=reset)))
 
-    def _start(self, signals: Signals, given: Any, seed: int) -> Array:
+    def _start(self, signals: Signals, dict_init: Any, random: Any) -> Array:
         """The first dictionary, its atoms as columns: the one given, or samples."""
-        start: Any = "data" if given is None else np.asarray(given, signals.Y.dtype).T
-        atoms = self.n_components or (signals.features if given is None else start.shape[1])
-        return initial_dictionary(start, signals, int(atoms), seed, bool(self.positive_dict))
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_) * (2 if self.split_sign else 1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        start: Any = "data" if dict_init is None else np.asarray(dict_init, signals.Y.dtype).T
+        atoms = self.n_components or (signals.features if dict_init is None else start.shape[1])
+        return initial_dictionary(start, signals, int(atoms), random.randint(2**31 - 1), bool(self.positive_dict))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DictionaryLearning(_Learner):
     r"""A dictionary V of unit vectors, and codes U on it, that minimise 1/2 ||X - U V||^2 + alpha ||U||_1.
 
     Codes are exact Lasso codes, atoms follow by K-SVD: `pursuit.learn` with ``code={"method": "lasso", "penalty":
-    alpha}``. The objective never rises. `fit_transform` is `fit`, then `transform`; in scikit-learn it returns the
-    Lasso codes of the last iteration, whatever `transform_algorithm` says, as `dict_learning` does.
+    alpha}``. The objective never rises; `error_` has it after each iteration, and the run ends where it falls by less
+    than the share `tol`. Parameters and attributes are scikit-learn's, but for these:
 
-    Parameters
-    ----------
-    n_components : int, optional
-        The number of atoms; by default that of features.
-    alpha : float
-    max_iter : int
-    tol : float
-        Stop where the objective falls by less than this share in an iteration.
-    fit_algorithm : {"lars", "cd"}
-        Of no effect: both are names of the Lasso. As in scikit-learn, ``lars`` refuses `positive_code`.
-    transform_algorithm, transform_n_nonzero_coefs, transform_max_iter, split_sign, n_jobs
-        As for `SparseCoder`.
-    transform_alpha : float, optional
-        By default `alpha`.
-    code_init, dict_init : arrays of shapes (n_samples, n_components) and (n_components, n_features), optional
-        Where both are given, the start is this dictionary; otherwise it is made of samples.
-    callback : callable, optional
-        Called every five iterations with a dict of ``ii``, ``X``, ``code``, ``dictionary`` and ``errors``.
-    verbose : bool or int
-        Print the objective of each iteration.
-    random_state : int, RandomState, optional
-    positive_code, positive_dict : bool
-        Codes, or atoms, without negative entries.
+    - `fit_algorithm` is of no effect, as both are names of the Lasso; as in scikit-learn, ``lars`` refuses
+      `positive_code`;
+    - the start is `dict_init` where `code_init` is given, too; otherwise it is made of samples;
+    - `fit_transform` is `fit`, then `transform`; in scikit-learn it returns the Lasso codes of the last iteration,
+      whatever `transform_algorithm` says, as `dict_learning` does.
 
-    Attributes
-    ----------
-    components_ : array of shape (n_components, n_features)
-        The atoms, as rows of norm 1.
-    error_ : list
-        The objective after each iteration.
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import DictionaryLearning
     >>> X = np.random.default_rng(0).standard_normal((40, 8))
@@ -250,51 +106,9 @@ class DictionaryLearning(_Learner):
     ((12, 8), (40, 12))
     """
 
-    error_: list[float]
-    n_iter_: int
+    code_init: Any = None
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        alpha: float = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        fit_algorithm: str = "lars",
-        transform_algorithm: str = "omp",
-        transform_n_nonzero_coefs: int | None = None,
-        transform_alpha: float | None = None,
-        n_jobs: int | None = None,
-        code_init: Any = None,
-        dict_init: Any = None,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
-        verbose: Any = False,
-        split_sign: bool = False,
-        random_state: Any = None,
-        positive_code: bool = False,
-        positive_dict: bool = False,
-        transform_max_iter: int = 1000,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_algorithm = fit_algorithm
-        self.transform_algorithm = transform_algorithm
-        self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
-        self.transform_alpha = transform_alpha
-        self.n_jobs = n_jobs
-        self.code_init = code_init
-        self.dict_init = dict_init
-        self.callback = callback
-        self.verbose = verbose
-        self.split_sign = split_sign
-        self.random_state = random_state
-        self.positive_code = positive_code
-        self.positive_dict = positive_dict
-        self.transform_max_iter = transform_max_iter
-
-    def fit(self, X: Any, y: Any = None) -> DictionaryLearning:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary from the rows of X."""
         self._learn(X)
         return self
@@ -302,9 +116,9 @@ class DictionaryLearning(_Learner):
     def _learn(self, X: Any) -> Array:
         """Learn a dictionary; returns the Lasso codes that it was learned with."""
         method, signals = self._method("ksvd"), self._samples(X)
-        given = None if self.code_init is None else self.dict_init
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        D, errors = self._start(signals, given, seed), list[float]()
+        dict_init = None if self.code_init is None else self.dict_init
+        D = self._start(signals, dict_init, check_random_state(self.random_state))
+        errors: list[float] = []
         code = np.zeros((len(signals), D.shape[1]), D.dtype)
         for ii, step in zip(range(self.max_iter), sweep_steps(method, signals, D, None, 0), strict=False):
             D, code = step.D, step.X.toarray()
@@ -319,42 +133,14 @@ class DictionaryLearning(_Learner):
         return code
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MiniBatchDictionaryLearning(_Learner):
-    r"""A dictionary as of `DictionaryLearning`, learned from mini-batches, each of which is coded once in a pass.
+    """A dictionary as of `DictionaryLearning`, learned from mini-batches, each of which is coded once in a pass.
 
-    Parameters
-    ----------
-    n_components, alpha, fit_algorithm, n_jobs, verbose, random_state, positive_code, positive_dict
-        As for `DictionaryLearning`.
-    transform_algorithm, transform_n_nonzero_coefs, transform_alpha, transform_max_iter, split_sign
-        As for `DictionaryLearning`.
-    max_iter : int
-        Passes over the samples.
-    batch_size : int
-    shuffle : bool
-        Whether the samples are put into a random order first.
-    dict_init : array of shape (n_components, n_features), optional
-        The start; by default it is made of samples.
-    callback : callable, optional
-        Called after each mini-batch with a dict of ``i``, ``X_batch``, ``dictionary`` and ``batch_cost``.
-    tol : float
-        Stop where the dictionary changes by at most this, in Frobenius norm divided by the number of atoms; 0: never.
-    max_no_improvement : int, optional
-        Stop after so many mini-batches in a row without a better running mean of costs; None: never.
+    Parameters and attributes are scikit-learn's. At most `max_iter` passes over the samples; the run ends earlier where
+    the dictionary changes by at most `tol` (in Frobenius norm divided by the number of atoms), or where
+    `max_no_improvement` mini-batches in a row do not improve the running mean of costs.
 
-    Attributes
-    ----------
-    components_ : array of shape (n_components, n_features)
-        The atoms, as rows of norm 1.
-    n_iter_ : int
-        Passes over the samples.
-    n_steps_ : int
-        Mini-batches.
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import MiniBatchDictionaryLearning
     >>> X = np.random.default_rng(0).standard_normal((300, 8))
@@ -363,97 +149,55 @@ class MiniBatchDictionaryLearning(_Learner):
     ((12, 8), True)
     """
 
-    _saved: ClassVar[tuple[str, ...]] = ("_A", "_B", "_uses", "_signals")
+    batch_size: int = 256
+    shuffle: bool = True
+    tol: float = 1e-3
+    max_no_improvement: int | None = 10
 
-    n_iter_: int
-    n_steps_: int
+    _checks = checks.table(
+        batch_size=checks.count, shuffle=checks.boolean, max_no_improvement=checks.optional_iterations
+    )
+    _saved = ("_A", "_B", "_uses", "_signals")
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        alpha: float = 1,
-        max_iter: int = 1_000,
-        fit_algorithm: str = "lars",
-        n_jobs: int | None = None,
-        batch_size: int = 256,
-        shuffle: bool = True,
-        dict_init: Any = None,
-        transform_algorithm: str = "omp",
-        transform_n_nonzero_coefs: int | None = None,
-        transform_alpha: float | None = None,
-        verbose: Any = False,
-        split_sign: bool = False,
-        random_state: Any = None,
-        positive_code: bool = False,
-        positive_dict: bool = False,
-        transform_max_iter: int = 1000,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
-        tol: float = 1e-3,
-        max_no_improvement: int | None = 10,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.fit_algorithm = fit_algorithm
-        self.n_jobs = n_jobs
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-        self.dict_init = dict_init
-        self.transform_algorithm = transform_algorithm
-        self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
-        self.transform_alpha = transform_alpha
-        self.verbose = verbose
-        self.split_sign = split_sign
-        self.random_state = random_state
-        self.positive_code = positive_code
-        self.positive_dict = positive_dict
-        self.transform_max_iter = transform_max_iter
-        self.callback = callback
-        self.tol = tol
-        self.max_no_improvement = max_no_improvement
-
-    def fit(self, X: Any, y: Any = None) -> MiniBatchDictionaryLearning:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn a dictionary from the rows of X."""
         method, signals = self._method("online"), self._samples(X)
-        require_count(self.batch_size, "batch_size")
-        require_count(self.max_no_improvement, "max_no_improvement", 0)
         random = check_random_state(self.random_state)
-        D = self._start(signals, self.dict_init, random.randint(2**31 - 1))
-        order = random.permutation(len(signals)) if as_bool(self.shuffle, "shuffle") else np.arange(len(signals))
+        D = self._start(signals, self.dict_init, random)
+        order = random.permutation(len(signals)) if self.shuffle else np.arange(len(signals))
         size = min(self.batch_size, len(signals))
         batches = math.ceil(len(signals) / size)
-        passes = ((sweep, _cut(signals, order, size)) for sweep in range(self.max_iter))
+        passes = ((sweep, _batches(signals, order, size)) for sweep in range(self.max_iter))
         settled = _settling(self.tol, self.max_no_improvement, len(signals), size)
         last, self.n_steps_ = None, 0
         for step in batch_steps(method, passes, D, None):
             last, self.n_steps_, change = step, self.n_steps_ + 1, np.linalg.norm(step.D - D) / D.shape[1]
-            D = step.D
+            D, cost = step.D, step.row[0]
             if self.verbose:
-                print(f"[dict_learning] mini-batch {self.n_steps_}: mean cost {step.row[0]:.7g}")
-            if settled(self.n_steps_, step.row[0], float(change)):
+                print(f"[dict_learning] mini-batch {self.n_steps_}: mean cost {cost:.7g}")
+            if settled(self.n_steps_, cost, float(change)):
                 break
             if self.callback is not None:
-                start = (self.n_steps_ - 1) % batches * size
-                batch = signals.Y[order[start : start + size]]
-                told = {"i": self.n_steps_ - 1, "X_batch": batch, "dictionary": D.T, "batch_cost": step.row[0]}
-                self.callback(told)
+                first = (self.n_steps_ - 1) % batches * size
+                batch = signals.Y[order[first : first + size]]
+                self.callback({"i": self.n_steps_ - 1, "X_batch": batch, "dictionary": D.T, "batch_cost": cost})
         self.n_iter_ = math.ceil(self.n_steps_ / batches)
         self._keep(last)
         if last is None:  # no iteration: the start, as it was given
             self.components_ = np.ascontiguousarray(D.T if self.dict_init is None else self.dict_init, signals.Y.dtype)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> MiniBatchDictionaryLearning:
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on with the rows of X as one mini-batch."""
-        begun = hasattr(self, "components_")
-        method, signals = self._method("online"), self._samples(X, reset=not begun)
-        if begun:
+        fitted = "components_" in vars(self)
+        method, signals = self._method("online"), self._samples(X, reset=not fitted)
+        if fitted:
             D = np.asfortranarray(self.components_.T, signals.Y.dtype)
         else:
             self.n_steps_ = 0
-            D = self._start(signals, self.dict_init, check_random_state(self.random_state).randint(2**31 - 1))
-        past = Statistics(self._A, self._B, self._uses, self._signals) if getattr(self, "_signals", 0) else None
+            D = self._start(signals, self.dict_init, check_random_state(self.random_state))
+        seen = vars(self).get("_signals", 0)
+        past = Statistics(self._A, self._B, self._uses, seen) if seen else None
         self._keep(next(batch_steps(method, iter([(0, iter([signals]))]), D, past)))
         self.n_steps_ += 1
         return self
@@ -463,12 +207,12 @@ class MiniBatchDictionaryLearning(_Learner):
         if step is None or step.statistics is None:
             self._signals = 0
             return
-        found = step.statistics
+        past = step.statistics
         self.components_ = np.ascontiguousarray(step.D.T)
-        self._A, self._B, self._uses, self._signals = found.XX, found.YX, found.uses, found.signals
+        self._A, self._B, self._uses, self._signals = past.XX, past.YX, past.uses, past.signals
 
 
-def _cut(signals: Signals, order: Array, size: int) -> Iterator[Signals]:
+def _batches(signals: Signals, order: Array, size: int) -> Iterator[Signals]:
     return (signals.rows(order[start : start + size]) for start in range(0, len(signals), size))
 
 
@@ -489,3 +233,62 @@ def _settling(tol: float, patience: int | None, samples: int, size: int) -> Call
         return patience is not None and waiting >= patience
 
     return settled
+
+
+def dict_learning(
+    X: Any,
+    n_components: int,
+    *,
+    alpha: float,
+    max_iter: int = 100,
+    method: str = "lars",
+    method_max_iter: int = 1000,
+    return_n_iter: bool = False,
+    **parameters: Any,
+) -> tuple[Any, ...]:
+    """The codes, the dictionary, the objectives of all iterations and, with `return_n_iter`, their number: the function
+    of `DictionaryLearning`, whose other parameters it takes, too.
+
+    >>> import numpy as np
+    >>> from pursuit.estimators import dict_learning
+    >>> X = np.random.default_rng(0).standard_normal((30, 8))
+    >>> code, dictionary, errors = dict_learning(X, 12, alpha=0.5, random_state=0)
+    >>> code.shape, dictionary.shape, bool(np.all(np.diff(errors) <= 1e-9))
+    ((30, 12), (12, 8), True)
+    """
+    model = DictionaryLearning(
+        n_components, alpha=alpha, max_iter=max_iter, fit_algorithm=method, transform_max_iter=method_max_iter,
+        **parameters,
+    )  # fmt: skip
+    answer = model._learn(X), model.components_, model.error_
+    return (*answer, model.n_iter_) if as_bool(return_n_iter, "return_n_iter") else answer
+
+
+def dict_learning_online(
+    X: Any,
+    n_components: int | None = 2,
+    *,
+    alpha: float = 1,
+    max_iter: int = 100,
+    method: str = "lars",
+    method_max_iter: int = 1000,
+    return_code: bool = True,
+    **parameters: Any,
+) -> Any:
+    """The codes (with `return_code`) and a dictionary from mini-batches: the function of `MiniBatchDictionaryLearning`,
+    whose other parameters it takes, too.
+
+    >>> import numpy as np
+    >>> from pursuit.estimators import dict_learning_online
+    >>> X = np.random.default_rng(0).standard_normal((30, 8))
+    >>> dict_learning_online(X, 12, alpha=0.5, batch_size=10, random_state=0, return_code=False).shape
+    (12, 8)
+    """
+    check_method(method, "method")
+    model = MiniBatchDictionaryLearning(
+        n_components, alpha=alpha, max_iter=max_iter, fit_algorithm=method, transform_algorithm=f"lasso_{method}",
+        transform_max_iter=method_max_iter, **parameters,
+    ).set_output(transform="default").fit(X)  # fmt: skip
+    if not as_bool(return_code, "return_code"):
+        return model.components_
+    return model.transform(X), model.components_

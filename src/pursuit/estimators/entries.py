@@ -16,7 +16,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from pursuit.arguments import describe, number
+from pursuit.estimators import checks
 from pursuit.estimators.base import Array, Estimator
+from pursuit.run.result import Result
 
 NUMBERS = "biuf"
 """The kinds of dtypes of labels that are numbers. All others are strings."""
@@ -54,8 +56,8 @@ class Entries:
         if weights is not None:
             used = weights > 0
             columns, values, weights = [column[used] for column in columns], values[used], weights[used]
-        found = [np.unique(column, return_inverse=True) for column in columns]
-        return cls.of([labels for labels, _ in found], np.array([places for _, places in found]), values, weights)
+        labels, places = zip(*(np.unique(column, return_inverse=True) for column in columns), strict=True)
+        return cls.of(list(labels), np.array(places), values, weights)
 
     @classmethod
     def of_array(cls, X: Array) -> Entries:
@@ -121,8 +123,8 @@ def as_rows(X: Any) -> Any:
     if not isinstance(X, list | tuple):
         return X
     try:
-        found = np.asarray(X)
-        return np.array(X, dtype=object) if found.dtype.kind == "U" else found
+        array = np.asarray(X)
+        return np.array(X, dtype=object) if array.dtype.kind == "U" else array
     except ValueError:
         raise ValueError("X has rows of different lengths; give a table or a matrix.") from None
 
@@ -145,14 +147,14 @@ def _labels(column: Array, name: str) -> Array:
     return np.array(values).reshape(column.shape)
 
 
-def positions(known: Array, given: Any, name: str) -> Array:
+def positions(known: Array, labels: Any, name: str) -> Array:
     """Where labels stand among the known ones, which are sorted; -1 for new labels."""
-    wanted = _labels(np.asarray(as_rows(given)), name)
+    wanted = _labels(np.asarray(as_rows(labels)), name)
     if (wanted.dtype.kind in NUMBERS) != (known.dtype.kind in NUMBERS):
         kinds = ("numbers", "strings") if wanted.dtype.kind in NUMBERS else ("strings", "numbers")
         raise ValueError(f"{name} has labels that are {kinds[0]}, and those of fit are {kinds[1]}; give {kinds[1]}.")
-    found = np.searchsorted(known, wanted).clip(max=len(known) - 1)
-    return np.where(known[found] == wanted, found, -1)
+    places = np.searchsorted(known, wanted).clip(max=len(known) - 1)
+    return np.where(known[places] == wanted, places, -1)
 
 
 def is_table(X: Any) -> bool:
@@ -175,6 +177,13 @@ def is_table(X: Any) -> bool:
 class Completion(RegressorMixin, Estimator):
     """A model of the entries of a matrix or a tensor: a regressor on labels."""
 
+    _checks = checks.table(
+        rank=checks.optional_count,
+        validation=checks.rule(lambda share: 0 <= number(share) < 1, "a share of the entries, from 0 to 1"),
+        tol=checks.positive,
+        max_iter=checks.count,
+        clip=checks.boolean,
+    )
     labels_: list[Array]
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:
@@ -196,30 +205,45 @@ class Completion(RegressorMixin, Estimator):
             weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
         return Entries.of_table(label_columns(table[:, :modes]), np.asarray(y, dtype=np.float64), weights)
 
-    def _places(self, given: tuple[Any, ...]) -> list[Array]:
+    def _take(self, entries: Entries, result: Result | None) -> None:
+        """Keep what both models know of a fit; the result is None where the answer is zero."""
+        unit = entries.unit
+        self.labels_, self.range_ = entries.labels, unit * entries.range
+        self.dual_gap_ = 0.0 if result is None else unit * result.gap * unit
+        self.n_iter_ = 1 if result is None else result.iterations + 1
+
+    def _within_range(self, entry: Array) -> Array:
+        return np.asarray(np.clip(entry, *self.range_) if self.clip else entry)
+
+    def _places(self, labels: tuple[Any, ...]) -> list[Array]:
         """Positions of labels, given as one array per mode or as a table of them; -1 for new labels."""
         check_is_fitted(self)
         modes = len(self.labels_)
-        if len(given) == modes:
+        if len(labels) == modes:
             names = [f"argument {k + 1}" for k in range(modes)]
-            found = [positions(*each) for each in zip(self.labels_, given, names, strict=True)]
+            places = [positions(*mode) for mode in zip(self.labels_, labels, names, strict=True)]
             try:
-                return list(np.broadcast_arrays(*found))
+                return list(np.broadcast_arrays(*places))
             except ValueError:
-                shapes = " and ".join(str(each.shape) for each in found)
+                shapes = " and ".join(str(array.shape) for array in places)
                 raise ValueError(f"the labels have shapes {shapes}; give one of each mode per entry.") from None
-        if len(given) > 1:
-            raise ValueError(f"predict has {len(given)} arguments; give one table, or {modes} lists of labels.")
-        X = as_rows(given[0])
+        if len(labels) > 1:
+            raise ValueError(f"predict has {len(labels)} arguments; give one table, or {modes} lists of labels.")
+        X = as_rows(labels[0])
         table = check_array(X, dtype=None)
         if table.shape[1] != modes or self.n_features_in_ == modes:  # else they are the labels alone
             validate_data(self, X, skip_check_array=True, reset=False)
         columns = label_columns(table[:, :modes])
-        return [positions(labels, column, "X") for labels, column in zip(self.labels_, columns, strict=True)]
+        return [positions(known, column, "X") for known, column in zip(self.labels_, columns, strict=True)]
 
     def predict(self, *labels: Any) -> Array:
         """Predictions at labels."""
         raise NotImplementedError
+
+    def toarray(self) -> Array:
+        """Predictions of all entries, as an array with an axis of labels for each mode."""
+        check_is_fitted(self)
+        return self.predict(*np.meshgrid(*self.labels_, indexing="ij", sparse=True))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions of y at the labels X; without y, X holds labels and values as `fit` reads them."""

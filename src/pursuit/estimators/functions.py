@@ -1,7 +1,9 @@
 """Orthogonal matching pursuit and sparse coding as scikit-learn's functions. `pursuit.encode` does the work.
 
-In scikit-learn, `tol` bounds a *squared* norm. A model has features, the columns of X, for atoms, and its targets are
-signals; a dictionary has its atoms in rows.
+Parameters and answers are those of the functions of the same names in scikit-learn; docs/sklearn.md lists differences.
+There `tol` bounds a *squared* norm, and a dictionary has its atoms in rows. Of no effect are `precompute` (`encode`
+forms X'X where that is faster), `init` (Lasso codes are exact from any start), `verbose`, `check_input` and `copy_X`,
+...: input is always checked, and never written to.
 """
 
 from __future__ import annotations
@@ -14,20 +16,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lars
 from sklearn.utils import check_array
 
-from pursuit.arguments import as_bool
-from pursuit.estimators.base import (
-    FLOATS,
-    Array,
-    dense,
-    require,
-    require_amount,
-    require_choice,
-    require_count,
-    threads,
-)
+from pursuit.arguments import as_bool, require
+from pursuit.estimators import checks
+from pursuit.estimators.base import FLOATS, Array, dense, threads
 from pursuit.estimators.omp import codes_of, path, pursue, pursue_gram, stacked, warn_if
 
-ALGORITHMS = ("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
+check_algorithm = checks.one_of("lasso_lars", "lasso_cd", "lars", "omp", "threshold")
+check_precompute = checks.one_of(True, False, "auto")
 
 
 def orthogonal_mp(
@@ -43,33 +38,15 @@ def orthogonal_mp(
 ) -> Any:
     """Orthogonal matching pursuit: y as a combination of few columns of X, for each column of y.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    y : array of shape (n_samples,) or (n_samples, n_targets)
-    n_nonzero_coefs : int, optional
-        The most coefficients that are not zero; by default a tenth of the features, at least one.
-    tol : float, optional
-        Stop where the squared norm of the residual is at most this, whatever `n_nonzero_coefs` says.
-    precompute, copy_X
-        Of no effect: `encode` forms X'X where that is faster, and X is never written to.
-    return_path : bool
-        Return the coefficients after each step, along a last axis. Where targets take different numbers of steps, the
-        last coefficients are repeated.
-    return_n_iter : bool
-        Also return the number of steps, an int, or a list with one for each target.
+    `n_nonzero_coefs` columns (by default a tenth of all, at least one), or as many as it takes until the squared norm
+    of the residual is at most `tol`. `return_path` gives the coefficients after each step, along a last axis; where
+    targets take different numbers of steps, the last coefficients are repeated.
 
-    Returns
-    -------
-    array of shape (n_features,) or (n_features, n_targets), with a last axis for the path
-
-    Examples
-    --------
     >>> from pursuit.estimators import orthogonal_mp
     >>> orthogonal_mp([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [3.0, 0.5], n_nonzero_coefs=2)
     array([2.5, 0. , 0.5])
     """
-    require_choice(precompute, "precompute", (True, False, "auto"))
+    check_precompute(precompute, "precompute")
     as_bool(copy_X, "copy_X")
     X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
     y = check_array(y, dtype=X.dtype, ensure_2d=False, input_name="y")
@@ -95,27 +72,8 @@ def orthogonal_mp_gram(
     return_path: bool = False,
     return_n_iter: bool = False,
 ) -> Any:
-    """Orthogonal matching pursuit from X'X and X'y alone.
+    """`orthogonal_mp` from Gram = X'X and Xy = X'y alone; `tol` needs the squared norms of the targets.
 
-    Parameters
-    ----------
-    Gram : array of shape (n_features, n_features)
-        X.T @ X.
-    Xy : array of shape (n_features,) or (n_features, n_targets)
-        X.T @ y.
-    n_nonzero_coefs, tol, return_path, return_n_iter
-        As in `orthogonal_mp`.
-    norms_squared : number or one for each target
-        The squared norms of y; needed with `tol`.
-    copy_Gram, copy_Xy
-        Of no effect: neither is written to.
-
-    Returns
-    -------
-    array of shape (n_features,) or (n_features, n_targets), with a last axis for the path
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import orthogonal_mp_gram
     >>> X, y = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]), np.array([3.0, 0.5])
@@ -125,23 +83,19 @@ def orthogonal_mp_gram(
     as_bool(copy_Gram, "copy_Gram")
     as_bool(copy_Xy, "copy_Xy")
     Gram = check_array(Gram, dtype=FLOATS, input_name="Gram")
-    n, kind = len(Gram), Gram.dtype
+    n = len(Gram)
     require(Gram.shape == (n, n) and Gram.diagonal().min() >= 0, "Gram", Gram, "X.T @ X, a square matrix")
-    Xy = check_array(Xy, dtype=kind, ensure_2d=False, input_name="Xy")
+    Xy = check_array(Xy, dtype=Gram.dtype, ensure_2d=False, input_name="Xy")
     require(Xy.shape[0] == n, "Xy", Xy, f"one row for each of the {n} rows of Gram")
-    B, decrease = Xy.reshape(n, -1), None
+    B, limit, decrease = Xy.reshape(n, -1), most_atoms(n_nonzero_coefs, tol, n), None
     if tol is not None:
         require(norms_squared is not None, "norms_squared", None, "the squared norm of y with tol, one for each target")
-        squares = check_array(
-            norms_squared, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="norms_squared"
-        )
-        require(
-            squares.size == B.shape[1], "norms_squared", norms_squared, f"{B.shape[1]} numbers, one for each target"
-        )
-        decrease = squares.reshape(-1) - tol
-    coef, steps = pursue_gram(
-        Gram, B, most_atoms(n_nonzero_coefs, tol, n), decrease, as_bool(return_path, "return_path")
-    )
+        any_shape = {"ensure_2d": False, "ensure_min_samples": 0}
+        squares = check_array(norms_squared, dtype=np.float64, input_name="norms_squared", **any_shape)
+        wanted = f"{B.shape[1]} numbers, one for each target"
+        require(squares.size == B.shape[1], "norms_squared", norms_squared, wanted)
+        decrease = squares.ravel() - tol
+    coef, steps = pursue_gram(Gram, B, limit, decrease, as_bool(return_path, "return_path"))
     return answer(coef, steps, return_n_iter)
 
 
@@ -162,7 +116,7 @@ def sparse_encode(
     verbose: Any = 0,
     positive: bool = False,
 ) -> Array:
-    r"""Sparse codes: every row of X as a combination of few rows of the dictionary.
+    r"""Sparse codes: every row of X as a combination of few rows of the dictionary. Rows of zeros get coefficient 0.
 
     ======================== ===========================================================================
     algorithm                a code c of the row x, with D the dictionary
@@ -173,47 +127,22 @@ def sparse_encode(
     ``threshold``            Dx, moved towards 0 by alpha
     ======================== ===========================================================================
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    dictionary : array of shape (n_components, n_features)
-        Rows are atoms. Those that are zero get coefficient 0.
-    gram : array of shape (n_components, n_components), optional
-        dictionary @ dictionary.T, if you have it.
-    cov : array of shape (n_components, n_samples), optional
-        dictionary @ X.T; `lars` and `threshold` use it.
-    algorithm : {"lasso_lars", "lasso_cd", "lars", "omp", "threshold"}
-    n_nonzero_coefs : int, optional
-        Of `omp` and `lars`; by default a tenth of the features, at least one.
-    alpha : float, optional
-        Of the others; by default 1. In scikit-learn, too, `omp` does not look at it.
-    max_iter : int
-        Where a Lasso code has more atoms than this, a ConvergenceWarning says so; the code is exact nevertheless.
-    n_jobs : int, optional
-        Threads; None or -1: all processors that this process may use.
-    positive : bool
-        Codes without negative entries; not for `omp` and `lars`.
-    copy_cov, init, check_input, verbose
-        Of no effect: no argument is written to, Lasso codes are exact from any start, and input is always checked.
+    By default a tenth of the features, at least one, is the number of atoms, and alpha is 1. `gram` and `cov` are D D'
+    and D X', if you have them. Where a Lasso code has more than `max_iter` atoms, a ConvergenceWarning says so; the
+    code is exact nevertheless. `positive` codes have no negative entries; `omp` and `lars` have none such.
 
-    Returns
-    -------
-    array of shape (n_samples, n_components), in float32 where X is
-
-    Examples
-    --------
     >>> from pursuit.estimators import sparse_encode
     >>> sparse_encode([[3.0, 0.5]], [[1.0, 0.0], [0.0, 1.0]], algorithm="omp")
     array([[3., 0.]])
     """
-    require_choice(algorithm, "algorithm", ALGORITHMS)
+    check_algorithm(algorithm, "algorithm")
     X = dense(check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"))
     dictionary = dense(check_array(dictionary, accept_sparse=True, dtype=X.dtype, input_name="dictionary"))
     check_features(X, dictionary)
-    check_positive(algorithm, positive)
-    require_count(n_nonzero_coefs, "n_nonzero_coefs")
-    require_amount(alpha, "alpha")
-    require_count(max_iter, "max_iter", 0)
+    check_sign(algorithm, positive)
+    checks.optional_count(n_nonzero_coefs, "n_nonzero_coefs")
+    checks.optional_amount(alpha, "alpha")
+    checks.iterations(max_iter, "max_iter")
     jobs, alpha = threads(n_jobs), 1.0 if alpha is None else float(alpha)
     if algorithm in ("omp", "lars"):
         atoms = n_nonzero_coefs or max(1, min(X.shape[1] // 10, len(dictionary)))
@@ -229,8 +158,8 @@ def sparse_encode(
     codes = codes_of(dictionary.T, X, method="lasso", penalty=alpha, positive=positive, gram=gram, n_jobs=jobs)
     longest = int(np.diff(codes.indptr).max(initial=0))
     if longest > max_iter:
-        told = f"a code has {longest} atoms, more than max_iter={max_iter} iterations choose; it is exact nevertheless."
-        warnings.warn(told, ConvergenceWarning, stacklevel=2)
+        message = f"a code has {longest} atoms, more than max_iter={max_iter}; it is exact nevertheless."
+        warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return np.asarray(codes.toarray())
 
 
@@ -253,7 +182,7 @@ def check_features(X: Array, dictionary: Array) -> None:
         )
 
 
-def check_positive(algorithm: str, positive: Any) -> None:
+def check_sign(algorithm: str, positive: Any) -> None:
     """Refuse non-negative codes where the algorithm has none, in scikit-learn's words."""
     if as_bool(positive, "positive") and algorithm in ("omp", "lars"):
         raise ValueError(f"Positive constraint not supported for '{algorithm}' coding method.")
@@ -261,8 +190,8 @@ def check_positive(algorithm: str, positive: Any) -> None:
 
 def most_atoms(n_nonzero_coefs: Any, tol: Any, n_features: int) -> int:
     """The number of atoms at which a pursuit ends."""
-    require_count(n_nonzero_coefs, "n_nonzero_coefs")
-    require_amount(tol, "tol")
+    checks.optional_count(n_nonzero_coefs, "n_nonzero_coefs")
+    checks.optional_amount(tol, "tol")
     if tol is not None:
         return n_features
     most = max(n_features // 10, 1) if n_nonzero_coefs is None else int(n_nonzero_coefs)

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_int_or_nan, as_list, number
+from pursuit.arguments import as_list
 from pursuit.atoms.groups import Groups
 from pursuit.atoms.vectors import Dictionary, SignedBasis, Simplex
 from pursuit.domains import Domain, cone, lin
-from pursuit.estimators.base import require
-from pursuit.estimators.linear import (
-    Array,
-    Design,
-    LinearModel,
-    Loss,
-    ModelPath,
-    SparseClassifier,
-    SparseRegressor,
-    group_labels,
-    row_of,
-    without_features,
-)
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array
+from pursuit.estimators.design import Design, Loss, ModelPath, Row
+from pursuit.estimators.linear import LinearModel, SparseClassifier, SparseRegressor
 from pursuit.objectives import Objective, Ridge
 from pursuit.paths import path
 from pursuit.run.method import PATH_UPDATE
@@ -52,75 +43,61 @@ PARAMETERS = """
     positive : bool
         Whether coefficients must not be negative (one output, no groups).
     fit_intercept : bool
-        An intercept is fitted first and is no feature.
     tol : float, optional
         Fitting ends once the objective is at most this fraction of its value without features.
 
-    Attributes
-    ----------
-    coef_, intercept_ : arrays of scikit-learn's shapes
-    dropped_ : array
-        The names (or numbers) of features that are constant; their coefficients are 0.
-    path_ : ModelPath
-        The models of all sizes, from no feature to the last.
-    n_iter_ : int
-        The number of iterations; one feature each.
+    After `fit`, `coef_` and `intercept_` have scikit-learn's shapes, `path_` has the models of all sizes, `n_iter_` is
+    their number, and `dropped_` has the names (or numbers) of constant features, whose coefficients are 0.
 """
 
 
-class _Greedy(LinearModel):
-    """One greedy run gives the models of all sizes."""
+@dataclass(frozen=True)
+class GreedySolver:
+    """The models of all sizes up to `size`, from one greedy run."""
 
-    def _check(self) -> dict[str, Any]:
-        wanted = "an integer of at least 1, or None"
-        require(self.n_nonzero is None or as_int_or_nan(self.n_nonzero) >= 1, "n_nonzero", self.n_nonzero, wanted)
-        return {"size": self.n_nonzero, "l2": _amount(self.l2, "l2"), "update": PATH_UPDATE}
+    size: int | None
+    l2: float
+    update: FullyCorrective
+    groups: Any
+    positive: bool
+    tol: float
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose features and fit their coefficients."""
-        parameters = self._check()
-        X, target, weights = self._read(X, y, sample_weight)
-        found = self._path(X, target, weights, parameters)
-        return self._take(found, len(found) - 1)
-
-    def _solve(self, f: Loss, design: Design, parameters: dict[str, Any]) -> ModelPath:
-        l2, tol = parameters["l2"], _amount(self.tol, "tol")
-        F: Loss | Ridge = Ridge(f, design.q) if l2 and design.q else f
-        first, ones = without_features(F, design, 1e-12), design.intercepts(F.space.shape)
-        if not design.q or not first[1] > F.infimum:  # nothing to choose from, or nothing left to fit
+    def __call__(self, f: Loss, design: Design) -> ModelPath:
+        F: Loss | Ridge = Ridge(f, design.q) if self.l2 and design.q else f
+        first = design.without_features(F, 1e-12)
+        if not design.q or not first.value > F.infimum:  # nothing to choose from, or nothing left to fit
             return ModelPath.of(design, [first], 1)
-        labels = None if self.groups is None else group_labels(self.groups, design.p)[design.kept]
-        domain, refine = self._domain(f, design, labels, l2)
-        most = design.q if labels is None else len(np.unique(labels))
-        size = min(parameters["size"] or most, most)
-        floor = F.infimum + max(tol, SEPARATED) * (first[1] - F.infimum)
-        found = path(
-            F, domain if ones is None else domain + ones, atoms=range(1, size + 1),
-            update=parameters["update"], refine=refine, stop=Stop(rgap=None, value=floor),
+        labels = None if self.groups is None else design.groups(self.groups)
+        domain, refine = self._domain(f, design, labels)
+        most = design.q if labels is None else int(labels.max()) + 1
+        floor = F.infimum + max(self.tol, SEPARATED) * (first.value - F.infimum)
+        models = path(
+            F, design.with_intercepts(domain, F.space.shape), atoms=range(1, min(self.size or most, most) + 1),
+            update=self.update, refine=refine, stop=Stop(rgap=None, value=floor),
         )  # fmt: skip
-        rows = [row_of(k, r, design.q) for k, r in zip(found.atoms, found.results, strict=True)]
-        return ModelPath.of(design, [first, *rows], len(rows), found.results[-1] if found.results else None)
+        rows = [Row.of(k, r, design.q) for k, r in zip(models.atoms, models.results, strict=True)]
+        return ModelPath.of(design, [first, *rows], len(rows), models.results[-1] if models.results else None)
 
-    def _domain(self, f: Loss, design: Design, labels: Array | None, l2: float) -> tuple[Domain, Any]:
+    def _domain(self, f: Loss, design: Design, labels: Array | None) -> tuple[Domain, Refit | None]:
         """The span or cone of the features or groups, and how coefficients within groups are refitted."""
         several = len(f.space.shape) == 2
         if labels is None and not several:
-            if not l2:
+            if not self.l2:
                 A: Any = Dictionary(design.X)._with(size=None)  # no proof for all columns at once: it takes their SVD
             else:
-                A = (Simplex if self.positive else SignedBasis)(design.q).through(design.X, l2=l2)
+                A = (Simplex if self.positive else SignedBasis)(design.q).through(design.X, l2=self.l2)
             return (cone(A) if self.positive else lin(A)), None
         if self.positive:
             raise ValueError("positive=True needs one output and no groups; leave it out, or fit each output alone.")
         outputs = f.space.shape[1] if several else 1
-        labels = np.arange(design.q) if labels is None else np.unique(labels, return_inverse=True)[1]
+        labels = np.arange(design.q) if labels is None else labels
         units = Groups(np.repeat(labels, outputs), np.sqrt(outputs * np.bincount(labels)))
-        images = units.through(design.X, columns=outputs if several else None, l2=l2)
-        return lin(images), _Refit(f, design, units, labels, l2)
+        images = units.through(design.X, columns=outputs if several else None, l2=self.l2)
+        return lin(images), Refit(f, design, units, labels, self.l2)
 
 
 @dataclass(frozen=True)
-class _Refit:
+class Refit:
     """A refinement: the minimum over all coefficients of the active groups and the intercepts.
 
     An atom is one direction within a group, so that the update alone corrects one coefficient per group.
@@ -147,44 +124,82 @@ class _Refit:
         small = replace(self.design, X=self.design.X[:, used], kept=used)
         A = SignedBasis(len(used) * outputs).through(small.X, columns=columns, l2=self.l2)
         F: Loss | Ridge = Ridge(self.f, len(used)) if self.l2 else self.f
-        ones, first = small.intercepts(F.space.shape), B[used].ravel()
+        first = B[used].ravel()
         start = (first, [A.atom(j) for j in range(len(first))])
-        whole_span = lin(A) if ones is None else lin(A) + ones
+        span = small.with_intercepts(lin(A), F.space.shape)
         rule = Stop(rgap=None, iterations=1 + outputs)  # until all intercepts are there
-        r = minimize(F, whole_span, FullyCorrective(several=outputs), start=start, stop=rule)
-        *_, B[used], c = row_of(0, r, len(used))
-        own = [self.units.unit(name, B[at].ravel()) for name, at in names.items()]
-        atoms = [a for a in map(domain.parts[0].asked.rebuild, own) if a is not None]
+        r = minimize(F, span, FullyCorrective(several=outputs), start=start, stop=rule)
+        *_, B[used], c = Row.of(0, r, len(used))
+        directions = [self.units.unit(name, B[at].ravel()) for name, at in names.items()]
+        atoms = [a for a in map(domain.parts[0].asked.rebuild, directions) if a is not None]
         weights = [np.linalg.norm(B[at]) / abs(a.coef) for a, at in zip(atoms, names.values(), strict=True)]
-        if ones is not None:
+        if small.fit_intercept:
             atoms += [domain.parts[1].A.atom(k) for k in range(outputs)]
         blocks = np.repeat([0, 1], [len(names), len(atoms) - len(names)])
         return np.array([*weights, *c][: len(atoms)]), atoms, blocks
 
 
-def _amount(value: Any, name: str) -> float:
-    """A finite number of at least 0; None is 0."""
-    require(value is None or 0 <= number(value) < np.inf, name, value, "a number of at least 0")
-    return 0.0 if value is None else float(value)
+class _Greedy(LinearModel):
+    _checks = checks.table(positive=checks.boolean, tol=checks.optional_amount)
+    ball: ClassVar[str] = "group"  # the norm by which one of the equal models of several classes is chosen
+
+    def _solver(self, size: int | None, l2: float | None, update: FullyCorrective) -> GreedySolver:
+        return GreedySolver(size, float(l2 or 0.0), update, self.groups, bool(self.positive), float(self.tol or 0.0))
 
 
+@dataclass(eq=False, repr=False)
+class _GreedyOfSize(_Greedy):
+    _checks = checks.table(n_nonzero=checks.optional_count, l2=checks.optional_amount)
+
+    loss: str = "squared_error"
+    n_nonzero: int | None = 10
+    l2: float = 0.0
+    groups: Any = None
+    positive: bool = False
+    fit_intercept: bool = True
+    tol: float | None = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose features and fit their coefficients."""
+        self._check()
+        samples = self._samples(X, y, sample_weight)
+        models = samples.path(self._solver(self.n_nonzero, self.l2, PATH_UPDATE))
+        return self._take(samples.task, models, len(models) - 1)
+
+
+@dataclass(eq=False, repr=False)
 class _GreedyCV(_Greedy):
     """The size, and the ridge where several are given, with the lowest held-out loss."""
 
+    _checks = checks.table(max_nonzero=checks.count)
+
+    loss: str = "squared_error"
+    max_nonzero: int = 30
+    l2: float | Iterable[float] = 0.0
+    groups: Any = None
+    positive: bool = False
+    fit_intercept: bool = True
+    tol: float | None = None
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the number of features by cross-validation, with one path per fold, and fit it on all data."""
-        require(as_int_or_nan(self.max_nonzero) >= 1, "max_nonzero", self.max_nonzero, "an integer of at least 1")
-        ridges = [_amount(l2, "l2") for l2 in as_list(self.l2)]
-        X, target, weights = self._read(X, y, sample_weight)
-        settings = [{"l2": l2, "size": int(self.max_nonzero), "update": FOLD_UPDATE} for l2 in ridges]
-        chosen, size = self._choose(X, target, weights, settings, np.arange(int(self.max_nonzero) + 1))
-        found = self._path(X, target, weights, chosen | {"size": max(int(size), 1), "update": PATH_UPDATE})
-        row = found.at(size)
-        self.l2_, self.n_nonzero_ = chosen["l2"], int(found.level[row])
-        return self._take(found, row)
+        self._check()
+        ridges = as_list(self.l2)
+        for l2 in ridges:
+            checks.optional_amount(l2, "l2")
+        samples = self._samples(X, y, sample_weight)
+        solvers = [self._solver(int(self.max_nonzero), l2, FOLD_UPDATE) for l2 in ridges]
+        levels = np.arange(int(self.max_nonzero) + 1)
+        losses, best, size = samples.cross_validate(solvers, levels, self.cv)
+        models = samples.path(replace(solvers[best], size=max(int(size), 1), update=PATH_UPDATE))
+        row = models.at(size)
+        self.cv_losses_, self.levels_ = losses, levels
+        self.l2_, self.n_nonzero_ = solvers[best].l2, int(models.level[row])
+        return self._take(samples.task, models, row)
 
 
-class GreedyRegressor(SparseRegressor, _Greedy):
+@dataclass(eq=False, repr=False)
+class GreedyRegressor(SparseRegressor, _GreedyOfSize):
     __doc__ = f"""Regression by the features that help most: orthogonal matching pursuit for every loss.
 
     With several targets a feature is chosen for all of them.
@@ -199,26 +214,9 @@ class GreedyRegressor(SparseRegressor, _Greedy):
     (array([5, 9]), array([ 3., -2.]), 4.0)
     """
 
-    def __init__(
-        self,
-        loss: str = "squared_error",
-        n_nonzero: int | None = 10,
-        l2: float = 0.0,
-        groups: Any = None,
-        positive: bool = False,
-        fit_intercept: bool = True,
-        tol: float | None = None,
-    ) -> None:
-        self.loss = loss
-        self.n_nonzero = n_nonzero
-        self.l2 = l2
-        self.groups = groups
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.tol = tol
 
-
-class GreedyClassifier(SparseClassifier, _Greedy):
+@dataclass(eq=False, repr=False)
+class GreedyClassifier(SparseClassifier, _GreedyOfSize):
     __doc__ = f"""Logistic classification by the features that help most; several classes share their features.
 
     Where there are more features than samples, a few features separate the classes, and without a ridge their
@@ -236,27 +234,12 @@ class GreedyClassifier(SparseClassifier, _Greedy):
     (array([5]), (2, 3))
     """
 
-    def __init__(
-        self,
-        loss: str = "log_loss",
-        n_nonzero: int | None = 10,
-        l2: float = 1e-3,
-        groups: Any = None,
-        positive: bool = False,
-        fit_intercept: bool = True,
-        tol: float | None = None,
-        class_weight: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.n_nonzero = n_nonzero
-        self.l2 = l2
-        self.groups = groups
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.class_weight = class_weight
+    loss: str = "log_loss"
+    l2: float = 1e-3
+    class_weight: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class GreedyRegressorCV(SparseRegressor, _GreedyCV):
     """`GreedyRegressor` with the number of features of the lowest held-out loss, from one path per fold.
 
@@ -273,27 +256,10 @@ class GreedyRegressorCV(SparseRegressor, _GreedyCV):
     (2, array([5, 9]))
     """
 
-    def __init__(
-        self,
-        loss: str = "squared_error",
-        max_nonzero: int = 30,
-        l2: float | Iterable[float] = 0.0,
-        groups: Any = None,
-        positive: bool = False,
-        fit_intercept: bool = True,
-        tol: float | None = None,
-        cv: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.max_nonzero = max_nonzero
-        self.l2 = l2
-        self.groups = groups
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.cv = cv
+    cv: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class GreedyClassifierCV(SparseClassifier, _GreedyCV):
     """`GreedyClassifier` with the number of features and the ridge of the lowest held-out loss, from one path per fold
     and ridge; parameters and attributes as for `GreedyRegressorCV`.
@@ -307,24 +273,7 @@ class GreedyClassifierCV(SparseClassifier, _GreedyCV):
     (2, array([5, 9]))
     """
 
-    def __init__(
-        self,
-        loss: str = "log_loss",
-        max_nonzero: int = 30,
-        l2: float | Iterable[float] = (1e-3, 1e-1),
-        groups: Any = None,
-        positive: bool = False,
-        fit_intercept: bool = True,
-        tol: float | None = None,
-        class_weight: Any = None,
-        cv: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.max_nonzero = max_nonzero
-        self.l2 = l2
-        self.groups = groups
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.class_weight = class_weight
-        self.cv = cv
+    loss: str = "log_loss"
+    l2: float | Iterable[float] = (1e-3, 1e-1)
+    class_weight: Any = None
+    cv: Any = None

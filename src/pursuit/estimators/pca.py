@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,12 +11,13 @@ from scipy.special import expit, log_expit, xlogy
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from pursuit.arguments import as_int_or_nan, number
+from pursuit.arguments import number, require
 from pursuit.arrays import Space
 from pursuit.atoms.factored import LowRank
 from pursuit.atoms.matrices import RankOne
 from pursuit.domains import conv, lin
-from pursuit.estimators.base import Array, Estimator, require, require_amount, require_choice, require_count
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array, Estimator
 from pursuit.objectives import Objective
 from pursuit.refine import Factors
 from pursuit.run.result import Result
@@ -24,14 +26,13 @@ from pursuit.solve import minimize
 from pursuit.threads import single_threaded_blas
 from pursuit.updates import NormCorrective
 
-LOSSES = ("gaussian", "poisson", "bernoulli")
 SMOOTHNESS = {"gaussian": 1.0, "poisson": None, "bernoulli": 0.25}
 LARGEST_EXPONENT = 500.0
-"""Beyond it, e^x goes on along its tangent: a long trial step is bad, and not infinite."""
+"""Beyond it, e^x is replaced by its tangent, so that a long trial step has a finite value."""
 DEFAULT_L2 = 1e-2
 """The ridge of counts and of zeros and ones, whose likelihood may grow for ever."""
 NOISE = 1e-13
-"""What is left of numbers beside their mean is rounding below this fraction."""
+"""Below this fraction of the data, deviations from the means are rounding errors."""
 NEWTON_STEPS = 100
 NEWTON_ACCURACY = 1e-10
 
@@ -124,6 +125,7 @@ class Profile(Objective):
         return value + 0.5 * self.l2 * float(np.vdot(x, x)), grad + self.l2 * x
 
 
+@dataclass(eq=False, repr=False)
 class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     r"""Principal components of data that are not Gaussian: a matrix of natural parameters of low rank.
 
@@ -143,10 +145,9 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         A bound on the nuclear norm of the matrix C V'.
     l2 : float, optional
         By default 0 for 'gaussian', and 0.01 for the others, whose likelihood may grow for ever.
-    tol : float
-        The accuracy of the fit: of the factors or, with a radius, of the certified gap, relative to the objective.
-    max_iter : int
-        Oracle calls, at most, with a radius.
+    tol, max_iter : float, int
+        The accuracy of the factors or, with a radius, of the certified gap, relative to the objective; and the most
+        oracle calls with a radius.
 
     Attributes
     ----------
@@ -155,15 +156,11 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         all equal, have the entry 0.
     offsets_ : array of shape (n_features,)
         Natural parameters at the code 0.
-    singular_values_ : array of shape (n_components,)
-        The norms of the codes of X on each component.
-    penalty_ : array of shape (n_components,)
-        The ridge of codes: `l2`, and the multiplier of the radius over the singular values.
+    singular_values_, penalty_ : arrays of shape (n_components,)
+        The norms of the codes of X on each component; and the ridge of codes: `l2`, and the multiplier of the radius
+        over the singular values.
     dual_gap_ : float
         A proved bound on how far the objective is above its minimum within the radius; without one, above 0.
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
 
     Examples
     --------
@@ -177,35 +174,33 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     ((60, 1), (60, 20))
     """
 
-    components_: Array
+    _checks = checks.table(
+        n_components=checks.optional_count,
+        loss=checks.one_of("gaussian", "poisson", "bernoulli"),
+        l2=checks.optional_amount,
+        tol=checks.rule(lambda tol: 0 < number(tol) < 1, "a number between 0 and 1"),
+        max_iter=checks.count,
+    )
 
-    def __init__(
-        self,
-        n_components: int | None = 2,
-        loss: str = "gaussian",
-        radius: float | None = None,
-        l2: float | None = None,
-        tol: float = 1e-4,
-        max_iter: int = 100,
-    ) -> None:
-        self.n_components = n_components
-        self.loss = loss
-        self.radius = radius
-        self.l2 = l2
-        self.tol = tol
-        self.max_iter = max_iter
+    n_components: int | None = 2
+    loss: str = "gaussian"
+    radius: float | None = None
+    l2: float | None = None
+    tol: float = 1e-4
+    max_iter: int = 100
 
     @single_threaded_blas  # the products are short
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find components and offsets."""
         self._check()
+        free = self.radius is None and self.n_components is not None
+        wanted = "a positive number, or None with n_components"
+        require(free or 0 < number(self.radius) < math.inf, "radius", self.radius, wanted)
         Y = self._read(X, reset=True)
         unit = 2.0 ** math.frexp(np.nanmax(np.abs(Y), initial=0.0))[1] if self.loss == "gaussian" else 1.0
         Y = Y / unit
         self.offsets_, kept = _margins(self.loss, Y)
-        base = (
-            self.offsets_ if self.loss == "gaussian" else np.zeros(len(kept))
-        )  # numbers lose digits beside their mean
+        base = self.offsets_ if self.loss == "gaussian" else np.zeros(len(kept))  # so that no digits are lost
         f = Profile(self.loss, (Y - base)[:, kept], self._l2, (self.offsets_ - base)[kept])
         rounding = NOISE**2 * float(np.nansum(Y * Y)) if self.loss == "gaussian" else 0.0
         result = self._solve(f, unit) if kept.any() and f.value(f.space.zeros()) > rounding else None
@@ -241,16 +236,6 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     @property
     def _l2(self) -> float:
         return float(self.l2) if self.l2 is not None else 0.0 if self.loss == "gaussian" else DEFAULT_L2
-
-    def _check(self) -> None:
-        require_choice(self.loss, "loss", LOSSES)
-        require_count(self.n_components, "n_components")
-        require_amount(self.l2, "l2")
-        wanted = "a positive number, or None with n_components"
-        free = self.radius is None and self.n_components is not None
-        require(free or 0 < number(self.radius) < math.inf, "radius", self.radius, wanted)
-        require(0 < number(self.tol) < 1, "tol", self.tol, "a number between 0 and 1")
-        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
 
     def _read(self, X: Any, reset: bool) -> Array:
         Y = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)

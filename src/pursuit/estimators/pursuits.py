@@ -1,60 +1,72 @@
-"""Orthogonal matching pursuit and sparse coding as scikit-learn's estimators."""
+"""Orthogonal matching pursuit as scikit-learn's estimators."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pursuit.arguments import as_bool
-from pursuit.estimators.base import (
-    FLOATS,
-    Array,
-    Estimator,
-    LinearRegressor,
-    centred,
-    dense,
-    require_choice,
-    require_count,
-    threads,
-)
-from pursuit.estimators.functions import ALGORITHMS, answer, check_features, most_atoms, sparse_encode
+from pursuit.estimators import checks
+from pursuit.estimators.base import FLOATS, SPARSE, Array, Estimator, dense, threads
+from pursuit.estimators.functions import answer, check_precompute, most_atoms
 from pursuit.estimators.omp import codes_of, path, pursue, stacked
 
 
-class OrthogonalMatchingPursuit(LinearRegressor):
+class _Pursuit(MultiOutputMixin, RegressorMixin, Estimator):
+    """A linear model X coef' + intercept, of one target or several, by orthogonal matching pursuit."""
+
+    _checks = checks.table(fit_intercept=checks.boolean)
+
+    def predict(self, X: Any) -> Array:
+        """The predicted targets: shape (n_samples,), or (n_samples, n_targets) where `fit` was given several."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=FLOATS, reset=False)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def _fit(self, X: Array, y: Array, limit: int, tol: Any = None, n_jobs: int | None = None) -> Self:
+        """Fit coefficients and intercept by a pursuit of at most `limit` features."""
+        X, Y, x_means, y_means = self._centred(X, y.reshape(len(y), -1).astype(X.dtype, copy=False))
+        codes = pursue(X, Y, limit, tol, n_jobs)
+        coef, self.n_iter_ = answer(codes.toarray().T, np.diff(codes.indptr), True)
+        self.coef_ = np.ascontiguousarray(coef.T)
+        self.n_nonzero_coefs_ = None if tol is not None else limit
+        self.intercept_ = y_means.reshape(y.shape[1:])[()] - x_means @ self.coef_.T if self.fit_intercept else 0.0
+        return self
+
+    def _centred(self, X: Array, Y: Array) -> tuple[Array, Array, Array, Array]:
+        """X and Y less the means of their columns where there is an intercept, and what was subtracted."""
+        if not self.fit_intercept:
+            return X, Y, np.zeros(X.shape[1], X.dtype), np.zeros(Y.shape[1], X.dtype)
+        (X, x_means), (Y, y_means) = centred(X), centred(Y)
+        return X, Y, x_means, y_means
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def centred(X: Array) -> tuple[Array, Array]:
+    """X less the mean of each column, and the means. Constant columns become exactly zero."""
+    means = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    differences = X - means
+    differences[:, (X[0] == X).all(axis=0)] = 0
+    return differences, means
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OrthogonalMatchingPursuit(_Pursuit):
     """A linear model of few features, chosen one by one: that which correlates most with the residual enters.
 
-    Parameters
-    ----------
-    n_nonzero_coefs : int, optional
-        The number of coefficients; by default a tenth of the features, at least one.
-    tol : float, optional
-        Enter features until the squared norm of the residual is at most this, however many that are.
-    fit_intercept : bool
-    precompute : {"auto", True, False}
-        Of no effect: `encode` forms X'X where that is faster.
+    `n_nonzero_coefs` features (by default a tenth of all, at least one), or as many as it takes until the squared norm
+    of the residual is at most `tol`. Parameters and attributes are scikit-learn's; `precompute` is of no effect.
 
-    Attributes
-    ----------
-    coef_ : array of shape (n_features,) or (n_targets, n_features)
-        Constant features have coefficient 0.
-    intercept_ : float or array of shape (n_targets,)
-    n_iter_ : int or list of one for each target
-        The number of features that entered.
-    n_nonzero_coefs_ : int or None
-        The number asked for; None with `tol`.
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import OrthogonalMatchingPursuit
     >>> X = np.random.default_rng(0).standard_normal((50, 100))
@@ -63,56 +75,29 @@ class OrthogonalMatchingPursuit(LinearRegressor):
     (array([ 3., -2.]), 1.0)
     """
 
-    n_nonzero_coefs_: int | None
-    n_iter_: Any
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    fit_intercept: bool = True
+    precompute: Any = "auto"
 
-    def __init__(
-        self,
-        *,
-        n_nonzero_coefs: int | None = None,
-        tol: float | None = None,
-        fit_intercept: bool = True,
-        precompute: Any = "auto",
-    ) -> None:
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
+    _checks = checks.table(
+        n_nonzero_coefs=checks.optional_count, tol=checks.optional_amount, precompute=check_precompute
+    )
 
-    def fit(self, X: Any, y: Any) -> OrthogonalMatchingPursuit:
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit to X of shape (n_samples, n_features), dense or sparse, and y with one target or several."""
-        require_choice(self.precompute, "precompute", (True, False, "auto"))
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True, dtype=FLOATS)
-        _fit(self, dense(X), y, most_atoms(self.n_nonzero_coefs, self.tol, X.shape[1]), self.tol)
-        return self
+        self._check()
+        X, y = validate_data(self, X, y, accept_sparse=SPARSE, multi_output=True, y_numeric=True, dtype=FLOATS)
+        return self._fit(dense(X), y, most_atoms(self.n_nonzero_coefs, self.tol, X.shape[1]), self.tol)
 
 
-class OrthogonalMatchingPursuitCV(LinearRegressor):
+@dataclass(eq=False, repr=False, kw_only=True)
+class OrthogonalMatchingPursuitCV(_Pursuit):
     """OrthogonalMatchingPursuit of the size that predicts best in cross-validation, from one path for each fold.
 
-    Parameters
-    ----------
-    copy : bool
-        Of no effect: X is never written to.
-    fit_intercept : bool
-    max_iter : int, optional
-        The largest size to try; by default a tenth of the features, at least 5 where there are as many.
-    cv : int, splitter or iterable of (train, test), optional
-        By default five folds.
-    n_jobs : int, optional
-        Threads; None or -1: all processors that this process may use.
-    verbose : bool or int
-        Of no effect.
+    Sizes up to `max_iter` are tried, by default a tenth of the features, at least 5 where there are as many. Parameters
+    and attributes are scikit-learn's; `n_nonzero_coefs_` is the size. `copy` and `verbose` are of no effect.
 
-    Attributes
-    ----------
-    n_nonzero_coefs_ : int
-        The size chosen.
-    coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
-        As in OrthogonalMatchingPursuit, of the model of that size on all data.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from pursuit.estimators import OrthogonalMatchingPursuitCV
     >>> rng = np.random.default_rng(0)
@@ -122,48 +107,34 @@ class OrthogonalMatchingPursuitCV(LinearRegressor):
     2
     """
 
-    n_nonzero_coefs_: int
-    n_iter_: int
+    copy: bool = True
+    fit_intercept: bool = True
+    max_iter: int | None = None
+    cv: Any = None
+    n_jobs: int | None = None
+    verbose: Any = False
 
-    def __init__(
-        self,
-        *,
-        copy: bool = True,
-        fit_intercept: bool = True,
-        max_iter: int | None = None,
-        cv: Any = None,
-        n_jobs: int | None = None,
-        verbose: Any = False,
-    ) -> None:
-        self.copy = copy
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _checks = checks.table(max_iter=checks.optional_iterations)
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> OrthogonalMatchingPursuitCV:
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Choose the size on the folds, then fit to all of X and y; metadata routing sends `fit_params` to `cv`."""
         if fit_params and not get_config()["enable_metadata_routing"]:
             name = next(iter(fit_params))
             raise ValueError(f"{name} was passed to fit; call sklearn.set_config(enable_metadata_routing=True) first.")
-        require_count(self.max_iter, "max_iter", 0)
-        X, y = validate_data(
-            self, X, y, accept_sparse=("csr", "csc"), y_numeric=True, dtype=FLOATS, ensure_min_features=2
-        )
+        self._check()
+        X, y = validate_data(self, X, y, accept_sparse=SPARSE, y_numeric=True, dtype=FLOATS, ensure_min_features=2)
         routed = process_routing(self, "fit", **fit_params)
         X, y, jobs = dense(X), y.astype(X.dtype, copy=False), threads(self.n_jobs)
         limit = most_atoms(self.max_iter or min(max(X.shape[1] // 10, 5), X.shape[1]), None, X.shape[1])
         errors = []
         for train, test in check_cv(self.cv).split(X, **routed.splitter.split):
-            A, b, x_means, y_means = _centred(self, X[train], y[train, None])
+            A, b, x_means, y_means = self._centred(X[train], y[train, None])
             code = codes_of(A, b.T, atoms=limit, n_jobs=jobs)
             coef = stacked([path(A, b[:, 0], code)], X.shape[1], X.dtype)[:, 0]
             errors.append(np.square((X[test] - x_means) @ coef + y_means - y[test, None]).mean(axis=0))
         shortest = min(map(len, errors))
-        self.n_nonzero_coefs_ = 1 + int(np.argmin(np.mean([error[:shortest] for error in errors], axis=0)))
-        _fit(self, X, y, self.n_nonzero_coefs_, None, jobs)
-        return self
+        best = 1 + int(np.argmin(np.mean([error[:shortest] for error in errors], axis=0)))
+        return self._fit(X, y, best, n_jobs=jobs)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which methods of the splitter the arguments of `fit` go to."""
@@ -174,116 +145,3 @@ class OrthogonalMatchingPursuitCV(LinearRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
-
-
-class SparseCoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Rows of X as combinations of few rows of a given dictionary: `sparse_encode` as a transformer.
-
-    Parameters
-    ----------
-    dictionary : array of shape (n_components, n_features)
-        Rows are atoms, of any norm.
-    transform_algorithm : {"lasso_lars", "lasso_cd", "lars", "omp", "threshold"}
-    transform_n_nonzero_coefs, transform_alpha, transform_max_iter, positive_code, n_jobs
-        `n_nonzero_coefs`, `alpha`, `max_iter`, `positive` and `n_jobs` of `sparse_encode`.
-    split_sign : bool
-        Return the positive parts of the codes, and beside them their negative parts.
-
-    Attributes
-    ----------
-    n_components_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str, where X has names
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pursuit.estimators import SparseCoder
-    >>> coder = SparseCoder(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), transform_n_nonzero_coefs=1)
-    >>> coder.fit_transform([[3.0, 4.0], [-2.0, 0.0]])
-    array([[ 0.,  0.,  5.],
-           [-2.,  0.,  0.]])
-    """
-
-    n_components_: int
-
-    def __init__(
-        self,
-        dictionary: Any,
-        *,
-        transform_algorithm: str = "omp",
-        transform_n_nonzero_coefs: int | None = None,
-        transform_alpha: float | None = None,
-        split_sign: bool = False,
-        n_jobs: int | None = None,
-        positive_code: bool = False,
-        transform_max_iter: int = 1000,
-    ) -> None:
-        self.dictionary = dictionary
-        self.transform_algorithm = transform_algorithm
-        self.transform_n_nonzero_coefs = transform_n_nonzero_coefs
-        self.transform_alpha = transform_alpha
-        self.split_sign = split_sign
-        self.n_jobs = n_jobs
-        self.positive_code = positive_code
-        self.transform_max_iter = transform_max_iter
-
-    def fit(self, X: Any, y: Any = None) -> SparseCoder:
-        """Look whether X and the dictionary fit; there is nothing to learn."""
-        require_choice(self.transform_algorithm, "transform_algorithm", ALGORITHMS)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS)
-        dictionary = self._dictionary()
-        check_features(X, dictionary)
-        self.n_components_ = len(dictionary)
-        return self
-
-    def transform(self, X: Any, y: Any = None) -> Array:
-        """The codes of the rows of X, one in a row."""
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=False)
-        code = sparse_encode(
-            X, self._dictionary(), algorithm=self.transform_algorithm, n_nonzero_coefs=self.transform_n_nonzero_coefs,
-            alpha=self.transform_alpha, max_iter=self.transform_max_iter, n_jobs=self.n_jobs,
-            positive=self.positive_code,
-        )  # fmt: skip
-        return np.hstack([np.maximum(code, 0), np.maximum(-code, 0)]) if self.split_sign else code
-
-    def inverse_transform(self, X: Any) -> Array:
-        """The combinations of atoms that these codes are."""
-        X, dictionary = check_array(X, accept_sparse=True, dtype=FLOATS, input_name="X"), self._dictionary()
-        expected = len(dictionary) * (2 if self.split_sign else 1)
-        if X.shape[1] != expected:
-            raise ValueError(f"X has codes of the wrong number of components. Expected {expected}, got {X.shape[1]}.")
-        half = len(dictionary)
-        return np.asarray((X[:, :half] - X[:, half:] if self.split_sign else X) @ dictionary)
-
-    def _dictionary(self) -> Array:
-        return dense(check_array(self.dictionary, accept_sparse=True, dtype=FLOATS, input_name="dictionary"))
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_ * (2 if self.split_sign else 1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _centred(model: Any, X: Array, Y: Array) -> tuple[Array, Array, Array, Array]:
-    """X and Y, and what the model has to subtract from their columns: the means where it has an intercept."""
-    if not as_bool(model.fit_intercept, "fit_intercept"):
-        return X, Y, np.zeros(X.shape[1], X.dtype), np.zeros(Y.shape[1], X.dtype)
-    (X, x_means), (Y, y_means) = centred(X), centred(Y)
-    return X, Y, x_means, y_means
-
-
-def _fit(model: Any, X: Array, y: Array, limit: int, tol: Any, n_jobs: int | None = None) -> None:
-    """Fit coefficients and intercept by a pursuit of at most `limit` features."""
-    X, Y, x_means, y_means = _centred(model, X, y.reshape(len(y), -1).astype(X.dtype, copy=False))
-    codes = pursue(X, Y, limit, tol, n_jobs)
-    coef, model.n_iter_ = answer(codes.toarray().T, np.diff(codes.indptr), True)
-    model.coef_ = np.ascontiguousarray(coef.T)
-    model.n_nonzero_coefs_ = None if tol is not None else limit
-    model.intercept_ = y_means.reshape(y.shape[1:])[()] - x_means @ model.coef_.T if model.fit_intercept else 0.0

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from pursuit.arguments import as_bool, as_int_or_nan, number, numeric_array
+from pursuit.arguments import number, numeric_array, require
 from pursuit.atoms.factored import CP
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.domains import conv, lin
-from pursuit.estimators.base import Array, require, require_choice, require_count
+from pursuit.estimators import checks
+from pursuit.estimators.base import Array
 from pursuit.estimators.entries import Completion, Entries, as_rows
 from pursuit.objectives import LeastSquares, Poisson
 from pursuit.refine import Alternating
@@ -23,21 +24,20 @@ from pursuit.solve import minimize
 from pursuit.threads import single_threaded_blas
 from pursuit.updates import FullyCorrective
 
-LOSSES = ("gaussian", "poisson")
 MAX_RANK = 20
 WORTH = 1e-3
 """The rank that is chosen grows, up to `MAX_RANK`, while the error falls by more than this share of the size of the
 values."""
 
 
-class Problem:
+class TensorProblem:
     """The observed entries as an objective, and the rank-one tensors at them."""
 
     def __init__(self, entries: Entries, loss: str) -> None:
         self.loss, self.shape, self.unit, self.range = loss, entries.shape, entries.unit, entries.range
-        found = [np.unique(places, return_inverse=True) for places in entries.places]
-        self.seen, places = [slices for slices, _ in found], [inverse for _, inverse in found]
-        dims = [len(slices) for slices in self.seen]
+        slices = [np.unique(places, return_inverse=True) for places in entries.places]
+        self.seen, places = [seen for seen, _ in slices], [inverse for _, inverse in slices]
+        dims = [len(seen) for seen in self.seen]
         if len(dims) == 2:  # a matrix is a tensor with a third mode of one slice
             dims, places = [*dims, 1], [*places, np.zeros_like(places[0])]
         self.f = (Poisson if loss == "poisson" else LeastSquares)(entries.values, entries.weights)
@@ -46,13 +46,13 @@ class Problem:
 
     def tensor(self, result: Result | None) -> CP:
         """The tensor of a result. In each mode, a slice without an observation has the mean factors of the others."""
-        found = CP(np.zeros(0), [np.zeros((len(seen), 0)) for seen in self.seen]) if result is None else result.coef
+        small = CP(np.zeros(0), [np.zeros((len(seen), 0)) for seen in self.seen]) if result is None else result.coef
         factors = []
-        for n, seen, U in zip(self.shape, self.seen, found.factors, strict=False):
+        for n, seen, U in zip(self.shape, self.seen, small.factors, strict=False):
             factors.append(np.tile(U.mean(axis=0), (n, 1)))
             factors[-1][seen] = U
-        third = found.factors[2][0] if len(self.shape) == 2 and len(found.weights) else 1.0
-        return CP(found.weights * third, factors)
+        third = small.factors[2][0] if len(self.shape) == 2 and len(small.weights) else 1.0
+        return CP(small.weights * third, factors)
 
     def error(self, result: Result | None, entries: Entries, clip: bool) -> float:
         """The root mean square error at other entries of the same tensor."""
@@ -65,6 +65,7 @@ def mean_of(loss: str, eta: Array) -> Array:
     return np.exp(eta) if loss == "poisson" else eta
 
 
+@dataclass(eq=False, repr=False)
 class TensorCompletion(Completion):
     r"""Tensor completion: entries of a sum of rank-one tensors, from some of them.
 
@@ -83,39 +84,28 @@ class TensorCompletion(Completion):
     loss : 'gaussian' or 'poisson'
     clip : bool
         Keep predictions within the range of the values that were fitted.
-    validation : float
-        The share of the observations to choose on.
-    tol : float
-        With a radius, the certified gap at which fitting ends, relative to the objective.
-    max_iter : int
-        Oracle calls, at most, with a radius.
-    random_state : int, RandomState, optional
-        Of the validation part.
+    validation, random_state : float; int or RandomState, optional
+        The share of the observations to choose on, and the seed that draws them.
+    tol, max_iter : float, int
+        With a radius, the certified gap at which fitting ends, relative to the objective; and the most oracle calls.
 
     Attributes
     ----------
-    weights_ : array of shape (rank,)
-    factors_ : list of arrays of shapes (labels, rank), one per mode
+    weights_, factors_ : array of shape (rank,), and a list of arrays of shapes (labels, rank), one per mode
         The tensor is the sum of weights times outer products of columns. Labels without an observation have the mean
-        factors of their mode.
+        factors of their mode, and so have new labels.
     labels_ : list of arrays
         The labels of each mode, sorted; indices, if X was an array.
-    rank_ : int
     dual_gap_ : float
-        A proved bound on how far the objective is above its minimum within the radius; without one, above that of all
-        tensors.
+        A proved bound on how far the objective is above its minimum within the radius; without one, over all tensors.
     validation_error_ : array
         The root mean square errors of rank 1, 2, ... on the validation part. Empty where nothing was chosen.
-    range_ : the least and the largest value
-    n_iter_ : int
-    n_features_in_ : int, and feature_names_in_ where X has names
 
     Notes
     -----
     `fit` reads an array of three or more axes with NaN where nothing is known; or a table: X with a column of labels
     for each mode and y with the values or, without y, labels and then the values as the columns of X. Labels are
-    strings or numbers. Repeated observations of an entry count as their mean, with their number as weight. At a new
-    label, the model takes the mean of the factors of its mode.
+    strings or numbers. Repeated observations of an entry count as their mean, with their number as weight.
 
     Examples
     --------
@@ -128,28 +118,19 @@ class TensorCompletion(Completion):
     (2, True)
     """
 
-    weights_: Array
-    factors_: list[Array]
+    _checks = checks.table(
+        loss=checks.one_of("gaussian", "poisson"),
+        radius=checks.optional(lambda radius: 0 < number(radius) < math.inf, "a positive number"),
+    )
 
-    def __init__(
-        self,
-        rank: int | None = None,
-        radius: float | None = None,
-        loss: str = "gaussian",
-        clip: bool = True,
-        validation: float = 0.1,
-        tol: float = 1e-2,
-        max_iter: int = 50,
-        random_state: Any = None,
-    ) -> None:
-        self.rank = rank
-        self.radius = radius
-        self.loss = loss
-        self.clip = clip
-        self.validation = validation
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    rank: int | None = None
+    radius: float | None = None
+    loss: str = "gaussian"
+    clip: bool = True
+    validation: float = 0.1
+    tol: float = 1e-2
+    max_iter: int = 50
+    random_state: Any = None
 
     @single_threaded_blas  # the products are short
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -157,15 +138,13 @@ class TensorCompletion(Completion):
         self._check()
         entries = self._read(X, y, sample_weight)
         entries = entries.normalized() if self.loss == "gaussian" else entries
-        self.validation_error_ = np.zeros(0)
-        rank = self._choose(entries) if self.rank is None and self.radius is None else self.rank
-        problem, unit = Problem(entries, self.loss), entries.unit
+        rank, errors = (self.rank, np.zeros(0)) if self.rank or self.radius else self._choose(entries)
+        problem = TensorProblem(entries, self.loss)
         result = self._solve(problem, rank)
         tensor = problem.tensor(result)
-        self.labels_, self.range_ = entries.labels, unit * problem.range
-        self.weights_, self.factors_, self.rank_ = unit * tensor.weights, tensor.factors, len(tensor.weights)
-        self.dual_gap_ = 0.0 if result is None else unit * result.gap * unit
-        self.n_iter_ = 1 if result is None else result.iterations + 1
+        self._take(entries, result)
+        self.weights_, self.factors_, self.rank_ = entries.unit * tensor.weights, tensor.factors, len(tensor.weights)
+        self.validation_error_ = errors
         return self
 
     def predict(self, *labels: Any) -> Array:
@@ -174,23 +153,7 @@ class TensorCompletion(Completion):
         eta: Any = self.weights_
         for U, k in zip(self.factors_, places, strict=True):
             eta = eta * np.vstack([U, U.mean(axis=0)])[k]  # the last row is for the place -1 of new labels
-        entry = mean_of(self.loss, eta.sum(axis=-1))
-        return np.asarray(np.clip(entry, *self.range_) if self.clip else entry)
-
-    def toarray(self) -> Array:
-        """Predictions of all entries, as an array of labels by labels by ..."""
-        check_is_fitted(self)
-        return self.predict(*np.ix_(*self.labels_))
-
-    def _check(self) -> None:
-        require_count(self.rank, "rank")
-        require_choice(self.loss, "loss", LOSSES)
-        bounded = self.radius is None or 0 < number(self.radius) < math.inf
-        require(bounded, "radius", self.radius, "a positive number, or None")
-        require(0 <= number(self.validation) < 1, "validation", self.validation, "a share of the entries, from 0 to 1")
-        require(number(self.tol) > 0, "tol", self.tol, "a positive number")
-        require(as_int_or_nan(self.max_iter) >= 1, "max_iter", self.max_iter, "an integer of at least 1")
-        as_bool(self.clip, "clip")
+        return self._within_range(mean_of(self.loss, eta.sum(axis=-1)))
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Entries:
         X = as_rows(X)
@@ -207,7 +170,7 @@ class TensorCompletion(Completion):
             raise ValueError("the values are negative for some entries; loss='poisson' needs counts of at least 0.")
         return entries
 
-    def _solve(self, problem: Problem, rank: int | None, start: Result | None = None) -> Result | None:
+    def _solve(self, problem: TensorProblem, rank: int | None, start: Result | None = None) -> Result | None:
         """The best tensor within the bounds; None where it is zero."""
         if problem.trivial:
             return None
@@ -218,17 +181,16 @@ class TensorCompletion(Completion):
         stop = Stop(rgap=self.tol, gap=least, iterations=self.max_iter, atoms=rank)
         return minimize(problem.f, conv(float(self.radius) / problem.unit * problem.A), stop=stop)
 
-    def _choose(self, entries: Entries) -> int:
-        """The rank beyond which the error on the validation part hardly falls."""
+    def _choose(self, entries: Entries) -> tuple[int, Array]:
+        """The rank beyond which the error on the validation part hardly falls, and the errors of ranks 1, 2, ..."""
         parts = entries.split(float(self.validation), check_random_state(self.random_state))
         if parts is None:
-            return 1
-        problem, result = Problem(parts[0], self.loss), None
+            return 1, np.zeros(0)
+        problem, result = TensorProblem(parts[0], self.loss), None
         errors = [parts[1].error(np.zeros(len(parts[1].values)))]
         for rank in range(1, 1 + MAX_RANK):
             result = self._solve(problem, rank, result)
             errors.append(problem.error(result, parts[1], self.clip))
             if not errors[-1] < errors[-2] - WORTH * errors[0]:
                 break
-        self.validation_error_ = entries.unit * np.array(errors[1:])
-        return max(len(errors) - 2, 1)
+        return max(len(errors) - 2, 1), entries.unit * np.array(errors[1:])

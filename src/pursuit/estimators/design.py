@@ -1,0 +1,167 @@
+"""The columns that a linear model may use, and the models of a path.
+
+Columns are divided by their standard deviation (without an intercept: by their root mean square), so that neither the
+choice of columns nor a radius depends on units; dense columns are centred, too, and sparse ones stay sparse. Columns
+that are constant (without an intercept: zero) are dropped: their coefficient is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from pursuit.arguments import require
+from pursuit.atoms.factored import LowRank
+from pursuit.atoms.vectors import Dictionary
+from pursuit.domains import Domain, lin
+from pursuit.estimators.base import Array
+from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson, Ridge
+from pursuit.run.result import Result
+from pursuit.run.stop import Status, Stop
+from pursuit.solve import minimize
+
+Loss = Huber | LeastSquares | Logistic | Multinomial | Poisson
+
+
+@dataclass(frozen=True)
+class Design:
+    """The columns that a model may use: `X` at unit scale, from the columns `kept` of p."""
+
+    X: Any
+    kept: Array
+    scale: Array
+    mean: Array
+    p: int
+    fit_intercept: bool
+
+    @classmethod
+    def of(cls, X: Any, weights: Array, fit_intercept: bool) -> Design:
+        """The columns of X without those that are constant (or zero, without an intercept), at unit scale."""
+        sparse = bool(sp.issparse(X))
+        if sparse:
+            X = X.tocsc()
+            low, high = (np.asarray(extreme(axis=0).todense()).ravel() for extreme in (X.min, X.max))
+        else:
+            low, high = X.min(axis=0), X.max(axis=0)
+        kept = np.flatnonzero(low != high if fit_intercept else (low != 0) | (high != 0))
+        p, X, share = X.shape[1], X[:, kept], weights / weights.sum()
+        mean = np.zeros(len(kept))
+        if not len(kept):
+            return cls(X, kept, np.ones(0), mean, p, fit_intercept)
+        if sparse:
+            means, variances = mean_variance_axis(X, axis=0, weights=share)
+            scale = np.sqrt(variances if fit_intercept else variances + means**2)
+            X = X.multiply(1.0 / scale).tocsc()
+        else:
+            mean = share @ X if fit_intercept else mean
+            X = X - mean
+            largest = np.abs(X).max(axis=0)
+            X /= largest
+            deviation = np.sqrt(share @ (X * X))
+            X /= deviation
+            scale = largest * deviation
+        return cls(X, kept, scale, mean, p, fit_intercept)
+
+    @property
+    def q(self) -> int:
+        """The number of columns kept."""
+        return len(self.kept)
+
+    def intercepts(self, shape: tuple[int, ...]) -> Domain | None:
+        """The span of the intercepts, one per column of x of this shape; rows below those of X are zero."""
+        if not self.fit_intercept:
+            return None
+        ones = (np.arange(shape[0]) < self.X.shape[0]).astype(np.float64)
+        columns = ones[:, None] if len(shape) == 1 else ones[:, None, None] * np.eye(shape[1])
+        return lin(Dictionary(columns), counted=False)
+
+    def with_intercepts(self, domain: Domain, shape: tuple[int, ...]) -> Domain:
+        """The sum of a domain of features and of the intercepts, where the model has some."""
+        ones = self.intercepts(shape)
+        return domain if ones is None else domain + ones
+
+    def groups(self, labels: Any) -> Array:
+        """The group of every kept column, from a label of any kind for each of the p columns."""
+        array = np.asarray(labels)
+        require(array.shape == (self.p,), "groups", labels, f"one label for each of the {self.p} features")
+        return np.unique(np.unique(array, return_inverse=True)[1][self.kept], return_inverse=True)[1]
+
+    def without_features(self, f: Loss | Ridge, tol: float) -> Row:
+        """The model of intercepts only."""
+        ones = self.intercepts(f.space.shape)
+        B = np.zeros((self.q, math.prod(f.space.shape[1:])))
+        if ones is None:
+            value = f.value(f.space.zeros())
+            return Row(0.0, value, value - f.infimum, B, np.zeros(B.shape[1]))
+        fit = minimize(f, ones, stop=Stop(rgap=tol))
+        return Row(0.0, fit.value, fit.gap, B, np.reshape(fit.coef, B.shape[1]))
+
+    def model(self, B: Array, c: Array) -> tuple[Array, Array]:
+        """Coefficients (outputs, p) and intercepts of the columns as given, from those (q, outputs) at unit scale."""
+        coef = np.zeros((B.shape[1], self.p))
+        coef[:, self.kept] = (B / self.scale[:, None]).T
+        return coef, c - (self.mean / self.scale) @ B
+
+
+class Row(NamedTuple):
+    """A model at unit scale: coefficients B (q, outputs) and intercepts c."""
+
+    level: float
+    value: float
+    gap: float
+    B: Array
+    c: Array
+
+    @classmethod
+    def of(cls, level: float, r: Result, q: int) -> Row:
+        """The model of a result over q features, and over intercepts where its domain has them."""
+        B, *c = r.coef if len(r.domain.parts) == 2 else (r.coef,)
+        B = B.U @ (B.s[:, None] * B.V.T) if isinstance(B, LowRank) else np.reshape(B, (q, -1))
+        return cls(level, r.value, r.gap, B, np.reshape(c, -1) if c else np.zeros(B.shape[1]))
+
+
+@dataclass(frozen=True, repr=False)
+class ModelPath:
+    """Models along a path, one row each: the `level` (number of features, or radius), the objective's `value`, its
+    certified `gap` (infinite where nothing is proved), `coef` (rows, outputs, features) and `intercept`."""
+
+    level: Array
+    value: Array
+    gap: Array
+    coef: Array
+    intercept: Array
+    n_iter: int
+    dropped: Array
+    """Columns that are constant (without an intercept: zero) and were left out."""
+    complete: bool
+    """False where Ctrl-C ended the path."""
+
+    @classmethod
+    def of(cls, design: Design, rows: Sequence[Row], n_iter: int, last: Result | None = None) -> ModelPath:
+        """The path of these rows."""
+        models = [design.model(row.B, row.c) for row in rows]
+        level, value, gap = (np.array([row[i] for row in rows]) for i in range(3))
+        coef, intercept = (np.array([model[i] for model in models]) for i in range(2))
+        dropped = np.setdiff1d(np.arange(design.p), design.kept)
+        complete = last is None or last.status is not Status.INTERRUPTED
+        return cls(level, value, gap, coef, intercept, max(n_iter, 1), dropped, complete)
+
+    def __len__(self) -> int:
+        return len(self.level)
+
+    def __repr__(self) -> str:
+        return f"ModelPath({len(self)} models, levels {self.level[0]:g} to {self.level[-1]:g})"
+
+    def scores(self, X: Any) -> Array:
+        """X B + c of every row: (rows, samples, outputs)."""
+        return np.stack([X @ B.T + c for B, c in zip(self.coef, self.intercept, strict=True)])
+
+    def at(self, level: float) -> int:
+        """The last row at or below this level; the first row where there is none."""
+        return max(int(np.searchsorted(self.level, level * (1.0 + 1e-12), side="right")) - 1, 0)
