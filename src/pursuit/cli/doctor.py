@@ -6,11 +6,11 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Any
 
 import pursuit
 from pursuit import native
-from pursuit.cli.manners import print_json, switch
+from pursuit.cli.errors import AsJson, print_json
 from pursuit.threads import processors
 
 LEVELS = {"v2": "SSE4.2", "v3": "AVX2", "v4": "AVX-512", "generic": "the compiler's default"}
@@ -31,44 +31,42 @@ MODULES = {"scikit-learn": "sklearn", "faiss-cpu": "faiss"}
 REQUIRED = ("numpy", "scipy", "array-api-compat", "threadpoolctl", "tqdm")
 
 
-def doctor(as_json: Annotated[bool, switch("--json", "Print one JSON object.")] = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Show versions, the instructions and threads that the kernels use, the GPU, and what is not installed."""
-    found = findings()
+    here = environment()
     if as_json:
-        print_json(found)
+        print_json(here)
         return
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    console, table = Console(highlight=False), Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    console, table = Console(highlight=False, markup=False), Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
-    table.add_column()
-    versions = ", ".join(f"{name} {number}" for name, number in found["packages"].items() if number)
-    for name, value in [
-        ("pursuit", found["pursuit"]),
-        ("Python", f"{found['python']} on {found['system']}"),
-        ("packages", versions),
-        ("kernels", found["kernels"]["words"]),
-        ("threads", f"{found['threads']['kernels']} for kernels, {found['threads']['blas']} for BLAS"),
-        ("GPU", found["gpu"]["words"]),
-    ]:
-        table.add_row(name, str(value))
+    for name, value in {
+        "pursuit": here["pursuit"],
+        "Python": f"{here['python']} on {here['system']}",
+        "packages": ", ".join(f"{name} {number}" for name, number in here["packages"].items() if number),
+        "kernels": here["kernels"]["words"],
+        "threads": f"{here['threads']['kernels']} for kernels, {here['threads']['blas']} for BLAS",
+        "GPU": here["gpu"]["words"],
+    }.items():
+        table.add_row(name, value)
     console.print(table)
     extras = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     for head in ("extra", "here", "what it adds", "to install"):
         extras.add_column(head, no_wrap=head != "what it adds")
-    for name, extra in found["extras"].items():
-        here = "[green]yes[/]" if extra["installed"] else "[yellow]no[/]"
-        extras.add_row(name, here, extra["adds"], "" if extra["installed"] else extra["install"].replace("[", r"\["))
+    for name, extra in here["extras"].items():
+        installed = extra["installed"]
+        extras.add_row(name, "yes" if installed else "no", extra["adds"], "" if installed else extra["install"])
     console.print()
     console.print(extras)
-    if not all(extra["installed"] for extra in found["extras"].values()):
+    if not all(extra["installed"] for extra in here["extras"].values()):
         console.print("To install: in the folder of pursuit's source, the one with pyproject.toml.")
 
 
-def findings() -> dict[str, Any]:
-    """Everything that `pursuit doctor` tells."""
+def environment() -> dict[str, Any]:
+    """Versions, kernels, threads, GPU and extras."""
     optional = [package for packages, _ in EXTRAS.values() for package in packages.split(", ")]
     return {
         "pursuit": pursuit.__version__,
@@ -105,8 +103,8 @@ def _kernels() -> dict[str, Any]:
         words = "not built: encode, learn and screened dictionaries do not work; pip install . in the source folder"
         return {"level": None, "words": words}
     level = native.core().level
-    kept = f", kept to it by PURSUIT_LEVEL={os.environ['PURSUIT_LEVEL']}" if os.environ.get("PURSUIT_LEVEL") else ""
-    return {"level": level, "words": f"level {level} ({LEVELS.get(level, level)}){kept}"}
+    forced = f", forced by PURSUIT_LEVEL={os.environ['PURSUIT_LEVEL']}" if os.environ.get("PURSUIT_LEVEL") else ""
+    return {"level": level, "words": f"level {level} ({LEVELS.get(level, level)}){forced}"}
 
 
 def _blas_threads() -> int:

@@ -103,7 +103,7 @@ def confusion(name: str, truth: Any, predicted: Any, labels: Sequence[Any]) -> F
         if k <= MAX_COUNTED:
             ax.text(j + 0.5, i + 0.5, f"{counts[i, j]:,}", ha="center", va="center", fontsize=12 if k < 6 else 9)
     marks = np.arange(k) if k <= MAX_COUNTED else np.unique(np.linspace(0, k - 1, 8).astype(int))
-    texts = [text if len(text) <= 14 else text[:13] + "…" for text in (str(labels[m]) for m in marks)]
+    texts = [text if len(text) <= 14 else text[:13] + "…" for text in (str(labels[m]) for m in marks.tolist())]
     slanted = sum(map(len, texts)) > 40
     ax.set_xticks(marks + 0.5, texts, rotation=40 if slanted else 0, ha="right" if slanted else "center")
     ax.set_yticks(marks + 0.5, texts)

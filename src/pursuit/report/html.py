@@ -68,9 +68,7 @@ def fact_table(facts: Sequence[tuple[str, str]]) -> Table:
     return Table(("", ""), [[Cell(escape(name), "fact"), Cell(escape(text))] for name, text in facts], "narrow")
 
 
-def page(
-    title: str, lead: str, sections: Sequence[Section], footer: str, tiles: Sequence[tuple[str, str]] = ()
-) -> str:
+def page(title: str, lead: str, sections: Sequence[Section], footer: str, tiles: Sequence[tuple[str, str]] = ()) -> str:
     """The page. `lead`, `footer` and `tiles` (large numbers at the top, and their meanings) are HTML.
 
     It loads nothing from elsewhere: style and figures are part of it.

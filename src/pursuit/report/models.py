@@ -152,7 +152,9 @@ class ModelReport:
             numbers = {name: (float(self.coef[0, j]), float(effects[0, j])) for name, j in rows.items()}
             bars = [(name, [format_number(c, 5), format_number(e, 4)], e) for name, (c, e) in numbers.items()]
             intercept = format_number(float(np.ravel(self.model.intercept_)[0]))
-            note = f"{f'The intercept is {intercept}.' if self.model.fit_intercept else 'There is no intercept.'} {note}"
+            note = (
+                f"{f'The intercept is {intercept}.' if self.model.fit_intercept else 'There is no intercept.'} {note}"
+            )
             table = bar_table(["Feature", "Coefficient", "Effect"], bars)
         elif outputs > MAX_COLUMNS:
             what = "outputs" if self.classes is None else "classes"
@@ -182,7 +184,9 @@ class ModelReport:
             figures += [self._objective(), self._effects()]
         if figures:
             level = "number of features" if self.greedy else "radius"
-            tried = [] if held_out is None else [f"Each {level} was tried on {held_out.folds} folds of the data."]
+            tried = (
+                [] if held_out is None else [f"Each {level} was tried on {held_out.folds} folds. {held_out.sentence}"]
+            )
             yield Section("The path", tried, figures=figures)
 
     def _held_out(self, held_out: HeldOut) -> Figure:

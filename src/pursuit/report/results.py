@@ -40,9 +40,7 @@ def result_page(result: Any, names: Sequence[str] | None, title: str, path: Any 
     bound = text.proved_bound(result.value, result.gap, result.f.infimum)
     tiles = [
         (format_number(result.value), "objective"),
-        ("not proved", "distance to the minimum")
-        if bound is None
-        else (f"≤ {bound}", "above the minimum, proved"),
+        ("not proved", "distance to the minimum") if bound is None else (f"≤ {bound}", "above the minimum, proved"),
         (f"{len(result.atoms):,}", "atoms"),
         (f"{result.oracle_calls:,}", "oracle calls"),
         (f"{format_number(result.seconds, 3)} s", "time"),

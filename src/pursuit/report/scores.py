@@ -47,7 +47,7 @@ def model_scores(model: Any, X: Any, y: Any) -> dict[str, float]:
         scores["ROC AUC"] = _defined(metrics.roc_auc_score, y == classes[1], model.decision_function(X))
     unknown = not np.isin(y, classes).all()  # a class of probability 0
     loss = math.inf if unknown else _defined(metrics.log_loss, y, model.predict_proba(X), labels=classes)
-    return scores | {"log loss": loss, "share of the most frequent class": float(_largest_share(y))}
+    return scores | {"log loss": loss, "share of the most frequent class": _largest_share(y)}
 
 
 def _defined(metric: Callable[..., Any], *arguments: Any, **options: Any) -> float:
@@ -60,7 +60,7 @@ def _defined(metric: Callable[..., Any], *arguments: Any, **options: Any) -> flo
 
 
 def _largest_share(y: Any) -> float:
-    return np.unique(y, return_counts=True)[1].max() / len(y)
+    return float(np.unique(y, return_counts=True)[1].max() / len(y))
 
 
 class HeldOut(NamedTuple):
@@ -74,6 +74,13 @@ class HeldOut(NamedTuple):
     chosen: tuple[int, int]
     """The ridge and the level of the model."""
     folds: int
+    loss: str
+
+    @property
+    def sentence(self) -> str:
+        """The cross-validated loss of the chosen model."""
+        mean, error = self.mean[self.chosen], self.error[self.chosen]
+        return f"The cross-validated loss is {mean:.4g} ± {error:.2g} ({self.loss}, ± standard error)."
 
     @classmethod
     def of(cls, model: Any) -> HeldOut | None:
@@ -85,4 +92,5 @@ class HeldOut(NamedTuple):
         ridges = [float(l2) for l2 in as_list(model.l2)] if greedy else [0.0]
         ridge = ridges.index(model.l2_) if greedy else 0
         level = np.argmin(np.abs(np.asarray(model.levels_) - (model.n_nonzero_ if greedy else model.radius_)))
-        return cls(losses.mean(axis=2), losses.std(axis=2) / math.sqrt(folds), ridges, (ridge, int(level)), folds)
+        errors = losses.std(axis=2) / math.sqrt(folds)
+        return cls(losses.mean(axis=2), errors, ridges, (ridge, int(level)), folds, LOSSES[model.loss])
