@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Any
 
 import pursuit
 from pursuit import native
-from pursuit.cli.errors import AsJson, print_json
+from pursuit.cli.errors import AsJson, print_json, terminal_table
 from pursuit.threads import processors
 
 LEVELS = {"v2": "SSE4.2", "v3": "AVX2", "v4": "AVX-512", "generic": "the compiler's default"}
@@ -26,8 +25,6 @@ EXTRAS = {
     "gpu": ("torch, triton", "codes of many signals on a GPU"),
 }
 """Extras for users: their packages, and what they add."""
-MODULES = {"scikit-learn": "sklearn", "faiss-cpu": "faiss"}
-"""Packages whose modules have other names."""
 REQUIRED = ("numpy", "scipy", "array-api-compat", "threadpoolctl", "tqdm")
 
 
@@ -37,7 +34,6 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print_json(here)
         return
-    from rich import box
     from rich.console import Console
     from rich.table import Table
 
@@ -49,17 +45,15 @@ def doctor(as_json: AsJson = False) -> None:
         "packages": ", ".join(f"{name} {number}" for name, number in here["packages"].items() if number),
         "kernels": here["kernels"]["words"],
         "threads": f"{here['threads']['kernels']} for kernels, {here['threads']['blas']} for BLAS",
-        "GPU": here["gpu"]["words"],
+        "GPU": ", ".join(here["gpu"]) or "none that torch finds",
     }.items():
         table.add_row(name, value)
     console.print(table)
-    extras = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for head in ("extra", "here", "what it adds", "to install"):
-        extras.add_column(head, no_wrap=head != "what it adds")
+    console.print()
+    extras = terminal_table(("extra", "left"), ("here", "left"), ("what it adds", "wrap"), ("to install", "left"))
     for name, extra in here["extras"].items():
         installed = extra["installed"]
         extras.add_row(name, "yes" if installed else "no", extra["adds"], "" if installed else extra["install"])
-    console.print()
     console.print(extras)
     if not all(extra["installed"] for extra in here["extras"].values()):
         console.print("To install: in the folder of pursuit's source, the one with pyproject.toml.")
@@ -75,10 +69,10 @@ def environment() -> dict[str, Any]:
         "packages": {name: _version(name) for name in [*REQUIRED, *optional]},
         "kernels": _kernels(),
         "threads": {"kernels": processors(), "blas": _blas_threads()},
-        "gpu": _gpu(),
+        "gpu": _gpus(),
         "extras": {
             name: {
-                "installed": all(map(_is_installed, packages.split(", "))),
+                "installed": all(map(_version, packages.split(", "))),
                 "adds": adds,
                 "install": f"pip install '.[{name}]'",
             }
@@ -92,10 +86,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _is_installed(package: str) -> bool:
-    return find_spec(MODULES.get(package, package)) is not None
 
 
 def _kernels() -> dict[str, Any]:
@@ -113,12 +103,9 @@ def _blas_threads() -> int:
     return max((lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"), default=1)
 
 
-def _gpu() -> dict[str, Any]:
-    if not _is_installed("torch"):
-        return {"names": [], "words": "torch is not installed, so none is used"}
+def _gpus() -> list[str]:
+    if _version("torch") is None:
+        return []
     import torch
 
-    if not torch.cuda.is_available():
-        return {"names": [], "words": "torch finds none"}
-    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return {"names": names, "words": ", ".join(names)}
+    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]

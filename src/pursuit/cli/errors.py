@@ -20,11 +20,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from numpy.linalg import LinAlgError
 from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 ClickError: Any = typer.BadParameter.__base__
 """Wrong command lines, as the click that typer has calls them: its own, or the package."""
@@ -116,8 +119,10 @@ class CtrlC:
         self._before = signal.signal(signal.SIGINT, self._handle)
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         signal.signal(signal.SIGINT, self._before)
+        if kind is KeyboardInterrupt:  # the run had nothing to return
+            raise Interrupted from None
 
     def _handle(self, *signal_and_frame: object) -> NoReturn:
         if self.seen or not self.keeps:
@@ -179,6 +184,17 @@ def check_outputs(outputs: dict[str, Path | None], inputs: Iterable[Path | None]
         if not all(os.access(place, os.W_OK) for place in (file, file.parent) if place.exists()):
             raise UsageError(f"{name} names {path}, where you may not write; give another folder.")
         used[str(file)] = f"the file of {name}"
+
+
+def terminal_table(*columns: tuple[str, str]) -> Table:
+    """A table without frames; its columns (head, kind) are "left" or "right", or "wrap" for long texts."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    for head, kind in columns:
+        table.add_column(head, justify="right" if kind == "right" else "left", no_wrap=kind != "wrap")
+    return table
 
 
 def print_json(values: dict[str, Any]) -> None:

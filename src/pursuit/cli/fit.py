@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from pursuit.cli import errors
-from pursuit.cli.errors import AsJson, CtrlC, Interrupted, UsageError, argument, option, refusals, switch, waiting
+from pursuit.cli.errors import AsJson, CtrlC, UsageError, argument, option, refusals, switch, waiting
 from pursuit.cli.summary import FitSummary
 from pursuit.cli.tasks import Loss, Task
 from pursuit.files import replacing
@@ -57,14 +57,11 @@ def fit(
         held_out = None if test is None else task.read_test(test)
     model = estimator(task, atoms, radius, cv)
     with waiting("fitting"), CtrlC(keeps=not cv) as ctrl_c, refusals(errors.FAILED):
-        try:
-            model.fit(task.X, task.y)
-        except KeyboardInterrupt:
-            raise Interrupted from None
+        model.fit(task.X, task.y)
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
         sentence = "the fit gave weights that are not finite numbers; scale the columns, or use fewer."
         raise UsageError(sentence, errors.FAILED)
-    summary = FitSummary.of(model, task, held_out)
+    summary = FitSummary(model, task, held_out)
     if save is not None:
         save_model(model, task, save)
     if report is not None:

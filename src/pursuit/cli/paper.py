@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pursuit.cli.errors import option, switch
+from pursuit.cli.errors import option, switch, terminal_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,16 +67,12 @@ def paper(
 
 def _table(rows: Sequence[Row]) -> Table:
     """The table for a terminal of 80 columns."""
-    from rich import box
-    from rich.table import Table
-
     from pursuit.paper.document import worst_ratio
 
     colours = {"holds": "green", "corrected": "yellow", "VIOLATED": "bold red"}
-    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
-    for head in ("statement", "about", "tried", "runs", "worst", "equal", "verdict"):
-        right = head in ("tried", "runs", "worst", "equal")
-        table.add_column(head, justify="right" if right else "left", no_wrap=True)
+    numbers = [(head, "right") for head in ("tried", "runs", "worst", "equal")]
+    table = terminal_table(("statement", "left"), ("about", "left"), *numbers, ("verdict", "left"))
+    table.padding = 0
     for row in rows:
         runs = f"{row.exact}+{row.adversarial}" if row.exact or row.adversarial else ""
         done, tried = row.equalities

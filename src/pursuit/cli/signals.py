@@ -33,7 +33,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 LUMINANCE = (0.299, 0.587, 0.114)
 """Shares of red, green and blue in the brightness that people see (ITU-R BT.601)."""
 PATCH, FRAME = 8, 256
-
+"""The side of patches and the length of frames, by default."""
 
 Method = StrEnum("Method", ["omp", "mp", "ols", "nnomp", "lasso", "nnls"])
 """The methods of `pursuit.encode`."""
@@ -109,10 +109,7 @@ def learn(
     check_suffix(output, ".npy")
     Y = read_signals(signals, patch, step)
     with CtrlC(), errors.refusals():
-        try:
-            learned = pursuit.learn(Y, atoms, code={"atoms": code_atoms}, sweeps=sweeps, seed=seed, progress=True)
-        except KeyboardInterrupt:
-            raise Interrupted from None
+        learned = pursuit.learn(Y, atoms, code={"atoms": code_atoms}, sweeps=sweeps, seed=seed, progress=True)
     if not len(learned.trace):
         raise Interrupted
     with replacing(output) as new, new.open("wb") as file:

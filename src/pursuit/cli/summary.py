@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pursuit.cli.errors import listed
+from pursuit.cli.errors import listed, terminal_table
 from pursuit.cli.tasks import Task
 from pursuit.report.scores import LOSSES, HeldOut, model_scores
 from pursuit.report.text import certificate, proved_bound
@@ -23,40 +22,23 @@ MAX_CLASS_COLUMNS = 4
 """Weights of more classes than this do not fit a terminal."""
 
 
-@dataclass(frozen=True)
 class FitSummary:
-    """A fitted model, as the user reads it."""
+    """A fitted model, as the user reads it.
 
-    task: Task
-    model: Any
-    weights: Array
-    """(columns, classes or 1), in the units of the data."""
-    effects: Array
-    """The same for columns at unit standard deviation."""
-    intercept: list[float]
-    classes: list[Any]
-    scores: dict[str, dict[str, float]]
-    """By the data they are of, "fit" or "test"."""
-    dropped: list[str]
-    """Constant columns, which the model leaves out."""
+    `weights` (columns, classes or 1) are in the units of the data, `effects` for columns at unit standard deviation;
+    `scores` are by data, "fit" or "test", and `dropped` are constant columns, which the model leaves out.
+    """
 
-    @classmethod
-    def of(cls, model: Any, task: Task, test: tuple[Array, Array] | None) -> FitSummary:
-        """The summary of this model."""
-        weights = np.atleast_2d(model.coef_).T
-        sets = {"fit": (task.X, task.y)} | ({} if test is None else {"test": test})
+    def __init__(self, model: Any, task: Task, test: tuple[Array, Array] | None) -> None:
+        self.model, self.task = model, task
+        self.weights = np.atleast_2d(model.coef_).T
         with np.errstate(over="ignore", invalid="ignore"):  # columns in extreme units
-            effects = weights * task.X.std(axis=0)[:, None]
-        return cls(
-            task,
-            model,
-            weights,
-            effects,
-            np.atleast_1d(model.intercept_).tolist(),
-            model.classes_.tolist() if task.classes else [],
-            {name: model_scores(model, X, y) for name, (X, y) in sets.items()},
-            [task.encoding.names[j] for j in model.dropped_],
-        )
+            self.effects = self.weights * task.X.std(axis=0)[:, None]
+        self.intercept: list[float] = np.atleast_1d(model.intercept_).tolist()
+        self.classes: list[Any] = model.classes_.tolist() if task.classes else []
+        sets = {"fit": (task.X, task.y)} | ({} if test is None else {"test": test})
+        self.scores = {name: model_scores(model, X, y) for name, (X, y) in sets.items()}
+        self.dropped = [task.encoding.names[j] for j in model.dropped_]
 
     @property
     def chosen(self) -> list[int]:
@@ -121,7 +103,7 @@ class FitSummary:
         console.print()
         if cv:
             number = f"{cv['loss']:.4g} ± {cv['standard_error']:.2g}"
-            console.print(f"cross-validated loss: {number} ({cv['of']}, {cv['folds']} folds, ± standard error)")
+            console.print(f"cross-validated loss: {number} ({cv['of']}, {cv['folds']} folds)")
         if len(self.intercept) > MAX_CLASS_COLUMNS:
             console.print(f"--json has the weights for each of the {len(self.classes)} classes.")
         if self.certificate is not None:
@@ -137,7 +119,7 @@ class FitSummary:
         wide = outputs <= MAX_CLASS_COLUMNS
         heads = [str(c) for c in self.classes] if outputs > 1 else ["weight"]
         effect = "weight x std" if outputs == 1 else "norm of weights x std"
-        table = terminal_table("column", *(heads if wide else []), effect)
+        table = terminal_table(("column", "wrap"), *((head, "right") for head in [*(heads if wide else []), effect]))
         for j in self.chosen:
             size = self.effects[j, 0] if outputs == 1 else np.linalg.norm(self.effects[j])
             weights = [f"{w:.5g}" for w in self.weights[j]] if wide else []
@@ -147,19 +129,8 @@ class FitSummary:
         return table
 
     def _scores_table(self) -> Table:
-        table = terminal_table("score", *("the data" if name == "fit" else name for name in self.scores))
+        sets = ("the data" if name == "fit" else name for name in self.scores)
+        table = terminal_table(("score", "left"), *((name, "right") for name in sets))
         for name in self.scores["fit"]:
             table.add_row(name, *(f"{scores[name]:.4g}" for scores in self.scores.values()))
         return table
-
-
-def terminal_table(first: str, *heads: str) -> Table:
-    """A table without frames, numbers to the right."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column(first)
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    return table

@@ -50,20 +50,13 @@ def write_model_report(
     Parameters
     ----------
     path : str or path
-        The file; it is replaced as a whole, or not at all.
+        The file, which is returned; it is replaced as a whole, or not at all.
     model : fitted GreedyRegressor, GreedyClassifier, AtomicRegressor or AtomicClassifier, or their CV forms
-    X, y : arrays
-        The training data.
-    names : sequence of str
-        The names of the columns of X.
+    X, y : arrays, the training data
+    names : sequence of str, the names of the columns of X
     test : (X, y), optional
         Held-out data.
     title : str, optional
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
 
     Examples
     --------

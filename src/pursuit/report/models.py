@@ -244,21 +244,14 @@ class ModelReport:
     def _facts(self) -> Section:
         model = self.model
         facts = [("Model", type(model).__name__), ("Objective", self._loss)]
-        if self.greedy:
-            l2 = getattr(model, "l2_", model.l2)
-            facts.append(("Ridge", format_number(float(l2)) if l2 else "none"))
-        elif getattr(model, "penalty", None) is not None:
-            facts.append(("Penalty", f"{format_number(model.penalty)} times {BALLS[model.ball]}"))
-        else:
-            radius = float(getattr(model, "radius_", getattr(model, "radius", math.nan)))
-            facts.append(("Constraint", f"{BALLS[model.ball]} is at most {format_number(radius)}"))
         if self.path is not None:
             value, gap, _ = self._numbers
             facts.append(("Value", format_number(value, 10)))
             facts.append(("Gap", format_number(gap, 10) if self._bound is not None else "not certified"))
-        facts.append(("Intercept", "yes" if model.fit_intercept else "no"))
         facts.append(("Iterations", f"{model.n_iter_:,}"))
-        facts.append(("Parameters", ", ".join(f"{k}={describe(v)}" for k, v in sorted(model.get_params().items()))))
+        chosen = {name: getattr(model, name) for name in ("n_nonzero_", "l2_", "radius_") if hasattr(model, name)}
+        parameters = dict(sorted(model.get_params().items())) | chosen
+        facts.append(("Parameters", ", ".join(f"{name}={describe(value)}" for name, value in parameters.items())))
         return Section("The model", table=fact_table(facts))
 
 
