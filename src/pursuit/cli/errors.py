@@ -179,7 +179,7 @@ def check_outputs(outputs: dict[str, Path | None], inputs: Iterable[Path | None]
             raise UsageError(f"{name} names {path}, which is {used[str(file)]}; give the name of another file.")
         if not file.parent.is_dir():
             raise UsageError(f"{name} names {path}, and {file.parent} is not a folder; create it first.")
-        if file.exists() and not file.is_file():
+        if file.is_symlink() or (file.exists() and not file.is_file()):  # a link to itself, a folder, a device
             raise UsageError(f"{name} names {path}, which is not a file; give the name of a file.")
         if not all(os.access(place, os.W_OK) for place in (file, file.parent) if place.exists()):
             raise UsageError(f"{name} names {path}, where you may not write; give another folder.")
