@@ -101,7 +101,7 @@ def page(title: str, lead: str, sections: Sequence[Section], footer: str, tiles:
 
 def _section(section: Section) -> Iterator[str]:
     yield f"<section>\n<h2>{escape(section.heading)}</h2>"
-    yield from (f"<p>{text}</p>" for text in section.paragraphs)
+    yield from (f"<p>{text}</p>" for text in section.paragraphs if text)
     if section.table is not None:
         yield _table(section.table)
     if section.figures:
