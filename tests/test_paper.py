@@ -18,7 +18,7 @@ from pursuit.cli import app
 from pursuit.paper import CLAIMS, Case, Claim, Plan, Row, equivalence, experiment, sublinear
 from pursuit.paper.document import document, worst_ratio
 from pursuit.paper.figures import FIGURES
-from pursuit.report.page import Cell, Figure, Section, Table, page
+from pursuit.report.html import Cell, Figure, Section, Table, page
 
 PLAN = Plan(problems=12, seed=7)
 NUMBERED = (
@@ -246,10 +246,11 @@ class Links(HTMLParser):
         self.tags.append(tag)
         if tag == "svg":
             self.drawings.append(attrs)
-        self.links += [attrs[k] for k in ("href", "src", "srcset", "action", "data") if k in attrs]
+        self.links += [attrs[k] for k in ("href", "xlink:href", "src", "srcset", "action", "data") if k in attrs]
 
 
 def assert_self_contained(text):
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)  # names, not links
     parsed = Links(text)
     assert parsed.drawings
     assert all(link.startswith(("#", "data:image/png;base64,")) for link in parsed.links)

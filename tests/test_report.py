@@ -33,9 +33,10 @@ from pursuit.estimators import (
     GreedyRegressor,
     GreedyRegressorCV,
 )
-from pursuit.report import fits, words, write_model_report
-from pursuit.report.page import Section
-from pursuit.report.words import certificate, percent, proved, rounded, shown
+from pursuit.report import write_model_report
+from pursuit.report.html import Section
+from pursuit.report.scores import model_scores
+from pursuit.report.text import certificate, failure_probability, format_number, percent, proved_bound, rounded
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 12))
@@ -144,6 +145,7 @@ def result_page(name):
 
 
 def assert_self_contained(text):
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)  # names, not links
     assert not re.search(r"https?:|@import|url\((?!#)|<script|<link|<iframe|\bsrc=", text)
     assert all(link.startswith(("#", "data:image/png;base64,")) for link in re.findall(r'href="([^"]*)"', text))
     ids = re.findall(r' id="([^"]*)"', text)
@@ -216,7 +218,7 @@ def test_a_bound_that_holds_with_high_probability_says_so(tmp_path):
     r, text = result_page("matrix")
     assert "with probability" not in text
     large = ps.conv(3 * ps.RankOne((700, 800), failure=1e-6))
-    assert words.failure(ps.lin(ps.RankOne((700, 800), failure=0)) + large) == 1e-6
+    assert failure_probability(ps.lin(ps.RankOne((700, 800), failure=0)) + large) == 1e-6
     text = replace(r, domain=large).report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert "The bound of each oracle call is wrong with probability at most 1e-06." in text
 
@@ -228,16 +230,16 @@ def test_a_bound_that_holds_with_high_probability_says_so(tmp_path):
 def test_reports_of_results_need_nothing_else_and_show_their_numbers(name):
     r, text = result_page(name)
     assert_self_contained(text)
-    assert shown(r.value) in text and f'<td class="" data-label="">{r.iterations:,}</td>' in text
-    bound = proved(r.value, r.gap, r.f.infimum)
+    assert format_number(r.value) in text and f'<td class="" data-label="">{r.iterations:,}</td>' in text
+    bound = proved_bound(r.value, r.gap, r.f.infimum)
     assert ("not proved" if bound is None else f"≤ {bound}") in text
     assert html.escape(repr(r.domain)) in text and html.escape(repr(r.update)) in text
     if name in ("hull", "penalty", "matching pursuit"):
         sizes = [w * a.coef for w, a in zip(r.weights, r.atoms, strict=True)]
-        assert all(f">{shown(float(size))}</td>" in text for size in sizes)
+        assert all(f">{format_number(float(size))}</td>" in text for size in sizes)
     if name in ("matrix", "tensor"):
         sizes = r.coef.s if name == "matrix" else r.coef.weights
-        assert all(f">{shown(float(size))}</td>" in text for size in sizes)
+        assert all(f">{format_number(float(size))}</td>" in text for size in sizes)
         assert "The first factors" in text
 
 
@@ -292,16 +294,16 @@ def test_reports_of_models_need_nothing_else_and_show_their_numbers(name):
         cell = re.search(rf'<td class="" data-label="(Feature|Effect on)">{re.escape(html.escape(feature))}</td>', text)
         assert (cell is not None) == (j in used)
     if np.atleast_2d(model.coef_).shape[0] == 1:
-        assert all(f">{shown(float(np.ravel(model.coef_)[j]), 5)}</td>" in text for j in used)
+        assert all(f">{format_number(float(np.ravel(model.coef_)[j]), 5)}</td>" in text for j in used)
     y = TARGETS[MODELS[name][1]]
     for part in (slice(0, 60), slice(60, None)):
-        assert f">{shown(model.score(X[part], y[part]), 5)}</td>" in text
+        assert f">{format_number(model.score(X[part], y[part]), 5)}</td>" in text
         if hasattr(model, "classes_"):
             loss = metrics.log_loss(y[part], model.predict_proba(X[part]), labels=model.classes_)
-            assert f">{shown(loss, 5)}</td>" in text
+            assert f">{format_number(loss, 5)}</td>" in text
         else:
             error = metrics.root_mean_squared_error(y[part].ravel(), model.predict(X[part]).ravel())
-            assert f">{shown(error, 5)}</td>" in text
+            assert f">{format_number(error, 5)}</td>" in text
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("Atomic")])
@@ -310,7 +312,7 @@ def test_the_certificate_of_a_model_is_its_duality_gap(name):
     value = model.path_.value[model.path_.at(getattr(model, "radius_", math.inf))]
     infimum = -math.inf if model.loss == "poisson" else 0.0
     assert certificate(float(value), model.dual_gap_, infimum, "model of this kind") in text
-    assert shown(float(value), 10) in text
+    assert format_number(float(value), 10) in text
 
 
 def test_a_greedy_model_claims_no_proof_for_its_choice():
@@ -319,14 +321,19 @@ def test_a_greedy_model_claims_no_proof_for_its_choice():
     assert "model of this kind" not in text and "proved</span>" not in text
 
 
-def test_the_scores_of_two_classes_are_those_of_sklearn(rng):
-    truth, score = rng.random(200) < 0.4, rng.integers(0, 12, 200)
-    assert fits.auc(truth, score) == pytest.approx(metrics.roc_auc_score(truth, score), abs=1e-12)
-    false, true, _ = metrics.roc_curve(truth, score, drop_intermediate=False)
-    np.testing.assert_allclose(fits.roc(truth, score), [false, true])
-    assert math.isnan(fits.auc([True, True], [0.1, 0.2]))
-    labels = rng.integers(0, 3, (2, 50))
-    np.testing.assert_array_equal(fits.confusion(*labels, range(3)), metrics.confusion_matrix(*labels))
+def test_scores_are_those_of_sklearn_and_undefined_ones_are_nan():
+    y = TARGETS["two"]
+    model = GreedyClassifier(n_nonzero=2).fit(X, y)
+    scores = model_scores(model, X, y)
+    assert scores["ROC AUC"] == metrics.roc_auc_score(y, model.decision_function(X))
+    assert scores["log loss"] == metrics.log_loss(y, model.predict_proba(X))
+    assert math.isnan(model_scores(model, X[y == 1], y[y == 1])["ROC AUC"])
+    counts = TARGETS["count"]
+    poisson = GreedyRegressor(loss="poisson", n_nonzero=2).fit(X, counts)
+    scores = model_scores(poisson, X, counts)
+    assert scores["deviance explained"] == metrics.d2_tweedie_score(counts, poisson.predict(X), power=1)
+    assert scores["mean absolute error"] == metrics.mean_absolute_error(counts, poisson.predict(X))
+    assert all(map(math.isnan, model_scores(poisson, 1e300 * X, counts).values()))  # infinite predictions
 
 
 def test_the_chosen_level_of_cross_validation_is_marked_and_told():

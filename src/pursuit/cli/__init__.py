@@ -12,7 +12,7 @@ except ImportError as missing:
 
 import pursuit
 from pursuit.cli import doctor, fit, paper, predict, signals
-from pursuit.cli.manners import Commands
+from pursuit.cli.errors import Commands
 
 app = typer.Typer(cls=Commands, add_completion=False, rich_markup_mode="markdown", pretty_exceptions_show_locals=False)
 app.command()(fit.fit)

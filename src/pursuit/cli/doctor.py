@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Any
 
 import pursuit
 from pursuit import native
-from pursuit.cli.manners import print_json, switch
+from pursuit.cli.errors import AsJson, print_json, terminal_table
 from pursuit.threads import processors
 
 LEVELS = {"v2": "SSE4.2", "v3": "AVX2", "v4": "AVX-512", "generic": "the compiler's default"}
@@ -26,49 +25,42 @@ EXTRAS = {
     "gpu": ("torch, triton", "codes of many signals on a GPU"),
 }
 """Extras for users: their packages, and what they add."""
-MODULES = {"scikit-learn": "sklearn", "faiss-cpu": "faiss"}
-"""Packages whose modules have other names."""
 REQUIRED = ("numpy", "scipy", "array-api-compat", "threadpoolctl", "tqdm")
 
 
-def doctor(as_json: Annotated[bool, switch("--json", "Print one JSON object.")] = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Show versions, the instructions and threads that the kernels use, the GPU, and what is not installed."""
-    found = findings()
+    here = environment()
     if as_json:
-        print_json(found)
+        print_json(here)
         return
-    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    console, table = Console(highlight=False), Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    console, table = Console(highlight=False, markup=False), Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
-    table.add_column()
-    versions = ", ".join(f"{name} {number}" for name, number in found["packages"].items() if number)
-    for name, value in [
-        ("pursuit", found["pursuit"]),
-        ("Python", f"{found['python']} on {found['system']}"),
-        ("packages", versions),
-        ("kernels", found["kernels"]["words"]),
-        ("threads", f"{found['threads']['kernels']} for kernels, {found['threads']['blas']} for BLAS"),
-        ("GPU", found["gpu"]["words"]),
-    ]:
-        table.add_row(name, str(value))
+    for name, value in {
+        "pursuit": here["pursuit"],
+        "Python": f"{here['python']} on {here['system']}",
+        "packages": ", ".join(f"{name} {number}" for name, number in here["packages"].items() if number),
+        "kernels": here["kernels"]["words"],
+        "threads": f"{here['threads']['kernels']} for kernels, {here['threads']['blas']} for BLAS",
+        "GPU": ", ".join(here["gpu"]) or "none that torch finds",
+    }.items():
+        table.add_row(name, value)
     console.print(table)
-    extras = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for head in ("extra", "here", "what it adds", "to install"):
-        extras.add_column(head, no_wrap=head != "what it adds")
-    for name, extra in found["extras"].items():
-        here = "[green]yes[/]" if extra["installed"] else "[yellow]no[/]"
-        extras.add_row(name, here, extra["adds"], "" if extra["installed"] else extra["install"].replace("[", r"\["))
     console.print()
+    extras = terminal_table(("extra", "left"), ("here", "left"), ("what it adds", "wrap"), ("to install", "left"))
+    for name, extra in here["extras"].items():
+        installed = extra["installed"]
+        extras.add_row(name, "yes" if installed else "no", extra["adds"], "" if installed else extra["install"])
     console.print(extras)
-    if not all(extra["installed"] for extra in found["extras"].values()):
+    if not all(extra["installed"] for extra in here["extras"].values()):
         console.print("To install: in the folder of pursuit's source, the one with pyproject.toml.")
 
 
-def findings() -> dict[str, Any]:
-    """Everything that `pursuit doctor` tells."""
+def environment() -> dict[str, Any]:
+    """Versions, kernels, threads, GPU and extras."""
     optional = [package for packages, _ in EXTRAS.values() for package in packages.split(", ")]
     return {
         "pursuit": pursuit.__version__,
@@ -77,10 +69,10 @@ def findings() -> dict[str, Any]:
         "packages": {name: _version(name) for name in [*REQUIRED, *optional]},
         "kernels": _kernels(),
         "threads": {"kernels": processors(), "blas": _blas_threads()},
-        "gpu": _gpu(),
+        "gpu": _gpus(),
         "extras": {
             name: {
-                "installed": all(map(_is_installed, packages.split(", "))),
+                "installed": all(map(_version, packages.split(", "))),
                 "adds": adds,
                 "install": f"pip install '.[{name}]'",
             }
@@ -96,17 +88,13 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _is_installed(package: str) -> bool:
-    return find_spec(MODULES.get(package, package)) is not None
-
-
 def _kernels() -> dict[str, Any]:
     if not native.is_built():
         words = "not built: encode, learn and screened dictionaries do not work; pip install . in the source folder"
         return {"level": None, "words": words}
     level = native.core().level
-    kept = f", kept to it by PURSUIT_LEVEL={os.environ['PURSUIT_LEVEL']}" if os.environ.get("PURSUIT_LEVEL") else ""
-    return {"level": level, "words": f"level {level} ({LEVELS.get(level, level)}){kept}"}
+    forced = f", forced by PURSUIT_LEVEL={os.environ['PURSUIT_LEVEL']}" if os.environ.get("PURSUIT_LEVEL") else ""
+    return {"level": level, "words": f"level {level} ({LEVELS.get(level, level)}){forced}"}
 
 
 def _blas_threads() -> int:
@@ -115,12 +103,9 @@ def _blas_threads() -> int:
     return max((lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"), default=1)
 
 
-def _gpu() -> dict[str, Any]:
-    if not _is_installed("torch"):
-        return {"names": [], "words": "torch is not installed, so none is used"}
+def _gpus() -> list[str]:
+    if _version("torch") is None:
+        return []
     import torch
 
-    if not torch.cuda.is_available():
-        return {"names": [], "words": "torch finds none"}
-    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return {"names": names, "words": ", ".join(names)}
+    return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]

@@ -2,139 +2,120 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pursuit.cli.manners import Problem, names
+from pursuit.cli.errors import UsageError, listed
 from pursuit.cli.tables import Array, pl
 
-MOST_CATEGORIES = 100
+MAX_CATEGORIES = 100
 """A text column with more different values than this is more likely a name or a date than a category."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: numbers, or (with `values`) categories, which become a column of zeros and ones each. `fill`
-    takes the place of missing values; without it they are refused."""
-
-    name: str
-    values: tuple[str, ...] | None = None
-    fill: float | str | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns of the matrix."""
-        return [self.name] if self.values is None else [f"{self.name}={value}" for value in self.values]
-
-    @classmethod
-    def of(cls, column: pl.Series, path: Path) -> Column:
-        """What this column is, or a Problem."""
-        leave_out = f"or leave it out with --without {column.name!r}"
-        if column.null_count() == len(column):
-            raise Problem(f"the column {column.name} of {path} is empty; fill it, {leave_out}.")
-        if column.dtype != pl.String:
-            require_numbers(column, path, f"give numbers or text, {leave_out}")
-            return cls(column.name)
-        numbers, given = column.cast(pl.Float64, strict=False), len(column) - column.null_count()
-        if 2 * (len(column) - numbers.null_count()) > given:
-            require_numbers(column, path, f"correct it, {leave_out}")
-        found = column.drop_nulls().unique().sort()
-        if len(found) > MOST_CATEGORIES:
-            raise Problem(
-                f"the column {column.name} of {path} has {len(found)} different texts, too many for categories "
-                f"(at most {MOST_CATEGORIES}); group them, {leave_out}."
-            )
-        return cls(column.name, tuple(found))
-
-    def filled_from(self, column: pl.Series) -> Column:
-        """With the median, or the most frequent value, for missing ones."""
-        if self.values is None:
-            return replace(self, fill=float(column.cast(pl.Float64).median()))
-        counts = column.drop_nulls().value_counts(sort=True)
-        most = counts.filter(pl.col("count") == counts["count"].max())[self.name]
-        return replace(self, fill=str(most.sort()[0]))
 
 
 @dataclass(frozen=True)
 class Encoding:
     """How the columns of a table become those of a matrix."""
 
-    columns: tuple[Column, ...]
+    columns: dict[str, list[str] | None]
+    """By name: the categories of a column of texts, each a column of zeros and ones; None for numbers."""
+    fill: dict[str, float | str]
+    """What takes the place of missing values; in other columns they are refused."""
 
     @classmethod
     def of(cls, frame: pl.DataFrame, path: Path, impute: bool) -> Encoding:
-        """The encoding of all columns of a table; with `impute` missing values are filled, here and in other tables."""
-        columns = [Column.of(column, path) for column in frame]
-        return cls(tuple(c.filled_from(frame[c.name]) if impute else c for c in columns))
+        """The encoding of a table; with `impute` missing values are filled by the median or the most frequent text,
+        here and in other tables."""
+        encoding = cls({column.name: _categories(column, path) for column in frame}, {})
+        for name, values in encoding.columns.items() if impute else ():
+            column = frame[name]
+            numeric = values is None
+            encoding.fill[name] = (
+                float(column.cast(pl.Float64).median()) if numeric else column.drop_nulls().mode().min()
+            )
+        return encoding
+
+    @classmethod
+    def from_file(cls, columns: Any, fill: Any) -> Encoding:
+        """The encoding of a saved model, where the parts have the right types; otherwise ValueError."""
+        columns, fill = dict(columns), dict(fill)
+        for name, values in columns.items():
+            kind = float if values is None else str
+            if not isinstance(name, str) or not all(isinstance(value, str) for value in values or ()):
+                raise ValueError
+            if not isinstance(fill.get(name, kind()), kind):
+                raise ValueError
+        return cls(columns, fill)
+
+    def places(self) -> Iterator[tuple[str, list[str]]]:
+        """The columns of the table, and the names of their columns in the matrix."""
+        for name, values in self.columns.items():
+            yield name, [name] if values is None else [f"{name}={value}" for value in values]
 
     @property
     def names(self) -> list[str]:
         """The names of the columns of the matrix."""
-        return [name for column in self.columns for name in column.names]
+        return [name for _, names in self.places() for name in names]
 
     @property
     def texts(self) -> list[str]:
         """The columns to read as texts."""
-        return [column.name for column in self.columns if column.values is not None]
+        return [name for name, values in self.columns.items() if values is not None]
 
     def used(self, coef: Array) -> set[str]:
-        """The columns of the table in which a model with these coefficients, one per column of the matrix, looks."""
-        ends = np.cumsum([0, *(len(column.names) for column in self.columns)])
-        spans = zip(self.columns, pairwise(ends), strict=True)
-        return {column.name for column, (start, end) in spans if coef[..., start:end].any()}
+        """The columns of the table that a model with these coefficients uses."""
+        sources = np.array([column for column, names in self.places() for _ in names])
+        return set(sources[np.atleast_2d(coef).any(axis=0)].tolist())
 
     def matrix(self, frame: pl.DataFrame, path: Path, needed: set[str] | None = None) -> tuple[Array, dict[str, int]]:
         """The matrix, and how many values of each column are unknown categories, which are zero in all its columns.
         Columns that are not needed are 0."""
-        given = set(frame.columns)
-        looked_at = [column for column in self.columns if needed is None or column.name in needed]
-        if missing := [column.name for column in looked_at if column.name not in given]:
+        needed = set(self.columns) if needed is None else needed
+        if missing := [name for name in self.columns if name in needed and name not in frame.columns]:
             advice = "add it" if len(missing) == 1 else "add them"
-            raise Problem(f"{path} has no column {names(missing)}, which the model needs; {advice}.")
-        empty = {c.name: n for c in looked_at if (n := frame[c.name].null_count()) and c.fill is None}
-        if empty:
-            told = names(f"{name} ({count})" for name, count in empty.items())
-            raise Problem(f"{path} has missing values: {told}; fill them, or fit with --impute.")
-        X, unknown, at = np.zeros((frame.height, len(self.names)), order="F"), {}, 0
-        for column in self.columns:
-            if column not in looked_at:
-                at += len(column.names)
-                continue
-            found = frame[column.name]
-            if column.values is None:
-                require_numbers(found, path, "the model was fitted on numbers: correct it")
-                found = found.cast(pl.Float64)
-            found = found if column.fill is None else found.fill_null(column.fill)
-            if column.values is None:
-                X[:, at] = found.to_numpy()
-            else:
-                for j, value in enumerate(column.values):
-                    X[:, at + j] = (found == value).to_numpy()
-                if strange := frame.height - int(found.is_in(column.values).sum()):
-                    unknown[column.name] = strange
-            at += len(column.names)
-        return X, unknown
+            raise UsageError(f"{path} has no column {listed(missing)}, which the model needs; {advice}.")
+        empty = {name: frame[name].null_count() for name in self.columns if name in needed and name not in self.fill}
+        if counts := [f"{name} ({count})" for name, count in empty.items() if count]:
+            raise UsageError(f"{path} has missing values: {listed(counts)}; fill them, or fit with --impute.")
+        blocks, unknown = [], {}
+        for name, names in self.places():
+            block = np.zeros((frame.height, len(names)))
+            if name in needed:
+                block = self._block(frame[name], path)
+                if self.columns[name] is not None and (count := int((~block.any(axis=1)).sum())):
+                    unknown[name] = count
+            blocks.append(block)
+        return np.asfortranarray(np.hstack(blocks), dtype=np.float64), unknown
 
-    def plain(self) -> dict[str, Any]:
-        """What a file keeps: the categories of each column, or None for numbers, and what fills missing values."""
-        values = {c.name: None if c.values is None else list(c.values) for c in self.columns}
-        return {"columns": values, "fill": {c.name: c.fill for c in self.columns if c.fill is not None}}
+    def _block(self, column: pl.Series, path: Path) -> Array:
+        """The columns of the matrix for one of the table."""
+        name, values = column.name, self.columns[column.name]
+        if values is None:
+            require_numbers(column, path, "the model was fitted on numbers: correct it")
+            column = column.cast(pl.Float64)
+        column = column.fill_null(self.fill[name]) if name in self.fill else column
+        return np.column_stack([column.to_numpy()] if values is None else [column == value for value in values])
 
-    @classmethod
-    def from_plain(cls, plain: Any) -> Encoding:
-        """The encoding that a file kept; ValueError, TypeError, KeyError or AttributeError where it is none."""
-        columns, fills = [], dict(plain["fill"])
-        for name, values in plain["columns"].items():
-            fill = fills.pop(name, None)
-            known = isinstance(fill, float | None) if values is None else isinstance(fill, str | None)
-            if not isinstance(name, str) or not known or not all(isinstance(value, str) for value in values or ()):
-                raise ValueError
-            columns.append(Column(name, None if values is None else tuple(values), fill))
-        return cls(tuple(columns))
+
+def _categories(column: pl.Series, path: Path) -> list[str] | None:
+    """The different texts of a column, None for numbers; or a UsageError."""
+    leave_out = f"or leave it out with --without {column.name!r}"
+    known = column.drop_nulls()
+    if not len(known):
+        raise UsageError(f"the column {column.name} of {path} is empty; fill it, {leave_out}.")
+    if column.dtype != pl.String:
+        require_numbers(column, path, f"give numbers or text, {leave_out}")
+        return None
+    if 2 * known.cast(pl.Float64, strict=False).null_count() < len(known):  # most are numbers
+        require_numbers(column, path, f"correct it, {leave_out}")
+    values: list[str] = known.unique().sort().to_list()
+    if len(values) > MAX_CATEGORIES:
+        many = f"{len(values)} different texts, too many for categories (at most {MAX_CATEGORIES})"
+        raise UsageError(f"the column {column.name} of {path} has {many}; group them, {leave_out}.")
+    return values
 
 
 def require_numbers(column: pl.Series, path: Path, advice: str) -> None:
@@ -146,8 +127,8 @@ def require_numbers(column: pl.Series, path: Path, advice: str) -> None:
         bad = np.isinf(column.cast(pl.Float64).to_numpy())
         fault = "an infinite number"
     else:
-        raise Problem(f"the column {column.name} of {path} has the type {column.dtype}; {advice}.")
+        raise UsageError(f"the column {column.name} of {path} has the type {column.dtype}; {advice}.")
     if bad.any():
         row = int(np.argmax(bad))
         shown = repr(column[row]) if len(str(column[row])) <= 40 else f"{column[row][:40]!r}..."
-        raise Problem(f"the column {column.name} of {path} has {fault}, {shown}, in row {row + 1}; {advice}.")
+        raise UsageError(f"the column {column.name} of {path} has {fault}, {shown}, in row {row + 1}; {advice}.")

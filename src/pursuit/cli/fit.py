@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from pursuit.cli.findings import Findings
-from pursuit.cli.manners import (
-    FAILED,
-    INTERRUPTED,
-    CtrlC,
-    Interrupted,
-    Problem,
-    argument,
-    check_outputs,
-    note,
-    option,
-    print_json,
-    switch,
-    waiting,
-)
+from pursuit.cli import errors
+from pursuit.cli.errors import AsJson, CtrlC, UsageError, argument, option, refusals, switch, waiting
+from pursuit.cli.summary import FitSummary
 from pursuit.cli.tasks import Loss, Task
 from pursuit.files import replacing
 
@@ -49,7 +38,7 @@ def fit(
     ] = False,
     report: Annotated[Path | None, option("FILE", "Write a page about the model here, as HTML.")] = None,
     save: Annotated[Path | None, option("FILE", "Write the model here, as JSON for pursuit predict.")] = None,
-    as_json: Annotated[bool, switch("--json", "Print one JSON object instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit a sparse linear model to one column of a table.
 
@@ -59,51 +48,53 @@ def fit(
     Example: pursuit fit houses.csv --target price --atoms 5 --save model.json
     """
     if (atoms is not None) + (radius is not None) + cv > 1:
-        raise Problem("--atoms, --radius and --cv exclude each other; give one of them.")
+        raise UsageError("--atoms, --radius and --cv exclude each other; give one of them.")
     if radius is not None and not 0 < radius < math.inf:
-        raise Problem(f"--radius is {radius}; give a positive number.")
-    check_outputs({"--report": report, "--save": save}, [data, test])
+        raise UsageError(f"--radius is {radius}; give a positive number.")
+    errors.check_outputs({"--report": report, "--save": save}, [data, test])
     with waiting(f"reading {data.name}"):
-        table = Task.read(data, target, without or [], impute, loss)
-        tested = None if test is None else table.other(test)
-    model = estimator(table, atoms, radius, cv)
-    with waiting("fitting"), CtrlC(keeps=not cv) as ctrl_c:
-        try:
-            model.fit(table.X, table.y)
-        except KeyboardInterrupt:
-            raise Interrupted from None
+        task = Task.read(data, target, without or [], impute, loss)
+        held_out = None if test is None else task.read_test(test)
+    model = estimator(task, atoms, radius, cv)
+    with waiting("fitting"), CtrlC(keeps=not cv) as ctrl_c, refusals(errors.FAILED):
+        model.fit(task.X, task.y)
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
-        raise Problem("the fit gave weights that are not finite numbers; scale the columns, or use fewer.", FAILED)
-    model.table_ = {"target": target} | table.encoding.plain()
-    found = Findings.of(model, table, tested)
+        sentence = "the fit gave weights that are not finite numbers; scale the columns, or use fewer."
+        raise UsageError(sentence, errors.FAILED)
+    summary = FitSummary(model, task, held_out)
     if save is not None:
-        model.feature_names_in_ = np.array(table.encoding.names, dtype=object)  # for those who load it in Python
-        model.save(save)
-        del model.feature_names_in_
+        save_model(model, task, save)
     if report is not None:
         from pursuit.report import write_model_report
 
         with waiting("writing the report"), replacing(report) as new:
-            title = f"{target}, from {data.name}"
-            write_model_report(new, model, table.X, table.y, names=table.encoding.names, test=tested, title=title)
+            title, names = f"{target}, from {data.name}", task.encoding.names
+            write_model_report(new, model, task.X, task.y, names=names, test=held_out, title=title)
     if as_json:
-        print_json(found.plain() | {"interrupted": ctrl_c.seen})
+        errors.print_json(summary.plain() | {"interrupted": ctrl_c.seen})
     else:
-        found.show({"the model": save, "the report": report})
+        summary.show({"the model": save, "the report": report})
     if ctrl_c.seen:
-        note("interrupted by Ctrl-C; this is the model that was there by then.")
-        raise typer.Exit(INTERRUPTED)
+        errors.note("interrupted by Ctrl-C; this is the model that was there by then.")
+        raise typer.Exit(errors.INTERRUPTED)
 
 
 def estimator(task: Task, atoms: int | None, radius: float | None, cv: bool) -> Any:
     """The model to fit."""
     from pursuit import estimators as e
 
-    classes = task.loss.of_classes
-    options: dict[str, Any] = {} if classes else {"loss": SKLEARN_NAMES[task.loss]}
+    options: dict[str, Any] = {} if task.classes else {"loss": SKLEARN_NAMES[task.loss]}
     if radius is not None:
         ball = "group" if task.loss is Loss.multinomial else "l1"
-        return (e.AtomicClassifier if classes else e.AtomicRegressor)(radius=radius, ball=ball, **options)
+        return (e.AtomicClassifier if task.classes else e.AtomicRegressor)(radius=radius, ball=ball, **options)
     if cv:
-        return (e.GreedyClassifierCV if classes else e.GreedyRegressorCV)(**options)
-    return (e.GreedyClassifier if classes else e.GreedyRegressor)(n_nonzero=atoms or 10, **options)
+        return (e.GreedyClassifierCV if task.classes else e.GreedyRegressorCV)(**options)
+    return (e.GreedyClassifier if task.classes else e.GreedyRegressor)(n_nonzero=atoms or 10, **options)
+
+
+def save_model(model: Any, task: Task, path: Path) -> None:
+    """Save the model with the encoding of its table, and with feature names for those who load it in Python."""
+    model.table_ = {"target": task.target} | asdict(task.encoding)
+    model.feature_names_in_ = np.array(task.encoding.names, dtype=object)
+    model.save(path)
+    del model.feature_names_in_  # matrices of the encoding have no names

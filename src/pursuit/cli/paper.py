@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pursuit.cli.manners import option, switch
+from pursuit.cli.errors import option, switch, terminal_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,10 +37,10 @@ def paper(
     from pursuit.threads import single_threaded_blas
 
     console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
-    columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     rows, sections = [], []
-    shown = Progress(*columns, console=Console(stderr=True), transient=True)
-    with shown as progress, style(), single_threaded_blas:  # products are small, and threads would wait for each other
+    progress = Progress(*bar, console=Console(stderr=True), transient=True)
+    with progress, style(), single_threaded_blas:  # products are small, and threads would wait for each other
         task = progress.add_task("", total=len(CLAIMS) + len(FIGURES))
         for claim in CLAIMS:
             progress.update(task, description=claim.number)
@@ -67,18 +67,12 @@ def paper(
 
 def _table(rows: Sequence[Row]) -> Table:
     """The table for a terminal of 80 columns."""
-    from rich import box
-    from rich.table import Table
-
     from pursuit.paper.document import worst_ratio
 
     colours = {"holds": "green", "corrected": "yellow", "VIOLATED": "bold red"}
-    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
-    for head in ("statement", "about"):
-        table.add_column(head, no_wrap=True)
-    for head in ("tried", "runs", "worst", "equal"):
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    numbers = [(head, "right") for head in ("tried", "runs", "worst", "equal")]
+    table = terminal_table(("statement", "left"), ("about", "left"), *numbers, ("verdict", "left"))
+    table.padding = 0
     for row in rows:
         runs = f"{row.exact}+{row.adversarial}" if row.exact or row.adversarial else ""
         done, tried = row.equalities

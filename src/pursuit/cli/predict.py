@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from pursuit.cli.manners import Problem, argument, check_file, check_outputs, note, option, print_json, switch, waiting
+from pursuit.cli import errors
+from pursuit.cli.errors import AsJson, UsageError, argument, option, waiting
 from pursuit.cli.tasks import note_unknown
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def predict(
     output: Annotated[
         Path | None, option("FILE", "Write the predictions here, as CSV (or .parquet), instead of printing them.")
     ] = None,
-    as_json: Annotated[bool, switch("--json", "Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Apply a saved model to a table: a prediction for every row, and for classes the probability of each.
 
@@ -28,9 +29,9 @@ def predict(
 
     Example: pursuit predict model.json new.csv --output predictions.csv
     """
-    from pursuit.cli.tables import read_table, table_of, write_table
+    from pursuit.cli.tables import pl, read_table, write_table
 
-    check_outputs({"--output": output}, [model, data])
+    errors.check_outputs({"--output": output}, [model, data])
     fitted, encoding, target = load_model(model)
     with waiting(f"reading {data.name}"):
         frame = read_table(data, encoding.texts)
@@ -39,35 +40,35 @@ def predict(
     with np.errstate(over="ignore"):
         columns = {target: fitted.predict(X)}
     if hasattr(fitted, "classes_"):
-        chances = fitted.predict_proba(X)
-        columns |= {f"probability of {c}": chances[:, j] for j, c in enumerate(fitted.classes_.tolist())}
-    frame = table_of(columns)
+        probabilities = zip(fitted.classes_.tolist(), fitted.predict_proba(X).T, strict=True)
+        columns |= {f"probability of {c}": column for c, column in probabilities}
+    predictions = pl.DataFrame(columns)
     if output is not None:
-        write_table(frame, output)
+        write_table(predictions, output)
     if as_json:
-        told = {"output": str(output)} if output is not None else {"predictions": frame.to_dict(as_series=False)}
-        print_json({"target": target, "rows": frame.height, "unknown_categories": unknown} | told)
+        place = {"predictions": predictions.to_dict(as_series=False)} if output is None else {"output": str(output)}
+        errors.print_json({"target": target, "rows": frame.height, "unknown_categories": unknown} | place)
     elif output is not None:
-        note(f"wrote {frame.height} predictions of {target} to {output}.")
+        errors.note(f"wrote {frame.height} predictions of {target} to {output}.")
     else:
-        print(frame.write_csv(), end="")
+        print(predictions.write_csv(), end="")
 
 
 def load_model(path: Path) -> tuple[Any, Encoding, str]:
-    """The model of a file, how tables are encoded for it, and the name of what it predicts."""
+    """The model of a file, the encoding of its tables, and the name of its target."""
     from pursuit.cli.encoding import Encoding
     from pursuit.models import load
 
-    check_file(path, "give a file that pursuit fit --save wrote")
-    fitted = load(path)
+    errors.check_file(path, "give a file that pursuit fit --save wrote")
+    with errors.refusals():
+        fitted = load(path)
     vars(fitted).pop("feature_names_in_", None)  # matrices of the encoding have no names
     try:
         table = fitted.table_
-        encoding, target = Encoding.from_plain(table), table["target"]
+        encoding, target = Encoding.from_file(table["columns"], table["fill"]), table["target"]
         if not isinstance(target, str) or np.atleast_2d(fitted.coef_).shape[1] != len(encoding.names):
             raise ValueError
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise Problem(
-            f"{path} does not say which columns it needs; give a file that pursuit fit --save wrote."
-        ) from None
+        advice = "give a file that pursuit fit --save wrote"
+        raise UsageError(f"{path} does not say which columns it needs; {advice}.") from None
     return fitted, encoding, target

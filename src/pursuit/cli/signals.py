@@ -23,19 +23,8 @@ import scipy.sparse as sp
 import typer
 
 import pursuit
-from pursuit.cli.manners import (
-    INTERRUPTED,
-    CtrlC,
-    Interrupted,
-    Problem,
-    argument,
-    check_file,
-    check_outputs,
-    note,
-    option,
-    print_json,
-    switch,
-)
+from pursuit.cli import errors
+from pursuit.cli.errors import AsJson, CtrlC, Interrupted, UsageError, argument, check_file, check_outputs, option
 from pursuit.files import replacing
 from pursuit.run.stop import Status
 
@@ -44,18 +33,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 LUMINANCE = (0.299, 0.587, 0.114)
 """Shares of red, green and blue in the brightness that people see (ITU-R BT.601)."""
 PATCH, FRAME = 8, 256
+"""The side of patches and the length of frames, by default."""
 
-
-class Method(StrEnum):
-    """Of `pursuit.encode`."""
-
-    omp = "omp"
-    mp = "mp"
-    ols = "ols"
-    nnomp = "nnomp"
-    lasso = "lasso"
-    nnls = "nnls"
-
+Method = StrEnum("Method", ["omp", "mp", "ols", "nnomp", "lasso", "nnls"])
+"""The methods of `pursuit.encode`."""
 
 Signals = Annotated[Path, argument("SIGNALS", "Signals: .npy or a table (rows), .png (patches) or .wav (frames).")]
 Step = Annotated[
@@ -78,7 +59,7 @@ def encode(
         int | None, option("N", "Side of patches, or length of frames. By default as the atoms have it.", min=1)
     ] = None,
     step: Step = None,
-    as_json: Annotated[bool, switch("--json", "Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Code signals sparsely on a dictionary: signals ~ codes times transposed dictionary.
 
@@ -87,22 +68,22 @@ def encode(
     check_outputs({"--output": output}, [dictionary, signals])
     check_suffix(output, ".npz")
     if atoms is None and tol is None and method not in (Method.lasso, Method.nnls):
-        raise Problem("--atoms and --tol are missing; give one of them, or --method lasso with --penalty.")
+        raise UsageError("--atoms and --tol are missing; give one of them, or --method lasso with --penalty.")
     D = read_matrix(dictionary)
     Y = read_signals(signals, patch, step, len(D))
     if Y.shape[1] != len(D):
-        raise Problem(
+        raise UsageError(
             f"{signals} has signals of {Y.shape[1]} numbers, and {dictionary} has atoms (columns) of {len(D)}; "
             "give signals and atoms of one length."
         )
-    with CtrlC(keeps=False):
+    with CtrlC(keeps=False), errors.refusals():
         codes = pursuit.encode(D, Y, atoms=atoms, tol=tol, method=method, penalty=penalty, progress=True)
     with replacing(output) as new, new.open("wb") as file:
         sp.save_npz(file, codes)
-    error = np.linalg.norm(Y - codes @ D.T) / (np.linalg.norm(Y) or 1.0)
+    error = float(np.linalg.norm(Y - codes @ D.T) / (np.linalg.norm(Y) or 1.0))
     if as_json:
-        found = {"signals": len(Y), "atoms_each": codes.nnz / len(Y), "relative_error": float(error)}
-        print_json(found | {"output": str(output)})
+        numbers = {"signals": len(Y), "atoms_each": codes.nnz / len(Y), "relative_error": error}
+        errors.print_json(numbers | {"output": str(output)})
     else:
         print(f"{len(Y)} signals, {codes.nnz / len(Y):.3g} atoms each, relative error {error:.3g}: {output}")
 
@@ -118,7 +99,7 @@ def learn(
     ] = None,
     step: Step = None,
     seed: Annotated[int, option("N", "Seed of the choice of the first atoms.", min=0)] = 0,
-    as_json: Annotated[bool, switch("--json", "Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Learn a dictionary on which signals have sparse codes (K-SVD).
 
@@ -127,32 +108,29 @@ def learn(
     check_outputs({"--output": output}, [signals])
     check_suffix(output, ".npy")
     Y = read_signals(signals, patch, step)
-    with CtrlC():
-        try:
-            learned = pursuit.learn(Y, atoms, code={"atoms": code_atoms}, sweeps=sweeps, seed=seed, progress=True)
-        except KeyboardInterrupt:
-            raise Interrupted from None
+    with CtrlC(), errors.refusals():
+        learned = pursuit.learn(Y, atoms, code={"atoms": code_atoms}, sweeps=sweeps, seed=seed, progress=True)
     if not len(learned.trace):
         raise Interrupted
     with replacing(output) as new, new.open("wb") as file:
         np.save(file, learned.dictionary, allow_pickle=False)
     sweep, _, error, used, _ = learned.trace.rows[-1]
-    stopped = learned.status is Status.INTERRUPTED
+    interrupted = learned.status is Status.INTERRUPTED
     if as_json:
-        found = {"signals": len(Y), "atoms": atoms, "used": int(used), "relative_error": float(error)}
-        print_json(found | {"sweeps": int(sweep), "interrupted": stopped, "output": str(output)})
+        numbers = {"signals": len(Y), "atoms": atoms, "used": int(used), "relative_error": float(error)}
+        errors.print_json(numbers | {"sweeps": int(sweep), "interrupted": interrupted, "output": str(output)})
     else:
         reached = f"relative error {error:.3g} after {sweep} sweeps"
         print(f"{used} of {atoms} atoms used by {len(Y)} signals, {reached}: {output}")
-    if stopped:
-        note("interrupted by Ctrl-C; this is the dictionary of the last complete sweep.")
-        raise typer.Exit(INTERRUPTED)
+    if interrupted:
+        errors.note("interrupted by Ctrl-C; this is the dictionary of the last complete sweep.")
+        raise typer.Exit(errors.INTERRUPTED)
 
 
 def check_suffix(output: Path, suffix: str) -> None:
     """Refuse a name that says another kind of file."""
     if output.suffix != suffix:
-        raise Problem(f"--output is {output}; give a name that ends in {suffix}.")
+        raise UsageError(f"--output is {output}; give a name that ends in {suffix}.")
 
 
 def read_matrix(path: Path) -> Array:
@@ -161,17 +139,19 @@ def read_matrix(path: Path) -> Array:
     if path.suffix != ".npy":
         return _read_rows(path)
     try:
-        found = np.load(path, allow_pickle=False)
+        matrix = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError):
-        raise Problem(f"{path} is not an array of numbers that numpy.save wrote; write it again.") from None
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or not found.size or found.dtype.kind not in "biuf":
-        shape = f"shape {found.shape} and dtype {found.dtype}" if isinstance(found, np.ndarray) else "several arrays"
-        raise Problem(f"{path} has {shape}; give a matrix of real numbers.")
-    return _finite(found if found.dtype == np.float32 else found.astype(np.float64), path)
+        raise UsageError(f"{path} is not an array of numbers that numpy.save wrote; write it again.") from None
+    if not isinstance(matrix, np.ndarray):  # an archive of several
+        raise UsageError(f"{path} has several arrays; give a matrix of real numbers.")
+    if matrix.ndim != 2 or not matrix.size or matrix.dtype.kind not in "biuf":
+        shape = f"shape {matrix.shape} and dtype {matrix.dtype}"
+        raise UsageError(f"{path} has {shape}; give a matrix of real numbers.")
+    return _finite(matrix if matrix.dtype == np.float32 else matrix.astype(np.float64), path)
 
 
 def _read_rows(path: Path) -> Array:
-    """The numbers of a table, whose first line is one of names unless it is all numbers."""
+    """The numbers of a table; its first line has names unless it is all numbers."""
     from pursuit.cli.encoding import Encoding
     from pursuit.cli.tables import PARQUET, first_line, read_table
 
@@ -179,7 +159,7 @@ def _read_rows(path: Path) -> Array:
     frame = read_table(path, header=header)
     encoding = Encoding.of(frame, path, impute=False)
     if encoding.texts:
-        raise Problem(f"the column {encoding.texts[0]} of {path} has text; give numbers only.")
+        raise UsageError(f"the column {encoding.texts[0]} of {path} has text; give numbers only.")
     return encoding.matrix(frame, path)[0]
 
 
@@ -192,42 +172,43 @@ def _is_number(text: str) -> bool:
 
 def _finite(a: Array, path: Path) -> Array:
     if not np.isfinite(a).all():
-        raise Problem(f"{path} holds NaN or infinite numbers; replace them first.")
+        raise UsageError(f"{path} holds NaN or infinite numbers; replace them first.")
     return a
 
 
 def read_signals(path: Path, size: int | None, step: int | None, length: int | None = None) -> Array:
     """The signals of a file as rows; `size` is that of patches or frames, by default so that signals have `length`."""
     if path.suffix.lower() in OTHER_FORMATS:
-        raise Problem(f"{path} is a picture or a sound in a format that is not read; convert it to PNG or WAV.")
+        raise UsageError(f"{path} is a picture or a sound in a format that is not read; convert it to PNG or WAV.")
     if path.suffix not in (".png", ".wav"):
         if size is not None or step is not None:
-            raise Problem(f"--patch and --step are for pictures and sounds; leave them out for {path}.")
+            raise UsageError(f"--patch and --step are for pictures and sounds; leave them out for {path}.")
         return read_matrix(path)
     check_file(path, "give a file of signals")
     picture = path.suffix == ".png"
-    whole = _read_picture(path) if picture else _read_sound(path)
+    samples = _read_picture(path) if picture else _read_sound(path)
     if size is None:
         size = (PATCH if picture else FRAME) if length is None else math.isqrt(length) if picture else length
-    if min(whole.shape) < size:
-        raise Problem(f"{path} has the size {' x '.join(map(str, whole.shape))}; give a --patch smaller than {size}.")
-    windows = np.lib.stride_tricks.sliding_window_view(whole, (size,) * whole.ndim)
-    windows = windows[tuple(slice(None, None, step or size) for _ in whole.shape)]
-    return np.ascontiguousarray(windows.reshape(-1, size**whole.ndim))
+    if min(samples.shape) < size:
+        shape = " x ".join(map(str, samples.shape))
+        raise UsageError(f"{path} has the size {shape}; give a --patch smaller than {size}.")
+    windows = np.lib.stride_tricks.sliding_window_view(samples, (size,) * samples.ndim)
+    windows = windows[(slice(None, None, step or size),) * samples.ndim]
+    return np.ascontiguousarray(windows.reshape(-1, size**samples.ndim))
 
 
 def _read_picture(path: Path) -> Array:
     try:
         import matplotlib.image
     except ImportError:
-        raise Problem("pictures need matplotlib; install pursuit[plot].") from None
+        raise UsageError("pictures need matplotlib; install pursuit[plot].") from None
     try:
         pixels = np.asarray(matplotlib.image.imread(path, format="png"), dtype=np.float64)
     except (OSError, SyntaxError, ValueError):
-        raise Problem(f"{path} is not a PNG picture, or a damaged one; save it as PNG again.") from None
+        raise UsageError(f"{path} is not a PNG picture, or a damaged one; save it as PNG again.") from None
     if pixels.ndim == 3 and pixels.shape[2] >= 3:
         if (pixels[..., :3] != pixels[..., :1]).any():
-            note(f"{path} is a colour picture; its luminance is used.")
+            errors.note(f"{path} is a colour picture; its luminance is used.")
         pixels = pixels[..., :3] @ LUMINANCE
     return pixels if pixels.ndim == 2 else pixels[..., 0]
 
@@ -238,14 +219,15 @@ def _read_sound(path: Path) -> Array:
     try:
         _, samples = wavfile.read(path)
     except (ValueError, EOFError, OSError, StructError):
-        raise Problem(f"{path} is not a WAV sound, or a damaged one; save it as WAV again.") from None
+        raise UsageError(f"{path} is not a WAV sound, or a damaged one; save it as WAV again.") from None
     if not samples.size:
-        raise Problem(f"{path} holds no sound; record some.")
-    if samples.dtype.kind == "u":  # 8 bits, silence at 128
-        samples = samples.astype(np.float64) / 128.0 - 1.0
-    elif samples.dtype.kind == "i":
-        samples = samples.astype(np.float64) / -float(np.iinfo(samples.dtype).min)
-    samples = _finite(samples.astype(np.float64), path)
+        raise UsageError(f"{path} holds no sound; record some.")
+    kind, samples = samples.dtype, samples.astype(np.float64)
+    if kind.kind == "u":  # 8 bits, silence at 128
+        samples = samples / 128.0 - 1.0
+    elif kind.kind == "i":
+        samples = samples / -float(np.iinfo(kind).min)
+    samples = _finite(samples, path)
     if samples.ndim == 2 and samples.shape[1] > 1:
-        note(f"{path} has {samples.shape[1]} channels; their mean is used.")
+        errors.note(f"{path} has {samples.shape[1]} channels; their mean is used.")
     return samples if samples.ndim == 1 else samples.mean(axis=1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pursuit.cli.manners import Problem, check_file, names
+from pursuit.cli.errors import UsageError, check_file, listed
 from pursuit.files import replacing
 
 try:
@@ -18,7 +18,7 @@ try:
 except ImportError as missing:
     raise ImportError("reading tables needs polars; install pursuit[cli].") from missing
 
-__all__ = ["MISSING", "PARQUET", "Array", "first_line", "pl", "read_table", "table_of", "write_table"]
+__all__ = ["MISSING", "PARQUET", "Array", "first_line", "pl", "read_table", "write_table"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,42 +28,23 @@ PARQUET = (".parquet", ".pq")
 LONGEST_LINE = 1 << 22
 SEPARATORS = ",;\t|"
 SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
-FIRST_ROWS = 10_000
-"""Types are guessed from these; from all rows, which takes longer, where another row does not fit."""
 
 
-def read_table(path: Path, texts: Iterable[str] = (), header: bool = True) -> pl.DataFrame:
+def read_table(path: Path, texts: Collection[str] = (), header: bool = True) -> pl.DataFrame:
     """The table of a CSV or Parquet file. Columns are numbers (float64 or int64), booleans or texts, and missing values
     are null; the columns `texts` are read as texts, whatever they look like."""
     check_file(path, "give a CSV or Parquet file")
-    asked = set(texts)
-    frame = _read_parquet(path) if path.suffix in PARQUET else _read_csv(path, asked, header)
-    frame = frame.with_columns(_tidied(column, column.name in asked) for column in frame)
+    frame = _read_parquet(path) if path.suffix in PARQUET else _read_csv(path, set(texts), header)
+    frame = frame.with_columns(_normalise(column, column.name in texts) for column in frame)
     if not frame.height:
-        raise Problem(f"{path} has no rows; give at least one below the column names.")
+        raise UsageError(f"{path} has no rows; give at least one below the column names.")
     return frame
 
 
-def table_of(columns: dict[str, Array]) -> pl.DataFrame:
-    """A table of these columns."""
-    return pl.DataFrame(columns)
-
-
 def write_table(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as Parquet or CSV, whichever the name of the file says."""
+    """Write a table as Parquet or CSV, according to the name of the file."""
     with replacing(path) as new:
         (frame.write_parquet if path.suffix in PARQUET else frame.write_csv)(new)
-
-
-def _read_parquet(path: Path) -> pl.DataFrame:
-    with path.open("rb") as file:
-        start = file.read(4)
-    if start != b"PAR1":
-        raise Problem(f"{path} is not a Parquet file, whatever its name says; give one, or a CSV file as .csv.")
-    try:
-        return pl.read_parquet(path, glob=False)
-    except (pl.exceptions.PolarsError, OSError):
-        raise Problem(f"{path} is a damaged Parquet file; write it again.") from None
 
 
 def first_line(path: Path) -> list[str]:
@@ -73,35 +54,45 @@ def first_line(path: Path) -> list[str]:
         return next(csv.reader(file, delimiter=separator))
 
 
+def _read_parquet(path: Path) -> pl.DataFrame:
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start != b"PAR1":
+        raise UsageError(f"{path} is not a Parquet file, whatever its name says; give one, or a CSV file as .csv.")
+    try:
+        return pl.read_parquet(path, glob=False)
+    except (pl.exceptions.PolarsError, OSError):
+        raise UsageError(f"{path} is a damaged Parquet file; write it again.") from None
+
+
 def _separator(path: Path) -> str:
     """The character between entries, after a look at the first line."""
     with path.open("rb") as file:
         first, more = file.readline(LONGEST_LINE), file.read(4096)
     line = first.decode("utf-8-sig", errors="replace").splitlines()[0]
     if b"\0" in first + more or "\ufffd" in line:
-        raise Problem(f"{path} is not a text file in UTF-8; save the table as CSV in UTF-8, or as Parquet.")
+        raise UsageError(f"{path} is not a text file in UTF-8; save the table as CSV in UTF-8, or as Parquet.")
+    if b"\r" in first.rstrip(b"\r\n"):
+        raise UsageError(f"{path} has the line ends of old Macs (CR); save the table as CSV once more.")
     return max(SEPARATORS, key=line.count)
 
 
 def _read_csv(path: Path, texts: set[str], header: bool) -> pl.DataFrame:
     separator = _separator(path)
     heads = _heads(path) if header else []
-    asked = {raw: pl.String for raw in heads if raw.strip() in texts}
-
-    def read(rows: int | None) -> pl.DataFrame:
-        return pl.read_csv(
-            path, separator=separator, has_header=header, null_values=list(MISSING), schema_overrides=asked,
-            infer_schema_length=rows, glob=False,
-        )  # fmt: skip
-
     try:
-        frame = read(FIRST_ROWS)
+        frame = pl.read_csv(
+            path,
+            separator=separator,
+            has_header=header,
+            null_values=list(MISSING),
+            schema_overrides={head: pl.String for head in heads if head.strip() in texts},
+            infer_schema_length=None,  # the types of all rows, not of the first
+            glob=False,
+        )
     except pl.exceptions.PolarsError:
-        try:
-            frame = read(None)
-        except pl.exceptions.PolarsError:
-            raise Problem(_fault(path, separator)) from None
-    frame.columns = [name.strip() for name in heads] or frame.columns
+        raise UsageError(_fault(path, separator)) from None
+    frame.columns = [head.strip() for head in heads] or frame.columns
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series().to_numpy()
     return frame.head(len(blank) - int(np.argmin(blank[::-1]))) if len(blank) and blank[-1] else frame  # at the end
 
@@ -111,14 +102,14 @@ def _heads(path: Path) -> list[str]:
     heads = first_line(path)
     bare = [name.strip() for name in heads]
     if "" in bare:
-        raise Problem(f"{path} has no name for column {bare.index('') + 1}; name every column in the first line.")
+        raise UsageError(f"{path} has no name for column {bare.index('') + 1}; name every column in the first line.")
     if twice := [name for name, times in Counter(bare).items() if times > 1]:
-        raise Problem(f"{path} has the column {names(twice)} more than once; give every column a name of its own.")
+        raise UsageError(f"{path} has the column {listed(twice)} more than once; give every column another name.")
     return heads
 
 
 def _fault(path: Path, separator: str) -> str:
-    """What is wrong with a CSV file that cannot be read."""
+    """The fault of a CSV file that cannot be read."""
     advice = "correct it, or save the table as CSV in UTF-8 once more"
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -133,7 +124,7 @@ def _fault(path: Path, separator: str) -> str:
     return f"{path} is not a CSV file: its quotes or its rows do not match; {advice}."
 
 
-def _tidied(column: pl.Series, text: bool) -> pl.Series:
+def _normalise(column: pl.Series, text: bool) -> pl.Series:
     """The column as float64, int64, boolean or text where it is one of them, missing values as null."""
     kind = column.dtype
     if isinstance(kind, pl.Categorical | pl.Enum) or (text and kind != pl.String):

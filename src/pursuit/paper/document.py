@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from pursuit.paper.claims import ROUNDING_TOLERANCE, Row
-from pursuit.report.page import Cell, Section, Table, page
+from pursuit.report.html import Cell, Section, Table, page
 
 HEADS = (
     "Statement",

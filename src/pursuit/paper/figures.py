@@ -18,7 +18,7 @@ from pursuit.paper.equivalence import StepComparison
 from pursuit.paper.experiments import experiment
 from pursuit.paper.problems import SHORT_STEP, Problem, lower_bound, quadratic
 from pursuit.report.figures import BLUE, GREEN, GREY, RED, Panel
-from pursuit.report.page import Figure, Section
+from pursuit.report.html import Figure, Section
 
 ADVERSARY_DELTA = 0.5
 FIGURE_STEPS = 200

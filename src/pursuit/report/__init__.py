@@ -1,11 +1,12 @@
 """Reports: one self-contained HTML file about a result or a fitted model, for a screen, a phone and paper.
 
-| module | what |
+| module | contents |
 |---|---|
-| `page` | a page from sections, tables and figures |
-| `figures` | drawings that suit light and dark pages (needs matplotlib) |
-| `words` | problems and certificates in words |
-| `fits` | scores and figures of predictions |
+| `html`, `style.css` | a page from sections, tables and figures |
+| `figures` | drawings (needs matplotlib) |
+| `text` | numbers, problems and certificates as text |
+| `scores` | scores of predictions, the loss in cross-validation (needs scikit-learn) |
+| `fit_plots` | figures of predictions |
 | `results` | the report of a `pursuit.Result` |
 | `models` | the report of a fitted model of `pursuit.estimators` |
 """
@@ -32,14 +33,13 @@ def write_result_report(
     path: Any, result: Any, *, names: Any = None, title: str | None = None, along: Any = None
 ) -> Path:
     """Write the report of a `Result`, the best of the path `along` where one is given; see `Result.report`."""
-    file, title = _file(path), _title(title, "A sparse combination of atoms")
-    names = None if names is None else [str(name) for name in as_list(names)]
+    file = _check_file(path, title)
     coef = result.coef[0] if type(result.coef) is tuple else result.coef  # of a sum of domains, the first
-    if names is not None and getattr(coef, "ndim", 0) == 1 and len(names) != len(coef):
-        raise ValueError(f"names has {len(names)} entries for {len(coef)} coefficients; give one each.")
+    if names is not None:
+        names = _check_names(names, len(coef) if getattr(coef, "ndim", 0) == 1 else None, "coefficients")
     with style():
-        text = result_page(result, names, title, along)
-    return _write(text, file)
+        page = result_page(result, names, "A sparse combination of atoms" if title is None else title, along)
+    return _write(page, file)
 
 
 def write_model_report(
@@ -50,20 +50,13 @@ def write_model_report(
     Parameters
     ----------
     path : str or path
-        The file; it is replaced as a whole, or not at all.
+        The file, which is returned; it is replaced as a whole, or not at all.
     model : fitted GreedyRegressor, GreedyClassifier, AtomicRegressor or AtomicClassifier, or their CV forms
-    X, y : arrays
-        The data that the model was fitted to.
-    names : sequence of str
-        The names of the columns of X.
+    X, y : arrays, the training data
+    names : sequence of str, the names of the columns of X
     test : (X, y), optional
-        Data that the model has not seen.
+        Held-out data.
     title : str, optional
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
 
     Examples
     --------
@@ -78,8 +71,8 @@ def write_model_report(
     ...     "height" in page.read_text(encoding="utf-8")
     True
     """
-    file, title = _file(path), title if title is None else _title(title, "")
-    if not hasattr(model, "coef_") or not hasattr(model, "get_params") or not hasattr(model, "n_iter_"):
+    file = _check_file(path, title)
+    if not hasattr(model, "coef_") or not hasattr(model, "n_iter_"):
         raise TypeError(f"model is {describe(model)}; give a fitted greedy or atomic estimator of pursuit.estimators.")
     sets = {"training": _data(X, y, "X", model)}
     if test is not None:
@@ -87,26 +80,25 @@ def write_model_report(
         if len(pair) != 2:
             raise ValueError(f"test is {describe(test)}; give a pair (X, y).")
         sets["test"] = _data(pair[0], pair[1], "test", model)
-    texts = [str(name) for name in as_list(names)]
-    if len(texts) != sets["training"][0].shape[1]:
-        raise ValueError(
-            f"names has {len(texts)} entries for {sets['training'][0].shape[1]} columns of X; give one each."
-        )
+    names = _check_names(names, sets["training"][0].shape[1], "columns of X")
     with style():
-        text = ModelReport(model, sets, texts).page(title)
-    return _write(text, file)
+        page = ModelReport(model, sets, names).page(title)
+    return _write(page, file)
 
 
-def _file(path: Any) -> Path:
+def _check_file(path: Any, title: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not Path(path).name or Path(path).is_dir():
         raise TypeError(f"path is {describe(path)}; give the name of a file.")
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title is {describe(title)}; give a text.")
     return Path(path)
 
 
-def _title(title: Any, default: str) -> str:
-    if title is not None and not isinstance(title, str):
-        raise TypeError(f"title is {describe(title)}; give a text.")
-    return default if title is None else title
+def _check_names(names: Any, count: int | None, noun: str) -> list[str]:
+    texts = [str(name) for name in as_list(names)]
+    if count is not None and len(texts) != count:
+        raise ValueError(f"names has {len(texts)} entries for {count} {noun}; give one each.")
+    return texts
 
 
 def _data(X: Any, y: Any, name: str, model: Any) -> tuple[Any, Any]:
@@ -120,7 +112,7 @@ def _data(X: Any, y: Any, name: str, model: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def _write(text: str, file: Path) -> Path:
+def _write(page: str, file: Path) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(text, file)
+    write_whole(page, file)
     return file

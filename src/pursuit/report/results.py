@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from pursuit.arguments import quantity
 from pursuit.arrays import Small, host
 from pursuit.atoms.factored import CP, LowRank
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial
 from pursuit.plots import plot_atoms, plot_path
-from pursuit.report import fits, words
+from pursuit.report import fit_plots, text
 from pursuit.report.figures import BLUE, GREEN, RED, Panel
-from pursuit.report.page import Cell, Figure, Section, Table, Tile, page
-from pursuit.report.words import shown
+from pursuit.report.html import Figure, Section, bar_table, fact_table, page
+from pursuit.report.text import format_number
 
 MAX_ROWS = 30
 """Rows of a table of atoms beyond this number are left out."""
@@ -30,43 +31,36 @@ MAX_FACTORS, MAX_ENTRIES = 6, 600
 
 def result_page(result: Any, names: Sequence[str] | None, title: str, path: Any = None) -> str:
     """The page about a result, the best of a path where one is given."""
-    sections = [_certificate(result), _atoms(result, names)]
-    sections += [] if path is None else [_path(path, names)]
-    sections += [_convergence(result), *_fit(result), *_factors(result), _facts(result)]
-    problem = f"{words.objective(result.f)} over {words.domain(result.domain)}"
-    lead = f"A combination of {_count(len(result.atoms), 'atom')}, found by minimising {escape(problem)}."
-    return page(title, lead, sections, words.footer(), list(_tiles(result)))
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def _tiles(result: Any) -> Iterator[Tile]:
-    yield Tile(shown(result.value), "objective")
-    bound = words.proved(result.value, result.gap, result.f.infimum)
-    if bound is None:
-        yield Tile("not proved", "how far it is above the smallest one")
-    else:
-        yield Tile(f"≤ {bound}", "above the smallest one, proved")
-    yield Tile(f"{len(result.atoms):,}", "atoms")
-    yield Tile(f"{result.oracle_calls:,}", "oracle calls")
-    yield Tile(f"{shown(result.seconds, 3)} s", "time")
+    along = [] if path is None else [_path(path, names)]
+    results = [_convergence(result), *_fit(result), *_factors(result), _facts(result)]
+    sections = [_certificate(result), _atoms(result, names), *along, *results]
+    problem = f"{text.objective(result.f)} over {text.domain(result.domain)}"
+    lead = f"A combination of {quantity(len(result.atoms), 'atom')}, found by minimising {escape(problem)}."
+    bound = text.proved_bound(result.value, result.gap, result.f.infimum)
+    tiles = [
+        (format_number(result.value), "objective"),
+        ("not proved", "distance to the minimum") if bound is None else (f"≤ {bound}", "above the minimum, proved"),
+        (f"{len(result.atoms):,}", "atoms"),
+        (f"{result.oracle_calls:,}", "oracle calls"),
+        (f"{format_number(result.seconds, 3)} s", "time"),
+    ]
+    return page(title, lead, sections, text.footer(), tiles)
 
 
 def _certificate(result: Any) -> Section:
-    texts = [f"<b>{escape(words.certificate(result.value, result.gap, result.f.infimum))}</b>"]
-    if words.proved(result.value, result.gap, result.f.infimum) is not None:
-        texts.append(
+    numbers = result.value, result.gap, result.f.infimum
+    paragraphs = [f"<b>{escape(text.certificate(*numbers))}</b>"]
+    if text.proved_bound(*numbers) is None:
+        paragraphs.append(escape(_why_unproved(result)))
+    else:
+        paragraphs.append(
             "The bound is computed from gradients and oracle answers of this run; it does not depend on how the point "
             "was found. <code>result.check()</code> computes it anew."
         )
-    else:
-        texts.append(escape(_why_unproved(result)))
-    failure = words.failure(result.domain)
+    failure = text.failure_probability(result.domain)
     if failure and math.isfinite(result.gap):
-        texts.append(f"The bound of each oracle call is wrong with probability at most {failure:g}.")
-    return Section("How good it is", texts)
+        paragraphs.append(f"The bound of each oracle call is wrong with probability at most {failure:g}.")
+    return Section("How good it is", paragraphs)
 
 
 def _why_unproved(result: Any) -> str:
@@ -87,94 +81,77 @@ def _why_unproved(result: Any) -> str:
 # ---------------------------------------------------------------------- atoms
 
 
-def bar_table(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str], float]]) -> Table:
-    """A row for each name: numbers, and a bar whose length is the last number; the colour is its sign."""
-    top = max((abs(size) for *_, size in rows), default=0.0) or 1.0
-    cells = [
-        [Cell(name), *(Cell(text, "number") for text in texts), Cell(_bar(size / top), "bar")]
-        for name, texts, size in rows
-    ]
-    return Table([*heads, ""], cells, narrow=True)
-
-
-def _bar(share: float) -> str:
-    kind = ' class="minus"' if share < 0 else ""
-    return f'<i{kind} style="width:{100 * abs(share):.1f}%"></i>'
-
-
 def _atoms(result: Any, names: Sequence[str] | None) -> Section:
     coef = result.coef
     if isinstance(coef, LowRank | CP):
         return _components(coef.s if isinstance(coef, LowRank) else coef.weights)
     sizes = result.weights * np.array([a.coef for a in result.atoms]) if len(result.atoms) else np.zeros(0)
-    order = np.argsort(-np.abs(sizes), kind="stable")[:MAX_ROWS]
     several, plain = len(result.domain.parts) > 1, bool((sizes == result.weights).all())
     rows = []
-    for i in order:
+    for i in np.argsort(-np.abs(sizes), kind="stable")[:MAX_ROWS]:
         name = escape(_name(result.atoms[i], None if result.blocks[i] else names))
         name += f"<small>summand {result.blocks[i] + 1}</small>" if several else ""
         numbers = [float(result.weights[i]), float(sizes[i])][plain:]
-        rows.append((name, [shown(number) for number in numbers], float(sizes[i])))
+        rows.append((name, [format_number(number) for number in numbers], float(sizes[i])))
     left = len(result.atoms) - len(rows)
     note = f"{left:,} more atoms have smaller coefficients." if left else ""
-    text = "" if plain else "A coefficient is the weight of an atom times its sign and scale in the set. "
-    heads = ["Atom", *["Weight", "Coefficient"][plain:]]
-    return Section("The atoms", [f"{text}Blue is positive, orange negative."], bar_table(heads, rows), note=note)
+    meaning = "" if plain else "A coefficient is the weight of an atom times its sign and scale in the set. "
+    table = bar_table(["Atom", *["Weight", "Coefficient"][plain:]], rows)
+    return Section("The atoms", [f"{meaning}Blue is positive, orange negative."], table, note=note)
 
 
 def _components(sizes: Small) -> Section:
-    order = np.argsort(-np.abs(sizes), kind="stable")
-    rows = [(f"component {k}", (shown(float(sizes[i])),), float(sizes[i])) for k, i in enumerate(order[:MAX_ROWS])]
+    ordered = sizes[np.argsort(-np.abs(sizes), kind="stable")].tolist()
+    rows = [(f"component {k}", [format_number(size)], size) for k, size in enumerate(ordered[:MAX_ROWS])]
     left = len(sizes) - len(rows)
     note = f"{left:,} more components are smaller." if left else ""
-    text = f"The solution has rank {len(sizes)}; a component is a product of unit vectors times its size."
-    return Section("The components", [text], bar_table(["Component", "Size"], rows), note=note)
+    rank = f"The solution has rank {len(sizes)}; a component is a product of unit vectors times its size."
+    return Section("The components", [rank], bar_table(["Component", "Size"], rows), note=note)
 
 
 def _name(atom: Any, names: Sequence[str] | None) -> str:
     source = atom.source
     if isinstance(source, int | np.integer):
-        return str(names[int(source)]) if names is not None and source < len(names) else f"atom {source}"
+        return names[int(source)] if names is not None and source < len(names) else f"atom {source}"
     parts = source if isinstance(source, tuple) else (source,)
-    text = ", ".join(f"array of {p.size}" if getattr(p, "ndim", 0) else _short(p) for p in parts)
-    return text if len(text) <= 60 else text[:59] + "…"
+    name = ", ".join(f"array of {p.size}" if getattr(p, "ndim", 0) else _short(p) for p in parts)
+    return name if len(name) <= 60 else name[:59] + "…"
 
 
 def _short(part: Any) -> str:
-    return shown(float(part)) if isinstance(part, float | np.floating) else str(part)
+    return format_number(float(part)) if isinstance(part, float | np.floating) else str(part)
 
 
 # ---------------------------------------------------------------------- path and convergence
 
 
 def _path(path: Any, names: Sequence[str] | None) -> Section:
-    sizes = bool(np.isnan(path.radius).all())
+    by_size = bool(np.isnan(path.radius).all())
+    columns = {"value": "Objective"} if np.isnan(path.score).all() else {"value": "Objective", "score": "Score"}
     figures = []
-    scored = not np.isnan(path.score).all()
-    for column in ("value", "score") if scored else ("value",):
-        panel = Panel(f"path-{column}", f"{'Objective' if column == 'value' else 'Score'} along the path")
+    for column, title in columns.items():
+        panel = Panel(f"path-{column}", f"{title} along the path")
         plot_path(path, column=column, ax=panel.ax)
         if column == "value":
-            level = (path.atoms if sizes else path.radius)[path.best]
+            level = (path.atoms if by_size else path.radius)[path.best]
             panel.ax.plot(level, path.value[path.best], "o", color=RED, markersize=9, fillstyle="none")
         figures.append(panel.done("The circle is the result of this report."))
     if all(isinstance(r.coef, np.ndarray) and r.coef.ndim == 1 for r in path.results):
         panel = Panel("path-coefficients", "Coefficients along the path")
         plot_path(path, names=names, labels=6, ax=panel.ax)
         figures.append(panel.done("The six largest at the end of the path are named.", legend_below=True))
-    text = f"{len(path)} {'sizes' if sizes else 'radii'}; this is number {path.best}."
-    return Section("The path", [text], figures=figures)
+    count = f"{len(path)} {'sizes' if by_size else 'radii'}; this is number {path.best}."
+    return Section("The path", [count], figures=figures)
 
 
 def _convergence(result: Any) -> Section:
     trace = result.trace
+    t, marker = trace.iteration, "." if len(trace) < 30 else None
     rate = Panel("convergence", "Promised and measured", xlabel="iterations", yscale="log")
-    curve, texts = _promised(result)
-    marker = "." if len(trace) < 30 else None
-    t, above = trace.iteration, trace.value - result.lower
+    curve, paragraphs = _promised(result)
     for y, colour, line, label in (
         (trace.gap, BLUE, "-", "certified gap"),
-        (above, GREEN, "-.", "objective − lower bound"),
+        (trace.value - result.lower, GREEN, "-.", "objective − lower bound"),
         (curve, RED, "--", "promised by theorems"),
     ):
         drawn = np.isfinite(y) & (y > 0)
@@ -182,38 +159,32 @@ def _convergence(result: Any) -> Section:
             rate.ax.plot(t[drawn], y[drawn], line, color=colour, marker=marker, label=label)
     value = Panel("objective", "Objective", xlabel="iterations", ylabel="objective")
     value.ax.plot(t, trace.value, color=BLUE, marker=marker)
-    value.ax.set_yscale("log" if _spread(trace.value) > 50 else "linear")
+    if trace.value.max() > 50.0 * trace.value.min() > 0.0:
+        value.ax.set_yscale("log")
     atoms = Panel("atoms", "Active atoms", xlabel="iterations", ylabel="atoms")
-    atoms.ax.plot(trace.iteration, trace.atoms, color=BLUE, marker=marker)
-    captions = ("Upper bounds on how far the objective is above its minimum.", "After each iteration.", "")
-    figures = [panel.done(text) for panel, text in zip((rate, value, atoms), captions, strict=True)]
-    return Section("Convergence", texts, figures=figures)
-
-
-def _spread(values: Small) -> float:
-    low, high = float(values.min()), float(values.max())
-    return high / low if low > 0 else 0.0
+    atoms.ax.plot(t, trace.atoms, color=BLUE, marker=marker)
+    rates = rate.done("Upper bounds on how far the objective is above its minimum.")
+    return Section("Convergence", paragraphs, figures=[rates, value.done("After each iteration."), atoms.done("")])
 
 
 def _promised(result: Any) -> tuple[Small, list[str]]:
-    """The bound that theorems promise at each iteration, and what they are."""
+    """The bound that theorems promise at each iteration, and their sentences."""
     nothing = np.full(len(result.trace), math.inf)
-    listed = [(part.A.size or 0) * math.prod(part.A.shape or ()) for part in result.domain.parts]
-    if max(listed) > MAX_PROMISED:
-        text = "The constants of the theorems take long for so many atoms; <code>result.promise()</code> computes them."
-        return nothing, [text]
+    if max((part.A.size or 0) * math.prod(part.A.shape or ()) for part in result.domain.parts) > MAX_PROMISED:
+        advice = "<code>result.promise()</code> computes them."
+        return nothing, [f"The constants of the theorems take long for so many atoms; {advice}"]
     promise = result.promise()
-    if not promise.bounds:
-        return nothing, ["No theorem promises a rate for this combination of objective, set and update."]
-    texts = [
-        f"{escape(b.theorem)} promises at most {words.rounded(float(b.curve[-1]), 3, up=True)} after the last "
+    sentences = [
+        f"{escape(b.theorem)} promises at most {text.rounded(float(b.curve[-1]), 3, up=True)} after the last "
         f"iteration ({escape(b.constants)})."
         for b in promise.bounds
         if math.isfinite(b.curve[-1])
     ]
-    if not texts:
+    if sentences:
+        return np.minimum(promise.curve, promise.eps0), sentences
+    if promise.bounds:
         return nothing, ["No theorem promises a rate here: a constant of the set is not known."]
-    return np.minimum(promise.curve, promise.eps0), texts
+    return nothing, ["No theorem promises a rate for this combination of objective, set and update."]
 
 
 # ---------------------------------------------------------------------- fit and factors
@@ -222,14 +193,13 @@ def _promised(result: Any) -> tuple[Small, list[str]]:
 def _fit(result: Any) -> Iterator[Section]:
     f, x = result.f, host(result.x)
     if isinstance(f, LeastSquares | Huber):
-        y = host(f.y)
-        yield Section("The fit", [], figures=fits.regression({"training": (y.ravel(), x.ravel())}))
+        yield Section("The fit", figures=fit_plots.regression({"training": (host(f.y).ravel(), x.ravel())}))
     elif isinstance(f, Logistic):
         probability = 1.0 / (1.0 + np.exp(-np.clip(x.ravel(), -700, 700)))
-        yield Section("The fit", [], figures=fits.binary({"training": (host(f.y).ravel(), probability)}, (-1, 1)))
+        yield Section("The fit", figures=fit_plots.binary({"training": (host(f.y).ravel(), probability)}, (-1, 1)))
     elif isinstance(f, Multinomial):
-        counts = fits.confusion(host(f.y).argmax(axis=1), x.argmax(axis=1), range(x.shape[1]))
-        yield Section("The fit", [], figures=[fits.confusion_figure("training", counts, range(x.shape[1]))])
+        truth, predicted = host(f.y).argmax(axis=1), x.argmax(axis=1)
+        yield Section("The fit", figures=[fit_plots.confusion("training", truth, predicted, range(x.shape[1]))])
 
 
 def _factors(result: Any) -> Iterator[Section]:
@@ -237,12 +207,12 @@ def _factors(result: Any) -> Iterator[Section]:
     if isinstance(coef, LowRank):
         U, V = (_thinned(factor[:, :MAX_FACTORS]) for factor in (coef.U, coef.V))
         coef = LowRank(U, coef.s[:MAX_FACTORS], V)
-        pictures = _drawn("pictures", "The first rank-one matrices", coef, (len(coef.U), len(coef.V)))
-        yield Section("The factors", [], figures=[_drawn("factors", "The first factors", coef), pictures])
+        pictures = _drawn("pictures", "The first rank-one matrices", coef, (len(U), len(V)))
+        yield Section("The factors", figures=[_drawn("factors", "The first factors", coef), pictures])
     elif isinstance(coef, CP):
         order = np.argsort(-np.abs(coef.weights), kind="stable")[:MAX_FACTORS]
         coef = CP(coef.weights[order], [_thinned(U[:, order]) for U in coef.factors])
-        yield Section("The factors", [], figures=[_drawn("factors", "The first factors", coef)])
+        yield Section("The factors", figures=[_drawn("factors", "The first factors", coef)])
 
 
 def _thinned(factor: Small) -> Small:
@@ -258,7 +228,7 @@ def _drawn(name: str, title: str, coef: LowRank | CP, shape: tuple[int, int] | N
     sides = "left and right" if isinstance(coef, LowRank) else "all"
     if shape is None:
         return panel.done(f"The {sides} vectors of each component, side by side, all of one height.")
-    return panel.done("u v' of each component, the largest first; red is positive, blue negative, pale is zero.")
+    return panel.done("u v' of each component, the largest first; red is positive, blue negative.")
 
 
 def _facts(result: Any) -> Section:
@@ -269,15 +239,10 @@ def _facts(result: Any) -> Section:
         ("Oracle", repr(result.oracle)),
         ("Refinement", repr(result.refine) if result.refine is not None else "none"),
         ("Ended because", result.status.value),
-        ("Value", shown(result.value, 10)),
-        ("Lower bound", shown(result.lower, 10) if math.isfinite(result.lower) else "none"),
-        ("Gap", shown(result.gap, 10) if math.isfinite(result.gap) else "not certified"),
+        ("Value", format_number(result.value, 10)),
+        ("Lower bound", format_number(result.lower, 10) if math.isfinite(result.lower) else "none"),
+        ("Gap", format_number(result.gap, 10) if math.isfinite(result.gap) else "not certified"),
         ("Iterations", f"{result.iterations:,}"),
         ("Oracle calls", f"{result.oracle_calls:,}"),
     ]
     return Section("The run", table=fact_table(facts))
-
-
-def fact_table(facts: Sequence[tuple[str, str]]) -> Table:
-    """Names and texts, in two columns without heads."""
-    return Table(("", ""), [[Cell(escape(name), "fact"), Cell(escape(text))] for name, text in facts], narrow=True)

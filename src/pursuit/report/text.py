@@ -1,4 +1,4 @@
-"""Problems and certificates in words. Bounds are rounded so that what is written is true."""
+"""Numbers, problems and certificates as text. Bounds are rounded outward, so that the text is true."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import Any
 
 from pursuit.atoms.base import Atoms
-from pursuit.domains import Cone, Domain, Hull, Part, Span
+from pursuit.domains import Domain, Hull, Part, Span
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
 
 
-def shown(value: float, digits: int = 6) -> str:
+def format_number(value: float, digits: int = 6) -> str:
     """A number for a table, with a true minus sign.
 
-    >>> shown(-1234567.0), shown(0.1 + 0.2)
+    >>> format_number(-1234567.0), format_number(0.1 + 0.2)
     ('−1.23457e+06', '0.3')
     """
     return f"{value:.{digits}g}".replace("-", "−", 1) if value < 0 else f"{value:.{digits}g}"
@@ -45,11 +45,11 @@ def percent(part: float, whole: float) -> str:
     return f"{rounded(Context(prec=50).divide(Decimal(part) * 100, Decimal(whole)), 2, up=True)}\u00a0%"
 
 
-def proved(value: float, gap: float, infimum: float) -> str | None:
+def proved_bound(value: float, gap: float, infimum: float) -> str | None:
     r"""How far an objective of this value is above the smallest one at most, as a percentage of the value where that
     is less than all of it; None where nothing is proved that is not known without a run (`infimum`).
 
-    >>> proved(2.0, 2.0**-10, 0.0), proved(2.0, 2.0, 0.0), proved(-2.0, 0.25, -math.inf)
+    >>> proved_bound(2.0, 2.0**-10, 0.0), proved_bound(2.0, 2.0, 0.0), proved_bound(-2.0, 0.25, -math.inf)
     ('0.049\xa0%', None, '0.25')
     """
     if not math.isfinite(gap) or value - gap <= infimum < value:
@@ -58,75 +58,69 @@ def proved(value: float, gap: float, infimum: float) -> str | None:
 
 
 def certificate(value: float, gap: float, infimum: float, subject: str = "point of this set") -> str:
-    r"""What the gap proves about an objective of this value, in a sentence.
-
-    The gap bounds `value - f*`, where f* is the smallest objective of a subject.
+    r"""What the gap, a bound on `value - f*`, proves about an objective of this value; f* is the smallest of a subject.
 
     >>> certificate(2.0, 2.0**-10, 0.0, "model of this kind")
     'No model of this kind is better by more than 0.049\xa0% of the objective, which is 2 here.'
     >>> certificate(2.0, math.inf, 0.0)
     'Nothing is proved about how much better another point of this set could be.'
     """
-    bound = proved(value, gap, infimum)
+    bound = proved_bound(value, gap, infimum)
     if bound is None:
         known = f": the only known bound is that no objective is below {rounded(infimum, 6, up=False)}"
-        return (
-            f"Nothing is proved about how much better another {subject} could be{known if math.isfinite(gap) else ''}."
-        )
+        known = known if math.isfinite(gap) else ""
+        return f"Nothing is proved about how much better another {subject} could be{known}."
     if gap <= 0.0:
-        return f"No {subject} is better: the objective {shown(value)} is the smallest one."
+        return f"No {subject} is better: the objective {format_number(value)} is the smallest one."
     share = " of the objective, which is" if bound.endswith("%") else "; the objective is"
-    return f"No {subject} is better by more than {bound}{share} {shown(value)} here."
+    return f"No {subject} is better by more than {bound}{share} {format_number(value)} here."
 
 
 def objective(f: Objective) -> str:
-    """What an objective is."""
+    """An objective in words."""
     if isinstance(f, Ridge):
         return f"{objective(f.f)}, and a ridge on {f.p:,} coefficients"
-    size = " x ".join(f"{n:,}" for n in f.space.shape) if f.space is not None else ""
+    shape = () if f.space is None else f.space.shape
+    size = " x ".join(f"{n:,}" for n in shape)
     weighted = ", weighted" if not isinstance(getattr(f, "weights", 1.0), float) else ""
     match f:
         case LeastSquares():
             return f"half the squared distance to the data ({size} entries{weighted})"
         case Huber():
-            return f"Huber's loss of the data ({size} entries{weighted}), quadratic up to {shown(f.width)}"
+            return f"Huber's loss of the data ({size} entries{weighted}), quadratic up to {format_number(f.width)}"
         case Logistic():
             return f"the logistic loss of {size} labels{weighted}"
         case Poisson():
             return f"the Poisson loss of {size} counts{weighted}"
         case Multinomial():
-            return f"the softmax loss of {f.space.shape[0]:,} labels of {f.space.shape[1]:,} classes{weighted}"
+            return f"the softmax loss of {shape[0]:,} labels of {shape[1]:,} classes{weighted}"
         case Quadratic():
             return f"a quadratic function of {size} variables"
-        case _:
-            return f"the smooth{' convex' if f.convex else ''} function {f!r}"
+    return f"the smooth{' convex' if f.convex else ''} function {f!r}"
 
 
 def domain(d: Domain) -> str:
-    """The points over which a run minimised."""
+    """The domain of a run in words."""
     return " plus ".join(map(_part, d.parts))
 
 
 def _part(part: Part) -> str:
     if isinstance(part, Hull):
         return f"the convex hull of the atoms {part.A!r}"
-    if isinstance(part, Cone) and part.price:
-        return (
-            f"the non-negative combinations of the atoms {part.A!r}, whose weights cost {shown(part.price)} each unit"
-        )
     kind = "linear" if isinstance(part, Span) else "non-negative"
-    return f"the {kind} combinations of the atoms {part.A!r}"
+    cost = f", whose weights cost {format_number(part.price)} each unit" if part.price else ""
+    return f"the {kind} combinations of the atoms {part.A!r}{cost}"
 
 
-def failure(d: Domain) -> float:
+def failure_probability(d: Domain) -> float:
     """The probability that the bound of one oracle call is wrong; 0 where bounds are certain."""
     return max((_failure(part.asked) for part in d.parts), default=0.0)
 
 
 def _failure(A: Atoms) -> float:
     inner: Any = [getattr(A, "base", None), *getattr(A, "parts", ())]
-    own = 0.0 if A.exact else float(getattr(A, "failure", 0.0))
-    return max([own, *(_failure(B) for B in inner if isinstance(B, Atoms))])
+    here = 0.0 if A.exact else float(getattr(A, "failure", 0.0))
+    return max([here, *(_failure(B) for B in inner if isinstance(B, Atoms))])
 
 
 def footer() -> str:
