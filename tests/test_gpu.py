@@ -16,7 +16,6 @@ if not CUDA:
 pytest.importorskip("triton", reason="Triton is not installed: pip install pursuit[gpu].")
 
 import pursuit as ps
-from pursuit.coding import reference
 from pursuit.gpu import gradients, pursuits, tensors
 
 needs_cuda = pytest.mark.skipif(not CUDA, reason="there is no CUDA device.")
@@ -56,10 +55,6 @@ def test_codes_are_those_of_the_host(method, d, n, k, dtype, rng):
     limits, tols = np.full(30, k), np.full(30, -1.0)
     limits[::5], tols[1::5] = 2, 0.8 * np.linalg.norm(Y[1::5], axis=1)
     compare(D, Y, limits, tols, dtype, method)
-
-
-def test_matching_pursuit_has_as_many_steps_as_on_the_host():
-    assert pursuits.MP_STEPS == reference.MP_STEPS
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -114,7 +109,7 @@ def test_rows_of_the_host_take_their_places(rng):
     places = np.array([1, 4])
     without = dense.copy()
     without[places] = 0.0
-    csr = [tensors.moved(sp.csr_array(a), torch.zeros(0)) for a in (without, dense[places])]
+    csr = [tensors.to_device(sp.csr_array(a), torch.zeros(0)) for a in (without, dense[places])]
     found = tensors.with_rows(csr[0], torch.from_numpy(places), csr[1])
     np.testing.assert_array_equal(found.to_dense().numpy(), dense)
 
@@ -126,7 +121,7 @@ def test_gradients_through_codes_are_those_of_differences(options, rng, monkeypa
     D2, Y2 = 1e-6 * rng.standard_normal(D.shape), 1e-6 * rng.standard_normal(Y.shape)
     before, after = (ps.encode(D + c * D2, Y + c * Y2, **options).toarray() for c in (-0.5, 0.5))
     given = [tensor(a, torch.float64).requires_grad_() for a in (D, Y)]
-    codes = gradients.with_gradients(tensors.moved(ps.encode(D, Y, **options), given[0]), *given)
+    codes = gradients.with_gradients(tensors.to_device(ps.encode(D, Y, **options), given[0]), *given)
     (codes.to_dense() * tensor(towards, torch.float64)).sum().backward()
     slope = sum(float((a.grad * tensor(b, torch.float64)).sum()) for a, b in zip(given, (D2, Y2), strict=True))
     assert slope == pytest.approx(float(((after - before) * towards).sum()), rel=1e-6)

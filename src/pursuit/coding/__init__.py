@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit.arguments import as_bool
+from pursuit.arguments import describe
 from pursuit.cluster.arrays import encode_blocks
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.device import encode_on_device, is_on_device
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.operators import encode_on_operator
-from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
+from pursuit.coding.request import Arguments, Request, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
-from pursuit.coding.stacks import encode_stacked
 from pursuit.threads import at_most
 
 __all__ = ["encode"]
@@ -64,8 +66,8 @@ def encode(
     ----------
     D : array of shape (n_features, n_atoms)
         Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense. A SciPy
-        `LinearOperator` is used by its products alone, one signal after the other, by ``omp``, ``nnomp``, ``lasso`` and
-        ``nnls`` without weights.
+        `LinearOperator` is used by its products alone, one signal after the other and in float64, by ``omp``,
+        ``nnomp``, ``lasso`` and ``nnls`` without weights.
         A stack of dictionaries, (n_dictionaries, n_features, n_atoms), codes a stack of Y.
     Y : array of shape (n_signals, n_features)
         Rows are signals. Masked entries of a masked array are missing, as with weight 0.
@@ -135,24 +137,33 @@ def encode(
     >>> bool((gaps < 1e-12).all())
     True
     """
-    options = {"atoms": atoms, "tol": tol, "method": method, "gram": gram, "n_jobs": n_jobs, "dtype": dtype}
-    options |= {"progress": progress, "weights": weights, "penalty": penalty, "positive": positive, "gaps": gaps}
+    arguments = Arguments(atoms, tol, method, gram, n_jobs, dtype, progress, weights, penalty, positive, gaps)
     if is_dask_array(D) or is_dask_array(Y):
-        return encode_blocks(encode, D, Y, options)
+        return encode_blocks(encode, D, Y, vars(arguments))
     if getattr(D, "ndim", 2) == 3:
-        return encode_stacked(encode, D, Y, options)
-    if isinstance(D, LinearOperator):
-        return encode_on_operator(D, Y, options)
-    if any(map(is_on_device, (D, Y))):
-        return encode_on_device(encode, D, Y, options)
-    threads = thread_count(n_jobs)
-    inputs = Inputs.checked(D, Y, gram, weights, dtype)
-    limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))
-    wants_gaps = as_bool(gaps, "gaps")
-    if wants_gaps and method not in ("lasso", "nnls"):
-        raise ValueError(f"gaps belong to convex problems, 'lasso' and 'nnls'; leave them out with method={method!r}.")
-    penalties, kernel = penalty_rule(penalty, as_bool(positive, "positive"), method, len(inputs.Y))
-    with at_most(threads):
-        request = Request.checked(inputs, limits, tols, penalties, kernel, threads)
-        codes = solve_in_tiles(request, as_bool(progress, "progress")).astype(inputs.dtype, copy=False)
-        return (codes, duality_gaps(inputs, codes, penalties, kernel == "positive_lasso")) if wants_gaps else codes
+        return [encode(d, y, **vars(one)) for d, y, one in unstack(D, Y, arguments)]
+    if is_on_device(D) or is_on_device(Y):
+        return encode_on_device(encode_on_host, D, Y, arguments)
+    return encode_on_host(D, Y, arguments)
+
+
+def encode_on_host(D: Any, Y: Any, arguments: Arguments) -> Any:
+    """The codes of one matrix of signals in the memory of the host."""
+    with at_most(thread_count(arguments.n_jobs)):
+        request = Request.from_arguments(D, Y, arguments)
+        if isinstance(D, LinearOperator):
+            codes, gaps = encode_on_operator(request)
+        else:
+            codes = solve_in_tiles(request).astype(request.code_dtype, copy=False)
+            gaps = duality_gaps(request, codes) if request.gaps else np.empty(0)
+    return (codes, gaps) if request.gaps else codes
+
+
+def unstack(D: Any, Y: Any, arguments: Arguments) -> Iterator[tuple[Any, Any, Arguments]]:
+    """Each dictionary of a stack, the signals that it codes, and their arguments."""
+    for name, stack in {"Y": Y, "gram": arguments.gram, "weights": arguments.weights}.items():
+        if stack is not None and (getattr(stack, "ndim", 0) != 3 or len(stack) != len(D)):
+            raise ValueError(f"{name} is {describe(stack)}, D {describe(D)}; give as many matrices of each.")
+    for i in range(len(D)):
+        gram, weights = (None if stack is None else stack[i] for stack in (arguments.gram, arguments.weights))
+        yield D[i], Y[i], replace(arguments, gram=gram, weights=weights)

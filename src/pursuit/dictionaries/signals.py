@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from pursuit.arguments import describe, number
 from pursuit.coding import encode
-from pursuit.coding.request import Array, check_weights, matrix, unmasked
+from pursuit.coding.request import Array, read_signals
 
 CODE_ARGUMENTS = ("method", "atoms", "tol", "penalty", "positive")
 NONNEGATIVE_METHODS = ("nnomp", "nnls")
@@ -29,12 +29,7 @@ class Signals:
 
     @classmethod
     def checked(cls, Y: Any, weights: Any = None, dtype: Any = None) -> Signals:
-        Y, present = unmasked(Y)
-        Y = matrix(Y, "Y")
-        W = None if weights is None else matrix(weights, "weights")
-        check_weights(W, Y)
-        if present is not None:
-            W = present.astype(Y.dtype) if W is None else np.where(present, W, 0)
+        Y, W = read_signals(Y, weights)
         kind = dtype or (np.float32 if Y.dtype == np.float32 else np.float64)
         if W is not None:
             Y, W = np.where(W > 0, Y, 0), W.astype(kind, copy=False)

@@ -16,6 +16,7 @@ import triton
 
 from pursuit.gpu import kernels
 from pursuit.gpu.tensors import csr_tensor
+from pursuit.native import MP_STEPS
 
 MAX_FAST_ENTRIES = 1024
 """Entries of a signal up to which a block of residuals fits beside a block of atoms."""
@@ -32,10 +33,8 @@ CHUNK = 4
 MIN_SHARE = 1e-6
 """Of the squared length of an atom that must be orthogonal to others for weights with constraints, which so lose no
 more than six digits of sixteen."""
-MP_STEPS = 10
-"""Of matching pursuit, for each atom that a code may have, as in `pursuit.coding.reference`."""
 MAX_TILE_BYTES = 2**32
-"""Of what the signals that are coded at the same time need; and no more than a quarter of what is free."""
+"""Memory of the signals that are coded at the same time; at most a quarter of the free memory."""
 
 Tensor = Any
 
