@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pursuit.arguments import as_bool
 from pursuit.dictionaries.learning import Step, batch_steps, sweep_steps
-from pursuit.dictionaries.signals import Coder, Method, Signals
+from pursuit.dictionaries.signals import LearningPlan, Signals
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
 from pursuit.estimators.base import (
@@ -161,7 +161,7 @@ class _Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """The combinations of atoms that these codes are."""
         return self._coder().inverse_transform(X)
 
-    def _method(self, update: str) -> Method:
+    def _method(self, update: str) -> LearningPlan:
         """Lasso codes with the penalty `alpha`, after a look at the parameters."""
         require_choice(self.fit_algorithm, "fit_algorithm", FIT_ALGORITHMS)
         require_choice(self.transform_algorithm, "transform_algorithm", ALGORITHMS)
@@ -175,9 +175,8 @@ class _Learner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             "penalty": float(self.alpha),
             "positive": as_bool(self.positive_code, "positive_code"),
         }
-        return Method(
-            Coder.checked(code, threads(self.n_jobs)), update, as_bool(self.positive_dict, "positive_dict"), FORGETTING
-        )
+        nonnegative = as_bool(self.positive_dict, "positive_dict")
+        return LearningPlan(code, update, nonnegative, FORGETTING, threads(self.n_jobs))
 
     def _samples(self, X: Any, reset: bool = True) -> Signals:
         return Signals.checked(dense(validate_data(self, X, accept_sparse=("csr", "csc"), dtype=FLOATS, reset=reset)))
