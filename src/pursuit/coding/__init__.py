@@ -40,9 +40,8 @@ def encode(
 ) -> Any:
     r"""Sparse codes of many signals: every row y of Y as a combination of few columns of D.
 
-    A pursuit repeats two steps until it has enough atoms or is close enough: the atom that points most against the
-    gradient enters, :math:`z = \arg\max_j |\langle r, a_j \rangle|` with :math:`r = y - D x` (over the columns as they
-    are, whatever their norms; ties go to the lowest index), and the weights x follow.
+    Pursuits add atoms until there are enough or the residual :math:`r = y - D x` is small enough (ties go to the lowest
+    index); the last two methods solve a convex problem to rounding:
 
     ========= ===================================================== ================================================
     method    the next atom                                         the weights
@@ -51,30 +50,21 @@ def encode(
     ``mp``    largest :math:`|\langle r, a_j\rangle|`               that of this atom alone moves
     ``ols``   largest decrease of :math:`\|r\|` after the refit     least squares on the active atoms
     ``nnomp`` largest :math:`\langle r, a_j\rangle > 0`             non-negative least squares; zeros leave
+    ``lasso`` :math:`\min_x \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1` over all x or (`positive`) :math:`x \ge 0`
+    ``nnls``  the same with :math:`\lambda = 0`                      over :math:`x \ge 0`
     ========= ===================================================== ================================================
-
-    Two methods solve a convex problem to rounding, by active sets over the same Gram matrix:
-
-    ========= =====================================================================================================
-    ``lasso`` :math:`\min_x \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1`, over all x or (`positive`) over :math:`x \ge 0`
-    ``nnls``  the same with :math:`\lambda = 0` over :math:`x \ge 0`: non-negative least squares
-    ========= =====================================================================================================
-
-    With weights, inner products and norms are those of the signal: :math:`\langle u, v\rangle_w = \sum_t w_t u_t v_t`.
 
     Parameters
     ----------
     D : array of shape (n_features, n_atoms)
         Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense. A SciPy
         `LinearOperator` is used by its products alone, one signal after the other and in float64, by ``omp``,
-        ``nnomp``, ``lasso`` and ``nnls`` without weights.
-        A stack of dictionaries, (n_dictionaries, n_features, n_atoms), codes a stack of Y.
+        ``nnomp``, ``lasso`` and ``nnls`` without weights. A stack of dictionaries codes a stack of Y.
     Y : array of shape (n_signals, n_features)
         Rows are signals. Masked entries of a masked array are missing, as with weight 0.
     atoms : int or one per signal, optional
-        The most atoms a code may have. For ``mp`` these are distinct atoms: it ends where a step would need one more,
-        or after 10 steps for each that it may use. A code has fewer where no atom correlates with the residual beyond
-        rounding, so never more than the rank.
+        The most atoms of a code. ``mp`` ends where a step would need one more, or after 10 steps for each. A code has
+        fewer where no atom correlates with the residual beyond rounding, so never more than the rank.
     tol : float or one per signal, optional
         Stop where :math:`\|y - Dx\| \le` tol, a norm, not its square. With `atoms`, whichever comes first.
     method : {"omp", "mp", "ols", "nnomp", "lasso", "nnls"}
@@ -85,21 +75,21 @@ def encode(
         Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them (for a block of
         a dask array one).
     dtype : numpy.float32 or numpy.float64, optional
-        Of the computation and the codes. By default that of D and Y, which should then have the same. ``lasso`` and
-        ``nnls`` compute in float64 and round at the end.
+        Of the computation and the codes, by default that of D and Y. ``lasso`` and ``nnls`` compute in float64 and
+        round at the end.
     progress : bool
         Show a bar where there is a terminal.
     weights : array of Y's shape, optional
-        Non-negative; 0 marks a missing entry, where Y may hold anything, NaN too.
+        Of entries, in inner products and norms :math:`\langle u, v\rangle_w = \sum_t w_t u_t v_t`. Non-negative; 0
+        marks a missing entry, where Y may hold anything, NaN too.
     penalty : float or one per signal, optional
         :math:`\lambda \ge 0` of ``lasso``.
     positive : bool
         Whether the weights of ``lasso`` are non-negative.
     gaps : bool
         For ``lasso`` and ``nnls``: return ``codes, gaps``, where ``gaps[i]`` is a proved upper bound on the objective
-        of code i minus its minimum, rounding errors included. With :math:`\lambda > 0` it is that of the residual,
-        scaled into the dual feasible set. Without, it is small where some vector has a positive product with every
-        atom (a non-negative dictionary) or where the residual is 0; elsewhere it may be as large as the objective.
+        of code i minus its minimum, rounding errors included. Without a penalty it is small where some vector has a
+        positive product with every atom (a non-negative dictionary) or the residual is 0.
 
     Returns
     -------
@@ -112,10 +102,10 @@ def encode(
 
     Notes
     -----
-    Signals go through in tiles. Besides D, Y, the codes, two copies of the codes and three of D, memory is bounded by
-    the Gram matrix (``n_atoms**2`` numbers, and copies in 4 and 2 bytes, at most 1 GiB; beyond that, for few signals,
-    and with weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest code
-    allowed (or what one signal needs, if that is more): it does not grow with the number of signals.
+    Memory does not grow with the number of signals. Besides D, Y, the codes, two copies of the codes and three of D, it
+    is the Gram matrix (``n_atoms**2`` numbers, and copies in 4 and 2 bytes, at most 1 GiB; beyond that, for few
+    signals, and with weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest
+    code allowed (or what one signal needs, if that is more).
 
     Examples
     --------
@@ -123,19 +113,14 @@ def encode(
     >>> from pursuit import encode
     >>> D = np.array([[1.0, 0.0, 0.6], [0.0, 2.0, 0.8]])
     >>> Y = np.array([[3.0, 0.0], [0.0, 5.0], [1.2, 1.6]])
-    >>> codes = encode(D, Y, atoms=1, method="ols")
-    >>> codes.toarray()
+    >>> encode(D, Y, atoms=1, method="ols").toarray()
     array([[3. , 0. , 0. ],
            [0. , 2.5, 0. ],
            [0. , 0. , 2. ]])
-    >>> encode(D, Y, tol=1e-9).nnz  # the third signal takes the longest atom first, and so two of them
-    4
-    >>> codes, gaps = encode(D, Y[:2], method="lasso", penalty=1.0, gaps=True)
-    >>> codes.toarray()
-    array([[2.  , 0.  , 0.  ],
-           [0.  , 2.25, 0.  ]])
-    >>> bool((gaps < 1e-12).all())
-    True
+    >>> codes, gaps = encode(D, Y, method="lasso", penalty=1.0, gaps=True)
+    >>> codes.toarray()[:2], bool((gaps < 1e-12).all())
+    (array([[2.  , 0.  , 0.  ],
+           [0.  , 2.25, 0.  ]]), True)
     """
     arguments = Arguments(atoms, tol, method, gram, n_jobs, dtype, progress, weights, penalty, positive, gaps)
     if is_dask_array(D) or is_dask_array(Y):

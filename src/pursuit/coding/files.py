@@ -205,9 +205,7 @@ def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], on_cluster:
         raise TypeError(f"Y is {describe(Y)}; give a dense array on disk, or an iterable of sparse blocks.")
     if not isinstance(getattr(Y, "shape", None), tuple):
         if not isinstance(Y, Iterable) or isinstance(Y, str | bytes) or on_cluster or each:
-            raise TypeError(
-                f"Y is {describe(Y)}; open it as an array, or, without a client, give an iterable of arrays."
-            )
+            raise TypeError(f"Y is {describe(Y)}; open it as an array, or give an iterable of arrays without a client.")
         return Job({}, Y, None, 1, fixed, digest.hexdigest())
     if len(Y.shape) != 2 or Y.shape[1] != D.shape[0]:
         raise ValueError(f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as the columns of D.")
@@ -247,8 +245,8 @@ def _read(arrays: Mapping[str, Opener], start: int, stop: int) -> dict[str, Any]
 
 
 def _in_memory(rows: Any) -> Any:
-    if sp.issparse(rows):
-        return sp.csr_array(rows).toarray()
+    if hasattr(rows, "toarray"):  # a sparse matrix
+        return rows.toarray()
     return rows if np.ma.isMaskedArray(rows) else np.asarray(rows)
 
 
@@ -267,9 +265,8 @@ def fingerprint(arrays: list[Any], start: int, stop: int) -> str:
 def _compare(zarr: Any, path: Path, i: int, now: str) -> None:
     """Refuse to go on where block i was made of other signals."""
     if _attributes(zarr, path / _name(i)).get("signals") != now:
-        raise ValueError(
-            f"path is {path}, where block {i} has codes of other signals; remove it, or give another path."
-        )
+        other = f"block {i} has codes of other signals"
+        raise ValueError(f"path is {path}, where {other}; remove it, or give another path.")
 
 
 def _begin(zarr: Any, path: Path, attributes: dict[str, Any]) -> None:
@@ -319,9 +316,7 @@ def _write_blocks(zarr: Any, path: Path, D: Any, job: Job, bar: Any) -> int:
                 _compare(zarr, path, i, fingerprint([rows], 0, np.shape(rows)[0]))
             blocks = i + 1
     except Exception:
-        if not any(
-            file.name.isdigit() for file in path.iterdir()
-        ):  # wrong arguments: the right ones may have this path
+        if not any(file.name.isdigit() for file in path.iterdir()):  # wrong arguments: right ones may have this path
             (path / "zarr.json").unlink()
         raise
     return blocks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ class Rules:
         known = isinstance(method, str) and method in METHODS
         require(known, "method", method, f"one of {', '.join(map(repr, METHODS))}")
         if as_bool(arguments.gaps, "gaps") and method not in CONVEX:
-            raise ValueError(f"gaps belong to convex problems, {_listed(CONVEX)}; leave them out with {method!r}.")
+            raise ValueError(f"gaps belong to convex problems, 'lasso' and 'nnls'; leave them out with {method!r}.")
         if positive and method not in CONVEX:
             raise ValueError(f"positive=True belongs to method='lasso', not {method!r}; see also 'nnls' and 'nnomp'.")
         limits, tols = _stopping_rules(arguments, shape, count)
@@ -96,9 +96,9 @@ class Request:
     threads: int
     progress: bool
     gaps: bool
-    norms: Array
+    norms: Array = field(default_factory=lambda: np.empty(0))
     """Of the columns of D, scaled; of an operator they are not known."""
-    scale: Scale
+    scale: Scale = field(default_factory=Scale)
     """The powers of two by which the columns of D are divided."""
 
     @classmethod
@@ -107,22 +107,17 @@ class Request:
         Y, weights = read_signals(Y, arguments.weights)
         D = D if isinstance(D, LinearOperator) else matrix(D, "D")
         if D.shape[0] != Y.shape[1]:
-            raise ValueError(
-                f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as the columns of D."
-            )
+            raise ValueError(f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as columns of D.")
         gram = None if arguments.gram is None else matrix(arguments.gram, "gram")
         dtype = common_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, arguments.dtype)
         rules = Rules.from_arguments(arguments, D.shape, len(Y))
-        norms, scale = np.empty(0), Scale()
-        if isinstance(D, LinearOperator):
-            _check_operator(gram, weights, arguments.method)
-        else:
-            computed = np.dtype(np.float64) if rules.is_lasso else dtype
-            norms, scale = _measure_atoms(D, gram, weights, computed, few_atoms(rules.limits, D.shape[1]))
         threads, progress = thread_count(arguments.n_jobs), as_bool(arguments.progress, "progress")
-        return cls(
-            D, Y, gram, weights, rules, dtype, threads, progress, as_bool(arguments.gaps, "gaps"), norms, scale
-        )  # fmt: skip
+        request = cls(D, Y, gram, weights, rules, dtype, threads, progress, as_bool(arguments.gaps, "gaps"))
+        if isinstance(D, LinearOperator):
+            _check_operator(request, arguments.method)
+            return request
+        norms, scale = _measure_atoms(request)
+        return replace(request, norms=norms.astype(request.dtype, copy=False), scale=scale)
 
     @property
     def dtype(self) -> Any:
@@ -131,8 +126,8 @@ class Request:
 
     @property
     def finds_few_atoms(self) -> bool:
-        """Whether all codes together have so few atoms that nothing as large as the Gram matrix should be read."""
-        return few_atoms(self.rules.limits, self.D.shape[1])
+        """Whether all codes have fewer than half as many atoms as D, so that no Gram matrix should be read."""
+        return 2 * int(self.rules.limits.sum()) < int(self.D.shape[1])
 
 
 def read_signals(Y: Any, weights: Any) -> tuple[Array, Array | None]:
@@ -189,11 +184,6 @@ def _floating(dtype: Any) -> Any:
     return np.dtype(np.float64) if np.dtype(dtype).kind in "biu" else np.dtype(dtype)
 
 
-def few_atoms(limits: Array, n: int) -> bool:
-    """Whether the codes, of at most `limits` atoms, have fewer than half as many atoms in all as the dictionary has."""
-    return 2 * int(limits.sum()) < n
-
-
 def column_norms(D: Array, dtype: Any) -> tuple[Array, Scale]:
     """Norms of the columns of D divided by a power of two, so that no square over- or underflows."""
     with np.errstate(all="ignore"):
@@ -230,13 +220,13 @@ def check_finite_rows(peaks: Array, first: int = 0) -> None:
         raise ValueError(f"row {row} of Y contains NaN or infinity; give such entries weight 0 or impute them.")
 
 
-def _measure_atoms(D: Array, gram: Array | None, weights: Array | None, dtype: Any, few: bool) -> tuple[Array, Scale]:
-    """The norms of the atoms, scaled. Where `few` are used, a given Gram matrix tells them without a pass over D."""
+def _measure_atoms(request: Request) -> tuple[Array, Scale]:
+    """The norms of the atoms, scaled. Where few are used, a given Gram matrix tells them without a pass over D."""
+    D, gram, few = request.D, request.gram, request.finds_few_atoms
     if gram is None:
-        norms, scale = column_norms(D, dtype)
-        return norms.astype(dtype, copy=False), scale
+        return column_norms(D, request.dtype)
     n = D.shape[1]
-    if weights is not None:
+    if request.weights is not None:
         raise ValueError("gram was given with weights, or a mask; leave it out, since these give each signal its own.")
     if gram.shape != (n, n):
         raise ValueError(f"gram has shape {gram.shape}; give D.T @ D, of shape {(n, n)}.")
@@ -244,12 +234,12 @@ def _measure_atoms(D: Array, gram: Array | None, weights: Array | None, dtype: A
     if not np.isfinite(squares).all():
         raise ValueError(GRAM_NOT_FINITE)
     if few and _needs_no_scaling(squares):
-        return np.sqrt(squares).astype(dtype, copy=False), Scale()  # the atoms that are used are checked later
-    norms, scale = column_norms(D, dtype)
+        return np.sqrt(squares), Scale()  # the atoms that are used are checked later
+    norms, scale = column_norms(D, request.dtype)
     _check_diagonal(squares, np.ldexp(np.square(norms), 2 * scale.atom))
     if not few and not np.isfinite(gram.sum()):
         raise ValueError(GRAM_NOT_FINITE)
-    return norms.astype(dtype, copy=False), scale
+    return norms, scale
 
 
 def _needs_no_scaling(squares: Array) -> bool:
@@ -259,18 +249,16 @@ def _needs_no_scaling(squares: Array) -> bool:
 
 def _check_diagonal(diagonal: Array, squares: Array) -> None:
     if not np.allclose(diagonal, squares, rtol=1e-3, atol=0.0):
-        raise ValueError(
-            "gram is not that of D: its diagonal differs from the squared norms of the columns; give D.T @ D."
-        )
+        raise ValueError("gram is not that of D: its diagonal differs from the columns' squared norms; give D.T @ D.")
 
 
-def _check_operator(gram: Array | None, weights: Array | None, method: str) -> None:
+def _check_operator(request: Request, method: str) -> None:
     """Refuse what the codes on a LinearOperator cannot have."""
-    for name, value in (("gram", gram), ("weights", weights)):
+    for name, value in (("gram", request.gram), ("weights", request.weights)):
         if value is not None:
             raise ValueError(f"{name} was given with a LinearOperator as D; leave it out, or give D as an array.")
     if method not in ON_OPERATORS:
-        raise ValueError(f"method is {method!r}; on a LinearOperator give one of {_listed(ON_OPERATORS)}.")
+        raise ValueError(f"method is {method!r}; on a LinearOperator give one of {', '.join(map(repr, ON_OPERATORS))}.")
 
 
 def _stopping_rules(arguments: Arguments, shape: tuple[int, ...], count: int) -> tuple[Array, Array]:
@@ -327,7 +315,3 @@ def thread_count(n_jobs: Any) -> int:
         return processors()
     require(as_int_or_nan(n_jobs) >= 1, "n_jobs", n_jobs, "the number of threads, or None for all cores")
     return min(int(n_jobs), processors())
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(map(repr, names))

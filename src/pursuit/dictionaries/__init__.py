@@ -54,17 +54,16 @@ class Learned:
     def __repr__(self) -> str:
         last = self.trace.rows[-1] if len(self.trace) else (0, np.nan, np.nan, 0, 0.0)
         d, n = self.dictionary.shape
-        return "\n".join(
-            [
-                f"dictionary    {d} x {n}, {quantity(last[3], 'atom')} used",
-                f"objective     {last[1]:.10g}",
-                f"error         {last[2]:.3g}",
-                f"sweeps        {last[0]}",
-                f"seconds       {last[4]:.3g}",
-                f"update        {self.update}{'' if self.descends else ' (the objective may rise)'}",
-                f"status        {self.status.value}",
-            ]
-        )
+        lines = {
+            "dictionary": f"{d} x {n}, {quantity(last[3], 'atom')} used",
+            "objective": f"{last[1]:.10g}",
+            "error": f"{last[2]:.3g}",
+            "sweeps": f"{last[0]}",
+            "seconds": f"{last[4]:.3g}",
+            "update": self.update if self.descends else f"{self.update} (the objective may rise)",
+            "status": self.status.value,
+        }
+        return "\n".join(f"{name:<14}{text}" for name, text in lines.items())
 
 
 def learn(
@@ -105,10 +104,9 @@ def learn(
     Parameters
     ----------
     Y : array of shape (n_signals, n_features), or iterable of such arrays
-        Rows are signals. Masked entries are missing. Batches of an iterable are learned from one after the other, and
-        only one of them is in memory; each may be a pair (Y, weights). An iterator, which ends, allows one sweep. A
-        dask array is learned from online on its cluster: all its signals are one batch, whose blocks are coded by the
-        workers, and only X'X and Y'X of the blocks travel.
+        Rows are signals. Masked entries are missing. Batches of an iterable, each an array or a pair (Y, weights), are
+        in memory one at a time; an iterator, which ends, allows one sweep. A dask array is learned from online on its
+        cluster, as one batch: the workers code its blocks, and only X'X and Y'X of the blocks travel.
     atoms : int
     code : dict, optional
         Arguments of `encode`: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
@@ -135,20 +133,12 @@ def learn(
     n_jobs : int, optional
         Threads, as for `encode`.
 
-    Returns
-    -------
-    Learned
-        `dictionary`, `codes`, `trace` and more.
-
     Notes
     -----
     Sweeps over all signals hold three arrays of the size of Y besides Y, and the codes twice. Online, memory is that of
-    a batch, its codes, four arrays of the size of the dictionary and four of the size of X'X, however many signals
-    there are; each batch adds a row to the trace.
-
-    Entries with weights between 0 and 1 are handled exactly by ``ksvd``; ``block`` and ``online``, and ``ksvd`` with a
-    penalty, take the missing part from the current approximation, which never raises the objective, but takes more
-    sweeps.
+    a batch, its codes, four arrays of the size of the dictionary and four of the size of X'X; each batch adds a row to
+    the trace. Weights between 0 and 1 are handled exactly by ``ksvd`` without a penalty; the others take the missing
+    part from the current approximation, which never raises the objective, but takes more sweeps.
 
     Examples
     --------
@@ -157,12 +147,9 @@ def learn(
     >>> rng = np.random.default_rng(0)
     >>> Y = rng.standard_normal((500, 3)) @ rng.standard_normal((3, 8))        # signals of rank 3
     >>> learned = ps.learn(Y, 3, code={"atoms": 3})
-    >>> bool(learned.trace.error[-1] < 1e-12), learned.descends
+    >>> np.allclose(learned.codes @ learned.dictionary.T, Y), bool(learned.trace.error[-1] < 1e-12)
     (True, True)
-    >>> np.allclose(learned.codes @ learned.dictionary.T, Y)
-    True
-    >>> longer = ps.learn(Y, 3, code={"atoms": 3}, start=learned, sweeps=2)
-    >>> longer.trace.sweep
+    >>> ps.learn(Y, 3, code={"atoms": 3}, start=learned, sweeps=2).trace.sweep
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12])
     """
     check_arguments(atoms, batch, forgetting, seed, callback)
