@@ -267,3 +267,38 @@ def test_hard_dictionaries_have_the_minima_of_the_host(trap, rule, scale, rng):
     ]
     assert (np.abs(np.subtract(*objectives)) <= 1e-9 * np.square(Y).sum(axis=1)).all()
     assert rule == "lasso" or (found >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"atoms": 3}, {"atoms": np.arange(1, 13)}, {"tol": 0.5}, {"atoms": 16}, {"atoms": 3, "method": "mp"},
+        {"method": "lasso", "penalty": 1.0}, {"method": "lasso", "penalty": 1.0, "gaps": True},
+        {"method": "lasso", "penalty": np.linspace(1, 2, 12), "positive": True},
+        {"atoms": 3, "weights": np.ones((12, 16))},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_the_device_does_not_serve_goes_to_the_host(options, rng, monkeypatch):
+    """Tensors of the host stand for those of a device where there is none."""
+    for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
+        monkeypatch.setattr(name, torch.is_tensor)
+    D, Y = rng.standard_normal((16, 40)), rng.standard_normal((12, 16))
+    codes, expected = (ps.encode(make(D), make(Y), **options) for make in (torch.from_numpy, np.asarray))
+    if options.get("gaps"):
+        (codes, gaps), (expected, _) = codes, expected
+        assert torch.is_tensor(gaps) and float(gaps.max()) < 1e-9
+    np.testing.assert_allclose(codes.to_dense().numpy(), expected.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"gaps": True}, {"positive": "no"}, {"penalty": 1.0}, {"positive": True}], ids=str)
+def test_arguments_for_tensors_are_checked_as_those_for_arrays(options, rng, monkeypatch):
+    for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
+        monkeypatch.setattr(name, torch.is_tensor)
+    D, Y = rng.standard_normal((16, 40)), rng.standard_normal((12, 16))
+    messages = []
+    for make in (torch.from_numpy, np.asarray):
+        with pytest.raises((ValueError, TypeError)) as refused:
+            ps.encode(make(D), make(Y), atoms=3, **options)
+        messages.append(str(refused.value))
+    assert messages[0] == messages[1]

@@ -7,6 +7,7 @@ decides, is coded on the host.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -108,8 +109,9 @@ def _encode_by_kernels(D: Any, Y: Any, rules: Rules) -> tuple[Any, Any] | None:
         return None
     numbers = [(rules.limits, torch.int32), (rules.tols, D.dtype)]
     numbers += [(rules.penalties, torch.float64)] * (rules.method in CONSTRAINED)
-    pursuit = Pursuit(D, rules.method, int(rules.limits.max()))
-    return encode_pursuits(pursuit, Y, *(_per_signal(rule, len(Y), D.device, dtype) for rule, dtype in numbers))
+    with torch.cuda.device(D.device) if D.is_cuda else nullcontext():  # Triton launches on the current device
+        pursuit = Pursuit(D, rules.method, int(rules.limits.max()))
+        return encode_pursuits(pursuit, Y, *(_per_signal(rule, len(Y), D.device, dtype) for rule, dtype in numbers))
 
 
 def _per_signal(rule: Any, count: int, device: Any, dtype: Any) -> Any:
