@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,8 @@ class Rules:
     def from_arguments(cls, arguments: Arguments, shape: tuple[int, ...], count: int) -> Rules:
         """The rules for `count` signals on a dictionary of this shape."""
         method, positive = arguments.method, as_bool(arguments.positive, "positive")
-        known = isinstance(method, str) and method in METHODS
-        require(known, "method", method, f"one of {', '.join(map(repr, METHODS))}")
+        if not isinstance(method, str) or method not in METHODS:
+            raise ValueError(f"method is {describe(method)}; give one of {', '.join(map(repr, METHODS))}.")
         if as_bool(arguments.gaps, "gaps") and method not in CONVEX:
             raise ValueError(f"gaps belong to convex problems, 'lasso' and 'nnls'; leave them out with {method!r}.")
         if positive and method not in CONVEX:
@@ -82,7 +82,7 @@ class Rules:
         return int(self.limits.max(initial=1))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Request:
     """One call of `encode`, checked: rows of Y on columns of D."""
 
@@ -112,12 +112,13 @@ class Request:
         dtype = common_dtype({"D": D, "Y": Y, "gram": gram, "weights": weights}, arguments.dtype)
         rules = Rules.from_arguments(arguments, D.shape, len(Y))
         threads, progress = thread_count(arguments.n_jobs), as_bool(arguments.progress, "progress")
-        request = cls(D, Y, gram, weights, rules, dtype, threads, progress, as_bool(arguments.gaps, "gaps"))
+        request = cls(D, Y, gram, weights, rules, dtype, threads, progress, bool(arguments.gaps))
         if isinstance(D, LinearOperator):
             _check_operator(request, arguments.method)
-            return request
-        norms, scale = _measure_atoms(request)
-        return replace(request, norms=norms.astype(request.dtype, copy=False), scale=scale)
+        else:
+            norms, request.scale = _measure_atoms(request)
+            request.norms = norms.astype(request.dtype, copy=False)
+        return request
 
     @property
     def dtype(self) -> Any:

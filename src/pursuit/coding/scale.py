@@ -31,14 +31,14 @@ class Scale:
     weight: Exponents = 0
 
     def atoms(self, D: Array) -> Array:
-        return np.ldexp(D, -self.atom) if np.any(self.atom) else D
+        return np.ldexp(D, -self.atom) if _any(self.atom) else D
 
     def gram(self, G: Array) -> Array:
         p = np.broadcast_to(self.atom, len(G))
-        return np.ldexp(G, -p - p[:, None]) if p.any() else G
+        return np.ldexp(G, -p - p[:, None]) if _any(self.atom) else G
 
     def signals(self, Y: Array) -> Array:
-        return np.ldexp(Y, -self.signal[:, None]) if np.any(self.signal) else Y
+        return np.ldexp(Y, -self.signal[:, None]) if _any(self.signal) else Y
 
     def weights(self, W: Array) -> Array:
         return np.asarray(np.ldexp(W, -2 * self.weight[:, None]))
@@ -51,12 +51,17 @@ class Scale:
 
     def restore(self, x: Array, atoms: Array, counts: Array) -> Array:
         """The weights x of the user's atoms and signals, from those of the scaled ones; `counts` of them a signal."""
-        if not (np.any(self.atom) or np.any(self.signal)):
+        if not (_any(self.atom) or _any(self.signal)):
             return x
         p = self.atom[atoms] if np.ndim(self.atom) else self.atom
-        q = np.repeat(np.broadcast_to(self.signal, len(counts)), counts)
+        q = np.repeat(self.signal, counts) if np.ndim(self.signal) else self.signal
         with np.errstate(all="ignore"):
             restored: Array = np.ldexp(x, q - p)
         if not (np.isfinite(restored) & ((restored != 0) | (x == 0))).all():
             raise ValueError(f"some weights are out of the range of {x.dtype}; bring D and Y to similar scales.")
         return restored
+
+
+def _any(exponents: Exponents) -> bool:
+    """Whether an exponent is not 0; np.any takes microseconds for one integer."""
+    return bool(exponents) if isinstance(exponents, int) else bool(exponents.any())

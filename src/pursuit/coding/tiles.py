@@ -81,5 +81,7 @@ class Tile:
         codes = self.codes
         which = slice(None) if int(codes.counts.sum()) == codes.x.size else codes.used
         atoms, x = codes.atoms[which].ravel(), codes.x[which].ravel()
-        x[:] = self.scale.restore(x, atoms, codes.counts)
+        restored = self.scale.restore(x, atoms, codes.counts)
+        if restored is not x:
+            x[:] = restored  # in the array that all tiles share
         return codes.counts, atoms, np.maximum(x, 0, out=x) if self.nonnegative else x
