@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from pursuit.coding.reference import pursue
-from pursuit.coding.request import Inputs, Request, stopping_rules
+from pursuit.coding.request import Arguments, Request
 from pursuit.coding.scheduling import assemble
-from pursuit.coding.strategies import Fast, Rescaled, ladder
+from pursuit.coding.strategies import Fast, FromResiduals, FullPrecision, SingleSignal, solver_chain
 from pursuit.coding.tiles import UNSOLVED, Codes, Tile
 
 METHODS = ["omp", "mp", "ols", "nnomp"]
@@ -54,31 +54,27 @@ def agree(codes, D, Y, atoms, tol=-1.0, method="omp", weights=None):
     return clear
 
 
-class Climb:
+NAMES = {FullPrecision: "full", FromResiduals: "residuals", SingleSignal: "single"}
+
+
+class ChainRun:
     """The strategies of a request on one tile of all its signals, one after the other: `solved` has for each strategy
     by name the rows that it solved, `codes` all codes (those of the others are empty)."""
 
     def __init__(self, D, Y, atoms=None, tol=None, method="omp", gram=None, weights=None, only=None):
-        inputs = Inputs.checked(D, Y, gram, weights, None)
-        limits, tols = stopping_rules(atoms, tol, method, D.shape, len(Y))
-        request = Request.checked(inputs, limits, tols, np.zeros(len(Y)), method, 1)
-        self.ladder = ladder(request)
-        tile = Tile(request, 0, Codes.empty(limits, inputs.dtype))
+        arguments = Arguments(atoms=atoms, tol=tol, method=method, gram=gram, weights=weights, n_jobs=1)
+        chain = solver_chain(Request.from_arguments(D, Y, arguments))
+        request = chain.request
+        tile = Tile(request, 0, Codes.empty(request.rules.limits, request.dtype))
         self.solved = {}
-        for strategy in self.ladder.strategies:
-            inner = strategy.strategies if isinstance(strategy, Rescaled) else [strategy]
-            for each in inner:
-                name = each.search if isinstance(each, Fast) else type(each).__name__.lower()
-                if only in (None, name):
-                    before = tile.unsolved
-                    each.solve(tile)
-                    self.solved[name] = np.setdiff1d(before, tile.unsolved)
-            if isinstance(strategy, Rescaled):
-                Rescaled([], strategy.exponents).solve(tile)
+        for strategy in chain.strategies:
+            name = strategy.precision if isinstance(strategy, Fast) else NAMES[type(strategy)]
+            if only in (None, name):
+                before = tile.unsolved
+                strategy.solve(tile)
+                self.solved[name] = np.setdiff1d(before, tile.unsolved)
         tile.codes.counts[tile.codes.counts == UNSOLVED] = 0
-        self.codes = assemble(
-            [tile.packed(self.ladder.exponent, method == "nnomp")], (len(Y), D.shape[1]), inputs.dtype
-        )
+        self.codes = assemble([tile.pack()], (len(Y), D.shape[1]), request.dtype)
 
     @property
     def counts(self):

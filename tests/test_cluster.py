@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import pursuit as ps
 from pursuit.cluster import workers
-from pursuit.dictionaries.learning import CodedBatch
+from pursuit.dictionaries.learning import Fit
 
 distributed = pytest.importorskip("distributed", reason="needs pursuit[cluster]")
 da = pytest.importorskip("dask.array")
@@ -302,8 +302,8 @@ def test_statistics_of_blocks_give_the_dictionary_of_all_signals(client, code, m
     Y = rng.standard_normal((2000, 15)) * (rng.random((2000, 15)) < 0.15) @ rng.standard_normal((15, 8))
     start = rng.standard_normal((8, 20))
     start[:, 17:] = start[:, :1]  # never used, since ties go to the first: they will be replaced
-    replaced, replace = [], CodedBatch.replace_atoms
-    monkeypatch.setattr(CodedBatch, "replace_atoms", lambda *a: replaced.append(replace(*a)) or replaced[-1])
+    replaced, replace = [], Fit.replace_atoms
+    monkeypatch.setattr(Fit, "replace_atoms", lambda *a: replaced.append(replace(*a)) or replaced[-1])
     here = ps.learn([Y], 20, code=code, start=start, sweeps=4)
     assert sum(map(len, replaced)) > 0
     there = ps.learn(da.from_array(Y, chunks=(300, 3)), 20, code=code, start=start, sweeps=4)

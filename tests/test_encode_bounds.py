@@ -6,7 +6,7 @@ of a bound is for as large as they can be, and lets two atoms be nearly equal. O
 
 import numpy as np
 import pytest
-from codes import Climb, unit_atoms
+from codes import ChainRun, unit_atoms
 
 ATOM_SCALE, SIGNAL_NORM, SHORT_MAX = 32700, 65000, 32767
 LONGEST = 1 + 1e-6  # what the kernel takes for the norm of the longest atom, where that is 1
@@ -45,7 +45,7 @@ def test_atoms_that_lose_by_rounding_to_16_bits_are_found(k, swapped):
     assert abs(D[:, best] @ y) > abs(D[:, second] @ y)
     lead = in_integers(D, y)[[second, best]] / 2**16
     assert lead[0] - lead[1] > 18  # units by which the wrong atom leads in 16 bits
-    found = Climb(D, many(y, rng), 1, only="int16")
+    found = ChainRun(D, many(y, rng), 1, only="int16")
     assert found.counts == {"int16": 40} and set(found.codes.indices) == {best}
 
 
@@ -60,7 +60,7 @@ def test_signals_that_lose_by_rounding_to_16_bits_are_coded_right(swapped):
     assert abs(D[:, best] @ y) > abs(D[:, second] @ y)
     lead = in_integers(D, y)[[second, best]] / 2**16
     assert lead[0] - lead[1] > 6
-    found = Climb(D, many(y, rng), 1, only="int16")
+    found = ChainRun(D, many(y, rng), 1, only="int16")
     assert found.counts == {"int16": 40} and set(found.codes.indices) == {best}
 
 
@@ -86,7 +86,7 @@ def test_gram_rows_and_weights_in_16_bits_are_not_believed():
         r = rng.uniform(0.05, 0.3, (5000, 1)) * (r / np.linalg.norm(r))
         first = A[:, 0] / np.linalg.norm(A[:, 0]) * np.sqrt(1 - np.square(r).sum(axis=1, keepdims=True))
         D, Y = with_longest_atom(A, np.rint(0.9998 * SIGNAL_NORM * (first + r)))
-        found, exact = (Climb(D, Y, 2, only=name) for name in ("int16", "careful"))
+        found, exact = (ChainRun(D, Y, 2, only=name) for name in ("int16", "full"))
         rows = found.solved["int16"]
         assert (found.codes[rows].indices == exact.codes[rows].indices).all()
         solved += len(rows)
@@ -96,8 +96,8 @@ def test_gram_rows_and_weights_in_16_bits_are_not_believed():
 def test_weights_that_16_bits_cannot_hold_are_not_rounded_to_them():
     D = np.eye(60)[:, [0, 1, 2]] + np.eye(60)[:, [1, 0, 3]] * [0.9, 0.9, 0]
     Y = np.outer(np.arange(1.0, 9), D @ [6, -5, 0.05])  # a short signal of long parts
-    assert Climb(D, Y, 3, only="int16").counts == {"int16": 0}
-    codes = Climb(D, Y, 3).codes.toarray()
+    assert ChainRun(D, Y, 3, only="int16").counts == {"int16": 0}
+    codes = ChainRun(D, Y, 3).codes.toarray()
     np.testing.assert_allclose(codes, np.outer(np.arange(1.0, 9), [6, -5, 0.05]), rtol=1e-12)
 
 
@@ -106,7 +106,7 @@ def test_the_largest_products_do_not_leave_32_bits(d):
     D, _, _ = unit_atoms(d, 0, d, 40)
     D[:, 20:] = 0.85 * D[:, :20]  # products that wrap would be smaller than these
     D = D[:, ::-1].copy()
-    found = Climb(D, D.T.copy(), 1, only="int16")  # no product is larger than that of an atom with itself
+    found = ChainRun(D, D.T.copy(), 1, only="int16")  # no product is larger than that of an atom with itself
     assert found.counts == {"int16": 40}
     assert (found.codes.indices == np.abs(D.T @ D).round(9).argmax(axis=1)).all()
 
@@ -122,7 +122,7 @@ def test_sums_in_float32_that_round_one_way_are_not_believed():
         D[5, 2] = 0.5
         best = order.index(0)
         assert np.argmax(np.abs(y @ D)) == best
-        found = Climb(D, np.outer([1, -2, 4, -8, 16, 32, -64, 0.5], y), 1, only="float32")
+        found = ChainRun(D, np.outer([1, -2, 4, -8, 16, 32, -64, 0.5], y), 1, only="float32")
         assert found.counts == {"float32": 8} and set(found.codes.indices) == {best}
 
 
@@ -147,7 +147,7 @@ def test_correlations_in_float32_after_some_atoms_are_not_believed(method, coher
     solved = 0
     for seed in range(100):
         D, Y = equal_merits(np.random.default_rng(seed), method, coherence, small, near)
-        found, exact = (Climb(D, Y, 3, method=method, only=name) for name in ("float32", "careful"))
+        found, exact = (ChainRun(D, Y, 3, method=method, only=name) for name in ("float32", "full"))
         rows = found.solved["float32"]
         assert (found.codes[rows].indices == exact.codes[rows].indices).all()
         solved += len(rows)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from codes import DTYPES, METHODS, Climb, agree, problem
+from codes import DTYPES, METHODS, ChainRun, agree, problem
 
 from pursuit import encode
 from pursuit.coding import strategies
@@ -58,7 +58,7 @@ def test_of_atoms_that_differ_in_missing_entries_only_the_first_is_taken(method)
 def test_of_more_equal_atoms_than_are_compared_none_is_preferred_without_proof(search):
     B, Y, _ = problem(0, 200, 12, 15)
     for times, solved in ((16, 200), (17, 0)):
-        found = Climb(np.tile(B, (1, times)), Y, 1, only=search)
+        found = ChainRun(np.tile(B, (1, times)), Y, 1, only=search)
         assert found.counts == {search: solved} and (found.codes.indices < 15).all()
 
 
@@ -283,17 +283,17 @@ def kahan(k, dtype):
         ("int16", np.float64, 40, 1e6),
         ("float32", np.float64, 40, 1e6),
         ("float32", np.float32, 16, 1e5),
-        ("alone", np.float64, 40, 1e6),
+        ("single", np.float64, 40, 1e6),
     ],
 )
 def test_clear_pivots_that_lose_digits_together_are_noticed(monkeypatch, strategy, dtype, k, lost):
     D, Y = kahan(k, dtype)
-    if strategy == "alone":
+    if strategy == "single":
         monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
     else:
         Y = np.repeat(Y, 300, axis=0)  # or signals count as few
-    found = Climb(D, Y, k - 4)
-    assert found.counts[strategy] == (strategy == "alone")  # which refines its weights
+    found = ChainRun(D, Y, k - 4)
+    assert found.counts[strategy] == (strategy == "single")  # which refines its weights
     code = found.codes[[0]]
     A = D[:, code.indices].astype(float)
     assert code.nnz == k - 4
@@ -309,8 +309,8 @@ def test_ols_of_a_signal_alone_leaves_digits_that_are_lost_to_the_residual(monke
     D[:k, :k], D[k:, k:] = R, problem(0, 0, 20, 300)[0]  # of which the signal has nothing
     Y[0, :k] = R @ 0.5 ** np.arange(k)
     monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
-    found = Climb(D, Y, 16, method="ols")
-    assert found.counts == {"alone": 0, "direct": 1}
+    found = ChainRun(D, Y, 16, method="ols")
+    assert found.counts == {"single": 0, "residuals": 1}
     assert pursue(D, Y[0], 16, method="ols").active == list(found.codes.indices)
 
 

@@ -262,14 +262,46 @@ def test_operators_give_the_codes_of_their_matrices(options, rng):
     [
         ({"atoms": 2, "method": "ols"}, "method is 'ols'; on a LinearOperator"),
         ({"atoms": 2, "weights": np.ones((5, 20))}, "weights was given with a LinearOperator"),
+        ({"atoms": 2, "gram": np.eye(12)}, "gram was given with a LinearOperator"),
+        ({"atoms": 2, "Y": np.ma.masked_less(np.eye(5, 20), 0.5)}, "weights was given with a LinearOperator"),
         ({"atoms": 2, "Y": np.ones((5, 3))}, "signals are rows of Y"),
+        ({"atoms": 2, "Y": np.full((5, 20), np.nan)}, "row 0 of Y contains NaN"),
         ({"atoms": 0}, "atoms is 0"),
+        ({"atoms": 2, "gaps": True}, "gaps belong to convex problems"),
+        ({"atoms": 2, "positive": True}, "positive=True belongs to"),
+        ({"atoms": 2, "n_jobs": 0}, "n_jobs is 0"),
+        ({"atoms": 2, "positive": "no"}, "positive is 'no'; give True or False"),
+        ({"atoms": 2, "gaps": "no"}, "gaps is 'no'; give True or False"),
+        ({"atoms": 2, "progress": "no"}, "progress is 'no'; give True or False"),
+        ({"atoms": 2, "dtype": int}, "dtype is <class 'int'>"),
+        ({"atoms": 2, "Y": np.ones((5, 20), np.float32)}, "D and Y should have one dtype, not D float64, Y float32"),
     ],
 )
 def test_what_operators_cannot_do_is_said(options, message, rng):
     Y = options.pop("Y", np.ones((5, 20)))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         ps.encode(aslinearoperator(rng.standard_normal((20, 12))), Y, **options)
+
+
+@pytest.mark.parametrize("options", [{"atoms": 3}, {"method": "lasso", "penalty": 1.0}, {"method": "nnls"}], ids=str)
+def test_codes_on_operators_have_the_dtype_that_codes_on_arrays_have(options, rng):
+    D, Y = rng.standard_normal((20, 12)), rng.standard_normal((3, 20))
+    D32, Y32 = D.astype(np.float32), Y.astype(np.float32)
+    single = ps.encode(aslinearoperator(D32), Y32, **options)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single.toarray(), ps.encode(D32, Y32, **options).toarray(), atol=1e-5)
+    assert ps.encode(aslinearoperator(D), Y32, dtype="float64", **options).dtype == np.float64
+    assert ps.encode(aslinearoperator(np.eye(20, dtype=int)), Y, **options).dtype == np.float64
+    if "method" in options:
+        codes, gaps = ps.encode(aslinearoperator(D), Y, dtype=np.float32, gaps=True, **options)
+        best, proved = ps.encode(D, Y, gaps=True, **options)
+        penalty = options.get("penalty", 0.0)
+
+        def objective(X):
+            return 0.5 * np.square(Y - X @ D.T).sum(axis=1) + penalty * np.abs(X).sum(axis=1)
+
+        rounded = objective(codes.toarray().astype(float)) - objective(best.toarray())
+        assert (rounded <= gaps + 1e-12).all() and (gaps <= rounded + proved + 1e-9).all()
 
 
 def test_a_stack_of_dictionaries_codes_a_stack_of_signals(rng):

@@ -5,7 +5,7 @@ What each costs is measured by how many signals it solves, never by time.
 
 import numpy as np
 import pytest
-from codes import DTYPES, METHODS, Climb, agree, problem, unit_atoms
+from codes import DTYPES, METHODS, ChainRun, agree, problem, unit_atoms
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,24 +15,24 @@ from pursuit.coding import scheduling, strategies
 WHO = {
     "int16": ["omp"],
     "float32": ["omp", "ols"],
-    "careful": METHODS,
-    "direct": METHODS,
-    "alone": ["omp", "ols"],
+    "full": METHODS,
+    "residuals": METHODS,
+    "single": ["omp", "ols"],
 }
 PAIRS = [(name, method) for name, methods in WHO.items() for method in methods]
 
 
 @pytest.fixture
 def use(monkeypatch):
-    """Makes a request of any size have a strategy on its ladder."""
+    """Makes a request of any size have a strategy in its chain."""
 
     def prepare(name):
-        if name == "direct":
+        if name == "residuals":
             monkeypatch.setattr(strategies, "MAX_GRAM_BYTES", 0)
-        if name == "alone":
+        if name == "single":
             monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
-            monkeypatch.setattr(strategies, "MIN_ALONE_ATOMS", 1)
-        return 5 if name == "alone" else 200  # signals
+            monkeypatch.setattr(strategies, "MIN_SCREENED_ATOMS", 1)
+        return 5 if name == "single" else 200  # signals
 
     return prepare
 
@@ -46,7 +46,7 @@ def test_every_strategy_alone_has_the_plain_codes(use, name, method, dtype):
     signals = use(name)
     D, Y, rng = unit_atoms(1, signals, 60, 100, dtype)
     limits, tol = rng.integers(1, 9, signals), rng.choice([0.0, 0.5], signals) * np.linalg.norm(Y, axis=1)
-    found = Climb(D, Y, limits, tol, method, only=name)
+    found = ChainRun(D, Y, limits, tol, method, only=name)
     rows = found.solved[name]
     assert len(rows) == signals
     assert agree(found.codes, D, Y, limits, tol, method) > 0.7 * signals
@@ -67,23 +67,23 @@ def test_what_a_strategy_cannot_prove_it_leaves(use, name, method, kind, dtype):
     if kind == "almost exact":
         Y = rng.uniform(1, 2, (signals, 4)) @ D[:, :4].T + 1e-5 * Y
     D, Y = (D / np.linalg.norm(D, axis=0)).astype(dtype), Y.astype(dtype)
-    found = Climb(D, Y, 8, method=method, only=name)
+    found = ChainRun(D, Y, 8, method=method, only=name)
     rows = found.solved[name]
     clear = agree(found.codes[rows], D, Y[rows], 8, method=method)
-    last = name in ("careful", "direct")
+    last = name in ("full", "residuals")
     assert len(rows) == signals or not last
     assert clear > 0 or dtype == np.float32 or not last
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", METHODS)
-def test_the_careful_strategy_of_few_signals_is_that_of_many(method, dtype):
+def test_the_full_precision_of_few_signals_is_that_of_many(method, dtype):
     D, Y, _ = problem(43, 4, 30, 200, dtype)
     D += D[:, :1]  # atoms of which others leave less and less
-    few = Climb(D, Y, 12, gram=D.T @ D, method=method)
-    assert few.counts == {"careful": 4}
+    few = ChainRun(D, Y, 12, gram=D.T @ D, method=method)
+    assert few.counts == {"full": 4}
     assert agree(few.codes, D, Y, 12, method=method) >= 3
-    many = Climb(D, np.tile(Y, (30, 1)), 12, method=method, only="careful")
+    many = ChainRun(D, np.tile(Y, (30, 1)), 12, method=method, only="full")
     assert (few.codes.indices == many.codes[:4].indices).all()
 
 
@@ -93,35 +93,35 @@ def test_the_careful_strategy_of_few_signals_is_that_of_many(method, dtype):
 def test_the_order_in_which_strategies_are_tried(monkeypatch):
     D, Y, _ = unit_atoms(3, 300, 40, 100)
     long, few, shared = np.vstack([D] * 13), Y[:2], {"gram": D.T @ D}
-    assert list(Climb(D, Y, 5).solved) == ["int16", "float32", "careful"]
-    assert list(Climb(long, np.hstack([Y] * 13), 5).solved) == ["float32", "careful"]  # 520 entries
-    assert list(Climb(D, Y, 5, method="ols").solved) == ["float32", "careful"]
-    assert list(Climb(D, Y, 5, method="mp").solved) == list(Climb(D, Y, 5, method="nnomp").solved) == ["careful"]
-    assert list(Climb(D, Y, 5, weights=np.ones_like(Y)).solved) == ["direct"]
-    assert list(Climb(D, few, 5).solved) == ["direct"]
-    assert list(Climb(D, few, 5, **shared).solved) == ["careful"]
+    assert list(ChainRun(D, Y, 5).solved) == ["int16", "float32", "full"]
+    assert list(ChainRun(long, np.hstack([Y] * 13), 5).solved) == ["float32", "full"]  # 520 entries
+    assert list(ChainRun(D, Y, 5, method="ols").solved) == ["float32", "full"]
+    assert list(ChainRun(D, Y, 5, method="mp").solved) == list(ChainRun(D, Y, 5, method="nnomp").solved) == ["full"]
+    assert list(ChainRun(D, Y, 5, weights=np.ones_like(Y)).solved) == ["residuals"]
+    assert list(ChainRun(D, few, 5).solved) == ["residuals"]
+    assert list(ChainRun(D, few, 5, **shared).solved) == ["full"]
     monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
-    assert list(Climb(D, few, 16).solved) == ["alone", "direct"]
-    assert list(Climb(D, few, 15).solved) == list(Climb(D, few, 16, method="nnomp").solved) == ["direct"]
+    assert list(ChainRun(D, few, 16).solved) == ["single", "residuals"]
+    assert list(ChainRun(D, few, 15).solved) == list(ChainRun(D, few, 16, method="nnomp").solved) == ["residuals"]
 
 
 def test_16_bits_suffice_for_most_signals_and_are_left_where_they_do_not():
     D, Y, rng = unit_atoms(8, 400, 64, 256)
-    assert Climb(D, Y, 10).counts == {"int16": 400, "float32": 0, "careful": 0}
-    assert Climb(D, Y, 10, method="ols").counts == {"float32": 400, "careful": 0}
+    assert ChainRun(D, Y, 10).counts == {"int16": 400, "float32": 0, "full": 0}
+    assert ChainRun(D, Y, 10, method="ols").counts == {"float32": 400, "full": 0}
     chosen = rng.permutation(256)[:240].reshape(40, 6)
     almost = np.tile(D[:, chosen].sum(axis=2).T, (5, 1)) + 1e-5 * rng.standard_normal((200, 64))
-    assert Climb(D, almost, 10).counts["int16"] == 0
+    assert ChainRun(D, almost, 10).counts["int16"] == 0
 
 
 def test_a_tile_that_16_bits_mostly_leave_is_not_tried_to_its_end():
     D, Y, rng = unit_atoms(14, 640, 64, 256)
     hard = np.arange(640) < 320
     Y[hard] = rng.uniform(1, 2, (320, 6)) @ D[:, :6].T + 1e-4 * Y[hard]
-    assert Climb(D, Y[~hard], 10, only="int16").counts == {"int16": 320}
-    assert Climb(D, Y, 10, only="int16").counts == {"int16": 0}
-    assert Climb(D, Y[::-1], 10, only="int16").counts == {"int16": 320}
-    assert Climb(D, Y, 10).counts["float32"] >= 320
+    assert ChainRun(D, Y[~hard], 10, only="int16").counts == {"int16": 320}
+    assert ChainRun(D, Y, 10, only="int16").counts == {"int16": 0}
+    assert ChainRun(D, Y[::-1], 10, only="int16").counts == {"int16": 320}
+    assert ChainRun(D, Y, 10).counts["float32"] >= 320
 
 
 def test_few_signals_that_16_bits_leave_are_not_worth_the_float32_tables():
@@ -130,7 +130,7 @@ def test_few_signals_that_16_bits_leave_are_not_worth_the_float32_tables():
         hard = rng.permutation(640)[:count]
         some = Y.copy()
         some[hard] = rng.uniform(1, 2, (count, 3)) @ D[:, :3].T + 1e-4 * some[hard]
-        found = Climb(D, some, 5)
+        found = ChainRun(D, some, 5)
         assert found.counts["int16"] == 640 - count
         assert (found.counts["float32"] > 0) == asked
 
@@ -142,7 +142,7 @@ def test_signals_for_which_16_bits_do_not_suffice_have_the_plain_codes_among_oth
     almost = rng.random(400) < share
     Y[almost] = (D[:, :4] @ rng.uniform(1, 2, (4, 400))).T[almost] + 1e-7 * Y[almost]
     limits = rng.integers(5, 9, 400)
-    found = Climb(D, Y, limits)
+    found = ChainRun(D, Y, limits)
     assert agree(found.codes, D, Y, limits) > 390
     assert found.counts["int16"] <= (~almost).sum()
     assert found.counts["int16"] > 0.9 * (~almost).sum() or share > 0.5
@@ -156,7 +156,7 @@ def test_signals_that_are_combinations_of_fewer_atoms_are_not_done_twice(method,
     for row in weights:
         row[rng.permutation(60)[:3]] = rng.choice([-1, 1], 3) * rng.uniform(1, 2, 3)
     Y = weights @ D.T
-    found = Climb(D, Y, 12, method=method)
+    found = ChainRun(D, Y, 12, method=method)
     assert found.counts["int16" if method == "omp" else "float32"] == 300
     codes = encode(D, Y, atoms=12, method=method)
     assert np.mean(np.diff(codes.indptr) == 3) > 0.3  # the others have a wrong atom among them, and some more
@@ -167,8 +167,8 @@ def test_signals_that_are_combinations_of_fewer_atoms_are_not_done_twice(method,
 @pytest.mark.parametrize("ridge", [0.0, 2e-5, 1e-4, 9e-4])
 def test_a_gram_matrix_that_is_one_to_a_few_digits_costs_no_time(ridge):
     D, Y, _ = unit_atoms(32, 200, 40, 150)
-    found = Climb(D, Y, 10, gram=D.T @ D + ridge * np.eye(150))
-    assert found.counts == {"int16": 200, "float32": 0, "careful": 0}
+    found = ChainRun(D, Y, 10, gram=D.T @ D + ridge * np.eye(150))
+    assert found.counts == {"int16": 200, "float32": 0, "full": 0}
     assert (np.diff(found.codes.indptr) == 10).all()
 
 
@@ -176,8 +176,8 @@ def test_a_gram_matrix_that_is_one_to_a_few_digits_costs_no_time(ridge):
 def test_ols_of_atoms_of_all_norms_is_left_to_nobody_else(dtype):
     D, Y, rng = unit_atoms(3, 300, 30, 80, dtype)
     D = np.ldexp(D, rng.integers(-12, 13, 80))
-    found = Climb(D, Y, 6, method="ols")
-    assert found.counts == {"float32": 300, "careful": 0}
+    found = ChainRun(D, Y, 6, method="ols")
+    assert found.counts == {"float32": 300, "full": 0}
     assert agree(found.codes, D, Y, 6, method="ols") > 280
 
 
@@ -185,9 +185,9 @@ def test_long_signals_with_close_contests_have_the_plain_codes_and_few_are_left(
     rng = np.random.default_rng(24)
     A, Y = rng.standard_normal((700, 40)), rng.standard_normal((300, 700))
     D = np.repeat(A, 2, axis=1) + 1e-6 * rng.standard_normal((700, 80))
-    found = Climb(D, Y, 3)
+    found = ChainRun(D, Y, 3)
     assert agree(found.codes, D, Y, 3) > 290
-    assert found.counts["careful"] < 30
+    assert found.counts["full"] < 30
 
 
 def test_a_dictionary_too_large_for_its_gram_matrix_is_used_without_it(monkeypatch):
@@ -196,7 +196,7 @@ def test_a_dictionary_too_large_for_its_gram_matrix_is_used_without_it(monkeypat
     monkeypatch.setattr(strategies, "MAX_GRAM_BYTES", 1000)
     monkeypatch.setattr(scheduling, "TILE_BYTES", 2**16)  # and tiles of few signals
     for method in METHODS:
-        assert list(Climb(D, Y, 5, method=method).solved) == ["direct"]
+        assert list(ChainRun(D, Y, 5, method=method).solved) == ["residuals"]
         np.testing.assert_allclose(encode(D, Y, atoms=5, method=method).toarray(), codes[method], atol=1e-11)
 
 
@@ -228,11 +228,11 @@ def test_few_signals_on_a_large_dictionary_get_the_same_codes_through_its_copy(
         D = (D * rng.standard_t(1, D.shape)).astype(dtype)
     D = np.array(D, order=layout)
     tol = np.array([0.0, 0.3, 0.5, 0.9, 2.0])[:signals] * np.linalg.norm(Y, axis=1)
-    expected = Climb(D, Y, 20, tol, method)
-    assert expected.counts == {"direct": signals}
+    expected = ChainRun(D, Y, 20, tol, method)
+    assert expected.counts == {"residuals": signals}
     monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
-    found = Climb(D, Y, 20, tol, method)
-    proved = found.counts["alone"] == signals
+    found = ChainRun(D, Y, 20, tol, method)
+    proved = found.counts["single"] == signals
     assert proved or (kind, method) in {("coherent", "ols"), ("heavy", "ols"), ("coherent", "omp")}
     codes, expected = found.codes, expected.codes
     same = 1 + (kind == "duplicates")  # of two atoms that are one, either will do
@@ -254,8 +254,8 @@ def nearly_dependent(signals, n, which):
 def test_one_signal_with_a_nearly_dependent_atom_is_done_again_from_the_residual(monkeypatch, method):
     monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
     D, Y = nearly_dependent(1, 400, 0)
-    found = Climb(D, Y, 20, method=method)
-    assert found.counts == {"alone": 0, "direct": 1}
+    found = ChainRun(D, Y, 20, method=method)
+    assert found.counts == {"single": 0, "residuals": 1}
     assert agree(found.codes, D, Y, 20, method=method) == 1
 
 
@@ -263,8 +263,8 @@ def test_a_signal_that_is_done_again_may_have_a_smaller_limit_than_its_neighbour
     monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
     D, Y = nearly_dependent(7, 900, 1)
     limits = [20, 16, 20, 16, 20, 20, 20]
-    found = Climb(D, Y, limits)
-    assert list(found.solved["direct"]) == [1]
+    found = ChainRun(D, Y, limits)
+    assert list(found.solved["residuals"]) == [1]
     assert agree(found.codes, D, Y, limits) == 7
 
 
@@ -306,8 +306,8 @@ def test_a_residual_of_exactly_zero_is_an_end(monkeypatch, method):
     D[:, 1::2] = 50 * np.eye(60)[:, np.arange(150) % 60]
     Y = D[:, [3, 7, 31]].sum(axis=1)[None]
     monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
-    found = Climb(D, Y, 20, method=method)
-    assert list(found.codes.indices) == [3, 7, 31] and found.counts["alone"] == 1
+    found = ChainRun(D, Y, 20, method=method)
+    assert list(found.codes.indices) == [3, 7, 31] and found.counts["single"] == 1
 
 
 def test_ols_of_noise_on_columns_that_8_bits_do_not_tell_apart_is_left_to_products(monkeypatch):
@@ -315,8 +315,8 @@ def test_ols_of_noise_on_columns_that_8_bits_do_not_tell_apart_is_left_to_produc
     D[0] += 200  # next to which 8 bits know little of the other entries
     Y[0, 0] = 0
     monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
-    found = Climb(D, Y, 40, method="ols")
-    assert found.counts == {"alone": 0, "direct": 1}
+    found = ChainRun(D, Y, 40, method="ols")
+    assert found.counts == {"single": 0, "residuals": 1}
     assert agree(found.codes, D, Y, 40, method="ols") == 1
 
 
@@ -335,6 +335,6 @@ def test_of_atoms_that_occur_twice_a_signal_alone_takes_the_first(method, monkey
     monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
     D, Y, _ = unit_atoms(53, 5, 60, 700)
     twice = np.hstack([D, D])
-    codes = Climb(twice, Y, atoms=18, method=method, only="alone")
-    assert len(codes.solved["alone"]) >= 4
+    codes = ChainRun(twice, Y, atoms=18, method=method, only="single")
+    assert len(codes.solved["single"]) >= 4
     assert (codes.codes.indices < D.shape[1]).all()

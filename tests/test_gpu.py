@@ -16,7 +16,6 @@ if not CUDA:
 pytest.importorskip("triton", reason="Triton is not installed: pip install pursuit[gpu].")
 
 import pursuit as ps
-from pursuit.coding import reference
 from pursuit.gpu import gradients, pursuits, tensors
 
 needs_cuda = pytest.mark.skipif(not CUDA, reason="there is no CUDA device.")
@@ -56,10 +55,6 @@ def test_codes_are_those_of_the_host(method, d, n, k, dtype, rng):
     limits, tols = np.full(30, k), np.full(30, -1.0)
     limits[::5], tols[1::5] = 2, 0.8 * np.linalg.norm(Y[1::5], axis=1)
     compare(D, Y, limits, tols, dtype, method)
-
-
-def test_matching_pursuit_has_as_many_steps_as_on_the_host():
-    assert pursuits.MP_STEPS == reference.MP_STEPS
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -114,7 +109,7 @@ def test_rows_of_the_host_take_their_places(rng):
     places = np.array([1, 4])
     without = dense.copy()
     without[places] = 0.0
-    csr = [tensors.moved(sp.csr_array(a), torch.zeros(0)) for a in (without, dense[places])]
+    csr = [tensors.to_device(sp.csr_array(a), torch.zeros(0)) for a in (without, dense[places])]
     found = tensors.with_rows(csr[0], torch.from_numpy(places), csr[1])
     np.testing.assert_array_equal(found.to_dense().numpy(), dense)
 
@@ -126,7 +121,7 @@ def test_gradients_through_codes_are_those_of_differences(options, rng, monkeypa
     D2, Y2 = 1e-6 * rng.standard_normal(D.shape), 1e-6 * rng.standard_normal(Y.shape)
     before, after = (ps.encode(D + c * D2, Y + c * Y2, **options).toarray() for c in (-0.5, 0.5))
     given = [tensor(a, torch.float64).requires_grad_() for a in (D, Y)]
-    codes = gradients.with_gradients(tensors.moved(ps.encode(D, Y, **options), given[0]), *given)
+    codes = gradients.with_gradients(tensors.to_device(ps.encode(D, Y, **options), given[0]), *given)
     (codes.to_dense() * tensor(towards, torch.float64)).sum().backward()
     slope = sum(float((a.grad * tensor(b, torch.float64)).sum()) for a, b in zip(given, (D2, Y2), strict=True))
     assert slope == pytest.approx(float(((after - before) * towards).sum()), rel=1e-6)
@@ -272,3 +267,38 @@ def test_hard_dictionaries_have_the_minima_of_the_host(trap, rule, scale, rng):
     ]
     assert (np.abs(np.subtract(*objectives)) <= 1e-9 * np.square(Y).sum(axis=1)).all()
     assert rule == "lasso" or (found >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"atoms": 3}, {"atoms": np.arange(1, 13)}, {"tol": 0.5}, {"atoms": 16}, {"atoms": 3, "method": "mp"},
+        {"method": "lasso", "penalty": 1.0}, {"method": "lasso", "penalty": 1.0, "gaps": True},
+        {"method": "lasso", "penalty": np.linspace(1, 2, 12), "positive": True},
+        {"atoms": 3, "weights": np.ones((12, 16))},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_the_device_does_not_serve_goes_to_the_host(options, rng, monkeypatch):
+    """Tensors of the host stand for those of a device where there is none."""
+    for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
+        monkeypatch.setattr(name, torch.is_tensor)
+    D, Y = rng.standard_normal((16, 40)), rng.standard_normal((12, 16))
+    codes, expected = (ps.encode(make(D), make(Y), **options) for make in (torch.from_numpy, np.asarray))
+    if options.get("gaps"):
+        (codes, gaps), (expected, _) = codes, expected
+        assert torch.is_tensor(gaps) and float(gaps.max()) < 1e-9
+    np.testing.assert_allclose(codes.to_dense().numpy(), expected.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"gaps": True}, {"positive": "no"}, {"penalty": 1.0}, {"positive": True}], ids=str)
+def test_arguments_for_tensors_are_checked_as_those_for_arrays(options, rng, monkeypatch):
+    for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
+        monkeypatch.setattr(name, torch.is_tensor)
+    D, Y = rng.standard_normal((16, 40)), rng.standard_normal((12, 16))
+    messages = []
+    for make in (torch.from_numpy, np.asarray):
+        with pytest.raises((ValueError, TypeError)) as refused:
+            ps.encode(make(D), make(Y), atoms=3, **options)
+        messages.append(str(refused.value))
+    assert messages[0] == messages[1]

@@ -8,9 +8,9 @@ import pytest
 
 import pursuit as ps
 from pursuit.dictionaries import Statistics
-from pursuit.dictionaries.learning import replace_atoms
-from pursuit.dictionaries.signals import Coder, Method, Signals, residuals
-from pursuit.dictionaries.updates import imputed, rank_one_sweep
+from pursuit.dictionaries.learning import Fit
+from pursuit.dictionaries.signals import LearningPlan, Signals, compute_residuals
+from pursuit.dictionaries.updates import impute, rank_one_sweep
 from pursuit.run.stop import Status
 
 CODES = [
@@ -83,6 +83,13 @@ def test_codes_that_stop_at_an_error_and_batches_promise_no_descent():
     assert "may rise" in repr(ps.learn(Y, 15, code={"tol": 0.5}, sweeps=1))
 
 
+def test_without_a_rule_codes_have_a_tenth_as_many_atoms_as_signals_have_entries():
+    _, Y = planted(features=24)
+    default, explicit = ps.learn(Y, 30, sweeps=2), ps.learn(Y, 30, code={"atoms": 2}, sweeps=2)
+    np.testing.assert_array_equal(default.dictionary, explicit.dictionary)
+    assert np.diff(ps.learn(Y[:, :5], 8, sweeps=1).codes.indptr).max() == 1
+
+
 def test_codes_that_stop_at_an_error_become_shorter():
     _, Y = planted(noise=0.0)
     first, last = (ps.learn(Y, 20, code={"tol": 0.3}, sweeps=sweeps) for sweeps in (1, 20))
@@ -99,8 +106,8 @@ def test_a_planted_dictionary_is_recovered(update):
 # ---------------------------------------------------------------------- updates
 
 
-def method(code, update="ksvd", nonnegative=False):
-    return Method(Coder.checked(code, 1), update, nonnegative, 1.0)
+def plan(code, update="ksvd", nonnegative=False):
+    return LearningPlan(code, update, nonnegative, 1.0, 1)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -121,8 +128,8 @@ def test_the_sweep_of_k_svd_is_that_of_a_plain_loop_over_dense_matrices(weighted
         atom = np.maximum(atom, 0) if nonnegative else atom
         D[:, k] = atom / np.linalg.norm(atom)
         x[users, k] = (weight * E) @ D[:, k] / (weight @ D[:, k] ** 2)
-    R = residuals(signals, X, d)
-    rank_one_sweep(method({"atoms": 3}, nonnegative=nonnegative), signals, d, X, R)
+    R = compute_residuals(signals, X, d)
+    rank_one_sweep(plan({"atoms": 3}, nonnegative=nonnegative), signals, d, X, R)
     np.testing.assert_allclose(d, D, atol=1e-12)
     np.testing.assert_allclose(X.toarray(), x, atol=1e-12)
     np.testing.assert_allclose(R, signals.Y - x @ D.T, atol=1e-12)
@@ -150,8 +157,8 @@ def test_the_factors_keep_the_product_of_codes_and_dictionary():
     statistics = Statistics.of(Y, X)
     improved, factors = statistics.improve(D)
     X.data *= factors[X.indices]
-    np.testing.assert_allclose(Statistics.of(Y, X).XX, statistics.rescaled(factors).XX)
-    np.testing.assert_allclose(Statistics.of(Y, X).YX, statistics.rescaled(factors).YX)
+    np.testing.assert_allclose(Statistics.of(Y, X).XX, statistics.rescale(factors).XX)
+    np.testing.assert_allclose(Statistics.of(Y, X).YX, statistics.rescale(factors).YX)
     assert np.linalg.norm(Y - X @ improved.T) < np.linalg.norm(Y - ps.encode(D, Y, atoms=3) @ D.T)
 
 
@@ -171,7 +178,7 @@ def test_imputed_signals_majorise_the_error_with_weights():
     rng = np.random.default_rng(8)
     signals = Signals.checked(rng.standard_normal((20, 6)), rng.choice([0.0, 0.3, 2.0], (20, 6)))
     M = rng.standard_normal((20, 6))
-    filled, weight = imputed(signals, signals.Y - M)
+    filled, weight = impute(signals, signals.Y - M)
 
     def difference(other):
         return weight * np.square(filled - other).sum() - (signals.W * np.square(signals.Y - other)).sum()
@@ -192,9 +199,10 @@ def test_unused_atoms_give_way_to_residuals_and_used_ones_stay():
 def test_replaced_atoms_have_no_share_in_missing_entries_and_none_where_all_is_coded():
     signals = Signals.checked(np.ones((3, 4)), np.array([[1.0, 1.0, 0.0, 0.0]] * 3))
     D = np.asfortranarray(np.eye(4))
-    assert len(replace_atoms(method({"atoms": 1}), D, np.array([3]), signals, np.ones((3, 4)), 0)) == 1
-    np.testing.assert_allclose(D[:, 3], [0.5**0.5, 0.5**0.5, 0, 0])
-    assert len(replace_atoms(method({"atoms": 1}), D, np.array([3]), signals, np.zeros((3, 4)), 0)) == 0
+    for residuals, replaced in ((np.ones((3, 4)), 1), (np.zeros((3, 4)), 0)):
+        fit = Fit(signals, D, ps.encode(D, signals.Y, atoms=1), residuals, np.zeros(3))
+        assert len(fit.replace_atoms(plan({"atoms": 1}), D, np.array([3]), 0)) == replaced
+        np.testing.assert_allclose(D[:, 3], [0.5**0.5, 0.5**0.5, 0, 0])
 
 
 # ---------------------------------------------------------------------- missing entries

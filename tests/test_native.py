@@ -9,7 +9,7 @@ from pursuit import native
 
 CLAIMS = """
 import numpy as np
-from codes import METHODS, Climb, agree, problem, unit_atoms
+from codes import METHODS, ChainRun, agree, problem, unit_atoms
 import pursuit as ps
 from pursuit import native
 from pursuit.coding import strategies
@@ -28,7 +28,7 @@ for dtype in (np.float64, np.float32):
 D, Y, rng = unit_atoms(0, 200, 30, 80)
 close = np.concatenate([(1 - 1e-9) * D, D], axis=1)
 for search in ("int16", "float32"):
-    found = Climb(close, Y, 6, only=search)
+    found = ChainRun(close, Y, 6, only=search)
     assert found.counts == {search: 200} and (found.codes.indices >= 80).all()
 strategies.MIN_SCREENED_ENTRIES = 1
 for dtype in (np.float64, np.float32):
@@ -36,8 +36,8 @@ for dtype in (np.float64, np.float32):
         D, Y, _ = problem(5, 3, 70, 500, dtype)
         D = np.array(D, order=layout)
         for method in ("omp", "ols"):
-            found = Climb(D, Y, 16, method=method)
-            assert found.counts["alone"] == 3 and agree(found.codes, D, Y, 16, method=method) >= 2
+            found = ChainRun(D, Y, 16, method=method)
+            assert found.counts["single"] == 3 and agree(found.codes, D, Y, 16, method=method) >= 2
         A = ps.Dictionary(D, signed=True)
         S = A.screened()
         for several in (1, 5):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from pursuit.arguments import as_bool
+from pursuit.arguments import describe
 from pursuit.cluster.arrays import encode_blocks
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.device import encode_on_device, is_on_device
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.operators import encode_on_operator
-from pursuit.coding.request import Inputs, Request, penalty_rule, stopping_rules, thread_count
+from pursuit.coding.request import Arguments, Request, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
-from pursuit.coding.stacks import encode_stacked
 from pursuit.threads import at_most
 
 __all__ = ["encode"]
@@ -38,9 +40,8 @@ def encode(
 ) -> Any:
     r"""Sparse codes of many signals: every row y of Y as a combination of few columns of D.
 
-    A pursuit repeats two steps until it has enough atoms or is close enough: the atom that points most against the
-    gradient enters, :math:`z = \arg\max_j |\langle r, a_j \rangle|` with :math:`r = y - D x` (over the columns as they
-    are, whatever their norms; ties go to the lowest index), and the weights x follow.
+    Pursuits add atoms until there are enough or the residual :math:`r = y - D x` is small enough (ties go to the lowest
+    index); the last two methods solve a convex problem to rounding:
 
     ========= ===================================================== ================================================
     method    the next atom                                         the weights
@@ -49,30 +50,21 @@ def encode(
     ``mp``    largest :math:`|\langle r, a_j\rangle|`               that of this atom alone moves
     ``ols``   largest decrease of :math:`\|r\|` after the refit     least squares on the active atoms
     ``nnomp`` largest :math:`\langle r, a_j\rangle > 0`             non-negative least squares; zeros leave
+    ``lasso`` :math:`\min_x \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1` over all x or (`positive`) :math:`x \ge 0`
+    ``nnls``  the same with :math:`\lambda = 0`                      over :math:`x \ge 0`
     ========= ===================================================== ================================================
-
-    Two methods solve a convex problem to rounding, by active sets over the same Gram matrix:
-
-    ========= =====================================================================================================
-    ``lasso`` :math:`\min_x \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1`, over all x or (`positive`) over :math:`x \ge 0`
-    ``nnls``  the same with :math:`\lambda = 0` over :math:`x \ge 0`: non-negative least squares
-    ========= =====================================================================================================
-
-    With weights, inner products and norms are those of the signal: :math:`\langle u, v\rangle_w = \sum_t w_t u_t v_t`.
 
     Parameters
     ----------
     D : array of shape (n_features, n_atoms)
         Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense. A SciPy
-        `LinearOperator` is used by its products alone, one signal after the other, by ``omp``, ``nnomp``, ``lasso`` and
-        ``nnls`` without weights.
-        A stack of dictionaries, (n_dictionaries, n_features, n_atoms), codes a stack of Y.
+        `LinearOperator` is used by its products alone, one signal after the other and in float64, by ``omp``,
+        ``nnomp``, ``lasso`` and ``nnls`` without weights. A stack of dictionaries codes a stack of Y.
     Y : array of shape (n_signals, n_features)
         Rows are signals. Masked entries of a masked array are missing, as with weight 0.
     atoms : int or one per signal, optional
-        The most atoms a code may have. For ``mp`` these are distinct atoms: it ends where a step would need one more,
-        or after 10 steps for each that it may use. A code has fewer where no atom correlates with the residual beyond
-        rounding, so never more than the rank.
+        The most atoms of a code. ``mp`` ends where a step would need one more, or after 10 steps for each. A code has
+        fewer where no atom correlates with the residual beyond rounding, so never more than the rank.
     tol : float or one per signal, optional
         Stop where :math:`\|y - Dx\| \le` tol, a norm, not its square. With `atoms`, whichever comes first.
     method : {"omp", "mp", "ols", "nnomp", "lasso", "nnls"}
@@ -83,21 +75,21 @@ def encode(
         Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them (for a block of
         a dask array one).
     dtype : numpy.float32 or numpy.float64, optional
-        Of the computation and the codes. By default that of D and Y, which should then have the same. ``lasso`` and
-        ``nnls`` compute in float64 and round at the end.
+        Of the computation and the codes, by default that of D and Y. ``lasso`` and ``nnls`` compute in float64 and
+        round at the end.
     progress : bool
         Show a bar where there is a terminal.
     weights : array of Y's shape, optional
-        Non-negative; 0 marks a missing entry, where Y may hold anything, NaN too.
+        Of entries, in inner products and norms :math:`\langle u, v\rangle_w = \sum_t w_t u_t v_t`. Non-negative; 0
+        marks a missing entry, where Y may hold anything, NaN too.
     penalty : float or one per signal, optional
         :math:`\lambda \ge 0` of ``lasso``.
     positive : bool
         Whether the weights of ``lasso`` are non-negative.
     gaps : bool
         For ``lasso`` and ``nnls``: return ``codes, gaps``, where ``gaps[i]`` is a proved upper bound on the objective
-        of code i minus its minimum, rounding errors included. With :math:`\lambda > 0` it is that of the residual,
-        scaled into the dual feasible set. Without, it is small where some vector has a positive product with every
-        atom (a non-negative dictionary) or where the residual is 0; elsewhere it may be as large as the objective.
+        of code i minus its minimum, rounding errors included. Without a penalty it is small where some vector has a
+        positive product with every atom (a non-negative dictionary) or the residual is 0.
 
     Returns
     -------
@@ -110,10 +102,10 @@ def encode(
 
     Notes
     -----
-    Signals go through in tiles. Besides D, Y, the codes, two copies of the codes and three of D, memory is bounded by
-    the Gram matrix (``n_atoms**2`` numbers, and copies in 4 and 2 bytes, at most 1 GiB; beyond that, for few signals,
-    and with weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest code
-    allowed (or what one signal needs, if that is more): it does not grow with the number of signals.
+    Memory does not grow with the number of signals. Besides D, Y, the codes, two copies of the codes and three of D, it
+    is the Gram matrix (``n_atoms**2`` numbers, and copies in 4 and 2 bytes, at most 1 GiB; beyond that, for few
+    signals, and with weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest
+    code allowed (or what one signal needs, if that is more).
 
     Examples
     --------
@@ -121,38 +113,42 @@ def encode(
     >>> from pursuit import encode
     >>> D = np.array([[1.0, 0.0, 0.6], [0.0, 2.0, 0.8]])
     >>> Y = np.array([[3.0, 0.0], [0.0, 5.0], [1.2, 1.6]])
-    >>> codes = encode(D, Y, atoms=1, method="ols")
-    >>> codes.toarray()
+    >>> encode(D, Y, atoms=1, method="ols").toarray()
     array([[3. , 0. , 0. ],
            [0. , 2.5, 0. ],
            [0. , 0. , 2. ]])
-    >>> encode(D, Y, tol=1e-9).nnz  # the third signal takes the longest atom first, and so two of them
-    4
-    >>> codes, gaps = encode(D, Y[:2], method="lasso", penalty=1.0, gaps=True)
-    >>> codes.toarray()
-    array([[2.  , 0.  , 0.  ],
-           [0.  , 2.25, 0.  ]])
-    >>> bool((gaps < 1e-12).all())
-    True
+    >>> codes, gaps = encode(D, Y, method="lasso", penalty=1.0, gaps=True)
+    >>> codes.toarray()[:2], bool((gaps < 1e-12).all())
+    (array([[2.  , 0.  , 0.  ],
+           [0.  , 2.25, 0.  ]]), True)
     """
-    options = {"atoms": atoms, "tol": tol, "method": method, "gram": gram, "n_jobs": n_jobs, "dtype": dtype}
-    options |= {"progress": progress, "weights": weights, "penalty": penalty, "positive": positive, "gaps": gaps}
+    arguments = Arguments(atoms, tol, method, gram, n_jobs, dtype, progress, weights, penalty, positive, gaps)
     if is_dask_array(D) or is_dask_array(Y):
-        return encode_blocks(encode, D, Y, options)
+        return encode_blocks(encode, D, Y, vars(arguments))
     if getattr(D, "ndim", 2) == 3:
-        return encode_stacked(encode, D, Y, options)
-    if isinstance(D, LinearOperator):
-        return encode_on_operator(D, Y, options)
-    if any(map(is_on_device, (D, Y))):
-        return encode_on_device(encode, D, Y, options)
-    threads = thread_count(n_jobs)
-    inputs = Inputs.checked(D, Y, gram, weights, dtype)
-    limits, tols = stopping_rules(atoms, tol, method, inputs.D.shape, len(inputs.Y))
-    wants_gaps = as_bool(gaps, "gaps")
-    if wants_gaps and method not in ("lasso", "nnls"):
-        raise ValueError(f"gaps belong to convex problems, 'lasso' and 'nnls'; leave them out with method={method!r}.")
-    penalties, kernel = penalty_rule(penalty, as_bool(positive, "positive"), method, len(inputs.Y))
-    with at_most(threads):
-        request = Request.checked(inputs, limits, tols, penalties, kernel, threads)
-        codes = solve_in_tiles(request, as_bool(progress, "progress")).astype(inputs.dtype, copy=False)
-        return (codes, duality_gaps(inputs, codes, penalties, kernel == "positive_lasso")) if wants_gaps else codes
+        return [encode(d, y, **vars(one)) for d, y, one in unstack(D, Y, arguments)]
+    if is_on_device(D) or is_on_device(Y):
+        return encode_on_device(encode_on_host, D, Y, arguments)
+    return encode_on_host(D, Y, arguments)
+
+
+def encode_on_host(D: Any, Y: Any, arguments: Arguments) -> Any:
+    """The codes of one matrix of signals in the memory of the host."""
+    with at_most(thread_count(arguments.n_jobs)):
+        request = Request.from_arguments(D, Y, arguments)
+        if isinstance(D, LinearOperator):
+            codes, gaps = encode_on_operator(request)
+        else:
+            codes = solve_in_tiles(request).astype(request.code_dtype, copy=False)
+            gaps = duality_gaps(request, codes) if request.gaps else np.empty(0)
+    return (codes, gaps) if request.gaps else codes
+
+
+def unstack(D: Any, Y: Any, arguments: Arguments) -> Iterator[tuple[Any, Any, Arguments]]:
+    """Each dictionary of a stack, the signals that it codes, and their arguments."""
+    for name, stack in {"Y": Y, "gram": arguments.gram, "weights": arguments.weights}.items():
+        if stack is not None and (getattr(stack, "ndim", 0) != 3 or len(stack) != len(D)):
+            raise ValueError(f"{name} is {describe(stack)}, D {describe(D)}; give as many matrices of each.")
+    for i in range(len(D)):
+        gram, weights = (None if stack is None else stack[i] for stack in (arguments.gram, arguments.weights))
+        yield D[i], Y[i], replace(arguments, gram=gram, weights=weights)

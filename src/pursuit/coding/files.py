@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import secrets
 import shutil
@@ -17,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit.arguments import as_bool, as_int_or_nan, describe, quantity
+from pursuit.arguments import as_bool, as_int_or_nan, describe, host_array, quantity, require
 from pursuit.cluster.arrays import EACH_SIGNAL
 from pursuit.cluster.workers import current_client
 from pursuit.coding.request import matrix
@@ -25,7 +26,7 @@ from pursuit.coding.request import matrix
 BLOCK_BYTES = 1 << 26
 """Bytes of a block of signals, where the user does not say how many signals it has."""
 COMPARED_BLOCKS = 8
-"""Finished blocks of an array on disk whose signals are compared with the array's, when a run goes on."""
+"""Finished blocks whose signals are compared with those of the array, when a run is resumed."""
 OPTIONS = ("atoms", "tol", "method", "gram", "n_jobs", "dtype", "weights", "penalty", "positive")
 """Arguments of `encode` that codes in files may have."""
 
@@ -53,7 +54,7 @@ class StoredCodes:
         if "request" not in self.attributes:
             raise FileNotFoundError(f"{self.path} has no codes; write them with encode_to.")
         if "signals" not in self.attributes:
-            raise ValueError(f"the codes in {self.path} are not complete; call encode_to again to go on.")
+            raise ValueError(f"the codes in {self.path} are not complete; call encode_to again to resume.")
 
     def __len__(self) -> int:
         return int(self.attributes["blocks"])
@@ -91,12 +92,12 @@ def encode_to(
     progress: bool = False,
     **options: Any,
 ) -> StoredCodes:
-    """`encode`, from files to files: signals are read, coded and written in blocks, and a run can be gone on with.
+    """`encode`, from files to files: signals are read, coded and written in blocks, and a run can be resumed.
 
     A block is written as a whole or not at all. Called again with the same arguments, after Ctrl-C, a kill or a crash,
     it codes the blocks that are missing; the files are then the same, byte for byte, as those of one undisturbed run.
-    Other arguments are refused. Of the signals, and of arguments with an entry for each of them, the shape, the dtype
-    and a few rows of finished blocks are compared.
+    Two processes may write to one path at the same time. Other arguments are refused. Of the signals, and of arguments
+    with an entry for each of them, the shape, the dtype and a few rows of finished blocks are compared.
 
     Parameters
     ----------
@@ -132,54 +133,45 @@ def encode_to(
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
         raise TypeError(f"{unknown[0]} is no argument for codes in files; give some of {', '.join(OPTIONS)}.")
-    if block is not None and not as_int_or_nan(block) >= 1:
-        raise ValueError(f"block is {describe(block)}; give the number of signals in a block, at least 1.")
+    if block is not None:
+        require(as_int_or_nan(block) >= 1, "block", block, "the number of signals in a block, at least 1")
     client = None if client is None else current_client(client, "encode_to with a client")
     D = matrix(D, "D")
     job = _job(D, Y, block, options, client is not None)
     _begin(zarr, path, {"blocks": job.blocks, "atoms": int(D.shape[1]), "request": job.request})
-    done = {int(each.name) for each in path.iterdir() if each.name.isdigit()}
+    done = sorted(int(file.name) for file in path.iterdir() if file.name.isdigit())
     if job.signals is not None:
-        for i in sorted(done)[:: -(-len(done) // COMPARED_BLOCKS) or 1]:
+        for i in done[:: -(-len(done) // COMPARED_BLOCKS) or 1]:
             _compare(zarr, path, i, job.fingerprint(i))
-    bar = tqdm(
-        total=job.blocks, initial=len(done), disable=None if as_bool(progress, "progress") else True, desc="encode"
-    )
-    with bar:
+    hidden = None if as_bool(progress, "progress") else True
+    with tqdm(total=job.blocks, initial=len(done), disable=hidden, desc="encode") as bar:
         if client is None:
-            blocks = 0
-            try:
-                for i, read in job.reads():
-                    if i not in done:
-                        write_block(path, i, D, read, job.options(i))
-                        bar.update()
-                    elif job.signals is None:
-                        _compare(zarr, path, i, fingerprint(read()))
-                    blocks = i + 1
-            except Exception:
-                if blocks == 0 and not done:  # wrong arguments: the right ones may have this path
-                    (path / "zarr.json").unlink()
-                raise
+            blocks = _write_blocks(zarr, path, D, job, bar)
         else:
-            _on_cluster(client, path, D, job, done, bar)
-            blocks = int(job.blocks or 0)
+            blocks = _write_on_cluster(client, path, D, job, bar)
     signals = job.signals
     if signals is None:
         signals = sum(zarr.open_array(path / _name(i) / "indptr", mode="r").shape[0] - 1 for i in range(blocks))
     zarr.open_group(path, mode="r+").attrs.update({"blocks": blocks, "signals": int(signals)})
+    for leftover in path.glob(".*"):  # of processes that were killed; others find all blocks written
+        shutil.rmtree(leftover, ignore_errors=True)
     return StoredCodes(path)
+
+
+Opener = Callable[[], Any]
+"""A function that opens an array, in another process, too, where that codes the blocks."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be coded: where blocks are read, and the arguments of `encode` for each of them."""
+    """The signals to code, how they are cut into blocks, and the arguments of `encode`."""
 
-    source: Any
-    """A function that opens the signals, or an iterable of blocks."""
+    arrays: Mapping[str, Opener]
+    """Y, and arguments with an entry for each signal. Where Y is an iterable of blocks, there are none."""
+    batches: Any
+    """An iterable of blocks, or None."""
     signals: int | None
     block: int
-    each: Mapping[str, Any]
-    """Arguments with an entry for each signal, as functions that open them."""
     fixed: Mapping[str, Any]
     request: str
 
@@ -187,72 +179,54 @@ class Job:
     def blocks(self) -> int | None:
         return None if self.signals is None else -(-self.signals // self.block)
 
-    def reads(self) -> Iterator[tuple[int, Callable[[], Any]]]:
-        """The numbers of the blocks, and functions that read them."""
+    def reads(self) -> Iterator[tuple[int, Callable[[], dict[str, Any]]]]:
+        """The numbers of the blocks, and functions that read Y and the other arguments of a block."""
         if self.signals is None:
-            yield from ((i, partial(_same, rows)) for i, rows in enumerate(self.source))
-        else:
-            yield from ((i, partial(_rows, self.source, *self.range(i))) for i in range(self.blocks or 0))
-
-    def range(self, i: int) -> tuple[int, int]:
-        return i * self.block, (i + 1) * self.block
+            yield from ((i, partial(dict, Y=rows)) for i, rows in enumerate(self.batches))
+        for i in range(self.blocks or 0):
+            yield i, partial(_read, self.arrays, i * self.block, (i + 1) * self.block)
 
     def fingerprint(self, i: int) -> str:
         """The fingerprint of block i, of which only the rows that it is made of are read."""
-        start, stop = self.range(i)
-        length = min(stop, self.signals or 0) - start
-        opened = [self.source, *(self.each[name] for name in sorted(self.each))]
-        sampled = [
-            [_rows(open_, start + place, start + place + 1) for place in _sampled_places(length)] for open_ in opened
-        ]
-        return _digest(sampled)
-
-    def options(self, i: int) -> dict[str, Any]:
-        """The arguments for block i; those for each signal as functions that read them."""
-        return {**self.fixed, **{name: partial(_rows, opened, *self.range(i)) for name, opened in self.each.items()}}
+        start = i * self.block
+        arrays = [opener() for opener in self.arrays.values()]
+        return fingerprint(arrays, start, min(start + self.block, self.signals or 0))
 
 
-def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], spread: bool) -> Job:
-    each = {name: value for name, value in options.items() if name in EACH_SIGNAL and len(getattr(value, "shape", ()))}
+def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], on_cluster: bool) -> Job:
+    lists = {name: host_array(value, name) for name, value in options.items() if isinstance(value, list | tuple)}
+    options = options | {name: value for name, value in lists.items() if name in EACH_SIGNAL}
+    each = [name for name in sorted(options) if name in EACH_SIGNAL and len(getattr(options[name], "shape", ()))]
     fixed = {name: value for name, value in options.items() if name not in each}
     digest = hashlib.sha256(np.ascontiguousarray(D).tobytes())
     rules = sorted((name, value) for name, value in fixed.items() if name != "n_jobs")
-    digest.update(json.dumps([str(D.dtype), D.shape, rules, sorted(each)], default=str).encode())
+    digest.update(json.dumps([str(D.dtype), D.shape, rules, each], default=str).encode())
     if sp.issparse(Y):
         raise TypeError(f"Y is {describe(Y)}; give a dense array on disk, or an iterable of sparse blocks.")
     if not isinstance(getattr(Y, "shape", None), tuple):
-        if not isinstance(Y, Iterable) or isinstance(Y, str | bytes) or spread or each:
-            raise TypeError(
-                f"Y is {describe(Y)}; open it as an array, or, without a client, give an iterable of arrays."
-            )
-        return Job(Y, None, 1, {}, fixed, digest.hexdigest())
+        if not isinstance(Y, Iterable) or isinstance(Y, str | bytes) or on_cluster or each:
+            raise TypeError(f"Y is {describe(Y)}; open it as an array, or give an iterable of arrays without a client.")
+        return Job({}, Y, None, 1, fixed, digest.hexdigest())
     if len(Y.shape) != 2 or Y.shape[1] != D.shape[0]:
         raise ValueError(f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as the columns of D.")
     rows = int(block or max(1, BLOCK_BYTES // max(1, np.dtype(Y.dtype).itemsize * Y.shape[1])))
-    for name, value in each.items():
-        if value.shape[0] != Y.shape[0]:
-            raise ValueError(
-                f"{name} has shape {value.shape}, Y has {Y.shape}; give one entry, or row, for each signal."
-            )
+    for name in each:
+        shape = options[name].shape
+        if shape[0] != Y.shape[0]:
+            raise ValueError(f"{name} has shape {shape}, Y has {Y.shape}; give one entry, or row, for each signal.")
     digest.update(json.dumps([str(Y.dtype), Y.shape, rows]).encode())
-    opened = {name: _opener(value, name, spread) for name, value in each.items()}
-    return Job(_opener(Y, "Y", spread), int(Y.shape[0]), rows, opened, fixed, digest.hexdigest())
+    arrays = {name: _opener(a, name, on_cluster) for name, a in {"Y": Y, **{n: options[n] for n in each}}.items()}
+    return Job(arrays, None, int(Y.shape[0]), rows, fixed, digest.hexdigest())
 
 
-def _opener(a: Any, name: str, spread: bool) -> Callable[[], Any]:
-    """A function that gives the array; if it is `spread`, other processes can call it, too, without its content."""
-    if not spread:
-        return partial(_same, a)
-    if isinstance(a, np.memmap) and isinstance(a.base, type(getattr(a, "_mmap", None))) and a.flags.c_contiguous:
+def _opener(a: Any, name: str, on_cluster: bool) -> Opener:
+    """A function that opens the array; on a cluster, it does not carry the content of Y."""
+    if on_cluster and isinstance(a, np.memmap) and isinstance(a.base, mmap.mmap) and a.flags.c_contiguous:
         return partial(np.memmap, a.filename, a.dtype, "r", a.offset, a.shape)
-    if isinstance(a, np.ndarray) and name != "Y":
-        return partial(_same, a)
-    if type(a).__module__.startswith("h5py"):
+    if on_cluster and type(a).__module__.startswith("h5py"):
         return partial(_open_hdf5, a.file.filename, a.name)
-    if isinstance(a, np.ndarray):
-        raise TypeError(
-            f"{name} is {describe(a)} in memory; workers read files: give a memmap, a Zarr array or a dataset."
-        )
+    if on_cluster and isinstance(a, np.ndarray) and name == "Y":
+        raise TypeError(f"Y is {describe(a)} in memory; workers read files: give a memmap, a Zarr array or a dataset.")
     return partial(_same, a)  # Zarr arrays travel as the name of their store
 
 
@@ -266,68 +240,56 @@ def _open_hdf5(file: str, name: str) -> Any:
     return h5py.File(file, "r")[name]
 
 
-def _rows(opened: Callable[[], Any], start: int, stop: int) -> Any:
-    rows = opened()[start:stop]
+def _read(arrays: Mapping[str, Opener], start: int, stop: int) -> dict[str, Any]:
+    return {name: _in_memory(opener()[start:stop]) for name, opener in arrays.items()}
+
+
+def _in_memory(rows: Any) -> Any:
+    if hasattr(rows, "toarray"):  # a sparse matrix
+        return rows.toarray()
     return rows if np.ma.isMaskedArray(rows) else np.asarray(rows)
 
 
-def _sampled_places(length: int) -> list[int]:
-    """The first, the middle and the last row of a block."""
-    return sorted({0, length // 2, length - 1} & set(range(length)))
-
-
-def fingerprint(*arrays: Any) -> str:
-    """A hash of three rows of a block of signals, and of the entries of other arguments for these signals."""
-    places = _sampled_places(np.shape(arrays[0])[0])
-    return _digest([[a[place : place + 1] for place in places] for a in arrays])
-
-
-def _digest(sampled: list[list[Any]]) -> str:
-    digest = hashlib.sha256()
-    for row in (row for rows in sampled for row in rows):
-        dense: Any = row.toarray() if sp.issparse(row) else row  # type: ignore[attr-defined]
-        digest.update(np.ascontiguousarray(np.ma.getmaskarray(dense)).tobytes())
-        digest.update(np.ascontiguousarray(np.ma.filled(dense, 0)).tobytes())
+def fingerprint(arrays: list[Any], start: int, stop: int) -> str:
+    """A hash of the first, the middle and the last of these rows of the arrays."""
+    digest, length = hashlib.sha256(), stop - start
+    places = sorted({0, length // 2, length - 1} & set(range(length)))
+    for a in arrays:
+        for place in places:
+            row = _in_memory(a[start + place : start + place + 1])
+            digest.update(np.ascontiguousarray(np.ma.getmaskarray(row)).tobytes())
+            digest.update(np.ascontiguousarray(np.ma.filled(row, 0)).tobytes())
     return digest.hexdigest()
 
 
 def _compare(zarr: Any, path: Path, i: int, now: str) -> None:
     """Refuse to go on where block i was made of other signals."""
     if _attributes(zarr, path / _name(i)).get("signals") != now:
-        raise ValueError(
-            f"path is {path}, where block {i} has codes of other signals; remove it, or give another path."
-        )
+        other = f"block {i} has codes of other signals"
+        raise ValueError(f"path is {path}, where {other}; remove it, or give another path.")
 
 
 def _begin(zarr: Any, path: Path, attributes: dict[str, Any]) -> None:
-    """Make the group, or check that the one that exists is of the same request and remove what a kill left there."""
-    request = _attributes(zarr, path).get("request")
-    if request is not None:
-        if request != attributes["request"]:
-            raise ValueError(
-                f"path is {path}, where codes with other arguments are; remove them, or give another path."
-            )
-        for leftover in path.glob(".*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-    elif path.exists() and any(path.iterdir() if path.is_dir() else [path]):
-        raise ValueError(f"path is {path}, which holds something else; give the name of a new folder.")
-    else:
-        zarr.open_group(path, mode="w", attributes=attributes)
+    """Make the group, or check that the one that exists is of the same request."""
+    if "request" not in _attributes(zarr, path):
+        if path.exists() and any(path.iterdir() if path.is_dir() else [path]):
+            raise ValueError(f"path is {path}, which holds something else; give the name of a new folder.")
+        zarr.open_group(path, mode="a", attributes=attributes)  # "w" would remove what another process has written
+    if _attributes(zarr, path)["request"] != attributes["request"]:
+        raise ValueError(f"path is {path}, where codes with other arguments are; remove them, or give another path.")
 
 
-def write_block(path: Path, i: int, D: Any, read: Callable[[], Any], options: dict[str, Any]) -> int:
+def write_block(path: Path, i: int, D: Any, read: Callable[[], dict[str, Any]], fixed: Mapping[str, Any]) -> None:
     """Code a block and write it as a whole."""
     from pursuit.coding import encode
 
-    zarr = _zarr()
-    rows, each = read(), {name: value() for name, value in options.items() if callable(value)}
-    codes = encode(D, rows, **(options | each))
+    zarr, arrays = _zarr(), read()
+    codes = encode(D, **arrays, **fixed)
     temporary = path / f".{secrets.token_hex(4)}.{_name(i)}"
     try:
-        made_of = fingerprint(rows, *(each[name] for name in sorted(each)))
+        made_of = fingerprint(list(arrays.values()), 0, codes.shape[0])
         group = zarr.open_group(temporary, mode="w", attributes={"signals": made_of})
-        for name in ("data", "indices", "indptr"):
-            a = getattr(codes, name).astype(np.int64) if name == "indptr" else getattr(codes, name)
+        for name, a in (("data", codes.data), ("indices", codes.indices), ("indptr", codes.indptr.astype(np.int64))):
             group.create_array(name, data=a, chunks=(max(1, len(a)),), compressors=None)
         for file in temporary.rglob("*"):
             if file.is_file():
@@ -335,24 +297,43 @@ def write_block(path: Path, i: int, D: Any, read: Callable[[], Any], options: di
                     os.fsync(opened.fileno())
         temporary.replace(path / _name(i))
     except OSError:
-        if not (path / _name(i)).is_dir():  # else another worker, believed dead, has written it
+        if not (path / _name(i)).is_dir():  # else another process has written it
             raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return i
 
 
-def _on_cluster(client: Any, path: Path, D: Any, job: Job, done: set[int], bar: Any) -> None:
+def _write_blocks(zarr: Any, path: Path, D: Any, job: Job, bar: Any) -> int:
+    """Write the missing blocks; returns the number of all blocks."""
+    blocks = 0
+    try:
+        for i, read in job.reads():
+            if not (path / _name(i)).is_dir():
+                write_block(path, i, D, read, job.fixed)
+                bar.update()
+            elif job.signals is None:
+                rows = read()["Y"]
+                _compare(zarr, path, i, fingerprint([rows], 0, np.shape(rows)[0]))
+            blocks = i + 1
+    except Exception:
+        if not any(file.name.isdigit() for file in path.iterdir()):  # wrong arguments: right ones may have this path
+            (path / "zarr.json").unlink()
+        raise
+    return blocks
+
+
+def _write_on_cluster(client: Any, path: Path, D: Any, job: Job, bar: Any) -> int:
+    """The same by the workers of a cluster."""
     import dask
     from distributed import as_completed
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):  # D is meant to be sent
         dictionary = client.submit(_same, D, pure=False)
-    path = path.resolve()
+    path, fixed = path.resolve(), {"n_jobs": 1, **job.fixed}
     futures = [
-        client.submit(write_block, path, i, dictionary, read, {"n_jobs": 1} | job.options(i), pure=False)
+        client.submit(write_block, path, i, dictionary, read, fixed, pure=False)
         for i, read in job.reads()
-        if i not in done
+        if not (path / _name(i)).is_dir()
     ]
     try:
         for future in as_completed(futures):
@@ -361,6 +342,7 @@ def _on_cluster(client: Any, path: Path, D: Any, job: Job, done: set[int], bar: 
     except BaseException:
         client.cancel(futures)  # Ctrl-C ends the work of the cluster, too
         raise
+    return int(job.blocks or 0)
 
 
 def _attributes(zarr: Any, path: Path) -> dict[str, Any]:

@@ -25,38 +25,38 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from pursuit.coding.request import Array, Inputs
+from pursuit.coding.request import Array, Request
 
 EPS = 2.0**-52
 BLOCK = 2**22
 """Numbers of a block of products."""
 
 
-def duality_gaps(inputs: Inputs, codes: sp.csr_array, penalties: Array, positive: bool) -> Array:
+def duality_gaps(request: Request, codes: sp.csr_array) -> Array:
     """An upper bound on p(x) - min p for every signal, by blocks of signals."""
-    unit = exponent(inputs.D.ravel())
-    D = np.ldexp(np.ascontiguousarray(inputs.D, dtype=np.float64), -unit)
+    positive, penalties, W = request.rules.nonnegative, request.rules.penalties, request.weights
+    unit = exponent(request.D.ravel())
+    D = np.ldexp(np.ascontiguousarray(request.D, dtype=np.float64), -unit)
     v = interior(D) if positive else None
     gaps, size = np.empty(len(penalties)), max(1, BLOCK // max(D.shape))
     for start in range(0, len(gaps), size):
         rows = slice(start, start + size)
-        w, x = inputs.weights, codes[rows].astype(np.float64)
-        w = None if w is None else w[rows].astype(np.float64)
-        y = inputs.Y[rows].astype(np.float64)
+        x, y = codes[rows].astype(np.float64), request.Y[rows].astype(np.float64)
+        w = None if W is None else W[rows].astype(np.float64)
         y = y if w is None else np.where(w > 0, y, 0.0)
         e, f = exponent(y), 0 if w is None else exponent(w)  # powers of two, so that no square over- or underflows
         with np.errstate(all="ignore"):
             x.data = exactly(x.data, np.repeat(unit - e, np.diff(x.indptr)))
             y, w = np.ldexp(y, -e[:, None]), None if w is None else np.ldexp(w, -np.asarray(f)[:, None])
-            found = block_gaps(D, y, w, x, exactly(penalties[rows], -unit - e - f), (positive, v))
-            gaps[rows] = np.where(found > 0, np.maximum(np.ldexp(found, 2 * e + f), np.finfo(float).tiny), found)
+            bounds = block_gaps(D, y, w, x, exactly(penalties[rows], -unit - e - f), (positive, v))
+            gaps[rows] = np.where(bounds > 0, np.maximum(np.ldexp(bounds, 2 * e + f), np.finfo(float).tiny), bounds)
     return np.where(np.isnan(gaps), np.inf, gaps)
 
 
 def exponent(a: Array) -> Array:
     """The smallest e with |a| < 2^e for the entries along the last axis."""
-    found: Array = np.frexp(np.abs(a).max(axis=-1, initial=0.0))[1]
-    return found
+    exponents: Array = np.frexp(np.abs(a).max(axis=-1, initial=0.0))[1]
+    return exponents
 
 
 def exactly(a: Array, exponents: Array) -> Array:
@@ -83,12 +83,12 @@ def block_gaps(
     c, size = weighted(r) @ D, length(r)
     terms = np.diff(x.indptr)
     row = np.repeat(np.arange(len(y)), terms)
-    weight, own = np.abs(x.data), (row if w is not None else 0 * row, x.indices)
+    weight, entry = np.abs(x.data), (row if w is not None else 0 * row, x.indices)
 
     def total(values: Array) -> Array:
         return np.bincount(row, values, minlength=len(y))
 
-    path = total(weight * norms[own])
+    path = total(weight * norms[entry])
     delta = (terms + 4) * EPS * (length(y) + path)
     errors = (d + 4) * EPS * size[:, None] * norms
     primal = (0.5 * (size + delta) ** 2 + penalties * total(weight)) * (1 + (terms + d + 8) * EPS)

@@ -52,9 +52,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from pursuit.coding.request import Array
-
-MP_STEPS = 10
-"""Of matching pursuit, for each atom that a code may have."""
+from pursuit.native import MP_STEPS
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit.coding.request import NONNEGATIVE, Request
-from pursuit.coding.strategies import ladder
+from pursuit.coding.request import Request
+from pursuit.coding.strategies import solver_chain
 from pursuit.coding.tiles import Codes, Tile
 from pursuit.threads import in_parallel, single_threaded_blas
 
@@ -32,41 +32,41 @@ def assemble(parts: list[Any], shape: tuple[int, int], dtype: Any) -> sp.csr_arr
     return codes
 
 
-def solve_in_tiles(request: Request, progress: bool) -> sp.csr_array:
+def solve_in_tiles(request: Request) -> sp.csr_array:
     """The codes of all signals of a request."""
-    inputs, total = request.inputs, len(request.inputs.Y)
-    kind, n = inputs.dtype, inputs.D.shape[1]
-    bar = tqdm(total=total, disable=None if progress else True, desc="encode", unit=" signals", leave=False)
+    rules, total = request.rules, len(request.Y)
+    hidden = None if request.progress else True
+    bar = tqdm(total=total, disable=hidden, desc="encode", unit=" signals", leave=False)
     with bar, single_threaded_blas:
         with np.errstate(all="ignore"):  # BLAS raises flags for numbers that it reads and does not use
-            steps = ladder(request)
-        size = total if steps.at_once else tile_size(request, steps.bytes_per_signal)
+            chain = solver_chain(request)
+        size = total if chain.one_tile else tile_size(request, chain.bytes_per_signal)
         parts: list[Any] = [None] * -(-total // max(size, 1))
-        width = int(request.limits.max(initial=1))
-        equal = int(request.limits.min(initial=width)) == width and not np.isfinite(request.tols).any()
-        equal = equal and not request.is_lasso
-        whole = Codes.empty(request.limits, kind) if equal else None  # codes that will have one length
+        full = int(rules.limits.min(initial=rules.width)) == rules.width and not np.isfinite(rules.tols).any()
+        full = full and not rules.is_lasso
+        shared = Codes.empty(rules.limits, request.dtype) if full else None  # codes that will have one length
 
         def solve(first: int, last: int) -> None:
             for number in range(first, last):
                 start, stop = number * size, min((number + 1) * size, total)
                 with np.errstate(all="ignore"):  # squares out of range are found and scaled away
-                    codes = Codes.empty(request.limits[start:stop], kind) if whole is None else whole.rows(start, stop)
-                    tile = Tile(request, start, codes)
-                    steps.solve(tile)
-                parts[number] = tile.packed(steps.exponent, request.method in NONNEGATIVE)
+                    limits = rules.limits[start:stop]
+                    codes = Codes.empty(limits, request.dtype) if shared is None else shared.rows(start, stop)
+                    tile = Tile(chain.request, start, codes)
+                    chain.solve(tile)
+                parts[number] = tile.pack()
                 bar.update(stop - start)
 
         in_parallel(solve, len(parts), 1)
-    if whole is not None and int(whole.counts.sum()) == whole.x.size:
-        parts = [(whole.counts, whole.atoms.ravel(), whole.x.ravel())]
-    return assemble(parts, (total, n), kind)
+    if shared is not None and int(shared.counts.sum()) == shared.x.size:
+        parts = [(shared.counts, shared.atoms.ravel(), shared.x.ravel())]
+    return assemble(parts, (total, request.D.shape[1]), request.dtype)
 
 
 def tile_size(request: Request, bytes_per_signal: int) -> int:
     """Signals of a tile: as many as fit, and some tiles for each thread, so that none is idle for long."""
-    row = request.inputs.dtype.itemsize * request.inputs.D.shape[1]
+    row = request.dtype.itemsize * request.D.shape[1]
     most: int = min(PRODUCT_BYTES // row + 512, TILE_BYTES // bytes_per_signal)
-    portion = -(-len(request.inputs.Y) // request.threads)
+    portion = -(-len(request.Y) // request.threads)
     rounds = max(-(-portion // max(most, 1)), min(4, portion // 64), 1)
     return max(1, -(-portion // rounds))

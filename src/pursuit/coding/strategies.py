@@ -1,22 +1,21 @@
 """The ways to find the codes of a tile, from the fastest to the most careful.
 
 Each strategy codes the signals of a tile that have no code yet, as far as it can prove its choices; the next one takes
-those that are left. The last one of a ladder leaves none.
+those that are left. The last one of a chain leaves none.
 
-========== ================================================== ===================================================
-strategy   what it reads                                      where it is used
-========== ================================================== ===================================================
-`Fast`     Gram rows in 16 bits or float32                    OMP and OLS of many signals
-`Careful`  Gram rows in full precision                        all methods; what `Fast` leaves; a Gram matrix given
-`Alone`    an 8-bit copy of the dictionary                    OMP and OLS of few signals on a large dictionary
-`Direct`   the dictionary                                     weights; few signals; a Gram matrix that is too large
-`Rescaled` what its own strategies read                       OLS of atoms of very different norms
-========== ================================================== ===================================================
+=============== ========================================= ========================================================
+strategy        what it reads                             where it is used
+=============== ========================================= ========================================================
+`Fast`          Gram rows in 16 bits or float32           OMP and OLS of many signals
+`FullPrecision` Gram rows in full precision               all methods; what `Fast` leaves; a Gram matrix given
+`SingleSignal`  an 8-bit copy of the dictionary           OMP and OLS of few signals on a large dictionary
+`FromResiduals` the dictionary                            weights; few signals; a Gram matrix that is too large
+=============== ========================================= ========================================================
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Protocol
 
@@ -24,7 +23,8 @@ import numpy as np
 
 from pursuit import native
 from pursuit.atoms.screening import MIN_SCREENED_ENTRIES
-from pursuit.coding.request import Array, Request, check_columns, check_used_rows
+from pursuit.coding.request import Array, Request, check_gram_rows, column_norms
+from pursuit.coding.scale import Scale
 from pursuit.coding.tiles import Tile
 from pursuit.threads import in_parallel
 
@@ -37,9 +37,9 @@ MAX_INT16_ENTRIES = 512
 of the number of entries, until too many atoms are too close to one another."""
 MIN_UNSOLVED_SHARE = 1 / 32
 """The share of a tile that 16 bits must leave before it is tried in float32."""
-LASSO_ROOM = 48
-"""Atoms beside the active ones that the Lasso has room for."""
-MIN_ALONE_ATOMS = 16
+LASSO_CAPACITY = 48
+"""Atoms beside the active ones that the Lasso has memory for."""
+MIN_SCREENED_ATOMS = 16
 """Fewer atoms are found before an 8-bit copy is made."""
 
 
@@ -49,25 +49,21 @@ class Strategy(Protocol):
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Strategies in the order in which they are tried, for a dictionary that was divided by 2^exponent."""
+class SolverChain:
+    """Strategies in the order in which they are tried, and the request with the scale of the atoms that they use."""
 
+    request: Request
     strategies: list[Strategy]
-    exponent: int
     bytes_per_signal: int
-    at_once: bool = False
+    one_tile: bool = False
     """Whether all signals belong to one tile, as threads share the work on each of them."""
 
     def solve(self, tile: Tile) -> None:
-        solve_in_turn(self.strategies, tile)
-
-
-def solve_in_turn(strategies: list[Strategy], tile: Tile) -> None:
-    """Each strategy codes what those before it left."""
-    for strategy in strategies:
-        strategy.solve(tile)
-        if not len(tile.unsolved):
-            return
+        """Each strategy codes what those before it left."""
+        for strategy in self.strategies:
+            strategy.solve(tile)
+            if not len(tile.unsolved):
+                return
 
 
 class Fast:
@@ -76,10 +72,10 @@ class Fast:
     The tables are made for the first tile in which more than `share` of the signals have no code yet.
     """
 
-    def __init__(self, atoms: Any, kernels: Any, method: str, search: str, share: float = 0.0) -> None:
-        core, self.search = native.core(), search
-        self._arguments = atoms, core.Method[method], core.Search[search]
-        self._make, self._share, self._lock = kernels.Fast, share, Lock()
+    def __init__(self, atoms: Any, method: str, precision: str, dtype: Any, share: float = 0.0) -> None:
+        core, self.precision = native.core(), precision
+        self._arguments = atoms, core.Method[method], core.Search[precision]
+        self._make, self._share, self._lock = native.kernels(dtype).Fast, share, Lock()
         self._kernel: Any = None
 
     def solve(self, tile: Tile) -> None:
@@ -91,30 +87,31 @@ class Fast:
         self._kernel.solve(tile.signals)
 
 
-class Careful:
+class FullPrecision:
     """All methods over a shared Gram matrix, one signal at a time, every correlation in full precision.
 
-    Where it was `given` and not looked at as a whole, the rows that were used are checked afterwards.
+    The rows that were used of a Gram matrix that is `unchecked` are checked afterwards.
     """
 
-    def __init__(self, D: Array, atoms: Any, kernels: Any, method: str, given: Array | None) -> None:
-        self.D, self.atoms, self.kernels, self.method, self.given = D, atoms, kernels, method, given
+    def __init__(self, D: Array, atoms: Any, method: str, unchecked: Array | None) -> None:
+        self.D, self.atoms, self.method, self.unchecked = D, atoms, method, unchecked
 
     def solve(self, tile: Tile) -> None:
         products = product(tile.y[tile.unsolved], self.D)
-        if self.given is not None and not np.isfinite(products).all():
-            check_columns(self.D, self.D.dtype)
-        self.kernels.one_by_one(self.atoms, native.core().Method[self.method], tile.signals, products)
-        if self.given is not None:
-            check_used_rows(self.D, self.given, np.unique(tile.codes.atoms[tile.codes.used]))
+        if self.unchecked is not None and not np.isfinite(products).all():
+            column_norms(self.D, self.D.dtype)
+        kernels, method = native.kernels(self.D.dtype), native.core().Method[self.method]
+        kernels.one_by_one(self.atoms, method, tile.signals, products)
+        if self.unchecked is not None:
+            check_gram_rows(self.D, self.unchecked, np.unique(tile.codes.atoms[tile.codes.used]))
 
 
-class Direct:
+class FromResiduals:
     """All methods from the residuals, the signals of a tile in step: one matrix product a turn."""
 
-    def __init__(self, D: Array, atoms: Any, norms: Array, method: str, weighted: bool) -> None:
-        self.D, self.atoms, self.norms, self.method = D, atoms, norms, method
-        self.squared = np.square(D) if weighted else None
+    def __init__(self, D: Array, atoms: Any, request: Request) -> None:
+        self.D, self.atoms, self.norms, self.method = D, atoms, request.norms, request.rules.method
+        self.squared = None if request.weights is None else np.square(D)
 
     def solve(self, tile: Tile) -> None:
         norms = self.norms[None] if self.squared is None else np.sqrt(tile.weights @ self.squared)
@@ -125,7 +122,7 @@ class Direct:
             pursuits.advance(product(vectors[:going], self.D))
 
 
-class Alone:
+class SingleSignal:
     """OMP or OLS of one signal at a time, through an 8-bit copy of the dictionary that all threads read together."""
 
     def __init__(self, screen: Any, method: str, threads: int) -> None:
@@ -133,18 +130,6 @@ class Alone:
 
     def solve(self, tile: Tile) -> None:
         self.screen.alone(native.core().Method[self.method], tile.signals, self.threads)
-
-
-class Rescaled:
-    """Strategies for atoms that were divided by powers of two of their own, so that all have norms near 1."""
-
-    def __init__(self, strategies: list[Strategy], exponents: Array) -> None:
-        self.strategies, self.exponents = strategies, exponents
-
-    def solve(self, tile: Tile) -> None:
-        solve_in_turn(self.strategies, tile)
-        codes, used = tile.codes, tile.codes.used
-        codes.x[used] = np.ldexp(codes.x[used], -self.exponents[codes.atoms[used]])
 
 
 def product(R: Array, D: Array) -> Array:
@@ -176,54 +161,46 @@ def gram_matrix(D: Array) -> Array:
     return G
 
 
-def ladder(request: Request) -> Ladder:
+def solver_chain(request: Request) -> SolverChain:
     """The strategies for a request."""
-    inputs, method, exponent = request.inputs, request.method, request.exponent
-    D = (inputs.D if exponent == 0 else np.ldexp(inputs.D, -exponent)).astype(inputs.dtype, copy=False)
+    D, method = request.scale.atoms(request.D).astype(request.dtype, copy=False), request.rules.method
     n, size = D.shape[1], D.itemsize + {"omp": 6, "ols": 4}.get(method, 0)  # copies: in float32, in 16 bits
-    too_large = inputs.gram is None and (request.finds_few_atoms or n * n * size > MAX_GRAM_BYTES)
-    if inputs.weights is not None or too_large:
-        return from_residuals(request, D)
-    return over_gram_matrix(request, D)
+    too_large = request.gram is None and (request.finds_few_atoms or n * n * size > MAX_GRAM_BYTES)
+    if request.weights is not None or too_large:
+        return chain_from_residuals(request, D)
+    return chain_over_gram_matrix(request, D)
 
 
-def from_residuals(request: Request, D: Array) -> Ladder:
-    """`Direct`, after `Alone` for few signals on a large dictionary."""
-    kernels, method, (d, n) = native.kernels(D.dtype), request.method, D.shape
-    by_atoms = np.ascontiguousarray(D.T) if request.is_lasso else D.T  # its Gram entries are products of columns
-    atoms, weighted = kernels.Atoms(by_atoms, request.norms), request.inputs.weights is not None
-    direct = Direct(D, atoms, request.norms, method, weighted)
-    width = int(request.limits.max(initial=1))
-    room = width + LASSO_ROOM if request.is_lasso else width
-    size = D.itemsize * (8 * n + (6 + width) * d + 3 * room * room + 8 * room)
-    alone = len(request.inputs.Y) < MIN_SIGNALS_PER_PRODUCT and method in ("omp", "ols") and width >= MIN_ALONE_ATOMS
-    if not alone or weighted or D.size < MIN_SCREENED_ENTRIES:
-        return Ladder([direct], request.exponent, size)
-    screen = kernels.Screen(atoms, request.threads)
-    return Ladder([Alone(screen, method, request.threads), direct], request.exponent, size, at_once=True)
+def chain_from_residuals(request: Request, D: Array) -> SolverChain:
+    """`FromResiduals`, after `SingleSignal` for few signals on a large dictionary."""
+    kernels, rules, (d, n) = native.kernels(D.dtype), request.rules, D.shape
+    by_atoms = np.ascontiguousarray(D.T) if rules.is_lasso else D.T  # its Gram entries are products of columns
+    atoms = kernels.Atoms(by_atoms, request.norms)
+    strategies: list[Strategy] = [FromResiduals(D, atoms, request)]
+    capacity = rules.width + LASSO_CAPACITY if rules.is_lasso else rules.width
+    size = D.itemsize * (8 * n + (6 + rules.width) * d + 3 * capacity * capacity + 8 * capacity)
+    few = len(request.Y) < MIN_SIGNALS_PER_PRODUCT and request.weights is None
+    long = rules.method in ("omp", "ols") and rules.width >= MIN_SCREENED_ATOMS
+    one_tile = few and long and D.size >= MIN_SCREENED_ENTRIES
+    if one_tile:
+        strategies.insert(0, SingleSignal(kernels.Screen(atoms, request.threads), rules.method, request.threads))
+    return SolverChain(request, strategies, size, one_tile)
 
 
-def over_gram_matrix(request: Request, D: Array) -> Ladder:
-    """`Fast` for OMP and OLS of many signals, then `Careful`."""
-    method, kernels, norms, given = request.method, native.kernels(D.dtype), request.norms, request.inputs.gram
-    D, atom_exponents = D if request.finds_few_atoms else np.ascontiguousarray(D), np.zeros(D.shape[1], np.intc)
-    if method == "ols" and not request.finds_few_atoms:  # for which the norms of atoms do not matter, but for rounding
-        atom_exponents = np.rint(np.log2(norms)).astype(np.intc)
-    if atom_exponents.any():
-        D, norms = np.ldexp(D, -atom_exponents), np.ldexp(norms, -atom_exponents)
-    if given is None:
-        gram = gram_matrix(D)
-    else:
-        gram, scale = np.require(given, D.dtype, "C"), request.exponent + atom_exponents
-        gram = np.ldexp(gram, -scale - scale[:, None]) if scale.any() else gram
-    atoms = kernels.Atoms(D.T if request.finds_few_atoms else np.ascontiguousarray(D.T), norms, gram)
-    strategies: list[Strategy] = [Careful(D, atoms, kernels, method, gram if request.finds_few_atoms else None)]
-    if not request.finds_few_atoms and method in ("omp", "ols"):
+def chain_over_gram_matrix(request: Request, D: Array) -> SolverChain:
+    """`Fast` for OMP and OLS of many signals, then `FullPrecision`."""
+    method, norms, few = request.rules.method, request.norms, request.finds_few_atoms
+    D = D if few else np.ascontiguousarray(D)
+    if method == "ols" and not few:  # for which the norms of atoms do not matter, but for rounding
+        units = Scale(np.rint(np.log2(norms)).astype(np.intc))
+        D, norms = units.atoms(D), units.atoms(norms)
+        request = replace(request, norms=norms, scale=Scale(request.scale.atom + units.atom))
+    gram = gram_matrix(D) if request.gram is None else request.scale.gram(np.require(request.gram, D.dtype, "C"))
+    atoms = native.kernels(D.dtype).Atoms(D.T if few else np.ascontiguousarray(D.T), norms, gram)
+    strategies: list[Strategy] = [FullPrecision(D, atoms, method, gram if few else None)]
+    if not few and method in ("omp", "ols"):
         in_16_bits = method == "omp" and len(D) <= MAX_INT16_ENTRIES
-        strategies.insert(0, Fast(atoms, kernels, method, "float32", MIN_UNSOLVED_SHARE if in_16_bits else 0.0))
+        strategies.insert(0, Fast(atoms, method, "float32", D.dtype, MIN_UNSOLVED_SHARE if in_16_bits else 0.0))
         if in_16_bits:
-            strategies.insert(0, Fast(atoms, kernels, method, "int16"))
-    if atom_exponents.any():
-        strategies = [Rescaled(strategies, atom_exponents)]
-    width = int(request.limits.max(initial=1))
-    return Ladder(strategies, request.exponent, D.itemsize * sum(D.shape) + (D.itemsize + 4) * width)
+            strategies.insert(0, Fast(atoms, method, "int16", D.dtype))
+    return SolverChain(request, strategies, D.itemsize * sum(D.shape) + (D.itemsize + 4) * request.rules.width)

@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit.arguments import as_bool, as_int_or_nan, check_function, check_seed, describe, number, quantity
+from pursuit.arguments import as_bool, as_int_or_nan, check_function, check_seed, number, quantity, require
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.request import Array, thread_count
-from pursuit.dictionaries.learning import CodedBatch, LearningTrace, Step, batch_steps, sweep_steps
-from pursuit.dictionaries.signals import Coder, Method, is_matrix, passes_over
-from pursuit.dictionaries.spread import SpreadBatch, SpreadSignals
+from pursuit.dictionaries.distributed import DistributedFit, DistributedSignals
+from pursuit.dictionaries.learning import Fit, LearningTrace, Step, batch_steps, sweep_steps
+from pursuit.dictionaries.signals import Batches, LearningPlan, is_matrix, read_batches
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
 from pursuit.run.stop import Status
@@ -54,24 +54,23 @@ class Learned:
     def __repr__(self) -> str:
         last = self.trace.rows[-1] if len(self.trace) else (0, np.nan, np.nan, 0, 0.0)
         d, n = self.dictionary.shape
-        return "\n".join(
-            [
-                f"dictionary    {d} x {n}, {quantity(last[3], 'atom')} used",
-                f"objective     {last[1]:.10g}",
-                f"error         {last[2]:.3g}",
-                f"sweeps        {last[0]}",
-                f"seconds       {last[4]:.3g}",
-                f"update        {self.update}{'' if self.descends else ' (the objective may rise)'}",
-                f"status        {self.status.value}",
-            ]
-        )
+        lines = {
+            "dictionary": f"{d} x {n}, {quantity(last[3], 'atom')} used",
+            "objective": f"{last[1]:.10g}",
+            "error": f"{last[2]:.3g}",
+            "sweeps": f"{last[0]}",
+            "seconds": f"{last[4]:.3g}",
+            "update": self.update if self.descends else f"{self.update} (the objective may rise)",
+            "status": self.status.value,
+        }
+        return "\n".join(f"{name:<14}{text}" for name, text in lines.items())
 
 
 def learn(
     Y: Any,
     atoms: int,
     *,
-    code: Mapping[str, Any],
+    code: Mapping[str, Any] | None = None,
     update: str | None = None,
     sweeps: int | None = None,
     start: Any = "data",
@@ -88,7 +87,7 @@ def learn(
 
     .. math:: \min_{D, X} \tfrac12 \|Y - X D^\top\|_F^2 + \lambda \|X\|_1
 
-    over the codes that `encode` may give: at most so many atoms each (:math:`\lambda = 0`), or any with a penalty.
+    over codes with a limit on their atoms (:math:`\lambda = 0`), or with a penalty; `encode` finds them.
 
     ========== =========================================================================================================
     update     after the signals have been coded
@@ -105,19 +104,19 @@ def learn(
     Parameters
     ----------
     Y : array of shape (n_signals, n_features), or iterable of such arrays
-        Rows are signals. Masked entries are missing. Batches of an iterable are learned from one after the other, and
-        only one of them is in memory; each may be a pair (Y, weights). An iterator, which ends, allows one sweep. A
-        dask array is learned from online on its cluster: all its signals are one batch, whose blocks are coded by the
-        workers, and only X'X and Y'X of the blocks travel.
+        Rows are signals. Masked entries are missing. Batches of an iterable, each an array or a pair (Y, weights), are
+        in memory one at a time; an iterator, which ends, allows one sweep. A dask array is learned from online on its
+        cluster, as one batch: the workers code its blocks, and only X'X and Y'X of the blocks travel.
     atoms : int
-    code : dict
+    code : dict, optional
         Arguments of `encode`: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
+        By default ``{"atoms": max(1, n_features // 10)}``.
     update : {"ksvd", "block", "online"}, optional
         By default ``ksvd``, and ``online`` for an iterable.
     sweeps : int, optional
-        How often all signals are gone through: 10 times by default, once for an iterable that ends.
+        Passes over all signals: by default 10, for an iterable that ends 1.
     start : "data", "random", array of shape (n_features, n_atoms), or Learned
-        Signals chosen at random, random directions, a dictionary, or an earlier result that is gone on with.
+        Signals chosen at random, random directions, a dictionary, or an earlier result to resume.
     nonnegative : bool
         Whether the entries of the dictionary must be at least 0.
     weights : array of Y's shape, optional
@@ -134,20 +133,12 @@ def learn(
     n_jobs : int, optional
         Threads, as for `encode`.
 
-    Returns
-    -------
-    Learned
-        `dictionary`, `codes`, `trace` and more.
-
     Notes
     -----
     Sweeps over all signals hold three arrays of the size of Y besides Y, and the codes twice. Online, memory is that of
-    a batch, its codes, four arrays of the size of the dictionary and four of the size of X'X, however many signals
-    there are; each batch adds a row to the trace.
-
-    Entries with weights between 0 and 1 are handled exactly by ``ksvd``; ``block`` and ``online``, and ``ksvd`` with a
-    penalty, take the missing part from the current approximation, which never raises the objective, but takes more
-    sweeps.
+    a batch, its codes, four arrays of the size of the dictionary and four of the size of X'X; each batch adds a row to
+    the trace. Weights between 0 and 1 are handled exactly by ``ksvd`` without a penalty; the others take the missing
+    part from the current approximation, which never raises the objective, but takes more sweeps.
 
     Examples
     --------
@@ -156,56 +147,55 @@ def learn(
     >>> rng = np.random.default_rng(0)
     >>> Y = rng.standard_normal((500, 3)) @ rng.standard_normal((3, 8))        # signals of rank 3
     >>> learned = ps.learn(Y, 3, code={"atoms": 3})
-    >>> bool(learned.trace.error[-1] < 1e-12), learned.descends
+    >>> np.allclose(learned.codes @ learned.dictionary.T, Y), bool(learned.trace.error[-1] < 1e-12)
     (True, True)
-    >>> np.allclose(learned.codes @ learned.dictionary.T, Y)
-    True
-    >>> longer = ps.learn(Y, 3, code={"atoms": 3}, start=learned, sweeps=2)
-    >>> longer.trace.sweep
+    >>> ps.learn(Y, 3, code={"atoms": 3}, start=learned, sweeps=2).trace.sweep
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12])
     """
     check_arguments(atoms, batch, forgetting, seed, callback)
-    coder, kind = (
-        Coder.checked(code, thread_count(n_jobs)),
-        chosen_update(update, not is_dask_array(Y) and is_matrix(Y)),
-    )
-    method = Method(coder, kind, as_bool(nonnegative, "nonnegative"), float(forgetting))
-    spread = SpreadSignals(Y) if is_dask_array(Y) else None
-    if spread is not None and weights is not None:
-        raise TypeError("weights were given with a dask array, which is learned from without; leave them out.")
-    batches: Callable[[int], Iterator[Any]]
-    if spread is None:
-        signals, batches, once = passes_over(Y, weights, int(batch), int(seed))
+    distributed = is_dask_array(Y)
+    plan = LearningPlan(
+        {"atoms": 1} if code is None else code, choose_update(update, not distributed and is_matrix(Y)),
+        as_bool(nonnegative, "nonnegative"), float(forgetting), thread_count(n_jobs),
+    )  # fmt: skip
+    fit: Callable[..., Any] = DistributedFit.of if distributed else Fit.of
+    batches: Batches
+    if distributed:
+        if weights is not None:
+            raise TypeError("weights were given with a dask array, which is learned from without; leave them out.")
+        blocks = DistributedSignals(Y)
+        signals, batches, once = blocks.first, blocks.batches, False
     else:
-        signals, batches, once = spread.first, spread.passes, False
-    limit = checked_sweeps(sweeps, once)
+        signals, batches, once = read_batches(Y, weights, int(batch), int(seed))
+    if code is None:
+        plan = replace(plan, code={"atoms": max(1, signals.features // 10)})
+    limit = count_sweeps(sweeps, once)
     old = start if isinstance(start, Learned) else None
-    D = initial_dictionary(start if old is None else old.dictionary, signals, int(atoms), int(seed), method.nonnegative)
+    D = initial_dictionary(start if old is None else old.dictionary, signals, int(atoms), int(seed), plan.nonnegative)
     D = D if old is None or D.dtype != old.dictionary.dtype else old.dictionary  # to the last digit
-    trace = LearningTrace([]) if old is None else old.trace
-    past = int(trace.rows[-1][0]) if len(trace) else 0
-    if kind == "online":
+    first = Learned(D, None, None, LearningTrace([]), Status.ITERATIONS, plan.update, plan.descends)
+    if old is not None:
+        first = replace(first, codes=old.codes, statistics=old.statistics, trace=old.trace)
+    past = int(first.trace.rows[-1][0]) if len(first.trace) else 0
+    if plan.update == "online":
         passes = ((sweep, batches(sweep)) for sweep in range(past, past + limit))
-        coded: Callable[..., Any] = CodedBatch.of if spread is None else SpreadBatch.of
-        steps = batch_steps(method, passes, D, None if old is None else old.statistics, coded)
+        steps = batch_steps(plan, passes, D, first.statistics, fit)
     else:
-        codes = None if old is None or old.codes is None or old.codes.shape[0] != len(signals) else old.codes
-        steps = islice(sweep_steps(method, signals, D, codes, past), limit)
-    begin = Learned(D, None, None, trace, Status.ITERATIONS, kind, method.descends)
-    begin = begin if old is None else replace(begin, codes=old.codes, statistics=old.statistics)
-    return followed(begin, steps, callback, as_bool(progress, "progress"))
+        codes = None if first.codes is None or first.codes.shape[0] != len(signals) else first.codes
+        steps = islice(sweep_steps(plan, signals, D, codes, past), limit)
+    return run(first, steps, callback, as_bool(progress, "progress"))
 
 
-def followed(begin: Learned, steps: Iterator[Step], callback: Any, progress: bool) -> Learned:
+def run(first: Learned, steps: Iterator[Step], callback: Any, progress: bool) -> Learned:
     """The result after all steps, or after those up to where the callback or Ctrl-C ends them."""
-    rows, status, step = list(begin.trace.rows), Status.ITERATIONS, None
+    rows, status, step = list(first.trace.rows), Status.ITERATIONS, None
     began = time.perf_counter() - (rows[-1][-1] if rows else 0.0)
 
     def result() -> Learned:
         if step is None:
-            return replace(begin, status=status)
+            return replace(first, status=status)
         trace = LearningTrace(rows[:])
-        return replace(begin, dictionary=step.D, codes=step.X, statistics=step.statistics, trace=trace, status=status)
+        return replace(first, dictionary=step.D, codes=step.X, statistics=step.statistics, trace=trace, status=status)
 
     try:
         for step in tqdm(steps, disable=None if progress else True, desc="learn", leave=False):
@@ -220,31 +210,29 @@ def followed(begin: Learned, steps: Iterator[Step], callback: Any, progress: boo
 
 def check_arguments(atoms: Any, batch: Any, forgetting: Any, seed: Any, callback: Any) -> None:
     for name, value in (("atoms", atoms), ("batch", batch)):
-        if not as_int_or_nan(value) >= 1:
-            raise ValueError(f"{name} is {describe(value)}; give an integer of at least 1.")
-    if not 0 <= number(forgetting) < np.inf:
-        raise ValueError(f"forgetting is {describe(forgetting)}; give a number of at least 0.")
+        require(as_int_or_nan(value) >= 1, name, value, "an integer of at least 1")
+    require(0 <= number(forgetting) < np.inf, "forgetting", forgetting, "a number of at least 0")
     check_seed(seed)
     if callback is not None:
         check_function(callback, "callback", "a Learned")
 
 
-def chosen_update(update: Any, at_once: bool) -> str:
+def choose_update(update: Any, all_at_once: bool) -> str:
     """The update, by default the best one for all signals at once, or for batches."""
     if update is None:
-        return "ksvd" if at_once else "online"
-    if not isinstance(update, str) or update not in UPDATES:
-        raise ValueError(f"update is {describe(update)}; give one of {', '.join(map(repr, UPDATES))}.")
-    if not at_once and update != "online":
+        return "ksvd" if all_at_once else "online"
+    known = isinstance(update, str) and update in UPDATES
+    require(known, "update", update, f"one of {', '.join(map(repr, UPDATES))}")
+    if not all_at_once and update != "online":
         raise ValueError(f'update is {update!r}, which needs all signals at once, and Y gives batches; give "online".')
-    return update
+    return str(update)
 
 
-def checked_sweeps(sweeps: Any, once: bool) -> int:
+def count_sweeps(sweeps: Any, once: bool) -> int:
+    """The number of sweeps; `once` says that the signals can be read only once."""
     if sweeps is None:
         return 1 if once else 10
-    if not as_int_or_nan(sweeps) >= 0:
-        raise ValueError(f"sweeps is {describe(sweeps)}; give an integer of at least 0.")
+    require(as_int_or_nan(sweeps) >= 0, "sweeps", sweeps, "an integer of at least 0")
     if once and sweeps > 1:
         raise ValueError(
             f"sweeps is {sweeps}, and Y is an iterator, which ends; give 1, or an iterable such as a list."

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import describe, number
+from pursuit.arguments import describe, number, require
 from pursuit.coding import encode
-from pursuit.coding.request import Array, check_weights, matrix, unmasked
+from pursuit.coding.request import Array, read_signals
 
 CODE_ARGUMENTS = ("method", "atoms", "tol", "penalty", "positive")
 NONNEGATIVE_METHODS = ("nnomp", "nnls")
 MIN_SHARED_WORK = 2**23
 """Signals times entries of the dictionary below which one thread has coded a batch before others have begun."""
+
+Batches = Callable[[int], Iterator[Any]]
+"""The batches of a sweep, by its number."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,7 @@ class Signals:
 
     @classmethod
     def checked(cls, Y: Any, weights: Any = None, dtype: Any = None) -> Signals:
-        Y, present = unmasked(Y)
-        Y = matrix(Y, "Y")
-        W = None if weights is None else matrix(weights, "weights")
-        check_weights(W, Y)
-        if present is not None:
-            W = present.astype(Y.dtype) if W is None else np.where(present, W, 0)
+        Y, W = read_signals(Y, weights)
         kind = dtype or (np.float32 if Y.dtype == np.float32 else np.float64)
         if W is not None:
             Y, W = np.where(W > 0, Y, 0), W.astype(kind, copy=False)
@@ -44,9 +42,7 @@ class Signals:
             raise ValueError("Y contains NaN or infinity; give such entries weight 0 or impute them.")
         info = np.finfo(kind)
         if peak and not float(info.tiny) / float(info.eps) ** 2 < peak * peak < float(info.max) * float(info.eps):
-            raise ValueError(
-                f"Y has entries up to {peak:.3g}, whose squares are out of range; bring Y to another scale."
-            )
+            raise ValueError(f"Y has entries up to {peak:.3g}, whose squares overflow; bring Y to another scale.")
         return cls(Y, W)
 
     @classmethod
@@ -71,41 +67,48 @@ class Signals:
 
 
 @dataclass(frozen=True)
-class Coder:
-    """How signals are coded: arguments of `encode`, and what they say about the objective."""
+class LearningPlan:
+    """How a dictionary is learned, and its objective; see `learn` for what the parameters mean."""
 
-    arguments: dict[str, Any]
+    code: Mapping[str, Any]
+    """Arguments of `encode`."""
+    update: str
+    nonnegative: bool
+    forgetting: float
     n_jobs: int | None
-    penalty: float
-    """lam in 1/2 ||y - D x||^2 + lam ||x||_1; 0 for all methods but the lasso."""
-    positive: bool
 
-    @classmethod
-    def checked(cls, code: Any, n_jobs: int | None) -> Coder:
+    def __post_init__(self) -> None:
+        code = self.code
         if not isinstance(code, Mapping) or not set(code) <= set(CODE_ARGUMENTS):
             raise TypeError(
                 f"code is {describe(code)}; give a dict of {', '.join(CODE_ARGUMENTS)} for encode, such as "
                 '{"method": "lasso", "penalty": 0.1}.'
             )
-        lasso, penalty = code.get("method") == "lasso", code.get("penalty")
-        if lasso and not 0 <= number(penalty) < np.inf:
-            raise ValueError(
-                f"the penalty of code is {describe(penalty)}; give one number of at least 0 for all signals."
-            )
+        if code.get("method") == "lasso":
+            penalty = code.get("penalty")
+            require(0 <= number(penalty) < np.inf, "the penalty of code", penalty, "one number of at least 0")
         for name in ("atoms", "tol"):
-            if code.get(name) is not None and np.isnan(number(code[name])):
-                raise ValueError(f"{name} of code is {describe(code[name])}; give one number for all signals.")
-        positive = code.get("method") in NONNEGATIVE_METHODS or bool(code.get("positive"))
-        return cls(dict(code), n_jobs, number(penalty) if lasso else 0.0, positive)
+            one = code.get(name) is None or not np.isnan(number(code[name]))
+            require(one, f"{name} of code", code.get(name), "one number for all signals")
 
     @property
-    def bounds_error(self) -> bool:
-        """Whether codes stop at an error: they then become shorter as the dictionary gets better, not more exact."""
-        return self.arguments.get("tol") is not None
+    def penalty(self) -> float:
+        """lam in 1/2 ||y - D x||^2 + lam ||x||_1; 0 for all methods but the lasso."""
+        return number(self.code["penalty"]) if self.code.get("method") == "lasso" else 0.0
 
-    def codes(self, D: Array, signals: Signals) -> sp.csr_array:
+    @property
+    def stops_at_error(self) -> bool:
+        """Whether codes stop at an error: they then become shorter as the dictionary gets better, not more exact."""
+        return self.code.get("tol") is not None
+
+    @property
+    def descends(self) -> bool:
+        """Whether the objective never rises."""
+        return self.update != "online" and not self.stops_at_error
+
+    def encode(self, D: Array, signals: Signals) -> sp.csr_array:
         threads = self.n_jobs if len(signals) * D.size > MIN_SHARED_WORK else 1
-        codes: sp.csr_array = encode(D, signals.Y, weights=signals.W, n_jobs=threads, **self.arguments)
+        codes: sp.csr_array = encode(D, signals.Y, weights=signals.W, n_jobs=threads, **self.code)
         return codes
 
     def costs(self, signals: Signals, R: Array, X: sp.csr_array) -> Array:
@@ -115,9 +118,9 @@ class Coder:
             costs += self.penalty * abs(X).sum(axis=1)
         return costs
 
-    def shrunk(self, z: Array, curvature: Any) -> Array:
+    def shrink(self, z: Array, curvature: Any) -> Array:
         """The minimiser x of 1/2 curvature x^2 - z x + lam |x|, entry by entry; 0 where the curvature is 0."""
-        if self.positive:
+        if self.code.get("method") in NONNEGATIVE_METHODS or self.code.get("positive"):
             z = np.maximum(z - self.penalty, 0)
         elif self.penalty:
             z = np.sign(z) * np.maximum(np.abs(z) - self.penalty, 0)
@@ -125,26 +128,7 @@ class Coder:
         return x
 
 
-@dataclass(frozen=True)
-class Method:
-    """How a dictionary is learned; see `learn` for what the parameters mean."""
-
-    coder: Coder
-    update: str
-    nonnegative: bool
-    forgetting: float
-
-    @property
-    def penalised(self) -> bool:
-        return self.coder.penalty > 0
-
-    @property
-    def descends(self) -> bool:
-        """Whether the objective never rises."""
-        return self.update != "online" and not self.coder.bounds_error
-
-
-def residuals(signals: Signals, X: sp.csr_array, D: Array) -> Array:
+def compute_residuals(signals: Signals, X: sp.csr_array, D: Array) -> Array:
     """The rows y - D x."""
     R: Array = X @ D.T
     np.subtract(signals.Y, R, out=R)
@@ -161,7 +145,7 @@ def is_matrix(Y: Any) -> bool:
     return np.ndim(first[0] if isinstance(first, tuple) and first else first) < 2
 
 
-def passes_over(Y: Any, weights: Any, size: int, seed: int) -> tuple[Signals, Callable[[int], Iterator[Signals]], bool]:
+def read_batches(Y: Any, weights: Any, size: int, seed: int) -> tuple[Signals, Batches, bool]:
     """The first signals, the batches of every sweep as a function of its number, and whether there can be only one.
 
     A matrix is the first signals as a whole, and cut into batches of this size, in an order that each sweep draws anew.
@@ -186,6 +170,6 @@ def passes_over(Y: Any, weights: Any, size: int, seed: int) -> tuple[Signals, Ca
     begun = [chain([head], batches)]
 
     def read(sweep: int) -> Iterator[Signals]:
-        return (Signals.of_batch(each, first.Y.dtype) for each in (begun.pop() if begun else Y))
+        return (Signals.of_batch(batch, first.Y.dtype) for batch in (begun.pop() if begun else Y))
 
     return first, read, batches is Y

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import describe
+from pursuit.arguments import require
 from pursuit.coding.request import Array, matrix
 from pursuit.dictionaries.signals import Signals
 
@@ -16,22 +16,18 @@ def initial_dictionary(start: Any, signals: Signals, atoms: int, seed: int, nonn
     if not len(signals):
         raise ValueError(f"Y has shape {signals.Y.shape}; give at least one signal.")
     if isinstance(start, str):
-        if start not in ("data", "random"):
-            raise ValueError(f'start is {start!r}; give "data", "random", a dictionary or a Learned.')
+        require(start in ("data", "random"), "start", start, '"data", "random", a dictionary or a Learned')
         rng = np.random.default_rng(seed)
-        D = chosen_signals(signals, atoms, rng, nonnegative) if start == "data" else np.empty((signals.features, 0))
+        D = choose_signals(signals, atoms, rng, nonnegative) if start == "data" else np.empty((signals.features, 0))
         random = rng.standard_normal((signals.features, atoms - D.shape[1]))
         D = np.hstack([D, np.abs(random) if nonnegative else random])
     else:
-        D = given_dictionary(start, (signals.features, atoms), nonnegative)
+        D = read_dictionary(start, (signals.features, atoms), nonnegative)
     return np.asfortranarray(D / np.linalg.norm(D, axis=0), signals.Y.dtype)
 
 
-def chosen_signals(signals: Signals, atoms: int, rng: np.random.Generator, nonnegative: bool) -> Array:
-    """Different signals as columns, drawn at random among those that are not zero; fewer where there are fewer.
-
-    Signals much smaller than others are passed over, since they may be rounding.
-    """
+def choose_signals(signals: Signals, atoms: int, rng: np.random.Generator, nonnegative: bool) -> Array:
+    """Different signals as columns, drawn at random; not those much smaller than others, which may be rounding."""
     order = rng.permutation(len(signals))
     for drawn in (order[: 4 * atoms], order):  # the first few are enough, where most signals are not zero
         Y = np.maximum(signals.Y[drawn], 0) if nonnegative else signals.Y[drawn]
@@ -42,7 +38,7 @@ def chosen_signals(signals: Signals, atoms: int, rng: np.random.Generator, nonne
     return np.asarray(Y[rows].T / peaks[rows])
 
 
-def given_dictionary(start: Any, shape: tuple[int, int], nonnegative: bool) -> Array:
+def read_dictionary(start: Any, shape: tuple[int, int], nonnegative: bool) -> Array:
     D = matrix(start, "start")
     if D.shape != shape:
         raise ValueError(f"start has shape {D.shape}; give a dictionary of shape {shape}, its atoms as columns.")
@@ -50,11 +46,7 @@ def given_dictionary(start: Any, shape: tuple[int, int], nonnegative: bool) -> A
         raise ValueError("start contains NaN or infinity; remove or impute those entries first.")
     peaks = np.abs(D).max(axis=0)
     if not peaks.all():
-        raise ValueError(
-            f"column {int(np.flatnonzero(peaks == 0)[0])} of start is zero; drop it, or draw one at random."
-        )
+        raise ValueError(f"column {int(peaks.argmin())} of start is zero; drop it, or draw one at random.")
     if nonnegative and D.min() < 0:
-        raise ValueError(
-            f"start has entries down to {describe(D.min())}; give entries of at least 0, as nonnegative is True."
-        )
+        raise ValueError(f"start has entries down to {D.min()}; give entries of at least 0, as nonnegative is True.")
     return np.asarray(D / peaks)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit.coding.request import Array
-from pursuit.dictionaries.signals import Method, Signals
+from pursuit.dictionaries.signals import LearningPlan, Signals
 
 
 @dataclass(frozen=True)
@@ -96,24 +96,24 @@ class Statistics:
         factors[diagonal <= 0] = 1
         return D, factors
 
-    def rescaled(self, factors: Array) -> Statistics:
+    def rescale(self, factors: Array) -> Statistics:
         """The statistics of codes whose weights on each atom are multiplied by a factor."""
         return replace(self, XX=self.XX * factors * factors[:, None], YX=self.YX * factors)
 
     def without(self, atoms: Array, uses: float) -> Statistics:
         """The statistics after these atoms have been replaced: no code uses them, they are counted as used so often."""
-        kept = np.ones(len(self.XX), self.XX.dtype)
-        kept[atoms] = 0
+        factors = np.ones(len(self.XX), self.XX.dtype)
+        factors[atoms] = 0
         counts = self.uses.copy()
         counts[atoms] = uses
-        return replace(self.rescaled(kept), uses=counts)
+        return replace(self.rescale(factors), uses=counts)
 
 
 BLOCK_BYTES = 2**19
-"""Of the residuals that a sweep looks at together: they and their changes stay in a cache of the processor."""
+"""Bytes of the residuals that a sweep looks at together: they and their changes stay in a cache of the processor."""
 
 
-def imputed(signals: Signals, R: Array) -> tuple[Array, float]:
+def impute(signals: Signals, R: Array) -> tuple[Array, float]:
     r"""Signals without weights, and one weight for all of them, whose squared error majorises that with weights.
 
     With weights of at most c, :math:`\sum_t w_t (y_t - m_t)^2 \le c \sum_t (\hat y_t - m_t)^2` + a constant for every
@@ -127,13 +127,13 @@ def imputed(signals: Signals, R: Array) -> tuple[Array, float]:
     return signals.Y - R + signals.W * R / most, most
 
 
-def rank_one_sweep(method: Method, signals: Signals, D: Array, X: sp.csr_array, R: Array) -> None:
+def rank_one_sweep(plan: LearningPlan, signals: Signals, D: Array, X: sp.csr_array, R: Array) -> None:
     r"""Approximate K-SVD (Rubinstein, Zibulevsky, Elad 2008): each atom and its weights in turn, in place.
 
     With E the residuals of the signals that use atom k without its share, one step of alternating minimisation of
     :math:`\frac12\|E - x d^\top\|_F^2 + \lambda\|x\|_1`: first over the unit vector d, then over x, whose support
     stays. Weights of entries: d is the minimiser in every entry for itself, which the refit of x then completes;
-    with a penalty, the minimiser of the majorant of `imputed`.
+    with a penalty, the minimiser of the majorant of `impute`.
     """
     places = sp.csr_array((np.arange(X.nnz), X.indices, X.indptr), shape=X.shape).tocsc()  # entries of X by atom
     ends, block = places.indptr, max(1, BLOCK_BYTES // (signals.features * R.itemsize))
@@ -145,14 +145,14 @@ def rank_one_sweep(method: Method, signals: Signals, D: Array, X: sp.csr_array, 
             continue
         parts = [slice(start, start + block) for start in range(0, len(users), block)]
 
-        def residuals(part: slice, users: Array = users) -> tuple[Array, Array, Array | None]:
+        def read_residuals(part: slice, users: Array = users) -> tuple[Array, Array, Array | None]:
             E, change = buffers[:, : len(users[part])]
             np.take(R, users[part], axis=0, out=E, mode="clip")  # "raise" would copy
             return E, change, None if signals.W is None else signals.W[users[part]]
 
         step, curvature, most = np.zeros_like(old), np.zeros_like(old), 0.0
         for part in parts:
-            E, change, W = residuals(part)
+            E, change, W = read_residuals(part)
             if W is not None:
                 curvature += W.T @ np.square(x[part])
                 most = max(most, float(W.max()))
@@ -161,19 +161,19 @@ def rank_one_sweep(method: Method, signals: Signals, D: Array, X: sp.csr_array, 
         if signals.W is None:
             d = step + old * (x @ x)
         else:
-            curvature = np.full_like(old, most * (x @ x)) if method.penalised else curvature
+            curvature = np.full_like(old, most * (x @ x)) if plan.penalty else curvature
             d = old + np.divide(step, curvature, out=np.zeros_like(old), where=curvature > 0)
-        if method.nonnegative:
+        if plan.nonnegative:
             np.maximum(d, 0, out=d)
         norm = float(np.linalg.norm(d))
         d = d / norm if norm > 0 else old
         for part in parts:
-            E, change, W = residuals(part)
+            E, change, W = read_residuals(part)
             if W is None:
-                new = method.coder.shrunk(E @ d + x[part] * (old @ d), np.ones_like(x[part]))
+                new = plan.shrink(E @ d + x[part] * (old @ d), np.ones_like(x[part]))
             else:
                 np.multiply(W, E + np.outer(x[part], old), out=change)
-                new = method.coder.shrunk(change @ d, W @ np.square(d))
+                new = plan.shrink(change @ d, W @ np.square(d))
             X.data[entries[part]] = new
             np.matmul(np.column_stack([x[part], -new]), np.stack([old, d]), out=change)
             E += change

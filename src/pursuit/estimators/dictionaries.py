@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pursuit.arguments import as_bool
 from pursuit.dictionaries.learning import Step, batch_steps, sweep_steps
-from pursuit.dictionaries.signals import Coder as Coding
-from pursuit.dictionaries.signals import Method, Signals
+from pursuit.dictionaries.signals import LearningPlan, Signals
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.updates import Statistics
 from pursuit.estimators import checks
@@ -67,12 +66,12 @@ class _Learner(Coder):
     def _penalty(self) -> float:
         return self.alpha if self.transform_alpha is None else self.transform_alpha
 
-    def _method(self, update: str) -> Method:
+    def _method(self, update: str) -> LearningPlan:
         """Lasso codes with the penalty `alpha`, after a look at the parameters."""
         self._check()
         check_sign(self.fit_algorithm, self.positive_code)
         code = {"method": "lasso", "penalty": float(self.alpha), "positive": bool(self.positive_code)}
-        return Method(Coding.checked(code, threads(self.n_jobs)), update, bool(self.positive_dict), FORGETTING)
+        return LearningPlan(code, update, bool(self.positive_dict), FORGETTING, threads(self.n_jobs))
 
     def _samples(self, X: Any, reset: bool = True) -> Signals:
         return Signals.checked(dense(validate_data(self, X, accept_sparse=SPARSE, dtype=FLOATS, reset=reset)))

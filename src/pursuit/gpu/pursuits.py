@@ -16,6 +16,7 @@ import triton
 
 from pursuit.gpu import kernels
 from pursuit.gpu.tensors import csr_tensor
+from pursuit.native import MP_STEPS
 
 MAX_FAST_ENTRIES = 1024
 """Entries of a signal up to which a block of residuals fits beside a block of atoms."""
@@ -30,12 +31,10 @@ SIDE = COLUMNS = 64
 CHUNK = 4
 """Atoms that one signal reads at once."""
 MIN_SHARE = 1e-6
-"""Of the squared length of an atom that must be orthogonal to others for weights with constraints, which so lose no
-more than six digits of sixteen."""
-MP_STEPS = 10
-"""Of matching pursuit, for each atom that a code may have, as in `pursuit.coding.reference`."""
+"""The least share of the squared length of an atom that is orthogonal to others, for weights with constraints, which
+lose at most six digits of sixteen."""
 MAX_TILE_BYTES = 2**32
-"""Of what the signals that are coded at the same time need; and no more than a quarter of what is free."""
+"""Memory of the signals that are coded at the same time; at most a quarter of the free memory."""
 
 Tensor = Any
 
@@ -52,7 +51,7 @@ class Precision:
 
 
 PRECISIONS = {torch.float32: Precision(1e-3, 1e-4, 0.0, 1e-4), torch.float64: Precision(1e-9, 1e-13, 1e-13, 1e-10)}
-"""In float32 the better of two atoms is taken, however little better it is."""
+"""Chosen by experiment, not proved. In float32 the better of two atoms is taken, however little better it is."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,10 @@ def encode_pursuits(pursuit: Pursuit, Y: Tensor, *rules: Tensor) -> tuple[Tensor
     with constraints, penalties, one per signal, on the device. Nothing comes to the host before all is done, so that it
     launches kernels while others run."""
     Y = Y.contiguous()
-    room = MAX_TILE_BYTES
+    memory = MAX_TILE_BYTES
     if Y.is_cuda and len(Y) * pursuit.bytes > 2**28:  # asking for what is free takes a while
-        room = min(room, torch.cuda.mem_get_info(Y.device)[0] // 4)
-    tile = max(1, room // pursuit.bytes)
+        memory = min(memory, torch.cuda.mem_get_info(Y.device)[0] // 4)
+    tile = max(1, memory // pursuit.bytes)
     parts = [pursuit.solve(*part) for part in zip(*(a.split(tile) for a in (Y, *rules)), strict=True)]
     counts = torch.cat([codes.counts for codes in parts]) if len(parts) > 1 else parts[0].counts
     starts = torch.nn.functional.pad(torch.cumsum(counts.clamp(min=0), 0, dtype=torch.int64), (1, 0))
@@ -96,8 +95,8 @@ def encode_pursuits(pursuit: Pursuit, Y: Tensor, *rules: Tensor) -> tuple[Tensor
     for codes in parts:
         pursuit.pack(codes, starts[first:], columns, values)
         first += len(codes.counts)
-    left = torch.nonzero(counts < 0).ravel() if least < 0 else counts[:0]
-    return csr_tensor(starts, columns, values, (len(Y), pursuit.n)), left
+    unsolved = torch.nonzero(counts < 0).ravel() if least < 0 else counts[:0]
+    return csr_tensor(starts, columns, values, (len(Y), pursuit.n)), unsolved
 
 
 class Launches:
@@ -108,12 +107,12 @@ class Launches:
         self.kernel, self.grid, self.constants, self.options = kernel, grid, constants, options
         self.prepared: Any = None  # stays so in Triton's interpreter
 
-    def __call__(self, *given: Any) -> None:
+    def __call__(self, *arguments: Any) -> None:
         if self.prepared is None:
-            compiled = self.kernel[self.grid](*given, **self.constants, **self.options)
+            compiled = self.kernel[self.grid](*arguments, **self.constants, **self.options)
             self.prepared = compiled and compiled[(*self.grid, 1, 1)[:3]]
         else:
-            self.prepared(*given, *self.constants.values())
+            self.prepared(*arguments, *self.constants.values())
 
 
 class Pursuit:
@@ -155,12 +154,16 @@ class Pursuit:
         sides, blocks = triton.cdiv(B, SIDE), len(self.half) // COLUMNS
         parts = max(1, min(blocks // 2, 4 * self.processors // sides))
         span = triton.cdiv(blocks, parts) * COLUMNS
-        whole = {"device": device, "dtype": torch.int32}
+        integers = {"device": device, "dtype": torch.int32}
         R16 = torch.empty(B, self.width, device=device, dtype=torch.float16)
         errors, (tops, seconds) = torch.empty(B, device=device), torch.empty(2, blocks, B, device=device)
-        states, found = torch.empty(B, **whole), torch.empty(blocks, B, **whole)
+        states, nearest = torch.empty(B, **integers), torch.empty(blocks, B, **integers)
         units, x = Y.new_empty(B), Y.new_empty(B, self.k)
-        atoms, counts, M = torch.empty(B, self.k, **whole), torch.zeros(B, **whole), Y.new_empty(B, self.k, self.rows)
+        atoms, counts, M = (
+            torch.empty(B, self.k, **integers),
+            torch.zeros(B, **integers),
+            Y.new_empty(B, self.k, self.rows),
+        )
         kernels.begin[(B,)](Y, tols, limits, R16, units, errors, states, self.d, WIDTH=self.width, num_warps=1)
         search = Launches(
             kernels.search, (sides, parts), {"WIDTH": self.width, "SIDE": SIDE, "COLUMNS": COLUMNS},
@@ -170,9 +173,9 @@ class Pursuit:
         sizes |= {"ROWS": self.rows, "CHUNK": CHUNK}
         advance = Launches(kernels.advance, (B,), sizes, num_warps=1 if self.rows <= 32 else 2)
         for t in range(self.k):
-            search(R16, self.half, states, tops, seconds, found, B, len(self.half), span)
+            search(R16, self.half, states, tops, seconds, nearest, B, len(self.half), span)
             advance(
-                self.padded, self.gram, Y, R16, tols, limits, units, errors, states, tops, seconds, found, atoms, x,
+                self.padded, self.gram, Y, R16, tols, limits, units, errors, states, tops, seconds, nearest, atoms, x,
                 counts, M, t, B, self.n, self.d, blocks, self.lost, precision.residual, precision.lead,
                 precision.distance,
             )  # fmt: skip
@@ -186,23 +189,23 @@ class Pursuit:
         x, M = torch.empty(B, self.k, device=device, dtype=Y.dtype), Y.new_empty(B, self.k, self.rows)
         units = torch.exp2(torch.floor(torch.log2(Y.abs().amax(1).clamp(min=torch.finfo(Y.dtype).tiny))))
         Y = Y / units[:, None]
-        given = [Y @ self.atoms.T, self.gram, torch.linalg.vector_norm(Y, dim=1), tols.to(Y.dtype) / units, limits]
+        arguments = [Y @ self.atoms.T, self.gram, torch.linalg.vector_norm(Y, dim=1), tols.to(Y.dtype) / units, limits]
         if penalties is not None:
-            given.append(penalties * self.scale / units)
-        given += [atoms, x, counts, *([] if self.method == "mp" else [M]), self.n]
+            arguments.append(penalties * self.scale / units)
+        arguments += [atoms, x, counts, *([] if self.method == "mp" else [M]), self.n]
         sizes = {"WIDTH": triton.next_power_of_2(self.n), "K": self.k, "ROWS": self.rows}
         warps = 4 if self.n <= 1024 else 8
         if self.method == "mp":
-            kernels.match[(B,)](*given, precision.square, precision.lead, **sizes, STEPS=MP_STEPS, num_warps=warps)
+            kernels.match[(B,)](*arguments, precision.square, precision.lead, **sizes, STEPS=MP_STEPS, num_warps=warps)
         elif self.method in CONSTRAINED:
             noise = 4.0 * self.d**0.5 * torch.finfo(Y.dtype).eps
             kernels.descend[(B,)](
-                *given, noise, precision.residual, precision.square, precision.lead, MIN_SHARE, **sizes,
+                *arguments, noise, precision.residual, precision.square, precision.lead, MIN_SHARE, **sizes,
                 TURNS=64 + 2 * self.k, POSITIVE=self.method != "lasso", PURSUIT=self.method == "nnomp", num_warps=warps,
             )  # fmt: skip
         else:
             kernels.pursue[(B,)](
-                *given, precision.square, precision.lead, precision.distance, **sizes, OLS=self.method == "ols",
+                *arguments, precision.square, precision.lead, precision.distance, **sizes, OLS=self.method == "ols",
                 num_warps=warps,
             )  # fmt: skip
         return Codes(atoms, x, units, counts)

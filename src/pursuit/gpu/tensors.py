@@ -13,6 +13,11 @@ def is_on_cuda(a: Any) -> bool:
     return type(a).__module__.partition(".")[0] == "torch" and bool(getattr(a, "is_cuda", False))
 
 
+def is_cupy_array(a: Any) -> bool:
+    """Whether this is an array of CuPy."""
+    return type(a).__module__.partition(".")[0] == "cupy"
+
+
 def csr_tensor(starts: Any, columns: Any, values: Any, shape: Any) -> Any:
     """A CSR tensor, without torch's remark that these are new."""
     import torch
@@ -22,17 +27,15 @@ def csr_tensor(starts: Any, columns: Any, values: Any, shape: Any) -> Any:
         return torch.sparse_csr_tensor(starts, columns, values, tuple(shape), check_invariants=False)
 
 
-def moved(found: Any, to: Any) -> Any:
+def to_device(codes: Any, tensor: Any) -> Any:
     """Codes of the host, and gaps beside them, on the device of a tensor."""
     import torch
 
-    if isinstance(found, tuple):
-        return moved(found[0], to), torch.from_numpy(found[1]).to(to.device)
-    starts, columns = (
-        torch.from_numpy(a).to(to.device) for a in (found.indptr.astype(np.int64), found.indices.astype(np.int64))
-    )
-    values = torch.from_numpy(found.data).to(to.device)
-    return csr_tensor(starts, columns, values, found.shape)
+    if isinstance(codes, tuple):
+        return to_device(codes[0], tensor), torch.from_numpy(codes[1]).to(tensor.device)
+    arrays = (codes.indptr.astype(np.int64), codes.indices.astype(np.int64), codes.data)
+    starts, columns, values = (torch.from_numpy(a).to(tensor.device) for a in arrays)
+    return csr_tensor(starts, columns, values, codes.shape)
 
 
 def with_rows(codes: Any, places: Any, rows: Any) -> Any:

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+MP_STEPS = 10
+"""Most steps of matching pursuit for each atom that a code may have, as in pursuit.h."""
+
 
 @cache
 def core() -> Any:
