@@ -1,6 +1,7 @@
 """Over which atoms: sets that answer one question, `lmo(g)`."""
 
 from pursuit.atoms.base import Atoms
+from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.frames import Atom, SparseAtom
 from pursuit.atoms.graphs import Flows, Paths, SpanningTrees
 from pursuit.atoms.groups import Groups, KSupport
@@ -15,7 +16,7 @@ from pursuit.atoms.projections import Fantope, Orthogonal
 from pursuit.atoms.streamed import Streamed
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.transport import Transport
-from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
+from pursuit.atoms.vectors import Ball, Box, SignedBasis, Simplex
 
 __all__ = [
     "Atom",

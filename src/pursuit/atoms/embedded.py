@@ -81,8 +81,5 @@ class Embedded(Atoms):
     def symmetrised(self) -> Atoms:
         return Embedded(self.base.symmetrised(), self.start, self.n)
 
-    def screened(self) -> Atoms:
-        return Embedded(self.base.screened(), self.start, self.n)
-
     def __repr__(self) -> str:
         return repr(self.base)

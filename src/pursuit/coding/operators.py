@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from pursuit.arguments import host_array, numeric_array
-from pursuit.atoms.vectors import Dictionary
+from pursuit.atoms.columns import Dictionary
 from pursuit.coding.request import penalty_rule, stopping_rules
 from pursuit.domains import cone, lin, penalty
 from pursuit.objectives import LeastSquares

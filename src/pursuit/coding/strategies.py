@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pursuit import native
-from pursuit.atoms.screening import MIN_SCREENED_ENTRIES
+from pursuit.atoms.copies import MIN_SCREENED_ENTRIES
 from pursuit.coding.request import Array, Request, check_columns, check_used_rows
 from pursuit.coding.tiles import Tile
 from pursuit.threads import in_parallel

@@ -8,9 +8,10 @@ import numpy as np
 
 from pursuit.arguments import as_int_or_nan, as_list, number
 from pursuit.atoms.base import Atoms
+from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
-from pursuit.atoms.vectors import Dictionary, SignedBasis
+from pursuit.atoms.vectors import SignedBasis
 from pursuit.domains import conv, penalty
 from pursuit.estimators.base import require
 from pursuit.estimators.linear import (

@@ -10,8 +10,9 @@ import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arguments import as_int_or_nan, as_list, number
+from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.groups import Groups
-from pursuit.atoms.vectors import Dictionary, SignedBasis, Simplex
+from pursuit.atoms.vectors import SignedBasis, Simplex
 from pursuit.domains import Domain, cone, lin
 from pursuit.estimators.base import require
 from pursuit.estimators.linear import (

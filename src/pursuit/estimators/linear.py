@@ -27,8 +27,8 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pursuit.arguments import describe
+from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.factored import LowRank
-from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
 from pursuit.estimators.base import Estimator, require
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson, Ridge
