@@ -150,7 +150,7 @@ class Dictionary(Listed):
         return Atom(self.D[..., j] if sign > 0 else -self.D[..., j], j, sign)
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        return self._search(0)(g, several, -math.inf)[0]
+        return super().best(g, several) if self.eight_bit is None else self._search(0)(g, several, -math.inf)[0]
 
     def begin(self, seed: int = 0) -> Search:
         """The function that answers the questions of one run. A large dense dictionary answers by full products at
