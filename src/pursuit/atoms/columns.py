@@ -166,7 +166,7 @@ class Dictionary(Listed):
 
     def screened(self) -> Dictionary:
         """The same set with an oracle that reads an 8-bit copy of D first; made once, it may serve many solves."""
-        check_can_be_copied(self.matrix, "D")
+        check_can_be_copied(self.matrix)
         return self._with(eight_bit=EightBitCopy(self.matrix))
 
     def symmetrised(self) -> Atoms:
@@ -196,9 +196,12 @@ class DictionarySearch:
     attempts: Attempts
 
     def __call__(self, g: Array, several: int, level: float) -> Found:
-        atoms = self._by_copy(g, several) if self.attempts.due(several, self.A.n) else None
-        if atoms is None:
+        atoms = None
+        if self.attempts.due(several, self.A.n):
+            atoms = self._by_copy(g, several)
+        else:
             self.attempts.count_product(several)
+        if atoms is None:
             atoms = self.A.pick(self.A.correlations(g), several)
         return atoms, atoms[0].dot(Space.of(g), g) if atoms else -math.inf  # none where g is not finite
 

@@ -38,48 +38,47 @@ LONGEST_PAUSE = 63
 
 def entries_to_copy(matrix: Array | None) -> int:
     """The number of entries of a matrix of which there can be an 8-bit copy; 0 for others."""
-    if not isinstance(matrix, np.ndarray) or matrix.dtype not in (np.float32, np.float64) or not native.is_built():
-        return 0
-    return matrix.size
+    return matrix.size if matrix is not None and _is_dense(matrix) and native.is_built() else 0
 
 
-def check_can_be_copied(matrix: Array | None, name: str) -> None:
+def check_can_be_copied(matrix: Array | None) -> None:
     """Refuse a matrix of which there is no 8-bit copy."""
-    if not isinstance(matrix, np.ndarray) or matrix.dtype not in (np.float32, np.float64):
-        kind = "no dense NumPy array" if matrix is None else f"{describe(matrix)} and dtype {matrix.dtype}"
-        raise TypeError(f"{name} is {kind}; an 8-bit copy needs a dense NumPy array in float32 or float64.")
+    if not _is_dense(matrix):
+        kind = "no array" if matrix is None else f"{describe(matrix)} and dtype {matrix.dtype}"
+        raise TypeError(f"D is {kind}; an 8-bit copy needs a dense NumPy array in float32 or float64.")
+
+
+def _is_dense(matrix: Array | None) -> bool:
+    return isinstance(matrix, np.ndarray) and matrix.dtype in (np.float32, np.float64)
 
 
 @dataclass
 class Attempts:
     """When a run reads the 8-bit copy before the matrix: once plain products have taken as long as making the copy
-    does, and, after successive questions in which the copy excluded too few columns, not for the next 1, 3, 7, ... 63.
+    does; then always, but for 1, 3, 7, ... 63 products after successive attempts that have excluded too few columns.
     """
 
-    unpaid: float
-    """Plain products until the copy is paid for."""
+    wait: float
+    """Plain products until the next attempt."""
     pause: int = 0
-    remaining: int = 0
-    """Questions of this pause that are left."""
 
     @classmethod
     def begin(cls, entries: int, least: int, made: bool) -> Attempts:
-        """For a matrix with so many entries, which is copied from `least` entries on, or has a copy already."""
+        """For a matrix of which there is a copy, or is one to be made if it has at least so many entries."""
         return cls(0.0 if made else COPY_COST_IN_PRODUCTS if entries >= least else math.inf)
 
     def due(self, several: int, n: int) -> bool:
         """Whether to read the copy for the `several` best of n columns."""
-        return self.unpaid <= 0 and not self.remaining and several * COLUMNS_PER_RECOMPUTED <= n
+        return self.wait <= 0.0 and several * COLUMNS_PER_RECOMPUTED <= n
 
     def count_product(self, several: int) -> None:
         """Count a question that the plain product has answered."""
-        self.unpaid -= 1.0 if several == 1 else SEVERAL_GAIN
-        self.remaining = max(0, self.remaining - 1)
+        self.wait -= 1.0 if several == 1 else SEVERAL_GAIN
 
     def record(self, succeeded: bool) -> None:
         """Record the outcome of an attempt."""
         self.pause = 0 if succeeded else min(2 * self.pause + 1, LONGEST_PAUSE)
-        self.remaining = self.pause
+        self.wait = self.pause
 
 
 class EightBitCopy:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,12 +51,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best columns of a piece: their numbers, their products with g, perhaps the columns themselves, and whether
-    an 8-bit copy has found them."""
+    """The best columns of a piece: their numbers, their products with g, the columns themselves if they were asked for,
+    and whether an 8-bit copy has found them."""
 
     numbers: Indices
     products: Small
-    atoms: list[Atom] | None
+    atoms: Sequence[Atom]
     by_copy: bool = True
 
 
@@ -120,7 +120,7 @@ class Piece:
         """The best of the columns at the places `which`."""
         products = self._products(which, question.g)
         places = question.ranked(products, which)
-        atoms = self.atoms(which[places].tolist()) if question.with_atoms else None
+        atoms = self.atoms(which[places].tolist()) if question.with_atoms else ()
         return Candidates(which[places], products[places], atoms)
 
     def _products(self, which: Indices, g: Array) -> Small:
@@ -147,8 +147,6 @@ class Pieces(Listed):
     """The number of entries of a piece from which on a run makes 8-bit copies."""
     bytes_with_answers = 1 << 20
     """Columns come with the answers of the pieces if those of all pieces together have at most this size."""
-    cache_bytes = 1 << 28
-    """Columns that a run keeps, so that those of active atoms are not asked for again."""
 
     def map(self, function: Callable[..., Any], which: Sequence[int], *arguments: Any) -> list[Any]:
         """function(piece, *arguments) of the pieces with these numbers."""
@@ -158,11 +156,6 @@ class Pieces(Listed):
     def count(self) -> int:
         """The number of pieces."""
         return len(self.starts) - 1
-
-    @property
-    def column_bytes(self) -> int:
-        """The bytes of a dense column."""
-        return self.space.size * int(self.space.dtype.itemsize)
 
     def _describe(self, pieces: list[Dictionary], signed: bool) -> None:
         """Take what the pieces say of themselves."""
@@ -182,15 +175,20 @@ class Pieces(Listed):
         (atom,) = self.columns([j])
         return atom if sign > 0 else atom.scaled(-1.0)
 
-    def columns(self, numbers: Sequence[int]) -> list[Atom]:
-        """The columns with these numbers; only they travel."""
-        owners = (np.searchsorted(self.starts, numbers, side="right") - 1).tolist()
+    def columns(self, numbers: Sequence[int], answers: Sequence[Candidates] = ()) -> list[Atom]:
+        """The columns with these numbers; those that have not come with the answers of pieces are asked for."""
         columns: dict[int, Atom] = {}
-        for owner in sorted(set(owners)):
-            wanted = [j for j, i in zip(numbers, owners, strict=True) if i == owner]
-            (atoms,) = self.map(Piece.atoms, [owner], [j - int(self.starts[owner]) for j in wanted])
-            columns |= zip(wanted, atoms, strict=True)
-        return [_named(columns[j], j) for j in numbers]
+        for answer in answers:
+            columns |= zip(answer.numbers.tolist(), answer.atoms, strict=False)
+        missing = np.array([j for j in numbers if j not in columns], dtype=np.intp)
+        owners = np.searchsorted(self.starts, missing, side="right") - 1
+        for i in np.unique(owners).tolist():
+            wanted = missing[owners == i]
+            (atoms,) = self.map(Piece.atoms, [i], (wanted - self.starts[i]).tolist())
+            columns |= zip(wanted.tolist(), atoms, strict=True)
+        for j in numbers:
+            columns[j].source = j
+        return [columns[j] for j in numbers]
 
     def candidates(self, question: Question) -> list[Candidates]:
         """Columns of all pieces, the best ones among them."""
@@ -209,10 +207,6 @@ class Pieces(Listed):
     def symmetrised(self) -> Pieces:
         return self if self.symmetric else self._with(symmetric=True, size=2 * self.n)
 
-    def screened(self) -> Pieces:
-        """The same set whose pieces make their 8-bit copies when they are first asked."""
-        return self._with(copies_made=True)
-
     def __repr__(self) -> str:
         sizes = " x ".join(map(str, (*self.shape, self.n)))
         signed = ", signed=True" if self.symmetric else ""
@@ -221,17 +215,16 @@ class Pieces(Listed):
 
 @dataclass
 class PieceSearch:
-    """The questions of one run to a dictionary in pieces; it keeps columns by their numbers."""
+    """The questions of one run to a dictionary in pieces."""
 
     A: Pieces
     attempts: Attempts
-    cache: dict[int, Atom] = field(default_factory=dict)
 
     def __call__(self, g: Array, several: int, level: float) -> Found:
         if not isinstance(g, np.ndarray):
             raise TypeError(f"g is {describe(g)}; dictionaries in pieces work on NumPy arrays.")
         A, by_copy = self.A, self.attempts.due(several, self.A.n)
-        with_atoms = A.count * several * A.column_bytes <= A.bytes_with_answers
+        with_atoms = A.count * several * A.space.size * A.space.dtype.itemsize <= A.bytes_with_answers
         question = Question(g, several, A.symmetric, by_copy, with_atoms)
         answers = A.candidates(question)
         if by_copy:
@@ -241,20 +234,10 @@ class PieceSearch:
         numbers = np.concatenate([answer.numbers for answer in answers])
         products = np.concatenate([answer.products for answer in answers])
         winners = question.ranked(products, numbers)
-        self._fetch(numbers[winners].tolist(), answers)
+        columns = A.columns(numbers[winners].tolist(), answers)
         flip = A.symmetric & (products[winners] > 0)
-        pairs = zip(numbers[winners].tolist(), flip.tolist(), strict=True)
-        atoms = [self.cache[j].scaled(-1.0) if negative else self.cache[j] for j, negative in pairs]
+        atoms = [a.scaled(-1.0) if negative else a for a, negative in zip(columns, flip, strict=True)]
         return atoms, atoms[0].dot(Space.of(g), g)
-
-    def _fetch(self, numbers: list[int], answers: list[Candidates]) -> None:
-        """Put these columns into the cache."""
-        if len(self.cache) * self.A.column_bytes > self.A.cache_bytes:
-            self.cache.clear()
-        sent = {int(j): a for answer in answers for j, a in zip(answer.numbers, answer.atoms or (), strict=False)}
-        self.cache |= {j: _named(sent[j], j) for j in numbers if j in sent}
-        missing = [j for j in numbers if j not in self.cache]
-        self.cache |= zip(missing, self.A.columns(missing), strict=True)
 
 
 def check_alike(first: Dictionary, other: Dictionary, i: int) -> None:
@@ -265,9 +248,3 @@ def check_alike(first: Dictionary, other: Dictionary, i: int) -> None:
     if other.space is not None and first.space is not None and other.space.dtype != first.space.dtype:
         kinds = f"piece {i} has dtype {other.space.dtype}, piece 0 {first.space.dtype}"
         raise TypeError(f"{kinds}; convert one of them.")
-
-
-def _named(atom: Atom, number: int) -> Atom:
-    """The column of a piece, by its number in the whole dictionary."""
-    atom.source = number
-    return atom

@@ -71,6 +71,8 @@ class Streamed(Pieces):
     >>> folder.cleanup()
     """
 
+    bytes_with_answers = 1 << 28  # pieces are near, and reading one again costs more
+
     def __init__(
         self, D: Any, signed: bool = False, piece: int = 1 << 26, screen: str | os.PathLike[str] | None = None
     ) -> None:
@@ -87,7 +89,7 @@ class Streamed(Pieces):
                 pieces.append(A.without_columns())
                 check_alike(pieces[0], A, i)
                 if add is not None:
-                    check_can_be_copied(A.matrix, "screen is given, but D")
+                    check_can_be_copied(A.matrix)
                     add(A.D)
         self._describe(pieces, signed)
         self._known = pieces[0]._with(radius=self.radius)
@@ -123,11 +125,6 @@ class Streamed(Pieces):
         chunks = numbers // width * width
         parts = [_slice(self._array, k, k + width)[..., numbers[chunks == k] - k] for k in np.unique(chunks)]
         return np.concatenate(parts, axis=-1)
-
-    def screened(self) -> Pieces:
-        if self._copy is not None:
-            return self
-        raise TypeError(f"{self!r} cannot be screened; give Streamed a file for the copy, screen=...")
 
 
 def _file(screen: str | os.PathLike[str]) -> Path:
@@ -179,17 +176,8 @@ def read_ahead(read: Callable[[int], T], which: Sequence[int]) -> Iterator[T]:
 
 @dataclass
 class StoredCopy:
-    r"""An 8-bit copy in a file: for each column a its largest modulus, 8-bit integers q near a/s, and a margin.
-
-    For a question g let t be a power of two near max :math:`|g_i|`, h = g/t, and p the same in float32. Then
-
-    .. math:: a^\top g = st \left( q^\top p + q^\top (h - p) + (a/s - q)^\top h \right),
-
-    and the sum that float32 gives for :math:`q^\top p` errs by at most :math:`\gamma \|q\| \|p\|`. So
-    :math:`a^\top g` lies within :math:`st\,(E + \gamma (\|q\| + E)) \|h\|` of st times that sum, :math:`E = \|a/s -
-    q\|`. Here :math:`\gamma` is `rounding` for float32, more than twice what float32 needs: that covers the rounding of
-    p, of the bound itself, and of the sum in float64 by which the columns that remain are compared. The margin is
-    :math:`E + \gamma (\|q\| + E)`, rounded up; infinite for columns of extreme size, which are never excluded.
+    """An 8-bit copy in a file: for each column a its largest modulus, 8-bit integers q near a/s, and a margin, which
+    bounds the error of q'g in float32 relative to |g| (docs/speed.md).
 
     The checksums of blocks of records are those of the columns that were added. So a block of the file that is damaged,
     or belongs to another matrix, is noticed when it is read, and D answers.

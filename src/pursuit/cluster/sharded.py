@@ -61,6 +61,10 @@ class Sharded(Pieces):
     def map(self, function: Callable[..., Any], which: Sequence[int], *arguments: Any) -> list[Any]:
         return self._values.map(function, which, *arguments)
 
+    def screened(self) -> Sharded:
+        """The same set whose workers make their 8-bit copies when they are first asked."""
+        return self._with(copies_made=True)
+
 
 def _loaded(load: Callable[[], Any], number: int) -> Piece:
     return Piece.of(load(), number)
