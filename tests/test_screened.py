@@ -59,34 +59,24 @@ def test_answers_are_those_of_the_plain_dictionary(kind, layout, dtype, signed):
     assert by_copy > 0
 
 
+RUNS = {
+    "omp": lambda A: (ps.lin(A), ps.FullyCorrective()),
+    "several atoms a call": lambda A: (ps.conv(3.0 * A), ps.FullyCorrective(several=8)),
+    "several atoms a call, signed": lambda A: (ps.conv(3.0 * A.symmetrised()), ps.FullyCorrective(several=8)),
+}
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_whole_runs_of_omp_find_the_same_atoms(kind):
+@pytest.mark.parametrize("run", RUNS)
+def test_whole_runs_find_the_same_atoms(kind, run):
     rng = np.random.default_rng(4)
     D = make(kind, 120, 1000, rng)
     D /= np.linalg.norm(D, axis=0)
-    y = D[:, :200:10] @ rng.standard_normal(20) + 0.01 * rng.standard_normal(120)
-    runs = [ps.iterate(ps.LeastSquares(y), ps.lin(X), ps.FullyCorrective()) for X in twins(ps.Dictionary(D))]
-    for plain, fast in islice(zip(*runs, strict=True), 60):
-        assert named([plain.atom]) == named([fast.atom])
-        assert np.array_equal(plain.x, fast.x)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("signed", [False, True])
-def test_whole_runs_over_a_hull_with_several_atoms_a_call_find_the_same_atoms(kind, signed):
-    rng = np.random.default_rng(5)
-    D = make(kind, 100, 1000, rng)
-    D /= np.linalg.norm(D, axis=0)
-    y = D[:, :200:10] @ rng.random(20)
-    domains = [ps.conv(3.0 * X) for X in twins(ps.Dictionary(D, signed=signed))]
-    runs = [ps.iterate(ps.LeastSquares(y), domain, ps.FullyCorrective(several=8)) for domain in domains]
-    for plain, fast in islice(zip(*runs, strict=True), 25):
+    A, y = ps.Dictionary(D), D[:, :200:10] @ rng.random(20) + 0.01 * rng.standard_normal(120)
+    runs = [ps.iterate(ps.LeastSquares(y), *RUNS[run](X)) for X in (A, A.screened())]
+    for plain, fast in islice(zip(*runs, strict=True), 40):
         assert named(plain.active.atoms) == named(fast.active.atoms)
         assert np.array_equal(plain.x, fast.x)
-
-
-def twins(A):
-    return A, A.screened()
 
 
 # ---------------------------------------------------------------------- the bound, attacked
