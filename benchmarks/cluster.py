@@ -29,7 +29,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import pursuit as ps
-from pursuit.cluster.workers import Held
+from pursuit.cluster.workers import WorkerValues
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ROUNDS = 5
@@ -249,7 +249,7 @@ def memory() -> None:
         )
 
 
-def nothing(value: Any, e: Any, g: Any) -> None:
+def nothing(value: Any, g: Any) -> None:
     """A question whose only cost is to be asked."""
 
 
@@ -271,8 +271,8 @@ def model() -> None:
                 A = ps.Sharded(shards(d, n, workers), client=client).screened()
                 ask, first = A.lmo, sum(A.column(i * n // workers, -1.0).vector for i in range(workers))
             else:
-                held = Held(client, [int] * workers)
-                ask, first = partial(held.ask, range(workers), nothing, range(workers)), np.zeros(d, np.float32)
+                values = WorkerValues(client, [int] * workers)
+                ask, first = partial(values.map, nothing, range(workers)), np.zeros(d, np.float32)
             rng, times = np.random.default_rng(0), []
             for _ in range(6):
                 noise = np.float32(0.5 / d**0.5) * rng.standard_normal((10, d), dtype=np.float32)

@@ -17,13 +17,16 @@ distributed = pytest.importorskip("distributed", reason="needs pursuit[cluster]"
 da = pytest.importorskip("dask.array")
 
 
-@pytest.fixture(scope="module")
-def client():
+def two_workers():
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
+
+
+client = pytest.fixture(two_workers, scope="module", name="client")
+mortal = pytest.fixture(two_workers, name="mortal")  # a cluster of its own, for tests that kill a worker
 
 
 def columns(seed, n=300, d=30, dtype=np.float64):
@@ -82,7 +85,6 @@ def test_gaps_of_a_dask_array_are_a_dask_array():
 
 @pytest.mark.parametrize("method", ["to_zarr", "to_hdf5", "store"])
 def test_sparse_codes_that_are_to_be_written_as_a_dense_array_say_what_to_do(method, tmp_path):
-    da = pytest.importorskip("dask.array", reason="needs pursuit[cluster]")
     D, Y = np.eye(4), da.from_array(np.ones((6, 4)), chunks=(3, 4))
     codes = ps.encode(D, Y, atoms=1)
     assert codes.compute().nnz == 6
@@ -156,6 +158,20 @@ def test_a_dask_array_is_one_piece_for_each_worker_and_the_same_dictionary(clien
     ps.check_atoms(A)
 
 
+def has_copy(piece):
+    return "eight_bit" in vars(piece)
+
+
+def test_workers_make_8_bit_copies_once_a_run_has_paid_for_them(client):
+    A, D, made = ps.Sharded(loads(2)), together(2), []
+    A.min_screened = 1
+    search = A.begin()
+    for g in columns(9, 5).T:
+        assert search(g, 1, 0.0)[0][0].source == ps.Dictionary(D).lmo(g).source
+        made.append(A.map(has_copy, range(2)))
+    assert made == [[False, False]] * 2 + [[True, True]] * 3
+
+
 def test_sparse_columns_stay_sparse(client):
     def load(seed):
         return (
@@ -169,16 +185,6 @@ def test_sparse_columns_stay_sparse(client):
     g = columns(5, 1)[:, 0]
     assert repr(A.best(g, 5)) == repr(B.best(g, 5))
     assert isinstance(A.lmo(g), ps.SparseAtom)
-
-
-@pytest.fixture
-def mortal():
-    """A cluster of its own, for tests that kill a worker."""
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
 
 
 def test_a_worker_that_is_killed_costs_its_columns_to_be_loaded_again_and_not_the_answer(mortal):
@@ -226,33 +232,29 @@ def test_what_cannot_be_spread_is_refused_in_one_sentence(client, make, words):
 # ---------------------------------------------------------------------- sums
 
 
-def samples(seed, kind):
+LOSSES = {
+    "squares": ps.LeastSquares,
+    "logistic": lambda y: ps.Logistic(y > 0),
+    "huber": lambda y: ps.Huber(y, 0.5),
+}
+
+
+def samples(seed):
     X = columns(seed, 8, 60)
-    y = X[:, :2] @ [1.0, -2.0] + columns(seed + 50, 60, 1)[0]
-    return (
-        {
-            "squares": lambda: ps.LeastSquares(y),
-            "logistic": lambda: ps.Logistic(y > 0),
-            "huber": lambda: ps.Huber(y, 0.5),
-        }[kind](),
-        X,
-        y,
-    )
+    return X, X[:, :2] @ [1.0, -2.0] + columns(seed + 50, 60, 1)[0]
 
 
-@pytest.mark.parametrize("kind", ["squares", "logistic", "huber"])
+def term(seed, kind):
+    X, y = samples(seed)
+    return LOSSES[kind](y), X
+
+
+@pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("domain", ["lin", "conv"])
 def test_a_sum_on_workers_is_the_loss_of_all_samples(client, kind, domain):
-    f = ps.ShardedSum([lambda i=i: samples(i, kind)[:2] for i in range(3)])
-    X, y = (
-        np.concatenate([samples(i, kind)[1] for i in range(3)]),
-        np.concatenate([samples(i, kind)[2] for i in range(3)]),
-    )
-    g = {
-        "squares": lambda: ps.LeastSquares(y),
-        "logistic": lambda: ps.Logistic(y > 0),
-        "huber": lambda: ps.Huber(y, 0.5),
-    }[kind]()
+    f = ps.ShardedSum([lambda i=i: term(i, kind) for i in range(3)])
+    X, y = (np.concatenate(parts) for parts in zip(*map(samples, range(3)), strict=True))
+    g = LOSSES[kind](y)
     stop = ps.Stop(atoms=3)
     there = ps.minimize(f, DOMAINS[domain](ps.SignedBasis(8)), stop=stop)
     here = ps.minimize(g, DOMAINS[domain](ps.Dictionary(X, signed=True)), stop=stop)

@@ -5,13 +5,13 @@ from itertools import islice
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit._ranking import PAUSE, contenders, order
-from pursuit.atoms import screening
-from pursuit.atoms.screened import ScreenedDictionary
+from pursuit.atoms.copies import COPY_COST_IN_PRODUCTS, LONGEST_PAUSE, EightBitCopy
+from pursuit.linalg.ranking import contenders, order
 
 
 def make(kind, d, n, rng):
@@ -49,41 +49,34 @@ def test_answers_are_those_of_the_plain_dictionary(kind, layout, dtype, signed):
     rng = np.random.default_rng(3)
     D = np.array(make(kind, 70, 600, rng), dtype=dtype, order=layout)
     A = ps.Dictionary(D, signed=signed)
-    S = ScreenedDictionary(A)
+    S = A.screened()
     assert S.D is D
+    by_copy = 0
     for _ in range(30):
-        agree(A, S, rng.standard_normal(70).astype(dtype), 7)
-    assert S.tally.plain < S.tally.calls  # it was screening that answered
+        g = rng.standard_normal(70).astype(dtype)
+        agree(A, S, g, 7)
+        by_copy += S.eight_bit.best(g, 7, signed) is not None
+    assert by_copy > 0
+
+
+RUNS = {
+    "omp": lambda A: (ps.lin(A), ps.FullyCorrective()),
+    "several atoms a call": lambda A: (ps.conv(3.0 * A), ps.FullyCorrective(several=8)),
+    "several atoms a call, signed": lambda A: (ps.conv(3.0 * A.symmetrised()), ps.FullyCorrective(several=8)),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whole_runs_of_omp_find_the_same_atoms(kind):
+@pytest.mark.parametrize("run", RUNS)
+def test_whole_runs_find_the_same_atoms(kind, run):
     rng = np.random.default_rng(4)
     D = make(kind, 120, 1000, rng)
     D /= np.linalg.norm(D, axis=0)
-    y = D[:, :200:10] @ rng.standard_normal(20) + 0.01 * rng.standard_normal(120)
-    runs = [ps.iterate(ps.LeastSquares(y), ps.lin(X), ps.FullyCorrective()) for X in twins(ps.Dictionary(D))]
-    for plain, fast in islice(zip(*runs, strict=True), 60):
-        assert named([plain.atom]) == named([fast.atom])
-        assert np.array_equal(plain.x, fast.x)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("signed", [False, True])
-def test_whole_runs_over_a_hull_with_several_atoms_a_call_find_the_same_atoms(kind, signed):
-    rng = np.random.default_rng(5)
-    D = make(kind, 100, 1000, rng)
-    D /= np.linalg.norm(D, axis=0)
-    y = D[:, :200:10] @ rng.random(20)
-    domains = [ps.conv(3.0 * X) for X in twins(ps.Dictionary(D, signed=signed))]
-    runs = [ps.iterate(ps.LeastSquares(y), domain, ps.FullyCorrective(several=8)) for domain in domains]
-    for plain, fast in islice(zip(*runs, strict=True), 25):
+    A, y = ps.Dictionary(D), D[:, :200:10] @ rng.random(20) + 0.01 * rng.standard_normal(120)
+    runs = [ps.iterate(ps.LeastSquares(y), *RUNS[run](X)) for X in (A, A.screened())]
+    for plain, fast in islice(zip(*runs, strict=True), 40):
         assert named(plain.active.atoms) == named(fast.active.atoms)
         assert np.array_equal(plain.x, fast.x)
-
-
-def twins(A):
-    return A, ScreenedDictionary(A)
 
 
 # ---------------------------------------------------------------------- the bound, attacked
@@ -105,14 +98,14 @@ def test_any_scale_any_size_gives_the_plain_answer(seed, d, n, kind, exponents, 
     g = rng.standard_normal(d) * 10.0**its
     A = ps.Dictionary(D.astype(dtype), signed=signed)
     with np.errstate(all="ignore"):
-        agree(A, ScreenedDictionary(A), g.astype(dtype), int(rng.integers(1, 1 + n // 10)))
+        agree(A, A.screened(), g.astype(dtype), int(rng.integers(1, 1 + n // 10)))
 
 
 def intervals(S, g, fine, signed=True, which=None):
     """Lower and upper ends for the merits of all columns; which power of two they are in units of, they tell."""
     which = np.arange(S.D.shape[-1]) if fine and which is None else which
     lower, upper = np.empty((2, S.D.shape[-1] if which is None else len(which)))
-    assert S._screen._copy.intervals(g.astype(float), which, signed, 2, lower, upper)
+    assert S.eight_bit.kernel.intervals(g.astype(float), which, signed, 2, lower, upper)
     return lower, upper
 
 
@@ -131,7 +124,7 @@ def test_the_intervals_contain_the_computed_correlations(seed, signed, kind, dty
     d, n = int(rng.integers(1, 80)), 40
     D = make(kind, d, n, rng) * 10.0 ** rng.integers(-5, 6, n)
     A = ps.Dictionary(np.array(D, dtype=dtype, order=rng.choice(["C", "F"])), signed=signed)
-    S, g = ScreenedDictionary(A), rng.standard_t(1.2, d).astype(dtype)
+    S, g = A.screened(), rng.standard_t(1.2, d).astype(dtype)
     merit = np.abs(A.correlations(g)) if signed else -A.correlations(g)
     scale = unit(merit, *intervals(S, g, True, signed))
     widths = []
@@ -163,7 +156,7 @@ def half_way(d, n, fine):
 @pytest.mark.parametrize("fine", [False, True])
 def test_intervals_are_no_wider_than_errors_can_be(fine):
     D, g = half_way(400, 60, fine)
-    S = ScreenedDictionary(ps.Dictionary(D, signed=True))
+    S = ps.Dictionary(D, signed=True).screened()
     merit = np.abs(D.T @ g)
     lower, upper = intervals(S, g, fine)
     scale = unit(merit, *intervals(S, g, True))
@@ -181,10 +174,10 @@ def test_a_column_that_its_code_belittles_is_found(signed):
     D[1:, 1:6] = (np.where(np.arange(400) < 390, 60.501, 59.501) * g[1:])[:, None]
     for j in (0, 33, 499):
         A = ps.Dictionary(-np.roll(D, j, axis=1), signed=signed)
-        S = ScreenedDictionary(A)
+        S = A.screened()
         assert A.lmo(g).source == j
         agree(A, S, g)
-        assert S.tally.plain == 0
+        assert S.eight_bit.best(g, 1, signed)[0] == j
 
 
 def test_columns_that_differ_in_the_last_bits_are_told_apart_as_the_plain_product_does():
@@ -193,19 +186,20 @@ def test_columns_that_differ_in_the_last_bits_are_told_apart_as_the_plain_produc
     for j in range(1, 400, 2):
         D[:, j] = np.nextafter(D[:, j - 1], np.inf) if j % 4 == 1 else D[:, j - 1]
     for A in (ps.Dictionary(D), ps.Dictionary(np.asfortranarray(D), signed=True)):
-        S = ScreenedDictionary(A)
+        S, in_doubt = A.screened(), 0
         for _ in range(50):
-            agree(A, S, rng.standard_normal(60), 5)
-        assert S.tally.plain > 0
+            g = rng.standard_normal(60)
+            agree(A, S, g, 5)
+            in_doubt += S.eight_bit.best(g, 5, A.symmetric) is None
+        assert in_doubt > 0
 
 
 def test_correlations_closer_than_the_rounding_of_the_plain_product_are_ordered_as_it_orders_them():
     rng = np.random.default_rng(14)
     D = np.repeat(rng.standard_normal((700, 300)), 5, axis=1) * (1 + 2e-7 * rng.random((700, 1500)))
     A = ps.Dictionary(D.astype(np.float32), signed=True)
-    S = ScreenedDictionary(A)
+    S = A.screened()
     for _ in range(20):
-        S._screen.trust.left = 0
         agree(A, S, rng.standard_normal(700).astype(np.float32), 3)
 
 
@@ -213,9 +207,8 @@ def test_correlations_closer_than_the_rounding_of_the_plain_product_are_ordered_
 def test_products_that_underflow_are_left_to_the_plain_product(exponent):
     rng = np.random.default_rng(15)
     A = ps.Dictionary(rng.standard_normal((7, 300)) * 10.0**exponent)
-    S = ScreenedDictionary(A)
+    S = A.screened()
     for _ in range(10):
-        S._screen.trust.left = 0
         agree(A, S, rng.standard_normal(7) * 10.0**exponent)
 
 
@@ -228,7 +221,7 @@ def test_adversarial_rounding_of_columns_loses_nobody():
     D[0] = 127.0
     g = signs[:, 0].copy()
     for A in (ps.Dictionary(D), ps.Dictionary(-D), ps.Dictionary(D, signed=True)):
-        agree(A, ScreenedDictionary(A), g, 9)
+        agree(A, A.screened(), g, 9)
 
 
 @pytest.mark.parametrize("d", [5000, 70_000])
@@ -237,7 +230,7 @@ def test_the_largest_sums_do_not_leave_32_bits(d, sign):
     n = 64
     D = np.ones((d, n)) * (1.0 + np.arange(n) / 1e3)
     A, g = ps.Dictionary(D, signed=True), sign * np.ones(d)  # all codes are 127, all products of one sign
-    S = ScreenedDictionary(A)
+    S = A.screened()
     lower, upper = intervals(S, g, False)
     merit = np.abs(A.correlations(g))
     scale = unit(merit, lower, upper)
@@ -250,70 +243,61 @@ def test_the_largest_sums_do_not_leave_32_bits(d, sign):
 @pytest.mark.parametrize("signed", [False, True])
 def test_zero_tiny_huge_and_infinite_gradients(signed):
     A = ps.Dictionary(np.random.default_rng(8).standard_normal((30, 300)), signed=signed)
-    S = ScreenedDictionary(A)
+    S = A.screened()
     one = np.eye(30)[3]
     with np.errstate(all="ignore"):
         for g in (np.zeros(30), 1e-310 * one, 5e-324 * one, 1e305 * one, 1e-150 * one, -1e150 * one, np.inf * one):
-            S._screen.trust.left = 0
             agree(A, S, g, 3)
 
 
 def test_one_row_and_few_columns():
     A = ps.Dictionary([[3.0, -5.0, 4.0]], signed=True)
-    agree(A, ScreenedDictionary(A), np.array([2.0]), 3)
+    agree(A, A.screened(), np.array([2.0]), 3)
 
 
 def test_dictionaries_of_higher_rank_are_screened_too():
     rng = np.random.default_rng(9)
     A = ps.Dictionary(rng.standard_normal((4, 6, 200)))
-    agree(A, ScreenedDictionary(A), rng.standard_normal((4, 6)), 4)
+    agree(A, A.screened(), rng.standard_normal((4, 6)), 4)
 
 
 # ---------------------------------------------------------------------- what it costs
 
 
-def test_few_columns_are_recomputed_on_a_random_dictionary():
+@pytest.mark.parametrize(("kind", "most"), [("random", 30), ("heavy", 60)])
+def test_few_columns_are_recomputed_also_where_the_second_code_is_needed(kind, most):
     rng = np.random.default_rng(10)
-    S = ScreenedDictionary(ps.Dictionary(rng.standard_normal((400, 3000)), signed=True))
-    for _ in range(20):
-        S.lmo(rng.standard_normal(400))
-    assert S.tally.plain == 0
-    assert S.tally.recomputed < 20 * 30
+    D = make(kind, 400, 3000, rng)
+    copy = EightBitCopy(D / np.linalg.norm(D, axis=0))
+    questions = rng.standard_normal((20, 400))
+    assert all(copy.best(g, 1, True) is not None for g in questions)
+    assert sum(len(copy.contenders(g, 1, True)) for g in questions) < 20 * most
 
 
-def test_heavy_tails_are_left_to_the_second_code_and_not_to_the_plain_product():
-    rng = np.random.default_rng(11)
-    S = ScreenedDictionary(ps.Dictionary(make("heavy", 400, 3000, rng), signed=True))
-    D = S.D / np.linalg.norm(S.D, axis=0)
-    S = ScreenedDictionary(ps.Dictionary(D, signed=True))
-    for _ in range(20):
-        S.lmo(rng.standard_normal(400))
-    assert S.tally.plain == 0
-    assert S.tally.recomputed < 20 * 60
-
-
-def test_it_switches_itself_off_where_it_cannot_help_and_on_again():
-    rng = np.random.default_rng(12)
+def test_a_search_gives_the_copy_up_where_it_cannot_help_and_takes_it_up_again(monkeypatch):
+    rng, read, best = np.random.default_rng(12), [], EightBitCopy.best
+    monkeypatch.setattr(EightBitCopy, "best", lambda *question: read.append(1) or best(*question))
     D = rng.standard_normal((20, 400))
     D[0], D[1:, :200] = 1.0, 0.0  # seen along the first axis all columns are equal
     A = ps.Dictionary(D)
-    S = ScreenedDictionary(A)
+    search = A.screened().begin()
     for _ in range(200):
-        agree(A, S, -np.eye(20)[0])
-    assert S.tally.plain == S.tally.calls == 400
-    assert S._screen.trust.pause == PAUSE
-    for _ in range(2 * PAUSE):
-        agree(A, S, rng.standard_normal(20))
-    assert S._screen.trust.pause == 0
+        assert named(search(-np.eye(20)[0], 1, 0.0)[0]) == named([A.lmo(-np.eye(20)[0])])
+    assert len(read) == 8  # after pauses of 1, 3, 7, 15, 31, 63 and 63 questions
+    assert search.attempts.pause == LONGEST_PAUSE
+    for _ in range(LONGEST_PAUSE + 1):
+        g = rng.standard_normal(20)
+        assert named(search(g, 1, 0.0)[0]) == named([A.lmo(g)])
+    assert search.attempts.pause == 0
 
 
 def test_the_span_asks_the_same_codes_and_the_callers_arrays_stay_as_they_are():
     rng = np.random.default_rng(13)
     D, g = rng.standard_normal((30, 200)), rng.standard_normal(30)
     before = D.copy(), g.copy()
-    S = ScreenedDictionary(ps.Dictionary(D))
+    S = ps.Dictionary(D).screened()
     both = S.symmetrised()
-    assert both._screen is S._screen
+    assert both.eight_bit is S.eight_bit
     assert both.symmetric and not S.symmetric and both.symmetrised() is both
     both.lmo(g)
     assert np.array_equal(D, before[0]) and np.array_equal(g, before[1])
@@ -321,45 +305,37 @@ def test_the_span_asks_the_same_codes_and_the_callers_arrays_stay_as_they_are():
     assert named([pickle.loads(pickle.dumps(both)).lmo(g)]) == named([both.lmo(g)])
 
 
-def test_only_dense_numpy_dictionaries_can_be_screened():
-    for A in (ps.SignedBasis(3), ps.Dictionary(ps_sparse()), ps.Dictionary(np.eye(3, dtype=np.longdouble))):
-        with pytest.raises(TypeError):
-            ScreenedDictionary(A)
+@pytest.mark.parametrize("D", [sp.eye_array(4), np.eye(3, dtype=np.longdouble)], ids=["sparse", "longdouble"])
+def test_only_dense_numpy_dictionaries_can_be_screened(D):
+    with pytest.raises(TypeError, match="an 8-bit copy needs a dense NumPy array in float32 or float64"):
+        ps.Dictionary(D).screened()
 
 
-def ps_sparse():
-    import scipy.sparse as sp
-
-    return sp.eye_array(4)
-
-
-# ---------------------------------------------------------------------- when Exact() screens
+# ---------------------------------------------------------------------- when a run makes a copy
 
 
 @pytest.mark.parametrize("domain", [ps.lin, lambda A: ps.conv(2.0 * A.symmetrised())])
-def test_exact_screens_a_large_dictionary_once_its_products_have_paid_for_the_copy(monkeypatch, domain):
-    rng, made = np.random.default_rng(9), []
+def test_a_run_reads_a_copy_once_its_products_have_paid_for_it(monkeypatch, domain):
+    rng, questions = np.random.default_rng(9), []
     D = rng.standard_normal((50, 400)) / 7
     f, A = ps.LeastSquares(rng.standard_normal(50)), ps.Dictionary(D)
     plain = [s.atom.source for s in islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20)]
-    A.min_screened = 1
-    make = ps.Dictionary.screened
-    monkeypatch.setattr(ps.Dictionary, "screened", lambda A: made.append(make(A)) or made[-1])
+    A.min_screened, best = 1, EightBitCopy.best
+    monkeypatch.setattr(EightBitCopy, "best", lambda copy, *question: questions.append(copy) or best(copy, *question))
     states = list(islice(ps.iterate(f, domain(A), ps.FullyCorrective()), 20))
     assert [s.atom.source for s in states] == plain
-    assert len(made) == 1
-    assert (
-        made[0].tally.calls == states[-1].oracle_calls - screening.COPY_COST_IN_PRODUCTS
-    )  # a hull's first atom counts, too
+    assert len(set(questions)) == 1
+    most = states[-1].oracle_calls - COPY_COST_IN_PRODUCTS
+    assert len(questions) == most if domain is ps.lin else 0 < len(questions) < most  # at the end of the other: ties
 
 
-def test_short_runs_and_small_dictionaries_are_never_screened(monkeypatch):
+def test_short_runs_and_small_dictionaries_make_no_copy(monkeypatch):
     rng = np.random.default_rng(9)
     f, A = ps.LeastSquares(rng.standard_normal(50)), ps.Dictionary(rng.standard_normal((50, 400)))
-    monkeypatch.setattr(ps.Dictionary, "screened", None)
+    monkeypatch.setattr(EightBitCopy, "__init__", None)
     ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=20))
     A.min_screened = 1
-    ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=screening.COPY_COST_IN_PRODUCTS - 1))
+    ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=COPY_COST_IN_PRODUCTS - 1))
 
 
 # ---------------------------------------------------------------------- ranking
@@ -392,7 +368,7 @@ def test_both_codes_together_know_a_column_254_times_as_well_as_one(seed, dtype)
     rng = np.random.default_rng(seed)
     x = rng.uniform(0.1, 10, 50).astype(dtype)
     A = ps.Dictionary(np.array([2 * x, x]), signed=True)  # x is 63.5 units of 2 x / 127: half way between two codes
-    S, g = ScreenedDictionary(A), np.array([1e-3, 1.0], dtype)
+    S, g = A.screened(), np.array([1e-3, 1.0], dtype)
     coarse, fine = (np.subtract(*intervals(S, g, both)[::-1]) for both in (False, True))
     assert (fine < coarse / 20).all()
     merit, scale = np.abs(A.correlations(g)), unit(np.abs(A.correlations(g)), *intervals(S, g, True))
@@ -409,4 +385,4 @@ def test_whole_numbers_are_screened_as_the_plain_product_does():
             0.999, 1.001, 300
         )
         A = ps.Dictionary(D)
-        agree(A, ScreenedDictionary(A), -base[:, 0] * rng.uniform(0.5, 1, 60), 1)
+        agree(A, A.screened(), -base[:, 0] * rng.uniform(0.5, 1, 60), 1)

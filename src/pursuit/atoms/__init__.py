@@ -2,6 +2,7 @@
 
 from pursuit.atoms import families
 from pursuit.atoms.base import Atoms
+from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.graphs import Flows, Paths, SpanningTrees
 from pursuit.atoms.groups import Groups, KSupport
@@ -17,7 +18,7 @@ from pursuit.atoms.sparse import SparseAtom
 from pursuit.atoms.streamed import Streamed
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.transport import Transport
-from pursuit.atoms.vectors import Ball, Box, Dictionary, SignedBasis, Simplex
+from pursuit.atoms.vectors import Ball, Box, SignedBasis, Simplex
 
 __all__ = [
     "Atom",

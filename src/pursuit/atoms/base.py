@@ -181,10 +181,6 @@ class Atoms:
 
         return self if self.symmetric else Image(self, signed=True)
 
-    def screened(self) -> Atoms:
-        """The same set with a screened oracle, for dictionaries."""
-        raise TypeError(f"{self!r} cannot be screened; give a Dictionary of a dense NumPy array.")
-
     def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
         """The atoms M a, for a matrix, a sparse matrix or an operator: SciPy's LinearOperator, PyLops', or any object
         with shape, matvec and rmatvec, whose adjoint is checked once.

@@ -151,9 +151,6 @@ class Image(Derived):
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Image(self.base.symmetrised(), abs(self.c), self.map)
 
-    def screened(self) -> Atoms:
-        return super().screened() if self.signed or self.map is not None else self.c * self.base.screened()
-
     def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
         inner, c = unscaled(self)
         if isinstance(inner, Image):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,8 @@ def encode_blocks(encode: Callable[..., Any], D: Any, Y: Any, options: dict[str,
     if not fixed["gaps"]:
         return _not_storable(da.blockwise(_encode_block, "ik", *arrays, concatenate=True, **codes, **how))
     pairs = da.blockwise(_encode_block, "i", *arrays, concatenate=True, meta=np.empty(0), **how)
-    gaps = da.blockwise(_part, "i", pairs, "i", which=1, meta=np.empty(0))
-    return _not_storable(da.blockwise(_part, "ik", pairs, "i", which=0, **codes)), gaps
+    gaps = da.blockwise(itemgetter(1), "i", pairs, "i", meta=np.empty(0))
+    return _not_storable(da.blockwise(itemgetter(0), "ik", pairs, "i", **codes)), gaps
 
 
 def _not_storable(codes: Any) -> Any:
@@ -67,10 +68,6 @@ def _refuse_to_store(*args: Any, **options: Any) -> Any:
 
 def _encode_block(Y: Any, *each: Any, encode: Any, dictionary: Any, names: tuple[str, ...], options: Any) -> Any:
     return encode(dictionary, Y, **dict(zip(names, each, strict=True)), **options)
-
-
-def _part(pair: tuple[Any, Any], which: int) -> Any:
-    return pair[which]
 
 
 def _check(encode: Callable[..., Any], D: Any, Y: Any, fixed: dict[str, Any], each: dict[str, Any]) -> Any:

@@ -6,21 +6,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pursuit.arguments import as_bool, describe
+from pursuit.arguments import as_bool
 from pursuit.atoms.pieces import Piece, Pieces
-from pursuit.cluster.workers import Held, current_client, is_dask_array
+from pursuit.cluster.workers import WorkerValues, check_functions, current_client, is_dask_array
 
 
 class Sharded(Pieces):
     r"""A `Dictionary` whose columns are held by the workers of a dask cluster.
 
-    One question sends g to every worker and gets back the best few columns of each, by number and product; the best of
-    these are the answer. Only their columns travel (those of all workers, where together they take at most 1 MB, since
-    a second question costs more). The answer does not depend on how many workers there are: it is that of a
-    `Dictionary` of all columns, where rounding does not decide, and ties go to the lowest number. After two questions
-    a worker makes an 8-bit copy of its columns, as `Dictionary` does, and reads that first.
-
-    A worker that dies takes its columns with it. Another one loads them again, and the question is answered.
+    A question sends g to every worker and gets back the numbers and products of its best few columns; the best of these
+    are the answer. Only their columns travel (those of all workers, where together they take at most 1 MB). The answer
+    does not depend on how many workers there are: it is that of a `Dictionary` of all columns, where rounding does not
+    decide. After two questions of a run the workers make 8-bit copies of their columns, as `Dictionary` does. A worker
+    that dies takes its columns with it: another one loads them again, and the question is answered.
 
     Parameters
     ----------
@@ -50,20 +48,22 @@ class Sharded(Pieces):
 
     def __init__(self, columns: Any, signed: bool = False, client: Any = None) -> None:
         signed = as_bool(signed, "signed")
-        if not is_dask_array(columns) and not (isinstance(columns, Sequence) and all(map(callable, columns))):
-            raise TypeError(f"columns is {describe(columns)}; give a dask array, or functions that return columns.")
-        if not len(columns):
-            raise ValueError("columns is empty; give at least one function that returns columns.")
+        if not is_dask_array(columns):
+            check_functions(columns, "columns", "columns, or a dask array")
         client = current_client(client, "Sharded")
         if is_dask_array(columns):
             tasks = _blocks(columns, len(client.nthreads()))
         else:
             tasks = [partial(_loaded, load, i) for i, load in enumerate(columns)]
-        self._held = Held(client, tasks)
-        self._describe(self._held.ask(range(len(tasks)), Piece.facts, range(len(tasks))), signed)
+        self._values = WorkerValues(client, tasks)
+        self._describe(self.map(Piece.description, range(len(tasks))), signed)
 
-    def ask(self, which: Sequence[int], function: Callable[..., Any], each: Sequence[Any], *shared: Any) -> list[Any]:
-        return self._held.ask(which, function, each, *shared)
+    def map(self, function: Callable[..., Any], which: Sequence[int], *arguments: Any) -> list[Any]:
+        return self._values.map(function, which, *arguments)
+
+    def screened(self) -> Sharded:
+        """The same set whose workers make their 8-bit copies when they are first asked."""
+        return self._with(copies_made=True)
 
 
 def _loaded(load: Callable[[], Any], number: int) -> Piece:

@@ -11,13 +11,13 @@ import numpy as np
 
 from pursuit.arguments import describe, quantity
 from pursuit.arrays import Array, Space
-from pursuit.cluster.workers import Held, add, current_client
+from pursuit.cluster.workers import WorkerValues, add, check_functions, current_client
 from pursuit.metrics import Metric, Operator
 from pursuit.objectives import Objective
 
 
 @dataclass(frozen=True)
-class Facts:
+class TermConstants:
     """What the sum must know of a term."""
 
     space: Space
@@ -39,38 +39,42 @@ class Term:
 
     @classmethod
     def loaded(cls, load: Callable[[], Any], number: int) -> Term:
-        given = load()
-        f, M = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+        """What function `number` of the user returns, checked."""
+        loaded, who = load(), f"function {number} of terms returned"
+        f, M = loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
         if not isinstance(f, Objective) or f.space is None or not f.space.numpy:
-            what = f"function {number} of terms returned {describe(given)}"
-            raise TypeError(f"{what}; return an objective of NumPy arrays, or a pair of one and a matrix.")
+            advice = "return an objective of NumPy arrays, or a pair of one and a matrix"
+            raise TypeError(f"{who} {describe(loaded)}; {advice}.")
         if type(f).hessian is Objective.hessian:
-            raise TypeError(f"{f!r}, from function {number} of terms, has no Hessian; define hessian(x).")
+            raise TypeError(f"{who} {f!r}, which has no Hessian; define hessian(x).")
         if M is not None and (len(np.shape(M)) != 2 or (M.shape[0], *f.space.shape[1:]) != f.space.shape):
-            raise ValueError(f"function {number} of terms returned a matrix of {np.shape(M)} for {f!r}; they must fit.")
+            raise ValueError(f"{who} a matrix of {np.shape(M)} for {f!r}; they must fit.")
         if M is not None and M.dtype.kind == "f":
             f = f.on(Space.of(np.empty(0, M.dtype)))  # labels take the dtype of the matrix
         return cls(f, M)
 
-    def facts(self, number: int) -> Facts:
+    def constants(self) -> TermConstants:
         f, space = self.f, self.f.space
         assert space is not None
         if self.M is None:
-            return Facts(space, f.L, f.mu, f.infimum, f.quadratic, f.exact, f.convex)
+            return TermConstants(space, f.L, f.mu, f.infimum, f.quadratic, f.exact, f.convex)
         space = Space.of(np.empty((self.M.shape[1], *space.shape[1:]), space.dtype))
-        return Facts(space, None, 0.0, f.infimum, f.quadratic, f.exact, f.convex)
+        return TermConstants(space, None, 0.0, f.infimum, f.quadratic, f.exact, f.convex)
 
-    def value_and_grad(self, number: int, x: Array) -> tuple[float, Array]:
-        value, grad = self.f.value_and_grad(x if self.M is None else self.M @ x)
+    def _image(self, x: Array) -> Array:
+        return x if self.M is None else self.M @ x
+
+    def value_and_grad(self, x: Array) -> tuple[float, Array]:
+        value, grad = self.f.value_and_grad(self._image(x))
         return value, grad if self.M is None else self.M.T @ grad
 
-    def value(self, number: int, x: Array) -> float:
-        return self.f.value(x if self.M is None else self.M @ x)
+    def value(self, x: Array) -> float:
+        return self.f.value(self._image(x))
 
-    def curvature(self, number: int, x: Array, rows: Array) -> Array:
+    def curvature(self, x: Array, rows: Array) -> Array:
         """M' H M v for each row v, with the Hessian H of f at M x."""
         if self.last is None or not np.array_equal(self.last[0], x):
-            H = self.f.hessian(x if self.M is None else self.M @ x)
+            H = self.f.hessian(self._image(x))
             assert H is not None
             self.last = x.copy(), H
         H = self.last[1]
@@ -84,10 +88,9 @@ class Term:
 class ShardedSum(Objective):
     r"""A sum of objectives that the workers of a dask cluster hold: :math:`f(x) = \sum_i f_i(M_i x)`.
 
-    Samples are spread over workers so that each has some rows :math:`M_i` of the data and the loss :math:`f_i` of
-    their labels. One question sends x to every worker and adds up what comes back: values and gradients, or products
-    with the Hessian. The terms are added in their order, so the sum does not depend on how many workers there are.
-    A worker that dies takes its terms with it; another one loads them again.
+    Each worker has some rows :math:`M_i` of the data and the loss :math:`f_i` of their labels. An evaluation sends x to
+    every worker and adds up values and gradients, or products with the Hessian, in the order of the terms: the sum does
+    not depend on how many workers there are. A worker that dies takes its terms with it; another one loads them again.
 
     Parameters
     ----------
@@ -116,44 +119,40 @@ class ShardedSum(Objective):
     space: Space
 
     def __init__(self, terms: Sequence[Callable[[], Any]], client: Any = None) -> None:
-        if not isinstance(terms, Sequence) or not all(map(callable, terms)):
-            raise TypeError(f"terms is {describe(terms)}; give functions that return objectives.")
-        if not terms:
-            raise ValueError("terms is empty; give at least one function that returns an objective.")
-        client = current_client(client, "ShardedSum")
-        self._held = Held(client, [partial(Term.loaded, load, i) for i, load in enumerate(terms)])
-        self._count = len(terms)
-        facts = self._ask(Term.facts)
-        for i, other in enumerate(facts):
-            if (other.space.shape, other.space.dtype) != (facts[0].space.shape, facts[0].space.dtype):
-                spaces = f"term {i} is a function of {other.space.dtype} arrays of shape {other.space.shape}"
-                raise ValueError(
-                    f"{spaces}, term 0 of {facts[0].space.dtype}, {facts[0].space.shape}; they must agree."
-                )
-        self.space = facts[0].space
-        self.L = None if any(each.L is None for each in facts) else sum(each.L or 0.0 for each in facts)
-        self.mu, self.infimum = sum(each.mu for each in facts), sum(each.infimum for each in facts)
-        self.quadratic, self.exact = all(each.quadratic for each in facts), all(each.exact for each in facts)
-        self.convex = all(each.convex for each in facts)
+        check_functions(terms, "terms", "objectives")
+        tasks = [partial(Term.loaded, load, i) for i, load in enumerate(terms)]
+        self._values = WorkerValues(current_client(client, "ShardedSum"), tasks)
+        constants: list[TermConstants] = self._map(Term.constants)
+        self.space = constants[0].space
+        for i, term in enumerate(constants):
+            if (term.space.shape, term.space.dtype) != (self.space.shape, self.space.dtype):
+                spaces = f"term {i} is a function of {term.space.dtype} arrays of shape {term.space.shape}"
+                raise ValueError(f"{spaces}, term 0 of {self.space.dtype}, {self.space.shape}; they must agree.")
+        self.L = None if any(term.L is None for term in constants) else sum(term.L or 0.0 for term in constants)
+        self.mu = sum(term.mu for term in constants)
+        self.infimum = sum(term.infimum for term in constants)
+        self.quadratic = all(term.quadratic for term in constants)
+        self.exact = all(term.exact for term in constants)
+        self.convex = all(term.convex for term in constants)
 
-    def _ask(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        return self._held.ask(range(self._count), function, range(self._count), *shared)
+    def _map(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return self._values.map(function, range(len(self._values)), *arguments)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        values, grads = zip(*self._ask(Term.value_and_grad, x), strict=True)
-        return sum(values), add(list(grads)) if self._count > 1 else grads[0]
+        values, grads = zip(*self._map(Term.value_and_grad, x), strict=True)
+        return sum(values), add(grads)
 
     def value(self, x: Array) -> float:
-        return float(sum(self._ask(Term.value, x)))
+        return float(sum(self._map(Term.value, x)))
 
     def hessian(self, x: Array) -> Metric:
         return SummedHessian(lambda v: self._curvature(x, v.reshape(1, -1)).reshape(v.shape), self.space.shape, self, x)
 
     def _curvature(self, x: Array, rows: Array) -> Array:
-        return add(self._ask(Term.curvature, x, np.ascontiguousarray(rows)))
+        return add(self._map(Term.curvature, x, np.ascontiguousarray(rows)))
 
     def __repr__(self) -> str:
-        return f"ShardedSum({quantity(self._count, 'term')})"
+        return f"ShardedSum({quantity(len(self._values), 'term')})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
-"""Values that the workers of a cluster hold, and questions that are put to all of them at once.
+"""Values that the workers of a cluster hold, and functions of all of them at once.
 
 A value is the result of a task, so the scheduler knows how it is made. When a worker dies, another one makes the value
-again. A question does not go through the scheduler's list of tasks, which takes 10 to 20 ms: it is sent to the workers
-directly, which takes 3 ms. Where a worker does not answer, or no longer holds the value, the question becomes a task
+again. A function does not go through the scheduler's list of tasks, which takes 10 to 20 ms: it is sent to the workers
+directly, which takes 3 ms. Where a worker does not answer, or no longer holds the value, the function becomes a task
 that waits until the value has been made again.
 """
 
@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
+from pursuit.arguments import describe
+
 ATTEMPTS = 5
-"""How often a question is asked again, as a task, of values whose workers die while they answer."""
-PATIENCE = 0.5
+"""How often a function is sent again, as a task, to values whose workers die while they answer."""
+POLL_SECONDS = 0.5
 """Seconds without an answer after which the scheduler is asked whether the worker is still there: a connection to one
 that is gone is tried for 30 seconds."""
 FAN_IN = 8
@@ -44,7 +46,15 @@ def is_dask_array(a: Any) -> bool:
     return type(a).__module__.startswith("dask.array") and hasattr(a, "to_delayed")
 
 
-class Held:
+def check_functions(functions: Any, name: str, what: str) -> None:
+    """Refuse an argument that is no list of functions; `what` says what they return."""
+    if not isinstance(functions, Sequence) or not all(map(callable, functions)):
+        raise TypeError(f"{name} is {describe(functions)}; give functions that return {what}.")
+    if not functions:
+        raise ValueError(f"{name} is empty; give at least one function that returns {what}.")
+
+
+class WorkerValues:
     """Values on the workers of a cluster, one for each task, spread evenly.
 
     Parameters
@@ -59,39 +69,40 @@ class Held:
         workers = sorted(client.nthreads())
         if not workers:
             raise ValueError("the cluster of the client has no workers; add some before work is spread over them.")
-        places = [[workers[i * len(workers) // len(tasks)]] for i in range(len(tasks))]
-        self.futures = [
-            client.compute(task, workers=place, allow_other_workers=True)
-            if hasattr(task, "dask")
-            else client.submit(task, workers=place, allow_other_workers=True, pure=False)
-            for task, place in zip(tasks, places, strict=True)
-        ]
+        self.futures = []
+        for i, task in enumerate(tasks):
+            place = {"workers": [workers[i * len(workers) // len(tasks)]], "allow_other_workers": True}
+            delayed = hasattr(task, "dask")
+            self.futures.append(client.compute(task, **place) if delayed else client.submit(task, **place, pure=False))
         self._places: dict[str, str] = {}
 
-    def ask(self, which: Sequence[int], function: Callable[..., Any], each: Sequence[Any], *shared: Any) -> list[Any]:
-        """function(value, e, *shared) of the values with these numbers, computed where they are; e is the entry of
-        `each` that belongs to the value."""
-        questions = {self.futures[i].key: (i, e) for i, e in zip(which, each, strict=True)}
-        answers = self.client.sync(self._directly, questions, function, shared) if self._places else {}
-        late = [key for key in questions if key not in answers]
+    def __len__(self) -> int:
+        return len(self.futures)
+
+    def map(self, function: Callable[..., Any], which: Sequence[int], *arguments: Any) -> list[Any]:
+        """function(value, *arguments) of the values with these numbers, computed where they are."""
+        futures = [self.futures[i] for i in which]
+        answers = self.client.sync(self._directly, futures, function, arguments) if self._places else {}
+        late = [future for future in futures if future.key not in answers]
         if late:
-            found = self._as_tasks([questions[key] for key in late], function, shared)
-            answers |= dict(zip(late, found, strict=True))
-            self._find_places()
-        return [answers[key] for key in questions]
+            keys = [future.key for future in late]
+            answers.update(zip(keys, self._as_tasks(late, function, arguments), strict=True))
+            holders = self.client.who_has(self.futures)
+            self._places = {key: workers[0] for key, workers in holders.items() if workers}
+        return [answers[future.key] for future in futures]
 
-    async def _directly(self, questions: dict[str, Any], function: Any, shared: tuple[Any, ...]) -> dict[str, Any]:
+    async def _directly(self, futures: list[Any], function: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
         """The answers of the workers that hold the values and are alive, by key."""
-        groups: dict[str, dict[str, Any]] = defaultdict(dict)
-        for key, (_, e) in questions.items():
-            if key in self._places:
-                groups[self._places[key]][key] = e
+        groups: dict[str, list[str]] = defaultdict(list)
+        for future in futures:
+            if future.key in self._places:
+                groups[self._places[future.key]].append(future.key)
 
-        async def ask(worker: str, each: dict[str, Any]) -> dict[str, Any]:
-            reply = asyncio.ensure_future(self.client.run(_answer, each, function, shared, workers=[worker]))
+        async def ask(worker: str, keys: list[str]) -> dict[str, Any]:
+            reply = asyncio.ensure_future(self.client.run(_answer, keys, function, arguments, workers=[worker]))
             try:
-                while not (await asyncio.wait([reply], timeout=PATIENCE))[0]:
-                    holders = await self.client.scheduler.who_has(keys=list(each))
+                while not (await asyncio.wait([reply], timeout=POLL_SECONDS))[0]:
+                    holders = await self.client.scheduler.who_has(keys=keys)
                     if not any(worker in places for places in holders.values()):
                         return {}
                 answers, problem = reply.result()[worker]
@@ -103,39 +114,35 @@ class Held:
                 raise problem
             return dict(answers)
 
-        parts = await asyncio.gather(*(ask(worker, each) for worker, each in groups.items()))
+        parts = await asyncio.gather(*(ask(worker, keys) for worker, keys in groups.items()))
         return {key: answer for part in parts for key, answer in part.items()}
 
-    def _as_tasks(self, questions: list[tuple[int, Any]], function: Any, shared: tuple[Any, ...]) -> list[Any]:
+    def _as_tasks(self, futures: list[Any], function: Any, arguments: tuple[Any, ...]) -> list[Any]:
         """The answers by tasks, which wait for values that are being made again."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
-        for left in reversed(range(ATTEMPTS)):
-            tasks = [self.client.submit(function, self.futures[i], e, *shared, pure=False) for i, e in questions]
+        for remaining in reversed(range(ATTEMPTS)):
+            tasks = [self.client.submit(function, future, *arguments, pure=False) for future in futures]
             try:
                 return gathered(self.client, tasks)
             except (KilledWorker, FutureCancelledError, OSError):
-                if not left:
+                if not remaining:
                     raise
         raise AssertionError("unreachable")
 
-    def _find_places(self) -> None:
-        holders = self.client.who_has(self.futures)
-        self._places = {key: workers[0] for key, workers in holders.items() if workers}
-
 
 async def _answer(
-    each: dict[str, Any], function: Any, shared: tuple[Any, ...], dask_worker: Any = None
+    keys: list[str], function: Any, arguments: tuple[Any, ...], dask_worker: Any = None
 ) -> tuple[dict[str, Any], Exception | None]:
     """Runs on a worker: the answers for the values that it holds, and the error that one of them raised."""
 
     def compute() -> tuple[dict[str, Any], Exception | None]:
         answers = {}
-        for key, e in each.items():
+        for key in keys:
             if key in dask_worker.data:
                 try:
-                    answers[key] = function(dask_worker.data[key], e, *shared)
+                    answers[key] = function(dask_worker.data[key], *arguments)
                 except Exception as problem:
                     return answers, problem
         return answers, None
@@ -161,6 +168,6 @@ def add_all(client: Any, futures: list[Any]) -> Any:
     return add(gathered(client, futures))
 
 
-def add(terms: list[Any]) -> Any:
+def add(terms: Sequence[Any]) -> Any:
     """The sum of the terms, from the first to the last."""
     return reduce(lambda a, b: a + b, terms)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit.atoms.vectors import Dictionary
+from pursuit.atoms.columns import Dictionary
 from pursuit.coding.request import Array, Request, Rules, check_finite_rows
 from pursuit.domains import cone, lin, penalty
 from pursuit.objectives import LeastSquares

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pursuit import native
-from pursuit.atoms.screening import MIN_SCREENED_ENTRIES
+from pursuit.atoms.copies import MIN_SCREENED_ENTRIES
 from pursuit.coding.request import Array, Request, check_gram_rows, column_norms
 from pursuit.coding.scale import Scale
 from pursuit.coding.tiles import Tile

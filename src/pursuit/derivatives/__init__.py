@@ -39,10 +39,10 @@ import numpy as np
 
 from pursuit.arguments import describe, number, real_array
 from pursuit.arrays import Array, Indices, Small, host
+from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import compress
 from pursuit.atoms.matrices import RankOne, Spectrahedron
-from pursuit.atoms.vectors import Dictionary
 from pursuit.derivatives.faces import Change, Face, Factors, Weights, completion, listed_face, matrix_face, put
 from pursuit.domains import Hull
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge

@@ -9,9 +9,10 @@ import numpy as np
 
 from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.atoms.base import Atoms
+from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
-from pursuit.atoms.vectors import Dictionary, SignedBasis
+from pursuit.atoms.vectors import SignedBasis
 from pursuit.domains import conv, penalty
 from pursuit.estimators import checks
 from pursuit.estimators.design import Design, Loss, ModelPath, Row

@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from pursuit.arguments import require
+from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.factored import LowRank
-from pursuit.atoms.vectors import Dictionary
 from pursuit.domains import Domain, lin
 from pursuit.estimators.base import Array
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Poisson, Ridge

@@ -8,6 +8,7 @@
 | `accelerated` | Nesterov's accelerated gradient method with restart |
 | `lanczos` | the extreme eigenvalues of a large symmetric map, with bounds |
 | `operators` | linear operators of any library, with a test of their adjoints |
+| `ranking` | which columns have the largest products, proved from intervals |
 """
 
 from pursuit.linalg.accelerated import accelerated_gradient

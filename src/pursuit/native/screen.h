@@ -3,7 +3,7 @@
 // Column a is scale (coarse + rest) with scale = max |a| / 127 and 8-bit integers `coarse`; the vector g is 2^e (p +
 // rest of its own), with 16-bit integers p. Then <a, g> / (scale 2^e) is the integer <coarse, p>, to within
 // error |p| + norm |rest of g|, where `error` and `norm` are the norms of the rest and of a / scale. A second code, of
-// what the first leaves, times FINE, makes the error FINE times as small. `ScreenedDictionary` says the same with
+// what the first leaves, times FINE, makes the error FINE times as small. docs/speed.md says the same with
 // floating-point rounding, and why the answers are those of the plain product.
 #pragma once
 #include "kernels.h"

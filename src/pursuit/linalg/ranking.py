@@ -1,47 +1,24 @@
-r"""Which atoms are best, proved from intervals; used by dictionaries with an 8-bit copy.
+r"""Which columns are best, proved from intervals; used by dictionaries with an 8-bit copy.
 
 The plain way computes :math:`\hat c = D^\top g` in floating point and takes the largest merits, :math:`|\hat c_j|` or
 :math:`-\hat c_j`, ties to the lowest index. A cheaper way knows for each merit only an interval that contains the
-*computed* number. It finds the same atoms in two steps: `contenders` leaves out the atoms that cannot be among the
+*computed* number. It finds the same columns in two steps: `contenders` leaves out the columns that cannot be among the
 best, and `order` ranks the others by recomputed merits, if rounding cannot change their order. If it can, only the
 plain product decides, and the caller computes it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from pursuit.arrays import Indices, Small
 
 CHUNK_SIZE = 64
 """Intervals per chunk in `contenders`."""
 
-PAUSE = 63
-"""The largest number of calls after a failure that make no new attempt."""
 
-
-@dataclass
-class Backoff:
-    """Whether to attempt the cheap way: after successive failures 1, 3, 7, ... calls make no attempt."""
-
-    pause: int = 0
-    left: int = 0
-
-    def attempts(self) -> bool:
-        """Whether this call makes an attempt."""
-        self.left -= 1
-        return self.left < 0
-
-    def record(self, succeeded: bool) -> None:
-        """Record the outcome of an attempt."""
-        self.pause = 0 if succeeded else min(2 * self.pause + 1, PAUSE)
-        self.left = self.pause
-
-
-def rounding(m: int, dtype: Any) -> float:
+def rounding(m: int, dtype: DTypeLike) -> float:
     r"""A factor gamma for which any order of summation gives :math:`|\hat c - a^\top g| \le \gamma |a|^\top |g|`.
 
     The classical bound is m u / (1 - m u) with unit roundoff u. This is more than twice that, which also covers the
@@ -78,6 +55,6 @@ def order(merit: Small, error: Small, several: int) -> Indices | None:
     """
     places = np.argsort(-merit, kind="stable")
     low, high = (merit - error)[places], (merit + error)[places]
-    others = np.maximum.accumulate(high[::-1])[::-1][1:]  # the largest merit that a later place may have
-    sure = low[: len(others)][:several] > others[:several]
+    largest_later = np.maximum.accumulate(high[::-1])[::-1][1:]  # the largest merit that a later place may have
+    sure = low[: len(largest_later)][:several] > largest_later[:several]
     return places[:several] if bool(sure.all()) else None
