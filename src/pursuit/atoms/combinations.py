@@ -275,9 +275,6 @@ class Embedded(Derived):
     def symmetrised(self) -> Atoms:
         return Embedded(self.base.symmetrised(), self.start, self.n)
 
-    def screened(self) -> Atoms:
-        return Embedded(self.base.screened(), self.start, self.n)
-
     def __repr__(self) -> str:
         return repr(self.base)
 

@@ -183,23 +183,32 @@ def rho(A: Atoms, f: Objective, x0: Array) -> Interval:
         return Interval.of(math.inf)
     inverse = (Q @ Vt.T) / s  # N^{-1} on lin(A) = inverse inverse'
     slope = inverse.T @ grad
-    centre, ellipsoid_radius = start - inverse @ slope, float(np.linalg.norm(slope))
+    level_set = _Ellipsoid(start - inverse @ slope, float(np.linalg.norm(slope)), inverse)
     polar = shape.polar()
     if polar is None:
-        return _rho_bounds(A, shape, centre, ellipsoid_radius, inverse, here, f.quadratic)
-    value = float((polar @ centre + ellipsoid_radius * np.linalg.norm(polar @ inverse, axis=1)).max())
+        bounds = _rho_bounds(A, shape, level_set, f.quadratic)
+        return Interval(min(max(here.lower, bounds.lower), bounds.upper), bounds.upper)
+    value = float((polar @ level_set.centre + level_set.radius * np.linalg.norm(polar @ inverse, axis=1)).max())
     slack = 1e-12 * (abs(value) + here.upper)
     return Interval(value - slack if f.quadratic else here.lower, value + slack)
 
 
-def _rho_bounds(
-    A: Atoms, shape: Shape, centre: Small, ellipsoid_radius: float, inverse: Small, here: Interval, tight: bool
-) -> Interval:
-    """Bounds without the polar: ||c||_A + radius / mDW in the metric N from above, and from below the norms of points
-    on the axes of the ellipsoid."""
-    middle = gauge(A, lift(A, centre))
-    width = shape.image(np.asarray(np.linalg.pinv(inverse))).mdw().lower
-    upper = middle.upper + ellipsoid_radius / width if width > 0 and math.isfinite(middle.upper) else math.inf
-    ends = [(1 - 1e-12) * ellipsoid_radius * sign * axis for axis in inverse.T for sign in (1.0, -1.0)] if tight else []
-    lower = max([here.lower, *(gauge(A, lift(A, centre + end)).lower for end in ends[:32])])
-    return Interval(min(lower, upper), upper)
+@dataclass(frozen=True)
+class _Ellipsoid:
+    """{centre + radius axes u : ||u|| <= 1}, around a sublevel set; the columns of `axes` are orthogonal."""
+
+    centre: Small
+    radius: float
+    axes: Small
+
+
+def _rho_bounds(A: Atoms, shape: Shape, level_set: _Ellipsoid, tight: bool) -> Interval:
+    """Bounds without the polar: ||c||_A + radius / mDW in the metric N from above, and from below, where the ellipsoid
+    is `tight`, the norms of points on its axes."""
+    middle = gauge(A, lift(A, level_set.centre))
+    width = shape.image(np.asarray(np.linalg.pinv(level_set.axes))).mdw().lower
+    upper = middle.upper + level_set.radius / width if width > 0 and math.isfinite(middle.upper) else math.inf
+    reach = (1 - 1e-12) * level_set.radius
+    ends = [reach * sign * axis for axis in level_set.axes.T for sign in (1.0, -1.0)] if tight else []
+    norms_of_ends = [gauge(A, lift(A, level_set.centre + end)).lower for end in ends[:32]]
+    return Interval(min(max(norms_of_ends, default=0.0), upper), upper)

@@ -19,6 +19,9 @@ from pursuit.metrics import as_metric
 def radius(A: Atoms, *, metric: Any = None) -> Interval:
     r"""The radius :math:`\max_{z\in A}\|z\|`.
 
+    Here and below, a `metric` M is a positive definite matrix, a positive diagonal or a positive number, for the norm
+    :math:`\|x\|_M = \langle x, Mx\rangle^{1/2}`.
+
     >>> import pursuit as ps
     >>> radius(3 * ps.SignedBasis(4)), radius(ps.Ball(2, 2), metric=[1.0, 9.0])
     (Interval(3, exact), Interval(3, exact))
