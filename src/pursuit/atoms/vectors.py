@@ -23,7 +23,7 @@ from pursuit.arrays import (
     whole_strides,
 )
 from pursuit.atoms.base import Atoms, Found, Search
-from pursuit.atoms.frames import Atom
+from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.screening import MIN_SCREENED_ENTRIES, Payment, can_be_screened
 from pursuit.atoms.sparse import SparseAtom
 from pursuit.linalg import operator
@@ -66,7 +66,7 @@ class Listed(Atoms):
             return self.column(int(a.source), -1.0 if self.symmetric and a.coef < 0 else 1.0)
         return None
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
         if not all(isinstance(source, int | np.integer) for source in sources):
             return None
         out = np.zeros(self.n)
