@@ -11,8 +11,12 @@ import numpy as np
 
 from pursuit.arguments import describe
 from pursuit.arrays import Array, Small, Space
+<<<<<<< HEAD
 from pursuit.atoms.closed import Closed
 from pursuit.atoms.frames import Atom, CompactAtom
+=======
+from pursuit.atoms.frames import Atom, CompactAtom, Source
+>>>>>>> sets
 
 Found = tuple[Sequence[Atom], float]
 """Atoms with small <g, a>, the best first, and a lower bound on min <g, a> that is proved, or -inf."""
@@ -33,10 +37,10 @@ class Chart(Protocol):
     bounds: Small
     """(p, 2): the range of each parameter."""
 
-    def parameters(self, source: Any) -> Small:
+    def parameters(self, source: Source) -> Small:
         """The parameters of a source."""
 
-    def source(self, theta: Small) -> tuple[Any, float]:
+    def source(self, theta: Small) -> tuple[Source, float]:
         """The source with these parameters, and the sign s for which a(theta) is s times the atom of that source."""
 
     def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:
@@ -78,7 +82,7 @@ class Atoms:
     """The minimal intrinsic directional width, or a lower bound on it."""
     work: float | None = None
     """Multiplications and comparisons of a question to the oracle, about; None: not known, and taken as many."""
-    entry_bounds: tuple[Any, Any] | None = None
+    entry_bounds: tuple[Array, Array] | None = None
     """(low, high), numbers or arrays, where the hull has all points of an affine space with entries between these, and
     every vertex has only such entries: then faces are given by the entries of x at a bound."""
 
@@ -162,6 +166,7 @@ class Atoms:
         """The atomic norm inf{c >= 0 : x in c conv(A)}, where there is a closed form."""
         return None
 
+<<<<<<< HEAD
     def geometry(self) -> Closed | None:
         """The closed form of its geometry, where it has one; `pursuit.geometry` computes all that it leaves out."""
         return None
@@ -171,6 +176,9 @@ class Atoms:
         self.radius, self.diameter, self.width = closed.radius, closed.diameter, closed.mdw
 
     def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+=======
+    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
+>>>>>>> sets
         """The combination sum_i values_i (atom of source i) in the set's own coordinates (for a dictionary, one entry
         per column), or None where it has none."""
         return None
@@ -210,12 +218,12 @@ class Atoms:
     def __mul__(self, c: float) -> Atoms:
         return self.__rmul__(c)
 
-    def __or__(self, other: Any) -> Atoms:
+    def __or__(self, other: Atoms) -> Atoms:
         from pursuit.atoms.combinations import Union
 
         return Union(self, other)
 
-    def __ror__(self, other: Any) -> Atoms:
+    def __ror__(self, other: Atoms) -> Atoms:
         return self.__or__(other)  # which is refused: a set on the left is asked first
 
 
@@ -226,7 +234,7 @@ MEMBERSHIP_ULPS = 1e3
 class OwnAtoms(Atoms):
     """The atoms of an oracle of the user, a function of g."""
 
-    def __init__(self, oracle: Callable[[Array], Any], name: str) -> None:
+    def __init__(self, oracle: Callable[[Array], Array], name: str) -> None:
         self._oracle, self._name = oracle, name
 
     def lmo(self, g: Array) -> Atom:

@@ -14,7 +14,7 @@ from pursuit._memory import WithMemory
 from pursuit.arguments import describe, number
 from pursuit.arrays import Array, Small, Space, flat, host, namespace
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
-from pursuit.atoms.frames import Atom
+from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.maps import LinearMap
 from pursuit.atoms.sparse import SparseAtom
 
@@ -82,7 +82,7 @@ class Derived(Atoms):
         which = int(rng.integers(len(self.terms))) if len(self.terms) > 1 else 0
         return self._answer(which, as_atom(self.terms[which].sample(rng)))
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
         return self.terms[0].coefficients(sources, values)
 
 
@@ -100,7 +100,8 @@ class Image(Derived):
         if self.map is not None:
             self.size = None if self.map.lifted else self.size  # too many for their space to be listed
             self.shape, self.space = self.map.shape, self.map.space
-            self.radius = _times(self.factor, _times(self.map.norm, base.radius))
+            longest = None if self.map.norm is None else _times(self.map.norm, base.radius)
+            self.radius = _times(self.factor, longest)
             self.diameter = _times(2.0, self.radius)
             return
         self.shape, self.space = base.shape, base.space
@@ -223,7 +224,7 @@ class Union(Derived):
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Union(*(A.symmetrised() for A in self.terms))
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
         out = []
         for which, A in enumerate(self.terms):
             places = [i for i, source in enumerate(sources) if source[0] == which]
@@ -289,6 +290,6 @@ def _either(*answers: bool | None) -> bool | None:
     return True if any(answers) else None if None in answers else False
 
 
-def _times(c: Any, value: Any) -> Any:
-    """c * value where both are known."""
-    return None if c is None or value is None else c * value
+def _times(c: float, value: float | None) -> float | None:
+    """c * value where it is known."""
+    return None if value is None else c * value

@@ -14,7 +14,7 @@ import numpy as np
 
 from pursuit.arguments import real_array
 from pursuit.arrays import Array, Indices, Small, Space, host
-from pursuit.atoms.frames import Atom, CompactAtom, Frame, uniform
+from pursuit.atoms.frames import Atom, CompactAtom, Frame, Source, uniform
 from pursuit.atoms.views import AllEntries, View, matrix_places, row_products, tensor_places
 from pursuit.linalg import unit
 from pursuit.metrics import Metric
@@ -80,7 +80,7 @@ class RankOneAtom(CompactAtom):
     frame = FactoredFrame
     fields = ("u", "v", "view", "coef", "source")
 
-    def __init__(self, u: Small, v: Small, view: View, coef: float = 1.0, source: Any = None) -> None:
+    def __init__(self, u: Small, v: Small, view: View, coef: float = 1.0, source: Source = None) -> None:
         super().__init__(None, (u, v) if source is None else source, coef)
         self.u, self.v, self.view = u, v, view
 
@@ -160,7 +160,7 @@ def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
     return LowRank(QA @ u[:, :k], s[:k], QB @ vt[:k].T)
 
 
-def read_factors(source: Any, shape: tuple[int, ...]) -> tuple[Small, Small] | None:
+def read_factors(source: Source, shape: tuple[int, ...]) -> tuple[Small, Small] | None:
     """The vectors of a source (u, v), checked; None for a source of another kind."""
     if not (isinstance(source, tuple) and len(source) == 2 and all(isinstance(x, np.ndarray) for x in source)):
         return None
@@ -243,7 +243,7 @@ class TensorAtom(CompactAtom):
     frame = TensorFrame
     fields = ("factors", "coef", "source")
 
-    def __init__(self, factors: Factors, coef: float, source: Any = None) -> None:
+    def __init__(self, factors: Factors, coef: float, source: Source = None) -> None:
         super().__init__(None, factors if source is None else source, coef)
         self.factors = factors
 

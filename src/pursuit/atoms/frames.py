@@ -24,6 +24,9 @@ import numpy as np
 from pursuit.arrays import Array, Indices, Small, Space, flat, host
 from pursuit.metrics import Diagonal, Metric
 
+Source = Any
+"""Where an atom came from: a column number, a path, parameters; None: not known."""
+
 
 class Frame:
     """Active atoms of one kind. A subclass adds `analyze` and `synthesize`, and shortcuts for inner products."""
@@ -135,7 +138,7 @@ class Atom:
     fields: ClassVar[tuple[str, ...]] = ("vector", "source", "coef")
     """The attributes from which an atom of this kind is made, in the order of its arguments."""
 
-    def __init__(self, vector: Array, source: Any = None, coef: float = 1.0) -> None:
+    def __init__(self, vector: Array, source: Source = None, coef: float = 1.0) -> None:
         self._vector = vector
         self.source = source
         self.coef = coef

@@ -11,7 +11,7 @@ import numpy as np
 from pursuit.arguments import as_list, describe, host_array, quantity, real_array, require
 from pursuit.arrays import Array, Indices, Small, flat, host, largest
 from pursuit.atoms.base import Atoms
-from pursuit.atoms.frames import Atom
+from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.polytopes import Selection, check_selection
 from pursuit.atoms.sparse import SparseAtom
 from pursuit.linalg import unit
@@ -46,7 +46,7 @@ class Units(Atoms):
         values = coef * np.array(direction)
         return SparseAtom(self._coordinates(name), values, self.shape or (), (name, direction), coef)
 
-    def _knows(self, source: Any) -> bool:
+    def _knows(self, source: Source) -> bool:
         if not (isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], tuple)):
             return False
         places = self._coordinates(source[0])
@@ -56,7 +56,7 @@ class Units(Atoms):
         sign = 1.0 if a.coef > 0 else -1.0
         return self._atom(a.source[0], a.source[1], sign) if self._knows(a.source) else None
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
         if not all(self._knows(source) for source in sources):
             return None
         out = np.zeros(self.n)

@@ -19,7 +19,7 @@ from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.factored import LowRank, RankOneAtom, canonical_atom, compress, read_factors
-from pursuit.atoms.frames import Atom
+from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.vectors import check_dimension
 from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, is_sparse, matrix_places
 from pursuit.linalg import unit
@@ -106,7 +106,7 @@ class Factored(Atoms):
         left = unit(u)
         return RankOneAtom(left, left if v is u else unit(v), self.view, sign)
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> LowRank | None:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> LowRank | None:
         """The combination as U diag(s) V'."""
         m, n = self.view.dims
         pairs = [pair for pair in (read_factors(source, (m, n)) for source in sources) if pair is not None]

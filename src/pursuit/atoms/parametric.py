@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from pursuit.arguments import as_bool, as_int_or_nan, as_list, check_function, quantity, real_array, require
 from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
-from pursuit.atoms.frames import Atom
+from pursuit.atoms.families import Family
+from pursuit.atoms.frames import Atom, Source
 from pursuit.linalg.lbfgs import lbfgs
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -73,11 +74,11 @@ class Parametric(Atoms):
 
     def __init__(
         self,
-        family: Callable[[Small], Any],
+        family: Family,
         bounds: Any,
         *,
         grid: int | Sequence[int] | None = None,
-        grad: Callable[[Small], Any] | None = None,
+        grad: Family | None = None,
         lipschitz: Any = None,
         signed: bool = False,
     ) -> None:
@@ -101,7 +102,7 @@ class Parametric(Atoms):
             self.radius = longest + self._slack
             self.diameter = 2.0 * self.radius
 
-    def _centre(self) -> Any:
+    def _centre(self) -> Array:
         """The atom at the centre of the box, or an error where the family has another number of parameters."""
         centre = self.bounds.mean(axis=1)
         try:
@@ -128,7 +129,7 @@ class Parametric(Atoms):
         values = tuple(float(v) for v in theta)
         return Atom(sign * self._row(np.array(values)).reshape(self.shape), values, sign)
 
-    def _inside(self, theta: Any) -> bool:
+    def _inside(self, theta: Sequence[float]) -> bool:
         return len(theta) == len(self.bounds) and all(
             lo <= v <= hi for v, (lo, hi) in zip(theta, self.bounds, strict=True)
         )
@@ -147,7 +148,7 @@ class Parametric(Atoms):
         gap = np.linalg.norm(self.lmo(-target).vector - target)
         return True if gap <= 1e-6 * np.linalg.norm(target) else None
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
         """The combination as `Spikes(weights, parameters)`."""
         return Spikes(values, np.array(sources, dtype=np.float64).reshape(len(sources), -1))
 
@@ -245,10 +246,10 @@ class _ThetaChart:
     def __init__(self, A: Parametric) -> None:
         self.A, self.bounds = A, A.bounds
 
-    def parameters(self, source: Any) -> Small:
+    def parameters(self, source: Source) -> Small:
         return np.array(source, dtype=np.float64)
 
-    def source(self, theta: Small) -> tuple[Any, float]:
+    def source(self, theta: Small) -> tuple[Source, float]:
         return tuple(float(v) for v in np.clip(theta, *self.bounds.T)), 1.0
 
     def combine(self, thetas: Small, coefs: Small) -> tuple[Array, Pullback]:

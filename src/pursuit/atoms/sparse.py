@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit.arrays import Array, Indices, Small, Space, flat
-from pursuit.atoms.frames import Atom, CompactAtom, DenseFrame, Frame, uniform
+from pursuit.atoms.frames import Atom, CompactAtom, DenseFrame, Frame, Source, uniform
 from pursuit.metrics import Diagonal, Metric, Stacked
 
 BATCH_ENTRIES = 1 << 23
@@ -104,7 +104,7 @@ class SparseAtom(CompactAtom):
     fields = ("positions", "values", "shape", "source", "coef")
 
     def __init__(
-        self, positions: Any, values: Any, shape: tuple[int, ...], source: Any = None, coef: float = 1.0
+        self, positions: Any, values: Any, shape: tuple[int, ...], source: Source = None, coef: float = 1.0
     ) -> None:
         super().__init__(None, source, coef)
         try:
@@ -200,7 +200,7 @@ class LiftedAtom(CompactAtom):
     frame = LiftedFrame
     fields = ("image", "tail", "source", "coef")
 
-    def __init__(self, image: Array, tail: SparseAtom, source: Any = None, coef: float = 1.0) -> None:
+    def __init__(self, image: Array, tail: SparseAtom, source: Source = None, coef: float = 1.0) -> None:
         super().__init__(None, source, coef)
         self.image, self.tail = image, tail
 

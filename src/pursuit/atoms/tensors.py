@@ -13,7 +13,7 @@ from pursuit.arguments import as_int_or_nan, as_list, check_seed, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.factored import CP, Factors, TensorAtom
-from pursuit.atoms.frames import Atom
+from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.views import AllEntries, Gradient, Matrix, ObservedEntries, View, tensor_places
 from pursuit.linalg import EPS, unit_columns, units_and_norms
 
@@ -102,7 +102,7 @@ class RankOneTensor(Atoms):
         spectra = [np.linalg.svd(M, compute_uv=False) for M in self.view.unfoldings(host(a))]
         return all(bool(abs(s[0] - 1.0) <= 1e-12 and s[1:].max(initial=0.0) <= 1e-12) for s in spectra)
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> CP | None:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> CP | None:
         """The tensor as `CP(weights, factors)`, which can be read at any entries."""
         if not all(isinstance(source, Factors) for source in sources):
             return None

@@ -10,8 +10,8 @@ import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arguments import as_list
-from pursuit.atoms.groups import Groups
 from pursuit.atoms.columns import Dictionary
+from pursuit.atoms.groups import Groups
 from pursuit.atoms.vectors import SignedBasis, Simplex
 from pursuit.domains import Domain, cone, lin
 from pursuit.estimators import checks
