@@ -1,7 +1,6 @@
 """Breaks the code on purpose, one place at a time, and checks that a test fails.
 
-python tools/mutants.py                        every mutant of tools/mutants.txt
-python tools/mutants.py --quick                those marked quick
+python tools/mutants.py [--quick]              every mutant of tools/mutants.txt, or those marked quick
 python tools/mutants.py --function rates       those of functions whose name contains a word
 python tools/mutants.py --check                only whether every function and every place is there
 python tools/mutants.py --every weights.problem:_longest_step test_weights.py    every place of one function
@@ -36,8 +35,7 @@ PACKAGE = ROOT / "src" / "pursuit"
 SECONDS = 300
 """A mutant whose tests run longer than this is caught: it does not end."""
 
-Operator = Callable[[ast.AST], ast.AST | None]
-"""The node that replaces a node, or None where the operator does not apply."""
+Operator = Callable[[ast.AST], ast.AST | None]  # the node that replaces a node; None: the operator does not apply
 
 # ---------------------------------------------------------------------- operators
 OPPOSITE = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.Is: ast.IsNot, ast.In: ast.NotIn}
