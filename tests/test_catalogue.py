@@ -5,8 +5,6 @@ A refusal is one sentence of our own that names the argument. A message of NumPy
 
 import inspect
 import re
-import traceback
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import array_api_strict
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from matplotlib.figure import Figure
+from sentences import named, refusal
 
 import pursuit as ps
 from pursuit.arrays import Space, host
@@ -26,24 +25,6 @@ try:
     import pandas as pd
 except ImportError:
     pd = None
-
-SOURCES = str(Path(ps.__file__).parent)
-
-
-def refusal(call):
-    """The sentence in which a call is refused; fails where it is not refused, or in the words of another library."""
-    with pytest.raises((TypeError, ValueError, FileNotFoundError)) as caught:
-        call()
-    message, last = str(caught.value), traceback.extract_tb(caught.value.__traceback__)[-1]
-    assert last.filename.startswith(SOURCES), f"raised in {last.filename}: {message}"
-    assert last.line.startswith("raise "), f"raised by {last.line!r}: {message}"
-    assert message.endswith(".") and "\n" not in message and len(message) < 200, message
-    return message
-
-
-def named(message, argument):
-    return re.search(rf"\b{re.escape(argument)}\b", message) is not None
-
 
 # ------------------------------------------------------------------------------------------ arrays
 
@@ -398,188 +379,6 @@ def test_no_argument_is_refused_in_the_words_of_another_library(name, tmp_path, 
 # ---------------------------------------------------------------------------------- one at a time
 
 
-def smooth(**options):
-    return ps.Smooth(lambda x: 0.5 * float(x @ x), lambda x: x, **options)
-
-
-def bumps(bounds=((0, 1),), **options):
-    return ps.Parametric(ps.families.Gaussian(y, 1.0), bounds, **options)
-
-
-def started(start, domain=ps.conv(A)):  # noqa: B008
-    return ps.minimize(F, domain, start=start)
-
-
-class Own(ps.Atoms):
-    """A user's set, whose oracle gives this answer."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def lmo(self, g):
-        return self.answer
-
-
-class Several(Own):
-    def best(self, g, several):
-        return self.answer
-
-
-class Objective(ps.Objective):
-    """A user's objective, whose value and gradient are these."""
-
-    space = F.space
-
-    def __init__(self, value, grad):
-        self.answer = value, grad
-
-    def value_and_grad(self, x):
-        return self.answer
-
-
-def run(f=F, A=A, wrap=ps.conv):
-    return ps.minimize(f, wrap(A), stop=ps.Stop(iterations=3))
-
-
-ANSWERS = {  # what users' functions return, and a word of the sentence
-    "value is an array": (lambda: run(ps.Smooth(lambda x: x, lambda x: x)), "value of f"),
-    "value is one number in an array": (lambda: run(ps.Smooth(lambda x: np.ones(1), lambda x: x)), "value of f"),
-    "value is None": (lambda: run(ps.Smooth(lambda x: None, lambda x: x)), "value of f"),
-    "value is an array, own class": (lambda: run(Objective(y, y)), "value of f"),
-    "stochastic value is a string": (lambda: run(ps.Stochastic(lambda x, r: "1", lambda x, r: x)), "value of f"),
-    "value is no pair": (lambda: run(ps.Smooth(lambda x: 1.0)), "value returned"),
-    "hessian is a number": (
-        lambda: run(ps.Smooth(F.value, lambda x: x - y, hessian=lambda x: 1.0)),
-        "hessian returned",
-    ),
-    "gradient is a number": (lambda: run(ps.Smooth(lambda x: 1.0, lambda x: 1.0)), "gradient of f"),
-    "gradient is a list": (lambda: run(Objective(1.0, y.tolist())), "gradient of f"),
-    "gradient of another shape": (lambda: run(Objective(1.0, np.ones(5))), "gradient of f"),
-    "atom of another shape": (lambda: run(A=Own(np.ones(5))), "atom"),
-    "atom with another length": (lambda: run(A=Own(ps.SparseAtom([0], [1.0], (9,)))), "atom"),
-    "atom is a list": (lambda: run(A=Own(y.tolist())), "oracle"),
-    "atom is None": (lambda: run(A=Own(None)), "oracle"),
-    "atom of objects": (lambda: run(A=Own(y.astype(object))), "atom"),
-    "no atoms": (lambda: run(A=Several([])), "oracle"),
-    "step is None": (lambda: solved(ps.conv(A), ps.Plain(lambda move: None)), "step returned None; return a number"),
-    "score is None": (lambda: ps.path(F, A, atoms=[1], score=lambda r: None), "score"),
-    "atom of another shape, union": (lambda: run(A=Own(np.ones(5)) | A), "atom"),
-    "atom of another shape, scaled": (lambda: run(A=2 * Own(np.ones(5))), "atom"),
-    "family returns strings": (lambda: ps.Parametric(lambda theta: ["a"], [(0, 1)]), "family"),
-    "family of fewer parameters": (lambda: bumps([(0, 1), (0, 1)]), "bounds"),
-    "template of fewer parameters": (
-        lambda: ps.Parametric(ps.families.Translates(np.cos, y), [(0, 1), (0, 1)]),
-        "bounds",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", ANSWERS)
-def test_what_users_functions_return_is_checked(case):
-    call, word = ANSWERS[case]
-    assert word in refusal(call)
-
-
-INDEFINITE = np.diag([2.0, 1.0, -1.0])
-HIDDEN = np.array([[1.0, 2.0], [2.0, 1.0]])  # the diagonal does not show the eigenvalue -1
-LARGE = sp.block_diag([HIDDEN] * 400).tocsr()
-
-SENTENCES = {  # a call, and the words in which it is refused
-    "a map of too many columns, simplex": (lambda: ps.Simplex(3).through(np.ones((2, 4))), "M has 4 columns"),
-    "a map of too few columns, sparse": (lambda: ps.Simplex(3).through(sp.eye_array(2)), "M has 2 columns"),
-    "a union with a number": (lambda: A | 3, "A | B joins two sets"),
-    "a union with an array": (lambda: A | D, "wrap a matrix in Dictionary"),
-    "an array with a union": (lambda: D | A, "wrap a matrix in Dictionary"),
-    "a product of sets": (lambda: A * A, "the factor of an atom set is Dictionary"),
-    "an array times a set": (lambda: np.ones(3) * A, "the factor of an atom set is ndarray of shape (3,)"),
-    "a factor out of range": (lambda: 10**400 * A, "the factor of an atom set is"),
-    "factors out of range": (lambda: 1e200 * (1e200 * A), "the factor of an atom set is inf"),
-    "a domain plus a number": (lambda: ps.conv(A) + 1, "a sum of domains got int"),
-    "a set plus a domain": (lambda: A + ps.conv(A), "a sum of domains got Dictionary"),
-    "a product of sets, not domains": (lambda: ps.product(A), "product got Dictionary"),
-    "a product of a list": (lambda: ps.product([ps.conv(A)] * 2), "give domains one by one"),
-    "a product of nothing": (ps.product, "product got no domain"),
-    "a product of own atoms without shape": (lambda: ps.product(ps.conv(lambda g: g)), "does not know the shape"),
-    "blocks in no order": (lambda: ps.Blocks(ps.Away(), "greedy"), "order is 'greedy'"),
-    "blocks of blocks": (lambda: ps.Blocks(ps.Blocks(ps.Away())), "give an update of one summand"),
-    "blocks of faces": (lambda: ps.Blocks(ps.DecompositionInvariant()), "update is DecompositionInvariant"),
-    "domains of two shapes": (lambda: ps.conv(A) + ps.lin(ps.Simplex(2)), "shapes"),
-    "a cone of a number": (lambda: ps.cone(3), "a domain is made of atoms"),
-    "path of radii of a span": (lambda: ps.path(F, ps.lin(A), radii=[1.0]), "A is lin("),
-    "path of a matrix": (lambda: ps.path(F, D, radii=[1.0]), "A is ndarray of shape (6, 4)"),
-    "path of a function": (lambda: ps.path(abs, A, radii=[1.0]), "f is builtin_function_or_method"),
-    "path down": (lambda: ps.path(F, A, atoms=[3, 1]), "atoms must be positive and increasing integers"),
-    "path of one size": (lambda: ps.path(F, A, atoms=3), "atoms must be positive and increasing integers; it is 3"),
-    "path to infinity": (lambda: ps.path(F, A, radii=[1.0, np.inf]), "radii must be positive"),
-    "path of nothing": (lambda: ps.path(F, A), "radii=... or atoms=..."),
-    "sparse indefinite": (lambda: ps.Quadratic(sp.csr_array(INDEFINITE)), "H has an eigenvalue of at most -1"),
-    "hidden indefinite": (lambda: ps.Quadratic(sp.csr_array(HIDDEN)), "H has an eigenvalue of at most -1"),
-    "large indefinite": (lambda: ps.Quadratic(LARGE), "H has an eigenvalue of at most -1"),
-    "sparse not symmetric": (lambda: ps.Quadratic(sp.csr_array([[1.0, 1.0], [0.0, 1.0]])), "H is not symmetric"),
-    "sparse not square": (lambda: ps.Quadratic(sp.csr_array(D)), "H has shape (6, 4)"),
-    "sparse vector as a dictionary": (lambda: ps.Dictionary(sp.coo_array(y)), "D has shape (6,)"),
-    "indefinite metric": (lambda: with_metric(-np.eye(6)), "metric has the eigenvalue -1"),
-    "metric of a wrong shape": (lambda: with_metric(np.eye(5)), "metric has shape (5, 5), x has (6,)"),
-    "metric of a wrong shape in a step": (
-        lambda: ps.minimize(F, ps.conv(A), ps.Plain(ps.ShortStep(metric=np.ones(7), L=1.0))),
-        "metric has shape (7,), x has (6,)",
-    ),
-    "laws of an array": (lambda: ps.check_atoms(D), "A is ndarray of shape (6, 4)"),
-    "laws of a function": (lambda: ps.check_objective(abs), "f is <built-in function abs>"),
-    "laws without a shape": (lambda: ps.check_objective(smooth()), "shape=..."),
-    "citation of nothing": (lambda: ps.citation(None, None), "f is NoneType"),
-    "citation of a set": (lambda: ps.citation(F, A), "domain is Dictionary"),
-    "a checkpoint every string": (lambda: solved(ps.conv(A), checkpoint="r.npz", every="1"), "every is '1'"),
-    "stop is a number": (lambda: ps.minimize(F, ps.conv(A), stop=1e-6), "stop is 1e-06"),
-    "update is a string": (lambda: ps.minimize(F, ps.conv(A), "away"), "update is 'away'"),
-    "oracle is an update": (lambda: ps.minimize(F, ps.conv(A), oracle=ps.Away()), "oracle is Away"),
-    "step is a class": (lambda: ps.Plain(ps.ShortStep), "step is"),
-    "start with one weight": (lambda: started((1.0, D.T)), "start has 4 atoms"),
-    "start with weights of strings": (lambda: started((["a"], D.T[:1])), "weights of start"),
-    "start with an atom of strings": (lambda: started(([1.0], [["a"] * 6])), "atom of start"),
-    "start is a dictionary": (lambda: started({"x": y}), "start is"),
-    "start is an atom": (lambda: started(ps.Atom(y)), "start is Atom(source=None, coef=1); give it as a pair of lists"),
-    "start is a point of a sum": (
-        lambda: ps.minimize(F, ps.conv(A) + ps.conv(A), start=y),
-        "give it as a Result of the same domain",
-    ),
-    "start is two atoms of a sum": (
-        lambda: ps.minimize(F, ps.conv(A) + ps.conv(A), start=([1, 1], D.T[:2])),
-        "its atoms count as those of one summand; give a Result",
-    ),
-    "start is two atoms of a product": (
-        lambda: ps.minimize(
-            ps.LeastSquares(np.ones(4)), ps.product(*[ps.conv(ps.Simplex(2))] * 2), start=([1, 1], np.eye(4)[[0, 2]])
-        ),
-        "piece 0 of start lies outside conv(Simplex(2))",
-    ),
-    "method of encode": (lambda: codes(D, Y, method=None), "method is None"),
-    "dtype of encode": (lambda: codes(D, Y, dtype="half"), "dtype is 'half'"),
-    "ragged atoms of encode": (lambda: ps.encode(D, Y, atoms=[[1], [1, 2]]), "atoms is ragged"),
-    "gram with a mask": (lambda: codes(D, np.ma.masked_array(Y, Y > 3), gram=D.T @ D), "gram was given with weights"),
-    "shape is a number": (lambda: ps.RankOne(3), "shape is 3"),
-    "shape of three": (lambda: ps.Orthogonal((3, 3, 3)), "shape is (3, 3, 3)"),
-    "entries of strings": (lambda: ps.RankOne((2, 2)).at(["a", "b"], [0, 1]), "rows is an array of <U1"),
-    "ragged entries": (lambda: ps.RankOne((2, 2)).at([[0], [0, 1]], [0, 1]), "rows is ragged"),
-    "entries outside": (lambda: ps.RankOne((2, 2)).at([0, 2], [0, 1]), "rows reach from 0 to 2"),
-    "one triangle, one row missing": (lambda: ps.Spectrahedron(3).at([0], [1]), "row 2 has no observed entry"),
-    "one triangle of a general matrix": (lambda: ps.RankOne((3, 3)).at([0, 0, 1], [1, 2, 2]), "no observed entry"),
-    "ragged groups": (lambda: ps.Groups([[0, [1]], [2]]), "group 0 is ragged"),
-    "positions of strings": (lambda: ps.SparseAtom(["a"], [1.0], (3,)), "positions must be integers"),
-    "shape of an atom is a number": (lambda: ps.SparseAtom([0], [1.0], 3), "shape a tuple of integers"),
-    "t of strings": (lambda: ps.rates.frank_wolfe("3", L=1, diameter=1, eps0=1), "t has dtype"),
-    "t below 0": (lambda: ps.rates.frank_wolfe([-1], L=1, diameter=1, eps0=1), "t holds -1"),
-    "steps in halves": (lambda: ps.rates.signed_basis([0.5], residual=y), "t is [0.5]"),
-    "gauge of a matrix": (lambda: ps.geometry.gauge(D, y), "A is ndarray"),
-}
-
-
-@pytest.mark.parametrize("case", SENTENCES)
-def test_bad_input_is_refused_in_a_sentence_of_our_own(case):
-    call, words = SENTENCES[case]
-    assert words in refusal(call)
-
-
 def test_masked_signals_have_missing_entries():
     mask = Y > 2
     spoiled_by_mask = np.ma.masked_array(np.where(mask, np.nan, Y), mask)
@@ -652,3 +451,8 @@ def test_a_sparse_matrix_that_is_only_semidefinite_is_a_quadratic():
 
 def test_stop_may_count_to_infinity():
     assert ps.Stop(iterations=np.inf, atoms=np.inf).iterations == np.inf
+
+
+@pytest.mark.parametrize("labels", [[-1, 1], [0, 1], [False, True], np.array([0.0, 1.0])])
+def test_two_classes_may_be_written_in_three_ways(labels):
+    np.testing.assert_array_equal(ps.Logistic(labels).y, [-1.0, 1.0])

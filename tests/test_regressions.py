@@ -1,7 +1,6 @@
-"""Traps: inputs that look harmless and once gave a wrong answer, a broken promise or a bare traceback."""
+"""Regressions: inputs that look harmless and once gave a wrong answer, a broken promise or a bare traceback."""
 
 import math
-import re
 from fractions import Fraction
 from itertools import product
 from operator import mul
@@ -235,71 +234,8 @@ def test_empty_and_repeated_positions_of_sparse_atoms_are_fine():
     assert atom.positions.tolist() == [0, 2]
 
 
-# ------------------------------------------------------------------ mistakes get a sentence
-
-f, A = ps.LeastSquares([1.0, 2.0]), ps.Simplex(2)
-
-
-class Answers(ps.Atoms):
-    def __init__(self, answer):
-        self.answer = answer
-
-    def lmo(self, g):
-        return self.answer
-
-
-MISTAKES = {
-    "a step as update": (lambda: ps.minimize(f, ps.conv(A), ps.ShortStep()), TypeError, "update is ShortStep"),
-    "an update as oracle": (lambda: ps.minimize(f, ps.conv(A), oracle=ps.Away()), TypeError, "oracle is Away"),
-    "a number as stop": (lambda: ps.minimize(f, ps.conv(A), stop=100), TypeError, "stop is 100"),
-    "a number as callback": (lambda: ps.minimize(f, ps.conv(A), callback=3), TypeError, "callback is 3"),
-    "a number as refine": (lambda: ps.minimize(f, ps.conv(A), refine=3), TypeError, "refine is 3"),
-    "refine returns a number": (
-        lambda: ps.minimize(ps.LeastSquares([0.6, 0.5]), ps.conv(ps.SignedBasis(2)), refine=lambda *_: 3),
-        TypeError,
-        "refine returned int",
-    ),
-    "an oracle that answers None": (
-        lambda: ps.minimize(f, ps.conv(Answers(None))),
-        TypeError,
-        "answered with NoneType",
-    ),
-    "an oracle that answers a column": (
-        lambda: ps.minimize(f, ps.lin(Answers(np.ones((2, 1))))),
-        ValueError,
-        "an atom has shape (2, 1)",
-    ),
-    "a gradient that is too long": (
-        lambda: ps.minimize(ps.Smooth(lambda x: 0.0, lambda x: np.ones(3)), ps.lin(ps.SignedBasis(2))),
-        ValueError,
-        "the gradient of f has shape (3,)",
-    ),
-    "no labels": (lambda: ps.Multinomial([]), ValueError, "y is empty"),
-    "an empty H": (lambda: ps.Quadratic(np.zeros((0, 0))), ValueError, "H has shape (0, 0)"),
-    "a skew sparse H": (
-        lambda: ps.Quadratic(sp.csr_array([[1.0, 1.0], [-1.0, 1.0]])),
-        ValueError,
-        "H is not symmetric",
-    ),
-    "NaN in a sparse H": (lambda: ps.Quadratic(sp.csr_array([[np.nan]])), ValueError, "H contains NaN"),
-    "NaN in a sparse map": (lambda: ps.Ball(1, 2).through(sp.csr_array([[np.nan]])), ValueError, "M contains NaN"),
-    "a complex sparse D": (lambda: ps.Dictionary(sp.csr_array([[1j]])), TypeError, "D is complex"),
-    "a fractional inner": (lambda: ps.NormCorrective(2.5), ValueError, "inner is 2.5"),
-    "a negative diameter": (lambda: ps.DiameterStep(diameter=-1.0), ValueError, "diameter is -1.0"),
-    "a masked array": (lambda: ps.LeastSquares(np.ma.masked_invalid([1.0, np.nan])), TypeError, "y is a masked array"),
-    "positions out of range": (lambda: ps.SparseAtom([5], [1.0], (3,)), ValueError, "positions reach from 5"),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_gets_one_helpful_sentence(name):
-    call, error, words = MISTAKES[name]
-    with pytest.raises(error, match=re.escape(words)) as caught:
-        call()
-    assert str(caught.value).endswith(".")
-
-
 def test_points_and_factors_may_be_written_in_any_order():
+    f, A = ps.LeastSquares([1.0, 2.0]), ps.Simplex(2)
     assert ps.minimize(f, ps.conv(A), start=(0.5, 0.5)).status is ps.Status.GAP
     for B in (A * 2, np.float64(2) * A, 2 * A):
         assert B.radius == 2.0
@@ -402,7 +338,8 @@ def test_multipliers_of_large_matrices_are_accurate(rng):
 def test_forgotten_atoms_do_not_confuse_the_appetite(rng):
     D, y = rng.standard_normal((60, 3000)), rng.standard_normal(60)
     f = ps.Smooth(lambda x: float(((x - y) ** 4).sum()), lambda x: 4 * (x - y) ** 3)
-    ps.minimize(f, ps.conv(ps.Dictionary(D)), ps.FullyCorrective(several=150), stop=ps.Stop(iterations=6))
+    r = ps.minimize(f, ps.conv(ps.Dictionary(D)), ps.FullyCorrective(several=150), stop=ps.Stop(iterations=6))
+    assert r.check().feasible and (np.diff(r.trace.value) <= 0).all() and r.value < 0.9 * r.trace.value[0]
 
 
 @pytest.mark.parametrize("A", [ps.Groups([0, 0, 1, 1]), ps.KSupport(4, 2), ps.Simplex(4)])

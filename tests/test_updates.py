@@ -1,4 +1,4 @@
-"""What came after the paper: cones, sums of domains, away and pairwise steps, lazy oracles, acceleration."""
+"""Updates and oracles beyond the paper, over hulls, cones, spans and sums: minima, certificates, oracle calls."""
 
 import importlib.util
 import math
@@ -14,43 +14,7 @@ from scipy.optimize import nnls
 
 import pursuit as ps
 
-# ------------------------------------------------------------------ the law of certificates, for everything new
-
-
-def hull_minimum(f, D):
-    r = ps.minimize(f, ps.conv(ps.Dictionary(D)), ps.FullyCorrective(), stop=ps.Stop(rgap=1e-13, iterations=400))
-    return r.value, r.gap
-
-
-HULL = [
-    (ps.Away(), None),
-    (ps.Pairwise(), None),
-    (ps.BlendedPairwise(), None),
-    (ps.BlendedPairwise(), ps.Lazy()),
-    (ps.Away(ps.ShortStep()), ps.Lazy()),
-    (ps.Plain(ps.ShortStep()), ps.Lazy()),
-    (ps.FullyCorrective(), ps.Lazy()),
-    (ps.Pairwise(), ps.Approximate(0.4)),
-    (ps.Plain(ps.LineSearch()), ps.RandomAtom(3)),
-]
-
-
-@given(seed=st.integers(0, 400), choice=st.integers(0, len(HULL) - 1), huber=st.booleans())
-def test_certificates_over_hulls_keep_their_promise(seed, choice, huber):
-    rng = np.random.default_rng(seed)
-    D, y = rng.standard_normal((6, 12)), 2 * rng.standard_normal(6)
-    f = ps.Huber(y, 0.7) if huber else ps.LeastSquares(y)
-    minimum, gap = hull_minimum(f, D)
-    update, oracle = HULL[choice]
-    for s in islice(ps.iterate(f, ps.conv(ps.Dictionary(D)), update, oracle=oracle), 40):
-        assert s.lower <= minimum + 1e-12
-        assert s.gap >= s.value - minimum - 1e-12
-        w = s.active.weights
-        assert (w >= 0).all()
-        assert abs(w.sum() - 1) < 1e-12
-        made = sum(wi * a.vector for wi, a in zip(w, s.active.atoms, strict=True))
-        np.testing.assert_allclose(s.x, made, atol=1e-10)
-    assert gap <= 1e-9
+# ------------------------------------------------------------------ cones
 
 
 CONE = [
@@ -280,51 +244,6 @@ def test_an_l1_ball_with_an_intercept_equals_its_least_squares_elimination(rng):
     assert r.check().gap <= 1e-8
 
 
-@given(seed=st.integers(0, 200), kind=st.sampled_from(["conv + conv", "conv + lin", "cone + lin", "conv + conv + lin"]))
-def test_the_certificate_of_a_sum_keeps_its_promise(seed, kind):
-    rng = np.random.default_rng(seed)
-    A, B, C = rng.standard_normal((8, 6)), rng.standard_normal((8, 5)), rng.standard_normal((8, 1))
-    y = 3 * rng.standard_normal(8)
-    parts = {
-        "conv": [ps.conv(ps.Dictionary(A, signed=True)), ps.conv(0.5 * ps.Dictionary(B))],
-        "cone": [ps.cone(ps.Dictionary(A), rho=100.0)],
-        "lin": [ps.lin(ps.Dictionary(C), width=float(np.linalg.norm(C)), rho=100.0)],
-    }
-    domain = None
-    for name in kind.split(" + "):
-        part = parts[name].pop(0)
-        domain = part if domain is None else domain + part
-    f = ps.LeastSquares(y)
-    best = ps.minimize(f, domain, ps.FullyCorrective(several=3), stop=ps.Stop(rgap=1e-12, iterations=200))
-    for update in (ps.FullyCorrective(), ps.NormCorrective(), ps.NormCorrective(inner=5)):
-        for s in islice(ps.iterate(f, domain, update), 20):
-            assert s.lower <= best.value + 1e-9
-            assert s.gap >= s.value - best.value - 1e-9
-            made = sum((w * a.vector for w, a in zip(s.active.weights, s.active.atoms, strict=True)), np.zeros(8))
-            np.testing.assert_allclose(s.x, made, atol=1e-10)
-            assert domain.admits(s.active.weights, s.active.blocks)
-
-
-def test_a_sum_finds_a_trend_and_spikes(rng):
-    t = np.linspace(0, 1, 80)
-    spikes = np.zeros(80)
-    spikes[[10, 50]] = 3.0, -2.0
-    y = 1 + 2 * t + spikes + 0.01 * rng.standard_normal(80)
-    trend = ps.Dictionary(np.column_stack([np.ones(80), t]))
-    r = ps.minimize(ps.LeastSquares(y), ps.conv(4.9 * ps.SignedBasis(80)) + ps.lin(trend, rho=100))
-    np.testing.assert_allclose(r.coef[1], [1, 2], atol=0.1)
-    assert set(np.flatnonzero(np.abs(r.coef[0]) > 0.5)) == {10, 50}
-
-
-def test_a_sum_starts_from_a_result_of_its_own(rng):
-    domain = ps.conv(ps.SignedBasis(6)) + ps.lin(ps.Dictionary(np.ones((6, 1))), rho=50)
-    f = ps.LeastSquares(rng.standard_normal(6) + 3)
-    r = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-10))
-    again = ps.minimize(f, domain, start=r, stop=ps.Stop(rgap=1e-8))
-    assert again.iterations == r.iterations
-    np.testing.assert_allclose(again.x, r.x, atol=1e-12)
-
-
 @pytest.mark.parametrize("update", [ps.Plain(ps.LineSearch()), ps.Away(), ps.Pairwise(), ps.BlendedPursuit()], ids=repr)
 def test_updates_that_walk_say_that_a_sum_is_not_for_them(update):
     domain = ps.conv(ps.SignedBasis(3)) + ps.conv(ps.Simplex(3))
@@ -392,25 +311,6 @@ def test_a_stochastic_run_is_repeatable_converges_and_certifies_nothing(rng):
     exact = ps.Quadratic(X.T @ X / 2000, -X.T @ y / 2000)
     best = ps.minimize(exact, domain).value
     assert exact.value(runs[0].x) - best <= 0.05 * (exact.value(np.zeros(10)) - best)
-
-
-def test_equal_minima_across_all_updates():
-    f, domain = l1_problem()
-    updates = [None, ps.FullyCorrective(), ps.NormCorrective(several=8), ps.Away(), ps.Pairwise(), ps.BlendedPairwise()]
-    values = [ps.minimize(f, domain, u, stop=ps.Stop(gap=1e-9, rgap=None)).value for u in updates]
-    values.append(
-        ps.minimize(f, domain, ps.BlendedPairwise(), oracle=ps.Lazy(), stop=ps.Stop(gap=1e-9, rgap=None)).value
-    )
-    np.testing.assert_allclose(values, values[0], atol=1e-7)
-
-
-def test_the_oracle_is_asked_in_one_place_of_the_loop():
-    import inspect
-
-    from pursuit import solve
-
-    source = inspect.getsource(solve.iterate)
-    assert source.count("ask(grad") == 1
 
 
 SPANS = [
