@@ -303,11 +303,6 @@ def test_relative_entropy_is_minimised_though_its_gradient_is_infinite_on_the_bo
     assert r.status is ps.Status.GAP
 
 
-def test_a_pair_must_be_a_pair():
-    with pytest.raises(TypeError, match=r"value returned 1\.0; without grad=, return the pair \(value, gradient\)\."):
-        ps.minimize(ps.Smooth(lambda x: 1.0), ps.conv(ps.Simplex(2)))
-
-
 @pytest.mark.parametrize("form", ["diagonal", "matrix", "function"])
 def test_a_hessian_may_be_a_diagonal_a_matrix_or_a_function(form, rng):
     s, y = rng.uniform(0.5, 2.0, 5), rng.standard_normal(5)
@@ -444,11 +439,6 @@ def test_a_known_infimum_is_a_bound_without_convexity(rng):
     r = ps.minimize(f, ps.conv(4.0 * ps.SignedBasis(3)))
     assert r.lower == -3.0
     assert r.gap == r.value + 3.0
-
-
-def test_strong_convexity_without_convexity_is_refused():
-    with pytest.raises(ValueError, match=r"mu is 1\.0 with convex=False"):
-        ps.Smooth(lambda x: float(x @ x), lambda x: x, mu=1.0, convex=False)
 
 
 def test_convex_functions_report_their_stationarity_too(rng):

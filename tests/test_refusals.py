@@ -11,6 +11,7 @@ import pursuit as ps
 
 y, D = np.array([1.0, -1.0]), np.eye(2)
 F2, HULL, SPAN = ps.LeastSquares(y), ps.conv(ps.Simplex(2)), ps.lin(ps.SignedBasis(2))
+F4, PAIR = ps.LeastSquares(np.ones(4)), ps.product(ps.conv(ps.Simplex(2)), ps.conv(ps.Ball(2, 2)))
 RNG = np.random.default_rng(7)
 M, Y = RNG.integers(1, 5, (6, 4)).astype(float), RNG.integers(-4, 5, (3, 6)).astype(float)
 v, A = Y[0], ps.Dictionary(M)
@@ -286,6 +287,21 @@ REFUSED = [  # words of the sentence, and the call
     ("t holds -1", lambda: ps.rates.frank_wolfe([-1], L=1, diameter=1, eps0=1)),
     ("t is [0.5]", lambda: ps.rates.signed_basis([0.5], residual=v)),
     ("A is ndarray", lambda: ps.geometry.gauge(M, v)),
+    ("steps is 0", lambda: ps.refine.Slide(0)),
+    ("tolerance is 0", lambda: ps.refine.Merge(0.0)),
+    ("share is 2", lambda: ps.refine.Merge(0.1, share=2)),
+    ("share is -0.1", lambda: ps.refine.Prune(-0.1)),
+    ("accuracy is 1", lambda: ps.refine.Alternating(accuracy=1)),
+    ("refine is", lambda: ps.minimize(F2, HULL, refine=ps.refine.Slide)),
+    ("mu is 1.0 with convex=False", lambda: ps.Smooth(abs, abs, mu=1.0, convex=False)),
+    ('give a number of at least 1, or "log".', lambda: ps.OpenLoop(0.5)),
+    ('give a number of at least 1, or "log".', lambda: ps.OpenLoop("linear")),
+    ("DecompositionInvariant needs a hull with faces", lambda: run(update=ps.DecompositionInvariant())),
+    ("column 0 of D is too short", lambda: ps.encode(np.diag(np.float32([1e-20, 1])), np.ones((1, 2), "f"), atoms=1)),
+    ("piece 0 of start lies outside conv(Simplex(2))", lambda: ps.minimize(F4, PAIR, start=[[0.5, 0.7], [0.0, 0.0]])),
+    ("piece 1 of start has shape (3,)", lambda: ps.minimize(F4, PAIR, start=[[0.5, 0.5], [0.0, 0.0, 0.0]])),
+    ("start has 4 entries", lambda: ps.minimize(F4, PAIR, start=[0.5, 0.5, 0.0, 0.0])),
+    ("piece 1 of start lies outside", lambda: ps.minimize(F4, PAIR, start=np.array([0.5, 0.5, 2.0, 0.0]))),
 ]
 
 

@@ -133,19 +133,6 @@ def test_a_bound_allows_for_the_rounding_of_the_longest_atom_of_an_image():
         assert again.gap <= 1e-9
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1e8])
-def test_huber_in_its_linear_regime_knows_no_units(scale):
-    rng = np.random.default_rng(0)
-    D = rng.standard_normal((20, 40))
-    y = 100 * rng.standard_normal(20)
-
-    def run(s):
-        f = ps.Huber(s * y, 0.1 * s)
-        return ps.minimize(f, ps.conv(2 * s * ps.Dictionary(D, signed=True)), stop=ps.Stop(iterations=50)).iterations
-
-    assert run(scale) == run(1.0)
-
-
 @pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e8, 1e12])
 @pytest.mark.parametrize("update", [ps.Plain(ps.ShortStep()), ps.NormCorrective()], ids=repr)
 @pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
@@ -171,15 +158,6 @@ def test_an_unbounded_result_belongs_together():
 
 
 # ------------------------------------------------------------------ the caller's data
-
-
-def test_a_sparse_matrix_with_duplicates_is_summed_in_a_copy():
-    data, indices, indptr = np.array([1.0, 2, 3, 4]), np.array([2, 0, 1, 1]), np.array([0, 2, 4])
-    D = sp.csc_array((data, indices, indptr), shape=(3, 2))
-    A = ps.Dictionary(D)
-    assert data.tolist() == [1.0, 2, 3, 4]
-    assert D.indptr.tolist() == [0, 2, 4]
-    np.testing.assert_array_equal(A.atom(1).vector, [0.0, 7.0, 0.0])
 
 
 def test_float32_stays_float32_where_operators_and_lists_join_in(rng):
@@ -234,13 +212,6 @@ def test_empty_and_repeated_positions_of_sparse_atoms_are_fine():
     assert atom.positions.tolist() == [0, 2]
 
 
-def test_points_and_factors_may_be_written_in_any_order():
-    f, A = ps.LeastSquares([1.0, 2.0]), ps.Simplex(2)
-    assert ps.minimize(f, ps.conv(A), start=(0.5, 0.5)).status is ps.Status.GAP
-    for B in (A * 2, np.float64(2) * A, 2 * A):
-        assert B.radius == 2.0
-
-
 # ------------------------------------------------------------------ the public law checkers
 
 
@@ -292,12 +263,6 @@ def test_lazy_oracles_of_a_sum_never_answer_with_atoms_of_the_other_summand(seed
     assert r.lower <= best.value * (1 + 1e-9)
 
 
-def test_approximate_balls_in_a_sum_are_refused():
-    domain = ps.conv(ps.Ball(4, 2)) + ps.conv(ps.Simplex(4))
-    with pytest.raises(TypeError, match="cannot list its atoms"):
-        ps.minimize(ps.LeastSquares(np.ones(4)), domain, ps.FullyCorrective(), oracle=ps.Approximate(0.5))
-
-
 def test_sets_that_say_their_oracle_is_not_exact_certify_nothing():
     class Careless(ps.Dictionary):
         exact = False
@@ -347,16 +312,6 @@ def test_a_gradient_of_nan_is_told_before_the_oracle_is_asked(A):
     f = ps.Smooth(lambda x: 1.0, lambda x: np.where(np.abs(x).sum() > 0, np.nan, 1.0) * np.ones(4))
     with pytest.raises(ValueError, match="NaN"):
         ps.minimize(f, ps.conv(A))
-
-
-def test_columns_of_hopelessly_different_lengths_are_refused_by_encode():
-    with pytest.raises(ValueError, match="column 0 of D is too short"):
-        ps.encode(np.array([[1e-20, 0.0], [0.0, 1.0]], np.float32), np.ones((1, 2), np.float32), atoms=1)
-
-
-def test_refinements_are_values_not_classes():
-    with pytest.raises(TypeError, match="refine is"):
-        ps.minimize(ps.LeastSquares([1.0]), ps.conv(ps.Simplex(1)), refine=ps.refine.Slide)
 
 
 def test_an_astronomical_first_gradient_is_no_measure_of_rounding():

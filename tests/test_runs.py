@@ -230,15 +230,6 @@ def test_atoms_of_several_kinds_are_added_up_in_the_same_order(tmp_path):
         check_that_halves_make_a_whole(tmp_path, f, domain, ps.Pairwise(), half=half, whole=30)
 
 
-def test_an_active_set_keeps_the_order_in_which_kinds_of_atoms_are_added_up():
-    sets = [ps.cone(ps.SignedBasis(5)).active_set(ps.Space.default((5,))) for _ in range(2)]
-    for atom in (ps.SparseAtom([0], [1.0], (5,), 0), ps.Atom(np.ones(5), 1), ps.SparseAtom([2], [1.0], (5,), 2)):
-        sets[0].enter(atom)
-    sets[0].keep(np.array([False, True, True]))
-    sets[1].recall(sets[0].memory())
-    assert sets[0].frames == sets[1].frames == [1, 0]
-
-
 class Still(ps.Update):
     """An update that does nothing."""
 
@@ -277,17 +268,6 @@ class Counting(ps.Update):
 
 def test_an_update_of_ones_own_can_remember(tmp_path):
     check_that_halves_make_a_whole(tmp_path, SQUARES, HULL, Counting())
-
-
-def test_arrays_of_another_library_come_back_in_it(tmp_path):
-    xp = pytest.importorskip("array_api_strict")
-    f, A = ps.LeastSquares(xp.asarray(Y)), ps.Dictionary(xp.asarray(X), signed=True)
-    stops = [ps.Stop(iterations=n, rgap=None) for n in (4, 9)]
-    half, whole = (ps.minimize(f, ps.conv(0.9 * A), ps.Pairwise(), stop=stop) for stop in stops)
-    half.save(tmp_path / "run.npz")
-    for options in ({"start": half}, {"checkpoint": tmp_path / "run.npz"}):
-        r = ps.minimize(f, ps.conv(0.9 * A), ps.Pairwise(), stop=stops[1], **options)
-        assert type(r.x) is type(whole.x) and bool(xp.all(r.x == whole.x)) and r.gap == whole.gap
 
 
 # ------------------------------------------------------------------ what is continued, and what is not

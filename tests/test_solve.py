@@ -132,15 +132,6 @@ def test_the_trace_has_its_columns(rng):
     assert (np.diff(trace.oracle_calls) == 1).all()
 
 
-def test_the_trace_draws_itself(rng):
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    ax = ps.minimize(*problem(rng), stop=ps.Stop(iterations=7, rgap=None)).trace.plot()
-    assert len(ax.lines) == 1
-    assert ax.get_xscale() == ax.get_yscale() == "log"
-
-
 def test_results_print_as_a_block_and_survive_pickling(rng):
     f, domain, _ = problem(rng)
     r = ps.minimize(f, domain)
