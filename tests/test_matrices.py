@@ -17,20 +17,11 @@ from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
 from pursuit.metrics import Diagonal, Operator
 
 SETS = [
-    ps.RankOne((4, 6)),
-    ps.RankOne((6, 4)),
-    ps.RankOne((1, 3)),
-    ps.SymmetricRankOne(5),
-    ps.Spectrahedron(5),
-    ps.Spectrahedron(1),
-    ps.Orthogonal((4, 6)),
-    ps.Orthogonal((5, 5)),
-    2.5 * ps.RankOne((3, 4)),
-    -2.0 * ps.Spectrahedron(4),
-    ps.RankOne((3, 4)).at([0, 1, 2, 2, 0], [0, 1, 2, 3, 3]),
-    ps.SymmetricRankOne(3).at([0, 1, 1, 2], [0, 0, 1, 2]),
-    ps.Spectrahedron(3).at([0, 1, 1, 2], [0, 0, 1, 2]),
-]
+    ps.RankOne((4, 6)), ps.RankOne((6, 4)), ps.RankOne((1, 3)), ps.SymmetricRankOne(5), ps.Spectrahedron(5),
+    ps.Spectrahedron(1), ps.Orthogonal((4, 6)), ps.Orthogonal((5, 5)), 2.5 * ps.RankOne((3, 4)),
+    -2.0 * ps.Spectrahedron(4), ps.RankOne((3, 4)).at([0, 1, 2, 2, 0], [0, 1, 2, 3, 3]),
+    ps.SymmetricRankOne(3).at([0, 1, 1, 2], [0, 0, 1, 2]), ps.Spectrahedron(3).at([0, 1, 1, 2], [0, 0, 1, 2]),
+]  # fmt: skip
 
 
 def value(A, g):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import Listed
 from scipy.optimize import linprog
-from test_geometry import Listed
 
 import pursuit as ps
 from pursuit import geometry as geo

@@ -61,8 +61,8 @@ def run(f=F, A=A, update=None, **options):
     return ps.minimize(f, ps.conv(A), update, stop=ps.Stop(iterations=3), **options)
 
 
-def bumps(bounds):
-    return ps.Parametric(ps.families.Gaussian(v, 1.0), bounds)
+def bumps(bounds, **options):
+    return ps.Parametric(ps.families.Gaussian(v, 1.0), bounds, **options)
 
 
 def with_metric(metric):
@@ -302,6 +302,18 @@ REFUSED = [  # words of the sentence, and the call
     ("piece 1 of start has shape (3,)", lambda: ps.minimize(F4, PAIR, start=[[0.5, 0.5], [0.0, 0.0, 0.0]])),
     ("start has 4 entries", lambda: ps.minimize(F4, PAIR, start=[0.5, 0.5, 0.0, 0.0])),
     ("piece 1 of start lies outside", lambda: ps.minimize(F4, PAIR, start=np.array([0.5, 0.5, 2.0, 0.0]))),
+    ("low < high", lambda: bumps([(1, 0)])),
+    ("bounds contains NaN or infinity", lambda: bumps([(0, np.inf)])),
+    ("one pair", lambda: bumps([0, 1])),
+    ("at least 2", lambda: bumps([(0, 1)], grid=1)),
+    ("one per parameter (1)", lambda: bumps([(0, 1)], grid=(4, 4))),
+    ("positive number", lambda: bumps([(0, 1)], lipschitz=-1.0)),
+    ("an atom of the family contains NaN", lambda: ps.Parametric(lambda theta: v * np.nan, [(0, 1)]).lmo(v)),
+    ("width is 0", lambda: ps.families.Gaussian(v, 0)),
+    ("2 columns for each of 3 columns", lambda: ps.SignedBasis(4).through(np.ones((2, 2)), columns=3)),
+    ("columns is 0", lambda: ps.SignedBasis(4).through(np.ones((2, 2)), columns=0)),
+    ("l2 is -1.0", lambda: ps.SignedBasis(2).through(np.ones((2, 2)), l2=-1.0)),
+    ("p is 0", lambda: ps.Ridge(ps.LeastSquares([1.0]), 0)),
 ]
 
 

@@ -311,25 +311,6 @@ def test_a_result_of_another_problem_is_only_a_first_point(name, tmp_path):
         open_loop(20, f, domain, checkpoint=file)
 
 
-def flows(demand, *more):
-    """Flows whose first point has empty edges, so that routes there cost nothing whatever the demand is."""
-    trips = np.zeros((4, 4))
-    trips[0, [1, 3]] = 1.0, demand
-    return ps.LeastSquares(np.zeros(5 + len(more))), ps.conv(
-        ps.Flows([(0, 1), (0, 2), (1, 3), (2, 3), (0, 3), *more], trips)
-    )
-
-
-@pytest.mark.parametrize("demand", [1.5, 2.5])
-def test_a_result_of_flows_with_another_demand_is_no_start(demand, tmp_path):
-    first = ps.minimize(*flows(2.0))
-    assert len(ps.minimize(*flows(2.0), start=first).trace) == len(first.trace)
-    with pytest.raises(ValueError, match=r"start is a Result with atoms that conv\(Flows\(.*\)\) does not have; leave"):
-        ps.minimize(*flows(demand), start=first)
-    with pytest.raises(ValueError, match=r"another run: summand 0 of domain differs"):
-        ps.minimize(*flows(demand), checkpoint=first.save(tmp_path / "run.npz"))
-
-
 def test_a_set_that_has_grown_is_another_one():
     """f = (x_1 - 1/2)^2 / 2 + (x_1 + x_2 - 2)^2 / 2, whose gradient at the first point (1, 1) has no second entry."""
     small, large = (ps.conv(ps.Box(np.zeros(2), np.array([1.0, c]))) for c in (1.0, 2.0))

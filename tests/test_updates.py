@@ -18,15 +18,9 @@ import pursuit as ps
 
 
 CONE = [
-    ps.Plain(ps.LineSearch()),
-    ps.Plain(ps.ShortStep()),
-    ps.Away(),
-    ps.Pairwise(),
-    ps.BlendedPairwise(),
-    ps.NormCorrective(),
-    ps.FullyCorrective(),
-    ps.FullyCorrective(several=4),
-]
+    ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Away(), ps.Pairwise(), ps.BlendedPairwise(),
+    ps.NormCorrective(), ps.FullyCorrective(), ps.FullyCorrective(several=4),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("update", CONE, ids=repr)
@@ -425,17 +419,3 @@ def test_small_problems_in_which_atoms_come_and_go_end_at_one_atom_a_call(rng):
     assert wanted[3] > 1 and wanted[-1] == 1
     assert states[-1] < max(states) / 4  # atoms of weight zero
     assert (ps.minimize(f, domain, stop=stop).trace.value == r.trace.value).all()
-
-
-def test_an_oracle_of_unknown_cost_is_asked_as_seldom_as_possible(rng):
-    permutations = Swaps(30)
-
-    class Own(ps.Atoms):
-        shape = permutations.shape
-
-        def best(self, g, several):
-            return permutations.best(g, several)
-
-    f, stop = ps.LeastSquares(rng.random((30, 30))), ps.Stop(rgap=1e-7)
-    own, known = (ps.minimize(f, ps.conv(A), stop=stop) for A in (Own(), permutations))
-    assert own.oracle_calls <= known.oracle_calls
