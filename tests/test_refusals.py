@@ -11,6 +11,7 @@ import pursuit as ps
 
 y, D = np.array([1.0, -1.0]), np.eye(2)
 F2, HULL, SPAN = ps.LeastSquares(y), ps.conv(ps.Simplex(2)), ps.lin(ps.SignedBasis(2))
+DIAMOND = ps.conv(ps.SignedBasis(2))
 F4, PAIR = ps.LeastSquares(np.ones(4)), ps.product(ps.conv(ps.Simplex(2)), ps.conv(ps.Ball(2, 2)))
 RNG = np.random.default_rng(7)
 M, Y = RNG.integers(1, 5, (6, 4)).astype(float), RNG.integers(-4, 5, (3, 6)).astype(float)
@@ -116,10 +117,7 @@ REFUSED = [  # words of the sentence, and the call
     ("M is complex", lambda: ps.Ball(2, 2).through(op(1j * D))),
     ("D is complex", lambda: ps.Dictionary(op(1j * D))),
     ("M has no adjoint", lambda: ps.Ball(2, 2).through(LinearOperator((2, 2), matvec=lambda v: v, dtype=float))),
-    (
-        "M fails the dot test",
-        lambda: ps.Ball(2, 2).through(LinearOperator((2, 2), matvec=lambda v: v, rmatvec=lambda v: -v, dtype=float)),
-    ),
+    ("M fails the dot test", lambda: ps.Ball(2, 2).through(LinearOperator((2, 2), np.copy, np.negative, dtype=float))),
     ("k is 4 with n = 3", lambda: ps.KSupport(3, 4)),
     ("k is 4 with n = 3", lambda: ps.KSparse(3, 4)),
     ("k is 4 with n = 3", lambda: ps.Hypersimplex(3, 4)),
@@ -171,10 +169,7 @@ REFUSED = [  # words of the sentence, and the call
     ("not an atom of the set", lambda: ps.minimize(F2, HULL, start=([1.0], [np.array([2.0, 2.0])]))),
     ("not an atom of the set", lambda: ps.minimize(F2, ps.conv(Signs()), start=([1.0], [np.array([9.0, 9.0])]))),
     ("cannot be proved to lie in", lambda: ps.minimize(F2, ps.conv(Signs()), start=[0.5, 0.5])),
-    (
-        "start lies outside",
-        lambda: ps.minimize(F2, ps.conv(ps.SignedBasis(2)), start=ps.minimize(F2, ps.conv(3 * ps.SignedBasis(2)))),
-    ),
+    ("start lies outside", lambda: ps.minimize(F2, DIAMOND, start=ps.minimize(F2, ps.conv(3 * ps.SignedBasis(2))))),
     ("start has shape (1,)", lambda: ps.minimize(F2, SPAN, start=[0.0])),
     ("give one weight each", lambda: ps.minimize(F2, HULL, start=([1.0], [D[0], D[1]]))),
     ("an atom has shape (3,)", lambda: ps.minimize(F2, HULL, start=([1.0], [np.ones(3)]))),
@@ -183,10 +178,7 @@ REFUSED = [  # words of the sentence, and the call
     ("metric has shape (2, 3)", lambda: run_metric(np.ones((2, 3)))),
     ("metric is not symmetric", lambda: run_metric([[1.0, 1.0], [0.0, 1.0]])),
     ("metric is 0", lambda: run_metric(0)),
-    (
-        "refine returned int",
-        lambda: ps.minimize(ps.LeastSquares([0.6, 0.5]), ps.conv(ps.SignedBasis(2)), refine=lambda *_: 3),
-    ),
+    ("refine returned int", lambda: ps.minimize(ps.LeastSquares([0.6, 0.5]), DIAMOND, refine=lambda *_: 3)),
     ("an atom has shape (2, 1)", lambda: ps.minimize(F2, ps.lin(Own(np.ones((2, 1)))))),
     ("y is empty", lambda: ps.Multinomial([])),
     ("H has shape (0, 0)", lambda: ps.Quadratic(np.zeros((0, 0)))),
@@ -247,10 +239,7 @@ REFUSED = [  # words of the sentence, and the call
     ("D has shape (6,)", lambda: ps.Dictionary(sp.coo_array(v))),
     ("metric has the eigenvalue -1", lambda: with_metric(-np.eye(6))),
     ("metric has shape (5, 5), x has (6,)", lambda: with_metric(np.eye(5))),
-    (
-        "metric has shape (7,), x has (6,)",
-        lambda: ps.minimize(F, ps.conv(A), ps.Plain(ps.ShortStep(metric=np.ones(7), L=1.0))),
-    ),
+    ("metric has shape (7,), x has (6,)", lambda: run(update=ps.Plain(ps.ShortStep(metric=np.ones(7), L=1.0)))),
     ("shape=...", lambda: ps.check_objective(ps.Smooth(abs, abs))),
     ("f is NoneType", lambda: ps.citation(None, None)),
     ("every is '1'", lambda: run(checkpoint="r.npz", every="1")),
@@ -262,12 +251,12 @@ REFUSED = [  # words of the sentence, and the call
     ("start is Atom(source=None, coef=1); give it as a pair of lists", lambda: run(start=ps.Atom(v))),
     ("give it as a Result of the same domain", lambda: ps.minimize(F, ps.conv(A) + ps.conv(A), start=v)),
     (
-        "its atoms count as those of one summand; give a Result",
+        "its atoms count as those of one summand",
         lambda: ps.minimize(F, ps.conv(A) + ps.conv(A), start=([1, 1], M.T[:2])),
     ),
     (
         "piece 0 of start lies outside conv(Simplex(2))",
-        lambda: ps.minimize(ps.LeastSquares(np.ones(4)), ps.product(*[HULL] * 2), start=([1, 1], np.eye(4)[[0, 2]])),
+        lambda: ps.minimize(F4, PAIR, start=([1, 1], np.eye(4)[[0, 2]])),
     ),
     ("method is None", lambda: ps.encode(M, Y, atoms=2, method=None)),
     ("dtype is 'half'", lambda: ps.encode(M, Y, atoms=2, dtype="half")),

@@ -307,36 +307,10 @@ def test_a_refinement_that_raises_f_or_leaves_the_domain_is_refused_and_counted(
 
 # ------------------------------------------------------------------ hard dictionaries
 
-HARD = [None, ps.FullyCorrective(), ps.NormCorrective(), ps.NormCorrective(inner=5), ps.Plain(ps.LineSearch())]
-
-
-@pytest.mark.parametrize("update", HARD, ids=repr)
-@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
-@pytest.mark.parametrize("kind", ["repeated", "nearly equal", "n = 1", "d = 1", "more dependent than not"])
-def test_dependent_atoms_do_no_harm(kind, wrap, update, rng):
-    D, y = rng.standard_normal((10, 6)), rng.standard_normal(10)
-    if kind == "repeated":
-        D = np.hstack([D, D, D])
-    elif kind == "nearly equal":
-        D = np.hstack([D, D + 1e-10 * rng.standard_normal(D.shape)])
-    elif kind == "n = 1":
-        D = D[:, :1]
-    elif kind == "d = 1":
-        D, y = D[:1], y[:1]
-    else:
-        D = D[:, :2] @ rng.standard_normal((2, 40))
-    r = ps.minimize(ps.LeastSquares(y), wrap(3 * ps.Dictionary(D, signed=True)), update, stop=ps.Stop(iterations=300))
-    assert np.isfinite(r.x).all()
-    assert np.isfinite(r.weights).all()
-    if wrap is ps.lin:
-        expected = 0.5 * np.sum((y - D @ np.linalg.lstsq(D, y, rcond=1e-9)[0]) ** 2)
-        slow = isinstance(update, ps.Plain) or getattr(update, "inner", None)
-        assert r.value <= expected + (1e-2 if slow else 1e-8) * (1 + expected)
-
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-75, 1.0, 1e75, 1e150])
 @pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
-@pytest.mark.parametrize("update", HARD[:3], ids=repr)
+@pytest.mark.parametrize("update", [None, ps.FullyCorrective(), ps.NormCorrective()], ids=repr)
 def test_scales_from_1e_150_to_1e150_give_the_same_point(scale, wrap, update, rng):
     D, y = rng.standard_normal((10, 25)), rng.standard_normal(10)
     stop = ps.Stop(atoms=5)
