@@ -1,4 +1,4 @@
-"""What the benchmarks share: contenders that take turns, medians, peers that may be missing, supports to compare."""
+"""Shared by the benchmarks: contenders that take turns, medians, data, missing peers, supports to compare."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ CLOCK = time.process_time if os.environ.get("OMP_NUM_THREADS") == "1" else time.
 """On one thread that of the processor, which a busy machine disturbs less."""
 BUDGET = 2.5
 """Seconds after which a contender rests, once it has had two turns."""
-
 
 PAUSE = 0.1
 """Seconds between two turns: threads of the one before (of OpenMP, of BLAS) wait busily for a while, in the way."""
@@ -109,9 +108,30 @@ def interleaved(
     return {name: statistics.median(spent) for name, spent in times.items()}
 
 
-def slope(sizes: Iterable[float], seconds: Iterable[float]) -> float:
-    """The exponent a of seconds ~ size^a, by least squares on log axes."""
-    return float(np.polyfit(np.log(list(sizes)), np.log(list(seconds)), 1)[0])
+# ---------------------------------------------------------------------- data
+
+
+def normed(D: np.ndarray) -> np.ndarray:
+    return np.asfortranarray(D / np.sqrt(np.einsum("ij,ij->j", D, D)))
+
+
+def dictionary(kind: str, d: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    if kind.startswith("Toeplitz"):
+        rho, D = float(kind.split()[1]), rng.standard_normal((d, n))
+        for j in range(1, n):
+            D[:, j] = rho * D[:, j - 1] + np.sqrt(1 - rho**2) * D[:, j]
+        return normed(D)
+    if kind == "clusters":
+        centres = rng.standard_normal((d, max(1, n // 50)))
+        return normed(np.repeat(centres, -(-n // centres.shape[1]), axis=1)[:, :n] + 0.3 * rng.standard_normal((d, n)))
+    if kind == "heavy tails":
+        return normed(rng.standard_t(2, (d, n)))
+    return normed(rng.standard_normal((d, n)))
+
+
+def signal(D: np.ndarray, k: int, rng: np.random.Generator, noise: float = 0.1) -> np.ndarray:
+    y = D[:, rng.choice(D.shape[1], k, replace=False)] @ rng.standard_normal(k)
+    return y + noise * np.linalg.norm(y) / np.sqrt(len(y)) * rng.standard_normal(len(y))
 
 
 # ---------------------------------------------------------------------- answers

@@ -1,6 +1,6 @@
-"""Dictionary learning: `learn` and the estimators beside scikit-learn, K-SVD of a large dictionary, recovery, memory.
+"""Dictionary learning: `learn` and the estimators beside scikit-learn, on patches of a picture and planted atoms.
 
-    python benchmarks/dictionaries.py [patches] [ksvd] [planted] [memory]
+    python benchmarks/dictionaries.py [patches] [planted]
 
 Times are those of the processor, on one thread, so that a busy machine does not disturb them.
 """
@@ -8,11 +8,9 @@ Times are those of the processor, on one thread, so that a busy machine does not
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -94,7 +92,7 @@ def patches():
     report("pursuit learn, online, one sweep", until, total, lasso_objective(learned.dictionary, test))
 
 
-# ---------------------------------------------------------------------- K-SVD of a large dictionary
+# ---------------------------------------------------------------------- a planted dictionary
 
 
 def planted(signals, features, atoms, k, decibels, seed):
@@ -108,19 +106,6 @@ def planted(signals, features, atoms, k, decibels, seed):
     Y = X @ D.T
     noise = rng.standard_normal(Y.shape)
     return D, Y + noise * (np.linalg.norm(Y) / np.linalg.norm(noise) * 10 ** (-decibels / 20))
-
-
-def ksvd():
-    _, Y = planted(10_000, 1_000, 1_000, 10, 20, seed=0)
-    learned = ps.learn(Y, 1_000, code={"atoms": 10}, update="ksvd", sweeps=1)
-    began = time.process_time()
-    learned = ps.learn(Y, 1_000, code={"atoms": 10}, update="ksvd", sweeps=10)
-    seconds = time.process_time() - began
-    print(f"K-SVD, 10,000 signals of 1,000 entries, 1,000 atoms, 10 a signal, ten sweeps: {seconds:.1f} s")
-    print(f"  relative error {learned.trace.error[0]:.3f} after one sweep, {learned.trace.error[-1]:.3f} after ten")
-
-
-# ---------------------------------------------------------------------- a planted dictionary
 
 
 def share_found(D, found):
@@ -157,35 +142,10 @@ def planted_recovery():
         print(f"  {name:48} {np.mean(shares):.3f} ({each}), {np.median(seconds):.2f} s")
 
 
-# ---------------------------------------------------------------------- memory
-
-
-def stream(batches):
-    """Learn from batches that exist one at a time, and print the peak memory of the process in MB."""
-    signals = (np.random.default_rng(i).standard_normal((4096, 64)) for i in range(batches))
-    ps.learn(signals, 256, code={"atoms": 5})
-    status = Path("/proc/self/status").read_text(
-        encoding="ascii"
-    )  # the maximum of getrusage is that of the parent, too
-    print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
-
-
-def memory():
-    print("memory: online from an iterator of batches of 4,096 signals of 64 entries, 256 atoms")
-    for batches in (5, 50, 500):
-        command = [sys.executable, __file__, "stream", str(batches)]
-        peak = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        size = batches * 4096 * 64 * 8 / 1e6
-        print(f"  {batches * 4096:>10,} signals ({size:6,.0f} MB)  peak of the process {peak:.0f} MB")
-
-
-PARTS = {"patches": patches, "ksvd": ksvd, "planted": planted_recovery, "memory": memory}
+PARTS = {"patches": patches, "planted": planted_recovery}
 
 if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
     with threadpool_limits(1):
-        if sys.argv[1:2] == ["stream"]:
-            stream(int(sys.argv[2]))
-        else:
-            for part in sys.argv[1:] or PARTS:
-                PARTS[part]()
+        for part in sys.argv[1:] or PARTS:
+            PARTS[part]()

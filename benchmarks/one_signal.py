@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import Case, Contender, Row, peer
-from oracles import dictionary, signal
+from common import Case, Contender, Row, dictionary, peer, signal
 
 import pursuit as ps
 from pursuit import encode

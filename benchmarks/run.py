@@ -1,25 +1,39 @@
 """The comparison suite: `make bench`, or `python benchmarks/run.py [case ...]` for some cases.
 
 Every case runs in one process per number of threads (1 and 2, where there are two cores). It prints one table, writes
-results.json and figures under out/bench/, and, where all cases ran, benchmarks/RESULTS.md.
+out/bench/results.json and, where all cases ran, benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from common import Row
+
 HERE = Path(__file__).parent
 OUT = HERE.parent / "out" / "bench"
+WIDTH = 34
 VARIABLES = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]
+
+
+LEGEND = """\
+ms     median time; on one thread that of the processor
+ratio  that time divided by that of the case's first line: above 1, the first line is faster
+calls  times the oracle was asked
+atoms  active at the end, the mean over the signals
+same   whether the atoms are those of the first line (SPAMS: of pursuit's ols), or the share of signals where they are
+"""
 
 
 def worker(threads: int, path: Path, keys: list[str]) -> None:
@@ -29,9 +43,7 @@ def worker(threads: int, path: Path, keys: list[str]) -> None:
     import one_signal
     import small_problems
     from common import measure
-    from first_calls import first_calls
-    from growth import growth, memory
-    from limits import facts, limits
+    from machine import facts, first_calls, growth, limits
 
     cases = one_signal.CASES | many_signals.CASES | hulls.CASES | small_problems.CASES
     unknown = set(keys) - set(cases)
@@ -53,13 +65,13 @@ def worker(threads: int, path: Path, keys: list[str]) -> None:
         gc.collect()
         print(f"  {threads} thread{'s' * (threads > 1)}, {key}: {time.perf_counter() - began:.0f} s", flush=True)
     if threads == 1 and not keys:
-        found |= {"growth": growth(), "memory": memory(), "first_calls": first_calls()}
+        found |= {"growth": growth(), "first_calls": first_calls()}
     path.write_text(json.dumps(found))
 
 
 def gather(counts: list[int], keys: list[str]) -> dict[str, Any]:
     """One process per number of threads; what they found, together."""
-    run: dict[str, Any] = {"threads": counts, "rows": [], "limits": {}, "growth": {}, "memory": {}, "first_calls": []}
+    run: dict[str, Any] = {"threads": counts, "rows": [], "limits": {}, "growth": {}, "first_calls": []}
     for threads in counts:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "found.json"
@@ -68,14 +80,159 @@ def gather(counts: list[int], keys: list[str]) -> dict[str, Any]:
             found = json.loads(path.read_text())
         run["rows"] += found.pop("rows")
         run["limits"][str(threads)] = found.pop("limits")
-        run = found | run | {name: found[name] for name in ("growth", "memory", "first_calls") if name in found}
+        run = found | run | {name: found[name] for name in ("growth", "first_calls") if name in found}
     return run
 
 
-def main() -> None:
-    from common import Row
-    from report import LEGEND, figures, results, table
+# ---------------------------------------------------------------------- the table
 
+
+def table(run: dict[str, Any]) -> str:
+    """One block of lines per case, one line per contender, all thread counts side by side."""
+    threads, rows = run["threads"], run["rows"]
+    over = " " * WIDTH + "".join(f"{f'{t} thread' + 's' * (t > 1):>19}" for t in threads)
+    head = (
+        f"{'':{WIDTH}}" + "".join(f"{'ms':>11}{'ratio':>8}" for _ in threads) + f"{'calls':>7}{'atoms':>7}{'same':>7}"
+    )
+    lines = [over, head]
+    for key, title in run["titles"].items():
+        lines += ["-" * len(head), title]
+        mine = [row for row in rows if row.case == key]
+        names = list(dict.fromkeys(row.contender for row in mine))
+        first = {row.threads: row.seconds for row in mine if row.contender == names[0]} if names else {}
+        lines += [line([r for r in mine if r.contender == name], threads, first) for name in names]
+        lines += wrapped(run["notes"].get(key, []), len(head))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def wrapped(notes: list[str], width: int) -> list[str]:
+    return [
+        text for note in notes for text in textwrap.wrap(note, width, initial_indent="  * ", subsequent_indent="    ")
+    ]
+
+
+def line(rows: list[Row], threads: list[int], first: dict[int, float | None]) -> str:
+    by_threads, text = {row.threads: row for row in rows}, f"  {rows[0].contender:{WIDTH - 2}}"
+    for t in threads:
+        row = by_threads.get(t)
+        if row is None or row.seconds is None:
+            note = "" if row is None else row.note
+            return text + f"  {note}"
+        base = first.get(t)
+        text += f"{digits(1e3 * row.seconds):>11}{digits(row.seconds / base) if base else '-':>8}"
+    last = rows[-1]
+    calls = "-" if last.calls is None else str(last.calls)
+    atoms = "-" if last.atoms is None else f"{last.atoms:.4g}"
+    return text + f"{calls:>7}{atoms:>7}{same(rows):>7}"
+
+
+def same(rows: list[Row]) -> str:
+    shares = [row.same for row in rows if row.same is not None]
+    if not shares:
+        return "-"
+    worst = min(shares)
+    return "yes" if worst == 1.0 else "no" if worst == 0.0 else f"{math.floor(1000 * worst) / 10:.1f}%"
+
+
+def digits(x: float) -> str:
+    """Three digits, or all of those before the point."""
+    places = next((places for least, places in ((100, 0), (10, 1), (0.1, 2)) if x >= least), None)
+    return f"{x:.2g}" if places is None else f"{x:,.{places}f}"
+
+
+# ---------------------------------------------------------------------- RESULTS.md
+
+
+def results(run: dict[str, Any]) -> str:
+    facts = "\n".join(f"| {name} | {value} |" for name, value in run["facts"].items())
+    return f"""\
+# The last run of `make bench`
+
+Written by `benchmarks/run.py`; compare figures within this run only. Contenders took turns; a first, warming call is
+not counted. One process per number of threads, which holds for BLAS and for the contenders alike.
+
+```
+{LEGEND}
+{table(run)}
+```
+
+## How near to what the machine can do
+
+Measured in the same run:
+
+{limit_table(run)}
+
+Bytes are compared with the faster of the two readings, floating-point operations with dgemm. More than 100 % of a limit
+means that the work counted, that of the plain way, was not done: the same answer was found with less.
+
+{fractions(run)}
+
+## How cost grows
+
+{slopes(run)}
+
+## What a process waits for at first
+
+Milliseconds: the import beyond that of numpy and scipy, and the first call.
+
+{waiting(run)}
+
+## The machine
+
+| | |
+|---|---|
+{facts}
+"""
+
+
+def limit_table(run: dict[str, Any]) -> str:
+    names = list(run["limits"][str(run["threads"][0])])
+    lines = ["| threads | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+    rates = {t: " | ".join(f"{run['limits'][str(t)][name]:.0f}" for name in names) for t in run["threads"]}
+    lines += [f"| {t} | {text} |" for t, text in rates.items()]
+    return "\n".join(lines)
+
+
+def fractions(run: dict[str, Any]) -> str:
+    threads = run["threads"]
+    head = "".join(f" {t} thread{'s' * (t > 1)} |" for t in threads)
+    lines = [f"| case | counted |{head}", "|---|---|" + "---|" * len(threads)]
+    for key, (amount, unit, counted) in run["work"].items():
+        text = f"| {key} | {amount / 1e9:.3g} G{unit}: {counted} |"
+        first = {}
+        for row in run["rows"]:
+            if row.case == key:
+                first.setdefault(row.threads, row.seconds)
+        for t in threads:
+            machine = run["limits"][str(t)]
+            limit = machine["dgemm GF/s"] if unit == "flop" else max(machine["gemv GB/s"], machine["copy GB/s"])
+            rate = amount / first[t] / 1e9 if first.get(t) else 0.0
+            text += f" {rate:.3g} {'GF/s' if unit == 'flop' else 'GB/s'}, {100 * rate / limit:.0f} % |"
+        lines.append(text)
+    return "\n".join(lines)
+
+
+def slopes(run: dict[str, Any]) -> str:
+    lines = ["One thread; time ~ size^slope.", "", "| against | what | sizes | slope |", "|---|---|---|---|"]
+    for against, curves in run["growth"].items():
+        lines += [f"| {against} | {c['label']} | {span(c['sizes'])} | {c['slope']:.2f} |" for c in curves]
+    return "\n".join(lines)
+
+
+def waiting(run: dict[str, Any]) -> str:
+    lines = ["| first call | import | call |", "|---|---|---|"]
+    lines += [f"| {what} | {1e3 * load:.0f} | {1e3 * call:.1f} |" for what, load, call in run["first_calls"]]
+    return "\n".join(lines)
+
+
+def span(sizes: list[int]) -> str:
+    return f"{sizes[0]:,} to {sizes[-1]:,}"
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def main() -> None:
     keys, began = sys.argv[1:], time.perf_counter()
     counts = [1, 2] if (os.cpu_count() or 1) > 1 else [1]
     run = gather(counts, keys)
@@ -83,10 +240,9 @@ def main() -> None:
     (OUT / "results.json").write_text(json.dumps(run, indent=1))
     run["rows"] = [Row(**row) for row in run["rows"]]
     print(f"\n{LEGEND}\n{table(run)}\n")
-    figures(run, OUT)
     if not keys:
         (HERE / "RESULTS.md").write_text(results(run))
-    print(f"{time.perf_counter() - began:.0f} s; results.json and figures are in {OUT.relative_to(HERE.parent)}/")
+    print(f"{time.perf_counter() - began:.0f} s; {(OUT / 'results.json').relative_to(HERE.parent)}")
 
 
 if __name__ == "__main__":

@@ -41,13 +41,9 @@ def back(backend, a):
 
 
 UPDATES = [
-    ps.Plain(ps.LineSearch()),
-    ps.Plain(ps.ShortStep()),
-    ps.Plain(ps.ShortStep(L=ps.Backtracking())),
-    ps.NormCorrective(),
-    ps.FullyCorrective(),
-    ps.FullyCorrective(several=4),
-]
+    ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Plain(ps.ShortStep(L=ps.Backtracking())),
+    ps.NormCorrective(), ps.FullyCorrective(), ps.FullyCorrective(several=4),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -121,16 +117,6 @@ def test_every_objective_matches_numpy(backend, rng):
         hv, other_hv = f.hessian(point)(point), g.hessian(put(backend, point))(put(backend, point))
         np.testing.assert_allclose(back(backend, other_hv), hv, rtol=0, atol=10 * tolerance)
         assert f.infimum == pytest.approx(g.infimum, rel=10 * tolerance)  # rounded down, in units of the dtype
-
-
-def test_float32_stays_float32_through_states_and_result(rng):
-    D, y = rng.standard_normal((10, 20)).astype(np.float32), rng.standard_normal(10).astype(np.float32)
-    r = ps.minimize(
-        ps.LeastSquares(y), ps.conv(2 * ps.Dictionary(D, signed=True)), callback=lambda s: s.x.dtype != np.float32
-    )
-    assert r.status is not ps.Status.CALLBACK
-    assert r.x.dtype == np.float32
-    assert r.atoms[0].vector.dtype == np.float32
 
 
 def float32(backend, a):

@@ -189,16 +189,3 @@ def test_a_run_over_a_product_begins_at_the_points_of_its_pieces(rng):
         assert r.check().feasible
     other = ps.product(ps.conv(2.0 * ps.Ball(2, 1)), ps.conv(2.0 * ps.Ball(2, 2)), ps.conv(ps.Permutations(2)))
     np.testing.assert_allclose(ps.minimize(f, other, start=best).start, best.x)  # only its point can be used
-
-
-def test_a_start_of_pieces_names_the_piece_that_is_wrong():
-    domain = ps.product(ps.conv(ps.Simplex(2)), ps.conv(ps.Ball(2, 2)))
-    f = ps.LeastSquares(np.ones(4))
-    for start, words in (
-        ([[0.5, 0.7], [0.0, 0.0]], r"piece 0 of start lies outside conv\(Simplex\(2\)\)"),
-        ([[0.5, 0.5], [0.0, 0.0, 0.0]], r"piece 1 of start has shape \(3,\)"),
-        ([0.5, 0.5, 0.0, 0.0], r"start has 4 entries; product\(.*\) has 2 pieces, give one each"),
-        (np.array([0.5, 0.5, 2.0, 0.0]), r"piece 1 of start lies outside conv\(Ball\(2, 2\)\)"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            ps.minimize(f, domain, start=start)

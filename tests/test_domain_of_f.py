@@ -11,18 +11,10 @@ from hypothesis import strategies as st
 import pursuit as ps
 
 DESCENDING = [
-    None,
-    ps.FullyCorrective(),
-    ps.NormCorrective(),
-    ps.NormCorrective(several=8),
-    ps.Away(),
-    ps.Pairwise(),
-    ps.BlendedPairwise(),
-    ps.Plain(ps.LineSearch()),
-    ps.Plain(ps.ShortStep()),
-    ps.Plain(ps.DiameterStep(diameter=50.0)),
-    ps.Away(ps.ShortStep()),
-]
+    None, ps.FullyCorrective(), ps.NormCorrective(), ps.NormCorrective(several=8), ps.Away(), ps.Pairwise(),
+    ps.BlendedPairwise(), ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()),
+    ps.Plain(ps.DiameterStep(diameter=50.0)), ps.Away(ps.ShortStep()),
+]  # fmt: skip
 LINEAR = [u for u in DESCENDING if not isinstance(u, ps.Plain)]
 
 
@@ -303,11 +295,6 @@ def test_relative_entropy_is_minimised_though_its_gradient_is_infinite_on_the_bo
     assert r.status is ps.Status.GAP
 
 
-def test_a_pair_must_be_a_pair():
-    with pytest.raises(TypeError, match=r"value returned 1\.0; without grad=, return the pair \(value, gradient\)\."):
-        ps.minimize(ps.Smooth(lambda x: 1.0), ps.conv(ps.Simplex(2)))
-
-
 @pytest.mark.parametrize("form", ["diagonal", "matrix", "function"])
 def test_a_hessian_may_be_a_diagonal_a_matrix_or_a_function(form, rng):
     s, y = rng.uniform(0.5, 2.0, 5), rng.standard_normal(5)
@@ -359,37 +346,6 @@ def test_atoms_move_inside_the_domain_of_f_only(kind, scale):
         r = ps.minimize(f, domain, stop=ps.Stop(iterations=20))
         assert r.refine is not None
         assert r.value < f.value(np.zeros_like(t))
-
-
-def test_the_smoothness_of_a_core_is_found_beside_the_end_of_the_domain():
-    """f is finite on an interval shorter than a thousandth of x, so that the first look ahead is beyond its domain."""
-    t = 100.0 * np.eye(2)
-    f, first = barrier(t, 1e-2), t + 9e-3 * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    assert f.value(refined(f, first, ps.refine.Factors())) < 0.1 * f.value(first)
-
-
-@pytest.mark.parametrize("slope", [10.0, 100.0, 1e4])
-def test_momentum_that_leaves_the_domain_is_taken_back(slope):
-    """-slope X_11 - log(1 - X_11): the steps towards the minimum, just before the end, go faster and faster."""
-
-    def wall(X):
-        room = 1.0 - X[0, 0]
-        return (-slope * X[0, 0] - math.log(room), np.diag([1.0 / room - slope, 0.0])) if room > 0 else (math.inf, None)
-
-    f = ps.Smooth(wall)
-    assert f.value(refined(f, 0.1 * np.eye(2), ps.refine.Factors(steps=0))) == pytest.approx(
-        -slope + 1.0 + math.log(slope), abs=0.01
-    )
-
-
-def refined(f, x, refine):
-    """The point after a refinement at the positive definite matrix x."""
-    domain = ps.cone(ps.Spectrahedron(len(x)))
-    active = domain.active_set(ps.Space.of(x))
-    values, vectors = np.linalg.eigh(x)
-    active.replace(values, [domain.A.lmo(-np.outer(v, v)) for v in vectors.T], 0)
-    weights, atoms, _ = refine(f, domain, active)
-    return sum(w * a.dense(active.space) for w, a in zip(weights, atoms, strict=True))
 
 
 # ----------------------------------------------------------------------------- without convexity
@@ -444,11 +400,6 @@ def test_a_known_infimum_is_a_bound_without_convexity(rng):
     r = ps.minimize(f, ps.conv(4.0 * ps.SignedBasis(3)))
     assert r.lower == -3.0
     assert r.gap == r.value + 3.0
-
-
-def test_strong_convexity_without_convexity_is_refused():
-    with pytest.raises(ValueError, match=r"mu is 1\.0 with convex=False"):
-        ps.Smooth(lambda x: float(x @ x), lambda x: x, mu=1.0, convex=False)
 
 
 def test_convex_functions_report_their_stationarity_too(rng):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import BOUNDED, KINDS, dictionary, objective
 from scipy.optimize import nnls
 
 import pursuit as ps
@@ -15,39 +16,6 @@ from pursuit.arrays import Space
 from pursuit.certificates import Certificate
 
 ONE = np.ones((60, 1))
-PLAIN = ("huber", "narrow", "logistic", "poisson", "multinomial")  # their conjugates have a bounded domain
-BOUNDED = (*PLAIN, *(f"weighted {kind}" for kind in PLAIN if kind != "narrow"))
-KINDS = ("squares", "weighted", "quadratic", *BOUNDED, "smooth")
-
-
-def objective(kind: str, rng: np.random.Generator, n: int) -> ps.Objective:
-    """A random objective on vectors of length n; the multinomial one on n x 3 matrices."""
-    y = rng.standard_normal(n) + 2.0
-    s = rng.uniform(0.1, 10.0, n) if kind.startswith("weighted") else None
-    if kind == "quadratic":
-        B = rng.standard_normal((n, n - 3))  # of rank n - 3: flat directions
-        return ps.Quadratic(B @ B.T / n, B @ rng.standard_normal(n - 3))
-    return {
-        "squares": lambda: ps.LeastSquares(y),
-        "weighted": lambda: ps.LeastSquares(y, weights=s),
-        "huber": lambda: ps.Huber(y, 1.0, s),
-        "narrow": lambda: ps.Huber(y, 0.1),
-        "logistic": lambda: ps.Logistic(np.r_[0, 1, rng.integers(0, 2, n - 2)], s),
-        "poisson": lambda: ps.Poisson(rng.poisson(2.0, n), s),
-        "multinomial": lambda: ps.Multinomial(np.r_[0, 1, 2, rng.integers(0, 3, n - 3)], s),
-        "smooth": lambda: ps.Smooth(
-            lambda x: 0.25 * float(np.sum((x - y) ** 4)),
-            lambda x: (x - y) ** 3,
-            conjugate=lambda u: 0.75 * float(np.sum(np.abs(u) ** (4 / 3))) + float(u @ y),
-        ),
-    }[kind.removeprefix("weighted ")]()
-
-
-def dictionary(X: np.ndarray, kind: str, signed: bool = False) -> ps.Dictionary:
-    """The columns of X as atoms; for a multinomial objective, each in each class."""
-    if "multinomial" in kind:
-        X = np.stack([np.outer(x, e) for x in X.T for e in np.eye(3)], axis=-1)
-    return ps.Dictionary(X, signed=signed)
 
 
 @given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6))

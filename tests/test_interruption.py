@@ -165,19 +165,6 @@ def test_a_state_that_was_not_complete_is_not_in_the_trace(rng, monkeypatch):
     assert r.status is ps.Status.INTERRUPTED and r.iterations == 2 and len(r.trace) == 3
 
 
-def test_an_interrupted_result_can_be_continued(rng):
-    f, A = regression(rng)
-    evaluations = count()
-
-    def press():
-        if next(evaluations) == 6:
-            raise KeyboardInterrupt
-
-    r = ps.minimize(Counted(f, press), ps.conv(3 * A), ps.FullyCorrective())
-    assert r.status is ps.Status.INTERRUPTED and r.iterations > 0
-    assert ps.minimize(f, ps.conv(3 * A), start=r).status is ps.Status.GAP
-
-
 def test_ctrl_c_ends_the_executable_paper_which_would_be_wrong_with_a_result_that_is_not_complete(rng):
     evaluations = count()
 

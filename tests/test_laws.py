@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import DOMAINS, ORACLES, UPDATES, sets
 from scipy.optimize import minimize as scipy_minimize
 
 import pursuit as ps
@@ -257,41 +258,6 @@ def test_same_input_and_seed_give_the_same_bits(rng):
 
 
 # ---------------------------------------------------------------------- every set, domain, update and oracle
-
-
-def sets(rng):
-    """One of each kind of set: those of vectors in R^6, and those of 3 x 3 matrices."""
-    return [
-        ps.Dictionary(rng.standard_normal((6, 9))), ps.Dictionary(rng.standard_normal((6, 9)), signed=True),
-        ps.SignedBasis(6), ps.Simplex(6), ps.Ball(6, 2), ps.Box(-np.ones(6), np.ones(6)), ps.KSparse(6, 2),
-        ps.Hypersimplex(6, 3), ps.Groups([0, 0, 1, 1, 1, 2]), ps.KSupport(6, 2),
-        ps.Groups([0, 0, 1, 1]).through(rng.standard_normal((6, 4))),
-        ps.RankOne((3, 4)).at([0, 0, 1, 1, 2, 2], [0, 1, 2, 3, 1, 0]),
-        ps.RankOneTensor((2, 2, 2)).at([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 0, 1]]),
-        ps.RankOne((3, 3)), ps.SymmetricRankOne(3), ps.Spectrahedron(3), ps.Orthogonal((3, 3)), ps.Permutations(3),
-        ps.NonnegativeRankOne((3, 3)),
-        ps.OrderedWeights([3, 2, 2, 1, 0.5, 0]), ps.Ellipsoid(np.eye(6) + 0.1, rng.standard_normal(6)),
-        ps.Polytope(rng.standard_normal((3, 6)), np.ones(3), bounds=(-1, 1)), ps.Fantope(3, 2),
-        ps.Transport([1, 2, 3], [2, 2, 2]), ps.SpanningTrees(ARCS), ps.Matchings([*ARCS[:5], (4, 3)]),
-        ps.Paths(ARCS, 0, 3), ps.Flows(ARCS, np.triu(np.ones((4, 4)), 1)),
-    ]  # fmt: skip
-
-
-ARCS = [(i, j) for i in range(4) for j in range(i + 1, 4)]
-
-
-UPDATES = [
-    None, ps.FullyCorrective(), ps.FullyCorrective(several=8), ps.NormCorrective(), ps.NormCorrective(several=8),
-    ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Away(), ps.Pairwise(), ps.BlendedPairwise(),
-    ps.BlendedPursuit(), ps.AcceleratedPursuit(), ps.DecompositionInvariant(),
-    ps.Plain(ps.Monotone(ps.OpenLoop("log"))),
-    ps.Blocks(ps.FullyCorrective(), "gap"), ps.Blocks(ps.NormCorrective(several=4), "cyclic", certify=1),
-]  # fmt: skip
-ORACLES = [ps.Exact(), ps.Lazy(), ps.Approximate(0.5), ps.RandomAtom()]
-DOMAINS = [
-    ps.conv, ps.cone, ps.lin, lambda A: ps.conv(2.0 * A), lambda A: ps.conv(A) + ps.conv(0.5 * A),
-    lambda A: ps.conv(A) + ps.lin(A), lambda A: ps.cone(A) + ps.conv(A),
-]  # fmt: skip
 
 
 @settings(max_examples=250)

@@ -97,20 +97,6 @@ def test_a_nuclear_norm_ball_with_an_intercept_per_class_is_certified(rng):
     assert r.coef[0].s.sum() <= 3.0 + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: ps.SignedBasis(4).through(np.ones((2, 2)), columns=3), "2 columns for each of 3 columns"),
-        (lambda: ps.SignedBasis(4).through(np.ones((2, 2)), columns=0), "columns is 0"),
-        (lambda: ps.SignedBasis(2).through(np.ones((2, 2)), l2=-1.0), "l2 is -1.0"),
-        (lambda: ps.Ridge(ps.LeastSquares([1.0]), 0), "p is 0"),
-    ],
-)
-def test_bad_maps_are_one_helpful_sentence(call, words):
-    with pytest.raises(ValueError, match=words):
-        call()
-
-
 @pytest.mark.parametrize("kind", ["identity", "diagonal", "stacked"])
 def test_gram_matrices_of_mixed_frames_are_those_of_the_vectors(kind, rng):
     X = rng.standard_normal((N, P))

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse.linalg import LinearOperator, svds
 
 import pursuit as ps
 from pursuit.arrays import Space
@@ -18,20 +17,11 @@ from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
 from pursuit.metrics import Diagonal, Operator
 
 SETS = [
-    ps.RankOne((4, 6)),
-    ps.RankOne((6, 4)),
-    ps.RankOne((1, 3)),
-    ps.SymmetricRankOne(5),
-    ps.Spectrahedron(5),
-    ps.Spectrahedron(1),
-    ps.Orthogonal((4, 6)),
-    ps.Orthogonal((5, 5)),
-    2.5 * ps.RankOne((3, 4)),
-    -2.0 * ps.Spectrahedron(4),
-    ps.RankOne((3, 4)).at([0, 1, 2, 2, 0], [0, 1, 2, 3, 3]),
-    ps.SymmetricRankOne(3).at([0, 1, 1, 2], [0, 0, 1, 2]),
-    ps.Spectrahedron(3).at([0, 1, 1, 2], [0, 0, 1, 2]),
-]
+    ps.RankOne((4, 6)), ps.RankOne((6, 4)), ps.RankOne((1, 3)), ps.SymmetricRankOne(5), ps.Spectrahedron(5),
+    ps.Spectrahedron(1), ps.Orthogonal((4, 6)), ps.Orthogonal((5, 5)), 2.5 * ps.RankOne((3, 4)),
+    -2.0 * ps.Spectrahedron(4), ps.RankOne((3, 4)).at([0, 1, 2, 2, 0], [0, 1, 2, 3, 3]),
+    ps.SymmetricRankOne(3).at([0, 1, 1, 2], [0, 0, 1, 2]), ps.Spectrahedron(3).at([0, 1, 1, 2], [0, 0, 1, 2]),
+]  # fmt: skip
 
 
 def value(A, g):
@@ -146,25 +136,6 @@ def test_a_warm_start_takes_fewer_products(rng):
     cold, close = memory.products, lambda a, top, c, up: top >= 0.99 * first.values[0]
     extreme_eigenvalues(lambda v: M.T @ (M @ v), 300, 1, memory, 1e-6, close)
     assert memory.products - cold == 2 < cold
-
-
-def test_a_warm_start_names_the_leading_pair_with_a_fraction_of_the_products_of_arpack(rng):
-    M, noise = (sp.csr_array(rng.standard_normal((1500, 1000)) * (rng.random((1500, 1000)) < 0.02)) for _ in range(2))
-    nearby, products, first = M + 0.05 * noise, [], np.ones(1000)
-    operator = LinearOperator(
-        M.shape, matvec=lambda v: products.append(1) or nearby @ v, rmatvec=lambda v: products.append(1) or nearby.T @ v
-    )
-    svds(operator, k=1, tol=1e-2, v0=first)
-    top = float(svds(nearby, k=1, v0=first, return_singular_vectors=False)[0]) ** 2
-    memory = Memory()
-    extreme_eigenvalues(
-        lambda v: M.T @ (M @ v), 1000, 1, memory, 1e-6, lambda low, high, lower, upper: upper <= 1.02 * high
-    )
-    cold = memory.products
-    extreme_eigenvalues(
-        lambda v: nearby.T @ (nearby @ v), 1000, 1, memory, 1e-6, lambda low, high, *bounds: high >= 0.98 * top
-    )
-    assert 2 * (memory.products - cold) <= len(products) / 4
 
 
 def test_lanczos_stops_where_the_space_is_exhausted(rng):

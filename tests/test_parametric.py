@@ -123,23 +123,3 @@ def test_differences_stand_in_for_missing_derivatives(make):
     weights, parameters = r.coef
     heavy = weights > 0.1
     assert sorted(parameters[heavy].ravel()) == pytest.approx([0.333, 0.77], abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"bounds": [(1, 0)]}, "low < high"),
-        ({"bounds": [(0, np.inf)]}, "bounds contains NaN or infinity"),
-        ({"bounds": [0, 1]}, "one pair"),
-        ({"bounds": [(0, 1)], "grid": 1}, "at least 2"),
-        ({"bounds": [(0, 1)], "grid": (4, 4)}, r"one per parameter \(1\)"),
-        ({"bounds": [(0, 1)], "lipschitz": -1.0}, "positive number"),
-    ],
-)
-def test_bad_boxes_and_grids_are_named(options, says):
-    with pytest.raises(ValueError, match=says):
-        ps.Parametric(families.Gaussian(T, 0.1), **options)
-    with pytest.raises(ValueError, match="an atom of the family contains NaN"), np.errstate(all="ignore"):
-        ps.Parametric(lambda theta: T / (theta - theta.round()), [(0, 1.5)]).lmo(T)
-    with pytest.raises(ValueError, match="width is 0"):
-        families.Gaussian(T, 0)

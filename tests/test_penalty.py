@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import KINDS, dictionary, objective
 from sklearn.linear_model import Lasso
-from test_duality import KINDS, dictionary, objective
 
 import pursuit as ps
 

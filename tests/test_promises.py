@@ -20,13 +20,9 @@ def instance(seed, m=5, n=9):
 
 BACKTRACKING = ps.Backtracking()
 SPANS = [
-    ps.Plain(ps.LineSearch()),
-    ps.Plain(ps.ShortStep()),
-    ps.Plain(ps.ShortStep(BACKTRACKING)),
-    ps.NormCorrective(),
-    ps.NormCorrective(L=BACKTRACKING),
-    ps.FullyCorrective(),
-]
+    ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Plain(ps.ShortStep(BACKTRACKING)), ps.NormCorrective(),
+    ps.NormCorrective(L=BACKTRACKING), ps.FullyCorrective(),
+]  # fmt: skip
 HULLS = [*SPANS, ps.Plain(ps.OpenLoop()), ps.Plain(ps.DiameterStep())]
 WALKS = [walk(step) for walk in (ps.Away, ps.Pairwise, ps.BlendedPairwise) for step in (None, ps.ShortStep())]
 qualities = st.one_of(st.just(ps.Exact()), st.floats(0.2, 1.0).map(ps.Approximate))

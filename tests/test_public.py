@@ -48,13 +48,6 @@ def test_public_names_are_no_modules_but_the_theory_refinements_families_and_plo
     assert names == {"families", "geometry", "plots", "rates", "refine"}
 
 
-@pytest.mark.parametrize(
-    "name", ["ActiveSet", "Answer", "Atom", "Atoms", "Domain", "Objective", "Oracle", "Refine", "Space", "Update"]
-)
-def test_what_users_subclass_or_annotate_with_is_exported(name):
-    assert name in ps.__all__
-
-
 def test_users_write_an_oracle_and_an_update_with_public_names_only():
     class First(ps.Oracle):
         """The first atom of the set, whatever the gradient."""
@@ -163,10 +156,6 @@ def test_traces_states_and_active_sets_print_on_one_line():
     assert repr(state) == "State(iteration 0: value 5, gap 5, 0 atoms)"
     assert repr(state.active) == "ActiveSet(0 atoms with weight, 0 in all)"
     assert max(len(line) for line in repr(r).splitlines()) <= SCREEN
-
-
-def test_a_trace_of_nothing_prints():
-    assert repr(ps.Trace([])) == "Trace(0 iterations)"
 
 
 class Evil(ps.Plain):

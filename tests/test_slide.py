@@ -248,21 +248,6 @@ def test_refinements_are_applied_in_order_and_each_is_judged_alone():
         ps.minimize(f, A, refine=(worse, 3))
 
 
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: ps.refine.Slide(0), "steps is 0"),
-        (lambda: ps.refine.Merge(0.0), "tolerance is 0"),
-        (lambda: ps.refine.Merge(0.1, share=2), "share is 2"),
-        (lambda: ps.refine.Prune(-0.1), "share is -0.1"),
-        (lambda: ps.refine.Alternating(accuracy=1), "accuracy is 1"),
-    ],
-)
-def test_bad_parameters_are_named(make, says):
-    with pytest.raises(ValueError, match=says):
-        make()
-
-
 @pytest.mark.parametrize("seed", [148, 190])
 def test_a_trial_step_that_takes_all_weights_of_a_hull_to_0_is_shortened(seed):
     rng = np.random.default_rng(seed)

@@ -35,18 +35,6 @@ def test_default_update_certifies_logistic_to_1e_6_in_80_oracle_calls():
     assert r.oracle_calls <= 80
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1e8])
-def test_scaling_the_standard_problem_changes_neither_support_nor_iterations(scale):
-    D, y, coef = sparse_regression(1)
-    radius = 0.8 * np.abs(coef).sum()
-
-    def run(s):
-        r = ps.minimize(ps.LeastSquares(s * y), ps.conv(s * radius * ps.Dictionary(D, signed=True)))
-        return r.iterations, sorted(a.source for a in r.atoms)
-
-    assert run(scale) == run(1.0)
-
-
 # ------------------------------------------------------------------ stopping
 
 
@@ -142,15 +130,6 @@ def test_the_trace_has_its_columns(rng):
     assert len(frame) == len(trace) == 8
     assert (np.diff(trace.seconds) >= 0).all()
     assert (np.diff(trace.oracle_calls) == 1).all()
-
-
-def test_the_trace_draws_itself(rng):
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    ax = ps.minimize(*problem(rng), stop=ps.Stop(iterations=7, rgap=None)).trace.plot()
-    assert len(ax.lines) == 1
-    assert ax.get_xscale() == ax.get_yscale() == "log"
 
 
 def test_results_print_as_a_block_and_survive_pickling(rng):
@@ -329,45 +308,12 @@ def test_a_refinement_that_raises_f_or_leaves_the_domain_is_refused_and_counted(
     np.testing.assert_allclose(r.x, plain.x, atol=1e-14)
 
 
-def test_refining_with_none_changes_nothing(rng):
-    f, domain, update = problem(rng)
-    r = ps.minimize(f, domain, update, refine=lambda *_: None, stop=ps.Stop(iterations=9))
-    assert r.refused == 0
-    assert (r.x == ps.minimize(f, domain, update, stop=ps.Stop(iterations=9)).x).all()
-
-
 # ------------------------------------------------------------------ hard dictionaries
-
-HARD = [None, ps.FullyCorrective(), ps.NormCorrective(), ps.NormCorrective(inner=5), ps.Plain(ps.LineSearch())]
-
-
-@pytest.mark.parametrize("update", HARD, ids=repr)
-@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
-@pytest.mark.parametrize("kind", ["repeated", "nearly equal", "n = 1", "d = 1", "more dependent than not"])
-def test_dependent_atoms_do_no_harm(kind, wrap, update, rng):
-    D, y = rng.standard_normal((10, 6)), rng.standard_normal(10)
-    if kind == "repeated":
-        D = np.hstack([D, D, D])
-    elif kind == "nearly equal":
-        D = np.hstack([D, D + 1e-10 * rng.standard_normal(D.shape)])
-    elif kind == "n = 1":
-        D = D[:, :1]
-    elif kind == "d = 1":
-        D, y = D[:1], y[:1]
-    else:
-        D = D[:, :2] @ rng.standard_normal((2, 40))
-    r = ps.minimize(ps.LeastSquares(y), wrap(3 * ps.Dictionary(D, signed=True)), update, stop=ps.Stop(iterations=300))
-    assert np.isfinite(r.x).all()
-    assert np.isfinite(r.weights).all()
-    if wrap is ps.lin:
-        expected = 0.5 * np.sum((y - D @ np.linalg.lstsq(D, y, rcond=1e-9)[0]) ** 2)
-        slow = isinstance(update, ps.Plain) or getattr(update, "inner", None)
-        assert r.value <= expected + (1e-2 if slow else 1e-8) * (1 + expected)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-75, 1.0, 1e75, 1e150])
 @pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
-@pytest.mark.parametrize("update", HARD[:3], ids=repr)
+@pytest.mark.parametrize("update", [None, ps.FullyCorrective(), ps.NormCorrective()], ids=repr)
 def test_scales_from_1e_150_to_1e150_give_the_same_point(scale, wrap, update, rng):
     D, y = rng.standard_normal((10, 25)), rng.standard_normal(10)
     stop = ps.Stop(atoms=5)
@@ -377,15 +323,6 @@ def test_scales_from_1e_150_to_1e150_give_the_same_point(scale, wrap, update, rn
     np.testing.assert_allclose(r.x, plain.x, rtol=1e-9, atol=1e-12)
     if wrap is ps.lin:
         np.testing.assert_allclose(scale * r.coef, plain.coef, rtol=1e-9, atol=1e-12)
-
-
-def test_columns_of_wildly_different_scale_do_no_harm(rng):
-    D = rng.standard_normal((8, 5)) * 10.0 ** np.array([-150, -75, 0, 75, 150])
-    y = rng.standard_normal(8)
-    for wrap in (ps.conv, ps.lin):
-        r = ps.minimize(ps.LeastSquares(y), wrap(ps.Dictionary(D, signed=True)), stop=ps.Stop(iterations=50))
-        assert np.isfinite(r.x).all()
-        assert r.value <= 0.5 * y @ y * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
@@ -407,14 +344,6 @@ def test_an_exactly_two_sparse_target_takes_two_atoms_of_ten(seed):
     assert sorted(a.source for a in r.atoms) == [17, 60]
     assert r.status in (ps.Status.STATIONARY, ps.Status.GAP)  # GAP where the residual is exactly 0
     np.testing.assert_allclose(r.coef[[17, 60]], [3, -2], rtol=1e-12)
-
-
-def test_a_linear_function_over_a_span_is_said_to_be_unbounded():
-    f = ps.Smooth(lambda x: float(x[0]), lambda x: np.array([1.0, 0.0]))
-    r = ps.minimize(f, ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
-    assert r.status is ps.Status.UNBOUNDED
-    assert math.isinf(r.gap)
-    assert np.isfinite(r.x).all()
 
 
 def test_nothing_is_certified_over_a_span_when_nothing_is_known():
@@ -482,9 +411,3 @@ def test_ten_million_basis_vectors_need_less_than_ten_vectors_of_memory():
     assert peak < 10 * y.nbytes
     assert r.iterations > 5
     assert r.gap <= 1e-9 * r.value
-
-
-def test_one_atom_is_not_one_atoms():
-    states = ps.iterate(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
-    assert [repr(s).split(", ")[-1] for s in islice(states, 3)] == ["0 atoms)", "1 atom)", "2 atoms)"]
-    assert repr(ps.Polytope([[1.0, 1.0]], [1.0])) == "Polytope(1 row, 2 entries)"

@@ -32,12 +32,6 @@ def test_the_log_adaptive_open_loop_has_the_power_two_plus_log():
     np.testing.assert_allclose(lengths(ps.OpenLoop("log")), [p / (t + p) for t, p in enumerate(powers)], rtol=1e-15)
 
 
-@pytest.mark.parametrize("power", [0.5, -1, "linear", math.inf, None])
-def test_other_powers_are_refused(power):
-    with pytest.raises(ValueError, match=r"power is .*; give a number of at least 1, or \"log\"\."):
-        ps.OpenLoop(power)
-
-
 def test_only_the_power_of_the_theorem_has_its_promise(rng):
     f, domain, stop = ps.LeastSquares(rng.standard_normal(4)), ps.conv(ps.Simplex(4)), ps.Stop(iterations=5)
     bounds = [len(ps.minimize(f, domain, ps.Plain(ps.OpenLoop(p)), stop=stop).promise().bounds) for p in (2, 3, "log")]
@@ -138,12 +132,6 @@ def test_the_second_atom_of_an_answer_is_the_worst_vertex_of_the_face(seed, whic
         assert (v[(s.x >= high)] >= high[s.x >= high] - 1e-12).all()
         assert (s.grad * v).sum() >= (s.grad * s.x).sum() - 1e-9
         assert s.answers[0].calls == 2
-
-
-def test_a_set_without_faces_says_so(rng):
-    domain = ps.conv(ps.Dictionary(rng.standard_normal((3, 5))))
-    with pytest.raises(ValueError, match=r"DecompositionInvariant needs a hull with faces .* use Away\."):
-        ps.minimize(ps.LeastSquares(np.ones(3)), domain, ps.DecompositionInvariant())
 
 
 def test_linear_convergence_on_the_birkhoff_polytope_needs_no_active_set(rng):

@@ -201,15 +201,6 @@ def test_scaling_the_atoms_by_a_power_of_two_changes_no_bit_of_the_weights(drawn
     np.testing.assert_array_equal(small.appended().solve(small.c, start), case.appended().solve(case.c, start))
 
 
-@LAW
-@given(cases(most=10), st.sampled_from([1e-75, 1e-20, 1e20, 1e75]))
-def test_kkt_conditions_hold_at_every_scale_for_problems_grown_by_append(drawn, scale):
-    case, start = drawn[0].scaled(scale), drawn[1]
-    w = case.appended().solve(case.c, start)
-    case.assert_optimal(w)
-    case.assert_not_worse(w, start)
-
-
 @pytest.mark.parametrize("scale", [1e-100, 1e-10, 1e10, 1e100])
 @pytest.mark.parametrize("kind", ["span", "cone"])
 def test_weights_without_a_total_follow_the_scale_of_the_target(kind, scale, rng):
@@ -261,14 +252,6 @@ def test_blocks_equal_an_interior_point_solver(kind, seed):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_solve_and_descend_are_one_problem(kind, rng):
-    case = Case.of(rng.normal(size=(10, 8)), rng.normal(size=10), kind)
-    start = case.start(rng)
-    w = case.problem().descend(case.slope(start), start)
-    np.testing.assert_allclose(case.problem().solve(case.c, start), w, rtol=0, atol=1e-12 * np.abs(w).max())
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_minimum_given_as_start_with_its_slope_stays_where_it_is(kind, rng):
     case = Case.of(rng.normal(size=(10, 8)), rng.normal(size=10), kind)
     w = case.problem().solve(case.c, case.start())
@@ -314,12 +297,6 @@ def test_one_weight_has_its_closed_form(kind, target, answer, scale):
 def test_no_weights_give_no_weights():
     assert WeightProblem().solve(np.zeros(0), np.zeros(0)).shape == (0,)
     assert WeightProblem([1.0]).solve(np.zeros(0), np.zeros(0)).shape == (0,)
-
-
-def test_a_problem_made_empty_can_grow():
-    problem = WeightProblem.of(np.zeros((0, 0)), nonnegative=True)
-    problem.append(np.array([4.0]), nonnegative=True)
-    np.testing.assert_allclose(problem.solve(np.array([2.0]), np.zeros(1)), [0.5])
 
 
 @pytest.mark.parametrize("kind", ["cone", "hull", "hull + span", "hull + hull"])
@@ -396,25 +373,6 @@ def test_the_factor_of_the_passive_set_is_that_of_its_matrix_after_every_call(se
         np.testing.assert_allclose(problem.passive._factor.L @ problem.passive._factor.L.T, M, rtol=0, atol=1e-13)
 
 
-def test_the_gram_matrix_is_what_was_appended(rng):
-    case = Case.of(rng.normal(size=(5, 70)), np.zeros(5))
-    np.testing.assert_array_equal(case.appended().G, np.tril(case.G) + np.tril(case.G, -1).T)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_keep_leaves_is_the_problem_of_the_rest(kind, rng):
-    case = Case.of(rng.normal(size=(12, 10)), rng.normal(size=12), kind, rng)
-    problem = case.problem()
-    w = problem.solve(case.c, case.start(rng))
-    keep = (w != 0) | (np.arange(10) % 3 == 0)
-    problem.keep(keep)
-    rest = case.part(keep)
-    assert problem.k == keep.sum()
-    np.testing.assert_allclose(problem.solve(rest.c, w[keep]), w[keep], rtol=0, atol=1e-12 * np.abs(w).max())
-    other = rest.A.T @ rng.normal(size=12)
-    np.testing.assert_allclose(problem.solve(other, w[keep]), rest.problem().solve(other, rest.start()), atol=1e-10)
-
-
 def test_forgetting_weights_that_are_not_zero_is_forgotten_by_the_factor_too(rng):
     case = Case.of(rng.normal(size=(12, 6)), rng.normal(size=12), "span")
     problem = case.problem()
@@ -440,13 +398,6 @@ def test_nothing_given_is_written_to(kind, rng):
         projected_gradient(problem, q, start, 3)
     for x, before in zip((G, start, q, case.nonnegative, case.block, case.totals), given_, strict=True):
         np.testing.assert_array_equal(x, before)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_same_input_gives_the_same_bits(kind, rng):
-    case = Case.of(rng.normal(size=(5, 12)), rng.normal(size=5), kind)
-    start = case.start(rng)
-    np.testing.assert_array_equal(case.problem().solve(case.c, start), case.problem().solve(case.c, start))
 
 
 # ---------------------------------------------------------------------- dependent atoms
@@ -508,7 +459,7 @@ def test_dependent_atoms_are_solved_exactly_from_every_start(name, kind, scale):
 
 
 @LAW
-@given(SEED, st.sampled_from(list(KINDS)), st.sampled_from([1e-12, 1e-10, 1e-9]), st.booleans())
+@given(SEED, st.sampled_from(list(KINDS)), st.sampled_from([1e-12, 1e-10, 1e-9, 1e-6]), st.booleans())
 def test_nearly_equal_atoms_do_as_well_as_equal_ones(seed, kind, distance, cold):
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(2, 9)), int(rng.integers(3, 16))
@@ -524,25 +475,7 @@ def test_nearly_equal_atoms_do_as_well_as_equal_ones(seed, kind, distance, cold)
     near.assert_not_worse(w, start)
     best = exact.problem().solve(exact.c, exact.start())
     exact.assert_optimal(best)
-    assert near.value(w) <= exact.value(best) + 1e-6 * exact.size(best) ** 2
-
-
-@LAW
-@given(SEED, st.sampled_from(["span", "cone", "hull", "hull + span", "hull + hull", "cone + hull"]))
-def test_atoms_equal_to_one_in_a_million_do_as_well_as_equal_ones(seed, kind):
-    rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(4, 12)), 24
-    B = rng.normal(size=(n, k))
-    B[:, 16:] = B[:, rng.integers(16, size=8)]
-    b = rng.normal(size=n)
-    exact = Case.of(B, b, kind)
-    near = Case(B + 1e-6 * rng.normal(size=(n, k)), b, exact.nonnegative, exact.block, exact.totals)
-    start = near.start(rng)
-    w = near.problem().solve(near.c, start)
-    near.assert_feasible(w)
-    near.assert_not_worse(w, start)
-    best = exact.problem().solve(exact.c, exact.start())
-    assert near.value(w) <= exact.value(best) + 1e-4 * exact.size(best) ** 2
+    assert near.value(w) <= exact.value(best) + max(1e-6, 100 * distance) * exact.size(best) ** 2
 
 
 @settings(LAW, max_examples=300)
@@ -560,24 +493,6 @@ def test_coherent_atoms_in_a_small_space_are_solved_with_no_more_passive_ones_th
     case.assert_feasible(w)
     reference = brute_force(case) if case.k <= 8 else case.value(case.problem().solve(case.c, case.start()))
     assert case.value(w) <= reference + 1e-7 * case.value(start) + 1e-13 * case.size(w) ** 2
-
-
-@pytest.mark.parametrize(
-    "A",
-    [
-        [[1.7, 1.68, -1.7], [-1.5, -1.48, -0.2]],
-        [[-1.5, -1.48, 1.2], [-1.7, -1.68, -0.5]],
-        [[-0.1, -0.21, 0.2], [-1.0, -2.0, -0.6]],
-        [[0.0, -0.01, -0.5], [1.4, 2.79, 0.6]],
-    ],
-)
-def test_two_almost_parallel_atoms_do_not_admit_a_third_in_the_plane(A):
-    case = Case.of(A, [1.0, 2.0], "span")
-    problem = case.problem()
-    w = problem.solve(case.c, np.ones(3))
-    assert len(problem.passive.members) == 2
-    assert np.linalg.norm(case.A @ w - case.b) <= 1e-10 * case.size(w)
-    assert np.abs(w).max() <= 1e4
 
 
 @settings(LAW, max_examples=300)
@@ -621,16 +536,6 @@ def test_a_free_atom_equal_to_a_nonnegative_active_one_can_still_go_negative():
     np.testing.assert_allclose(case.problem().solve(case.c, np.array([1.0, 0.0])), [0.0, -1.0], atol=1e-15)
 
 
-def test_a_free_atom_appended_after_an_equal_nonnegative_one_can_still_go_negative():
-    case = Case(np.ones((1, 2)), np.array([1.0]), np.array([True, False]), np.array([0, 1]), np.array([NAN, NAN]))
-    problem = WeightProblem(case.totals)
-    problem.append(np.ones(1), nonnegative=True, block=0)
-    w = problem.solve(np.ones(1), np.zeros(1))
-    problem.append(np.ones(2), nonnegative=False, block=1)
-    w = problem.solve(np.array([-1.0, -1.0]), np.append(w, 0.0))
-    np.testing.assert_allclose(w, [0.0, -1.0], atol=1e-15)
-
-
 def test_an_exchange_never_empties_a_block_through_a_rounding_sized_coefficient():
     # the second cone atom is minus the first up to 1e-9, which only the one atom of the simplex block explains
     A = np.array([[1.0, -1.0, -1.0], [0.0, 1e-9, 1.0]])
@@ -651,40 +556,6 @@ def test_two_blocks_of_different_scale_keep_both_sums(ratio):
     case.assert_optimal(w)
     if 1e-10 <= ratio <= 1e10:  # beyond that the smaller block is rounding beside the larger one
         np.testing.assert_allclose(w, [0.5, 0.5, 0.75, 0.25], rtol=1e-12)
-
-
-@pytest.mark.parametrize("scale", [1e-75, 1e-10, 1.0, 1e10, 1e75])
-def test_two_simplex_blocks_grown_by_append_are_solved_at_every_scale(scale):
-    A = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 1.0, 0.0, 2.0]])
-    case = Case.of(A, [1.25, 0.5], "hull + hull").scaled(scale)
-    case.totals = np.array([1.0, 1.0])
-    case.assert_optimal(case.appended().solve(case.c, np.array([1.0, 1.0, 0.0, 0.0])))
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_zero_atoms_appended_to_a_simplex_keep_its_sum(count):
-    case = Case.of(np.zeros((2, count)), [1.0, 1.0])
-    w = case.appended().solve(case.c, np.full(count, 1.0 / count))
-    case.assert_feasible(w)
-
-
-@pytest.mark.parametrize("scale", [1e-75, 1e-20, 1.0, 1e75])
-def test_atoms_of_any_scale_appended_after_the_origin_are_solved(scale):
-    case = Case.of([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [0.5, 0.25]).scaled(scale)
-    start = np.array([1.0, 0.0, 0.0])
-    problem = WeightProblem.of(case.G[:1, :1], True, 0, [1.0])
-    for i in (1, 2):
-        problem.append(case.G[i, : i + 1], nonnegative=True)
-    np.testing.assert_allclose(problem.solve(case.c, start), [0.25, 0.5, 0.25], rtol=1e-12)
-    np.testing.assert_allclose(case.appended().solve(case.c, start), [0.25, 0.5, 0.25], rtol=1e-12)
-
-
-def test_small_atoms_are_solved_after_the_large_one_is_forgotten():
-    s = 1e-10
-    case = Case.of([[1.0, 0.0, 0.0, 0.0], [0.0, s, 0.0, 0.0], [0.0, 0.0, s, 0.0]], [0.0, 0.5 * s, 0.25 * s])
-    problem = case.problem()
-    problem.keep(np.array([False, True, True, True]))
-    np.testing.assert_allclose(problem.solve(case.c[1:], np.array([0.0, 0.0, 1.0])), [0.5, 0.25, 0.25], rtol=1e-12)
 
 
 @pytest.mark.parametrize("ratio", [1e-5, 1e-3, 1e3, 1e5])
@@ -716,13 +587,6 @@ def test_a_total_of_zero_is_kept(kind):
         assert abs(w[case.block == j].sum()) <= 1e-15 * max(1.0, np.abs(w).sum())
 
 
-@pytest.mark.parametrize("total", [1e-8, 0.3, 7.0, 1e8])
-def test_any_positive_total_is_kept(total, rng):
-    case = Case.of(rng.normal(size=(5, 9)), rng.normal(size=5))
-    case.totals = np.array([total])
-    case.assert_optimal(case.problem().solve(case.c, case.start()))
-
-
 # ---------------------------------------------------------------------- projection
 
 
@@ -742,29 +606,19 @@ def test_projection_is_the_nearest_feasible_point(seed, k, spread, total):
     assert d.max() * total - d @ s <= 1e-13 * (total + spread) ** 2 * k  # <v - p, z - p> <= 0 at every vertex z
 
 
-@LAW
-@given(SEED, st.integers(1, 12))
-def test_projecting_twice_is_projecting_once(seed, k):
-    v = np.random.default_rng(seed).normal(size=k)
-    args = np.ones(k, bool), np.zeros(k, int), np.array([1.0])
-    p = nearest_feasible(v, *args)
-    np.testing.assert_allclose(nearest_feasible(p, *args), p, rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("shift", [-1e300, -1e17, -1e8, 1e8, 1e17, 1e300])
-def test_projection_of_points_far_away_lies_on_the_simplex(shift):
-    p = nearest_feasible(np.array([shift, shift, 0.0]), np.ones(3, bool), np.zeros(3, int), np.array([1.0]))
-    np.testing.assert_allclose(p, [0.5, 0.5, 0.0] if shift > 0 else [0.0, 0.0, 1.0], rtol=1e-15)
-
-
-def test_projection_of_points_far_away_keeps_what_tells_them_apart():
-    p = nearest_feasible(np.array([1e8, 1e8 - 0.25]), np.ones(2, bool), np.zeros(2, int), np.array([1.0]))
-    np.testing.assert_allclose(p, [0.625, 0.375], rtol=1e-14)
-
-
-def test_projection_on_a_total_of_zero_is_zero():
-    args = np.ones(2, bool), np.zeros(2, int), np.array([0.0])
-    np.testing.assert_array_equal(nearest_feasible(np.array([1.0, -2.0]), *args), [0.0, 0.0])
+@pytest.mark.parametrize(
+    ("v", "total", "nearest"),
+    [
+        *(([shift, shift, 0.0], 1.0, [0.5, 0.5, 0.0]) for shift in (1e8, 1e17, 1e300)),
+        *(([shift, shift, 0.0], 1.0, [0.0, 0.0, 1.0]) for shift in (-1e8, -1e17, -1e300)),
+        ([1e8, 1e8 - 0.25], 1.0, [0.625, 0.375]),
+        ([1.0, -2.0], 0.0, [0.0, 0.0]),
+    ],
+)
+def test_projections_of_points_far_away_and_on_a_total_of_zero(v, total, nearest):
+    k = len(v)
+    p = nearest_feasible(np.array(v), np.ones(k, bool), np.zeros(k, int), np.array([total]))
+    np.testing.assert_allclose(p, nearest, rtol=1e-14)
 
 
 def test_projection_with_a_free_weight_under_a_total_is_refused():

@@ -1,7 +1,6 @@
 """Breaks the code on purpose, one place at a time, and checks that a test fails.
 
-python tools/mutants.py                        every mutant of tools/mutants.txt
-python tools/mutants.py --quick                those marked quick
+python tools/mutants.py [--quick]              every mutant of tools/mutants.txt, or those marked quick
 python tools/mutants.py --function rates       those of functions whose name contains a word
 python tools/mutants.py --check                only whether every function and every place is there
 python tools/mutants.py --every weights.problem:_longest_step test_weights.py    every place of one function
@@ -19,13 +18,13 @@ import ast
 import copy
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,35 +32,24 @@ from pursuit import native
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "pursuit"
-LIST = ROOT / "tools" / "mutants.txt"
 SECONDS = 300
 """A mutant whose tests run longer than this is caught: it does not end."""
 
-Operator = Callable[[ast.AST], ast.AST | None]
-"""The node that replaces a node, or None where the operator does not apply."""
+Operator = Callable[[ast.AST], ast.AST | None]  # the node that replaces a node; None: the operator does not apply
 
 # ---------------------------------------------------------------------- operators
-
-OPPOSITE: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Lt: ast.GtE,
-    ast.LtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.Is: ast.IsNot,
-    ast.In: ast.NotIn,
-}
-OPPOSITE |= {other: one for one, other in OPPOSITE.items()}
-INVERSE: dict[type[ast.AST], type[ast.AST]] = {ast.Add: ast.Sub, ast.Mult: ast.Div}
-INVERSE |= {other: one for one, other in INVERSE.items()}
+OPPOSITE = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.Is: ast.IsNot, ast.In: ast.NotIn}
+INVERSE = {ast.Add: ast.Sub, ast.Mult: ast.Div}
 TWIN = {"min": "max", "minimum": "maximum", "argmin": "argmax", "any": "all", "lower": "upper", "floor": "ceil"}
-TWIN |= {other: one for one, other in TWIN.items()}
+for table in (OPPOSITE, INVERSE, TWIN):
+    table |= {other: one for one, other in table.items()}
 
 
 def negate(node: ast.AST) -> ast.AST | None:
     """The first comparison of a chain becomes its opposite."""
     if not isinstance(node, ast.Compare):
         return None
-    first, *others = node.ops
-    return ast.Compare(node.left, [OPPOSITE[type(first)](), *others], node.comparators)  # type: ignore[list-item]
+    return ast.Compare(node.left, [OPPOSITE[type(node.ops[0])](), *node.ops[1:]], node.comparators)
 
 
 def swap(node: ast.AST) -> ast.AST | None:
@@ -73,18 +61,15 @@ def swap(node: ast.AST) -> ast.AST | None:
     return None
 
 
-def left(node: ast.AST) -> ast.AST | None:
-    """a + b, a * b, a and b, ... become a."""
-    if isinstance(node, ast.BinOp):
-        return node.left
-    return node.values[0] if isinstance(node, ast.BoolOp) else None
+def operand(index: int) -> Operator:
+    """a + b, a * b, a and b, ... become a, or b."""
 
+    def change(node: ast.AST) -> ast.AST | None:
+        if isinstance(node, ast.BinOp):
+            return (node.left, node.right)[index]
+        return node.values[index] if isinstance(node, ast.BoolOp) else None
 
-def right(node: ast.AST) -> ast.AST | None:
-    """a + b, a * b, a and b, ... become b."""
-    if isinstance(node, ast.BinOp):
-        return node.right
-    return node.values[-1] if isinstance(node, ast.BoolOp) else None
+    return change
 
 
 def sign(node: ast.AST) -> ast.AST | None:
@@ -96,8 +81,7 @@ def sign(node: ast.AST) -> ast.AST | None:
 
 def shift(node: ast.AST) -> ast.AST | None:
     """A number grows by 1."""
-    is_number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
-    return ast.Constant(node.value + 1) if is_number else None  # type: ignore[attr-defined]
+    return ast.Constant(node.value + 1) if type(getattr(node, "value", None)) in (int, float) else None
 
 
 def bare(node: ast.AST) -> ast.AST | None:
@@ -107,20 +91,17 @@ def bare(node: ast.AST) -> ast.AST | None:
     return None
 
 
-def _conditional(node: ast.AST, test: ast.expr) -> ast.AST:
-    changed = copy.copy(node)
-    changed.test = test  # type: ignore[attr-defined]
-    return changed
+def condition(holds: bool) -> Operator:
+    """The condition of an `if` holds, so that a guarded return comes early; or that of an `if` or a `while` fails."""
 
+    def change(node: ast.AST) -> ast.AST | None:
+        if not isinstance(node, (ast.If, ast.IfExp) if holds else (ast.If, ast.IfExp, ast.While)):
+            return None
+        changed = copy.copy(node)
+        changed.test = ast.Constant(holds)
+        return changed
 
-def always(node: ast.AST) -> ast.AST | None:
-    """The condition of an `if` holds: where it guards a return, the function returns early."""
-    return _conditional(node, ast.Constant(True)) if isinstance(node, (ast.If, ast.IfExp)) else None
-
-
-def never(node: ast.AST) -> ast.AST | None:
-    """The condition of an `if` or a `while` fails."""
-    return _conditional(node, ast.Constant(False)) if isinstance(node, (ast.If, ast.IfExp, ast.While)) else None
+    return change
 
 
 def skip(node: ast.AST) -> ast.AST | None:
@@ -130,15 +111,10 @@ def skip(node: ast.AST) -> ast.AST | None:
     return ast.Pass() if changes or stores else None
 
 
-OPERATORS: dict[str, Operator] = {
-    operator.__name__: operator for operator in (negate, swap, left, right, sign, shift, bare, always, never, skip)
-}
+OPERATORS = {"negate": negate, "swap": swap, "left": operand(0), "right": operand(-1), "sign": sign, "shift": shift}
+OPERATORS |= {"bare": bare, "always": condition(True), "never": condition(False), "skip": skip}
 
 # ---------------------------------------------------------------------- mutants
-
-
-class Missing(Exception):
-    """A function, or a place in it, that is not there."""
 
 
 class Mutant(NamedTuple):
@@ -149,30 +125,25 @@ class Mutant(NamedTuple):
     quick: bool = False
 
     def __str__(self) -> str:
-        return f"{self.function} {self.operator} {self.place} {self.tests}" + " quick" * self.quick
+        return f"{self.function} {self.operator} {self.place} {self.tests}"
 
 
 class Change(ast.NodeTransformer):
     """Applies an operator at one site; messages of exceptions and types are left alone."""
 
     def __init__(self, operator: Operator, place: int) -> None:
-        self.operator, self.left, self.told = operator, place, ""
+        self.operator, self.places_left, self.words = operator, place, ""
 
     def visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, (ast.Raise, ast.JoinedStr)):
             return node
         changed = self.operator(node)
         if changed is not None:
-            self.left -= 1
-            if self.left == -1:
-                self.told = f"{first_line(node)}  ->  {first_line(changed)}"
+            self.places_left -= 1
+            if self.places_left == -1:
+                self.words = "  ->  ".join(ast.unparse(each).splitlines()[0] for each in (node, changed))
                 return changed
         return self.generic_visit(node)
-
-
-def first_line(node: ast.AST) -> str:
-    text = ast.unparse(node).splitlines()
-    return text[0] + " ..." * (len(text) > 1)
 
 
 def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -184,36 +155,25 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.Functi
             yield f"{prefix}{node.name}", node
 
 
-def source(module: str) -> Path:
-    file = PACKAGE / (module.replace(".", "/") + ".py")
-    return file if file.exists() else PACKAGE / module.replace(".", "/") / "__init__.py"
-
-
-def elsewhere(name: str) -> str:
-    """Where else a function of this name stands, as a hint."""
-    files = sorted(PACKAGE.rglob("*.py"))
-    found = [file for file in files if name in dict(functions(ast.parse(file.read_text())))]
-    return f"; {name} stands in {', '.join(str(file.relative_to(ROOT)) for file in found)}" if found else ""
-
-
 def mutate(mutant: Mutant) -> tuple[Path, str, str]:
     """The file that a mutant changes, what it becomes, and the change in words."""
     module, name = mutant.function.split(":")
-    file = source(module)
+    path = PACKAGE / module.replace(".", "/")
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     tree = ast.parse(file.read_text()) if file.exists() else ast.Module([], [])
     function = dict(functions(tree)).get(name)
     if function is None:
-        raise Missing(f"mutants.txt names {mutant.function}, which is not in the package{elsewhere(name)}.")
+        raise LookupError(f"mutants.txt names {mutant.function}, which is not in the package.")
     change = Change(OPERATORS[mutant.operator], mutant.place)
     function.body = [change.visit(statement) for statement in function.body]  # type: ignore[misc]
-    if not change.told:
-        raise Missing(f"mutants.txt names {mutant}, and {name} has no such place.")
-    return file, ast.unparse(ast.fix_missing_locations(tree)), change.told
+    if not change.words:
+        raise LookupError(f"mutants.txt names {mutant}, and {name} has no such place.")
+    return file, ast.unparse(ast.fix_missing_locations(tree)), change.words
 
 
 def run(mutant: Mutant) -> tuple[bool, str]:
     """Whether the tests notice, and a line that says so."""
-    file, text, told = mutate(mutant)
+    file, text, words = mutate(mutant)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pursuit-mutant-") as folder:
         package = Path(folder) / "pursuit"
@@ -224,16 +184,15 @@ def run(mutant: Mutant) -> tuple[bool, str]:
         options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml")]
         env = os.environ | {"PURSUIT_FOLDER": folder, "OPENBLAS_NUM_THREADS": "1"}  # see tests/conftest.py
         command = [sys.executable, "-m", "pytest", *options, *tests]
+        ways = {"cwd": folder, "env": env, "capture_output": True, "text": True, "timeout": SECONDS}
         try:
-            done = subprocess.run(
-                command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=SECONDS
-            )
+            done = subprocess.run(command, check=False, **ways)
         except subprocess.TimeoutExpired:
-            return True, f"caught    {mutant}: {told}  ({SECONDS} s)"
+            return True, f"caught    {mutant}: {words}  ({SECONDS} s)"
     if done.returncode > 1:  # below 0: the broken code ended the tests, which is noticed too
-        return False, f"NO TEST   {mutant}: {told}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        return False, f"NO TEST   {mutant}: {words}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
     verdict = "caught  " if done.returncode else "SURVIVED"
-    return bool(done.returncode), f"{verdict}  {mutant}: {told}  ({time.monotonic() - begin:.0f} s)"
+    return bool(done.returncode), f"{verdict}  {mutant}: {words}  ({time.monotonic() - begin:.0f} s)"
 
 
 # ---------------------------------------------------------------------- the command
@@ -241,35 +200,29 @@ def run(mutant: Mutant) -> tuple[bool, str]:
 
 def stored() -> list[Mutant]:
     """The mutants of mutants.txt."""
-    lines = (line.split("#")[0].split() for line in LIST.read_text().splitlines())
-    return [
-        Mutant(name, kind, int(place), tests, bool(quick)) for name, kind, place, tests, *quick in filter(None, lines)
-    ]
+    lines = filter(
+        None, (line.split("#")[0].split() for line in (ROOT / "tools" / "mutants.txt").read_text().splitlines())
+    )
+    return [Mutant(name, kind, int(place), tests, bool(quick)) for name, kind, place, tests, *quick in lines]
 
 
 def every(function: str, tests: str) -> Iterator[Mutant]:
     """The mutants of all places of a function."""
     for operator in OPERATORS:
-        place = 0
-        while is_there(mutant := Mutant(function, operator, place, tests)):
+        for place in count():
+            mutant = Mutant(function, operator, place, tests)
+            if missing(mutant):
+                break
             yield mutant
-            place += 1
 
 
-def is_there(mutant: Mutant) -> bool:
+def missing(mutant: Mutant) -> str:
+    """Why a mutant cannot be made; nothing where it can."""
     try:
         mutate(mutant)
-    except Missing:
-        return False
-    return True
-
-
-def missing(mutants: list[Mutant]) -> Iterator[str]:
-    for mutant in mutants:
-        try:
-            mutate(mutant)
-        except Missing as reason:
-            yield str(reason)
+    except LookupError as reason:
+        return str(reason)
+    return ""
 
 
 def main() -> None:
@@ -278,19 +231,17 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--function", default="")
     parser.add_argument("--every", nargs=2, metavar=("FUNCTION", "TESTS"))
-    given = parser.parse_args()
-    mutants = list(every(*given.every)) if given.every else stored()
-    if gone := sorted(set(missing(mutants))):
-        sys.exit("\n".join(gone))
-    chosen = [m for m in mutants if given.function in m.function and (m.quick or not given.quick)]
-    if given.check or not chosen:
+    options = parser.parse_args()
+    mutants = list(every(*options.every)) if options.every else stored()
+    if reasons := sorted(set(map(missing, mutants)) - {""}):
+        sys.exit("\n".join(reasons))
+    chosen = [m for m in mutants if options.function in m.function and (m.quick or not options.quick)]
+    if options.check or not chosen:
         sys.exit(0 if chosen else "no mutant has this name.")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended."))
     caught = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for noticed, line in pool.map(run, chosen):
-            print(line, flush=True)
-            caught += noticed
+    for noticed, line in ThreadPoolExecutor(os.cpu_count()).map(run, chosen):
+        print(line, flush=True)
+        caught += noticed
     print(f"\n{caught} of {len(chosen)} mutants caught")
     sys.exit(caught < len(chosen))
 

@@ -1,9 +1,8 @@
 """Random problems under the laws of `minimize`, and random signals of `encode` beside the plain pursuit, on all cores.
 
-`make soak SECONDS=600` goes on for ten minutes. Each case comes from a seed alone: even seeds are problems, odd ones
-are batches of signals. `python tools/soak.py --seed 12` runs one case and says what it is. A case that breaks a law
-is made smaller, one parameter after the other, as long as it breaks the same law; `--case` runs the case that is
-printed then.
+`make soak SECONDS=600` runs for ten minutes. A seed determines its case: even seeds are problems, odd ones batches of
+signals. `python tools/soak.py --seed 12` runs one case and describes it. A case that breaks a law is made smaller, one
+parameter after the other, as long as it breaks the same law; `--case` runs the case that is printed then.
 
 The laws of a run, at every iteration:
 
@@ -41,7 +40,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import minimize as scipy_minimize
 
 import pursuit as ps
 from pursuit.arrays import Space
@@ -52,13 +50,13 @@ from pursuit.updates.walks import Away, BlendedPairwise, Pairwise, Plain
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from codes import DTYPES, METHODS, agree
-from test_laws import ORACLES, UPDATES, sets
+from laws import ORACLES, UPDATES, sets
 
 Case = dict[str, int]
 
 PROBLEM = {
     "rows": 8, "columns": 9, "data": 14, "trap": 9, "scale": 5, "objective": 9, "set": 26, "radius": 5, "domain": 10,
-    "update": 97, "oracle": 97, "refined": 2, "single": 6, "reference": 12,
+    "update": 97, "oracle": 97, "refined": 2, "single": 6, "reference": 11,
 }  # fmt: skip
 SIGNALS = {
     "rows": 12, "columns": 24, "signals": 40, "method": 4, "dtype": 2, "order": 3, "trap": 8, "weights": 4, "atoms": 6,
@@ -87,9 +85,7 @@ def drawn(seed: int) -> Case:
     case = {name: int(rng.integers(values)) for name, values in table.items()}
     if rng.random() < 0.5:  # half of the cases have nothing special in their numbers
         case |= {name: 0 for name in ("trap", "scale", "single") if name in case}
-    if (
-        "set" in case and rng.random() < 0.7
-    ):  # dictionaries and the like, which take less time than matrices and tensors
+    if "set" in case and rng.random() < 0.7:  # dictionaries take less time than matrices and tensors
         case["set"] %= 5
     return {"seed": seed, **case}
 
@@ -102,14 +98,13 @@ def real_data() -> list[tuple[np.ndarray, np.ndarray]]:
     """scikit-learn's bundled sets, raw and scaled: features and targets."""
     from sklearn import datasets
 
-    loads = (datasets.load_diabetes, datasets.load_breast_cancer, datasets.load_wine, datasets.load_iris)
-    found = [load(return_X_y=True) for load in (*loads, datasets.load_digits)]
-    found[0] = datasets.load_diabetes(return_X_y=True, scaled=False)
-    return [
-        (X, y.astype(float))
-        for raw, y in found
-        for X in (raw, (raw - raw.mean(axis=0)) / np.where(raw.std(axis=0) > 0, raw.std(axis=0), 1.0))
-    ]
+    loads = (datasets.load_breast_cancer, datasets.load_wine, datasets.load_iris, datasets.load_digits)
+    pairs = [datasets.load_diabetes(return_X_y=True, scaled=False), *(load(return_X_y=True) for load in loads)]
+    data = []
+    for X, y in pairs:
+        deviations = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+        data += [(X, y.astype(float)), ((X - X.mean(axis=0)) / deviations, y.astype(float))]
+    return data
 
 
 def numbers(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -127,24 +122,17 @@ def numbers(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
 
 def spoiled(X: np.ndarray, trap: int, rng: np.random.Generator) -> np.ndarray:
     """The matrix with a difficulty; no column is zero."""
-    X, last, far = np.array(X, float), X.shape[1] - 1, np.exp(18 * rng.uniform(-1, 1, X.shape[1]))
+    X, n = np.array(X, float), X.shape[1]
     X[0, ~X.any(axis=0)] = 1.0
-    if trap == 1:
-        X[:, last] = X[:, 0]
-    elif trap == 2:
-        X[:, last] = -X[:, 0]
-    elif trap == 3:
-        X = X[:, np.arange(last + 1) // 2] * (1 + 10.0 ** -rng.uniform(3, 10) * rng.standard_normal(X.shape))
-    elif trap == 4:
-        X[:, last] = 1.0
-    elif trap == 5:
-        X[:, last] *= 1e-9
-    elif trap == 6:
-        X *= far
-    elif trap == 7:
-        X[:, last] = 100.0 * (6.0 + rng.standard_normal(len(X)))
-    elif trap == 8:
+    spread = np.exp(18 * rng.uniform(-1, 1, n))
+    if trap == 3:  # pairs of nearly equal columns
+        return X[:, np.arange(n) // 2] * (1 + 10.0 ** -rng.uniform(3, 10) * rng.standard_normal(X.shape))
+    if trap == 6:
+        return X * spread
+    if trap == 8:
         X[1:] *= 1e-12
+    replaced = {1: X[:, 0], 2: -X[:, 0], 4: 1.0, 5: 1e-9 * X[:, -1], 7: 600.0 + 100.0 * rng.standard_normal(len(X))}
+    X[:, -1] = replaced.get(trap, X[:, -1])
     return X
 
 
@@ -224,29 +212,25 @@ def domain_of(case: Case, A: ps.Atoms, dtype: Any) -> Domain:
 
 def allowed_updates(f: ps.Objective, domain: Domain) -> list[Any]:
     """The updates that serve a problem."""
-    backtracking = ps.Backtracking()
-    more = [ps.NormCorrective(inner=5), ps.NormCorrective(L=backtracking), ps.Plain(ps.ShortStep(L=backtracking))]
-    single, span = len(domain.parts) == 1, domain.parts[0].signless
+    part, several = domain.parts[0], len(domain.parts) > 1
     if any(part.price for part in domain.parts):
         return [ps.FullyCorrective(), ps.FullyCorrective(several=8), ps.NormCorrective()]
-    served = []
-    for update in [*UPDATES, *more, *([ps.Plain(ps.OpenLoop())] if single and domain.bounded else [])]:
-        listed = domain.parts[0].asked.size is not None and f.L is not None
-        if isinstance(update, Away | Pairwise | BlendedPairwise):
-            serves = single and not span
-        elif isinstance(update, BlendedPursuit):
-            serves = single and span
-        elif isinstance(update, AcceleratedPursuit):
-            serves = single and span and listed
-        elif isinstance(update, ps.DecompositionInvariant):
-            serves = single and domain.bounded and domain.parts[0].A.entry_bounds is not None
-        elif isinstance(update, Plain):
-            serves = single and (domain.bounded or not isinstance(update.step, ps.Monotone))
-        else:
-            serves = True
-        if serves:
-            served.append(update)
-    return served
+    span = part.signless
+    serves = {
+        Away: not (several or span),
+        Pairwise: not (several or span),
+        BlendedPairwise: not (several or span),
+        BlendedPursuit: span and not several,
+        AcceleratedPursuit: span and not several and part.asked.size is not None and f.L is not None,
+        ps.DecompositionInvariant: domain.bounded and not several and part.A.entry_bounds is not None,
+        Plain: not several,
+    }
+    backtracking = ps.Backtracking()
+    more = [ps.NormCorrective(inner=5), ps.NormCorrective(L=backtracking), ps.Plain(ps.ShortStep(L=backtracking))]
+    served = [update for update in (*UPDATES, *more) if serves.get(type(update), True)]
+    if domain.bounded:
+        return [*served, *([] if several else [ps.Plain(ps.OpenLoop())])]
+    return [update for update in served if not isinstance(getattr(update, "step", None), ps.Monotone)]
 
 
 def allowed_oracles(domain: Domain) -> list[Any]:
@@ -374,103 +358,72 @@ def check_problem(case: Case) -> None:
 
 
 def elsewhere(problem: Problem, r: ps.Result) -> tuple[float, float]:
-    """A value of f in the domain found in another way, with its error: by another update, or by SciPy's solvers in the
-    weights of the listed atoms (of one summand)."""
-    f, domain, space = problem.f, problem.domain, problem.space
-    part = domain.parts[0]
+    """In some cases, a value of f in the domain by another update, from the end of a run on, with its error."""
     if problem.reference < 9:
         return math.inf, 0.0
-    many = part.asked.size is None or part.asked.size > 40
-    if problem.reference < 11 or len(domain.parts) > 1 or many or part.price:
-        run, stop = Run(problem, False), ps.Stop(rgap=1e-12, iterations=2 * ITERATIONS)
-        other = ps.NormCorrective() if problem.reference == 9 else ps.FullyCorrective(several=8)
-        ps.minimize(f, domain, other, start=r, stop=stop, callback=run)
-        return run.best
-    columns = np.stack([part.asked.atom(i).dense(space) for i in range(part.asked.size)], axis=-1)
-    matrix, norms = (
-        columns.reshape(-1, columns.shape[-1]).astype(float),
-        np.linalg.norm(columns, axis=tuple(range(columns.ndim - 1))),
-    )
-    scale = float(part.total) if part.compact else 1.0
-
-    def weights(z: np.ndarray) -> np.ndarray:
-        if part.compact:
-            z = np.maximum(z, 0.0)
-            return z * (scale / z.sum()) if z.sum() > 0 else np.eye(len(z))[0]
-        return np.maximum(z, 0.0) / norms if part.nonnegative else z / norms
-
-    def value(z: np.ndarray) -> tuple[float, np.ndarray]:
-        there, grad = f.value_and_grad(space.put((matrix @ weights(z)).reshape(space.shape)))
-        slope = matrix.T @ np.asarray(grad, float).ravel()
-        if part.compact:
-            w = weights(z)
-            return float(there), (slope - slope @ w) / max(float(np.maximum(z, 0.0).sum()), 1e-9)
-        return float(there), slope / norms
-
-    z = np.full(len(norms), 1.0 / len(norms)) if part.compact else np.zeros(len(norms))
-    bounds = [(0.0, None) if part.nonnegative else (None, None)] * len(norms)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        z = scipy_minimize(
-            value, z, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60, "ftol": 1e-15}
-        ).x
-        w = weights(z)
-        x = space.put((matrix @ w).reshape(space.shape))
-        there, grad = f.value_and_grad(x)
-        slack = problem.rounding(x, float(there), grad, float(np.abs(w) @ norms))
-    return (float(there), slack) if math.isfinite(there) and math.isfinite(slack) else (math.inf, 0.0)
+    run, stop = Run(problem, False), ps.Stop(rgap=1e-12, iterations=2 * ITERATIONS)
+    other = ps.NormCorrective() if problem.reference == 9 else ps.FullyCorrective(several=8)
+    ps.minimize(problem.f, problem.domain, other, start=r, stop=stop, callback=run)
+    return run.best
 
 
 # ---------------------------------------------------------------------------------------- signals
 
 
+class Signals:
+    """The dictionary, the signals and the options of a case."""
+
+    def __init__(self, case: Case) -> None:
+        rng, dtype = np.random.default_rng([case["seed"], 1]), DTYPES[case["dtype"]]
+        d, n, k = case["rows"] + 1, case["columns"] + 1, case["signals"] + 1
+        integers = case["scale"] == 2  # which have ties
+        D = rng.standard_normal((d, n)) * np.exp(0.5 * rng.standard_normal(n))
+        D = spoiled(np.rint(2 * D) if integers else D, case["trap"], rng).astype(dtype)
+        Y = (rng.standard_normal((k, d)) * [1.0, 1e-5, 3.0][case["scale"]]).astype(dtype)
+        Y = np.rint(Y) if integers else Y
+        atoms: Any = case["atoms"] + 1 if case["atoms"] < 5 else min(d, n)
+        self.atoms = rng.integers(1, atoms + 1, k) if case["each"] else atoms
+        lengths = np.linalg.norm(Y, axis=1)
+        self.tol = [None, 0.3 * float(lengths.mean()), lengths * rng.uniform(0, 1, k), 0.0][case["tol"]]
+        self.weights = None
+        if case["weights"]:
+            kinds = [np.ones((k, d)), rng.exponential(size=(k, d)), rng.random((k, d)) < 0.8]
+            weights = self.weights = kinds[case["weights"] - 1].astype(dtype)
+            seen = [np.linalg.norm(np.sqrt(w)[:, None] * D, axis=0).min() for w in weights]
+            weights[np.array(seen) == 0.0] = 1.0  # an atom that a signal does not see has no direction
+            Y = np.where(weights > 0, Y, np.nan) if case["weights"] == 3 else Y
+        self.gram = D.T @ D if case["gram"] and self.weights is None else None
+        strided = np.repeat(D, 2, axis=1)[:, ::2], Y[::-1][::-1]
+        self.D, self.Y = [(D, Y), (np.asfortranarray(D), np.asfortranarray(Y)), strided][case["order"]]
+
+    def residuals(self, codes: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+        """The norms of the residuals and of the signals, weighted."""
+        root = 1.0 if self.weights is None else np.sqrt(self.weights.astype(float))
+        known = np.where(np.isnan(self.Y), 0.0, self.Y).astype(float)
+        left = known - codes.toarray().astype(float) @ self.D.T.astype(float)
+        return np.linalg.norm(root * left, axis=1), np.linalg.norm(root * known, axis=1)
+
+
 def check_signals(case: Case) -> None:
     """Raise BrokenLawError where a law does not hold for the signals of a case."""
-    rng, dtype = np.random.default_rng([case["seed"], 1]), DTYPES[case["dtype"]]
-    d, n, k, method = case["rows"] + 1, case["columns"] + 1, case["signals"] + 1, METHODS[case["method"]]
-    whole = case["scale"] == 2  # whole numbers have ties
-    D = rng.standard_normal((d, n)) * np.exp(0.5 * rng.standard_normal(n))
-    D = spoiled(np.rint(2 * D) if whole else D, case["trap"], rng).astype(dtype)
-    Y = (rng.standard_normal((k, d)) * [1.0, 1e-5, 3.0][case["scale"]]).astype(dtype)
-    Y = np.rint(Y) if whole else Y
-    atoms: Any = case["atoms"] + 1 if case["atoms"] < 5 else min(d, n)
-    atoms = rng.integers(1, atoms + 1, k) if case["each"] else atoms
-    lengths = np.linalg.norm(Y, axis=1)
-    tol = [None, 0.3 * float(lengths.mean()), lengths * rng.uniform(0, 1, k), 0.0][case["tol"]]
-    weights = None
-    if case["weights"]:
-        weights = [np.ones((k, d)), rng.exponential(size=(k, d)), rng.random((k, d)) < 0.8][case["weights"] - 1].astype(
-            dtype
-        )
-        seen = [np.linalg.norm(np.sqrt(w)[:, None] * D, axis=0).min() for w in weights]
-        weights[np.array(seen) == 0.0] = 1.0  # an atom that a signal does not see has no direction
-        Y = np.where(weights > 0, Y, np.nan) if case["weights"] == 3 else Y
-    gram = D.T @ D if case["gram"] and weights is None else None
-    D, Y = [(D, Y), (np.asfortranarray(D), np.asfortranarray(Y)), (np.repeat(D, 2, axis=1)[:, ::2], Y[::-1][::-1])][
-        case["order"]
-    ]
+    s, method = Signals(case), METHODS[case["method"]]
     try:
-        codes = ps.encode(D, Y, atoms=atoms, tol=tol, method=method, gram=gram, weights=weights, n_jobs=1)
+        codes = ps.encode(
+            s.D, s.Y, atoms=s.atoms, tol=s.tol, method=method, gram=s.gram, weights=s.weights, n_jobs=1
+        )  # fmt: skip
     except ValueError as refused:
         require("too short" in str(refused), f"encode refuses: {refused}")  # lengths beyond the range of the type
         return
     require(np.isfinite(codes.data).all(), "a weight is not finite")
-    require((np.diff(codes.indptr) <= np.broadcast_to(atoms, k)).all(), "a code has too many atoms")
-    later = np.setdiff1d(codes.indices, np.unique(D, axis=1, return_index=True)[1])
+    require((np.diff(codes.indptr) <= np.broadcast_to(s.atoms, len(s.Y))).all(), "a code has too many atoms")
+    later = np.setdiff1d(codes.indices, np.unique(s.D, axis=1, return_index=True)[1])
     require(not len(later), "the later of two equal columns is taken", *later)
-    root = 1.0 if weights is None else np.sqrt(weights.astype(float))
-    known = np.where(np.isnan(Y), 0.0, Y).astype(float)
-    left = np.linalg.norm(root * (known - codes.toarray().astype(float) @ D.T.astype(float)), axis=1)
-    size = np.linalg.norm(root * known, axis=1)
+    left, size = s.residuals(codes)
     worst = int((left - size).argmax())
-    require(
-        (left <= size * (1 + 1e3 * np.finfo(dtype).eps)).all(),
-        "a residual is longer than its signal",
-        left[worst],
-        size[worst],
-    )
+    longest = size * (1 + 1e3 * np.finfo(s.D.dtype).eps)
+    require((left <= longest).all(), "a residual is longer than its signal", left[worst], size[worst])
     try:
-        agree(codes, D, Y, atoms, -1.0 if tol is None else tol, method, weights)
+        agree(codes, s.D, s.Y, s.atoms, -1.0 if s.tol is None else s.tol, method, s.weights)
     except AssertionError as difference:
         raise BrokenLawError("a code is not that of the plain pursuit: " + " ".join(str(difference).split())) from None
 
@@ -546,19 +499,22 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seed", type=int, help="run the case of one seed, say what it is, and shrink it if it fails")
     parser.add_argument("--case", type=json.loads, help="run one case, as it was printed")
-    given = parser.parse_args(arguments)
-    if given.seed is not None or given.case is not None:
-        case = drawn(given.seed) if given.case is None else dict.fromkeys([*PROBLEM, *SIGNALS], 0) | given.case
+    options = parser.parse_args(arguments)
+    if options.seed is not None or options.case is not None:
+        case = drawn(options.seed) if options.case is None else dict.fromkeys([*PROBLEM, *SIGNALS], 0) | options.case
         law = broken_law(case)
         print(f"{described(case)}\n{law or 'all laws hold'}")
-        if law is not None and given.case is None:
+        if law is not None and options.case is None:
             small = shrunk(case, law)
             print(f"shrunk: {described(small)}\n{broken_law(small)}")
         return law is not None
-    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
-        same = [[each] * given.jobs for each in (given.jobs, given.first, given.seconds)]
-        found = list(pool.map(work, range(given.jobs), *same))
-    counts, seeds = sum((counts for counts, _ in found), Counter()), sorted(seed for _, own in found for seed in own)
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        same = [[value] * options.jobs for value in (options.jobs, options.first, options.seconds)]
+        outcomes = list(pool.map(work, range(options.jobs), *same))
+    counts, seeds = (
+        sum((counts for counts, _ in outcomes), Counter()),
+        sorted(seed for _, broken in outcomes for seed in broken),
+    )
     print("\n".join(f"{number:>9}  {name}" for name, number in sorted(counts.items(), key=lambda item: item[0])))
     print(f"seeds that broke a law: {seeds}" if seeds else "no law was broken")
     return bool(seeds)

@@ -11,12 +11,8 @@ import numpy as np
 
 from pursuit.arguments import describe
 from pursuit.arrays import Array, Small, Space
-<<<<<<< HEAD
 from pursuit.atoms.closed import Closed
-from pursuit.atoms.frames import Atom, CompactAtom
-=======
 from pursuit.atoms.frames import Atom, CompactAtom, Source
->>>>>>> sets
 
 Found = tuple[Sequence[Atom], float]
 """Atoms with small <g, a>, the best first, and a lower bound on min <g, a> that is proved, or -inf."""
@@ -166,7 +162,6 @@ class Atoms:
         """The atomic norm inf{c >= 0 : x in c conv(A)}, where there is a closed form."""
         return None
 
-<<<<<<< HEAD
     def geometry(self) -> Closed | None:
         """The closed form of its geometry, where it has one; `pursuit.geometry` computes all that it leaves out."""
         return None
@@ -175,10 +170,7 @@ class Atoms:
         """Take the attributes radius, diameter and width from a closed form."""
         self.radius, self.diameter, self.width = closed.radius, closed.diameter, closed.mdw
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
-=======
     def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
->>>>>>> sets
         """The combination sum_i values_i (atom of source i) in the set's own coordinates (for a dictionary, one entry
         per column), or None where it has none."""
         return None

@@ -327,7 +327,7 @@ class Checkpoint:
             raise TypeError(f"checkpoint is {describe(path)}; give the name of a file.")
         if not number(every) >= 0:
             raise ValueError(f"every is {describe(every)}; give the seconds between two checkpoints, at least 0.")
-        self.path, self.every = Path(os.fspath(path)).resolve(), float(every)
+        self.path, self.every = Path(os.fspath(path)).resolve(), number(every)
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint is {describe(path)}, in a folder that does not exist; make the folder first.")
         self._written = -math.inf

@@ -1,7 +1,6 @@
-"""Traps: inputs that look harmless and once gave a wrong answer, a broken promise or a bare traceback."""
+"""Regressions: inputs that look harmless and once gave a wrong answer, a broken promise or a bare traceback."""
 
 import math
-import re
 from fractions import Fraction
 from itertools import product
 from operator import mul
@@ -134,19 +133,6 @@ def test_a_bound_allows_for_the_rounding_of_the_longest_atom_of_an_image():
         assert again.gap <= 1e-9
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1e8])
-def test_huber_in_its_linear_regime_knows_no_units(scale):
-    rng = np.random.default_rng(0)
-    D = rng.standard_normal((20, 40))
-    y = 100 * rng.standard_normal(20)
-
-    def run(s):
-        f = ps.Huber(s * y, 0.1 * s)
-        return ps.minimize(f, ps.conv(2 * s * ps.Dictionary(D, signed=True)), stop=ps.Stop(iterations=50)).iterations
-
-    assert run(scale) == run(1.0)
-
-
 @pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e8, 1e12])
 @pytest.mark.parametrize("update", [ps.Plain(ps.ShortStep()), ps.NormCorrective()], ids=repr)
 @pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
@@ -172,15 +158,6 @@ def test_an_unbounded_result_belongs_together():
 
 
 # ------------------------------------------------------------------ the caller's data
-
-
-def test_a_sparse_matrix_with_duplicates_is_summed_in_a_copy():
-    data, indices, indptr = np.array([1.0, 2, 3, 4]), np.array([2, 0, 1, 1]), np.array([0, 2, 4])
-    D = sp.csc_array((data, indices, indptr), shape=(3, 2))
-    A = ps.Dictionary(D)
-    assert data.tolist() == [1.0, 2, 3, 4]
-    assert D.indptr.tolist() == [0, 2, 4]
-    np.testing.assert_array_equal(A.atom(1).vector, [0.0, 7.0, 0.0])
 
 
 def test_float32_stays_float32_where_operators_and_lists_join_in(rng):
@@ -235,76 +212,6 @@ def test_empty_and_repeated_positions_of_sparse_atoms_are_fine():
     assert atom.positions.tolist() == [0, 2]
 
 
-# ------------------------------------------------------------------ mistakes get a sentence
-
-f, A = ps.LeastSquares([1.0, 2.0]), ps.Simplex(2)
-
-
-class Answers(ps.Atoms):
-    def __init__(self, answer):
-        self.answer = answer
-
-    def lmo(self, g):
-        return self.answer
-
-
-MISTAKES = {
-    "a step as update": (lambda: ps.minimize(f, ps.conv(A), ps.ShortStep()), TypeError, "update is ShortStep"),
-    "an update as oracle": (lambda: ps.minimize(f, ps.conv(A), oracle=ps.Away()), TypeError, "oracle is Away"),
-    "a number as stop": (lambda: ps.minimize(f, ps.conv(A), stop=100), TypeError, "stop is 100"),
-    "a number as callback": (lambda: ps.minimize(f, ps.conv(A), callback=3), TypeError, "callback is 3"),
-    "a number as refine": (lambda: ps.minimize(f, ps.conv(A), refine=3), TypeError, "refine is 3"),
-    "refine returns a number": (
-        lambda: ps.minimize(ps.LeastSquares([0.6, 0.5]), ps.conv(ps.SignedBasis(2)), refine=lambda *_: 3),
-        TypeError,
-        "refine returned int",
-    ),
-    "an oracle that answers None": (
-        lambda: ps.minimize(f, ps.conv(Answers(None))),
-        TypeError,
-        "answered with NoneType",
-    ),
-    "an oracle that answers a column": (
-        lambda: ps.minimize(f, ps.lin(Answers(np.ones((2, 1))))),
-        ValueError,
-        "an atom has shape (2, 1)",
-    ),
-    "a gradient that is too long": (
-        lambda: ps.minimize(ps.Smooth(lambda x: 0.0, lambda x: np.ones(3)), ps.lin(ps.SignedBasis(2))),
-        ValueError,
-        "the gradient of f has shape (3,)",
-    ),
-    "no labels": (lambda: ps.Multinomial([]), ValueError, "y is empty"),
-    "an empty H": (lambda: ps.Quadratic(np.zeros((0, 0))), ValueError, "H has shape (0, 0)"),
-    "a skew sparse H": (
-        lambda: ps.Quadratic(sp.csr_array([[1.0, 1.0], [-1.0, 1.0]])),
-        ValueError,
-        "H is not symmetric",
-    ),
-    "NaN in a sparse H": (lambda: ps.Quadratic(sp.csr_array([[np.nan]])), ValueError, "H contains NaN"),
-    "NaN in a sparse map": (lambda: ps.Ball(1, 2).through(sp.csr_array([[np.nan]])), ValueError, "M contains NaN"),
-    "a complex sparse D": (lambda: ps.Dictionary(sp.csr_array([[1j]])), TypeError, "D is complex"),
-    "a fractional inner": (lambda: ps.NormCorrective(2.5), ValueError, "inner is 2.5"),
-    "a negative diameter": (lambda: ps.DiameterStep(diameter=-1.0), ValueError, "diameter is -1.0"),
-    "a masked array": (lambda: ps.LeastSquares(np.ma.masked_invalid([1.0, np.nan])), TypeError, "y is a masked array"),
-    "positions out of range": (lambda: ps.SparseAtom([5], [1.0], (3,)), ValueError, "positions reach from 5"),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_gets_one_helpful_sentence(name):
-    call, error, words = MISTAKES[name]
-    with pytest.raises(error, match=re.escape(words)) as caught:
-        call()
-    assert str(caught.value).endswith(".")
-
-
-def test_points_and_factors_may_be_written_in_any_order():
-    assert ps.minimize(f, ps.conv(A), start=(0.5, 0.5)).status is ps.Status.GAP
-    for B in (A * 2, np.float64(2) * A, 2 * A):
-        assert B.radius == 2.0
-
-
 # ------------------------------------------------------------------ the public law checkers
 
 
@@ -356,12 +263,6 @@ def test_lazy_oracles_of_a_sum_never_answer_with_atoms_of_the_other_summand(seed
     assert r.lower <= best.value * (1 + 1e-9)
 
 
-def test_approximate_balls_in_a_sum_are_refused():
-    domain = ps.conv(ps.Ball(4, 2)) + ps.conv(ps.Simplex(4))
-    with pytest.raises(TypeError, match="cannot list its atoms"):
-        ps.minimize(ps.LeastSquares(np.ones(4)), domain, ps.FullyCorrective(), oracle=ps.Approximate(0.5))
-
-
 def test_sets_that_say_their_oracle_is_not_exact_certify_nothing():
     class Careless(ps.Dictionary):
         exact = False
@@ -402,7 +303,8 @@ def test_multipliers_of_large_matrices_are_accurate(rng):
 def test_forgotten_atoms_do_not_confuse_the_appetite(rng):
     D, y = rng.standard_normal((60, 3000)), rng.standard_normal(60)
     f = ps.Smooth(lambda x: float(((x - y) ** 4).sum()), lambda x: 4 * (x - y) ** 3)
-    ps.minimize(f, ps.conv(ps.Dictionary(D)), ps.FullyCorrective(several=150), stop=ps.Stop(iterations=6))
+    r = ps.minimize(f, ps.conv(ps.Dictionary(D)), ps.FullyCorrective(several=150), stop=ps.Stop(iterations=6))
+    assert r.check().feasible and (np.diff(r.trace.value) <= 0).all() and r.value < 0.9 * r.trace.value[0]
 
 
 @pytest.mark.parametrize("A", [ps.Groups([0, 0, 1, 1]), ps.KSupport(4, 2), ps.Simplex(4)])
@@ -410,16 +312,6 @@ def test_a_gradient_of_nan_is_told_before_the_oracle_is_asked(A):
     f = ps.Smooth(lambda x: 1.0, lambda x: np.where(np.abs(x).sum() > 0, np.nan, 1.0) * np.ones(4))
     with pytest.raises(ValueError, match="NaN"):
         ps.minimize(f, ps.conv(A))
-
-
-def test_columns_of_hopelessly_different_lengths_are_refused_by_encode():
-    with pytest.raises(ValueError, match="column 0 of D is too short"):
-        ps.encode(np.array([[1e-20, 0.0], [0.0, 1.0]], np.float32), np.ones((1, 2), np.float32), atoms=1)
-
-
-def test_refinements_are_values_not_classes():
-    with pytest.raises(TypeError, match="refine is"):
-        ps.minimize(ps.LeastSquares([1.0]), ps.conv(ps.Simplex(1)), refine=ps.refine.Slide)
 
 
 def test_an_astronomical_first_gradient_is_no_measure_of_rounding():

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize as scipy_minimize
-from sklearn import datasets
 
 import pursuit as ps
 from pursuit.domains import Sum
@@ -123,33 +122,12 @@ def test_a_model_without_curvature_is_minimised_at_a_vertex(seed):
         assert abs(w[best] - totals[b]) <= 1e-12
 
 
-@pytest.mark.parametrize(
-    ("f", "A"),
-    [
-        (ps.Huber([0.0, -0.1], 0.5), ps.Dictionary(np.array([[-0.7, 1.1], [1e-10, -5e-10]]))),
-        (ps.Logistic([-1, 1]), 300 * ps.Dictionary(np.array([[-0.4, 0, -0.2], [-0.2, 0.1, -0.2]]), signed=True)),
-        (ps.Logistic([-1, 1]), 1000 * ps.Dictionary(np.array([[-0.6, 0.1, -2.1], [-1.4, -0.8, -0.2]]), signed=True)),
-    ],
-    ids=["Huber", "Logistic 300", "Logistic 1000"],
-)
-def test_certified_answers_lie_in_the_hull(f, A):
-    r = ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=1e-5, iterations=300))
-    assert_feasible(ps.conv(A), r.weights, r.blocks)
-    assert r.check().feasible
-
-
 def test_a_lone_atom_of_a_summand_keeps_weight_one_beside_atoms_of_all_lengths():
     D = np.array([[6.0573680094153156e-06, -1.2203970904258101e-06, 28054.505691666127, -0.13660232618543414]])
     offset, rest = ps.conv(ps.Dictionary([[-0.00042272585734927]])), ps.cone(ps.Dictionary([[0.787, -0.423]]))
     domain = offset + ps.conv(ps.Dictionary(D)) + rest
     r = ps.minimize(ps.LeastSquares([0.09838239104760754]), domain)
     assert_feasible(domain, r.weights, r.blocks)
-
-
-def test_projected_steps_stay_in_the_hull_where_f_overflows():
-    domain = ps.conv(1e6 * ps.Dictionary(np.array([[1.0, 2.0], [1.0, 0.5]])))
-    for s in islice(ps.iterate(ps.Poisson([1, 3]), domain, ps.NormCorrective(inner=3)), 10):
-        assert_feasible(domain, s.active.weights, s.active.blocks)
 
 
 # ------------------------------------------------------------------ the start
@@ -170,12 +148,6 @@ def test_the_start_is_the_minimum_of_the_segment_from_zero_to_the_first_atom():
     state = next(ps.iterate(f, ps.conv(A)))
     np.testing.assert_allclose(state.x, [1.0, 0.0])
     np.testing.assert_allclose(sorted(state.active.weights[state.active.support]), [0.375, 0.625])
-
-
-def test_the_first_atom_is_the_start_where_it_is_below_zero():
-    state = next(ps.iterate(ps.LeastSquares([1.0, 0.5]), ps.conv(ps.SignedBasis(2))))
-    np.testing.assert_array_equal(state.x, [1.0, 0.0])
-    assert len(state.active) == 1
 
 
 def test_symmetric_summands_move_towards_zero_beside_one_that_cannot():
@@ -251,29 +223,6 @@ def test_a_saturated_start_of_the_user_is_left(update):
     r = ps.minimize(f, domain, update, start=([1.0], [atom]))
     assert r.trace.value[0] > 1e4
     assert r.value <= best * (1.0 + 3e-6)
-
-
-def data(name):
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    X, y = X[:300], y[:300]
-    keep = X.std(axis=0) > 0
-    return X[:, keep], y
-
-
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-@pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize(
-    ("name", "kind"), [("breast_cancer", "logistic"), ("wine", "multinomial"), ("diabetes", "poisson")]
-)
-def test_real_data_raw_and_scaled(name, kind, scaled):
-    X, y = data(name)
-    X = (X - X.mean(axis=0)) / X.std(axis=0) if scaled else X
-    f = {"logistic": ps.Logistic, "multinomial": ps.Multinomial, "poisson": ps.Poisson}[kind](y)
-    D = per_class(X, 3) if kind == "multinomial" else X
-    best = cvxpy_minimum(f, D)
-    for update in BOTH:
-        r = ps.minimize(f, ps.conv(ps.Dictionary(D, signed=True)), update, stop=ps.Stop(iterations=500))
-        assert abs(r.value - best) <= 3e-6 * abs(best)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

@@ -1,4 +1,4 @@
-"""What came after the paper: cones, sums of domains, away and pairwise steps, lazy oracles, acceleration."""
+"""Updates and oracles beyond the paper, over hulls, cones, spans and sums: minima, certificates, oracle calls."""
 
 import importlib.util
 import math
@@ -14,55 +14,13 @@ from scipy.optimize import nnls
 
 import pursuit as ps
 
-# ------------------------------------------------------------------ the law of certificates, for everything new
-
-
-def hull_minimum(f, D):
-    r = ps.minimize(f, ps.conv(ps.Dictionary(D)), ps.FullyCorrective(), stop=ps.Stop(rgap=1e-13, iterations=400))
-    return r.value, r.gap
-
-
-HULL = [
-    (ps.Away(), None),
-    (ps.Pairwise(), None),
-    (ps.BlendedPairwise(), None),
-    (ps.BlendedPairwise(), ps.Lazy()),
-    (ps.Away(ps.ShortStep()), ps.Lazy()),
-    (ps.Plain(ps.ShortStep()), ps.Lazy()),
-    (ps.FullyCorrective(), ps.Lazy()),
-    (ps.Pairwise(), ps.Approximate(0.4)),
-    (ps.Plain(ps.LineSearch()), ps.RandomAtom(3)),
-]
-
-
-@given(seed=st.integers(0, 400), choice=st.integers(0, len(HULL) - 1), huber=st.booleans())
-def test_certificates_over_hulls_keep_their_promise(seed, choice, huber):
-    rng = np.random.default_rng(seed)
-    D, y = rng.standard_normal((6, 12)), 2 * rng.standard_normal(6)
-    f = ps.Huber(y, 0.7) if huber else ps.LeastSquares(y)
-    minimum, gap = hull_minimum(f, D)
-    update, oracle = HULL[choice]
-    for s in islice(ps.iterate(f, ps.conv(ps.Dictionary(D)), update, oracle=oracle), 40):
-        assert s.lower <= minimum + 1e-12
-        assert s.gap >= s.value - minimum - 1e-12
-        w = s.active.weights
-        assert (w >= 0).all()
-        assert abs(w.sum() - 1) < 1e-12
-        made = sum(wi * a.vector for wi, a in zip(w, s.active.atoms, strict=True))
-        np.testing.assert_allclose(s.x, made, atol=1e-10)
-    assert gap <= 1e-9
+# ------------------------------------------------------------------ cones
 
 
 CONE = [
-    ps.Plain(ps.LineSearch()),
-    ps.Plain(ps.ShortStep()),
-    ps.Away(),
-    ps.Pairwise(),
-    ps.BlendedPairwise(),
-    ps.NormCorrective(),
-    ps.FullyCorrective(),
-    ps.FullyCorrective(several=4),
-]
+    ps.Plain(ps.LineSearch()), ps.Plain(ps.ShortStep()), ps.Away(), ps.Pairwise(), ps.BlendedPairwise(),
+    ps.NormCorrective(), ps.FullyCorrective(), ps.FullyCorrective(several=4),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("update", CONE, ids=repr)
@@ -394,25 +352,6 @@ def test_a_stochastic_run_is_repeatable_converges_and_certifies_nothing(rng):
     assert exact.value(runs[0].x) - best <= 0.05 * (exact.value(np.zeros(10)) - best)
 
 
-def test_equal_minima_across_all_updates():
-    f, domain = l1_problem()
-    updates = [None, ps.FullyCorrective(), ps.NormCorrective(several=8), ps.Away(), ps.Pairwise(), ps.BlendedPairwise()]
-    values = [ps.minimize(f, domain, u, stop=ps.Stop(gap=1e-9, rgap=None)).value for u in updates]
-    values.append(
-        ps.minimize(f, domain, ps.BlendedPairwise(), oracle=ps.Lazy(), stop=ps.Stop(gap=1e-9, rgap=None)).value
-    )
-    np.testing.assert_allclose(values, values[0], atol=1e-7)
-
-
-def test_the_oracle_is_asked_in_one_place_of_the_loop():
-    import inspect
-
-    from pursuit import solve
-
-    source = inspect.getsource(solve.iterate)
-    assert source.count("ask(grad") == 1
-
-
 SPANS = [
     ps.Plain(ps.LineSearch()), ps.NormCorrective(), ps.FullyCorrective(), ps.FullyCorrective(several=16),
     ps.BlendedPursuit(), ps.AcceleratedPursuit(),
@@ -525,17 +464,3 @@ def test_small_problems_in_which_atoms_come_and_go_end_at_one_atom_a_call(rng):
     assert wanted[3] > 1 and wanted[-1] == 1
     assert states[-1] < max(states) / 4  # atoms of weight zero
     assert (ps.minimize(f, domain, stop=stop).trace.value == r.trace.value).all()
-
-
-def test_an_oracle_of_unknown_cost_is_asked_as_seldom_as_possible(rng):
-    permutations = Swaps(30)
-
-    class Own(ps.Atoms):
-        shape = permutations.shape
-
-        def best(self, g, several):
-            return permutations.best(g, several)
-
-    f, stop = ps.LeastSquares(rng.random((30, 30))), ps.Stop(rgap=1e-7)
-    own, known = (ps.minimize(f, ps.conv(A), stop=stop) for A in (Own(), permutations))
-    assert own.oracle_calls <= known.oracle_calls
