@@ -63,8 +63,8 @@ def regression(data: Pairs, prefix: str = "", title: str = "") -> list[Figure]:
 def binary(data: Pairs, labels: Sequence[Any]) -> list[Figure]:
     """ROC curves, calibration, and the confusion matrix of the last set; predictions are probabilities of the second
     class."""
+    metrics = _sklearn_metrics()
     from sklearn.calibration import calibration_curve
-    from sklearn.metrics import roc_auc_score, roc_curve
 
     curve = Panel("roc", "ROC curve", xlabel="false positive rate", ylabel="true positive rate")
     trust = Panel("calibration", "Calibration", xlabel="predicted probability", ylabel="observed frequency")
@@ -73,8 +73,8 @@ def binary(data: Pairs, labels: Sequence[Any]) -> list[Figure]:
     for name, (truth, probability) in data.items():
         positive = truth == labels[1]
         if 0 < positive.sum() < len(positive):
-            label = f"{name}: AUC {roc_auc_score(positive, probability):.4f}"
-            curve.ax.plot(*roc_curve(positive, probability)[:2], color=COLOURS[name], label=label)
+            label = f"{name}: AUC {metrics.roc_auc_score(positive, probability):.4f}"
+            curve.ax.plot(*metrics.roc_curve(positive, probability)[:2], color=COLOURS[name], label=label)
         observed, expected = calibration_curve(positive, probability, n_bins=BINS, strategy="quantile", pos_label=True)
         trust.ax.plot(expected, observed, "o-", color=COLOURS[name], markersize=5, label=name)
     name, (truth, probability) = list(data.items())[-1]
@@ -89,10 +89,8 @@ def binary(data: Pairs, labels: Sequence[Any]) -> list[Figure]:
 def confusion(name: str, truth: Any, predicted: Any, labels: Sequence[Any]) -> Figure:
     """The confusion matrix of the samples whose class is one of the labels; the shade of a cell is its share of the
     row."""
-    from sklearn.metrics import confusion_matrix
-
     known = np.isin(truth, labels)
-    counts = confusion_matrix(truth[known], predicted[known], labels=labels)
+    counts = _sklearn_metrics().confusion_matrix(truth[known], predicted[known], labels=labels)
     panel = Panel(f"confusion-{name}", f"Confusion matrix, {name}", xlabel="predicted", ylabel="true")
     ax, k = panel.ax, len(labels)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -112,3 +110,11 @@ def confusion(name: str, truth: Any, predicted: Any, labels: Sequence[Any]) -> F
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return panel.done(f"{np.trace(counts):,} of the {counts.sum():,} {name} samples of these classes are right.")
+
+
+def _sklearn_metrics() -> Any:
+    try:
+        from sklearn import metrics
+    except ImportError as missing:
+        raise ImportError("reports of classes need scikit-learn; install pursuit[estimators].") from missing
+    return metrics
