@@ -10,7 +10,6 @@ import pytest
 from geometries import Listed, law, seeds
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import Listed
 from scipy.optimize import linprog
 
 import pursuit as ps
