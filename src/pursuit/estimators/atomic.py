@@ -127,6 +127,10 @@ class BallSolver:
 class _Atomic(LinearModel):
     _checks = checks.table(ball=checks.one_of(*BALLS), tol=checks.positive, max_iter=checks.count)
 
+    @property
+    def _norm(self) -> str:
+        return str(self.ball)
+
     def _solver(self, levels: list[float], penalised: bool = False) -> BallSolver:
         return BallSolver(levels, penalised, self.ball, self.groups, self.k, self.tol, self.max_iter)
 

@@ -142,7 +142,7 @@ class Refit:
 
 class _Greedy(LinearModel):
     _checks = checks.table(positive=checks.boolean, tol=checks.optional_amount)
-    ball: ClassVar[str] = "group"  # the norm by which one of the equal models of several classes is chosen
+    _norm: ClassVar[str] = "group"  # by which one of the equal models of several classes is chosen
 
     def _solver(self, size: int | None, l2: float | None, update: FullyCorrective) -> GreedySolver:
         return GreedySolver(size, float(l2 or 0.0), update, self.groups, bool(self.positive), float(self.tol or 0.0))

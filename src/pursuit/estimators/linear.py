@@ -153,7 +153,7 @@ class SparseClassifier(ClassifierMixin, LinearModel):
     _checks = checks.table(loss=checks.one_of("log_loss"))
 
     def _task(self, y: Array, weights: Array) -> tuple[Task, Array, Array]:
-        task, target, weights = Classification.of(self.ball, y, weights, self.class_weight)
+        task, target, weights = Classification.of(self._norm, y, weights, self.class_weight)
         self.classes_ = task.classes
         return task, target, weights
 
