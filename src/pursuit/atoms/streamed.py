@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -35,6 +35,17 @@ MAX_ENTRIES = 1 << 20
 
 Records = np.ndarray[Any, np.dtype[np.void]]
 T = TypeVar("T")
+
+
+@runtime_checkable
+class ArrayOnDisk(Protocol):
+    """An array whose slices are arrays in memory."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> Any: ...
+    def __getitem__(self, where: Any) -> Any: ...
 
 
 class Streamed(Pieces):
@@ -143,7 +154,7 @@ def _loads(D: Any, piece_bytes: int) -> list[Callable[[], Any]]:
         if not D:
             raise ValueError("D is empty; give at least one function that returns columns.")
         return list(D)
-    if not (hasattr(D, "shape") and hasattr(D, "dtype") and hasattr(D, "__getitem__")):
+    if not isinstance(D, ArrayOnDisk):
         raise TypeError(f"D is {describe(D)}; give an array on disk, or functions that return columns.")
     shape = tuple(D.shape)
     if len(shape) < 2 or 0 in shape:
