@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pursuit._memory import WithMemory
 from pursuit.arguments import describe, number
 from pursuit.arrays import Array, Small, Space, flat, host, namespace
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search, as_atom
 from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.maps import LinearMap
 from pursuit.atoms.sparse import SparseAtom
+from pursuit.state import Stateful
 
 
 class Derived(Atoms):
@@ -45,24 +45,10 @@ class Derived(Atoms):
         raise NotImplementedError
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        return self._search([_unproved(A) for A in self.terms])(g, several, -math.inf)[0]
+        return DerivedSearch(self, tuple(_unproved(A) for A in self.terms))(g, several, -math.inf)[0]
 
     def begin(self, seed: int = 0) -> Search:
-        return self._search([A.begin(seed) for A in self.terms])
-
-    def _search(self, searches: Sequence[Search]) -> Search:
-        def search(g: Array, several: int, level: float) -> Found:
-            most, atoms, bounds = 1 if self.one_each else several, [], []
-            for which, (ask, h) in enumerate(zip(searches, self._questions(g), strict=True)):
-                answers, lower = ask(h, most, level / self.factor)
-                atoms += [self._answer(which, as_atom(a)) for a in answers]
-                bounds.append(self.factor * lower)
-            if len(searches) > 1:
-                space = Space.of(g)
-                atoms = sorted(atoms, key=lambda a: a.dot(space, g))[:most]
-            return atoms, min(bounds)
-
-        return WithMemory(search, *searches)
+        return DerivedSearch(self, tuple(A.begin(seed) for A in self.terms))
 
     def scores(self, g: Array) -> Small:
         questions = zip(self.terms, self._questions(g), strict=True)
@@ -84,6 +70,28 @@ class Derived(Atoms):
 
     def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
         return self.terms[0].coefficients(sources, values)
+
+
+@dataclass(eq=False)
+class DerivedSearch(Stateful):
+    """The search in a derived set, by searches in the sets that it is made of."""
+
+    A: Derived
+    searches: tuple[Search, ...]
+
+    def __call__(self, g: Array, several: int, level: float) -> Found:
+        A = self.A
+        most = 1 if A.one_each else several
+        atoms: list[Atom] = []
+        bounds = []
+        for which, (ask, h) in enumerate(zip(self.searches, A._questions(g), strict=True)):
+            answers, lower = ask(h, most, level / A.factor)
+            atoms += [A._answer(which, as_atom(a)) for a in answers]
+            bounds.append(A.factor * lower)
+        if len(self.searches) > 1:
+            space = Space.of(g)
+            atoms = sorted(atoms, key=lambda a: a.dot(space, g))[:most]
+        return atoms, min(bounds)
 
 
 class Image(Derived):

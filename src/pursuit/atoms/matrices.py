@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import eigh
 
 from pursuit import native
-from pursuit._memory import WithMemory
 from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
@@ -24,6 +24,7 @@ from pursuit.atoms.vectors import check_dimension
 from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, is_sparse, matrix_places
 from pursuit.linalg import unit
 from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
+from pursuit.state import Stateful
 
 MAX_LAPACK_SIDE = 640
 """LAPACK, which is exact, answers for matrices whose smaller side is at most this."""
@@ -78,16 +79,7 @@ class Factored(Atoms):
         raise NotImplementedError
 
     def begin(self, seed: int = 0) -> Search:
-        memory = Memory(np.random.default_rng(seed))
-
-        def search(g: Array, several: int, level: float) -> Found:
-            scale = float(Space.of(g).xp.max(abs(g)))
-            if scale == 0.0 or not math.isfinite(scale):
-                return [self.sample(np.random.default_rng(0))], 0.0 if scale == 0.0 else -math.inf
-            atoms, lower = self._search(self.view.matrix(g / scale), several, level / scale, memory)
-            return atoms, scale * lower
-
-        return WithMemory(search, memory)
+        return _MatrixSearch(self, Memory(np.random.default_rng(seed)))
 
     def _atom(self, u: Small, v: Small, sign: float) -> RankOneAtom:
         """The atom sign * u v'."""
@@ -129,6 +121,21 @@ def sharp(found: float, possible: float, level: float) -> bool:
     enough to be compared with the level."""
     close = max(BOUND_SHARPNESS * (level + possible), BOUND_ROUNDING * abs(possible))
     return math.isfinite(possible) and possible - found <= close
+
+
+@dataclass(eq=False)
+class _MatrixSearch(Stateful):
+    """The searches of one run, on gradients whose largest entry is 1."""
+
+    A: Factored
+    memory: Memory
+
+    def __call__(self, g: Array, several: int, level: float) -> Found:
+        A, scale = self.A, float(Space.of(g).xp.max(abs(g)))
+        if scale == 0.0 or not math.isfinite(scale):
+            return [A.sample(np.random.default_rng(0))], 0.0 if scale == 0.0 else -math.inf
+        atoms, lower = A._search(A.view.matrix(g / scale), several, level / scale, self.memory)
+        return atoms, scale * lower
 
 
 class RankOne(Factored):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, cast
 
@@ -16,15 +17,12 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 
-from pursuit._memory import Memory, WithMemory
 from pursuit.arguments import as_list, floating_array, number, quantity, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.constraints import box_of, integers_of, rows_of
 from pursuit.atoms.frames import Atom
-
-Solver = Callable[[Small], tuple[Small, Small]]
-"""costs -> (the best vertex, the dual variables of the rows)."""
+from pursuit.state import Stateful
 
 Attempt = Callable[[Small, float], tuple[str, Small, Small]]
 """costs, tolerance -> (HiGHS's status, the best vertex, the dual variables of the rows)."""
@@ -126,8 +124,8 @@ class Polytope(Atoms):
         epsilon is small: it sums the violations of dual constraints.
         """
         lower, upper = self._lower, self._upper
-        solve = self._solver()
-        solve(np.zeros(self.n))  # or it is empty
+        attempt = self._attempt()
+        self._solve(np.zeros(self.n), attempt)  # or it is empty
         anchors = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, 0.0))
         collapsed = np.where(np.isfinite(lower), lower, anchors), np.where(np.isfinite(upper), upper, anchors)
         upward, downward = np.isinf(upper) & np.isfinite(lower), np.isinf(lower) & np.isfinite(upper)
@@ -135,7 +133,7 @@ class Polytope(Atoms):
 
         def reach(costs: Small) -> tuple[float, float]:
             """beta and epsilon with <-costs, x - anchors> <= beta + epsilon T."""
-            y = self._signed(solve(costs)[1])
+            y = self._signed(self._solve(costs, attempt)[1])
             r, e = self._reduced(costs, y)
             missing = np.maximum(np.where(np.isinf(upper), e - r, 0.0), np.where(np.isinf(lower), e + r, 0.0))
             return float(costs @ anchors) - self._bound(costs, y, *collapsed), max(float(missing.max()), 0.0)
@@ -179,37 +177,21 @@ class Polytope(Atoms):
     # ------------------------------------------------------------------ the oracle
 
     def begin(self, seed: int = 0) -> Search:
-        """The function that answers the questions of one run; it keeps the last vertex, where highspy is installed."""
-        solve = self._solver() if self.convex else None
+        """The search of one run; it keeps the last vertex, where highspy is installed."""
+        return _ProgramSearch(self, self._attempt() if self.convex else self._cold)
 
-        def search(g: Array, several: int, level: float) -> Found:
-            g = floating_array(g, "g")
-            require(tuple(g.shape) == self.shape, "g", g, f"a vector of the shape {self.shape} of the polytope")
-            costs = host(g)
-            scale = 2.0 ** math.frexp(float(np.abs(costs).max()))[1]  # so that tolerances mean the same for all g
-            costs = costs / scale
-            if solve is None:
-                x, lower = self._whole(costs, level / scale)
-            else:
-                x, y = solve(costs)
-                lower = self._bound(costs, self._signed(y), *self._enclosed)
-            return [Atom(Space.of(g).put(np.clip(x, self._lower, self._upper)))], scale * lower
+    def _attempt(self) -> Attempt:
+        return _WarmPrograms(self) if find_spec("highspy") else self._cold
 
-        return WithMemory(search, solve)
-
-    def _solver(self) -> Solver:
-        attempt = self._warm() if find_spec("highspy") else self._cold
-
-        def solve(costs: Small) -> tuple[Small, Small]:
-            for tolerance in TOLERANCES:
-                status, x, y = attempt(costs, tolerance)
-                if status == "optimal":
-                    return x, y
-                if not self._known:
-                    _check_status(status, failed=tolerance == TOLERANCES[-1])
-            raise ValueError(f"the program was not solved: HiGHS ended with {status!r}; scale its rows.")
-
-        return WithMemory(solve, attempt)
+    def _solve(self, costs: Small, attempt: Attempt) -> tuple[Small, Small]:
+        """The solution of a linear program and its dual variables."""
+        for tolerance in TOLERANCES:
+            status, x, y = attempt(costs, tolerance)
+            if status == "optimal":
+                return x, y
+            if not self._known:
+                _check_status(status, failed=tolerance == TOLERANCES[-1])
+        raise ValueError(f"the program was not solved: HiGHS ended with {status!r}; scale its rows.")
 
     def _cold(self, costs: Small, tolerance: float) -> tuple[str, Small, Small]:
         """Each program from the beginning, by SciPy."""
@@ -224,48 +206,6 @@ class Polytope(Atoms):
         if status != "optimal":
             return status, costs, costs
         return status, found.x, np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
-
-    def _warm(self) -> Attempt:
-        """Each program from the last vertex on, by highspy.
-
-        The basis of the vertex is all that is kept, so that a run that goes on finds the same vertices: the model is
-        passed anew, since HiGHS has other memories of the programs before it.
-        """
-        import highspy
-
-        program, k = highspy.HighsLp(), self._inequalities
-        program.num_col_, program.num_row_ = self.n, len(self._b)
-        program.col_cost_, program.col_lower_, program.col_upper_ = np.zeros(self.n), self._lower, self._upper
-        program.row_lower_, program.row_upper_ = np.where(np.arange(len(self._b)) < k, -np.inf, self._b), self._b
-        matrix = program.a_matrix_
-        matrix.format_ = highspy.MatrixFormat.kColwise
-        matrix.start_, matrix.index_, matrix.value_ = self._A.indptr, self._A.indices, self._A.data
-        highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
-        run = Memory(basis=np.zeros(0, dtype=np.int8))
-
-        def attempt(costs: Small, tolerance: float) -> tuple[str, Small, Small]:
-            highs.setOptionValue("primal_feasibility_tolerance", tolerance)
-            highs.setOptionValue("dual_feasibility_tolerance", tolerance)
-            program.col_cost_ = costs
-            highs.passModel(program)
-            if len(run.basis):
-                kept = [highspy.HighsBasisStatus(int(status)) for status in run.basis]
-                basis = highspy.HighsBasis()
-                basis.col_status, basis.row_status = kept[: self.n], kept[self.n :]
-                basis.valid, basis.alien = True, False
-                highs.setBasis(basis)
-            highs.run()
-            if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # an unbounded set, mostly
-                highs.clearSolver()
-                highs.run()
-            status = highs.modelStatusToString(highs.getModelStatus()).lower()
-            solution, last = highs.getSolution(), highs.getBasis()
-            kept = [*last.col_status, *last.row_status] if status == "optimal" else []  # else from the beginning
-            run.basis = np.array([int(status) for status in kept], dtype=np.int8)
-            return status, np.array(solution.col_value), np.array(solution.row_dual)
-
-        return WithMemory(attempt, run)
 
     def _whole(self, costs: Small, level: float) -> tuple[Small, float]:
         """The best point with integers, and a lower bound."""
@@ -350,3 +290,75 @@ def _check_status(status: str, failed: bool = True) -> Any:
         raise ValueError("the polytope is unbounded, so that a vertex need not be the best; give bounds.")
     if failed and status != "optimal":
         raise ValueError(f"the program was not solved: HiGHS ended with {status!r}; scale its rows.")
+
+
+@dataclass(eq=False)
+class _ProgramSearch(Stateful):
+    """The programs of one run."""
+
+    A: Polytope
+    attempt: Attempt
+
+    def __call__(self, g: Array, several: int, level: float) -> Found:
+        A, g = self.A, floating_array(g, "g")
+        require(tuple(g.shape) == A.shape, "g", g, f"a vector of the shape {A.shape} of the polytope")
+        costs = host(g)
+        scale = 2.0 ** math.frexp(float(np.abs(costs).max()))[1]  # so that tolerances mean the same for all g
+        costs = costs / scale
+        if A.convex:
+            x, y = A._solve(costs, self.attempt)
+            lower = A._bound(costs, A._signed(y), *A._enclosed)
+        else:
+            x, lower = A._whole(costs, level / scale)
+        return [Atom(Space.of(g).put(np.clip(x, A._lower, A._upper)))], scale * lower
+
+
+@dataclass(eq=False)
+class _WarmPrograms(Stateful):
+    """Linear programs by highspy, each from the last vertex on.
+
+    The basis of the vertex is all that is kept, so that a run that goes on finds the same vertices: the model is passed
+    anew, since HiGHS has other memories of the programs before it.
+    """
+
+    A: Polytope
+    _basis: np.ndarray[Any, np.dtype[np.int8]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        import highspy
+
+        self._basis = np.zeros(0, dtype=np.int8)
+        A, program = self.A, highspy.HighsLp()
+        program.num_col_, program.num_row_ = A.n, len(A._b)
+        program.col_cost_, program.col_lower_, program.col_upper_ = np.zeros(A.n), A._lower, A._upper
+        program.row_lower_ = np.where(np.arange(len(A._b)) < A._inequalities, -np.inf, A._b)
+        program.row_upper_ = A._b
+        matrix = program.a_matrix_
+        matrix.format_ = highspy.MatrixFormat.kColwise
+        matrix.start_, matrix.index_, matrix.value_ = A._A.indptr, A._A.indices, A._A.data
+        self._program, self._highs = program, highspy.Highs()
+        self._highs.setOptionValue("output_flag", False)
+
+    def __call__(self, costs: Small, tolerance: float) -> tuple[str, Small, Small]:
+        import highspy
+
+        highs = self._highs
+        highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+        highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+        self._program.col_cost_ = costs
+        highs.passModel(self._program)
+        if len(self._basis):
+            kept = [highspy.HighsBasisStatus(int(status)) for status in self._basis]
+            basis = highspy.HighsBasis()
+            basis.col_status, basis.row_status = kept[: self.A.n], kept[self.A.n :]
+            basis.valid, basis.alien = True, False
+            highs.setBasis(basis)
+        highs.run()
+        if highs.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # an unbounded set, mostly
+            highs.clearSolver()
+            highs.run()
+        status = highs.modelStatusToString(highs.getModelStatus()).lower()
+        solution, last = highs.getSolution(), highs.getBasis()
+        kept = [*last.col_status, *last.row_status] if status == "optimal" else []  # else from the beginning
+        self._basis = np.array([int(status) for status in kept], dtype=np.int8)
+        return status, np.array(solution.col_value), np.array(solution.row_dual)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pursuit._memory import Memory, WithMemory
 from pursuit.arguments import as_int_or_nan, as_list, check_seed, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
@@ -16,6 +16,7 @@ from pursuit.atoms.factored import CP, Factors, TensorAtom
 from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.views import AllEntries, Gradient, Matrix, ObservedEntries, View, tensor_places
 from pursuit.linalg import EPS, unit_columns, units_and_norms
+from pursuit.state import Stateful
 
 POWER_METHOD_ACCURACY = 1e-8
 """In a run, the power method ends when a sweep improves the value by no more than this fraction."""
@@ -109,21 +110,7 @@ class RankOneTensor(Atoms):
         return CP(values, Factors.stack(sources, self.dims))
 
     def begin(self, seed: int = 0) -> Search:
-        memory = Memory(rng=np.random.default_rng(self.seed), last=[np.zeros((n, 0)) for n in self.dims])
-
-        def search(g: Array, several: int, level: float) -> Found:
-            G = host(g)
-            scale = float(np.abs(G).max()) or 1.0
-            G = G / scale
-            bound, starts = self._bound(G)
-            random = [memory.rng.standard_normal((n, self.starts)) for n in self.dims]
-            together = [np.hstack(s) for s in zip(starts, memory.last, random, strict=True)]
-            accuracy = EPS if level == -math.inf else POWER_METHOD_ACCURACY
-            last = memory.last = power_method(self.view.gradient(G), together, several, accuracy)
-            atoms = [self._atom([U[:, i] for U in last], -1.0) for i in range(last[0].shape[1])]
-            return atoms, -scale * bound
-
-        return WithMemory(search, memory)
+        return _TensorSearch(self)
 
     def _bound(self, G: Small) -> tuple[float, list[Small]]:
         """min_k ||G_(k)||_2, and two starts: the leading vectors of the unfoldings, the largest entry."""
@@ -139,6 +126,30 @@ class RankOneTensor(Atoms):
     def __repr__(self) -> str:
         seen = f".at({self.shape[0]} entries)" if self.view.observed else ""
         return f"RankOneTensor({self.dims}){seen}"
+
+
+@dataclass(eq=False)
+class _TensorSearch(Stateful):
+    """The power method of one run, from random starts and from the vectors that it found last."""
+
+    A: RankOneTensor
+    _rng: np.random.Generator = field(init=False)
+    _last: list[Small] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.A.seed)
+        self._last = [np.zeros((n, 0)) for n in self.A.dims]
+
+    def __call__(self, g: Array, several: int, level: float) -> Found:
+        A, G = self.A, host(g)
+        scale = float(np.abs(G).max()) or 1.0
+        G = G / scale
+        bound, starts = A._bound(G)
+        random = [self._rng.standard_normal((n, A.starts)) for n in A.dims]
+        together = [np.hstack(s) for s in zip(starts, self._last, random, strict=True)]
+        accuracy = EPS if level == -math.inf else POWER_METHOD_ACCURACY
+        last = self._last = power_method(A.view.gradient(G), together, several, accuracy)
+        return [A._atom([U[:, i] for U in last], -1.0) for i in range(last[0].shape[1])], -scale * bound
 
 
 class _FactorChart:

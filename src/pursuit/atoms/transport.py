@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 
-from pursuit._memory import WithMemory
 from pursuit.arguments import floating_array, real_array, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.programs import Polytope, membership
 from pursuit.atoms.sparse import SparseAtom
+from pursuit.state import Stateful
 
 
 class Transport(Atoms):
@@ -61,23 +62,7 @@ class Transport(Atoms):
         return Polytope(A_eq=sums.tocsr()[:-1], b_eq=np.concatenate([self.a, self.b])[:-1], bounds=bounds)
 
     def begin(self, seed: int = 0) -> Search:
-        """The function that answers the questions of one run."""
-        solve = None if self._program is None else self._program.begin(seed)
-
-        def search(g: Array, several: int, level: float) -> Found:
-            g = floating_array(g, "g")
-            require(tuple(g.shape) == self.shape, "g", g, f"a vector of the shape {self.shape} of the plans")
-            costs = host(g)
-            if solve is None:
-                plan, lower = self._assign(costs), None
-            else:
-                found, lower = solve(costs.ravel(), several, level)
-                plan = found[0].vector
-            places = np.flatnonzero(plan)
-            atom = SparseAtom(places, plan[places], self.shape or ())
-            return [atom], atom.dot(Space.of(g), g) if lower is None else lower
-
-        return WithMemory(search, solve)
+        return _PlanSearch(self, None if self._program is None else self._program.begin(seed))
 
     def _assign(self, costs: Small) -> Small:
         assert self._copies is not None
@@ -115,3 +100,24 @@ def _masses(values: Any, name: str) -> Small:
     positive = bool((masses > 0).all())
     require(positive, f"the least of {name}", masses.min(), "positive masses, and leave empty points out")
     return masses
+
+
+@dataclass(eq=False)
+class _PlanSearch(Stateful):
+    """The transport problems of one run: assignments, or linear programs."""
+
+    A: Transport
+    solve: Search | None
+
+    def __call__(self, g: Array, several: int, level: float) -> Found:
+        g = floating_array(g, "g")
+        require(tuple(g.shape) == self.A.shape, "g", g, f"a vector of the shape {self.A.shape} of the plans")
+        costs = host(g)
+        if self.solve is None:
+            plan, lower = self.A._assign(costs), None
+        else:
+            plans, lower = self.solve(costs.ravel(), several, level)
+            plan = plans[0].vector
+        places = np.flatnonzero(plan)
+        atom = SparseAtom(places, plan[places], self.A.shape or ())
+        return [atom], atom.dot(Space.of(g), g) if lower is None else lower
