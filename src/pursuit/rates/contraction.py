@@ -109,6 +109,8 @@ def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float
     """(1 - width^2 / norm^2 factor) eps, at least zero."""
     error, w, z = numbers(eps, "eps"), numbers(width, "width"), numbers(norm, "norm")
     require(bool((error >= 0).all()), "eps", error.min(initial=np.inf), "errors, which are not negative")
-    require(not np.isnan(w).any(), "width", w.max(initial=-np.inf), "the width of the atoms along the negative gradient")
+    require(
+        not np.isnan(w).any(), "width", w.max(initial=-np.inf), "the width of the atoms along the negative gradient"
+    )
     require(bool((z > 0).all()), "norm", z.min(initial=np.inf), "the norm of an atom, which is positive")
     return float_or_array(np.maximum(1 - (w / z) ** 2 * factor, 0.0) * error)
