@@ -15,7 +15,7 @@ from pursuit.atoms import matrices
 from pursuit.atoms.factored import FactoredFrame, RankOneAtom
 from pursuit.atoms.frames import Atom, DenseFrame
 from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
-from pursuit.metrics import Diagonal, Operator
+from pursuit.metrics import Diagonal, Identity, Operator
 
 SETS = [
     ps.RankOne((4, 6)),
@@ -217,7 +217,7 @@ def test_a_factored_frame_does_what_a_dense_one_does(seen, rng):
     w, g, extra = rng.standard_normal(4), rng.standard_normal(A.shape), A.sample(rng)
     np.testing.assert_allclose(factored.synthesize(w), dense.synthesize(w), atol=1e-12)
     np.testing.assert_allclose(factored.analyze(g), dense.analyze(g), atol=1e-12)
-    for metric in (Diagonal(), Diagonal(3.0), Diagonal(h), H):
+    for metric in (Identity(), Identity(3.0), Diagonal(h), H):
         which = np.array([0, 1, 3])
         np.testing.assert_allclose(factored.inner(metric, extra), dense.inner(metric, extra), atol=1e-10)
         np.testing.assert_allclose(factored.gram(metric, which), dense.gram(metric, which), atol=1e-10)

@@ -18,9 +18,9 @@ from pursuit._memory import Memory, Remembers, WithMemory
 from pursuit.arguments import as_bool, describe, number, use_python_numbers
 from pursuit.arrays import Array, Space
 from pursuit.domains import Domain, Hull
-from pursuit.line_search import WithoutHessian, line_search
+from pursuit.line_search import line_search
 from pursuit.metrics import Metric, as_metric
-from pursuit.objectives import Objective, inside
+from pursuit.objectives import Objective, WithoutHessian, inside
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from pursuit.arguments import host_array
 from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import EPS, unit
-from pursuit.metrics import Diagonal, Metric
+from pursuit.metrics import Identity, Metric
 
 MAX_GRAM_SIDE = 512
 """Up to this length of the shorter side, the norm of an unfolding comes from the eigenvalues of its Gram matrix."""
@@ -133,14 +133,14 @@ class TensorFrame:
         return self.space.put(self._entries.synthesize(self.factors, w * self.coefs))
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        if not (isinstance(atom, TensorAtom) and isinstance(metric, Diagonal) and isinstance(metric.h, float)):
+        if not (isinstance(atom, TensorAtom) and isinstance(metric, Identity)):
             return self.analyze(metric(atom.dense(self.space)))
         cosines = math.prod(U.T @ u for U, u in zip(self.factors, atom.source, strict=True))
         return np.asarray(metric.h * atom.coef * self.coefs * cosines)
 
     def gram(self, metric: Metric, which: Indices) -> Small:
         units = [U[:, which] for U in self.factors]
-        if isinstance(metric, Diagonal) and isinstance(metric.h, float):
+        if isinstance(metric, Identity):
             return np.asarray(metric.h * math.prod(U.T @ U for U in units) * np.outer(*2 * [self.coefs[which]]))
         atoms = [TensorAtom(Factors(U[:, i] for U in units), c) for i, c in enumerate(self.coefs[which])]
         return np.stack([self.inner(metric, a)[which] for a in atoms])

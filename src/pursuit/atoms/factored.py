@@ -19,7 +19,7 @@ from pursuit.arguments import host_array, real_array
 from pursuit.arrays import Array, Indices, Small, Space, flat, host
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import unit
-from pursuit.metrics import Diagonal, Metric
+from pursuit.metrics import Diagonal, Identity, Metric
 from pursuit.threads import in_parallel
 
 
@@ -73,7 +73,7 @@ class AllEntries:
 
     def gram(self, metric: Metric, A: Small, B: Small) -> Small | None:
         """Inner products of the matrices a_i b_i', from their factors; None where the metric allows no formula."""
-        if isinstance(metric, Diagonal) and isinstance(metric.h, float):
+        if isinstance(metric, Identity):
             return np.asarray(metric.h * (A.T @ A) * (B.T @ B))
         return None
 
@@ -122,7 +122,7 @@ class ObservedEntries:
         that are not diagonal."""
         if not isinstance(metric, Diagonal):
             return None
-        h: Any = metric.h if isinstance(metric.h, float) else host(flat(metric.h))[:, None]
+        h: Any = metric.h if isinstance(metric, Identity) else host(flat(metric.h))[:, None]
         A, B, G = np.ascontiguousarray(A), np.ascontiguousarray(B), np.zeros((A.shape[1], A.shape[1]))
         for b in _blocks(len(self.rows)):
             Z = A.take(self.rows[b], axis=0) * B.take(self.cols[b], axis=0)
@@ -271,8 +271,7 @@ class FactoredFrame:
         return self.view.image(self.space, A * w, B)
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        plain = isinstance(metric, Diagonal) and isinstance(metric.h, float)
-        if plain and isinstance(atom, RankOneAtom) and isinstance(self.view, AllEntries):
+        if isinstance(metric, Identity) and isinstance(atom, RankOneAtom) and isinstance(self.view, AllEntries):
             A, B = self.factors
             return np.asarray(metric(atom.coef * (A.T @ atom.u) * (B.T @ atom.v)))
         return self.analyze(metric(atom.dense(self.space)))

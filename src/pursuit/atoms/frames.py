@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit.arrays import Array, Indices, Small, Space, flat, host
-from pursuit.metrics import Diagonal, Metric, Stacked
+from pursuit.metrics import Diagonal, Identity, Metric, Stacked
 
 BATCH_ENTRIES = 1 << 23
 """Entries of the dense vectors to which a metric is applied at once."""
@@ -323,8 +323,7 @@ class SparseFrame:
         return self._sums(hits * self._values)
 
     def _weigh(self, metric: Diagonal, positions: Indices, values: Small) -> Small:
-        h = metric.h
-        return values * (h if isinstance(h, float) else self.space.gather(h, positions))
+        return values * (metric.h if isinstance(metric, Identity) else self.space.gather(metric.h, positions))
 
     def _images(self, metric: Metric, which: Indices) -> Iterator[Array]:
         """M a for the atoms at these places: many at once, since that may be one question to a cluster."""
@@ -364,7 +363,7 @@ class LiftedFrame:
             self._tails = SparseFrame(below(self.space, atom.tail))
         self._images.append(Atom(atom.image))
         self._tails.append(atom.tail)
-        row = self._tails.inner(Diagonal(), atom.tail)
+        row = self._tails.inner(Identity(), atom.tail)
         self._below = np.block([[self._below, row[:-1, None]], [row]])
 
     def keep(self, which: Indices) -> None:
@@ -380,11 +379,11 @@ class LiftedFrame:
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
         if isinstance(atom, LiftedAtom) and isinstance(metric, Stacked):
-            return self._images.inner(metric.top, Atom(atom.image)) + self._tails.inner(Diagonal(), atom.tail)
+            return self._images.inner(metric.top, Atom(atom.image)) + self._tails.inner(Identity(), atom.tail)
         return self.analyze(metric(atom.dense(self.space)))
 
     def gram(self, metric: Metric, which: Indices) -> Small:
-        if isinstance(metric, Stacked) or (isinstance(metric, Diagonal) and isinstance(metric.h, float)):
+        if isinstance(metric, Stacked | Identity):
             top, h = (metric.top, 1.0) if isinstance(metric, Stacked) else (metric, metric.h)
             return self._images.gram(top, which) + h * self._below[np.ix_(which, which)]
         units = np.eye(self._images.k)[which]

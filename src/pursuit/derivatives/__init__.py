@@ -45,7 +45,6 @@ from pursuit.atoms.matrices import RankOne, Spectrahedron
 from pursuit.atoms.vectors import Dictionary
 from pursuit.derivatives.faces import Change, Face, Factors, Weights, completion, listed_face, matrix_face, put
 from pursuit.domains import Hull
-from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
 from pursuit.run.result import Result
 
 __all__ = ["Derivative", "Gradient", "Tangent", "differentiate"]
@@ -353,7 +352,7 @@ class Derivative:
     @cached_property
     def _sensitivity(self) -> Small | None:
         """The derivative of the gradient of f in its data, which is diagonal; None where f has no data that we know."""
-        return data_sensitivity(self.result.f, put(self.face.at.space, self.face.at.x))
+        return self.result.f.data_slopes(put(self.face.at.space, self.face.at.x))
 
     def _gradient_by_data(self, y: Any) -> Small:
         if self._sensitivity is None:
@@ -367,24 +366,6 @@ class Derivative:
             return None
         space, s = self.face.at.space, self._sensitivity
         return replace(space, shape=s.shape).put(s * u[: s.size].reshape(s.shape))
-
-
-def data_sensitivity(f: Objective, x: Array) -> Small | None:
-    """d grad f(x)_i / d y_i for losses with data y, and for c of a `Quadratic`; None for others."""
-    if isinstance(f, Ridge):
-        return data_sensitivity(f.f, x[: f.n, ...])
-    if isinstance(f, Quadratic):
-        return np.ones(f.c.shape)
-    if not isinstance(f, LeastSquares | Huber | Logistic | Poisson | Multinomial):
-        return None
-    y, weights = host(f.y), f.weights if isinstance(f.weights, float) else host(f.weights)
-    if isinstance(f, Huber):
-        return np.asarray(-weights * (np.abs(host(x) - y) <= f.width), dtype=np.float64)
-    if isinstance(f, Logistic):
-        margin = y * host(x)
-        wrong = 1.0 / (1.0 + np.exp(np.clip(margin, -700.0, 700.0)))
-        return np.asarray(-weights * wrong * (1.0 - margin * (1.0 - wrong)))
-    return np.asarray(-weights * np.ones(y.shape))
 
 
 def _rate(given: Any) -> float:

@@ -16,7 +16,7 @@ from pursuit.atoms.factored import RankOneAtom, is_sparse
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron
 from pursuit.domains import Part
-from pursuit.objectives import Huber, Objective, Ridge
+from pursuit.objectives import Objective
 from pursuit.run.result import Result
 
 STATIONARY = 1e-5
@@ -260,18 +260,13 @@ def listed_face(r: Result) -> Face:
     coordinates = Weights(atoms, np.array(blocks, dtype=np.intp), parts, _rows(space, atoms))
     z = np.concatenate([r.weights, np.zeros(len(atoms) - len(r.atoms))])
     face = Face(r.f, space, coordinates, z, np.array(multipliers))
-    face.problem = _kink(r.f, r.x) or next((problem for problem in problems if problem is not None), None)
+    face.problem = next((problem for problem in [kink(r), *problems] if problem is not None), None)
     return face
 
 
-def _kink(f: Objective, x: Array) -> str | None:
-    """Says that f has no second derivative at x, where an entry is at the end of Huber's quadratic part."""
-    if isinstance(f, Ridge):
-        return _kink(f.f, x[: f.n, ...])
-    if not isinstance(f, Huber):
-        return None
-    beyond = np.abs(host(flat(x - f.y))) - f.width
-    return "f has no second derivative there" if (np.abs(beyond) <= STRICT * f.width).any() else None
+def kink(r: Result) -> str | None:
+    """Says that f has no second derivative at the solution."""
+    return None if r.f.twice_differentiable(r.x) else "f has no second derivative there"
 
 
 def _size(r: Result) -> float:
@@ -317,8 +312,8 @@ def matrix_face(r: Result, A: RankOne | Spectrahedron) -> Face:
     error = float(np.linalg.norm(G @ R + level * L) / np.linalg.norm(L))
     spectrum = np.linalg.svd(G, compute_uv=False) if len(z) > L.size else -np.linalg.eigvalsh(G)
     others = spectrum[coordinates.rank :]  # the largest first
-    if _kink(r.f, r.x) is not None:
-        face.problem = _kink(r.f, r.x)
+    if kink(r) is not None:
+        face.problem = kink(r)
     elif level <= STRICT * _size(r):
         face.problem = "the norm of the solution is not at its bound, or f is stationary there"
     elif error > STATIONARY * _size(r):

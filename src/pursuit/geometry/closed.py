@@ -17,7 +17,7 @@ from pursuit.geometry import polytope
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.shapes import Finite, Map, OracleOnly, Shape, finite, inside, oracle_only, through
 from pursuit.linalg import EPS
-from pursuit.metrics import Diagonal, Metric, as_metric
+from pursuit.metrics import Diagonal, Identity, Metric, as_metric
 from pursuit.objectives import Objective
 
 MAX_LISTED_NUMBERS = 30_000_000
@@ -281,8 +281,8 @@ def _(A: Image) -> Shape:
 
 def root(metric: Metric, n: int | None, definite: bool = True) -> Map:
     """T with T'T = M, as a number, a diagonal or a matrix; `definite`: M must have an inverse."""
-    if isinstance(metric, Diagonal) and np.ndim(metric.h) == 0:
-        return math.sqrt(float(metric.h))
+    if isinstance(metric, Identity):
+        return math.sqrt(metric.h)
     if isinstance(metric, Diagonal):
         h = host(metric.h).ravel()
         _fits(len(h), n)

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import describe, number
-from pursuit.arrays import Array, Space, everywhere
+from pursuit.arguments import number, require
+from pursuit.arrays import Array, Small, Space, everywhere, host
 from pursuit.metrics import Diagonal, Metric, Operator
-from pursuit.objectives.base import ROUNDING, DataLoss, EntrywiseLoss, sum_above, total, x_log_x
+from pursuit.objectives.base import ROUNDING, DataLoss, sum_above, total, x_log_x
+
+KINK = 1e-7
+"""Residuals whose distance from the width of Huber's loss is below this fraction of it lie at a kink."""
 
 
-class Huber(EntrywiseLoss):
+class Huber(DataLoss):
     r"""Least squares that is linear beyond `width`: :math:`f(x)=\sum_i s_i h(x_i-y_i)` with
     :math:`h(r) = r^2/2` for :math:`|r|\le w` and :math:`w|r| - w^2/2` beyond. L is the largest weight :math:`s_i`, 1
     without `weights`.
@@ -24,11 +27,12 @@ class Huber(EntrywiseLoss):
     """
 
     infimum = 0.0
+    target = "numbers"
 
     def __init__(self, y: Any, width: float, weights: Any = None) -> None:
         super().__init__(y, weights)
-        if not 0 < number(width) < math.inf:
-            raise ValueError(f"width is {describe(width)}; give the positive residual beyond which the loss is linear.")
+        positive = 0 < number(width) < math.inf
+        require(positive, "width", width, "the positive residual beyond which the loss is linear")
         self.width = float(width)
         self._set_constants()
 
@@ -48,11 +52,23 @@ class Huber(EntrywiseLoss):
     def conjugate(self, u: Array) -> float:
         return sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y) if self._in_range(u) else math.inf
 
+    def data_slopes(self, x: Array) -> Small:
+        quadratic = np.abs(host(x) - host(self.y)) <= self.width
+        return np.asarray(-self._host_weights * quadratic, dtype=np.float64)
+
+    def twice_differentiable(self, x: Array) -> bool:
+        beyond = np.abs(host(x) - host(self.y)) - self.width
+        return not (np.abs(beyond) <= KINK * self.width).any()
+
+    @property
+    def words(self) -> str:
+        return f"Huber's loss of the data ({self._count('entries')}), quadratic up to {self.width:.6g}"
+
     def __repr__(self) -> str:
-        return self._told(f"width={self.width:g}")
+        return self._repr(f"width={self.width:g}")
 
 
-class Logistic(EntrywiseLoss):
+class Logistic(DataLoss):
     r"""Logistic loss of labels y in {-1, 1}: :math:`f(x) = \sum_i s_i \log(1 + e^{-y_i x_i})`. L is a quarter of the
     largest weight :math:`s_i`, 1/4 without `weights`.
 
@@ -65,6 +81,7 @@ class Logistic(EntrywiseLoss):
     """
 
     infimum = 0.0
+    target = "labels"
 
     def __init__(self, y: Any, weights: Any = None) -> None:
         super().__init__(y, weights)
@@ -74,7 +91,7 @@ class Logistic(EntrywiseLoss):
             raise ValueError(f"y holds the single class {low:g}; logistic regression needs two.")
         if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not everywhere((self.y == low) | (self.y == high)):
             raise ValueError(f"y holds labels from {low:g} to {high:g}; give -1 and 1, 0 and 1, or booleans.")
-        self.y, self.adapts = self.y if low == -1.0 else 2.0 * self.y - 1.0, True
+        self.y, self._labels = self.y if low == -1.0 else 2.0 * self.y - 1.0, True
         self._set_constants()
 
     def _set_constants(self) -> None:
@@ -101,8 +118,17 @@ class Logistic(EntrywiseLoss):
         entropy = x_log_x(xp, p) + xp.where(p < 1, (1.0 - p) * xp.log1p(-xp.where(p < 1, p, 0.0 * p)), 0.0 * p)
         return sum_above(self.space, s * entropy) if inside else math.inf
 
+    def data_slopes(self, x: Array) -> Small:
+        margin = host(self.y) * host(x)
+        wrong = 1.0 / (1.0 + np.exp(np.clip(margin, -700.0, 700.0)))
+        return np.asarray(-self._host_weights * wrong * (1.0 - margin * (1.0 - wrong)))
 
-class Poisson(EntrywiseLoss):
+    @property
+    def words(self) -> str:
+        return f"the logistic loss of {self._count('labels')}"
+
+
+class Poisson(DataLoss):
     r"""Poisson loss with log link: :math:`f(x) = \sum_i s_i (e^{x_i} - y_i x_i)`, for counts :math:`y_i\ge 0` and
     `weights` :math:`s_i`, 1 where they are left out.
 
@@ -143,6 +169,10 @@ class Poisson(EntrywiseLoss):
         rate, s = u + self._linear, self.weights
         return sum_above(self.space, s * x_log_x(self.space.xp, rate / s), -rate) if self._in_range(u) else math.inf
 
+    @property
+    def words(self) -> str:
+        return f"the Poisson loss of {self._count('counts')}"
+
 
 class Multinomial(DataLoss):
     r"""Softmax loss: :math:`f(x) = \sum_i s_i (\log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle)` on matrices x of n
@@ -162,6 +192,7 @@ class Multinomial(DataLoss):
     """
 
     infimum = 0.0
+    target = "classes"
 
     def __init__(self, y: Any, weights: Any = None) -> None:
         self._read_data(y)
@@ -172,7 +203,7 @@ class Multinomial(DataLoss):
                 raise ValueError("y holds labels that are not 0, 1, 2, ...; encode the classes as integers from 0.")
             if len(set(labels)) < 2:
                 raise ValueError(f"y holds the single class {labels[0]}; a multinomial model needs two or more.")
-            y, self.adapts = self.space.put(np.eye(labels.max() + 1)[labels]), True
+            y, self._labels = self.space.put(np.eye(labels.max() + 1)[labels]), True
         xp = self.space.xp
         if y.ndim != 2 or y.shape[1] < 2:
             raise ValueError(f"y has shape {tuple(y.shape)}; give (n,) labels or (n, K) one-hot rows with K >= 2.")
@@ -211,3 +242,9 @@ class Multinomial(DataLoss):
         sums = xp.sum(u, axis=1, keepdims=True) / s
         inside = self._in_range(u) and float(xp.max(xp.abs(sums))) <= ROUNDING * self.space.eps
         return sum_above(self.space, s * x_log_x(xp, (u + self._linear) / s)) if inside else math.inf
+
+    @property
+    def words(self) -> str:
+        n, classes = self.space.shape
+        weighted = "" if isinstance(self.weights, float) else ", weighted"
+        return f"the softmax loss of {n:,} labels of {classes:,} classes{weighted}"

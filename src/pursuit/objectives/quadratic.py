@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from pursuit.arguments import real_array, sparse_matrix
-from pursuit.arrays import Array, Space, host
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
-from pursuit.metrics import Diagonal, Metric, Operator
-from pursuit.objectives.base import ROUNDING, EntrywiseLoss, Objective, repr_of, size_of, sum_above
+from pursuit.metrics import Metric, Operator, diagonal
+from pursuit.objectives.base import ROUNDING, DataLoss, Objective, repr_of, size_of, sum_above
 
 MAX_EXACT_CHECK = 512
 """All eigenvalues of a sparse matrix with at most this many rows are computed, to see that none is negative."""
@@ -23,7 +23,7 @@ LANCZOS_ROUNDS = 8
 """Rounds of four Lanczos steps that look for a negative eigenvalue of a larger one."""
 
 
-class LeastSquares(EntrywiseLoss):
+class LeastSquares(DataLoss):
     r"""Half the squared distance to y: :math:`f(x) = \frac12 \sum_i s_i (x_i - y_i)^2`.
 
     Without weights L = mu = 1, so a norm-corrective update is an exact one: matching pursuit and OMP.
@@ -45,6 +45,7 @@ class LeastSquares(EntrywiseLoss):
 
     quadratic = True
     infimum = 0.0
+    target = "numbers"
 
     def __init__(self, y: Any, weights: Any = None) -> None:
         super().__init__(y, weights)
@@ -52,7 +53,7 @@ class LeastSquares(EntrywiseLoss):
 
     def _set_constants(self) -> None:
         s = self.weights
-        self.metric = Diagonal(s)
+        self.metric = diagonal(s)
         self.L = self._largest_weight
         self.mu = s if isinstance(s, float) else float(self.space.xp.min(s))
 
@@ -66,6 +67,10 @@ class LeastSquares(EntrywiseLoss):
 
     def conjugate(self, u: Array) -> float:
         return sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y)
+
+    @property
+    def words(self) -> str:
+        return f"half the squared distance to the data ({self._count('entries')})"
 
 
 class Quadratic(Objective):
@@ -153,6 +158,13 @@ class Quadratic(Objective):
             return math.inf
         curved = xp.where(flat, math.inf, spectrum - noise)  # lowered by its error
         return sum_above(self.space, 0.5 * coordinates * (coordinates / curved))
+
+    def data_slopes(self, x: Array) -> Small:
+        return np.ones(self.c.shape)
+
+    @property
+    def words(self) -> str:
+        return f"a quadratic function of {self.c.shape[0]:,} variables"
 
     def __repr__(self) -> str:
         return repr_of(self, size_of("H", self.H))

@@ -15,7 +15,7 @@ from pursuit.atoms.cp import Factors, View
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.domains import Domain, Part
-from pursuit.metrics import Diagonal
+from pursuit.metrics import Diagonal, Identity
 from pursuit.objectives import Objective
 
 
@@ -142,6 +142,6 @@ def _curvature(f: Objective, x: Array) -> Any:
     """The diagonal of the Hessian, or the number L that bounds it."""
     hessian = f.hessian(x)
     if isinstance(hessian, Diagonal):
-        return hessian.h if isinstance(hessian.h, float) else host(hessian.h)
+        return hessian.h if isinstance(hessian, Identity) else host(hessian.h)
     assert f.L is not None
     return float(f.L)

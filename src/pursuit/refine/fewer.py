@@ -13,7 +13,7 @@ from pursuit.arguments import describe, number, use_python_numbers
 from pursuit.arrays import Indices, Small
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
-from pursuit.metrics import Diagonal, Metric
+from pursuit.metrics import Identity, Metric
 from pursuit.objectives import Objective
 from pursuit.weights import Mask, WeightProblem
 
@@ -68,7 +68,7 @@ class Merge:
         if len(places) < 2:
             return None
         blocks, w = active.blocks[places], active.weights[places]
-        near, signs = self._pairs(domain, blocks, active.gram(Diagonal(), places))
+        near, signs = self._pairs(domain, blocks, active.gram(Identity(), places))
         weights, atoms, owners, unmerged = [], [], [], np.ones(len(places), dtype=bool)
         for i in np.argsort(-np.abs(w), kind="stable"):  # the atom with the largest weight takes its neighbours
             if unmerged[i]:
@@ -160,7 +160,7 @@ class Prune:
 
 
 def _metric(f: Objective, active: ActiveSet) -> Metric:
-    return f.hessian(active.x) or Diagonal(float(f.L or 1.0))
+    return f.hessian(active.x) or Identity(float(f.L or 1.0))
 
 
 def _cheapest(domain: Domain, blocks: Indices, G: Small, w: Small) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from pursuit.arrays import Small, host
 from pursuit.atoms.cp import CP
 from pursuit.atoms.factored import LowRank
-from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial
+from pursuit.objectives import DataLoss
 from pursuit.plots import plot_atoms, plot_path
 from pursuit.report import fits, words
 from pursuit.report.figures import BLUE, GREEN, RED, Panel
@@ -34,7 +34,7 @@ def result_page(result: Any, names: Sequence[str] | None, title: str, path: Any 
     sections = [_certificate(result), _atoms(result, names)]
     sections += [] if path is None else [_path(path, names)]
     sections += [_convergence(result), *_fit(result), *_factors(result), _facts(result)]
-    problem = f"{words.objective(result.f)} over {words.domain(result.domain)}"
+    problem = f"{result.f.words} over {words.domain(result.domain)}"
     lead = f"A combination of {_count(len(result.atoms), 'atom')}, found by minimising {escape(problem)}."
     return page(title, lead, sections, words.footer(), list(_tiles(result)))
 
@@ -222,13 +222,14 @@ def _promised(result: Any) -> tuple[Small, list[str]]:
 
 def _fit(result: Any) -> Iterator[Section]:
     f, x = result.f, host(result.x)
-    if isinstance(f, LeastSquares | Huber):
+    target = f.target if isinstance(f, DataLoss) else None
+    if target == "numbers":
         y = host(f.y)
         yield Section("The fit", [], figures=fits.regression({"training": (y.ravel(), x.ravel())}))
-    elif isinstance(f, Logistic):
+    elif target == "labels":
         probability = 1.0 / (1.0 + np.exp(-np.clip(x.ravel(), -700, 700)))
         yield Section("The fit", [], figures=fits.binary({"training": (host(f.y).ravel(), probability)}, (-1, 1)))
-    elif isinstance(f, Multinomial):
+    elif target == "classes":
         counts = fits.confusion(host(f.y).argmax(axis=1), x.argmax(axis=1), range(x.shape[1]))
         yield Section("The fit", [], figures=[fits.confusion_figure("training", counts, range(x.shape[1]))])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from pursuit import objectives
 from pursuit._memory import has_memory, memory_of, recalled
 from pursuit.active import ActiveSet
 from pursuit.arguments import real_array
@@ -22,6 +23,7 @@ from pursuit.run.guards import GuardedObjective, GuardedOracle, StallDetector, p
 from pursuit.run.method import Method
 from pursuit.run.result import Result, State
 from pursuit.run.stored import Fingerprint, Kept, difference, factors_of, words_of
+from pursuit.stochastic import Stochastic
 from pursuit.updates import Now
 
 Question = ParamSpec("Question")
@@ -90,7 +92,7 @@ def begin(f: Objective, domain: Domain, method: Method, start: Any = None) -> Ru
     f = adapted(f, domain)
     kept = run_to_continue(start, f, domain, method)
     space = find_space(f, domain, start)
-    f = f.begin()
+    f = f.begin() if isinstance(f, Stochastic) else f
     evaluate = GuardedObjective(f, space)
     ask = GuardedOracle(oracle, update, f, domain, space)
     certify = StallDetector(Certificate(f, domain, space), update.descends)
@@ -141,7 +143,7 @@ def _comparable(thing: Any) -> bool:
 
 def adapted(f: Objective, domain: Domain) -> Objective:
     """f in the array library, dtype and device of the atoms, where its data have no dtype of their own."""
-    return next((f.on(part.A.space) for part in domain.parts if part.A.space is not None), f)
+    return next((objectives.adapted(f, part.A.space) for part in domain.parts if part.A.space is not None), f)
 
 
 def find_space(f: Objective, domain: Domain, start: Any) -> Space:

@@ -10,10 +10,9 @@ import numpy as np
 from pursuit._memory import Memory, Remembers, WithMemory, remembering
 from pursuit.active import ActiveSet
 from pursuit.arguments import as_int_or_nan, check_seed, describe, use_python_numbers
-from pursuit.arrays import Array, Space
+from pursuit.arrays import Space
 from pursuit.domains import Domain
-from pursuit.metrics import Metric
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, Shifted
 from pursuit.updates.base import Advance, Now, Update
 from pursuit.updates.walks import REFRESH_PERIOD
 
@@ -124,7 +123,7 @@ class _Block(Remembers):
 
     def __init__(self, update: Update, f: Objective, domain: Domain, space: Space, b: int) -> None:
         self.b, self.part, self.space = b, domain.parts[b], space
-        self.f = _Shifted(f, space)
+        self.f = Shifted(f, space)
         self.own = self.part.active_set(space)
         self._advance = remembering(update.begin(self.f, self.part, space))
         self._turns = 0
@@ -153,25 +152,3 @@ class _Block(Remembers):
         self._turns += 1
         if self._turns % REFRESH_PERIOD == 0:
             active.refresh()
-
-
-class _Shifted(Objective):
-    """u -> f(rest + u)."""
-
-    def __init__(self, f: Objective, space: Space) -> None:
-        self.f, self.space, self.rest = f, space, space.zeros()
-        self.L, self.mu, self.infimum, self.quadratic = f.L, f.mu, f.infimum, f.quadratic
-        self.exact, self.convex = f.exact, f.convex
-
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        return self.f.value_and_grad(self.rest + x)
-
-    def value(self, x: Array) -> float:
-        return self.f.value(self.rest + x)
-
-    @property
-    def has_hessian(self) -> bool:
-        return self.f.has_hessian
-
-    def hessian(self, x: Array) -> Metric | None:
-        return self.f.hessian(self.rest + x)

@@ -20,7 +20,7 @@ import numpy as np
 from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Indices, Small, Space
-from pursuit.metrics import Diagonal
+from pursuit.metrics import Identity
 from pursuit.objectives import Objective, inside
 
 MAX_PAIRS = 24
@@ -117,7 +117,7 @@ class LearnedHessian(Remembers):
         if self._members != active.atoms[:known]:
             known, self._identity = 0, np.zeros((0, 0))
         if known < len(active.atoms):
-            rows = active.rows(Diagonal(), known)
+            rows = active.rows(Identity(), known)
             self._identity = np.block([[self._identity, rows[:, :known].T], [rows]])
         self._members = list(active.atoms)
 
