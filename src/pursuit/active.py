@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -58,6 +59,8 @@ class ActiveSet(Remembers):
         """The blocks whose oracles shall be asked next; None: all."""
         self.deadline = Deadline()
         """When the run shall end; `minimize` sets it. Long loops of updates and refinements look at it."""
+        self.ceiling = math.inf
+        """The largest value of f that a refinement may propose; the run sets it."""
         self._index: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._parts: list[tuple[Frame, list[int]]] = []  # frames, and the places of their atoms in the order above
@@ -79,6 +82,10 @@ class ActiveSet(Remembers):
     def support(self) -> Indices:
         """Places of the atoms whose weight is not zero."""
         return np.flatnonzero(self.weights)
+
+    def of(self, block: int) -> Indices:
+        """Places of the atoms of a block whose weight is not zero."""
+        return np.flatnonzero((self.blocks == block) & (self.weights != 0))
 
     def enter(self, atom: Atom, block: int = 0) -> tuple[int, float]:
         """The place of the atom, which enters with weight 0 if it is new, and its sign relative to the entry there."""

@@ -124,7 +124,8 @@ def x_log_x(xp: Any, p: Array) -> Array:
 class DataLoss(Objective):
     """A loss f(x) = sum_i s_i phi_i(x_i), with data y of x's shape and weights s. f*(u) = sum_i s_i phi_i*(u_i / s_i).
 
-    A loss of another kind reads its data itself, as `Multinomial` does.
+    A new loss defines `_set_constants` (L, `dual_range` and whatever else depends on y and s), `value_and_grad`,
+    `hessian` and `conjugate`, and may refuse data in `_check_data`.
     """
 
     space: Space
@@ -133,31 +134,37 @@ class DataLoss(Objective):
     """The weights s: a number, or an array that multiplies with x."""
     target: Literal["numbers", "labels", "classes"] | None = None
     """What x predicts, for the figures of reports."""
+    _per_row: bool = False
+    """Whether there is one weight for each row of y, not for each entry."""
     _labels: bool = False
     """Whether y holds labels or integers, which have no precision of their own."""
+    _words: str
 
     def __init__(self, y: Any, weights: Any = None) -> None:
-        self._read_data(y)
-        self._read_weights(weights, self.y.shape, "entry")
-
-    def _read_data(self, y: Any) -> None:
         given = as_array(y, "y")
         self.y = real_array(given, "y")
         if 0 in self.y.shape:
             raise ValueError("y is empty; give at least one observation.")
         self.space, self._labels = Space.of(self.y), self.y.dtype != given.dtype
+        self._check_data()
+        if weights is not None:
+            self.weights = self._read_weights(weights)
+        self._set_constants()
 
-    def _read_weights(self, weights: Any, shape: tuple[int, ...], each: str) -> None:
-        """Take the user's weights, one for `each` part of y; `shape` is that of an array of them."""
-        if weights is None:
-            return
-        s = real_array(weights, "weights")
+    def _check_data(self) -> None:
+        """Refuse a y that does not suit this loss, or recode it."""
+
+    def _read_weights(self, weights: Any) -> Any:
+        s, shape = real_array(weights, "weights"), self.y.shape[:1] if self._per_row else self.y.shape
         if s.ndim and s.shape != shape:
-            shapes = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}"
+            shapes, each = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}", "row" if self._per_row else "entry"
             raise ValueError(f"weights have shape {shapes}; give one weight per {each}, or one number.")
         if not everywhere(s > 0):
             raise ValueError("weights must be positive; leave out entries of weight zero instead.")
-        self.weights = self.space.put(host(s)) if s.ndim else float(s)
+        if not s.ndim:
+            return float(s)
+        s = self.space.put(host(s))
+        return s[:, None] if self._per_row else s
 
     def _set_constants(self) -> None:
         """Compute what depends on y and the weights."""
@@ -183,9 +190,6 @@ class DataLoss(Objective):
         s = self.weights
         return s if isinstance(s, float) else float(self.space.xp.max(s))
 
-    def data_slopes(self, x: Array) -> Small | None:
-        return np.asarray(-self._host_weights * np.ones(self.y.shape))
-
     @property
     def _host_weights(self) -> Any:
         return self.weights if isinstance(self.weights, float) else host(self.weights)
@@ -194,10 +198,14 @@ class DataLoss(Objective):
         low, high = self.dual_range or (-math.inf, math.inf)
         return everywhere((u >= low) & (u <= high))
 
-    def _count(self, noun: str) -> str:
-        """The number of entries of y, for reports."""
+    def data_slopes(self, x: Array) -> Small:
+        return np.asarray(-self._host_weights * np.ones(self.y.shape))
+
+    @property
+    def words(self) -> str:
+        size = " x ".join(f"{n:,}" for n in self.space.shape)
         weighted = "" if isinstance(self.weights, float) else ", weighted"
-        return f"{' x '.join(f'{n:,}' for n in self.space.shape)} {noun}{weighted}"
+        return self._words.format(f=self, size=size, weighted=weighted)
 
     def _repr(self, *arguments: str) -> str:
         """The repr, with the size of y, these arguments and the weights, if there are any."""

@@ -46,10 +46,7 @@ class LeastSquares(DataLoss):
     quadratic = True
     infimum = 0.0
     target = "numbers"
-
-    def __init__(self, y: Any, weights: Any = None) -> None:
-        super().__init__(y, weights)
-        self._set_constants()
+    _words = "half the squared distance to the data ({size} entries{weighted})"
 
     def _set_constants(self) -> None:
         s = self.weights
@@ -67,10 +64,6 @@ class LeastSquares(DataLoss):
 
     def conjugate(self, u: Array) -> float:
         return sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y)
-
-    @property
-    def words(self) -> str:
-        return f"half the squared distance to the data ({self._count('entries')})"
 
 
 class Quadratic(Objective):

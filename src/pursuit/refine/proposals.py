@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from pursuit._memory import Remembers
 from pursuit.active import ActiveSet
-from pursuit.arrays import Small, Space
+from pursuit.arrays import Indices, Small, Space
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain
@@ -18,12 +18,20 @@ from pursuit.oracles import check_fits
 from pursuit.updates import Now
 
 
+class Proposal(NamedTuple):
+    """New weights and atoms, and the summand of each atom."""
+
+    weights: Small
+    atoms: list[Atom]
+    blocks: Indices
+
+
 class Refine(Protocol):
     """The contract of a refinement: (f, domain, active) -> new (weights, atoms), or None to change nothing.
 
-    In a sum of domains it returns (weights, atoms, blocks). A refinement must not raise f. One with an attribute
-    `share` may give back that share of the update's decrease of f; the largest value of f that it may propose is its
-    fourth argument. One that takes long looks at `active.deadline`.
+    In a sum of domains it returns (weights, atoms, blocks). A refinement must not raise f above `active.ceiling`: f at
+    the point of S, or more where the refinement has an attribute `share`, the share of the update's decrease of f that
+    it may give back. One that takes long looks at `active.deadline`.
 
     >>> import pursuit as ps
     >>> def rescale(f, domain, active):                       # the best multiple of x
@@ -33,7 +41,9 @@ class Refine(Protocol):
     [3.03125, 0.5]
     """
 
-    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...] | None: ...
+    def __call__(
+        self, f: Objective, domain: Domain, active: ActiveSet, /
+    ) -> Proposal | tuple[Small, Sequence[Atom]] | None: ...
 
 
 class Refinements(Remembers):
@@ -59,13 +69,12 @@ class Refinements(Remembers):
         the update."""
         f, domain = self._f, self._domain
         ceiling = f.value(active.x) + active.cost
-        share = getattr(refine, "share", None)
-        if share is not None:
-            ceiling += share * max(before - ceiling, 0.0)
-        proposal = refine(f, domain, active) if share is None else refine(f, domain, active, ceiling - active.cost)
+        ceiling += getattr(refine, "share", 0.0) * max(before - ceiling, 0.0)
+        active.ceiling = ceiling - active.cost
+        proposal = refine(f, domain, active)
         if proposal is None:
             return True
-        weights, atoms, blocks = self._read(proposal)
+        weights, atoms, blocks = _read(proposal)
         if not self._feasible(weights, atoms, blocks):
             return False
         trial = domain.active_set(self._space)
@@ -75,15 +84,7 @@ class Refinements(Remembers):
         active.replace(weights, atoms, blocks)
         return True
 
-    def _read(self, proposal: Any) -> tuple[Small, list[Atom], Any]:
-        """Weights, atoms and blocks of a proposal."""
-        if not isinstance(proposal, tuple) or len(proposal) not in (2, 3):
-            kind = type(proposal).__name__
-            raise TypeError(f"refine returned {kind}; return (weights, atoms), or None to change nothing.")
-        weights, atoms = np.asarray(proposal[0], dtype=np.float64), [as_atom(a) for a in proposal[1]]
-        return weights, atoms, np.broadcast_to(proposal[2] if len(proposal) > 2 else 0, (len(atoms),))
-
-    def _feasible(self, weights: Small, atoms: list[Atom], blocks: Any) -> bool:
+    def _feasible(self, weights: Small, atoms: list[Atom], blocks: Indices) -> bool:
         """Whether these weights and atoms give a point of the domain."""
         if weights.shape != (len(atoms),) or not np.isfinite(weights).all():
             return False
@@ -91,3 +92,12 @@ class Refinements(Remembers):
             check_fits(a, self._space)
         owned = all(self._domain.parts[b].owns(self._space, a) for a, b in zip(atoms, blocks, strict=True))
         return owned and self._domain.admits(weights, blocks)
+
+
+def _read(proposal: Any) -> Proposal:
+    """A proposal of the user."""
+    if not isinstance(proposal, tuple) or len(proposal) not in (2, 3):
+        kind = type(proposal).__name__
+        raise TypeError(f"refine returned {kind}; return (weights, atoms), or None to change nothing.")
+    weights, atoms = np.asarray(proposal[0], dtype=np.float64), [as_atom(a) for a in proposal[1]]
+    return Proposal(weights, atoms, np.broadcast_to(proposal[2] if len(proposal) > 2 else 0, (len(atoms),)))
