@@ -76,6 +76,17 @@ class Path:
         """The index of the row with the lowest score, or with the lowest value where there is no score."""
         return int(np.argmin(self.value if np.isnan(self.score).all() else self.score))
 
+    def along(self) -> tuple[Small, str]:
+        """The radii or the numbers of atoms, and what they are, for figures."""
+        return (self.atoms, "atoms") if np.isnan(self.radius).all() else (self.radius, "radius")
+
+    def coefficients(self) -> Small:
+        """A row for each result, a column for each coefficient of its first summand, for figures."""
+        rows = [r.coef[0] if r.coef is not None and len(r.domain.parts) > 1 else r.coef for r in self.results]
+        if not all(isinstance(coef, np.ndarray) for coef in rows):
+            raise TypeError("path has atoms without coefficients of columns; give column='value'.")
+        return np.stack([np.linalg.norm(c, axis=0) if c.ndim == 2 and len(c) > 1 else c.ravel() for c in rows])
+
     def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
         """Write the report of the best row as `Result.report` does, with figures of the path.
 

@@ -64,6 +64,11 @@ class CP(NamedTuple):
         where = by_mode(indices)
         return np.asarray(math.prod(U[i] for U, i in zip(self.factors, where, strict=True)) @ self.weights)
 
+    def curves(self, most: int) -> list[Small]:
+        """The vectors of the largest components, for figures."""
+        order = np.argsort(-np.abs(self.weights), kind="stable")[:most]
+        return [U[:, order] for U in self.factors]
+
 
 class TensorAtom(Atom):
     """coef * u_1 o ... o u_N, kept as its factors."""

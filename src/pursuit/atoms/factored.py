@@ -308,6 +308,10 @@ class LowRank(NamedTuple):
         """The matrix itself."""
         return np.asarray((self.U * self.s) @ self.V.T)
 
+    def curves(self, most: int) -> list[Small]:
+        """The vectors of the first components, for figures."""
+        return [self.U[:, :most], self.V[:, :most]]
+
 
 def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
     """A B' as U diag(s) V', without singular values below `drop` times the largest."""
