@@ -274,7 +274,8 @@ def _curves(atoms: Any, most: int) -> list[Small]:
     """The first atoms as columns, in a matrix for each of their factors."""
     if isinstance(atoms, AtomsLike) and not isinstance(atoms, type):
         return atoms.curves(most)
-    D = host_array(sp.csc_array(atoms).toarray() if sp.issparse(atoms) else atoms, "atoms")
+    columns: Any = atoms
+    D = host_array(columns.toarray() if sp.issparse(atoms) else atoms, "atoms")
     if D.ndim != 2 or 0 in D.shape or D.dtype.kind not in "biuf":
         raise TypeError(f"atoms is {describe(atoms)}; give a matrix with an atom in each column, or a result.")
     return [np.asarray(D[:, :most], dtype=np.float64)]
