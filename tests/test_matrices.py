@@ -14,7 +14,7 @@ from pursuit.arrays import Space
 from pursuit.atoms import matrices
 from pursuit.atoms.factored import FactoredFrame, RankOneAtom
 from pursuit.atoms.frames import Atom, DenseFrame
-from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
+from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 from pursuit.metrics import Diagonal, Identity, Operator
 
 SETS = [
@@ -120,7 +120,7 @@ def test_the_bound_fails_no_more_often_than_it_says(failure, warm):
     values = np.repeat([0.0, 0.3, 0.6, 1.0, 1.5], [10, 10, 10, 9, 1])  # four steps and one vector more: nothing is lost
     for trial in range(trials):
         memory = Memory(np.random.default_rng(trial), np.eye(40)[0] if warm else None)
-        few = extreme_eigenvalues(lambda v: values * v, 40, 3, memory, failure, lambda *a: True)
+        few = extreme_eigenvalues(SymmetricMap(lambda v: values * v, 40), 3, memory, failure, lambda *a: True)
         failed += few.upper < 1.5
         assert few.values[0] <= 1.5 + 1e-12
     assert 0.6 * failure <= failed / trials <= 1.05 * failure  # it is sharp, but for the grid
@@ -128,7 +128,9 @@ def test_the_bound_fails_no_more_often_than_it_says(failure, warm):
 
 def test_a_gap_makes_the_bound_as_sharp_as_rounding(rng):
     values = np.concatenate([[-3.0], np.linspace(-1, 1, 200), [2.0]])
-    found = extreme_eigenvalues(spectrum_map(values, rng), 202, 1, Memory(), 1e-6, lambda *a: False, both=True)
+    found = extreme_eigenvalues(
+        SymmetricMap(spectrum_map(values, rng), 202), 1, Memory(), 1e-6, lambda *a: False, both=True
+    )
     assert found.upper == pytest.approx(2.0, rel=1e-9)
     assert found.lower == pytest.approx(-3.0, rel=1e-9)
     assert found.upper >= 2.0 - 1e-12
@@ -140,10 +142,10 @@ def test_a_warm_start_takes_fewer_products(rng):
     M = sp.random_array((400, 300), density=0.05, rng=rng, format="csr")
     memory = Memory()
     first = extreme_eigenvalues(
-        lambda v: M.T @ (M @ v), 300, 1, memory, 1e-6, lambda a, top, c, up: up - top <= 0.1 * top
+        SymmetricMap(lambda v: M.T @ (M @ v), 300), 1, memory, 1e-6, lambda a, top, c, up: up - top <= 0.1 * top
     )
     cold, close = memory.products, lambda a, top, c, up: top >= 0.99 * first.values[0]
-    extreme_eigenvalues(lambda v: M.T @ (M @ v), 300, 1, memory, 1e-6, close)
+    extreme_eigenvalues(SymmetricMap(lambda v: M.T @ (M @ v), 300), 1, memory, 1e-6, close)
     assert memory.products - cold == 2 < cold
 
 
@@ -157,20 +159,28 @@ def test_a_warm_start_names_the_leading_pair_with_a_fraction_of_the_products_of_
     top = float(svds(nearby, k=1, v0=first, return_singular_vectors=False)[0]) ** 2
     memory = Memory()
     extreme_eigenvalues(
-        lambda v: M.T @ (M @ v), 1000, 1, memory, 1e-6, lambda low, high, lower, upper: upper <= 1.02 * high
+        SymmetricMap(lambda v: M.T @ (M @ v), 1000),
+        1,
+        memory,
+        1e-6,
+        lambda low, high, lower, upper: upper <= 1.02 * high,
     )
     cold = memory.products
     extreme_eigenvalues(
-        lambda v: nearby.T @ (nearby @ v), 1000, 1, memory, 1e-6, lambda low, high, *bounds: high >= 0.98 * top
+        SymmetricMap(lambda v: nearby.T @ (nearby @ v), 1000),
+        1,
+        memory,
+        1e-6,
+        lambda low, high, *bounds: high >= 0.98 * top,
     )
     assert 2 * (memory.products - cold) <= len(products) / 4
 
 
 def test_lanczos_stops_where_the_space_is_exhausted(rng):
-    found = extreme_eigenvalues(lambda v: 2.0 * v, 6, 3, Memory(), 1e-6, lambda *a: False)
+    found = extreme_eigenvalues(SymmetricMap(lambda v: 2.0 * v, 6), 3, Memory(), 1e-6, lambda *a: False)
     assert found.values[0] == pytest.approx(2.0, rel=1e-14)
     assert 2.0 <= found.upper <= 2.0 * (1 + 1e-7)  # a direction that the start hardly saw might differ by so little
-    zero = extreme_eigenvalues(lambda v: 0.0 * v, 6, 1, Memory(), 1e-6, lambda *a: False)
+    zero = extreme_eigenvalues(SymmetricMap(lambda v: 0.0 * v, 6), 1, Memory(), 1e-6, lambda *a: False)
     assert (zero.values[0], zero.upper) == (0.0, 0.0)
 
 

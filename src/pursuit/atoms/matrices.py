@@ -34,7 +34,7 @@ from pursuit.atoms.factored import (
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.vectors import check_dimension
 from pursuit.linalg import unit
-from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
+from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 
 MAX_LAPACK_SIDE = 640
 """LAPACK, which is exact, answers for matrices whose smaller side is at most this."""
@@ -218,7 +218,7 @@ def leading(M: Any, several: int, level: float, memory: Memory, failure: float) 
     def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
         return sharp(_root(largest), _root(upper), level)
 
-    found = extreme_eigenvalues(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
+    found = extreme_eigenvalues(SymmetricMap(lambda v: M.T @ (M @ v), n), several, memory, failure, enough)
     return _root(float(found.values[0])), found.vectors, _root(found.upper)
 
 
@@ -266,7 +266,7 @@ class _Symmetric(Factored):
             return sharp(extreme(smallest, largest), extreme(lower, upper), level)
 
         found = extreme_eigenvalues(
-            lambda v: -0.5 * (M @ v + M.T @ v), n, several, memory, self.failure, enough, both=both
+            SymmetricMap(lambda v: -0.5 * (M @ v + M.T @ v), n), several, memory, self.failure, enough, both=both
         )
         return -found.values, found.vectors, -extreme(found.lower, found.upper)
 

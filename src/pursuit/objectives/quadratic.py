@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from pursuit.arguments import real_array, sparse_matrix
 from pursuit.arrays import Array, Small, Space, host
-from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
+from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 from pursuit.metrics import Metric, Operator, diagonal
 from pursuit.objectives.base import ROUNDING, DataLoss, Objective, repr_of, size_of, sum_above
 
@@ -173,4 +173,4 @@ def smallest_eigenvalue(H: sp.csc_array) -> float:
     def enough(*_: float) -> bool:
         return next(rounds, None) is None
 
-    return -float(extreme_eigenvalues(lambda v: -(H @ v), H.shape[0], 1, Memory(), 0.5, enough).values[0])
+    return -float(extreme_eigenvalues(SymmetricMap(lambda v: -(H @ v), H.shape[0]), 1, Memory(), 0.5, enough).values[0])

@@ -41,13 +41,9 @@ class Smooth(Objective):
 
     Examples
     --------
-    >>> import numpy as np, pursuit as ps
-    >>> f = ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=2.0, mu=2.0)
-    >>> round(ps.minimize(f, ps.conv(ps.Simplex(4))).value, 12)
-    0.25
-
     A portfolio with the largest mean logarithm of its return, which is infinitely bad where a return is not positive:
 
+    >>> import numpy as np, pursuit as ps
     >>> returns = np.array([[1.3, 0.6, 1.5], [0.8, 1.6, 0.4]]).T                   # two assets in three years
     >>> def utility(x):
     ...     return -np.log(x).mean() if (x > 0).all() else np.inf
