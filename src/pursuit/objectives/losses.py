@@ -167,14 +167,8 @@ class Multinomial(DataLoss):
     r"""Softmax loss: :math:`f(x) = \sum_i s_i (\log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle)` on matrices x of n
     rows and K columns, one score per class. L is half the largest weight :math:`s_i`, 1/2 without weights.
 
-    Parameters
-    ----------
-    y : (n,) integer labels 0..K-1, or (n, K) one-hot rows (or probabilities that sum to 1)
-    weights : (n,) positive array or a positive number, optional
-        The :math:`s_i`, one per row.
+    y are n labels 0..K-1, or (n, K) one-hot rows (or probabilities that sum to 1); there is one weight per row.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> round(ps.Multinomial([0, 1, 2]).value(np.zeros((3, 3))), 4)
     3.2958

@@ -28,15 +28,9 @@ class LeastSquares(DataLoss):
 
     Without weights L = mu = 1, so a norm-corrective update is an exact one: matching pursuit and OMP.
 
-    Parameters
-    ----------
-    y : array
-        The target; its shape is that of H. Integers take the dtype of the atoms.
-    weights : positive array of y's shape or a positive number, optional
-        The :math:`s_i`.
+    y is the target, of the shape of H; integers take the dtype of the atoms. The :math:`s_i` are `weights`, a positive
+    array of y's shape or a positive number.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> f = ps.LeastSquares([3.0, 4.0])
     >>> f, f.value_and_grad(np.zeros(2))
@@ -69,16 +63,10 @@ class LeastSquares(DataLoss):
 class Quadratic(Objective):
     r"""A convex quadratic :math:`f(x) = \frac12\langle x, Hx\rangle + \langle c, x\rangle`.
 
-    Parameters
-    ----------
-    H : (n, n) array, sparse matrix or LinearOperator
-        Symmetric and positive semidefinite. Arrays, and sparse matrices of up to 512 rows, are checked; of larger ones
-        a negative eigenvalue is found if a few Lanczos steps find it, and an operator is taken on trust.
-    c : (n,) array, optional
-        Zero if left out.
+    H is a symmetric and positive semidefinite array, sparse matrix or LinearOperator. Arrays, and sparse matrices of up
+    to 512 rows, are checked; of larger ones a negative eigenvalue is found if a few Lanczos steps find it, and an
+    operator is taken on trust. c is zero if left out.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> f = ps.Quadratic(np.diag([1.0, 4.0]), [-1.0, 0.0])
     >>> f.L, round(f.mu, 12), f.value(np.array([1.0, 0.0]))                    # mu is rounded down
