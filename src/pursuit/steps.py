@@ -20,7 +20,7 @@ from pursuit.arrays import Array, Space
 from pursuit.domains import Domain, Hull
 from pursuit.line_search import line_search
 from pursuit.metrics import Metric, as_metric
-from pursuit.objectives import Objective, WithoutHessian, inside
+from pursuit.objectives import Objective, Smooth, inside
 
 T = TypeVar("T")
 
@@ -276,7 +276,7 @@ class LineSearch:
         as_bool(self.secant, "secant")
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        f = WithoutHessian(f) if self.secant else f
+        f = Smooth(f.value_and_grad, convex=f.convex) if self.secant else f
         return lambda move: line_search(f, space, move.x, move.direction, move.slope, move.reach)
 
 

@@ -11,10 +11,10 @@ from pursuit.objectives.losses import Huber, Logistic, Multinomial, Poisson
 from pursuit.objectives.quadratic import LeastSquares, Quadratic
 from pursuit.objectives.smooth import Smooth
 from pursuit.objectives.spectral import LogDet, TraceInverse
-from pursuit.objectives.wrapped import Ridge, Shifted, Tilted, WithoutHessian, Wrapped, adapted
+from pursuit.objectives.wrapped import Ridge, Shifted, Tilted, Wrapped, adapted
 
 __all__ = [
     "DataLoss", "Huber", "LeastSquares", "LogDet", "Logistic", "Multinomial", "Objective", "Poisson", "Quadratic",
-    "Ridge", "Shifted", "Smooth", "Tilted", "TraceInverse", "WithoutHessian", "Wrapped", "adapted", "as_value",
+    "Ridge", "Shifted", "Smooth", "Tilted", "TraceInverse", "Wrapped", "adapted", "as_value",
     "inside",
 ]  # fmt: skip

@@ -67,19 +67,6 @@ class Tilted(Wrapped):
         return self.value_and_grad(x)[0]
 
 
-class WithoutHessian(Wrapped):
-    """f as a line search sees it that uses values and gradients only."""
-
-    has_hessian = False
-
-    def __init__(self, f: Objective) -> None:
-        super().__init__(f)
-        self.L, self.quadratic = None, False
-
-    def hessian(self, x: Array) -> None:
-        return None
-
-
 class Ridge(Wrapped):
     r"""A loss of coefficients with a ridge: :math:`f(x_1) + \frac12\|x_2\|^2` of vectors x whose first n entries (or
     rows) are :math:`x_1`, where f lives, and whose last p are :math:`x_2`.

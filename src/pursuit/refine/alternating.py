@@ -16,7 +16,7 @@ from pursuit.atoms.tensors import RankOneTensor
 from pursuit.domains import Domain, Part
 from pursuit.metrics import Diagonal, Identity
 from pursuit.objectives import Objective
-from pursuit.refine.proposals import Proposal
+from pursuit.refine.proposals import Proposal, rebuilt
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,8 @@ class Alternating:
             for j, i in enumerate(places):
                 if sizes[j] > 0:
                     source, sign = Factors.of([U[:, j] for U in fit.factors])
-                    moved = part.asked.rebuild(Atom(np.zeros(0), source, sign))
-                    assert moved is not None
-                    atoms[i], weights[i] = moved, sizes[j] / abs(moved.coef)
+                    atoms[i] = rebuilt(part, Atom(np.zeros(0), source, sign))
+                    weights[i] = sizes[j] / abs(atoms[i].coef)
                 else:
                     weights[i] = 0.0
         return Proposal(weights, atoms, active.blocks)

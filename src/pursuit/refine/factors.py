@@ -35,7 +35,7 @@ from pursuit.linalg import accelerated_gradient, project_simplex, project_solid_
 from pursuit.linalg.lbfgs import lbfgs
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
-from pursuit.refine.proposals import Proposal
+from pursuit.refine.proposals import Proposal, rebuilt
 from pursuit.threads import single_threaded_blas
 
 MATRICES = RankOne | SymmetricRankOne | Spectrahedron
@@ -79,7 +79,7 @@ class Factors:
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:
         """Whether a summand of the domain has rank-one matrices as atoms."""
-        return any(_has_matrices(part) for part in domain.parts)
+        return any(isinstance(unscaled(part.asked)[0], MATRICES) for part in domain.parts)
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> Proposal | None:
         if not f.exact:
@@ -110,10 +110,6 @@ class Factors:
         fit.improve_factors(self.steps, self.accuracy * scale, scale)
         fit.improve_core(1)
         return fit.result()
-
-
-def _has_matrices(part: Part) -> bool:
-    return isinstance(unscaled(part.asked)[0], MATRICES)
 
 
 def _movable(part: Part, atoms: list[Atom]) -> bool:
@@ -287,9 +283,7 @@ class _Fit:
         for j, i in enumerate(order):
             u = unit(U[:, j].copy())
             v = u if self.square else unit(V[:, j].copy())
-            atom = self.part.asked.rebuild(RankOneAtom(u, v, self.view, math.copysign(1.0, float(values[i]))))
-            assert atom is not None
-            atoms.append(atom)
+            atoms.append(rebuilt(self.part, RankOneAtom(u, v, self.view, math.copysign(1.0, float(values[i])))))
         weights = np.abs(values[order]) / np.array([abs(a.coef) for a in atoms])
         if not self.part.compact:
             return weights, atoms

@@ -12,7 +12,7 @@ from pursuit.active import ActiveSet
 from pursuit.arrays import Indices, Small, Space
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
-from pursuit.domains import Domain
+from pursuit.domains import Domain, Part
 from pursuit.objectives import Objective
 from pursuit.oracles import check_fits
 from pursuit.updates import Now
@@ -92,6 +92,13 @@ class Refinements(Remembers):
             check_fits(a, self._space)
         owned = all(self._domain.parts[b].owns(self._space, a) for a, b in zip(atoms, blocks, strict=True))
         return owned and self._domain.admits(weights, blocks)
+
+
+def rebuilt(part: Part, a: Atom) -> Atom:
+    """The atom of a summand with this source; `a` need not have a vector."""
+    atom = part.asked.rebuild(a)
+    assert atom is not None
+    return atom
 
 
 def _read(proposal: Any) -> Proposal:

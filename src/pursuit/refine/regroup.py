@@ -20,7 +20,7 @@ from pursuit.domains import Domain, Part
 from pursuit.linalg import accelerated_gradient, project_solid_simplex
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective
-from pursuit.refine.proposals import Proposal
+from pursuit.refine.proposals import Proposal, rebuilt
 
 MAX_STEPS = 2000
 """Accelerated gradient steps on the small problem of a hull."""
@@ -105,9 +105,7 @@ class _Piece:
                 self.frame.enter(self._image(name, direction))
 
     def _image(self, name: int, direction: Small) -> Atom:
-        atom = self.part.asked.rebuild(self.groups.unit(name, direction))
-        assert atom is not None
-        return atom
+        return rebuilt(self.part, self.groups.unit(name, direction))
 
     def step(self, f: Objective, x: Array, accuracy: float) -> tuple[Array, Small, list[Atom]] | None:
         """One Newton step: the new point, weights and atoms; None where it would not descend."""
@@ -136,9 +134,7 @@ class _Piece:
         if slack <= 1e-14 * len(v):  # rounding
             return weights / weights.sum(), atoms
         first = atoms[0] if atoms else self._image(self.names[0], pieces[0])
-        opposite = self.part.asked.rebuild(first.scaled(-1.0))
-        assert opposite is not None
-        return np.append(weights, [slack / 2, slack / 2]), [*atoms, first, opposite]
+        return np.append(weights, [slack / 2, slack / 2]), [*atoms, first, rebuilt(self.part, first.scaled(-1.0))]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
 from pursuit.linalg.lbfgs import lbfgs
 from pursuit.objectives import Objective
-from pursuit.refine.proposals import Proposal
+from pursuit.refine.proposals import Proposal, rebuilt
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,5 @@ class _Summand:
         for i, theta in zip(self.moving, thetas, strict=True):
             assert self.chart is not None
             source, sign = self.chart.source(theta)
-            new = self.part.asked.rebuild(Atom(np.zeros(0), source, sign * atoms[i].coef))
-            assert new is not None
-            atoms[i] = new
+            atoms[i] = rebuilt(self.part, Atom(np.zeros(0), source, sign * atoms[i].coef))
         return weights, atoms
