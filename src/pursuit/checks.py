@@ -165,7 +165,8 @@ def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.G
 def check_objective(
     f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0, center: Any = None
 ) -> None:
-    """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum and Hessian are true.
+    """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum, Hessian and conjugate
+    are true.
 
     Points are drawn around `center`, 0 without it, as far from it as f is finite. A function that is convex only on a
     part of the space, as a power of flows is where they are positive, should be infinite elsewhere. `shape` is that of
@@ -210,6 +211,11 @@ def check_objective(
             curvature = space.dot(d, hessian(d))
             assert not f.convex or curvature >= -slack, "the Hessian has negative curvature; f is not convex."
             assert math.isfinite(curvature), "the Hessian is not finite."
+        conjugate = f.conjugate(grad) if f.convex else None
+        if conjugate is not None:
+            product = space.dot(grad, x)
+            low = conjugate < product - value - slack - 1e3 * space.eps * abs(product)
+            assert not low, f"the conjugate at a gradient is {conjugate:.6g}, below <u, x> - f(x) there."
 
 
 def _draw_point(
