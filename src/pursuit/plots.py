@@ -12,15 +12,18 @@ drawn. matplotlib is imported where it is used: it is an extra, `pip install pur
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
 from pursuit.arguments import as_bool, as_int_or_nan, as_list, describe, host_array, number, require
 from pursuit.arrays import Small
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 AGAINST = {"iteration": "iterations", "oracle_calls": "oracle calls", "seconds": "seconds"}
 COLUMNS = {"gap": "certified gap", "value": "objective", "atoms": "atoms"}
@@ -60,8 +63,8 @@ class AtomsLike(Protocol):
 
 
 def plot_traces(
-    traces: Any, *, column: str = "gap", against: str = "oracle_calls", offset: float = 0.0, ax: Any = None
-) -> Any:
+    traces: Any, *, column: str = "gap", against: str = "oracle_calls", offset: float = 0.0, ax: Axes | None = None
+) -> Axes:
     """One line per run, on log axes: `column - offset` against iterations, oracle calls or time.
 
     `traces` is a Result or a Trace, or a mapping from labels to them; `column` is 'gap', 'value' or 'atoms', `against`
@@ -101,7 +104,9 @@ def plot_traces(
     return ax
 
 
-def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int = 6, ax: Any = None) -> Any:
+def plot_path(
+    path: Any, *, column: str = "coef", names: Iterable[object] | None = None, labels: int = 6, ax: Axes | None = None
+) -> Axes:
     """Coefficients, values, gaps or scores along a path, against its radii or sizes.
 
     `path` is that of `pursuit.path`, or a fitted estimator with a `path_`. `column` 'coef' draws one line for each
@@ -140,7 +145,7 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
     return ax
 
 
-def _draw_coefficients(ax: Any, level: Small, lines: Small, texts: list[str], labels: int) -> None:
+def _draw_coefficients(ax: Axes, level: Small, lines: Small, texts: list[str], labels: int) -> None:
     used = np.flatnonzero(np.abs(lines).max(axis=0))
     faint: Any = {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
     for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")][:MAX_LINES]):
@@ -153,7 +158,7 @@ def _draw_coefficients(ax: Any, level: Small, lines: Small, texts: list[str], la
             text.set_parse_math(False)  # a name may have dollar signs
 
 
-def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Any = None) -> Any:
+def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Axes | None = None) -> Axes:
     """The first atoms of a dictionary or of a result: as signals, pictures, spectra or factors.
 
     `atoms` is an array of columns, a Result (its atoms of largest weight), a Learned, a `LowRank` or a `CP`. They are
@@ -196,7 +201,7 @@ def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Any
     return ax
 
 
-def plot_codes(codes: Any, *, ax: Any = None) -> Any:
+def plot_codes(codes: Any, *, ax: Axes | None = None) -> Axes:
     """Codes, a (signals, atoms) sparse or dense matrix, as a picture: a row for each signal, a column for each atom, a
     point for each weight.
 
@@ -232,12 +237,12 @@ def plot_codes(codes: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _one_of(value: Any, name: str, known: Mapping[str, str]) -> str:
+def _one_of(value: object, name: str, known: Mapping[str, str]) -> str:
     require(isinstance(value, str) and value in known, name, value, f"one of {', '.join(map(repr, known))}")
     return str(value)
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: Axes | None) -> Axes:
     """The given axes, or those of a new figure."""
     if ax is not None:
         if not hasattr(ax, "get_xaxis") or isinstance(ax, type):
@@ -257,7 +262,7 @@ def _trace(run: Any) -> Any:
     return trace
 
 
-def _names(names: Any, count: int) -> list[str]:
+def _names(names: Iterable[object] | None, count: int) -> list[str]:
     texts = list(map(str, range(count) if names is None else as_list(names)))
     if len(texts) != count:
         raise ValueError(f"names has {len(texts)} entries for {count} coefficients; give one each.")

@@ -68,8 +68,8 @@ class Gradient(NamedTuple):
 
     y: Array | None
     gradient: Array
-    radius: Any
-    dictionary: Any
+    radius: float | list[float]
+    dictionary: Array | None
 
     def __repr__(self) -> str:
         return _sizes(self)
@@ -78,13 +78,13 @@ class Gradient(NamedTuple):
 def _sizes(derivatives: Tangent | Gradient) -> str:
     """Derivatives in one line: numbers as they are, arrays by their shapes."""
 
-    def told_briefly(value: Any) -> str:
+    def briefly(value: object) -> str:
         if isinstance(value, list | tuple):
-            return f"({', '.join(map(told_briefly, value))})"
+            return f"({', '.join(map(briefly, value))})"
         shape = getattr(value, "shape", ())
         return f"{' x '.join(map(str, shape))} entries" if shape else describe(value)
 
-    named = ", ".join(f"{name}: {told_briefly(value)}" for name, value in derivatives._asdict().items())
+    named = ", ".join(f"{name}: {briefly(value)}" for name, value in derivatives._asdict().items())
     return f"{type(derivatives).__name__}({named})"
 
 
@@ -146,7 +146,14 @@ class Derivative:
     def __repr__(self) -> str:
         return f"Derivative({'stable' if self.stable else self.reason})"
 
-    def jvp(self, *, y: Any = None, gradient: Any = None, radius: Any = None, dictionary: Any = None) -> Tangent:
+    def jvp(
+        self,
+        *,
+        y: Array | None = None,
+        gradient: Array | None = None,
+        radius: float | Sequence[float | None] | None = None,
+        dictionary: Array | None = None,
+    ) -> Tangent:
         """How the solution changes when the problem does: the derivative times a direction.
 
         `y` is the direction in which the data move: y of a loss (labels as numbers), c of a `Quadratic`. `gradient` is
@@ -176,7 +183,7 @@ class Derivative:
         dz, _ = face.solve(-face.T @ dg - change.slopes, change.sums)
         return Tangent(put(space, dz @ face.T + change.x), self._weights(dz), self._coef(dz, rates))
 
-    def vjp(self, x: Any = None, weights: Any = None) -> Gradient:
+    def vjp(self, x: Array | None = None, weights: Array | None = None) -> Gradient:
         """The gradient of a number in the problem, given its derivatives with respect to x and to the weights: the
         transpose of `jvp`.
 
@@ -202,7 +209,7 @@ class Derivative:
         by_set = (radius, dictionary) if len(radius) > 1 else (radius[0], dictionary[0])
         return Gradient(self._data_by_gradient(u), put(at.space, u), *by_set)
 
-    def torch(self, *, y: Any = None, radius: Any = None, dictionary: Any = None) -> Any:
+    def torch(self, *, y: Array | None = None, radius: Array | None = None, dictionary: Array | None = None) -> Array:
         """x as a PyTorch tensor through which gradients flow to these tensors, which the problem was made of.
 
         >>> import pursuit as ps, pytest
@@ -226,11 +233,11 @@ class Derivative:
             """x, whose backward pass is `vjp`."""
 
             @staticmethod
-            def forward(ctx: Any, *tensors: Any) -> Any:
+            def forward(ctx: object, *tensors: Array) -> Array:
                 return torch.as_tensor(host(self.result.x)).to(like)
 
             @staticmethod
-            def backward(ctx: Any, v: Any) -> Any:
+            def backward(ctx: object, v: Array) -> tuple[Array | None, ...]:
                 slopes = self.vjp(x=host(v))
                 pairs = zip(inputs, (slopes.y, slopes.radius, slopes.dictionary), strict=True)
                 return tuple(
@@ -292,7 +299,7 @@ class Derivative:
             return False
         return not len(completion(host(A.D).reshape(size, A.n).T, self.face.T[mine]))
 
-    def _moved(self, b: int, direction: Any) -> Small:
+    def _moved(self, b: int, direction: Array) -> Small:
         """The change of the atoms when the dictionary of a summand moves."""
         A, mine, columns, coefs = self._columns(b)
         moved = np.zeros(self.face.T.shape)
@@ -314,7 +321,7 @@ class Derivative:
         """The derivative of the gradient of f in its data, which is diagonal; None where f has no data that we know."""
         return self.result.f.data_slopes(put(self.face.at.space, self.face.at.x))
 
-    def _gradient_by_data(self, y: Any) -> Small:
+    def _gradient_by_data(self, y: Array) -> Small:
         if self._sensitivity is None:
             raise TypeError(f"the data of {self.result.f!r} are not known; give gradient=, the change of its gradient.")
         dg, direction = np.zeros(self.face.at.space.size), _read("y", y, self._sensitivity.shape)
@@ -328,12 +335,12 @@ class Derivative:
         return replace(space, shape=s.shape).put(s * u[: s.size].reshape(s.shape))
 
 
-def _rate(rate: Any) -> float:
+def _rate(rate: object) -> float:
     require(math.isfinite(number(rate)), "radius", rate, "the rate at which it changes, a number")
     return number(rate)
 
 
-def _read(name: str, direction: Any, shape: tuple[int, ...]) -> Small:
+def _read(name: str, direction: Array, shape: tuple[int, ...]) -> Small:
     """A direction, flattened."""
     array = host(real_array(direction, name))
     if array.shape != tuple(shape):
