@@ -252,7 +252,8 @@ def _axes(ax: Axes | None) -> Axes:
         import matplotlib.pyplot as plt
     except ImportError as missing:
         raise ImportError("figures need matplotlib; install pursuit[plot].") from missing
-    return plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+    new: Axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+    return new
 
 
 def _trace(run: Any) -> Any:
