@@ -15,7 +15,7 @@ from pursuit.active import ActiveSet
 from pursuit.arrays import Space
 from pursuit.atoms.frames import DenseFrame
 from pursuit.atoms.sparse import SparseFrame
-from pursuit.metrics import Diagonal, Operator
+from pursuit.metrics import Diagonal, Identity, Operator
 
 
 class Duck:
@@ -400,8 +400,8 @@ def test_sparse_and_dense_frames_agree(seed):
     np.testing.assert_allclose(sparse.synthesize(w), dense.synthesize(w), atol=1e-12)
     Q = rng.standard_normal((12, 12))
     metrics = [
-        Diagonal(),
-        Diagonal(2.0),
+        Identity(),
+        Identity(2.0),
         Diagonal(rng.random((3, 4))),
         Operator(lambda v: (Q @ Q.T @ v.ravel()).reshape(3, 4), (3, 4)),
     ]
@@ -434,8 +434,8 @@ def test_an_active_set_of_mixed_kinds_is_consistent(seed, signless):
     g = rng.standard_normal(6)
     np.testing.assert_allclose(active.analyze(g), V @ g, atol=1e-12)
     if len(V):
-        np.testing.assert_allclose(active.gram(Diagonal(), np.arange(len(V))), V @ V.T, atol=1e-10)
-        np.testing.assert_allclose(active.inner(Diagonal(), 0), V @ V[0], atol=1e-10)
+        np.testing.assert_allclose(active.gram(Identity(), np.arange(len(V))), V @ V.T, atol=1e-10)
+        np.testing.assert_allclose(active.inner(Identity(), 0), V @ V[0], atol=1e-10)
     assert len(set(active._keys)) == len(active.atoms)
 
 

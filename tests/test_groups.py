@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import pursuit as ps
 from pursuit.active import ActiveSet
 from pursuit.arrays import Space
-from pursuit.refine.regroup import project_group_ball
+from pursuit.refine.regroup import GroupBall
 
 LISTS = [[0, 4], [1], [2, 3, 5]]
 LABELS = np.array([0, 1, 2, 2, 0, 2])
@@ -253,7 +253,7 @@ def test_the_projection_on_the_group_ball_is_the_nearest_point(seed):
     u = cp.Variable(9)
     ball = sum(cp.norm(part) for part in (u[:2], u[2:3], u[3:7], u[7:])) <= 1
     cp.Problem(cp.Minimize(cp.sum_squares(u - v)), [ball]).solve(cp.CLARABEL)
-    np.testing.assert_allclose(project_group_ball(v, starts), u.value, atol=1e-5)
+    np.testing.assert_allclose(GroupBall(starts).project(v), u.value, atol=1e-5)
 
 
 def test_k_support_regression_agrees_with_cvxpy():

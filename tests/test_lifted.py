@@ -7,7 +7,7 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
-from pursuit.metrics import Diagonal
+from pursuit.metrics import Diagonal, Identity
 
 N, P, K = 30, 8, 3
 
@@ -103,7 +103,7 @@ def test_gram_matrices_of_mixed_frames_are_those_of_the_vectors(kind, rng):
     f = ps.Ridge(ps.Logistic(np.arange(N) % 2), P)
     lifted, active = ps.SignedBasis(P).through(X, l2=0.3), ps.ActiveSet(f.space, [True])
     h = rng.uniform(0.5, 2.0, N + P)
-    metric = {"identity": Diagonal(2.0), "diagonal": Diagonal(h), "stacked": f.hessian(rng.standard_normal(N + P))}[
+    metric = {"identity": Identity(2.0), "diagonal": Diagonal(h), "stacked": f.hessian(rng.standard_normal(N + P))}[
         kind
     ]
     for j in range(3):  # in turn, so that places of frames and of the active set differ

@@ -13,8 +13,8 @@ from pursuit.arrays import Space
 from pursuit.atoms import matrices
 from pursuit.atoms.factored import FactoredFrame, RankOneAtom
 from pursuit.atoms.frames import Atom, DenseFrame
-from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
-from pursuit.metrics import Diagonal, Operator
+from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
+from pursuit.metrics import Diagonal, Identity, Operator
 
 SETS = [
     ps.RankOne((4, 6)), ps.RankOne((6, 4)), ps.RankOne((1, 3)), ps.SymmetricRankOne(5), ps.Spectrahedron(5),
@@ -111,7 +111,7 @@ def test_the_bound_fails_no_more_often_than_it_says(failure, warm):
     for trial in range(trials):
         memory = Memory(np.random.default_rng(trial))
         memory.last = np.eye(40)[0] if warm else None
-        few = extreme_eigenvalues(lambda v: values * v, 40, 3, memory, failure, lambda *a: True)
+        few = extreme_eigenvalues(SymmetricMap(lambda v: values * v, 40), 3, memory, failure, lambda *a: True)
         failed += few.upper < 1.5
         assert few.values[0] <= 1.5 + 1e-12
     assert 0.6 * failure <= failed / trials <= 1.05 * failure  # it is sharp, but for the grid
@@ -119,7 +119,9 @@ def test_the_bound_fails_no_more_often_than_it_says(failure, warm):
 
 def test_a_gap_makes_the_bound_as_sharp_as_rounding(rng):
     values = np.concatenate([[-3.0], np.linspace(-1, 1, 200), [2.0]])
-    found = extreme_eigenvalues(spectrum_map(values, rng), 202, 1, Memory(), 1e-6, lambda *a: False, both=True)
+    found = extreme_eigenvalues(
+        SymmetricMap(spectrum_map(values, rng), 202), 1, Memory(), 1e-6, lambda *a: False, both=True
+    )
     assert found.upper == pytest.approx(2.0, rel=1e-9)
     assert found.lower == pytest.approx(-3.0, rel=1e-9)
     assert found.upper >= 2.0 - 1e-12
@@ -131,18 +133,18 @@ def test_a_warm_start_takes_fewer_products(rng):
     M = sp.random_array((400, 300), density=0.05, rng=rng, format="csr")
     memory = Memory()
     first = extreme_eigenvalues(
-        lambda v: M.T @ (M @ v), 300, 1, memory, 1e-6, lambda a, top, c, up: up - top <= 0.1 * top
+        SymmetricMap(lambda v: M.T @ (M @ v), 300), 1, memory, 1e-6, lambda a, top, c, up: up - top <= 0.1 * top
     )
     cold, close = memory.products, lambda a, top, c, up: top >= 0.99 * first.values[0]
-    extreme_eigenvalues(lambda v: M.T @ (M @ v), 300, 1, memory, 1e-6, close)
+    extreme_eigenvalues(SymmetricMap(lambda v: M.T @ (M @ v), 300), 1, memory, 1e-6, close)
     assert memory.products - cold == 2 < cold
 
 
 def test_lanczos_stops_where_the_space_is_exhausted(rng):
-    found = extreme_eigenvalues(lambda v: 2.0 * v, 6, 3, Memory(), 1e-6, lambda *a: False)
+    found = extreme_eigenvalues(SymmetricMap(lambda v: 2.0 * v, 6), 3, Memory(), 1e-6, lambda *a: False)
     assert found.values[0] == pytest.approx(2.0, rel=1e-14)
     assert 2.0 <= found.upper <= 2.0 * (1 + 1e-7)  # a direction that the start hardly saw might differ by so little
-    zero = extreme_eigenvalues(lambda v: 0.0 * v, 6, 1, Memory(), 1e-6, lambda *a: False)
+    zero = extreme_eigenvalues(SymmetricMap(lambda v: 0.0 * v, 6), 1, Memory(), 1e-6, lambda *a: False)
     assert (zero.values[0], zero.upper) == (0.0, 0.0)
 
 
@@ -189,7 +191,7 @@ def test_a_factored_frame_does_what_a_dense_one_does(seen, rng):
     w, g, extra = rng.standard_normal(4), rng.standard_normal(A.shape), A.sample(rng)
     np.testing.assert_allclose(factored.synthesize(w), dense.synthesize(w), atol=1e-12)
     np.testing.assert_allclose(factored.analyze(g), dense.analyze(g), atol=1e-12)
-    for metric in (Diagonal(), Diagonal(3.0), Diagonal(h), H):
+    for metric in (Identity(), Identity(3.0), Diagonal(h), H):
         which = np.array([0, 1, 3])
         np.testing.assert_allclose(factored.inner(metric, extra), dense.inner(metric, extra), atol=1e-10)
         np.testing.assert_allclose(factored.gram(metric, which), dense.gram(metric, which), atol=1e-10)

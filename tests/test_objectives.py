@@ -270,3 +270,48 @@ def test_one_number_as_weight_scales_everything(kind, rng):
 def test_bad_weights_are_one_helpful_sentence(kind, weights, words, rng):
     with pytest.raises(ValueError, match=words):
         WEIGHTED[kind](rng.standard_normal(8), weights)
+
+
+def test_a_wrong_conjugate_is_found():
+    class Low(ps.LeastSquares):
+        def conjugate(self, u):
+            return super().conjugate(u) - 1.0
+
+    ps.check_objective(ps.LeastSquares([3.0, 1.0]))
+    with pytest.raises(AssertionError, match="the conjugate at a gradient is"):
+        ps.check_objective(Low([3.0, 1.0]))
+
+
+def test_a_loss_in_one_class_is_minimised_proved_differentiated_and_reported(rng, tmp_path):
+    class Quartic(ps.objectives.DataLoss):
+        """sum_i s_i (x_i - y_i)^4 / 4."""
+
+        infimum, target, _words = 0.0, "numbers", "the fourth powers of {size} residuals{weighted}"
+
+        def _set_constants(self):
+            pass
+
+        def value_and_grad(self, x):
+            r = x - self.y
+            return float(np.sum(self.weights * r**4)) / 4, self.weights * r**3
+
+        def hessian(self, x):
+            return ps.metrics.Diagonal(3.0 * self.weights * (x - self.y) ** 2)
+
+        def conjugate(self, u):
+            return float(np.sum(0.75 * self.weights * np.abs(u / self.weights) ** (4 / 3) + u * self.y)) * (1 + 1e-12)
+
+        def data_slopes(self, x):
+            return -3.0 * self.weights * (x - self.y) ** 2
+
+    X = rng.standard_normal((30, 8))
+    f = Quartic(X[:, 0] + rng.standard_normal(30), weights=rng.uniform(0.5, 2, 30))
+    ps.check_objective(f)
+    r = ps.minimize(f, ps.lin(ps.Dictionary(X)), stop=ps.Stop(rgap=1e-10))
+    assert r.gap <= 1e-10 * r.value
+    d, direction, h = ps.differentiate(r), rng.standard_normal(30), 1e-4
+    ends = [Quartic(f.y + c * h * direction, f.weights) for c in (1, -1)]
+    up, down = (ps.minimize(g, ps.lin(ps.Dictionary(X)), stop=ps.Stop(rgap=1e-12)).x for g in ends)
+    np.testing.assert_allclose(d.jvp(y=direction).x, (up - down) / (2 * h), rtol=1e-3, atol=1e-4)
+    page = r.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "the fourth powers of 30 residuals, weighted" in page

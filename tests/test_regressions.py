@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
-from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
+from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 
 # ------------------------------------------------------------------ domains are not left
 
@@ -288,7 +288,7 @@ def test_a_tiny_beta_does_not_prove_that_lanczos_has_seen_everything():
         for delta in (1e-12, 1e-11):
             d[0] = 1.0 + delta
             found = extreme_eigenvalues(
-                lambda v: d * v, 650, 1, Memory(np.random.default_rng(seed)), 1e-6, lambda *bounds: False
+                SymmetricMap(lambda v: d * v, 650), 1, Memory(np.random.default_rng(seed)), 1e-6, lambda *bounds: False
             )
             assert found.upper >= d[0] - 1e-14
 

@@ -165,7 +165,7 @@ def test_pivots_keep_the_point_and_leave_independent_atoms(seed, kind):
             w[blocks == b] /= w[blocks == b].sum()
     active.replace(w, [A.atom(i) for i in range(k)], blocks)
     f = ps.LeastSquares(np.zeros(m))
-    proposal = ps.refine.Pivot()(f, domain, active, math.inf)
+    proposal = ps.refine.Pivot()(f, domain, active)
     weights, atoms, owners = proposal or (active.weights, active.atoms, active.blocks)
     made = sum(wi * a.vector for wi, a in zip(weights, atoms, strict=True))
     np.testing.assert_allclose(made, active.x, atol=1e-9 * (1 + np.abs(D).max() * np.abs(w).sum()))

@@ -12,7 +12,7 @@ import pursuit as ps
 from pursuit.arrays import Space
 from pursuit.atoms.factored import TensorFrame
 from pursuit.atoms.views import AllEntries, ObservedEntries
-from pursuit.metrics import Diagonal, Operator
+from pursuit.metrics import Diagonal, Identity, Operator
 
 SHAPE = (3, 4, 5)
 EVERYWHERE = np.array(list(itertools.product(*map(range, SHAPE))))
@@ -156,7 +156,7 @@ def test_a_frame_of_factors_is_the_dense_frame(seed):
     g, w, h = rng.standard_normal(SHAPE), rng.standard_normal(4), rng.uniform(1, 2, SHAPE)
     assert np.allclose(frame.analyze(g), rows @ g.ravel())
     assert np.allclose(frame.synthesize(w).ravel(), w @ rows)
-    for metric, H in ((Diagonal(2.0), 2.0), (Diagonal(h), h.ravel()), (Operator(lambda v: h * v, SHAPE), h.ravel())):
+    for metric, H in ((Identity(2.0), 2.0), (Diagonal(h), h.ravel()), (Operator(lambda v: h * v, SHAPE), h.ravel())):
         assert np.allclose(frame.gram(metric, np.array([0, 2, 3])), ((rows * H) @ rows.T)[np.ix_([0, 2, 3], [0, 2, 3])])
         assert np.allclose(frame.inner(metric, atoms[1]), (rows * H) @ rows[1])
     frame.keep(np.array([1, 3]))

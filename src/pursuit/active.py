@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -59,6 +60,8 @@ class ActiveSet(Stateful):
         self.x = self.space.zeros()
         self.deadline = Deadline()
         """When the run must end; `minimize` sets it. Long loops of updates and refinements look at it."""
+        self.ceiling = math.inf
+        """The largest value of f that a refinement may propose; the run sets it."""
         self._counted = np.array(self.counted or [True] * len(self.signless))
         self._prices = np.array(self.prices or [0.0] * len(self.signless))
         self._priced = bool(self._prices.any())
@@ -83,6 +86,10 @@ class ActiveSet(Stateful):
     def support(self) -> Indices:
         """Places of the atoms whose weight is not zero."""
         return np.flatnonzero(self.weights)
+
+    def of(self, block: int) -> Indices:
+        """Places of the atoms of a block whose weight is not zero."""
+        return np.flatnonzero((self.blocks == block) & (self.weights != 0))
 
     def enter(self, atom: Atom, block: int = 0) -> tuple[int, float]:
         """The place of the atom, which enters with weight 0 if it is new, and its sign relative to the entry there."""

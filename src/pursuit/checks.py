@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import as_int_or_nan, check_seed, describe, real_array
+from pursuit.arguments import as_int_or_nan, check_seed, describe, real_array, require
 from pursuit.arrays import Array, Space, everywhere, host
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
@@ -58,9 +58,6 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
             f"lmo(g) is not the best: another atom has <g, a> = {rival:.6g}, its own has {best:.6g}."
         )
         _check_answer(A, space, g, own, tolerance)
-        if A.size is not None:
-            _check_list(A, space, g, best, tolerance)
-        _check_several(A, space, g, best, tolerance)
     for a in named + drawn[:trials]:
         _check_atom(A, space, a)
     _check_diameter(A, space, named + drawn[:trials])
@@ -70,10 +67,9 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
 def _check_arguments(shape: Any, trials: Any, seed: Any) -> tuple[int, ...] | None:
     """The shape, where it is given, once all three arguments are checked."""
     check_seed(seed)
-    if not as_int_or_nan(trials) >= 1:
-        raise ValueError(f"trials is {describe(trials)}; give a number of at least 1.")
-    if shape is not None and not (isinstance(shape, Sequence) and all(as_int_or_nan(n) >= 1 for n in shape)):
-        raise ValueError(f"shape is {describe(shape)}; give a tuple of positive integers.")
+    require(as_int_or_nan(trials) >= 1, "trials", trials, "a number of at least 1")
+    positive = shape is None or (isinstance(shape, Sequence) and all(as_int_or_nan(n) >= 1 for n in shape))
+    require(positive, "shape", shape, "a tuple of positive integers")
     return None if shape is None else tuple(map(int, shape))
 
 
@@ -98,36 +94,29 @@ def _draw(A: Atoms, space: Space, rng: np.random.Generator) -> list[Atom]:
 
 
 def _check_answer(A: Atoms, space: Space, g: Array, own: Atom, tolerance: float) -> None:
-    """The answers to g again, to multiples of g, and to -g."""
+    """The answers to g again, to multiples of g, and to -g; the best few atoms, and the list of all."""
     best = own.dot(space, g)
-    again = _ask(A, space, g)
-    assert np.array_equal(host(again.dense(space)), host(own.dense(space))), (
-        "lmo(g) gives two answers to the same g; it must be deterministic."
-    )
+    same = np.array_equal(host(_ask(A, space, g).dense(space)), host(own.dense(space)))
+    assert same, "lmo(g) gives two answers to the same g; it must be deterministic."
     for c in (2.0, 2.0**-30, 2.0**30):
         other = _ask(A, space, c * g).dot(space, g)
         assert abs(other - best) <= tolerance, f"lmo({c:g} g) is worse than lmo(g); only the direction counts."
     if A.symmetric:
         opposite = _ask(A, space, -g).dot(space, g)
         assert abs(opposite + best) <= tolerance, "the set says it is symmetric, but lmo(-g) does not mirror lmo(g)."
-
-
-def _check_several(A: Atoms, space: Space, g: Array, best: float, tolerance: float) -> None:
+    if A.size is not None:
+        scores = A.scores(g)
+        assert len(scores) == A.size, f"the set has size {A.size}, but scores(g) has {len(scores)} entries."
+        assert abs(float(scores.min()) - best) <= tolerance, "scores(g) and lmo(g) do not agree on the best atom."
+        first = int(scores.argmin())
+        listed = as_atom(A.atom(first)).dot(space, g)
+        assert abs(listed - best) <= tolerance, f"scores(g) and atom({first}) do not agree on <g, a>."
     several = [as_atom(a) for a in A.best(g, 3)]
     assert 1 <= len(several) <= 3, f"best(g, 3) named {len(several)} atoms."
-    first = several[0].dot(space, g)
-    assert abs(first - best) <= tolerance, "best(g, several) does not begin with an atom as good as lmo(g)."
-    for a in several:
-        assert A.contains(a.dense(space)) is not False, "best(g, several) names what the set does not contain."
-
-
-def _check_list(A: Atoms, space: Space, g: Array, best: float, tolerance: float) -> None:
-    scores = A.scores(g)
-    assert len(scores) == A.size, f"the set has size {A.size}, but scores(g) has {len(scores)} entries."
-    assert abs(float(scores.min()) - best) <= tolerance, "scores(g) and lmo(g) do not agree on the best atom."
-    first = int(scores.argmin())
-    listed = as_atom(A.atom(first)).dot(space, g)
-    assert abs(listed - best) <= tolerance, f"scores(g) and atom({first}) do not agree on <g, a>."
+    begins = abs(several[0].dot(space, g) - best) <= tolerance
+    assert begins, "best(g, several) does not begin with an atom as good as lmo(g)."
+    owned = all(A.contains(a.dense(space)) is not False for a in several)
+    assert owned, "best(g, several) names what the set does not contain."
 
 
 def _check_atom(A: Atoms, space: Space, a: Atom) -> None:
@@ -176,7 +165,8 @@ def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.G
 def check_objective(
     f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0, center: Any = None
 ) -> None:
-    """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum and Hessian are true.
+    """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum, Hessian and conjugate
+    are true.
 
     Points are drawn around `center`, 0 without it, as far from it as f is finite. A function that is convex only on a
     part of the space, as a power of flows is where they are positive, should be infinite elsewhere. `shape` is that of
@@ -221,6 +211,11 @@ def check_objective(
             curvature = space.dot(d, hessian(d))
             assert not f.convex or curvature >= -slack, "the Hessian has negative curvature; f is not convex."
             assert math.isfinite(curvature), "the Hessian is not finite."
+        conjugate = f.conjugate(grad) if f.convex else None
+        if conjugate is not None:
+            product = space.dot(grad, x)
+            low = conjugate < product - value - slack - 1e3 * space.eps * abs(product)
+            assert not low, f"the conjugate at a gradient is {conjugate:.6g}, below <u, x> - f(x) there."
 
 
 def _draw_point(

@@ -30,7 +30,7 @@ from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Small, Space, everywhere, flat, host
 from pursuit.atoms.base import Search
 from pursuit.domains import Answer, Cone, Domain, Hull, Part, Span
-from pursuit.metrics import Diagonal
+from pursuit.metrics import Identity
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 from pursuit.weights import WeightProblem
@@ -209,7 +209,7 @@ class ConjugateBound(Stateful):
         if self._basis is None:
             return g
         Q, hessian = self._basis.Q, self.f.hessian(x)
-        images = [] if hessian is None or _is_multiple_of_identity(hessian) else [hessian.batch(Q.T).T]
+        images = [] if hessian is None or isinstance(hessian, Identity) else [hessian.batch(Q.T).T]
         for HQ in [*images, Q]:
             u, (values, V) = flat(g), np.linalg.eigh(host(Q.T @ HQ))
             curved = values > 1e-12 * values[-1]  # f may be flat along Q
@@ -365,7 +365,3 @@ def _is_linear(part: Part) -> bool:
 def _is_free_cone(part: Part) -> bool:
     """Whether the summand is a cone whose weights have neither a known bound nor a price."""
     return isinstance(part, Cone) and part.rho is None and not part.price
-
-
-def _is_multiple_of_identity(metric: object) -> bool:
-    return isinstance(metric, Diagonal) and isinstance(metric.h, float)

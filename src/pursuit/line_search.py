@@ -7,8 +7,7 @@ import math
 import numpy as np
 
 from pursuit.arrays import Array, Space
-from pursuit.metrics import Metric
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, Tilted
 
 
 class UnboundedError(ArithmeticError):
@@ -23,33 +22,10 @@ class UnboundedError(ArithmeticError):
     """
 
 
-class WithoutHessian(Objective):
-    """f without its Hessian."""
-
-    def __init__(self, f: Objective) -> None:
-        self.f, self.convex, self.value_and_grad, self.value = f, f.convex, f.value_and_grad, f.value  # type: ignore[method-assign]
-
-
-class _Tilted(Objective):
-    """f(x) + <t, x>."""
-
-    space: Space
-
-    def __init__(self, f: Objective, t: Array, space: Space) -> None:
-        self.f, self.t, self.space, self.quadratic, self.convex = f, t, space, f.quadratic, f.convex
-
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        value, grad = self.f.value_and_grad(x)
-        return value + self.space.dot(self.t, x), grad + self.t
-
-    def hessian(self, x: Array) -> Metric | None:
-        return self.f.hessian(x)
-
-
 def tilted(f: Objective, space: Space, d: Array, cost: float) -> Objective:
     """f plus a linear function that rises by `cost` along d: f itself where that is 0."""
     size = space.norm(d)
-    return f if not cost or not size else _Tilted(f, (cost / size) * (d / size), space)
+    return f if not cost or not size else Tilted(f, (cost / size) * (d / size), space)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")

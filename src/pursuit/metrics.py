@@ -1,7 +1,7 @@
 """Positive semidefinite maps of H: Hessians of objectives, and the metrics of norm-corrective updates.
 
-A metric turns v into Mv and gives Gram matrices <a, M b> of atoms. `Diagonal` covers the identity, weights and every
-loss that is a sum over the entries of x; `Operator` covers all other maps.
+A metric turns v into Mv and gives Gram matrices <a, M b> of atoms: `Identity(c)`, `Diagonal(h)` for weights and every
+loss that is a sum over the entries of x, and `Operator` for all other maps.
 """
 
 from __future__ import annotations
@@ -12,24 +12,39 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import describe, is_number, number, real_array
+from pursuit.arguments import is_number, number, real_array, require
 from pursuit.arrays import Array, Space, everywhere, flat, host
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagonal:
-    """v -> h * v entrywise; a number h stands for h times the identity."""
+    """v -> h * v entrywise, for an array h of v's shape."""
 
-    h: Any = 1.0
+    h: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.h, float) and not isinstance(self, Identity):
+            raise TypeError(f"h is {self.h}; give an array, or use Identity({self.h}).")
 
     def __call__(self, v: Array) -> Array:
-        return v if isinstance(self.h, float) and self.h == 1.0 else self.h * v
+        return self.h * v
 
     def batch(self, rows: Array) -> Array:
         """The map on each row of a matrix of flattened vectors."""
-        if isinstance(self.h, float):
-            return self(rows)
         return rows * flat(self.h)[None, :]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Identity(Diagonal):
+    """v -> h v for a number h."""
+
+    h: float = 1.0
+
+    def __call__(self, v: Array) -> Array:
+        return v if self.h == 1.0 else self.h * v
+
+    def batch(self, rows: Array) -> Array:
+        return self(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,32 +69,38 @@ class Operator:
 class Stacked(Operator):
     """A metric `top` on the first n entries or rows, and the identity below; `apply` does both."""
 
-    top: Diagonal | Operator
+    top: Metric
 
     @classmethod
-    def above_identity(cls, top: Diagonal | Operator, n: int, space: Space) -> Stacked:
+    def above_identity(cls, top: Metric, n: int, space: Space) -> Stacked:
         """`top` on the first n entries or rows of vectors of the space, and the identity below."""
         return cls(lambda v: space.xp.concat([top(v[:n, ...]), v[n:, ...]]), space.shape, top)
 
 
 Metric = Diagonal | Operator
+"""Also `Identity`, which is a `Diagonal`."""
+
+
+def diagonal(h: Any) -> Diagonal:
+    """v -> h * v for a number or an array h."""
+    return Identity(h) if isinstance(h, float) else Diagonal(h)
 
 
 def as_metric(metric: Any, shape: tuple[int, ...] | None = None) -> Metric:
     """A metric from a number, a positive diagonal, or a positive definite matrix; `shape` is that of the vectors, where
     it is known.
 
-    >>> as_metric(None).h, as_metric(2).h
-    (1.0, 2.0)
+    >>> as_metric(None), as_metric(2)
+    (Identity(h=1.0), Identity(h=2.0))
     """
     if metric is None:
-        return Diagonal()
-    if isinstance(metric, Diagonal | Operator):
+        return Identity()
+    if isinstance(metric, Metric):
         return metric
     if is_number(metric):
-        if not 0 < number(metric) < np.inf:
-            raise ValueError(f"metric is {describe(metric)}; give a positive number, a positive diagonal or a matrix.")
-        return Diagonal(number(metric))
+        positive = 0 < number(metric) < np.inf
+        require(positive, "metric", metric, "a positive number, a positive diagonal or a matrix")
+        return Identity(number(metric))
     m = real_array(metric, "metric")
     if m.ndim in (1, 2) and shape not in (None, (m.shape[0],)):
         raise ValueError(f"metric has shape {tuple(m.shape)}, x has {shape}; give one row or entry per entry of x.")

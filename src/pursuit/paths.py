@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path as FilePath
 from typing import Any
@@ -23,8 +24,6 @@ from pursuit.run.stop import Status, Stop
 from pursuit.run.trace import MAX_SHOWN_ROWS, html_table
 from pursuit.solve import minimize
 from pursuit.updates import Update
-
-COLUMNS = ("radius", "value", "gap", "atoms", "score")
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,28 +52,42 @@ class Path:
     def __getitem__(self, i: int) -> Result:
         return self.results[i]
 
-    def _columns(self) -> list[str]:
-        return [name for name in COLUMNS if not np.isnan(getattr(self, name)).all()]
+    @property
+    def _columns(self) -> dict[str, Small]:
+        return {"radius": self.radius, "value": self.value, "gap": self.gap, "atoms": self.atoms, "score": self.score}
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """The names of the columns that have numbers, and the texts of the rows."""
+        shown = {name: column for name, column in self._columns.items() if not np.isnan(column).all()}
+        table = zip(*shown.values(), strict=True)
+        return ["", *shown], [[str(i), *(f"{number:.6g}" for number in row)] for i, row in enumerate(table)]
 
     def __repr__(self) -> str:
-        columns = self._columns()
-        lines = [" " * 5 + "".join(f"{name:>14}" for name in columns)]
-        table = np.column_stack([getattr(self, name) for name in columns])
-        lines += [f"{i:>5}" + "".join(f"{number:>14.6g}" for number in row) for i, row in enumerate(table)]
+        names, rows = self._cells()
+        lines = [f"{i:>5}" + "".join(f"{cell:>14}" for cell in cells) for i, *cells in [names, *rows]]
         if len(self) > MAX_SHOWN_ROWS:
             lines[1 + MAX_SHOWN_ROWS // 2 : -MAX_SHOWN_ROWS // 2] = ["  ..."]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        columns = self._columns()
-        table = zip(*(getattr(self, name) for name in columns), strict=True)
-        rows = [[str(i), *(f"{number:.6g}" for number in row)] for i, row in enumerate(table)]
-        return html_table(rows, ["", *columns])
+        names, rows = self._cells()
+        return html_table(rows, names)
 
     @property
     def best(self) -> int:
         """The index of the row with the lowest score, or with the lowest value where there is no score."""
         return int(np.argmin(self.value if np.isnan(self.score).all() else self.score))
+
+    def along(self) -> tuple[Small, str]:
+        """The radii or the numbers of atoms, and what they are, for figures."""
+        return (self.atoms, "atoms") if np.isnan(self.radius).all() else (self.radius, "radius")
+
+    def coefficients(self) -> Small:
+        """A row for each result, a column for each coefficient of its first summand, for figures."""
+        rows = [r.coef[0] if r.coef is not None and len(r.domain.parts) > 1 else r.coef for r in self.results]
+        if not all(isinstance(coef, np.ndarray) for coef in rows):
+            raise TypeError("path has atoms without coefficients of columns; give column='value'.")
+        return np.stack([np.linalg.norm(c, axis=0) if c.ndim == 2 and len(c) > 1 else c.ravel() for c in rows])
 
     def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
         """Write the report of the best row as `Result.report` does, with figures of the path.
@@ -94,7 +107,7 @@ class Path:
         """The table as a pandas DataFrame (pandas must be installed)."""
         import pandas as pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in COLUMNS})
+        return pd.DataFrame(self._columns)
 
 
 def path(
@@ -121,13 +134,11 @@ def path(
         `conv(A) + lin(B)`, whose hulls grow with the radius while lin(B) stays, or `lin(A) + lin(B, counted=False)` and
         `cone(A)` on a path of sizes.
     radii : increasing positive numbers
-        The radii. The hulls conv(r A) grow with r where A is symmetric or has 0 in its hull.
+        The hulls conv(r A) grow with r where A is symmetric or has 0 in its hull.
     atoms : increasing integers >= 1
-        The numbers of active atoms at which results are taken from one greedy run; uncounted ones do not count.
-    update : Update, optional
-        For radii the default of `minimize`; for sizes FullyCorrective(), which is OMP for least squares.
-    refine : refinement, or several, optional
-        As for `minimize`.
+        The numbers of counted active atoms at which results are taken from one greedy run.
+    update, refine
+        As for `minimize`; the default for sizes is FullyCorrective(), which is OMP for least squares.
     stop : Stop, optional
         For each radius; on a path of sizes, rules that may end the run early.
     score : callable of a Result, optional
@@ -154,20 +165,20 @@ def path(
     if not isinstance(A, Atoms | Domain):
         raise TypeError(f"A is {describe(A)}; give a set of atoms, or a domain.")
     domain = A if isinstance(A, Domain) else lin(A) if radii is None else conv(A)
-    if radii is not None and not any(part.compact for part in domain.parts):
+    hulls = any(part.compact for part in domain.parts)
+    if radii is not None and not hulls:
         raise ValueError(f"A is {domain!r}, in which nothing grows with the radius; give a hull, or atoms=.")
-    if atoms is not None and any(part.compact for part in domain.parts):
+    if atoms is not None and hulls:
         raise ValueError(f"A is {domain!r}, in which a size says little; give spans or cones, or radii=.")
     if score is not None:
         check_function(score, "score", "a Result")
-    if update is None and atoms is not None:
-        update = PATH_UPDATE
-    options = {"update": update, "refine": refine, "stop": stop}
+    run = partial(minimize, f, update=update, refine=refine, stop=stop)
     if radii is not None:
         levels = _increasing("radii", radii, number)
-        results = _by_radius(f, domain, levels, options)
+        results = _by_radius(run, domain, levels)
         return _table(levels[: len(results)], results, score)
-    results = _by_size(f, domain, {int(k) for k in _increasing("atoms", atoms, as_int_or_nan)}, options)
+    run = run if update is not None else partial(run, update=PATH_UPDATE)
+    results = _by_size(partial(run, domain), {int(k) for k in _increasing("atoms", atoms, as_int_or_nan)})
     return _table([math.nan] * len(results), results, score)
 
 
@@ -181,12 +192,12 @@ def _increasing(name: str, given: Any, read: Callable[[Any], float]) -> list[flo
     return levels
 
 
-def _by_radius(f: Objective, domain: Domain, radii: list[float], options: dict[str, Any]) -> list[Result]:
+def _by_radius(run: Callable[..., Result], domain: Domain, radii: list[float]) -> list[Result]:
     results: list[Result] = []
     for before, r in pairwise([0.0, *radii]):
         first, *others = (conv(r * part.A) if part.compact else part for part in domain.parts)
         start = _in_next_hull(results[-1], r / before) if results else None
-        results.append(minimize(f, sum(others, first), start=start, **options))
+        results.append(run(sum(others, first), start=start))
         if results[-1].status is Status.INTERRUPTED:
             break
     return results
@@ -203,7 +214,7 @@ def _in_next_hull(result: Result, growth: float) -> Result | None:
     return replace(result, x=x, atoms=atoms) if math.isfinite(result.f.value(x)) else None
 
 
-def _by_size(f: Objective, domain: Domain, sizes: set[int], options: dict[str, Any]) -> list[Result]:
+def _by_size(run: Callable[..., Result], sizes: set[int]) -> list[Result]:
     """The results of one greedy run at these numbers of active atoms."""
     snapshots: dict[int, dict[str, Any]] = {}
 
@@ -213,8 +224,8 @@ def _by_size(f: Objective, domain: Domain, sizes: set[int], options: dict[str, A
             snapshots[size] = result_fields(state)
         return size >= max(sizes)
 
-    run = minimize(f, domain, callback=take_results, **options)
-    return [replace(run, **fields) for fields in snapshots.values()]
+    last = run(callback=take_results)
+    return [replace(last, **fields) for fields in snapshots.values()]
 
 
 def _scored(score: Callable[[Result], float], result: Result) -> float:

@@ -1,6 +1,7 @@
 """Figures: traces of runs, paths, atoms and codes, each drawn on matplotlib axes that are given or made, and returned.
 
-matplotlib is imported where it is used: it is an extra, `pip install pursuit[plot]`.
+A path has the methods `along` and `coefficients`, a thing made of atoms the method `curves`: whatever has them can be
+drawn. matplotlib is imported where it is used: it is an extra, `pip install pursuit[plot]`.
 
 >>> import pursuit as ps
 >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0, 2.0]), ps.conv(ps.Simplex(3)), ps.Away())
@@ -11,15 +12,18 @@ matplotlib is imported where it is used: it is an extra, `pip install pursuit[pl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import as_bool, as_int_or_nan, as_list, describe, host_array, number
-from pursuit.arrays import Small, host
-from pursuit.atoms.factored import CP, LowRank
+from pursuit.arguments import as_bool, as_int_or_nan, as_list, describe, host_array, number, require
+from pursuit.arrays import Small
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 AGAINST = {"iteration": "iterations", "oracle_calls": "oracle calls", "seconds": "seconds"}
 COLUMNS = {"gap": "certified gap", "value": "objective", "atoms": "atoms"}
@@ -43,33 +47,31 @@ MAX_PICTURE = 256
 __all__ = ["plot_atoms", "plot_codes", "plot_path", "plot_traces"]
 
 
+@runtime_checkable
+class PathLike(Protocol):
+    """A path: `along` has its levels and what they are, `coefficients` a row for each level."""
+
+    def along(self) -> tuple[Small, str]: ...
+    def coefficients(self) -> Small: ...
+
+
+@runtime_checkable
+class AtomsLike(Protocol):
+    """A thing made of atoms: `curves` has the first ones as columns, in a matrix for each of their factors."""
+
+    def curves(self, most: int) -> list[Small]: ...
+
+
 def plot_traces(
-    traces: Any,
-    *,
-    column: str = "gap",
-    against: str = "oracle_calls",
-    offset: float = 0.0,
-    ax: Any = None,
-) -> Any:
-    """One line per run, `column - offset` against iterations, oracle calls or time, on log axes.
+    traces: Any, *, column: str = "gap", against: str = "oracle_calls", offset: float = 0.0, ax: Axes | None = None
+) -> Axes:
+    """One line per run, on log axes: `column - offset` against iterations, oracle calls or time.
 
-    Parameters
-    ----------
-    traces : Result or Trace, or a mapping from labels to them
-    column : 'gap', 'value' or 'atoms'
-    against : 'iteration', 'oracle_calls' or 'seconds'
-    offset : float
-        Subtracted from the column: with column="value" and offset = f*, the suboptimality.
-    ax : matplotlib axes, optional
+    `traces` is a Result or a Trace, or a mapping from labels to them; `column` is 'gap', 'value' or 'atoms', `against`
+    'iteration', 'oracle_calls' or 'seconds'. With column="value" and offset = f*, the suboptimality is drawn. Zeros,
+    such as the gap of a run that ended at a proved minimum, are triangles at the lower edge. Negative numbers, and
+    those that are not finite, are left out.
 
-    Returns
-    -------
-    matplotlib axes
-        Zeros, such as the gap of a run that ended at a proved minimum, are triangles at the lower edge. Negative
-        numbers, and those that are not finite, are left out.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> f, domain = ps.LeastSquares([3.0, 1.0, 2.0]), ps.conv(ps.Simplex(3))
     >>> runs = {name: ps.minimize(f, domain, update) for name, update in [("away", ps.Away()), ("default", None)]}
@@ -78,8 +80,7 @@ def plot_traces(
     (['away', 'default'], 'iterations')
     """
     column, against = _one_of(column, "column", COLUMNS), _one_of(against, "against", AGAINST)
-    if not math.isfinite(number(offset)):
-        raise ValueError(f"offset is {describe(offset)}; give a number.")
+    require(math.isfinite(number(offset)), "offset", offset, "a number")
     runs = {str(k): _trace(v) for k, v in traces.items()} if isinstance(traces, Mapping) else {"": _trace(traces)}
     if not runs:
         raise ValueError("traces is empty; give at least one run.")
@@ -103,53 +104,33 @@ def plot_traces(
     return ax
 
 
-def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int = 6, ax: Any = None) -> Any:
+def plot_path(
+    path: Any, *, column: str = "coef", names: Iterable[object] | None = None, labels: int = 6, ax: Axes | None = None
+) -> Axes:
     """Coefficients, values, gaps or scores along a path, against its radii or sizes.
 
-    Parameters
-    ----------
-    path : Path of `pursuit.path`, or a fitted estimator with a `path_`
-    column : 'coef', 'value', 'gap' or 'score'
-        The coefficients, one line for each that is ever nonzero (the 300 largest at the end of the path); or one column
-        of the path, with the best row marked where it is the score.
-    names : sequence of str, optional
-        The names of the coefficients; their numbers without it.
-    labels : int
-        How many of the largest coefficients are named in the legend.
-    ax : matplotlib axes, optional
+    `path` is that of `pursuit.path`, or a fitted estimator with a `path_`. `column` 'coef' draws one line for each
+    coefficient that is ever nonzero (the 300 largest at the end of the path); the number `labels` of the largest are
+    named in the legend, by `names` or by their numbers. 'value', 'gap' and 'score' draw that column of the path; the
+    best score is marked.
 
-    Returns
-    -------
-    matplotlib axes
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> X = np.random.default_rng(0).standard_normal((60, 100))
     >>> path = ps.path(ps.LeastSquares(X[:, 5] - 2 * X[:, 9]), ps.Dictionary(X), atoms=[1, 2])
-    >>> ax = ps.plots.plot_path(path)
-    >>> [line.get_label() for line in ax.lines]
+    >>> [line.get_label() for line in ps.plots.plot_path(path).lines]
     ['9', '5']
     """
     column = _one_of(column, "column", PATH_COLUMNS)
-    if not as_int_or_nan(labels) >= 0:
-        raise ValueError(f"labels is {describe(labels)}; give an integer of at least 0.")
+    require(as_int_or_nan(labels) >= 0, "labels", labels, "an integer of at least 0")
     rows = getattr(path, "path_", path)
-    level, kind = _levels(rows)
+    if not isinstance(rows, PathLike) or isinstance(rows, type):
+        raise TypeError(f"path is {describe(rows)}; give a Path, or a fitted estimator with a path.")
+    level, kind = rows.along()
     if column == "coef":
-        lines = _coefficients(rows)
+        lines = rows.coefficients()
         texts = _names(names, lines.shape[1])
         ax = _axes(ax)
-        used = np.flatnonzero(np.abs(lines).max(axis=0))
-        for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")][:MAX_LINES]):
-            named = rank < as_int_or_nan(labels)
-            look: dict[str, Any] = (
-                {"label": _short(texts[j])} if named else {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
-            )
-            ax.plot(level, lines[:, j], marker="." if named and len(level) < 30 else None, **look)
-        if len(used) and labels:
-            for text in ax.legend(frameon=False, fontsize="small").get_texts():
-                text.set_parse_math(False)  # a name may have dollar signs
+        _draw_coefficients(ax, level, lines, texts, int(labels))
     else:
         values = getattr(rows, column, None)
         if values is None or not np.isfinite(values).any():
@@ -157,53 +138,48 @@ def plot_path(path: Any, *, column: str = "coef", names: Any = None, labels: int
         ax = _axes(ax)
         ax.plot(level, values, marker="." if len(level) < 30 else None)
         if column == "score":
-            ax.plot(level[rows.best], values[rows.best], "o", markersize=9, fillstyle="none", color="C1")
+            best = int(np.argmin(values))
+            ax.plot(level[best], values[best], "o", markersize=9, fillstyle="none", color="C1")
     ax.set(xlabel=kind, ylabel=PATH_COLUMNS[column])
     ax.grid(alpha=0.3)
     return ax
 
 
-def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Any = None) -> Any:
+def _draw_coefficients(ax: Axes, level: Small, lines: Small, texts: list[str], labels: int) -> None:
+    used = np.flatnonzero(np.abs(lines).max(axis=0))
+    faint: Any = {"color": GREY, "linewidth": 0.6, "alpha": 0.6, "zorder": 1}
+    for rank, j in enumerate(used[np.argsort(-np.abs(lines[-1, used]), kind="stable")][:MAX_LINES]):
+        if rank < labels:
+            ax.plot(level, lines[:, j], marker="." if len(level) < 30 else None, label=_short(texts[j]))
+        else:
+            ax.plot(level, lines[:, j], **faint)
+    if len(used) and labels:
+        for text in ax.legend(frameon=False, fontsize="small").get_texts():
+            text.set_parse_math(False)  # a name may have dollar signs
+
+
+def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Axes | None = None) -> Axes:
     """The first atoms of a dictionary or of a result: as signals, pictures, spectra or factors.
 
-    Parameters
-    ----------
-    atoms : (n, p) array of columns, Result, Learned, `LowRank` or `CP`
-        Of a result the atoms of largest weight; for matrices and tensors of low rank the components of its `coef`.
-    shape : (rows, columns), optional
-        Draw every atom as a picture of this shape, all of them side by side. A component of a matrix of low rank is
-        drawn as the matrix u v'.
-    spectrum : bool
-        Draw the magnitude of the Fourier transform of every column instead of the column.
-    ax : matplotlib axes, optional
+    `atoms` is an array of columns, a Result (its atoms of largest weight), a Learned, a `LowRank` or a `CP`. They are
+    curves, one above the other, each scaled to the same height; the vectors of a component of low rank stand side by
+    side. With a `shape` (rows, columns) they are pictures, side by side, and a component of a matrix of low rank is the
+    matrix u v'. With `spectrum` the magnitude of the Fourier transform of every column is drawn.
 
-    Returns
-    -------
-    matplotlib axes
-        Without a shape the atoms are curves, one above the other, each scaled to the same height; the vectors of a
-        component of low rank stand side by side.
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> D = np.random.default_rng(0).standard_normal((16, 6))
-    >>> ax = ps.plots.plot_atoms(D)
-    >>> len(ax.lines)
-    6
-    >>> ax = ps.plots.plot_atoms(D, shape=(4, 4))
-    >>> len(ax.images)
-    1
+    >>> len(ps.plots.plot_atoms(D).lines), len(ps.plots.plot_atoms(D, shape=(4, 4)).images)
+    (6, 1)
     """
     spectrum = as_bool(spectrum, "spectrum")
-    factors = _factors(atoms)
+    curves = _curves(atoms, MAX_CURVES if shape is None else MAX_PICTURES)
     if shape is not None:
-        pictures = _pictures(atoms, factors, shape)
+        pictures = _pictures(curves, shape)
         ax = _axes(ax)
         ax.imshow(_mosaic(pictures), cmap="RdBu_r", vmin=-1.0, vmax=1.0, interpolation="nearest")
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         return ax
-    curves = [_columns(atoms, MAX_CURVES)] if factors is None else factors
     if spectrum:
         curves = [np.abs(np.fft.rfft(c, axis=0)) for c in curves]
     ax = _axes(ax)
@@ -216,35 +192,25 @@ def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Any
             height = 0.9 * curve / top if spectrum and top else 0.45 * curve / (top or 1.0)
             ax.plot(begin + np.arange(len(curve)), height - i, linewidth=1.2, color=f"C{i % 10}")
         begin += 1.06 * len(block)
-    count = curves[0].shape[1]
+    count, alone = curves[0].shape[1], len(curves) == 1
     what = "frequency" if spectrum else "entry"
-    ax.set(xlabel=what if len(curves) == 1 else f"{what} of each factor", ylabel="component" if factors else "atom")
+    ax.set(xlabel=what if alone else f"{what} of each factor", ylabel="atom" if alone else "component")
     ax.set_yticks(-np.arange(count), [str(i) for i in range(count)])
-    if len(curves) > 1:
+    if not alone:
         ax.set_xticks([])
     return ax
 
 
-def plot_codes(codes: Any, *, ax: Any = None) -> Any:
-    """Codes as a picture: a row for each signal, a column for each atom, a point for each weight.
+def plot_codes(codes: Any, *, ax: Axes | None = None) -> Axes:
+    """Codes, a (signals, atoms) sparse or dense matrix, as a picture: a row for each signal, a column for each atom, a
+    point for each weight.
 
-    Parameters
-    ----------
-    codes : (signals, atoms) sparse or dense matrix, as from `encode`
-        Where there are more than a few hundred signals or atoms, a point shows the sum of absolute weights in its bin.
-    ax : matplotlib axes, optional
+    Where there are more than a few hundred signals or atoms, a point shows the sum of absolute weights in its bin.
 
-    Returns
-    -------
-    matplotlib axes
-
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> rng = np.random.default_rng(0)
     >>> codes = ps.encode(rng.standard_normal((8, 20)), rng.standard_normal((30, 8)), atoms=2)
-    >>> ax = ps.plots.plot_codes(codes)
-    >>> ax.images[0].get_array().shape
+    >>> ps.plots.plot_codes(codes).images[0].get_array().shape
     (30, 20)
     """
     matrix: Any = codes if sp.issparse(codes) else host_array(codes, "codes")
@@ -271,13 +237,12 @@ def plot_codes(codes: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _one_of(given: Any, name: str, known: Mapping[str, str]) -> str:
-    if not isinstance(given, str) or given not in known:
-        raise ValueError(f"{name} is {describe(given)}; give one of {', '.join(map(repr, known))}.")
-    return given
+def _one_of(value: object, name: str, known: Mapping[str, str]) -> str:
+    require(isinstance(value, str) and value in known, name, value, f"one of {', '.join(map(repr, known))}")
+    return str(value)
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: Axes | None) -> Axes:
     """The given axes, or those of a new figure."""
     if ax is not None:
         if not hasattr(ax, "get_xaxis") or isinstance(ax, type):
@@ -287,37 +252,18 @@ def _axes(ax: Any) -> Any:
         import matplotlib.pyplot as plt
     except ImportError as missing:
         raise ImportError("figures need matplotlib; install pursuit[plot].") from missing
-    return plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+    new: Axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+    return new
 
 
 def _trace(run: Any) -> Any:
     trace = getattr(run, "trace", run)
-    if not hasattr(trace, "oracle_calls") or callable(getattr(trace, "oracle_calls", None)) or isinstance(run, type):
+    if not hasattr(trace, "oracle_calls") or isinstance(run, type):
         raise TypeError(f"traces has {describe(run)}; give results or traces.")
     return trace
 
 
-def _levels(rows: Any) -> tuple[Small, str]:
-    """The horizontal axis of a path, and what it is."""
-    if hasattr(rows, "radius") and hasattr(rows, "results") and not isinstance(rows, type):
-        sizes = bool(np.isnan(rows.radius).all())
-        return (rows.atoms, "atoms") if sizes else (rows.radius, "radius")
-    if hasattr(rows, "level") and hasattr(rows, "coef") and not isinstance(rows, type):
-        sizes = bool((rows.level == np.arange(len(rows.level))).all())
-        return np.asarray(rows.level, dtype=float), "features" if sizes else "radius"
-    raise TypeError(f"path is {describe(rows)}; give a Path, or a fitted estimator with a path.")
-
-
-def _coefficients(rows: Any) -> Small:
-    """One row per level, one column per coefficient."""
-    found = rows.coef if hasattr(rows, "level") else [r.coef for r in rows.results]
-    found = [c[0] if isinstance(c, tuple) and not hasattr(c, "_fields") else c for c in found]
-    if not all(isinstance(c, np.ndarray) for c in found):
-        raise TypeError("path has atoms without coefficients of columns; give column='value'.")
-    return np.stack([np.linalg.norm(c, axis=0) if c.ndim == 2 and len(c) > 1 else c.ravel() for c in found])
-
-
-def _names(names: Any, count: int) -> list[str]:
+def _names(names: Iterable[object] | None, count: int) -> list[str]:
     texts = list(map(str, range(count) if names is None else as_list(names)))
     if len(texts) != count:
         raise ValueError(f"names has {len(texts)} entries for {count} coefficients; give one each.")
@@ -330,45 +276,31 @@ def _short(text: str) -> str:
     return " " + text if text.startswith("_") else text
 
 
-def _factors(atoms: Any) -> list[Small] | None:
-    """The vectors of the first components, a matrix for each side or mode; None where the atoms are plain columns."""
-    low_rank = getattr(atoms, "coef", atoms) if not isinstance(atoms, np.ndarray) else None
-    if isinstance(low_rank, LowRank):
-        return [low_rank.U[:, :MAX_CURVES], low_rank.V[:, :MAX_CURVES]]
-    if isinstance(low_rank, CP):
-        order = np.argsort(-np.abs(low_rank.weights), kind="stable")[:MAX_CURVES]
-        return [U[:, order] for U in low_rank.factors]
-    return None
-
-
-def _columns(atoms: Any, most: int) -> Small:
-    """The first atoms as columns: of a matrix, of what `learn` found, or of a result the largest."""
-    if hasattr(atoms, "weights") and hasattr(atoms, "atoms"):
-        if not len(atoms.atoms):
-            raise ValueError("atoms has no active atom; there is nothing to draw.")
-        order = np.argsort(-np.abs(atoms.weights), kind="stable")[:most]
-        return np.stack([host(atoms.atoms[i].vector).ravel() for i in order], axis=1)
-    D: Any = getattr(atoms, "dictionary", atoms)
-    D = host_array(D.toarray() if hasattr(D, "toarray") else D, "atoms")
+def _curves(atoms: Any, most: int) -> list[Small]:
+    """The first atoms as columns, in a matrix for each of their factors."""
+    if isinstance(atoms, AtomsLike) and not isinstance(atoms, type):
+        return atoms.curves(most)
+    columns: Any = atoms
+    D = host_array(columns.toarray() if sp.issparse(atoms) else atoms, "atoms")
     if D.ndim != 2 or 0 in D.shape or D.dtype.kind not in "biuf":
         raise TypeError(f"atoms is {describe(atoms)}; give a matrix with an atom in each column, or a result.")
-    return np.asarray(D[:, :most], dtype=np.float64)
+    return [np.asarray(D[:, :most], dtype=np.float64)]
 
 
-def _pictures(atoms: Any, factors: list[Small] | None, shape: Any) -> list[Small]:
-    """The first atoms as pictures, thinned out where they are large."""
+def _pictures(curves: list[Small], shape: Any) -> list[Small]:
+    """The atoms as pictures, thinned out where they are large."""
     sides = [int(as_int_or_nan(n)) if as_int_or_nan(n) >= 1 else 0 for n in as_list(shape)]
-    if len(sides) != 2 or not all(sides):
-        raise ValueError(f"shape is {describe(shape)}; give the numbers of rows and columns of a picture.")
-    if factors is not None and len(factors) == 2:
-        U, V = factors
-        if [len(U), len(V)] != sides:
-            raise ValueError(f"shape is {tuple(sides)}, and the matrix has shape {(len(U), len(V))}; give that.")
-        return [np.outer(_thin(u), _thin(v)) for u, v in zip(U.T, V.T, strict=True)]
-    D = _columns(atoms, MAX_PICTURES)
-    if len(D) != math.prod(sides):
-        raise ValueError(f"shape is {tuple(sides)}, and an atom has {len(D)} entries; give a shape of as many.")
-    return [_thin(_thin(d.reshape(sides)).T).T for d in D.T]
+    require(len(sides) == 2 and all(sides), "shape", shape, "the numbers of rows and columns of a picture")
+    lengths = tuple(map(len, curves))
+    if len(curves) == 2:
+        if list(lengths) != sides:
+            raise ValueError(f"shape is {tuple(sides)}, and the matrix has shape {lengths}; give that.")
+        return [np.outer(_thin(u), _thin(v)) for u, v in zip(curves[0].T, curves[1].T, strict=True)]
+    if math.prod(lengths) != math.prod(sides):
+        size = math.prod(lengths)
+        raise ValueError(f"shape is {tuple(sides)}, and an atom has {size} entries; give a shape of as many.")
+    atoms = (reduce(np.multiply.outer, factors) for factors in zip(*(block.T for block in curves), strict=True))
+    return [_thin(_thin(a.reshape(sides)).T).T for a in atoms]
 
 
 def _thin(a: Small) -> Small:

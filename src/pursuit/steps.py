@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pursuit.arguments import as_bool, describe, number, use_python_numbers
 from pursuit.arrays import Array, Space
 from pursuit.domains import Domain, Hull
-from pursuit.line_search import WithoutHessian, line_search
+from pursuit.line_search import line_search
 from pursuit.metrics import as_metric
-from pursuit.objectives import Objective, inside
+from pursuit.objectives import Objective, Smooth, inside
 from pursuit.state import Stateful
 
 T = TypeVar("T")
@@ -345,7 +345,7 @@ class LineSearch(StepRule):
         as_bool(self.secant, "secant")
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        f = WithoutHessian(f) if self.secant else f
+        f = Smooth(f.value_and_grad, convex=f.convex) if self.secant else f
         return lambda move: line_search(f, space, move.x, move.direction, move.slope, move.reach)
 
     def decrease(self, f: Objective) -> Decrease:

@@ -52,6 +52,7 @@ class Stochastic(Objective):
         self._value, self._grad, self.seed = value, grad, seed
 
     def begin(self) -> Objective:
+        """The objective of one run, which averages the gradients it sees."""
         return _Averaging(self)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:

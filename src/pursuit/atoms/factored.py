@@ -14,10 +14,10 @@ import numpy as np
 
 from pursuit.arguments import real_array
 from pursuit.arrays import Array, Indices, Small, Space, host
-from pursuit.atoms.frames import Atom, CompactAtom, Frame, Source, uniform
+from pursuit.atoms.frames import Atom, CompactAtom, Frame, Source
 from pursuit.atoms.views import AllEntries, View, matrix_places, row_products, tensor_places
 from pursuit.linalg import unit
-from pursuit.metrics import Metric
+from pursuit.metrics import Identity, Metric
 
 
 class _FactoredFrame(Frame):
@@ -61,11 +61,10 @@ class FactoredFrame(_FactoredFrame):
         return self.view.image(self.space, A * w, B)
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        h = uniform(metric)
-        if h is None or self.view.observed or not isinstance(atom, RankOneAtom):
+        if self.view.observed or not (isinstance(metric, Identity) and isinstance(atom, RankOneAtom)):
             return super().inner(metric, atom)
         A, B = self.factors
-        return np.asarray(h * (atom.coef * (A.T @ atom.u) * (B.T @ atom.v)))
+        return np.asarray(metric.h * (atom.coef * (A.T @ atom.u) * (B.T @ atom.v)))
 
     def gram(self, metric: Metric, which: Indices) -> Small:
         A, B = self.factors
@@ -151,6 +150,10 @@ class LowRank(NamedTuple):
         """The matrix itself."""
         return np.asarray((self.U * self.s) @ self.V.T)
 
+    def curves(self, most: int) -> list[Small]:
+        """The vectors of the first components, for figures."""
+        return [self.U[:, :most], self.V[:, :most]]
+
 
 def compress(A: Small, B: Small, drop: float = 1e-14) -> LowRank:
     """A B' as U diag(s) V', without singular values below `drop` times the largest."""
@@ -221,19 +224,18 @@ class TensorFrame(_FactoredFrame):
         return self.space.put(self._entries.synthesize(factors, w * coefs))
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        h = uniform(metric)
-        if h is None or not isinstance(atom, TensorAtom):
+        if not (isinstance(metric, Identity) and isinstance(atom, TensorAtom)):
             return super().inner(metric, atom)
         factors, coefs = self.factors
         cosines = math.prod(U.T @ u for U, u in zip(factors, atom.factors, strict=True))
-        return np.asarray(h * atom.coef * coefs * cosines)
+        return np.asarray(metric.h * atom.coef * coefs * cosines)
 
     def gram(self, metric: Metric, which: Indices) -> Small:
-        h = uniform(metric)
-        if h is None:
+        if not isinstance(metric, Identity):
             return super().gram(metric, which)
         factors, coefs = self.factors
-        return np.asarray(h * math.prod(U[:, which].T @ U[:, which] for U in factors) * np.outer(*2 * [coefs[which]]))
+        cosines = math.prod(U[:, which].T @ U[:, which] for U in factors)
+        return np.asarray(metric.h * cosines * np.outer(*2 * [coefs[which]]))
 
 
 class TensorAtom(CompactAtom):
@@ -286,3 +288,8 @@ class CP(NamedTuple):
         """The entries at (N, order) indices, or at one array of indices per mode."""
         where = tensor_places(indices, [len(U) for U in self.factors])
         return np.asarray(math.prod(U[i] for U, i in zip(self.factors, where, strict=True)) @ self.weights)
+
+    def curves(self, most: int) -> list[Small]:
+        """The vectors of the largest components, for figures."""
+        order = np.argsort(-np.abs(self.weights), kind="stable")[:most]
+        return [U[:, order] for U in self.factors]

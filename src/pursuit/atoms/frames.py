@@ -10,7 +10,7 @@ and the arguments that make it (`Atom.frame`, `Atom.fields`); nothing else lists
 | `SparseAtom` | `SparseFrame` | vectors with few nonzeros (`pursuit.atoms.sparse`) |
 | `LiftedAtom` | `LiftedFrame` | images of sparse atoms, with these below them |
 | `RankOneAtom` | `FactoredFrame` | rank-one matrices (`pursuit.atoms.factored`) |
-| `TensorAtom` | `TensorFrame` | rank-one tensors (`pursuit.atoms.cp`) |
+| `TensorAtom` | `TensorFrame` | rank-one tensors (`pursuit.atoms.factored`) |
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pursuit.arrays import Array, Indices, Small, Space, flat, host
-from pursuit.metrics import Diagonal, Metric
+from pursuit.metrics import Metric
 
 Source = Any
 """Where an atom came from: a column number, a path, parameters; None: not known."""
@@ -213,11 +213,6 @@ class CompactAtom(Atom):
 
     def mismatch(self, space: Space) -> str | None:
         return None if self.shape == space.shape else f"shape {self.shape} where f lives on {space.shape}"
-
-
-def uniform(metric: Metric) -> float | None:
-    """The number h of a metric that is h times the identity; None for the others."""
-    return metric.h if isinstance(metric, Diagonal) and isinstance(metric.h, float) else None
 
 
 def kinds() -> dict[str, type[Atom]]:

@@ -23,7 +23,7 @@ from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.vectors import check_dimension
 from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, is_sparse, matrix_places
 from pursuit.linalg import unit
-from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
+from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 from pursuit.state import Stateful
 
 MAX_LAPACK_SIDE = 640
@@ -215,7 +215,7 @@ def leading(M: Matrix, several: int, level: float, memory: Memory, failure: floa
     def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
         return sharp(_root(largest), _root(upper), level)
 
-    best = extreme_eigenvalues(lambda v: M.T @ (M @ v), n, several, memory, failure, enough)
+    best = extreme_eigenvalues(SymmetricMap(lambda v: M.T @ (M @ v), n), several, memory, failure, enough)
     return _root(float(best.values[0])), best.vectors, _root(best.upper)
 
 
@@ -261,10 +261,8 @@ class _Symmetric(Factored):
         def enough(smallest: float, largest: float, lower: float, upper: float) -> bool:
             return sharp(extreme(smallest, largest), extreme(lower, upper), level)
 
-        def negated(v: Small) -> Small:
-            return np.asarray(-0.5 * (M @ v + M.T @ v))
-
-        best = extreme_eigenvalues(negated, n, several, memory, self.failure, enough, both=both)
+        negated = SymmetricMap(lambda v: np.asarray(-0.5 * (M @ v + M.T @ v)), n)
+        best = extreme_eigenvalues(negated, several, memory, self.failure, enough, both=both)
         return -best.values, best.vectors, -extreme(best.lower, best.upper)
 
     def _made(self, u: Small, v: Small, sign: float) -> RankOneAtom | None:

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit.arrays import Array, Indices, Small, Space, flat
-from pursuit.atoms.frames import Atom, CompactAtom, DenseFrame, Frame, Source, uniform
-from pursuit.metrics import Diagonal, Metric, Stacked
+from pursuit.atoms.frames import Atom, CompactAtom, DenseFrame, Frame, Source
+from pursuit.metrics import Diagonal, Identity, Metric, Stacked
 
 BATCH_ENTRIES = 1 << 23
 """Entries of the dense vectors to which a metric is applied at once."""
@@ -67,8 +67,7 @@ class SparseFrame(Frame):
         return self._sums(hits * self._values)
 
     def _weigh(self, metric: Diagonal, positions: Indices, values: Small) -> Small:
-        h = metric.h
-        return values * (h if isinstance(h, float) else self.space.gather(h, positions))
+        return values * (metric.h if isinstance(metric, Identity) else self.space.gather(metric.h, positions))
 
     def _images(self, metric: Metric, which: Indices) -> Iterator[Array]:
         """M a for the atoms at these places: many at once, since that may be one question to a cluster."""
@@ -163,7 +162,7 @@ class LiftedFrame(Frame):
             self._tails = SparseFrame(replace(self.space, shape=atom.tail.shape))
         self._images.append(Atom(atom.image))
         self._tails.append(atom.tail)
-        row = self._tails.inner(Diagonal(), atom.tail)
+        row = self._tails.inner(Identity(), atom.tail)
         self._below = np.block([[self._below, row[:-1, None]], [row]])
         super().append(atom)
 
@@ -181,16 +180,15 @@ class LiftedFrame(Frame):
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
         if isinstance(atom, LiftedAtom) and isinstance(metric, Stacked):
-            return self._images.inner(metric.top, Atom(atom.image)) + self._tails.inner(Diagonal(), atom.tail)
+            return self._images.inner(metric.top, Atom(atom.image)) + self._tails.inner(Identity(), atom.tail)
         return super().inner(metric, atom)
 
     def gram(self, metric: Metric, which: Indices) -> Small:
         if isinstance(metric, Stacked):
             return self._images.gram(metric.top, which) + self._below[np.ix_(which, which)]
-        h = uniform(metric)
-        if h is None:
+        if not isinstance(metric, Identity):
             return super().gram(metric, which)
-        return self._images.gram(metric, which) + h * self._below[np.ix_(which, which)]
+        return self._images.gram(metric, which) + metric.h * self._below[np.ix_(which, which)]
 
 
 class LiftedAtom(CompactAtom):

@@ -20,8 +20,7 @@ import scipy.sparse as sp
 from pursuit import native
 from pursuit.arguments import host_array
 from pursuit.arrays import Array, Indices, Small, Space, flat, host
-from pursuit.atoms.frames import uniform
-from pursuit.metrics import Diagonal, Metric
+from pursuit.metrics import Diagonal, Identity, Metric
 from pursuit.threads import in_parallel
 
 ENTRIES_PER_BLOCK = 1 << 11
@@ -130,8 +129,7 @@ class AllEntries:
 
     def gram(self, metric: Metric, A: Small, B: Small) -> Small | None:
         """Inner products of the matrices a_i b_i', from their factors; None where the metric allows no formula."""
-        h = uniform(metric)
-        return None if h is None else np.asarray(h * (A.T @ A) * (B.T @ B))
+        return np.asarray(metric.h * (A.T @ A) * (B.T @ B)) if isinstance(metric, Identity) else None
 
 
 class ObservedEntries:
@@ -243,12 +241,11 @@ class ObservedEntries:
         if not isinstance(metric, Diagonal):
             return None
         rows, cols = self.indices
-        h = uniform(metric)
-        weights = None if h is not None else host(flat(metric.h))[:, None]
+        weights = None if isinstance(metric, Identity) else host(flat(metric.h))[:, None]
         A, B, G = np.ascontiguousarray(A), np.ascontiguousarray(B), np.zeros((A.shape[1], A.shape[1]))
         for b in _blocks(len(rows)):
             Z = A.take(rows[b], axis=0) * B.take(cols[b], axis=0)
-            G += Z.T @ ((h if weights is None else weights[b]) * Z)
+            G += Z.T @ ((metric.h if weights is None else weights[b]) * Z)
         return G
 
 

@@ -13,7 +13,7 @@ from pursuit.arguments import describe, quantity
 from pursuit.arrays import Array, Space
 from pursuit.cluster.workers import WorkerValues, add, check_functions, current_client
 from pursuit.metrics import Metric, Operator
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, adapted
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Term:
         if M is not None and (len(np.shape(M)) != 2 or (M.shape[0], *f.space.shape[1:]) != f.space.shape):
             raise ValueError(f"{who} a matrix of {np.shape(M)} for {f!r}; they must fit.")
         if M is not None and M.dtype.kind == "f":
-            f = f.on(Space.of(np.empty(0, M.dtype)))  # labels take the dtype of the matrix
+            f = adapted(f, Space.of(np.empty(0, M.dtype)))  # labels take the dtype of the matrix
         return cls(f, M)
 
     def constants(self) -> TermConstants:

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pursuit.arguments import describe, number, real_array
+from pursuit.arguments import describe, number, real_array, require
 from pursuit.arrays import Array, Indices, Small, host
 from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.combinations import unscaled
@@ -45,7 +45,6 @@ from pursuit.atoms.factored import compress
 from pursuit.atoms.matrices import RankOne, Spectrahedron
 from pursuit.derivatives.faces import Change, Face, Factors, Weights, completion, listed_face, matrix_face, put
 from pursuit.domains import Hull
-from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
 from pursuit.run.result import Result
 
 __all__ = ["Derivative", "Gradient", "Tangent", "differentiate"]
@@ -69,8 +68,8 @@ class Gradient(NamedTuple):
 
     y: Array | None
     gradient: Array
-    radius: Any
-    dictionary: Any
+    radius: float | list[float]
+    dictionary: Array | None
 
     def __repr__(self) -> str:
         return _sizes(self)
@@ -79,13 +78,13 @@ class Gradient(NamedTuple):
 def _sizes(derivatives: Tangent | Gradient) -> str:
     """Derivatives in one line: numbers as they are, arrays by their shapes."""
 
-    def told_briefly(value: Any) -> str:
+    def briefly(value: object) -> str:
         if isinstance(value, list | tuple):
-            return f"({', '.join(map(told_briefly, value))})"
+            return f"({', '.join(map(briefly, value))})"
         shape = getattr(value, "shape", ())
         return f"{' x '.join(map(str, shape))} entries" if shape else describe(value)
 
-    named = ", ".join(f"{name}: {told_briefly(value)}" for name, value in derivatives._asdict().items())
+    named = ", ".join(f"{name}: {briefly(value)}" for name, value in derivatives._asdict().items())
     return f"{type(derivatives).__name__}({named})"
 
 
@@ -98,43 +97,18 @@ def differentiate(result: Result) -> Derivative:
     `reason` says why, and the products refuse to answer. The result should be accurate, `Stop(rgap=1e-10)` say: the
     error of the derivative is in proportion to that of x.
 
-    Parameters
-    ----------
-    result : Result
-        Of an objective with a Hessian, over hulls, cones, spans and penalties of atoms that can be listed, or over the
-        hull of `RankOne` or `Spectrahedron`, in full or at observed entries.
-
-    Returns
-    -------
-    Derivative
-
-    Examples
-    --------
-    How the projection on the L1 ball of radius 4 changes with the radius, and with y:
+    The objective must have a Hessian; the domain is made of hulls, cones, spans and penalties of atoms that can be
+    listed, or it is the hull of `RankOne` or `Spectrahedron`, in full or at observed entries.
 
     >>> import numpy as np, pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0, -2.0]), ps.conv(4.0 * ps.SignedBasis(3)), stop=ps.Stop(gap=1e-12))
-    >>> d = ps.differentiate(r)
+    >>> d = ps.differentiate(r)                                # of the projection on the L1 ball of radius 4
     >>> d.stable, d.jvp(radius=1.0).x.round(6)
     (True, array([ 0.333333,  0.333333, -0.333333]))
     >>> d.jvp(y=[1.0, 0.0, 0.0]).x.round(6)
     array([ 0.666667, -0.333333,  0.333333])
-    >>> d.vjp(np.array([1.0, 0.0, 0.0])).y.round(6)                            # the gradient of x_0 in y
+    >>> d.vjp(np.array([1.0, 0.0, 0.0])).y.round(6)            # the gradient of x_0 in y
     array([ 0.666667, -0.333333,  0.333333])
-
-    The radius with the smallest error on other data, by gradient descent:
-
-    >>> rng = np.random.default_rng(0)
-    >>> X, new = rng.standard_normal((40, 60)), rng.standard_normal((200, 60))
-    >>> y = X[:, 0] - X[:, 1] + np.random.default_rng(1).standard_normal(40)
-    >>> truth, radius = new[:, 0] - new[:, 1], 0.5
-    >>> for _ in range(20):
-    ...     domain = ps.conv(radius * ps.Dictionary(X, signed=True))
-    ...     r = ps.minimize(ps.LeastSquares(y), domain, stop=ps.Stop(rgap=1e-10))
-    ...     change = ps.differentiate(r).jvp(radius=1.0).coef
-    ...     radius -= 3.0 * float(np.mean((new @ r.coef - truth) * (new @ change)))
-    >>> round(radius, 1)
-    2.1
     """
     if not isinstance(result, Result):
         raise TypeError(f"result is {describe(result)}; give what minimize returned.")
@@ -172,22 +146,21 @@ class Derivative:
     def __repr__(self) -> str:
         return f"Derivative({'stable' if self.stable else self.reason})"
 
-    def jvp(self, *, y: Any = None, gradient: Any = None, radius: Any = None, dictionary: Any = None) -> Tangent:
+    def jvp(
+        self,
+        *,
+        y: Array | None = None,
+        gradient: Array | None = None,
+        radius: float | Sequence[float | None] | None = None,
+        dictionary: Array | None = None,
+    ) -> Tangent:
         """How the solution changes when the problem does: the derivative times a direction.
 
-        Parameters
-        ----------
-        y : array of y's shape, optional
-            The direction in which the data move: y of a loss (labels as numbers), c of a `Quadratic`.
-        gradient : array of x's shape, optional
-            The rate at which the gradient of f at the solution changes, for parameters of your own.
-        radius : float, or one per summand, optional
-            The rate of the factor c of the set: the radius in conv(c * A), the price in penalty(c * A).
-        dictionary : array of the shape of D, or one or None per summand, optional
-            The direction in which the dictionary moves.
+        `y` is the direction in which the data move: y of a loss (labels as numbers), c of a `Quadratic`. `gradient` is
+        the rate at which the gradient of f at the solution changes, for parameters of your own. `radius` is the rate of
+        the factor c of the set: the radius in conv(c * A), the price in penalty(c * A). `dictionary` is the direction
+        in which D moves. In a sum of domains the last two have one entry, perhaps None, per summand.
 
-        Examples
-        --------
         >>> import numpy as np, pursuit as ps
         >>> D, y = np.array([[1.0, 0.0], [0.5, 1.0]]), np.array([1.0, 2.0])
         >>> d = ps.differentiate(ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(D))))
@@ -196,7 +169,7 @@ class Derivative:
         """
         self._check_stable()
         face, space = self.face, self.face.at.space
-        dg, rates = np.zeros(space.size), [_rate(each) for each in self._per_summand("radius", radius, 0.0)]
+        dg, rates = np.zeros(space.size), [_rate(rate) for rate in self._per_summand("radius", radius, 0.0)]
         if gradient is not None:
             dg += _read("gradient", gradient, space.shape)
         if y is not None:
@@ -210,7 +183,7 @@ class Derivative:
         dz, _ = face.solve(-face.T @ dg - change.slopes, change.sums)
         return Tangent(put(space, dz @ face.T + change.x), self._weights(dz), self._coef(dz, rates))
 
-    def vjp(self, x: Any = None, weights: Any = None) -> Gradient:
+    def vjp(self, x: Array | None = None, weights: Array | None = None) -> Gradient:
         """The gradient of a number in the problem, given its derivatives with respect to x and to the weights: the
         transpose of `jvp`.
 
@@ -233,15 +206,10 @@ class Derivative:
         radius = [float(vx @ unit.x - p @ unit.slopes + q @ unit.sums) for unit in face.by_factor]
         moved = np.outer(face.z, vx + at.curve(u[None])[0]) - np.outer(p, at.grad)  # the derivative in the atoms
         dictionary = [self._gradient_in_dictionary(b, moved) for b in range(len(radius))]
-        sums = len(radius) > 1
-        return Gradient(
-            self._data_by_gradient(u),
-            put(at.space, u),
-            radius if sums else radius[0],
-            dictionary if sums else dictionary[0],
-        )
+        by_set = (radius, dictionary) if len(radius) > 1 else (radius[0], dictionary[0])
+        return Gradient(self._data_by_gradient(u), put(at.space, u), *by_set)
 
-    def torch(self, *, y: Any = None, radius: Any = None, dictionary: Any = None) -> Any:
+    def torch(self, *, y: Array | None = None, radius: Array | None = None, dictionary: Array | None = None) -> Array:
         """x as a PyTorch tensor through which gradients flow to these tensors, which the problem was made of.
 
         >>> import pursuit as ps, pytest
@@ -255,8 +223,8 @@ class Derivative:
         """
         import torch
 
-        given = y, radius, dictionary
-        like = next((tensor for tensor in given if tensor is not None), None)
+        inputs = y, radius, dictionary
+        like = next((tensor for tensor in inputs if tensor is not None), None)
         if like is None:
             raise TypeError("torch() got no tensor; give one that the problem was made of, such as y=y.")
         self._check_stable()
@@ -265,36 +233,34 @@ class Derivative:
             """x, whose backward pass is `vjp`."""
 
             @staticmethod
-            def forward(ctx: Any, *tensors: Any) -> Any:
+            def forward(ctx: object, *tensors: Array) -> Array:
                 return torch.as_tensor(host(self.result.x)).to(like)
 
             @staticmethod
-            def backward(ctx: Any, v: Any) -> Any:
-                found = self.vjp(x=host(v))
-                values = [
-                    None if tensor is None else value
-                    for tensor, value in zip(given, (found.y, found.radius, found.dictionary), strict=True)
-                ]
-                return tuple(None if value is None else torch.as_tensor(np.asarray(value)).to(like) for value in values)
+            def backward(ctx: object, v: Array) -> tuple[Array | None, ...]:
+                slopes = self.vjp(x=host(v))
+                pairs = zip(inputs, (slopes.y, slopes.radius, slopes.dictionary), strict=True)
+                return tuple(
+                    None if tensor is None or value is None else torch.as_tensor(np.asarray(value)).to(like)
+                    for tensor, value in pairs
+                )
 
-        return Solution.apply(*given)
-
-    # ------------------------------------------------------------------ parts of the products
+        return Solution.apply(*inputs)
 
     def _check_stable(self) -> None:
         if self.reason is not None:
             raise ValueError(f"the solution has no derivative here: {self.reason}.")
 
-    def _per_summand(self, name: str, given: Any, nothing: Any) -> list[Any]:
+    def _per_summand(self, name: str, values: Any, nothing: Any) -> list[Any]:
         """One argument per summand, given as a list or, where there is one summand, alone."""
         n = len(self.face.by_factor)
-        if given is None:
+        if values is None:
             return [nothing] * n
         if n == 1:
-            return [given]
-        if not isinstance(given, Sequence | np.ndarray) or len(given) != n:
-            raise ValueError(f"{name} is {describe(given)}; give one, or None, for each of the {n} summands.")
-        return [nothing if each is None else each for each in given]
+            return [values]
+        listed = isinstance(values, Sequence | np.ndarray) and len(values) == n
+        require(listed, name, values, f"one, or None, for each of the {n} summands")
+        return [nothing if value is None else value for value in values]
 
     def _weights(self, dz: Small) -> Small | None:
         """The coordinates, where they are the weights of the active atoms, and unique."""
@@ -333,7 +299,7 @@ class Derivative:
             return False
         return not len(completion(host(A.D).reshape(size, A.n).T, self.face.T[mine]))
 
-    def _moved(self, b: int, direction: Any) -> Small:
+    def _moved(self, b: int, direction: Array) -> Small:
         """The change of the atoms when the dictionary of a summand moves."""
         A, mine, columns, coefs = self._columns(b)
         moved = np.zeros(self.face.T.shape)
@@ -353,9 +319,9 @@ class Derivative:
     @cached_property
     def _sensitivity(self) -> Small | None:
         """The derivative of the gradient of f in its data, which is diagonal; None where f has no data that we know."""
-        return data_sensitivity(self.result.f, put(self.face.at.space, self.face.at.x))
+        return self.result.f.data_slopes(put(self.face.at.space, self.face.at.x))
 
-    def _gradient_by_data(self, y: Any) -> Small:
+    def _gradient_by_data(self, y: Array) -> Small:
         if self._sensitivity is None:
             raise TypeError(f"the data of {self.result.f!r} are not known; give gradient=, the change of its gradient.")
         dg, direction = np.zeros(self.face.at.space.size), _read("y", y, self._sensitivity.shape)
@@ -369,33 +335,14 @@ class Derivative:
         return replace(space, shape=s.shape).put(s * u[: s.size].reshape(s.shape))
 
 
-def data_sensitivity(f: Objective, x: Array) -> Small | None:
-    """d grad f(x)_i / d y_i for losses with data y, and for c of a `Quadratic`; None for others."""
-    if isinstance(f, Ridge):
-        return data_sensitivity(f.f, x[: f.n, ...])
-    if isinstance(f, Quadratic):
-        return np.ones(f.c.shape)
-    if not isinstance(f, LeastSquares | Huber | Logistic | Poisson | Multinomial):
-        return None
-    y, weights = host(f.y), f.weights if isinstance(f.weights, float) else host(f.weights)
-    if isinstance(f, Huber):
-        return np.asarray(-weights * (np.abs(host(x) - y) <= f.width), dtype=np.float64)
-    if isinstance(f, Logistic):
-        margin = y * host(x)
-        wrong = 1.0 / (1.0 + np.exp(np.clip(margin, -700.0, 700.0)))
-        return np.asarray(-weights * wrong * (1.0 - margin * (1.0 - wrong)))
-    return np.asarray(-weights * np.ones(y.shape))
+def _rate(rate: object) -> float:
+    require(math.isfinite(number(rate)), "radius", rate, "the rate at which it changes, a number")
+    return number(rate)
 
 
-def _rate(given: Any) -> float:
-    if not math.isfinite(number(given)):
-        raise ValueError(f"radius is {describe(given)}; give the rate at which it changes, a number.")
-    return number(given)
-
-
-def _read(name: str, given: Any, shape: tuple[int, ...]) -> Small:
+def _read(name: str, direction: Array, shape: tuple[int, ...]) -> Small:
     """A direction, flattened."""
-    array = host(real_array(given, name))
+    array = host(real_array(direction, name))
     if array.shape != tuple(shape):
         raise ValueError(f"{name} has shape {array.shape}; give an array of shape {tuple(shape)}.")
     return array.reshape(-1)

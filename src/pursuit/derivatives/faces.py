@@ -17,7 +17,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron
 from pursuit.atoms.views import is_sparse
 from pursuit.domains import Part
-from pursuit.objectives import Huber, Objective, Ridge
+from pursuit.objectives import Objective
 from pursuit.run.result import Result
 
 STATIONARY = 1e-5
@@ -105,14 +105,22 @@ class Weights:
         """T, C, and what the constraints exceed their bounds by."""
         return self.T, self.C, self.C @ z - 1.0
 
-    def slopes(self, grad: Small) -> Small:
-        return np.asarray(self.T @ grad + np.array([part.price for part in self.parts])[self.blocks])
+    def slopes(self, T: Small, grad: Small) -> Small:
+        return np.asarray(T @ grad + np.array([part.price for part in self.parts])[self.blocks])
 
     def curvature(self, grad: Small, multipliers: Small) -> Small:
         return np.zeros((len(self.T), len(self.T)))
 
     def x(self, z: Small) -> Small:
         return np.asarray(z @ self.T)
+
+    def by_factor(self, face: Face) -> list[Change]:
+        no_sums, no_x = np.zeros(len(face.C)), np.zeros(len(face.at.x))
+        masks = [self.blocks == b for b in range(len(self.parts))]
+        return [
+            Change(1.0 * own, no_sums, no_x) if part.price else face.change(own[:, None] * face.T / unscaled(part.A)[1])
+            for own, part in zip(masks, self.parts, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,12 @@ class Factors:
         G = np.asarray(M.toarray() if is_sparse(M) else host(getattr(M, "a", M)))
         return 0.5 * (G + G.T) if self._alike else G
 
+    def slopes(self, T: Small, grad: Small) -> Small:
+        return np.asarray(T @ grad)
+
+    def by_factor(self, face: Face) -> list[Change]:
+        return [Change(np.zeros(len(face.T)), np.ones(1), np.zeros(len(face.at.x)))]
+
     def curvature(self, grad: Small, multipliers: Small) -> Small:
         G, (m, n), level = self.matrix(grad), self.A.view.dims, float(multipliers[0])
         if self._alike:
@@ -178,13 +192,12 @@ class Face:
         problem where that fails."""
         face = self
         for _ in range(NEWTON_STEPS):
-            own = face.coordinates
-            plain = own.slopes(face.at.grad) if isinstance(own, Weights) else face.T @ face.at.grad
-            dz, more = face.solve(-plain - face.multipliers @ face.C, -face.excess)
+            slopes = face.coordinates.slopes(face.T, face.at.grad)
+            dz, more = face.solve(-slopes - face.multipliers @ face.C, -face.excess)
             if not np.linalg.norm(dz) <= 0.1 * np.linalg.norm(face.z):
                 face.problem = NOT_ACCURATE
                 break
-            face = Face(f, face.at.space, own, face.z + dz, face.multipliers + more)
+            face = Face(f, face.at.space, face.coordinates, face.z + dz, face.multipliers + more)
             if np.linalg.norm(dz) <= 1e-13 * np.linalg.norm(face.z):
                 break
         if not np.linalg.norm(dz) <= CONVERGED * np.linalg.norm(face.z):  # the minimum may be at infinity
@@ -199,16 +212,7 @@ class Face:
     @cached_property
     def by_factor(self) -> list[Change]:
         """The changes by the factors of the sets, one per summand."""
-        own, no_sums, no_x = self.coordinates, np.zeros(len(self.C)), np.zeros(len(self.at.x))
-        if isinstance(own, Factors):
-            return [Change(np.zeros(len(self.T)), np.ones(1), no_x)]
-        masks = [own.blocks == b for b in range(len(own.parts))]
-        return [
-            Change(1.0 * mine, no_sums, no_x)
-            if part.price
-            else self.change(mine[:, None] * self.T / unscaled(part.A)[1])
-            for mine, part in zip(masks, own.parts, strict=True)
-        ]
+        return self.coordinates.by_factor(self)
 
     @cached_property
     def _system(self) -> tuple[Small, Small, bool]:
@@ -261,18 +265,13 @@ def listed_face(r: Result) -> Face:
     coordinates = Weights(atoms, np.array(blocks, dtype=np.intp), parts, _rows(space, atoms))
     z = np.concatenate([r.weights, np.zeros(len(atoms) - len(r.atoms))])
     face = Face(r.f, space, coordinates, z, np.array(multipliers))
-    face.problem = _kink(r.f, r.x) or next((problem for problem in problems if problem is not None), None)
+    face.problem = next((problem for problem in [kink(r), *problems] if problem is not None), None)
     return face
 
 
-def _kink(f: Objective, x: Array) -> str | None:
-    """Says that f has no second derivative at x, where an entry is at the end of Huber's quadratic part."""
-    if isinstance(f, Ridge):
-        return _kink(f.f, x[: f.n, ...])
-    if not isinstance(f, Huber):
-        return None
-    beyond = np.abs(host(flat(x - f.y))) - f.width
-    return "f has no second derivative there" if (np.abs(beyond) <= STRICT * f.width).any() else None
+def kink(r: Result) -> str | None:
+    """Says that f has no second derivative at the solution."""
+    return None if r.f.twice_differentiable(r.x) else "f has no second derivative there"
 
 
 def _size(r: Result) -> float:
@@ -318,9 +317,10 @@ def matrix_face(r: Result, A: RankOne | Spectrahedron) -> Face:
     error = float(np.linalg.norm(G @ R + level * L) / np.linalg.norm(L))
     spectrum = np.linalg.svd(G, compute_uv=False) if len(z) > L.size else -np.linalg.eigvalsh(G)
     others = spectrum[coordinates.rank :]  # the largest first
-    if _kink(r.f, r.x) is not None:
-        face.problem = _kink(r.f, r.x)
-    elif level <= STRICT * _size(r):
+    face.problem = kink(r)
+    if face.problem is not None:
+        return face
+    if level <= STRICT * _size(r):
         face.problem = "the norm of the solution is not at its bound, or f is stationary there"
     elif error > STATIONARY * _size(r):
         face.problem = NOT_ACCURATE

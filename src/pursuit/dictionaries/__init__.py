@@ -51,6 +51,10 @@ class Learned:
     update: str
     descends: bool
 
+    def curves(self, most: int) -> list[Any]:
+        """The first atoms as columns, for figures."""
+        return [np.asarray(self.dictionary[:, :most], dtype=np.float64)]
+
     def __repr__(self) -> str:
         last = self.trace.rows[-1] if len(self.trace) else (0, np.nan, np.nan, 0, 0.0)
         d, n = self.dictionary.shape

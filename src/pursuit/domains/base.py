@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arrays import Array, Small, Space
+from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.atoms.base import Atoms, own_atoms
 from pursuit.atoms.frames import Atom
 from pursuit.weights import WeightProblem
@@ -139,6 +139,17 @@ class Domain:
             if mine.any():
                 gap += part.gap_on(active.weights[mine], q[mine])
         return gap
+
+    def normalise(self, weights: Small, blocks: Indices) -> bool:
+        """Scale the weights of each hull to their sum, in place; False where a hull has no positive weight."""
+        for b, part in enumerate(self.parts):
+            mine = blocks == b
+            if part.compact and mine.any():
+                total = float(weights[mine].sum())
+                if not total > 0:
+                    return False
+                weights[mine] *= part.total / total
+        return True
 
     def admits(self, weights: Small, blocks: Any = 0) -> bool:
         """Whether the weights satisfy the constraints, up to rounding."""

@@ -158,6 +158,15 @@ class ModelPath:
     def __repr__(self) -> str:
         return f"ModelPath({len(self)} models, levels {self.level[0]:g} to {self.level[-1]:g})"
 
+    def along(self) -> tuple[Array, str]:
+        """The levels as numbers, and what they are, for figures."""
+        sizes = bool((self.level == np.arange(len(self.level))).all())
+        return np.asarray(self.level, dtype=float), "features" if sizes else "radius"
+
+    def coefficients(self) -> Array:
+        """A row for each level, a column for each feature: its coefficient, or the norm of several, for figures."""
+        return np.stack([np.linalg.norm(B, axis=0) if len(B) > 1 else B.ravel() for B in self.coef])
+
     def scores(self, X: Any) -> Array:
         """X B + c of every row: (rows, samples, outputs)."""
         return np.stack([X @ B.T + c for B, c in zip(self.coef, self.intercept, strict=True)])

@@ -13,14 +13,14 @@ from pursuit.atoms import Atoms
 from pursuit.atoms.closed import Map
 from pursuit.geometry.shapes import Shape, shape_of
 from pursuit.linalg import EPS
-from pursuit.metrics import Diagonal, Metric, as_metric
+from pursuit.metrics import Diagonal, Identity, Metric, as_metric
 from pursuit.objectives import Objective
 
 
 def root(metric: Metric, n: int | None, definite: bool = True) -> Map:
     """T with T'T = M, as a number, a diagonal or a matrix; `definite`: M must have an inverse."""
-    if isinstance(metric, Diagonal) and np.ndim(metric.h) == 0:
-        return math.sqrt(float(metric.h))
+    if isinstance(metric, Identity):
+        return math.sqrt(metric.h)
     size = host(metric.h).size if isinstance(metric, Diagonal) else math.prod(metric.shape)
     if n is not None and size != n:
         raise ValueError(f"metric acts on vectors of length {size}, the atoms have {n} entries; they must agree.")

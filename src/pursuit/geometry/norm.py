@@ -15,7 +15,7 @@ from pursuit.geometry.inputs import check_objective, root, vector
 from pursuit.geometry.interval import EXACT_TOLERANCE, Interval
 from pursuit.geometry.shapes import Oracle, Shape, lift, oracle, shape_of
 from pursuit.linalg import EPS, norm, norms, unit
-from pursuit.metrics import Diagonal
+from pursuit.metrics import Identity
 from pursuit.objectives import Objective
 
 CONE_TOLERANCE = 1e-10
@@ -172,7 +172,7 @@ def rho(A: Atoms, f: Objective, x0: Array) -> Interval:
         raise ValueError("x0 lies outside lin(A); project it on the span of the atoms first.")
     here, lifted = gauge(A, lift(A, start)), lift(A, start)
     grad = vector(A, f.value_and_grad(lifted)[1], "the gradient of f")
-    curvature = f.hessian(lifted) if f.quadratic else Diagonal(float(f.mu))
+    curvature = f.hessian(lifted) if f.quadratic else Identity(float(f.mu))
     Q = shape.basis()
     if Q is None or curvature is None or (not f.quadratic and not f.mu > 0):
         return Interval(here.lower, math.inf)

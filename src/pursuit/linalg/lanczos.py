@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
@@ -59,33 +59,40 @@ class ExtremeEigenvalues:
     upper: float
 
 
+class SymmetricMap(NamedTuple):
+    """A symmetric map v -> apply(v) of R^n."""
+
+    apply: Callable[[Small], Small]
+    n: int
+
+
 def extreme_eigenvalues(
-    apply: Callable[[Small], Small],
-    n: int,
+    A: SymmetricMap,
     several: int,
     memory: Memory,
     failure: float,
     enough: Callable[[float, float, float, float], bool],
     both: bool = False,
 ) -> ExtremeEigenvalues:
-    """The largest eigenvalues of a symmetric map of R^n (with `both`, the largest in modulus).
+    """The `several` largest eigenvalues of a symmetric map (with `both`, the largest in modulus).
 
     The interval [lower, upper] contains the spectrum with a probability of at least 1 - `failure`; the search ends when
     `enough(smallest Ritz value, largest Ritz value, lower, upper)` is true. Without `both`, lower is -inf.
 
     >>> d = np.linspace(0.0, 1.0, 500)
     >>> sharp = lambda low, high, lower, upper: upper - high <= 1e-6
-    >>> found = extreme_eigenvalues(lambda v: d * v, 500, several=1, memory=Memory(), failure=1e-9, enough=sharp)
+    >>> found = extreme_eigenvalues(SymmetricMap(lambda v: d * v, 500), 1, Memory(), failure=1e-9, enough=sharp)
     >>> bool(found.values[0] <= 1.0 <= found.upper <= found.values[0] + 1e-6), int(np.abs(found.vectors).argmax())
     (True, 499)
     """
+    n = A.n
     warm, random = memory.last, memory.rng.standard_normal(n) / math.sqrt(n)
     part = RANDOM_SHARE if warm is not None else 1.0
     b = part * random if warm is None else warm + part * random
     size = float(np.linalg.norm(b))
     chance = failure / 2 if both else failure
     threshold = math.log(2.0 * n / math.pi) + 2.0 * math.log(size / (part * chance))
-    krylov = _Krylov(apply, b / size)
+    krylov = _Krylov(A.apply, b / size)
     limit = min(n, MAX_STEPS, max(MAX_NUMBERS // n, several + 1))
     while True:
         krylov.extend(several + 1 if krylov.k == 0 else 4, limit)

@@ -6,14 +6,15 @@ convexity in the norm of H), `infimum` (a lower bound on f over all of H, which 
 `space` (shape, dtype and device of the vectors of H). Where f is not defined, its value is infinite.
 """
 
-from pursuit.objectives.base import Objective, as_value, inside
+from pursuit.objectives.base import DataLoss, Objective, as_value, inside
 from pursuit.objectives.losses import Huber, Logistic, Multinomial, Poisson
 from pursuit.objectives.quadratic import LeastSquares, Quadratic
-from pursuit.objectives.ridge import Ridge
 from pursuit.objectives.smooth import Smooth
 from pursuit.objectives.spectral import LogDet, TraceInverse
+from pursuit.objectives.wrapped import Ridge, Shifted, Tilted, Wrapped, adapted
 
 __all__ = [
-    "Huber", "LeastSquares", "LogDet", "Logistic", "Multinomial", "Objective", "Poisson", "Quadratic", "Ridge",
-    "Smooth", "TraceInverse", "as_value", "inside",
+    "DataLoss", "Huber", "LeastSquares", "LogDet", "Logistic", "Multinomial", "Objective", "Poisson", "Quadratic",
+    "Ridge", "Shifted", "Smooth", "Tilted", "TraceInverse", "Wrapped", "adapted", "as_value",
+    "inside",
 ]  # fmt: skip

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+import numpy as np
 
 from pursuit.arguments import as_array, describe, is_number, real_array
-from pursuit.arrays import Array, Space, everywhere, host
+from pursuit.arrays import Array, Small, Space, everywhere, host
 from pursuit.metrics import Metric
 
 ROUNDING = 8.0
@@ -16,7 +18,7 @@ ROUNDING = 8.0
 
 
 class Objective:
-    """A smooth convex function on H. Subclass it and write `value_and_grad`.
+    """A smooth convex function on H. Subclass it and write `value_and_grad`; the rest is optional.
 
     Where f is not defined its value is infinite, and the gradient there is never used: a run keeps to the domain of f.
 
@@ -45,15 +47,6 @@ class Objective:
     dual_range: tuple[Any, Any] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 
-    def on(self, space: Space) -> Objective:
-        """The same function of arrays of this library, dtype and device, where its data are labels or integers, which
-        have no precision of their own; itself where they are floating-point numbers, which are never converted."""
-        return self
-
-    def begin(self) -> Objective:
-        """The objective for one run: itself, or a fresh copy where it has a memory."""
-        return self
-
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         """f(x) and the gradient at x, a new array of x's shape."""
         raise NotImplementedError(f"{type(self).__name__} must define value_and_grad(x).")
@@ -66,15 +59,28 @@ class Objective:
         """The second derivative at x as a linear map, or None where it is not known."""
         return None
 
+    def conjugate(self, u: Array) -> float | None:
+        """The conjugate f*(u) = sup_x <u, x> - f(x), or an upper bound on it; infinite outside its domain, and None
+        where it is not known. Every u proves that f(x) >= <u, x> - f*(u)."""
+        return None
+
     @property
     def has_hessian(self) -> bool:
         """Whether `hessian` answers with a linear map."""
         return type(self).hessian is not Objective.hessian
 
-    def conjugate(self, u: Array) -> float | None:
-        """The conjugate f*(u) = sup_x <u, x> - f(x), or an upper bound on it; infinite outside its domain, and None
-        where it is not known. Every u proves that f(x) >= <u, x> - f*(u)."""
+    def data_slopes(self, x: Array) -> Small | None:
+        """d grad f(x)_i / d y_i for the data y of f, by which `differentiate` differentiates; None: no such data."""
         return None
+
+    def twice_differentiable(self, x: Array) -> bool:
+        """Whether the Hessian at x is the second derivative there."""
+        return True
+
+    @property
+    def words(self) -> str:
+        """What f is, for reports."""
+        return f"the smooth{' convex' if self.convex else ''} function {self!r}"
 
     def __repr__(self) -> str:
         return repr_of(self)
@@ -116,30 +122,58 @@ def x_log_x(xp: Any, p: Array) -> Array:
 
 
 class DataLoss(Objective):
-    """A loss with data y of x's shape, and with weights s."""
+    """A loss f(x) = sum_i s_i phi_i(x_i), with data y of x's shape and weights s. f*(u) = sum_i s_i phi_i*(u_i / s_i).
+
+    A new loss defines `_set_constants` (L, `dual_range` and whatever else depends on y and s), `value_and_grad`,
+    `hessian` and `conjugate`, and may refuse data in `_check_data`.
+    """
 
     space: Space
     y: Array
     weights: Any = 1.0
     """The weights s: a number, or an array that multiplies with x."""
-    adapts: bool = False
-    """Whether y and the weights take the dtype of the atoms: y holds labels or integers."""
+    target: Literal["numbers", "labels", "classes"] | None = None
+    """What x predicts, for the figures of reports."""
+    _per_row: bool = False
+    """Whether there is one weight for each row of y, not for each entry."""
+    _labels: bool = False
+    """Whether y holds labels or integers, which have no precision of their own."""
+    _words: str
 
-    def _read_data(self, given: Any) -> None:
-        """Take the user's y."""
-        given = as_array(given, "y")
+    def __init__(self, y: Any, weights: Any = None) -> None:
+        given = as_array(y, "y")
         self.y = real_array(given, "y")
         if 0 in self.y.shape:
             raise ValueError("y is empty; give at least one observation.")
-        self.space, self.adapts = Space.of(self.y), self.y.dtype != given.dtype
+        self.space, self._labels = Space.of(self.y), self.y.dtype != given.dtype
+        self._check_data()
+        if weights is not None:
+            self.weights = self._read_weights(weights)
+        self._set_constants()
+
+    def _check_data(self) -> None:
+        """Refuse a y that does not suit this loss, or recode it."""
+
+    def _read_weights(self, weights: Any) -> Any:
+        s, shape = real_array(weights, "weights"), self.y.shape[:1] if self._per_row else self.y.shape
+        if s.ndim and s.shape != shape:
+            shapes, each = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}", "row" if self._per_row else "entry"
+            raise ValueError(f"weights have shape {shapes}; give one weight per {each}, or one number.")
+        if not everywhere(s > 0):
+            raise ValueError("weights must be positive; leave out entries of weight zero instead.")
+        if not s.ndim:
+            return float(s)
+        s = self.space.put(host(s))
+        return s[:, None] if self._per_row else s
 
     def _set_constants(self) -> None:
         """Compute what depends on y and the weights."""
         raise NotImplementedError
 
     def on(self, space: Space) -> Self:
+        """The same loss of arrays of this library, dtype and device, where y holds labels; else itself."""
         space = replace(space, shape=self.space.shape)
-        if not self.adapts or space == self.space:
+        if not self._labels or space == self.space:
             return self
         other, y = copy(self), host(self.y)
         if abs(y).max() > 2.0 / space.eps:
@@ -151,40 +185,33 @@ class DataLoss(Objective):
         other._set_constants()
         return other
 
-    def _read_weights(self, given: Any, shape: tuple[int, ...], each: str) -> None:
-        """Take the user's weights, one for `each` part of y; `shape` is that of an array of them."""
-        if given is None:
-            return
-        s = real_array(given, "weights")
-        if s.ndim and s.shape != shape:
-            shapes = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}"
-            raise ValueError(f"weights have shape {shapes}; give one weight per {each}, or one number.")
-        if not everywhere(s > 0):
-            raise ValueError("weights must be positive; leave out entries of weight zero instead.")
-        self.weights = self.space.put(host(s)) if s.ndim else float(s)
-
     @property
     def _largest_weight(self) -> float:
         s = self.weights
         return s if isinstance(s, float) else float(self.space.xp.max(s))
 
-    def _told(self, *arguments: str) -> str:
+    @property
+    def _host_weights(self) -> Any:
+        return self.weights if isinstance(self.weights, float) else host(self.weights)
+
+    def _in_range(self, u: Array) -> bool:
+        low, high = self.dual_range or (-math.inf, math.inf)
+        return everywhere((u >= low) & (u <= high))
+
+    def data_slopes(self, x: Array) -> Small:
+        return np.asarray(-self._host_weights * np.ones(self.y.shape))
+
+    @property
+    def words(self) -> str:
+        size = " x ".join(f"{n:,}" for n in self.space.shape)
+        weighted = "" if isinstance(self.weights, float) else ", weighted"
+        return self._words.format(f=self, size=size, weighted=weighted)
+
+    def _repr(self, *arguments: str) -> str:
         """The repr, with the size of y, these arguments and the weights, if there are any."""
         s = self.weights
         weights = [] if isinstance(s, float) and s == 1.0 else [f"weights={s:g}" if isinstance(s, float) else "weights"]
         return repr_of(self, size_of("y", self.y), *arguments, *weights)
 
     def __repr__(self) -> str:
-        return self._told()
-
-    def _in_range(self, u: Array) -> bool:
-        low, high = self.dual_range or (-math.inf, math.inf)
-        return everywhere((u >= low) & (u <= high))
-
-
-class EntrywiseLoss(DataLoss):
-    """f(x) = sum_i s_i phi_i(x_i), with data y and weights s of x's shape. f*(u) = sum_i s_i phi_i*(u_i / s_i)."""
-
-    def __init__(self, y: Any, weights: Any = None) -> None:
-        self._read_data(y)
-        self._read_weights(weights, self.y.shape, "entry")
+        return self._repr()

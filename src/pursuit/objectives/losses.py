@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import describe, number
-from pursuit.arrays import Array, Space, everywhere
+from pursuit.arguments import number, require
+from pursuit.arrays import Array, Small, Space, everywhere, host
 from pursuit.metrics import Diagonal, Metric, Operator
-from pursuit.objectives.base import ROUNDING, DataLoss, EntrywiseLoss, sum_above, total, x_log_x
+from pursuit.objectives.base import ROUNDING, DataLoss, sum_above, total, x_log_x
+
+KINK = 1e-7
+"""Residuals whose distance from the width of Huber's loss is below this fraction of it lie at a kink."""
 
 
-class Huber(EntrywiseLoss):
+class Huber(DataLoss):
     r"""Least squares that is linear beyond `width`: :math:`f(x)=\sum_i s_i h(x_i-y_i)` with
     :math:`h(r) = r^2/2` for :math:`|r|\le w` and :math:`w|r| - w^2/2` beyond. L is the largest weight :math:`s_i`, 1
     without `weights`.
@@ -24,22 +27,23 @@ class Huber(EntrywiseLoss):
     """
 
     infimum = 0.0
+    target = "numbers"
+    _words = "Huber's loss of the data ({size} entries{weighted}), quadratic up to {f.width:.6g}"
 
     def __init__(self, y: Any, width: float, weights: Any = None) -> None:
-        super().__init__(y, weights)
-        if not 0 < number(width) < math.inf:
-            raise ValueError(f"width is {describe(width)}; give the positive residual beyond which the loss is linear.")
+        positive = 0 < number(width) < math.inf
+        require(positive, "width", width, "the positive residual beyond which the loss is linear")
         self.width = float(width)
-        self._set_constants()
+        super().__init__(y, weights)
 
     def _set_constants(self) -> None:
         self.L, self.dual_range = self._largest_weight, (-self.width * self.weights, self.width * self.weights)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         r = x - self.y
-        held = self.space.xp.clip(r, -self.width, self.width)
-        grad = self.weights * held
-        return self.space.dot(grad, r) - 0.5 * self.space.dot(grad, held), grad
+        clipped = self.space.xp.clip(r, -self.width, self.width)
+        grad = self.weights * clipped
+        return self.space.dot(grad, r) - 0.5 * self.space.dot(grad, clipped), grad
 
     def hessian(self, x: Array) -> Metric:
         xp = self.space.xp
@@ -48,11 +52,19 @@ class Huber(EntrywiseLoss):
     def conjugate(self, u: Array) -> float:
         return sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y) if self._in_range(u) else math.inf
 
+    def data_slopes(self, x: Array) -> Small:
+        quadratic = np.abs(host(x) - host(self.y)) <= self.width
+        return np.asarray(-self._host_weights * quadratic, dtype=np.float64)
+
+    def twice_differentiable(self, x: Array) -> bool:
+        beyond = np.abs(host(x) - host(self.y)) - self.width
+        return not (np.abs(beyond) <= KINK * self.width).any()
+
     def __repr__(self) -> str:
-        return self._told(f"width={self.width:g}")
+        return self._repr(f"width={self.width:g}")
 
 
-class Logistic(EntrywiseLoss):
+class Logistic(DataLoss):
     r"""Logistic loss of labels y in {-1, 1}: :math:`f(x) = \sum_i s_i \log(1 + e^{-y_i x_i})`. L is a quarter of the
     largest weight :math:`s_i`, 1/4 without `weights`.
 
@@ -65,17 +77,17 @@ class Logistic(EntrywiseLoss):
     """
 
     infimum = 0.0
+    target = "labels"
+    _words = "the logistic loss of {size} labels{weighted}"
 
-    def __init__(self, y: Any, weights: Any = None) -> None:
-        super().__init__(y, weights)
+    def _check_data(self) -> None:
         xp = self.space.xp
         low, high = float(xp.min(self.y)), float(xp.max(self.y))
         if low == high:
             raise ValueError(f"y holds the single class {low:g}; logistic regression needs two.")
         if (low, high) not in {(-1.0, 1.0), (0.0, 1.0)} or not everywhere((self.y == low) | (self.y == high)):
             raise ValueError(f"y holds labels from {low:g} to {high:g}; give -1 and 1, 0 and 1, or booleans.")
-        self.y, self.adapts = self.y if low == -1.0 else 2.0 * self.y - 1.0, True
-        self._set_constants()
+        self.y, self._labels = self.y if low == -1.0 else 2.0 * self.y - 1.0, True
 
     def _set_constants(self) -> None:
         xp, s, self.L = self.space.xp, self.weights, 0.25 * self._largest_weight
@@ -85,9 +97,9 @@ class Logistic(EntrywiseLoss):
         xp = self.space.xp
         margin = self.y * x
         decay = xp.exp(-xp.abs(margin))
-        s, held = self.weights, xp.where(margin < 0, margin, 0.0 * margin)
+        s, negative = self.weights, xp.where(margin < 0, margin, 0.0 * margin)
         wrong = xp.where(margin < 0, 1.0 / (1.0 + decay), decay / (1.0 + decay))  # the probability of the other label
-        return total(xp, s * (xp.log1p(decay) - held)), -s * self.y * wrong
+        return total(xp, s * (xp.log1p(decay) - negative)), -s * self.y * wrong
 
     def hessian(self, x: Array) -> Metric:
         xp = self.space.xp
@@ -95,14 +107,20 @@ class Logistic(EntrywiseLoss):
         return Diagonal(self.weights * (decay / ((1.0 + decay) * (1.0 + decay))))
 
     def conjugate(self, u: Array) -> float:
+        if not self._in_range(u):
+            return math.inf
         xp, s = self.space.xp, self.weights
         p = -self.y * (u / s)  # the probability of the other label
-        inside = self._in_range(u)
         entropy = x_log_x(xp, p) + xp.where(p < 1, (1.0 - p) * xp.log1p(-xp.where(p < 1, p, 0.0 * p)), 0.0 * p)
-        return sum_above(self.space, s * entropy) if inside else math.inf
+        return sum_above(self.space, s * entropy)
+
+    def data_slopes(self, x: Array) -> Small:
+        margin = host(self.y) * host(x)
+        wrong = 1.0 / (1.0 + np.exp(np.clip(margin, -700.0, 700.0)))
+        return np.asarray(-self._host_weights * wrong * (1.0 - margin * (1.0 - wrong)))
 
 
-class Poisson(EntrywiseLoss):
+class Poisson(DataLoss):
     r"""Poisson loss with log link: :math:`f(x) = \sum_i s_i (e^{x_i} - y_i x_i)`, for counts :math:`y_i\ge 0` and
     `weights` :math:`s_i`, 1 where they are left out.
 
@@ -114,11 +132,11 @@ class Poisson(EntrywiseLoss):
     ((2.0, array([ 1., -1.])), 0.6137)
     """
 
-    def __init__(self, y: Any, weights: Any = None) -> None:
-        super().__init__(y, weights)
+    _words = "the Poisson loss of {size} counts{weighted}"
+
+    def _check_data(self) -> None:
         if not everywhere(self.y >= 0):
             raise ValueError("y holds a negative count; Poisson needs y >= 0.")
-        self._set_constants()
 
     def _set_constants(self) -> None:
         # From just below the root of the largest number on, e^x goes on along its tangent: convex and huge, and its
@@ -128,16 +146,17 @@ class Poisson(EntrywiseLoss):
         self.dual_range = -self._linear, self.weights * math.exp(self._ceiling) - self._linear
         self.infimum = -self.conjugate(0.0 * self.y)
 
-    def _held(self, x: Array) -> Array:
+    def _clip(self, x: Array) -> Array:
         return self.space.xp.clip(x, -math.inf, self._ceiling)
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        xp, held = self.space.xp, self._held(x)
-        rate = self.weights * xp.exp(held)
-        return total(xp, rate) + self.space.dot(rate, x - held) - self.space.dot(self._linear, x), rate - self._linear
+        xp, clipped = self.space.xp, self._clip(x)
+        rate = self.weights * xp.exp(clipped)
+        value = total(xp, rate) + self.space.dot(rate, x - clipped) - self.space.dot(self._linear, x)
+        return value, rate - self._linear
 
     def hessian(self, x: Array) -> Metric:
-        return Diagonal(self.weights * self.space.xp.exp(self._held(x)))
+        return Diagonal(self.weights * self.space.xp.exp(self._clip(x)))
 
     def conjugate(self, u: Array) -> float:
         rate, s = u + self._linear, self.weights
@@ -148,42 +167,32 @@ class Multinomial(DataLoss):
     r"""Softmax loss: :math:`f(x) = \sum_i s_i (\log\sum_k e^{x_{ik}} - \langle y_i, x_i\rangle)` on matrices x of n
     rows and K columns, one score per class. L is half the largest weight :math:`s_i`, 1/2 without weights.
 
-    Parameters
-    ----------
-    y : (n,) integer labels 0..K-1, or (n, K) one-hot rows (or probabilities that sum to 1)
-    weights : (n,) positive array or a positive number, optional
-        The :math:`s_i`, one per row.
+    y are n labels 0..K-1, or (n, K) one-hot rows (or probabilities that sum to 1); there is one weight per row.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> round(ps.Multinomial([0, 1, 2]).value(np.zeros((3, 3))), 4)
     3.2958
     """
 
     infimum = 0.0
+    target = "classes"
+    _words = "the softmax loss of {f.space.shape[0]:,} labels of {f.space.shape[1]:,} classes{weighted}"
+    _per_row = True
 
-    def __init__(self, y: Any, weights: Any = None) -> None:
-        self._read_data(y)
-        y = self.y
+    def _check_data(self) -> None:
+        y, xp = self.y, self.space.xp
         if y.ndim == 1:
             labels = np.asarray([int(v) for v in y])
             if not (labels == np.asarray([float(v) for v in y])).all() or labels.min() < 0:
                 raise ValueError("y holds labels that are not 0, 1, 2, ...; encode the classes as integers from 0.")
             if len(set(labels)) < 2:
                 raise ValueError(f"y holds the single class {labels[0]}; a multinomial model needs two or more.")
-            y, self.adapts = self.space.put(np.eye(labels.max() + 1)[labels]), True
-        xp = self.space.xp
+            y, self._labels = self.space.put(np.eye(labels.max() + 1)[labels]), True
         if y.ndim != 2 or y.shape[1] < 2:
             raise ValueError(f"y has shape {tuple(y.shape)}; give (n,) labels or (n, K) one-hot rows with K >= 2.")
         if not everywhere(y >= 0) or float(xp.max(xp.abs(xp.sum(y, axis=1) - 1.0))) > 1e-5:
             raise ValueError("y has a row that is not a probability distribution; rows must be >= 0 and sum to 1.")
-        self.y = y
-        self.space = Space.of(y)
-        self._read_weights(weights, y.shape[:1], "row")
-        if not isinstance(self.weights, float):
-            self.weights = self.weights[:, None]
-        self._set_constants()
+        self.y, self.space = y, Space.of(y)
 
     def _set_constants(self) -> None:
         self.L, self._linear = 0.5 * self._largest_weight, self.weights * self.y

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from pursuit.arguments import real_array, sparse_matrix
-from pursuit.arrays import Array, Space, host
-from pursuit.linalg.lanczos import Memory, extreme_eigenvalues
-from pursuit.metrics import Diagonal, Metric, Operator
-from pursuit.objectives.base import ROUNDING, EntrywiseLoss, Objective, repr_of, size_of, sum_above
+from pursuit.arrays import Array, Small, Space, host
+from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
+from pursuit.metrics import Metric, Operator, diagonal
+from pursuit.objectives.base import ROUNDING, DataLoss, Objective, repr_of, size_of, sum_above
 
 MAX_EXACT_CHECK = 512
 """All eigenvalues of a sparse matrix with at most this many rows are computed, to see that none is negative."""
@@ -23,20 +23,14 @@ LANCZOS_ROUNDS = 8
 """Rounds of four Lanczos steps that look for a negative eigenvalue of a larger one."""
 
 
-class LeastSquares(EntrywiseLoss):
+class LeastSquares(DataLoss):
     r"""Half the squared distance to y: :math:`f(x) = \frac12 \sum_i s_i (x_i - y_i)^2`.
 
     Without weights L = mu = 1, so a norm-corrective update is an exact one: matching pursuit and OMP.
 
-    Parameters
-    ----------
-    y : array
-        The target; its shape is that of H. Integers take the dtype of the atoms.
-    weights : positive array of y's shape or a positive number, optional
-        The :math:`s_i`.
+    y is the target, of the shape of H; integers take the dtype of the atoms. The :math:`s_i` are `weights`, a positive
+    array of y's shape or a positive number.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> f = ps.LeastSquares([3.0, 4.0])
     >>> f, f.value_and_grad(np.zeros(2))
@@ -45,14 +39,12 @@ class LeastSquares(EntrywiseLoss):
 
     quadratic = True
     infimum = 0.0
-
-    def __init__(self, y: Any, weights: Any = None) -> None:
-        super().__init__(y, weights)
-        self._set_constants()
+    target = "numbers"
+    _words = "half the squared distance to the data ({size} entries{weighted})"
 
     def _set_constants(self) -> None:
         s = self.weights
-        self.metric = Diagonal(s)
+        self.metric = diagonal(s)
         self.L = self._largest_weight
         self.mu = s if isinstance(s, float) else float(self.space.xp.min(s))
 
@@ -71,16 +63,10 @@ class LeastSquares(EntrywiseLoss):
 class Quadratic(Objective):
     r"""A convex quadratic :math:`f(x) = \frac12\langle x, Hx\rangle + \langle c, x\rangle`.
 
-    Parameters
-    ----------
-    H : (n, n) array, sparse matrix or LinearOperator
-        Symmetric and positive semidefinite. Arrays, and sparse matrices of up to 512 rows, are checked; of larger ones
-        a negative eigenvalue is found if a few Lanczos steps find it, and an operator is taken on trust.
-    c : (n,) array, optional
-        Zero if left out.
+    H is a symmetric and positive semidefinite array, sparse matrix or LinearOperator. Arrays, and sparse matrices of up
+    to 512 rows, are checked; of larger ones a negative eigenvalue is found if a few Lanczos steps find it, and an
+    operator is taken on trust. c is zero if left out.
 
-    Examples
-    --------
     >>> import pursuit as ps
     >>> f = ps.Quadratic(np.diag([1.0, 4.0]), [-1.0, 0.0])
     >>> f.L, round(f.mu, 12), f.value(np.array([1.0, 0.0]))                    # mu is rounded down
@@ -154,6 +140,13 @@ class Quadratic(Objective):
         curved = xp.where(flat, math.inf, spectrum - noise)  # lowered by its error
         return sum_above(self.space, 0.5 * coordinates * (coordinates / curved))
 
+    def data_slopes(self, x: Array) -> Small:
+        return np.ones(self.c.shape)
+
+    @property
+    def words(self) -> str:
+        return f"a quadratic function of {self.c.shape[0]:,} variables"
+
     def __repr__(self) -> str:
         return repr_of(self, size_of("H", self.H))
 
@@ -168,4 +161,4 @@ def smallest_eigenvalue(H: sp.csc_array) -> float:
     def enough(*_: float) -> bool:
         return next(rounds, None) is None
 
-    return -float(extreme_eigenvalues(lambda v: -(H @ v), H.shape[0], 1, Memory(), 0.5, enough).values[0])
+    return -float(extreme_eigenvalues(SymmetricMap(lambda v: -(H @ v), H.shape[0]), 1, Memory(), 0.5, enough).values[0])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pursuit.arguments import as_bool, check_function, describe, number
+from pursuit.arguments import as_bool, check_function, describe, number, require
 from pursuit.arrays import Array
 from pursuit.metrics import Diagonal, Metric, Operator
 from pursuit.objectives.base import Objective, as_value, repr_of
@@ -41,13 +41,9 @@ class Smooth(Objective):
 
     Examples
     --------
-    >>> import numpy as np, pursuit as ps
-    >>> f = ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=2.0, mu=2.0)
-    >>> round(ps.minimize(f, ps.conv(ps.Simplex(4))).value, 12)
-    0.25
-
     A portfolio with the largest mean logarithm of its return, which is infinitely bad where a return is not positive:
 
+    >>> import numpy as np, pursuit as ps
     >>> returns = np.array([[1.3, 0.6, 1.5], [0.8, 1.6, 0.4]]).T                   # two assets in three years
     >>> def utility(x):
     ...     return -np.log(x).mean() if (x > 0).all() else np.inf
@@ -69,22 +65,18 @@ class Smooth(Objective):
         convex: bool = True,
     ) -> None:
         check_function(value, "value", "x")
-        for name, given in (("grad", grad), ("hessian", hessian)):
-            if given is not None:
-                check_function(given, name, "x")
-        if L is not None and not 0 < number(L) < math.inf:
-            raise ValueError(f"L is {describe(L)}; give a positive smoothness constant, or None to have it found.")
+        for name, function, of in (("grad", grad, "x"), ("hessian", hessian, "x"), ("conjugate", conjugate, "u")):
+            if function is not None:
+                check_function(function, name, of)
+        known = L is None or 0 < number(L) < math.inf
+        require(known, "L", L, "a positive smoothness constant, or None to have it found")
         if not 0 <= number(mu) < math.inf or (L is not None and mu > L):
             raise ValueError(f"mu is {describe(mu)} with L = {L}; strong convexity lies between 0 and L.")
-        if not number(infimum) < math.inf:
-            raise ValueError(f"infimum is {describe(infimum)}; give a lower bound on f, or leave it out.")
-        if conjugate is not None:
-            check_function(conjugate, "conjugate", "u")
+        require(number(infimum) < math.inf, "infimum", infimum, "a lower bound on f, or leave it out")
         self.convex = as_bool(convex, "convex")
         if not self.convex and mu > 0:
-            raise ValueError(
-                f"mu is {describe(mu)} with convex=False; a strongly convex f is convex, leave one of them out."
-            )
+            text = f"mu is {describe(mu)} with convex=False"
+            raise ValueError(f"{text}; a strongly convex f is convex, leave one of them out.")
         self._value, self._grad, self._conjugate, self._hessian = value, grad, conjugate, hessian
         self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
 
@@ -105,20 +97,20 @@ class Smooth(Objective):
         return self._hessian is not None
 
     def hessian(self, x: Array) -> Metric | None:
-        given = None if self._hessian is None else self._hessian(x)
-        if given is None or isinstance(given, Diagonal | Operator):
-            return given
-        if callable(given):
-            return Operator(given, tuple(x.shape))
-        shape = tuple(getattr(given, "shape", ()))
+        H = None if self._hessian is None else self._hessian(x)
+        if H is None or isinstance(H, Metric):
+            return H
+        if callable(H):
+            return Operator(H, tuple(x.shape))
+        shape = tuple(getattr(H, "shape", ()))
         if shape == tuple(x.shape):
-            return Diagonal(given)
+            return Diagonal(H)
         if x.ndim != 1 or shape != (x.shape[0], x.shape[0]):
-            what = f"an array of shape {shape}" if shape else describe(given)
+            what = f"an array of shape {shape}" if shape else describe(H)
             raise ValueError(
                 f"hessian returned {what}; return a diagonal of x's shape, a matrix, or a function v -> Hv."
             )
-        return Operator(lambda v: given @ v, shape[:1])
+        return Operator(lambda v: H @ v, shape[:1])
 
     def conjugate(self, u: Array) -> float | None:
         return None if self._conjugate is None else as_value(self._conjugate(u), "the conjugate of f")

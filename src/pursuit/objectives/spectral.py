@@ -26,18 +26,16 @@ class _Spectral(Objective):
         _, values, vectors, _ = self._eigen(X)
         return [(vectors * values[None, :] ** p) @ vectors.T for p in exponents]
 
-    def _value(self, space: Space, values: Array) -> float:
-        raise NotImplementedError
-
-    def _slopes(self, values: Array) -> Array:
-        """The derivative in each eigenvalue."""
+    def _terms(self, space: Space, values: Array) -> tuple[Array, Array]:
+        """The term of f for each eigenvalue, and its derivative."""
         raise NotImplementedError
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         space, values, vectors, error = self._eigen(x)
         if not float(values[0]) > error:
             return math.inf, math.nan * x
-        return self._value(space, values), (vectors * self._slopes(values)[None, :]) @ vectors.T
+        terms, slopes = self._terms(space, values)
+        return total(space.xp, terms), (vectors * slopes[None, :]) @ vectors.T
 
 
 class LogDet(_Spectral):
@@ -55,11 +53,8 @@ class LogDet(_Spectral):
     ('GAP', 3.0, True)
     """
 
-    def _value(self, space: Space, values: Array) -> float:
-        return -total(space.xp, space.xp.log(values))
-
-    def _slopes(self, values: Array) -> Array:
-        return -1.0 / values
+    def _terms(self, space: Space, values: Array) -> tuple[Array, Array]:
+        return -space.xp.log(values), -1.0 / values
 
     def hessian(self, x: Array) -> Metric:
         (inverse,) = self._power(x, -1)
@@ -89,11 +84,8 @@ class TraceInverse(_Spectral):
 
     infimum = 0.0
 
-    def _value(self, space: Space, values: Array) -> float:
-        return total(space.xp, 1.0 / values)
-
-    def _slopes(self, values: Array) -> Array:
-        return -1.0 / (values * values)
+    def _terms(self, space: Space, values: Array) -> tuple[Array, Array]:
+        return 1.0 / values, -1.0 / (values * values)
 
     def hessian(self, x: Array) -> Metric:
         inverse, square = self._power(x, -1, -2)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
-from pursuit.arrays import Array, Small, Space, host
+from pursuit.arguments import as_int_or_nan, number, require, use_python_numbers
+from pursuit.arrays import Array, Small, host
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import Factors
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.views import View
 from pursuit.domains import Domain, Part
-from pursuit.metrics import Diagonal
+from pursuit.metrics import Diagonal, Identity
 from pursuit.objectives import Objective
+from pursuit.refine.proposals import Proposal, rebuilt
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,9 @@ class Alternating:
     With the other modes fixed, x is linear in the factor matrix :math:`U_k`, and for an f whose Hessian is diagonal
     each row of :math:`U_k` has its own r x r system: Newton's step, which for quadratic f is alternating least squares,
     exact. The step is halved until f falls. After each sweep the change of the whole sweep is tried once more, which
-    speeds up the slow convergence that alternating methods are known for.
+    speeds up the slow convergence that alternating methods are known for. It ends after this number of `sweeps`, or
+    when one lowers f by less than the fraction `accuracy` of the decrease in all of them.
 
-    Parameters
-    ----------
-    sweeps : int
-        The largest number of passes over the modes.
-    accuracy : float
-        Stop when a sweep lowers f by less than this fraction of the decrease in all sweeps.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> rng = np.random.default_rng(0)
     >>> T = np.einsum("ir,jr,kr->ijk", *(rng.standard_normal((6, 2)) for _ in range(3)))
@@ -54,12 +46,9 @@ class Alternating:
     accuracy: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not as_int_or_nan(self.sweeps) >= 1:
-            raise ValueError(
-                f"sweeps is {describe(self.sweeps)}; give the number of passes over the modes, at least 1."
-            )
-        if not 0 <= number(self.accuracy) < 1:
-            raise ValueError(f"accuracy is {describe(self.accuracy)}; give a fraction from 0 to 1.")
+        what = "the number of passes over the modes, at least 1"
+        require(as_int_or_nan(self.sweeps) >= 1, "sweeps", self.sweeps, what)
+        require(0 <= number(self.accuracy) < 1, "accuracy", self.accuracy, "a fraction from 0 to 1")
         use_python_numbers(self)
 
     @staticmethod
@@ -69,80 +58,86 @@ class Alternating:
         known = f.L is not None or (f.space is not None and isinstance(f.hessian(f.space.zeros()), Diagonal))
         return known and bool(tensors) and not any(part.compact for part in tensors)
 
-    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> Proposal | None:
         if not self.serves(f, domain):
             raise TypeError(
                 "Alternating serves lin(...) and cone(...) of RankOneTensor and an f with a diagonal Hessian or L; use "
                 "refine.Slide() elsewhere."
             )
-        weights, x = active.weights.copy(), active.x
-        atoms = list(active.atoms)
+        weights, x, atoms = active.weights.copy(), active.x, list(active.atoms)
         for b, part in enumerate(domain.parts):
-            owned = [int(i) for i in active.support if active.blocks[i] == b]
-            tensors, mine = _tensors(part), [i for i in owned if isinstance(atoms[i].source, Factors)]
-            if tensors is None or not mine:
+            tensors, places = _tensors(part), [int(i) for i in active.of(b) if isinstance(atoms[i].source, Factors)]
+            if tensors is None or not places:
                 continue
-            stack = [np.stack([atoms[i].source[k] for i in mine], axis=1) for k in range(len(tensors.dims))]
-            stack[0] = stack[0] * [weights[i] * atoms[i].coef for i in mine]
-            factors, x = self._sweep(f, active, tensors.view, x, stack)
-            sizes = np.prod([np.linalg.norm(U, axis=0) for U in factors], axis=0)
-            for j, i in enumerate(mine):
+            stack = [np.stack([atoms[i].source[k] for i in places], axis=1) for k in range(len(tensors.dims))]
+            stack[0] = stack[0] * [weights[i] * atoms[i].coef for i in places]
+            fit = _Fit(f, active, tensors.view, x, stack)
+            self._sweep(fit, active)
+            x = fit.x
+            sizes = np.prod([np.linalg.norm(U, axis=0) for U in fit.factors], axis=0)
+            for j, i in enumerate(places):
                 if sizes[j] > 0:
-                    source, sign = Factors.of([U[:, j] for U in factors])
-                    moved = part.asked.rebuild(Atom(np.zeros(0), source, sign))
-                    assert moved is not None
-                    atoms[i], weights[i] = moved, sizes[j] / abs(moved.coef)
+                    source, sign = Factors.of([U[:, j] for U in fit.factors])
+                    atoms[i] = rebuilt(part, Atom(np.zeros(0), source, sign))
+                    weights[i] = sizes[j] / abs(atoms[i].coef)
                 else:
                     weights[i] = 0.0
-        return weights, atoms, active.blocks
+        return Proposal(weights, atoms, active.blocks)
 
-    def _sweep(
-        self, f: Objective, active: ActiveSet, view: View, x: Array, factors: list[Small]
-    ) -> tuple[list[Small], Array]:
-        space = active.space
-        rest = x - space.put(view.synthesize(factors, np.ones(factors[0].shape[1])))
-        first = value = f.value(x)
+    def _sweep(self, fit: _Fit, active: ActiveSet) -> None:
+        first = fit.value
         for _ in range(self.sweeps):
-            before, old = value, [U.copy() for U in factors]
-            for k in range(len(factors)):
-                x, value = self._step(f, space, view, x, value, factors, k)
-            extrapolated = [2.0 * U - V for U, V in zip(factors, old, strict=True)]
-            trial = rest + space.put(view.synthesize(extrapolated, np.ones(factors[0].shape[1])))
-            trial_value = f.value(trial)
-            if trial_value < value:
-                factors, x, value = extrapolated, trial, trial_value
-            if not before - value > self.accuracy * (first - value) or active.deadline.passed:
+            before, old = fit.value, [U.copy() for U in fit.factors]
+            for k in range(len(fit.factors)):
+                fit.step(k)
+            fit.extrapolate(old)
+            if not before - fit.value > self.accuracy * (first - fit.value) or active.deadline.passed:
                 break
-        return factors, x
 
-    @staticmethod
-    def _step(
-        f: Objective, space: Space, view: View, x: Array, value: float, factors: list[Small], k: int
-    ) -> tuple[Array, float]:
-        """One Newton step on the factors of mode k, written into `factors`; the new point and its value."""
-        mode = view.mode(factors, k)
-        slope, curvature = mode.transpose(host(f.value_and_grad(x)[1])), mode.curvature(_curvature(f, x))
+
+class _Fit:
+    """The point x = rest + the tensor of these factors, and f there."""
+
+    def __init__(self, f: Objective, active: ActiveSet, view: View, x: Array, factors: list[Small]) -> None:
+        self.f, self.space, self.view, self.factors = f, active.space, view, factors
+        self.x, self.value = x, f.value(x)
+        self.rest = x - self._tensor(factors)
+
+    def _tensor(self, factors: list[Small]) -> Array:
+        return self.space.put(self.view.synthesize(factors, np.ones(factors[0].shape[1])))
+
+    def step(self, k: int) -> None:
+        """One Newton step on the factors of mode k."""
+        mode = self.view.mode(self.factors, k)
+        slope, curvature = mode.transpose(host(self.f.value_and_grad(self.x)[1])), mode.curvature(self._curvature())
         ridge = 1e-12 * float(np.trace(curvature, axis1=1, axis2=2).mean()) or 1.0
         step = -np.asarray(np.linalg.solve(curvature + ridge * np.eye(curvature.shape[-1]), slope[..., None]))[..., 0]
-        change = space.put(mode.apply(step))
+        change = self.space.put(mode.apply(step))
         for gamma in 0.5 ** np.arange(20):
-            trial = x + float(gamma) * change
-            new = f.value(trial)
-            if new <= value:
-                factors[k] = factors[k] + gamma * step
-                return trial, new
-        return x, value
+            x = self.x + float(gamma) * change
+            value = self.f.value(x)
+            if value <= self.value:
+                self.factors[k] = self.factors[k] + gamma * step
+                self.x, self.value = x, value
+                return
+
+    def _curvature(self) -> float | Small:
+        """The diagonal of the Hessian, or the number L that bounds it."""
+        hessian = self.f.hessian(self.x)
+        if isinstance(hessian, Diagonal):
+            return float(hessian.h) if isinstance(hessian, Identity) else host(hessian.h)
+        assert self.f.L is not None
+        return float(self.f.L)
+
+    def extrapolate(self, old: list[Small]) -> None:
+        """Repeat the change since the factors `old` where that lowers f."""
+        factors = [2.0 * U - V for U, V in zip(self.factors, old, strict=True)]
+        x = self.rest + self._tensor(factors)
+        value = self.f.value(x)
+        if value < self.value:
+            self.factors, self.x, self.value = factors, x, value
 
 
 def _tensors(part: Part) -> RankOneTensor | None:
     A = unscaled(part.A)[0]
     return A if isinstance(A, RankOneTensor) else None
-
-
-def _curvature(f: Objective, x: Array) -> Any:
-    """The diagonal of the Hessian, or the number L that bounds it."""
-    hessian = f.hessian(x)
-    if isinstance(hessian, Diagonal):
-        return hessian.h if isinstance(hessian.h, float) else host(hessian.h)
-    assert f.L is not None
-    return float(f.L)

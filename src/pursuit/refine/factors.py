@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
+from pursuit.arguments import as_int_or_nan, number, require, use_python_numbers
 from pursuit.arrays import Array, Small
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import RankOneAtom, columns
@@ -35,6 +35,7 @@ from pursuit.linalg import accelerated_gradient, project_simplex, project_solid_
 from pursuit.linalg.lbfgs import lbfgs
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
+from pursuit.refine.proposals import Proposal, rebuilt
 from pursuit.threads import single_threaded_blas
 
 MATRICES = RankOne | SymmetricRankOne | Spectrahedron
@@ -50,19 +51,10 @@ class Factors:
     """Moves the factors of rank-one atoms: for `RankOne`, `SymmetricRankOne` and `Spectrahedron`, whole or seen at
     entries, over hulls, cones and spans, and for any smooth f. Other summands of a sum of domains stay as they are.
 
-    Parameters
-    ----------
-    core : int
-        Accelerated steps on the core.
-    steps : int
-        The largest number of steps of L-BFGS on the factors.
-    accuracy : float
-        L-BFGS ends when the possible decrease of f, to first order, is this fraction of that of the first core. A
-        smaller fraction saves oracle calls and costs steps: for a gap of 1e-7 the time is the same, for 1e-3 it is
-        longer.
+    `core` accelerated steps move the core, at most `steps` steps of L-BFGS the factors. L-BFGS ends when the possible
+    decrease of f, to first order, is the fraction `accuracy` of that of the first core. A smaller fraction saves oracle
+    calls and costs steps: for a gap of 1e-7 the time is the same, for 1e-3 it is longer.
 
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> rng = np.random.default_rng(0)
     >>> Y = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 20))
@@ -80,39 +72,35 @@ class Factors:
 
     def __post_init__(self) -> None:
         for name, count in (("core", self.core), ("steps", self.steps)):
-            if not as_int_or_nan(count) >= 0:
-                raise ValueError(f"{name} is {describe(count)}; give a number of steps, 0 or more.")
-        if not 0 <= number(self.accuracy) < 1:
-            raise ValueError(f"accuracy is {describe(self.accuracy)}; give a fraction from 0 to 1.")
+            require(as_int_or_nan(count) >= 0, name, count, "a number of steps, 0 or more")
+        require(0 <= number(self.accuracy) < 1, "accuracy", self.accuracy, "a fraction from 0 to 1")
         use_python_numbers(self)
 
     @staticmethod
     def serves(f: Objective, domain: Domain) -> bool:
         """Whether a summand of the domain has rank-one matrices as atoms."""
-        return any(_has_matrices(part) for part in domain.parts)
+        return any(isinstance(unscaled(part.asked)[0], MATRICES) for part in domain.parts)
 
-    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
-        """New weights, atoms and blocks, or None."""
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> Proposal | None:
         if not f.exact:
             return None  # L-BFGS needs exact values
         weights, atoms, blocks = active.weights.tolist(), list(active.atoms), active.blocks.tolist()
         x, moved = active.x, False
         with single_threaded_blas:  # many short products, for which threads do not pay
             for b, part in enumerate(domain.parts):
-                mine = [i for i, block in enumerate(blocks) if block == b]
-                own = [(weights[i], atoms[i]) for i in mine]
-                if not (own and _has_matrices(part) and _movable(part, [a for _, a in own])):
+                members = [(w, a) for w, a, block in zip(weights, atoms, blocks, strict=True) if block == b]
+                if not members or not _movable(part, [a for _, a in members]):
                     continue
-                fit = _Fit(f, part, active, x, own)
+                fit = _Fit(f, part, active, x, members)
                 fitted = self._fit(fit)
                 if fitted is None:
                     continue
                 moved, x = True, fit.point
-                rest = [i for i in range(len(atoms)) if blocks[i] != b]
-                weights = [weights[i] for i in rest] + fitted[0].tolist()
-                atoms = [atoms[i] for i in rest] + fitted[1]
-                blocks = [blocks[i] for i in rest] + [b] * len(fitted[1])
-        return (np.array(weights), atoms, np.array(blocks, dtype=np.intp)) if moved else None
+                others = [i for i, block in enumerate(blocks) if block != b]
+                weights = [weights[i] for i in others] + fitted[0].tolist()
+                atoms = [atoms[i] for i in others] + fitted[1]
+                blocks = [blocks[i] for i in others] + [b] * len(fitted[1])
+        return Proposal(np.array(weights), atoms, np.array(blocks, dtype=np.intp)) if moved else None
 
     def _fit(self, fit: _Fit) -> tuple[Small, list[Atom]] | None:
         scale = fit.possible_decrease()
@@ -124,28 +112,26 @@ class Factors:
         return fit.result()
 
 
-def _has_matrices(part: Part) -> bool:
-    return isinstance(unscaled(part.asked)[0], MATRICES)
-
-
 def _movable(part: Part, atoms: list[Atom]) -> bool:
-    view = getattr(unscaled(part.asked)[0], "view", None)
-    return all(isinstance(a, RankOneAtom) and a.view is view for a in atoms)
+    base = unscaled(part.asked)[0]
+    return isinstance(base, MATRICES) and all(isinstance(a, RankOneAtom) and a.view is base.view for a in atoms)
 
 
 class _Fit:
     """x = rest + X for a matrix X = Q C P' of small core C, under the constraint of one domain."""
 
-    def __init__(self, f: Objective, part: Part, active: ActiveSet, x: Array, own: list[tuple[float, Atom]]) -> None:
+    def __init__(
+        self, f: Objective, part: Part, active: ActiveSet, x: Array, members: list[tuple[float, Atom]]
+    ) -> None:
         base, c = unscaled(part.asked)
         assert isinstance(base, MATRICES)
         self.f, self.part, self.space, self.view = f, part, active.space, base.view
         self.square = not isinstance(base, RankOne)
         self.tau = abs(c) if part.compact else None
         self.sign = math.copysign(1.0, c) if isinstance(base, Spectrahedron) else 0.0  # of all eigenvalues; 0: either
-        w = np.array([weight for weight, _ in own])
-        A, B = columns([a for _, a in own if isinstance(a, RankOneAtom)])
-        self._set_factors(B if self.square else A, w * [a.coef for _, a in own] if self.square else w, B)
+        w = np.array([weight for weight, _ in members])
+        A, B = columns([a for _, a in members if isinstance(a, RankOneAtom)])
+        self._set_factors(B if self.square else A, w * [a.coef for _, a in members] if self.square else w, B)
         alone = len(active.signless) == 1
         self.rest: Any = 0.0 if alone else x - self.view.image(self.space, A * w, B)
         self.L, self.deadline = f.L, active.deadline
@@ -239,11 +225,11 @@ class _Fit:
             return
         roots, signs = np.sqrt(np.abs(values[keep])), np.sign(values[keep])
         A, B = (self.Q @ left[:, keep]) * roots, (self.P @ right[:, keep]) * roots
-        split = _Square(A.shape, signs) if self.square else _Pair(A.shape, B.shape)
-        w = split.join(A, B)
+        layout = _Layout(A.shape, B.shape, signs if self.square else None, self.tau)
+        w = layout.join(A, B)
         if self.tau is not None:
             inside = self.tau - float(np.sum(roots**2))
-            slack = 0.0 if self.sign else math.sqrt(split.norm_factor * max(inside, 1e-6 * self.tau))
+            slack = 0.0 if self.sign else math.sqrt(layout.norm_factor * max(inside, 1e-6 * self.tau))
             w = np.append(w, slack)
         first = float(self.f.value(self.point))
         remaining_decrease, units = math.inf, np.ones_like(w)
@@ -251,12 +237,9 @@ class _Fit:
         def evaluate(z: Small) -> tuple[float, Small]:
             nonlocal remaining_decrease
             w = units * z
-            size = float(w @ w)
-            c = 1.0 if self.tau is None else split.norm_factor * self.tau / size
-            A, B = split.factors(w)
+            (A, B), c, size = layout.factors(w), layout.scale(w), float(w @ w)
             value, M, grad, X = self.evaluate(A, B, c)
-            slope = np.zeros_like(w)
-            split.gradient(M, A, B, c, slope)
+            slope = layout.gradient(M, A, B, c, w)
             if self.tau is not None:
                 slope -= (2.0 * c / size * self.space.dot(grad, X)) * w
             remaining_decrease = float(np.linalg.norm(slope)) * math.sqrt(size)
@@ -269,29 +252,26 @@ class _Fit:
         for remaining in range(steps, 0, -STEPS_PER_ROUND):
             w = w if self.tau is None else w / np.linalg.norm(w)
             with np.errstate(over="ignore", invalid="ignore"):  # the line search may try long steps
-                units = self._units(split, w)
-                found = lbfgs(evaluate, w / units, stop=at_goal, maxiter=min(remaining, STEPS_PER_ROUND), **options)
-            w = units * found.x
-            if remaining_decrease <= goal or found.nit < STEPS_PER_ROUND:
+                units = self._units(layout, w)
+                lowest = lbfgs(evaluate, w / units, stop=at_goal, maxiter=min(remaining, STEPS_PER_ROUND), **options)
+            w = units * lowest.x
+            if remaining_decrease <= goal or lowest.nit < STEPS_PER_ROUND:
                 break
-        A, B = split.factors(w)
-        c = 1.0 if self.tau is None else split.norm_factor * self.tau / float(w @ w)
+        (A, B), c = layout.factors(w), layout.scale(w)
         self._set_factors(A, c * signs if self.square else np.full(A.shape[1], c), A if self.square else B)
 
-    def _units(self, split: _Pair | _Square, w: Small) -> Small:
+    def _units(self, layout: _Layout, w: Small) -> Small:
         """A unit for each coordinate of the factors, in which f is about equally curved along all of them: the inverse
         root of the Gauss-Newton diagonal (for A: H (B * B), if f has the Hessian diag(H)) over its mean, plus one."""
-        A, B = split.factors(w)
-        c = 1.0 if self.tau is None else split.norm_factor * self.tau / float(w @ w)
-        hessian = self.f.hessian(self.rest + c * self.view.image(self.space, A, B))
-        curvature, factors = np.zeros_like(w), slice(len(w) - (self.tau is not None))
-        if isinstance(hessian, Diagonal):
-            split.gradient(self.view.matrix(hessian.h + self.space.zeros()), A * A, B * B, 1.0, curvature)
-        mean = float(curvature[factors].mean())
-        if not 0 < mean < math.inf:
-            return np.ones_like(w)
-        units = np.ones_like(w)
-        units[factors] = 1.0 / np.sqrt(1.0 + curvature[factors] / mean)
+        (A, B), units = layout.factors(w), np.ones_like(w)
+        hessian = self.f.hessian(self.rest + layout.scale(w) * self.view.image(self.space, A, B))
+        if not isinstance(hessian, Diagonal):
+            return units
+        M, factors = self.view.matrix(hessian.h + self.space.zeros()), slice(len(w) - (self.tau is not None))
+        curvature = layout.gradient(M, A * A, B * B, 1.0, w)[factors]
+        mean = float(curvature.mean())
+        if 0 < mean < math.inf:
+            units[factors] = 1.0 / np.sqrt(1.0 + curvature / mean)
         return units
 
     def result(self) -> tuple[Small, list[Atom]]:
@@ -303,9 +283,7 @@ class _Fit:
         for j, i in enumerate(order):
             u = unit(U[:, j].copy())
             v = u if self.square else unit(V[:, j].copy())
-            atom = self.part.asked.rebuild(RankOneAtom(u, v, self.view, math.copysign(1.0, float(values[i]))))
-            assert atom is not None
-            atoms.append(atom)
+            atoms.append(rebuilt(self.part, RankOneAtom(u, v, self.view, math.copysign(1.0, float(values[i])))))
         weights = np.abs(values[order]) / np.array([abs(a.coef) for a in atoms])
         if not self.part.compact:
             return weights, atoms
@@ -314,42 +292,41 @@ class _Fit:
         return self.part.decompose(weights, atoms)
 
 
-class _Pair:
-    """Factors A and B as one vector."""
+@dataclass(frozen=True)
+class _Layout:
+    """Factors A and B as one vector w, perhaps with a slack at its end; for a symmetric matrix A alone, B = A
+    diag(signs)."""
 
-    norm_factor = 2.0  # the nuclear norm of A B' is at most |w|^2 / 2 = (|A|^2 + |B|^2) / 2
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    signs: Small | None
+    tau: float | None
 
-    def __init__(self, left: tuple[int, ...], right: tuple[int, ...]) -> None:
-        self.left, self.right, self.cut = left, right, math.prod(left)
+    @property
+    def norm_factor(self) -> float:
+        """The nuclear norm of A B' is at most |w|^2 over this number: (|A|^2 + |B|^2) / 2, or |A|^2."""
+        return 2.0 if self.signs is None else 1.0
 
     def join(self, A: Small, B: Small) -> Small:
-        return np.concatenate([A.ravel(), B.ravel()])
+        return np.concatenate([A.ravel(), B.ravel()]) if self.signs is None else A.ravel()
 
     def factors(self, w: Small) -> tuple[Small, Small]:
-        stop = self.cut + math.prod(self.right)
-        return w[: self.cut].reshape(self.left), w[self.cut : stop].reshape(self.right)
+        cut = math.prod(self.left)
+        A = w[:cut].reshape(self.left)
+        if self.signs is not None:
+            return A, A * self.signs
+        return A, w[cut : cut + math.prod(self.right)].reshape(self.right)
 
-    def gradient(self, M: Any, A: Small, B: Small, c: float, slope: Small) -> None:
-        """Write the gradient in w of <M, c A B'> into slope."""
+    def scale(self, w: Small) -> float:
+        """The factor c that makes c A B' feasible."""
+        return 1.0 if self.tau is None else self.norm_factor * self.tau / float(w @ w)
+
+    def gradient(self, M: Any, A: Small, B: Small, c: float, w: Small) -> Small:
+        """The gradient in w of <M, c A B'>."""
+        slope = np.zeros_like(w)
+        if self.signs is not None:
+            slope[: A.size] = (c * (M @ B + M.T @ B)).ravel()
+            return slope
         slope[: A.size] = (c * (M @ B)).ravel()
         slope[A.size : A.size + B.size] = (c * (M.T @ A)).ravel()
-
-
-class _Square:
-    """One factor A, with B = A diag(signs)."""
-
-    norm_factor = 1.0  # the nuclear norm of A diag(signs) A' is at most |w|^2 = |A|^2
-
-    def __init__(self, shape: tuple[int, ...], signs: Small) -> None:
-        self.shape, self.signs = shape, signs
-
-    def join(self, A: Small, B: Small) -> Small:
-        return A.ravel()
-
-    def factors(self, w: Small) -> tuple[Small, Small]:
-        A = w[: math.prod(self.shape)].reshape(self.shape)
-        return A, A * self.signs
-
-    def gradient(self, M: Any, A: Small, B: Small, c: float, slope: Small) -> None:
-        """Write the gradient in w of <M, c A diag(signs) A'> into slope."""
-        slope[: A.size] = (c * (M @ B + M.T @ B)).ravel()
+        return slope

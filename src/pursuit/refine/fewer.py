@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import describe, number, use_python_numbers
+from pursuit.arguments import number, require, use_python_numbers
 from pursuit.arrays import Indices, Small
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
-from pursuit.metrics import Diagonal, Metric
+from pursuit.metrics import Identity
 from pursuit.objectives import Objective
+from pursuit.refine.proposals import Proposal
 from pursuit.weights import Mask, WeightProblem
 
 
 def _check_share(share: float) -> None:
-    if not 0 <= number(share) <= 1:
-        raise ValueError(
-            f"share is {describe(share)}; give the share of the decrease of f that may be given back, from 0 to 1."
-        )
+    what = "the share of the decrease of f that may be given back, from 0 to 1"
+    require(0 <= number(share) <= 1, "share", share, what)
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Nearly equal atoms of one summand become one atom, with the sum of their weights.
+    """Nearly equal atoms of one summand, those whose distance is at most `tolerance` times the larger norm, become one
+    atom with the sum of their weights.
 
     Where the atoms have parameters in a box (`Parametric`), the merged one has their weighted mean; elsewhere it is the
     atom with the largest weight. Use it with `Slide`, which moves atoms together and lowers f again afterwards:
-    ``refine=(Slide(), Merge(1e-3), Slide())``.
+    ``refine=(Slide(), Merge(1e-3), Slide())``. A merger that gives back more than a `share` of the decrease of f in the
+    update is refused.
 
-    Parameters
-    ----------
-    tolerance : float
-        Two atoms are nearly equal if their distance is at most this fraction of the larger norm.
-    share : float
-        The share of the decrease of f in the update that may be given back; beyond it the merger is refused.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> A = ps.Parametric(ps.families.Gaussian(np.linspace(0, 1, 50), 0.1), [(0, 1)])
     >>> start = [1.0, 3.0, 1.0], [A.rebuild(ps.Atom(np.zeros(50), (c,))) for c in (0.40, 0.41, 0.8)]
@@ -56,30 +46,27 @@ class Merge:
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 < number(self.tolerance) < 1:
-            raise ValueError(f"tolerance is {describe(self.tolerance)}; give a relative distance between 0 and 1.")
+        require(0 < number(self.tolerance) < 1, "tolerance", self.tolerance, "a relative distance between 0 and 1")
         _check_share(self.share)
         use_python_numbers(self)
 
-    def __call__(
-        self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float = math.inf
-    ) -> tuple[Any, ...] | None:
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> Proposal | None:
         places = active.support
         if len(places) < 2:
             return None
         blocks, w = active.blocks[places], active.weights[places]
-        near, signs = self._pairs(domain, blocks, active.gram(Diagonal(), places))
-        weights, atoms, owners, unmerged = [], [], [], np.ones(len(places), dtype=bool)
+        near, signs = self._pairs(domain, blocks, active.gram(Identity(), places))
+        weights, atoms, firsts, unmerged = [], [], [], np.ones(len(places), dtype=bool)
         for i in np.argsort(-np.abs(w), kind="stable"):  # the atom with the largest weight takes its neighbours
             if unmerged[i]:
                 group = np.flatnonzero(near[i] & unmerged)
                 group = np.append(i, group[group != i])
                 unmerged[group] = False
-                own = w[group] * signs[i, group]
-                weights.append(float(own.sum()))
-                atoms.append(_mean(domain.parts[blocks[i]], [active.atoms[places[j]] for j in group], own))
-                owners.append(blocks[i])
-        return None if len(atoms) == len(places) else (np.array(weights), atoms, np.array(owners))
+                signed = w[group] * signs[i, group]
+                weights.append(float(signed.sum()))
+                atoms.append(_mean(domain.parts[blocks[i]], [active.atoms[places[j]] for j in group], signed))
+                firsts.append(i)
+        return None if len(atoms) == len(places) else Proposal(np.array(weights), atoms, blocks[firsts])
 
     def _pairs(self, domain: Domain, blocks: Indices, G: Small) -> tuple[Mask, Small]:
         """Which pairs are nearly equal, and with which sign: in a span an atom and its negative count as equal."""
@@ -97,15 +84,14 @@ def _mean(part: Part, atoms: list[Atom], weights: Small) -> Atom:
     if chart is None or not np.isfinite(chart.bounds).all() or any(part.asked.rebuild(a) is None for a in atoms):
         return atoms[0]
     thetas = np.array([chart.parameters(a.source) for a in atoms])
-    mean = np.average(thetas, axis=0, weights=np.abs(weights))
-    source, sign = chart.source(mean)
+    source, sign = chart.source(np.average(thetas, axis=0, weights=np.abs(weights)))
     return part.asked.rebuild(Atom(np.zeros(0), source, sign * atoms[0].coef)) or atoms[0]
 
 
 @dataclass(frozen=True)
 class Prune:
     r"""The truncation of CoGEnT: the atom whose removal raises f least is dropped and the others are refitted, as long
-    as at most a share :math:`\eta` of the decrease of f in the update is given back:
+    as at most a `share` :math:`\eta` of the decrease of f in the update is given back:
     :math:`f(x_{t+1}) \le (1-\eta) f(x_{t+1/2}) + \eta f(x_t)`. So f still never increases.
 
     Let G be the Gram matrix of the atoms with weight, in the metric of the Hessian. Removing atom i and refitting the
@@ -113,13 +99,6 @@ class Prune:
     inverse is that on the directions which keep the sums. This ranks the atoms. The refit itself also respects the
     signs and is exact. For other f the refit is a Newton step, and the value of f decides whether it is accepted.
 
-    Parameters
-    ----------
-    share : float in [0, 1]
-        The share :math:`\eta`.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> rng = np.random.default_rng(4)
     >>> D = rng.standard_normal((40, 100))
@@ -136,31 +115,26 @@ class Prune:
         _check_share(self.share)
         use_python_numbers(self)
 
-    def __call__(self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float) -> tuple[Any, ...] | None:
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> Proposal | None:
         places = active.support
         if len(places) < 2:
             return None
-        grad = f.value_and_grad(active.x)[1]
-        q, w = active.analyze(grad)[places], active.weights[places]
-        G = active.gram(_metric(f, active), places)
-        kept, best = np.arange(len(places)), w
-        while len(kept) > 1 and not active.deadline.passed:
-            trial = np.delete(kept, _cheapest(domain, active.blocks[places[kept]], G[np.ix_(kept, kept)], best[kept]))
-            weights = _refit(domain, active.blocks[places], G, q, w, trial)
+        q, w = active.analyze(f.value_and_grad(active.x)[1])[places], active.weights[places]
+        G = active.gram(f.hessian(active.x) or Identity(float(f.L or 1.0)), places)
+        stay, best, blocks = np.arange(len(places)), w, active.blocks[places]
+        while len(stay) > 1 and not active.deadline.passed:
+            trial = np.delete(stay, _cheapest(domain, blocks[stay], G[np.ix_(stay, stay)], best[stay]))
+            weights = _refit(domain, blocks, G, q, w, trial)
             if weights is None:
                 break
             full = np.zeros(len(active.weights))
             full[places] = weights
-            if not f.value(active.synthesize(full)) <= ceiling:
+            if not f.value(active.synthesize(full)) <= active.ceiling:
                 break
-            kept, best = np.flatnonzero(weights), weights
-        if len(kept) == len(places):
+            stay, best = np.flatnonzero(weights), weights
+        if len(stay) == len(places):
             return None
-        return best[kept], [active.atoms[i] for i in places[kept]], active.blocks[places[kept]]
-
-
-def _metric(f: Objective, active: ActiveSet) -> Metric:
-    return f.hessian(active.x) or Diagonal(float(f.L or 1.0))
+        return Proposal(best[stay], [active.atoms[i] for i in places[stay]], blocks[stay])
 
 
 def _cheapest(domain: Domain, blocks: Indices, G: Small, w: Small) -> int:
@@ -173,19 +147,15 @@ def _cheapest(domain: Domain, blocks: Indices, G: Small, w: Small) -> int:
         return int((w**2 / np.maximum(inverse.diagonal()[: len(w)], 0.0)).argmin())
 
 
-def _refit(domain: Domain, blocks: Indices, G: Small, q: Small, w: Small, kept: Indices) -> Small | None:
-    """Weights on `kept` alone that minimise the quadratic model at w; None where a hull would have no atom."""
+def _refit(domain: Domain, blocks: Indices, G: Small, q: Small, w: Small, stay: Indices) -> Small | None:
+    """Weights on `stay` alone that minimise the quadratic model at w; None where a hull would have no atom."""
     start = np.zeros(len(w))
-    start[kept] = w[kept]
-    for b, part in enumerate(domain.parts):
-        if part.compact and (blocks == b).any():
-            total = float(start[blocks == b].sum())
-            if not total > 0:
-                return None
-            start[blocks == b] *= part.total / total
-    nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks[kept]]
-    problem = WeightProblem.of(G[np.ix_(kept, kept)], nonnegative, blocks[kept], [part.total for part in domain.parts])
-    slope = (q + G @ (start - w))[kept]
+    start[stay] = w[stay]
+    if not domain.normalise(start, blocks):
+        return None
+    nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks[stay]]
+    problem = WeightProblem.of(G[np.ix_(stay, stay)], nonnegative, blocks[stay], [part.total for part in domain.parts])
+    slope = (q + G @ (start - w))[stay]
     out = np.zeros(len(w))
-    out[kept] = problem.descend(slope, start[kept])
+    out[stay] = problem.descend(slope, start[stay])
     return out

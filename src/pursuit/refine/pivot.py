@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from pursuit.active import ActiveSet
 from pursuit.arrays import Indices, Small, flat, host
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
+from pursuit.refine.proposals import Proposal
+from pursuit.weights import Mask
 
 MAX_NUMBERS = 1 << 24
 """Numbers in the atoms of S up to which their dependences are computed."""
@@ -27,8 +29,6 @@ class Pivot:
     every hull, the weights may move along n without moving x, until one of them is 0 and its atom leaves. Over cones
     and spans linear dependence is enough. Use it with updates that collect atoms, such as `Pairwise`.
 
-    Examples
-    --------
     >>> import numpy as np, pursuit as ps
     >>> Y = np.random.default_rng(0).random((5, 5)) / 2
     >>> f, domain, stop = ps.LeastSquares(Y), ps.conv(ps.Permutations(5)), ps.Stop(gap=1e-9)
@@ -40,7 +40,7 @@ class Pivot:
     share: ClassVar[float] = 1.0
     """f changes by rounding only; that much of the update's decrease may be given back."""
 
-    def __call__(self, f: Objective, domain: Domain, active: ActiveSet, ceiling: float) -> tuple[Any, ...] | None:
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> Proposal | None:
         places = active.support
         if len(places) < 2 or len(places) * active.space.size > MAX_NUMBERS:
             return None
@@ -61,11 +61,9 @@ class Pivot:
             later[out] = 0.0
         if alive.all():
             return None
-        for b, part in enumerate(domain.parts):
-            if part.compact:
-                w[blocks == b] *= part.total / w[blocks == b].sum()
-        kept = np.flatnonzero(alive)
-        return w[kept], [active.atoms[i] for i in places[kept]], blocks[kept]
+        domain.normalise(w, blocks)
+        stay = np.flatnonzero(alive)
+        return Proposal(w[stay], [active.atoms[i] for i in places[stay]], blocks[stay])
 
 
 def _dependences(domain: Domain, active: ActiveSet, places: Indices) -> Small:
@@ -73,15 +71,14 @@ def _dependences(domain: Domain, active: ActiveSet, places: Indices) -> Small:
     columns = np.stack([host(flat(active.atoms[i].dense(active.space))) for i in places], axis=1).astype(np.float64)
     lengths = np.linalg.norm(columns, axis=0)
     size = float(lengths.max()) or 1.0
-    sums = np.stack(
-        [size * (active.blocks[places] == b) for b, part in enumerate(domain.parts) if part.compact] or [lengths * 0]
-    )
+    hulls = [b for b, part in enumerate(domain.parts) if part.compact]
+    sums = np.stack([size * (active.blocks[places] == b) for b in hulls] or [lengths * 0])
     _, s, right = np.linalg.svd(np.vstack([columns, sums]), full_matrices=True)
     rank = int((s > DEPENDENT * s[0]).sum()) if s[0] > 0 else 0
     return right[rank:].T.copy()
 
 
-def _leaving(w: Small, n: Small, free: Any) -> int | None:
+def _leaving(w: Small, n: Small, free: Mask) -> int | None:
     """The atom that first loses its weight along n or -n, whichever is nearer; None where no weight does."""
     moves = np.abs(n) > 1e-8 * np.abs(n).max(initial=0.0)
     moves &= w != 0

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arrays import Small, Space
+from pursuit.arrays import Indices, Small, Space
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
-from pursuit.domains import Domain
+from pursuit.domains import Domain, Part
 from pursuit.objectives import Objective
 from pursuit.oracles import check_fits
 from pursuit.state import Stateful
 from pursuit.updates import Now
 
 
+class Proposal(NamedTuple):
+    """New weights and atoms, and the summand of each atom."""
+
+    weights: Small
+    atoms: list[Atom]
+    blocks: Indices
+
+
 class Refine(Protocol):
     """The contract of a refinement: (f, domain, active) -> new (weights, atoms), or None to change nothing.
 
-    In a sum of domains it returns (weights, atoms, blocks). A refinement must not raise f. One with an attribute
-    `share` may give back that share of the update's decrease of f; the largest value of f that it may propose is its
-    fourth argument. One that takes long looks at `active.deadline`.
+    In a sum of domains it returns (weights, atoms, blocks). A refinement must not raise f above `active.ceiling`: f at
+    the point of S, or more where the refinement has an attribute `share`, the share of the update's decrease of f that
+    it may give back. One that takes long looks at `active.deadline`.
 
     >>> import pursuit as ps
     >>> def rescale(f, domain, active):                       # the best multiple of x
@@ -34,7 +42,9 @@ class Refine(Protocol):
     [3.03125, 0.5]
     """
 
-    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...] | None: ...
+    def __call__(
+        self, f: Objective, domain: Domain, active: ActiveSet, /
+    ) -> Proposal | tuple[Small, Sequence[Atom]] | None: ...
 
 
 @dataclass(eq=False)
@@ -64,13 +74,12 @@ class Refinements(Stateful):
         the update."""
         f, domain = self.f, self.domain
         ceiling = f.value(active.x) + active.cost
-        share = getattr(refine, "share", None)
-        if share is not None:
-            ceiling += share * max(before - ceiling, 0.0)
-        proposal = refine(f, domain, active) if share is None else refine(f, domain, active, ceiling - active.cost)
+        ceiling += getattr(refine, "share", 0.0) * max(before - ceiling, 0.0)
+        active.ceiling = ceiling - active.cost
+        proposal = refine(f, domain, active)
         if proposal is None:
             return True
-        weights, atoms, blocks = self._read(proposal)
+        weights, atoms, blocks = _read(proposal)
         if not self._feasible(weights, atoms, blocks):
             return False
         trial = domain.active_set(self.space)
@@ -80,15 +89,7 @@ class Refinements(Stateful):
         active.replace(weights, atoms, blocks)
         return True
 
-    def _read(self, proposal: Any) -> tuple[Small, list[Atom], Any]:
-        """Weights, atoms and blocks of a proposal."""
-        if not isinstance(proposal, tuple) or len(proposal) not in (2, 3):
-            kind = type(proposal).__name__
-            raise TypeError(f"refine returned {kind}; return (weights, atoms), or None to change nothing.")
-        weights, atoms = np.asarray(proposal[0], dtype=np.float64), [as_atom(a) for a in proposal[1]]
-        return weights, atoms, np.broadcast_to(proposal[2] if len(proposal) > 2 else 0, (len(atoms),))
-
-    def _feasible(self, weights: Small, atoms: list[Atom], blocks: Any) -> bool:
+    def _feasible(self, weights: Small, atoms: list[Atom], blocks: Indices) -> bool:
         """Whether these weights and atoms give a point of the domain."""
         if weights.shape != (len(atoms),) or not np.isfinite(weights).all():
             return False
@@ -96,3 +97,19 @@ class Refinements(Stateful):
             check_fits(a, self.space)
         owned = all(self.domain.parts[b].owns(self.space, a) for a, b in zip(atoms, blocks, strict=True))
         return owned and self.domain.admits(weights, blocks)
+
+
+def rebuilt(part: Part, a: Atom) -> Atom:
+    """The atom of a summand with this source; `a` need not have a vector."""
+    atom = part.asked.rebuild(a)
+    assert atom is not None
+    return atom
+
+
+def _read(proposal: Any) -> Proposal:
+    """A proposal of the user."""
+    if not isinstance(proposal, tuple) or len(proposal) not in (2, 3):
+        kind = type(proposal).__name__
+        raise TypeError(f"refine returned {kind}; return (weights, atoms), or None to change nothing.")
+    weights, atoms = np.asarray(proposal[0], dtype=np.float64), [as_atom(a) for a in proposal[1]]
+    return Proposal(weights, atoms, np.broadcast_to(proposal[2] if len(proposal) > 2 else 0, (len(atoms),)))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_int_or_nan, describe, use_python_numbers
+from pursuit.arguments import as_int_or_nan, require, use_python_numbers
 from pursuit.arrays import Array, Indices, Small, flat, host
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
 from pursuit.linalg.lbfgs import lbfgs
 from pursuit.objectives import Objective
+from pursuit.refine.proposals import Proposal, rebuilt
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,9 @@ class Slide:
     matrix): L-BFGS on all parameters and weights together, the sliding step of sliding Frank-Wolfe.
 
     The weights stay in the domain: they are free over a span, non-negative over a cone, and over a hull w = s / sum(s)
-    with s >= 0. Atoms of other sets in a sum of domains do not move, but their weights change, too.
+    with s >= 0. Atoms of other sets in a sum of domains do not move, but their weights change, too. `steps` is the
+    largest number of L-BFGS steps per call.
 
-    Parameters
-    ----------
-    steps : int
-        The largest number of L-BFGS steps per call.
-
-    Examples
-    --------
     >>> import pursuit as ps
     >>> A = ps.Parametric(ps.families.Gaussian(np.linspace(0, 1, 50), 0.05), [(0, 1)])
     >>> y = A.family(np.array([0.41])) + A.family(np.array([0.53]))           # the bumps overlap
@@ -44,8 +38,7 @@ class Slide:
     steps: int = 200
 
     def __post_init__(self) -> None:
-        if not as_int_or_nan(self.steps) >= 1:
-            raise ValueError(f"steps is {describe(self.steps)}; give the number of descent steps, at least 1.")
+        require(as_int_or_nan(self.steps) >= 1, "steps", self.steps, "the number of descent steps, at least 1")
         use_python_numbers(self)
 
     @staticmethod
@@ -53,48 +46,40 @@ class Slide:
         """Whether the atoms of a summand of the domain depend smoothly on parameters."""
         return any(part.asked.chart() is not None for part in domain.parts)
 
-    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> tuple[Any, ...] | None:
-        places = active.support
-        owned = [places[active.blocks[places] == b] for b in range(len(domain.parts))]
-        summands = [_Summand(part, active, mine) for part, mine in zip(domain.parts, owned, strict=True) if len(mine)]
+    def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> Proposal | None:
+        places = [active.of(b) for b in range(len(domain.parts))]
+        summands = [_Summand(part, active, of) for part, of in zip(domain.parts, places, strict=True) if len(of)]
         if not any(len(summand.moving) for summand in summands):
             return None
         ends = np.cumsum([len(summand.start) for summand in summands])[:-1]
         origin = f.value(active.x)
         scale = 1.0
 
-        def value(z: Small) -> tuple[float, Small]:
-            parts = list(zip(summands, np.split(z, ends), strict=True))
-            if not all(summand.has_weights(own) for summand, own in parts):
+        def value_and_grad(z: Small) -> tuple[float, Small]:
+            pieces = list(zip(summands, np.split(z, ends), strict=True))
+            if not all(summand.has_weights(piece) for summand, piece in pieces):
                 return math.inf, np.zeros(len(z))  # a trial step too far; the line search takes a shorter one
-            pieces = [summand.point(own) for summand, own in parts]
-            x = sum(x for x, _ in pieces)
+            points = [summand.point(piece) for summand, piece in pieces]
+            x = sum(x for x, _ in points)
             if not math.isfinite(active.space.norm(x)):
                 return math.inf, np.zeros(len(z))
-            there, grad = f.value_and_grad(x)
-            if not math.isfinite(there):  # beyond the domain of f
+            value, grad = f.value_and_grad(x)
+            if not math.isfinite(value):  # beyond the domain of f
                 return math.inf, np.zeros(len(z))
-            return (there - origin) / scale, np.concatenate([gradient(grad) for _, gradient in pieces]) / scale
+            return (value - origin) / scale, np.concatenate([gradient(grad) for _, gradient in points]) / scale
 
         start = np.concatenate([summand.start for summand in summands])
-        scale = float(np.abs(value(start)[1]).max())
+        scale = float(np.abs(value_and_grad(start)[1]).max())
         if not 0 < scale < np.inf:
             return None
-        bounds: Any = np.concatenate([summand.bounds for summand in summands])
-        found = lbfgs(
-            value,
-            start,
-            bounds,
-            lambda: active.deadline.passed,
-            maxiter=self.steps,
-            maxfun=2 * self.steps,
-            maxcor=30,
-        )
-        if not found.fun < 0:
+        bounds = np.concatenate([summand.bounds for summand in summands])
+        options = {"maxiter": self.steps, "maxfun": 2 * self.steps, "maxcor": 30}
+        lowest = lbfgs(value_and_grad, start, bounds, lambda: active.deadline.passed, **options)
+        if not lowest.fun < 0:
             return None
-        moved = [summand.moved(own) for summand, own in zip(summands, np.split(found.x, ends), strict=True)]
+        moved = [summand.moved(piece) for summand, piece in zip(summands, np.split(lowest.x, ends), strict=True)]
         weights, atoms = np.concatenate([w for w, _ in moved]), [a for _, atoms in moved for a in atoms]
-        return weights, atoms, active.blocks[np.concatenate(owned)]
+        return Proposal(weights, atoms, active.blocks[np.concatenate(places)])
 
 
 class _Summand:
@@ -103,13 +88,13 @@ class _Summand:
     Atoms without parameters, such as a point that the run started from, do not move.
     """
 
-    def __init__(self, part: Part, active: ActiveSet, mine: Indices) -> None:
+    def __init__(self, part: Part, active: ActiveSet, places: Indices) -> None:
         self.part, self.space, self.chart = part, active.space, part.asked.chart()
-        self.atoms = [active.atoms[i] for i in mine]
+        self.atoms = [active.atoms[i] for i in places]
         moves = np.array([self.chart is not None and part.asked.rebuild(a) is not None for a in self.atoms])
         self.moving, self.fixed = np.flatnonzero(moves), np.flatnonzero(~moves)
         self.coefs = np.array([a.coef for a in self.atoms])[self.moving]
-        weights = active.weights[mine]
+        weights = active.weights[places]
         self.unit = float(np.abs(weights).max())
         low, high = self.chart.bounds.T if self.chart is not None else np.zeros((2, 0))
         boxed = np.isfinite(high - low)
@@ -171,7 +156,5 @@ class _Summand:
         for i, theta in zip(self.moving, thetas, strict=True):
             assert self.chart is not None
             source, sign = self.chart.source(theta)
-            new = self.part.asked.rebuild(Atom(np.zeros(0), source, sign * atoms[i].coef))
-            assert new is not None
-            atoms[i] = new
+            atoms[i] = rebuilt(self.part, Atom(np.zeros(0), source, sign * atoms[i].coef))
         return weights, atoms

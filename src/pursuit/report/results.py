@@ -12,7 +12,7 @@ import numpy as np
 from pursuit.arguments import quantity
 from pursuit.arrays import Small, host
 from pursuit.atoms.factored import CP, LowRank
-from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial
+from pursuit.objectives import DataLoss
 from pursuit.plots import plot_atoms, plot_path
 from pursuit.report import fit_plots, text
 from pursuit.report.figures import BLUE, GREEN, RED, Panel
@@ -34,7 +34,7 @@ def result_page(result: Any, names: Sequence[str] | None, title: str, path: Any 
     along = [] if path is None else [_path(path, names)]
     results = [_convergence(result), *_fit(result), *_factors(result), _facts(result)]
     sections = [_certificate(result), _atoms(result, names), *along, *results]
-    problem = f"{text.objective(result.f)} over {text.domain(result.domain)}"
+    problem = f"{result.f.words} over {text.domain(result.domain)}"
     lead = f"A combination of {quantity(len(result.atoms), 'atom')}, found by minimising {escape(problem)}."
     bound = text.proved_bound(result.value, result.gap, result.f.infimum)
     tiles = [
@@ -192,12 +192,13 @@ def _promised(result: Any) -> tuple[Small, list[str]]:
 
 def _fit(result: Any) -> Iterator[Section]:
     f, x = result.f, host(result.x)
-    if isinstance(f, LeastSquares | Huber):
+    target = f.target if isinstance(f, DataLoss) else None
+    if target == "numbers":
         yield Section("The fit", figures=fit_plots.regression({"training": (host(f.y).ravel(), x.ravel())}))
-    elif isinstance(f, Logistic):
+    elif target == "labels":
         probability = 1.0 / (1.0 + np.exp(-np.clip(x.ravel(), -700, 700)))
         yield Section("The fit", figures=fit_plots.binary({"training": (host(f.y).ravel(), probability)}, (-1, 1)))
-    elif isinstance(f, Multinomial):
+    elif target == "classes":
         truth, predicted = host(f.y).argmax(axis=1), x.argmax(axis=1)
         yield Section("The fit", figures=[fit_plots.confusion("training", truth, predicted, range(x.shape[1]))])
 

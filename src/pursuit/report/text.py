@@ -9,7 +9,6 @@ from typing import Any
 
 from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain, Hull, Part, Span
-from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
 
 
 def format_number(value: float, digits: int = 6) -> str:
@@ -74,29 +73,6 @@ def certificate(value: float, gap: float, infimum: float, subject: str = "point 
         return f"No {subject} is better: the objective {format_number(value)} is the smallest one."
     share = " of the objective, which is" if bound.endswith("%") else "; the objective is"
     return f"No {subject} is better by more than {bound}{share} {format_number(value)} here."
-
-
-def objective(f: Objective) -> str:
-    """An objective in words."""
-    if isinstance(f, Ridge):
-        return f"{objective(f.f)}, and a ridge on {f.p:,} coefficients"
-    shape = () if f.space is None else f.space.shape
-    size = " x ".join(f"{n:,}" for n in shape)
-    weighted = ", weighted" if not isinstance(getattr(f, "weights", 1.0), float) else ""
-    match f:
-        case LeastSquares():
-            return f"half the squared distance to the data ({size} entries{weighted})"
-        case Huber():
-            return f"Huber's loss of the data ({size} entries{weighted}), quadratic up to {format_number(f.width)}"
-        case Logistic():
-            return f"the logistic loss of {size} labels{weighted}"
-        case Poisson():
-            return f"the Poisson loss of {size} counts{weighted}"
-        case Multinomial():
-            return f"the softmax loss of {shape[0]:,} labels of {shape[1]:,} classes{weighted}"
-        case Quadratic():
-            return f"a quadratic function of {size} variables"
-    return f"the smooth{' convex' if f.convex else ''} function {f!r}"
 
 
 def domain(d: Domain) -> str:

@@ -22,6 +22,7 @@ from pursuit.run.method import Problem
 from pursuit.run.result import Result, State
 from pursuit.run.stored import Fingerprint, Kept, difference, factors_of, words_of
 from pursuit.state import Stateful
+from pursuit.stochastic import Stochastic
 from pursuit.updates import Now
 from pursuit.updates.base import Advance
 
@@ -78,7 +79,7 @@ def begin(problem: Problem, start: Any = None) -> Run:
     f, domain, (update, oracle, refine) = problem
     kept = run_to_continue(start, problem)
     space = find_space(f, domain, start)
-    f = f.begin()
+    f = f.begin() if isinstance(f, Stochastic) else f
     run = Run(
         problem,
         f,

@@ -9,7 +9,7 @@ from pursuit.arguments import describe
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.matrices import Factored
 from pursuit.domains import Domain
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, adapted
 from pursuit.oracles import Exact, Oracle
 from pursuit.refine import Alternating, Factors, Refine, Regroup, Slide
 from pursuit.updates import FullyCorrective, NormCorrective, Update
@@ -75,7 +75,7 @@ def choose(f: Objective, domain: Domain, given: Given, sparse: bool = False) -> 
     refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
     if not all(callable(each) and not isinstance(each, type) for each in refinements):
         raise TypeError(f"refine is {describe(refine)}; give a function of (f, domain, active), or several.")
-    f = next((f.on(part.A.space) for part in domain.parts if part.A.space is not None), f)
+    f = next((adapted(f, part.A.space) for part in domain.parts if part.A.space is not None), f)
     return Problem(f, domain, Method(update, oracle, refine))
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from pursuit.active import WANTED, ActiveSet
 from pursuit.arguments import quantity
-from pursuit.arrays import Array, Indices, Small, Space
+from pursuit.arrays import Array, Indices, Small, Space, host
+from pursuit.atoms.factored import CP, LowRank
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
@@ -180,6 +181,15 @@ class Result:
     def coef(self) -> Any:
         """The coefficients of the columns or basis vectors of the set; None where it has neither."""
         return self.domain.coefficients(self.atoms, self.weights, self.blocks)
+
+    def curves(self, most: int) -> list[Small]:
+        """The atoms of largest weight as columns, for figures; of matrices and tensors the factors of `coef`."""
+        if isinstance(self.coef, LowRank | CP):
+            return self.coef.curves(most)
+        if not len(self.atoms):
+            raise ValueError("atoms has no active atom; there is nothing to draw.")
+        order = np.argsort(-np.abs(self.weights), kind="stable")[:most]
+        return [np.stack([host(self.atoms[i].vector).ravel() for i in order], axis=1)]
 
     @cached_property
     def dual(self) -> Dual:

@@ -9,10 +9,9 @@ import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arguments import as_int_or_nan, check_seed, describe, use_python_numbers
-from pursuit.arrays import Array, Small, Space
+from pursuit.arrays import Small, Space
 from pursuit.domains import Domain, Part
-from pursuit.metrics import Metric
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, Shifted
 from pursuit.state import Stateful
 from pursuit.updates.base import Advance, Now, Update
 from pursuit.updates.walks import REFRESH_PERIOD
@@ -86,7 +85,7 @@ class Blocks(Update):
         return self.update.descends
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        blocks = tuple(_Block(b, part, space, self.update, _Shifted(f, space)) for b, part in enumerate(domain.parts))
+        blocks = tuple(_Block(b, part, space, self.update, Shifted(f, space)) for b, part in enumerate(domain.parts))
         return _Turns(self, domain, blocks)
 
 
@@ -141,7 +140,7 @@ class _Block(Stateful):
     part: Part
     space: Space
     update: Update
-    f: _Shifted
+    f: Shifted
     own: ActiveSet = field(init=False)
     _advance: Advance = field(init=False)
     _turns: int = field(default=0, init=False)
@@ -174,25 +173,3 @@ class _Block(Stateful):
         self._turns += 1
         if self._turns % REFRESH_PERIOD == 0:
             active.refresh()
-
-
-class _Shifted(Objective):
-    """u -> f(rest + u)."""
-
-    def __init__(self, f: Objective, space: Space) -> None:
-        self.f, self.space, self.rest = f, space, space.zeros()
-        self.L, self.mu, self.infimum, self.quadratic = f.L, f.mu, f.infimum, f.quadratic
-        self.exact, self.convex = f.exact, f.convex
-
-    def value_and_grad(self, x: Array) -> tuple[float, Array]:
-        return self.f.value_and_grad(self.rest + x)
-
-    def value(self, x: Array) -> float:
-        return self.f.value(self.rest + x)
-
-    @property
-    def has_hessian(self) -> bool:
-        return self.f.has_hessian
-
-    def hessian(self, x: Array) -> Metric | None:
-        return self.f.hessian(self.rest + x)

@@ -20,7 +20,7 @@ import numpy as np
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.atoms.frames import Atom
-from pursuit.metrics import Diagonal
+from pursuit.metrics import Identity
 from pursuit.objectives import Objective, inside
 from pursuit.state import Stateful
 
@@ -123,7 +123,7 @@ class LearnedHessian(Stateful):
         if self._members != active.atoms[:known]:
             known, self._identity = 0, np.zeros((0, 0))
         if known < len(active.atoms):
-            rows = active.rows(Diagonal(), known)
+            rows = active.rows(Identity(), known)
             self._identity = np.block([[self._identity, rows[:, :known].T], [rows]])
         self._members = list(active.atoms)
 

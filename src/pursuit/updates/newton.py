@@ -24,7 +24,7 @@ from pursuit.arrays import Array, Indices, Small
 from pursuit.domains import Domain
 from pursuit.linalg import CholeskyFactor
 from pursuit.line_search import line_search, tilted
-from pursuit.metrics import Diagonal
+from pursuit.metrics import Identity
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 from pursuit.updates.learned import LearnedHessian
@@ -70,7 +70,7 @@ class DampedHessian(Stateful):
         hessian = self._f.hessian(active.x)
         assert hessian is not None
         G = active.gram(hessian, which)
-        return G + self._damping.value * active.gram(Diagonal(), which) if self._damping.value > 0 else G
+        return G + self._damping.value * active.gram(Identity(), which) if self._damping.value > 0 else G
 
     def adapt(self, gamma: float, mean_curvature: float, solved: bool) -> None:
         """Adjust the damping after a step, which was that of the model if this was solved."""
@@ -110,7 +110,7 @@ def newton_step(
         return False
     d, solved = _model_step(domain, active, which, model.gram(active, which), q[which])
     if not solved:
-        E = active.gram(Diagonal(), which)
+        E = active.gram(Identity(), which)
         c = float(np.abs(q[which]).max(initial=0.0)) / float(E.diagonal().max(initial=1.0))  # weights move by about 1
         d, _ = _model_step(domain, active, which, c * E, q[which])
     hulls = [np.flatnonzero(active.blocks == b) for b, part in enumerate(domain.parts) if part.compact]
