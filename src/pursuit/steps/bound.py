@@ -1,0 +1,122 @@
+"""The quadratic upper bound f(x + d) <= f(x) + <grad f(x), d> + L/2 ||d||^2, with a fixed L or one that is found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pursuit.arguments import describe, number, use_python_numbers
+from pursuit.arrays import Array, Space
+from pursuit.metrics import as_metric
+from pursuit.objectives import Objective, inside
+from pursuit.state import Stateful
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Backtracking:
+    """Finds L during the run: tries the last L times `shrink`, and multiplies by `grow` while the upper bound fails.
+
+    f is evaluated at most (1 - log shrink / log grow) (t + 1) + log_grow(grow L / L_0) times in t steps.
+
+    >>> import numpy as np, pursuit as ps
+    >>> f = ps.Smooth(lambda x: float(np.sum(x**4)) / 4, lambda x: x**3)    # its L depends on where x is
+    >>> update = ps.Plain(ps.ShortStep(L=ps.Backtracking()))
+    >>> ps.minimize(f, ps.conv(ps.Simplex(2)), update).x.round(3)
+    array([0.5, 0.5])
+    """
+
+    shrink: float = 0.9
+    grow: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not (0 < number(self.shrink) <= 1 < number(self.grow) < math.inf):
+            given = f"{describe(self.shrink)} and {describe(self.grow)}"
+            raise ValueError(f"Backtracking needs 0 < shrink <= 1 < grow, not {given}.")
+        use_python_numbers(self)
+
+
+Smoothness = float | Backtracking | None
+
+
+def check_smoothness(L: Smoothness) -> None:
+    """Refuse an L that is neither a positive number, Backtracking nor None."""
+    if L is not None and not isinstance(L, Backtracking) and not 0 < number(L) < math.inf:
+        raise ValueError(
+            f"L is {describe(L)}; give a positive number, Backtracking(), or None for the objective's own."
+        )
+
+
+def guaranteed_smoothness(L: Smoothness, metric: Any, f: Objective) -> float | None:
+    """The constant with which every step of an upper bound decreases f; None where L or the metric may not fit f."""
+    if f.L is None or metric is not None:
+        return None
+    if isinstance(L, Backtracking):  # where f curves, the first estimate is its curvature along a line and 0.1 %
+        return max(L.grow * f.L, 1.001 * f.L) if f.mu > 0 else None
+    return f.L if L is None else L if L >= f.L else None
+
+
+@dataclass(eq=False)
+class UpperBound(Stateful):
+    """The quadratic upper bound of one run, in a metric, with a fixed L or one found by backtracking."""
+
+    f: Objective
+    space: Space
+    smoothness: Smoothness
+    metric: Any
+    L: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = self.smoothness if self.smoothness is not None else (self.f.L if self.metric is None else None)
+        self.metric = as_metric(self.metric, self.space.shape)
+        self.rule = known if isinstance(known, Backtracking) else Backtracking()
+        self.L = None if isinstance(known, Backtracking) else known
+        self.fixed = self.L is not None
+
+    def square(self, d: Array) -> float:
+        """||d||^2 in the metric."""
+        return self.space.dot(d, self.metric(d))
+
+    def _guess(self, x: Array, d: Array, slope: float) -> float | None:
+        """A first L: the curvature over the first thousandth of d; where there is none, or f is not finite there, the L
+        for which d itself is the shortest step. None: f is level along d."""
+        square, h = self.square(d), 1e-3
+        value, grad = self.f.value_and_grad(x + h * d)
+        rise = self.space.dot(grad, d) - slope if inside(self.space, value, grad) else math.inf
+        if square > 0 and 16.0 * self.space.eps * abs(slope) < rise < math.inf:
+            return 1.001 * rise / (h * square)  # for a quadratic the bound is an equality, not to be broken by rounding
+        return -slope / square if square > 0 > slope else None
+
+    def minimise(
+        self,
+        x: Array,
+        value: float,
+        along: tuple[Array, float],
+        propose: Callable[[float], tuple[T, Array, float, float]],
+    ) -> T | None:
+        """The result of propose(L) for the first L whose bound holds at x + d; None where there is none.
+
+        propose(L) minimises the bound with this L, plus a cost, and returns (result, d, <grad, d>, change of the cost).
+        `along` is the direction towards the oracle's atoms, and its slope; the first L is guessed along it.
+        """
+        if self.L is None:
+            guess = self._guess(x, *along)
+            if guess is None:
+                return None
+            self.L = guess / self.rule.shrink
+        if self.fixed:
+            return propose(self.L)[0]
+        L, slack = self.L * self.rule.shrink, 8.0 * self.space.eps * abs(value)
+        while math.isfinite(L):
+            result, d, slope, cost = propose(L)
+            rise = slope + 0.5 * L * self.square(d)
+            if rise + cost > slack:  # rounding hides the minimum of the bound
+                return None
+            if self.f.value(x + d) <= value + rise + slack:
+                self.L = L
+                return result
+            L *= self.rule.grow
+        return None
