@@ -1,4 +1,4 @@
-"""The time at which a run shall end."""
+"""The time at which a run must end."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class LearnedHessian(Stateful):
         self._products, self._sigma = (SS, SY), size / product * size
 
     def _forget(self, most: int) -> None:
-        """Keep the last pairs only, at most so many with one that is new."""
+        """Keep the last pairs only: at most `most`, a new one included."""
         kept = most - (len(self._steps) - len(self._products[0]))
         del self._steps[:-most], self._changes[:-most]
         start = max(len(self._products[0]) - kept, 0)
