@@ -327,8 +327,7 @@ def test_the_line_search_finds_minimisers_of_every_order_of_magnitude(at):
 
     k = 600.0 / max(at, 1.0)
     f, one = Exponential(), np.ones(1)
-    space = ps.LeastSquares([0.0]).space
-    gamma = line_search(f, space, np.zeros(1), one, float(f.value_and_grad(np.zeros(1))[1][0]), max(1.0, at))
+    gamma = line_search(f, np.zeros(1), one, float(f.value_and_grad(np.zeros(1))[1][0]), max(1.0, at))
     assert abs(k * (gamma - at)) <= 1e-10
 
 

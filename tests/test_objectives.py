@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
-from pursuit.arrays import Space
 from pursuit.line_search import UnboundedError, line_search
 
 
@@ -116,8 +115,7 @@ def test_sparse_and_operator_quadratics_equal_the_dense_one(rng):
 
 
 def search(f, x, d, reach=math.inf):
-    space = Space.of(x)
-    return line_search(f, space, x, d, float(np.vdot(f.value_and_grad(x)[1], d)), reach)
+    return line_search(f, x, d, float(np.vdot(f.value_and_grad(x)[1], d)), reach)
 
 
 def without_hessian(f):
@@ -176,7 +174,7 @@ def test_a_line_search_that_may_leave_a_share_of_the_slope_descends_and_leaves_n
         x = rng.standard_normal(8)
         d = -scale * f.value_and_grad(x)[1] / f.hessian(x).h  # Newton's step, shorter or longer
         slope = float(f.value_and_grad(x)[1] @ d)
-        near, exact = (line_search(f, Space.of(x), x, d, slope, math.inf, share) for share in (left, 0.0))
+        near, exact = (line_search(f, x, d, slope, math.inf, share) for share in (left, 0.0))
         assert f.value(x + near * d) < f.value(x)
         assert abs(f.value_and_grad(x + near * d)[1] @ d) <= left * abs(slope)
         early.append(near != exact)

@@ -29,9 +29,7 @@ def tilted(f: Objective, space: Space, d: Array, cost: float) -> Objective:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def line_search(
-    f: Objective, space: Space, x: Array, d: Array, slope: float, reach: float, accuracy: float = 0.0
-) -> float:
+def line_search(f: Objective, x: Array, d: Array, slope: float, reach: float, accuracy: float = 0.0) -> float:
     """argmin of f(x + gamma d) over [0, reach], to rounding: closed form for quadratics, else safeguarded Newton on the
     derivative (secant steps where no Hessian is known). Raises UnboundedError where f falls for ever.
 
@@ -42,7 +40,7 @@ def line_search(
     """
     if not slope < 0:
         return 0.0
-    hessian = f.hessian(x)
+    space, hessian = Space.of(x), f.hessian(x)
     curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
     if f.quadratic:
         return min(-slope / curvature, reach) if curvature > 0 else _bounded(reach)

@@ -119,7 +119,7 @@ class _Piece:
         else:
             d = -np.linalg.lstsq(Q, q, rcond=None)[0]
         along, reach = self.frame.synthesize(d), 1.0 if self.part.compact else math.inf
-        gamma = line_search(f, self.frame.space, x, along, float(q @ d), reach)
+        gamma = line_search(f, x, along, float(q @ d), reach)
         if not gamma > 0:
             return None
         return x + gamma * along, *self._atoms(self.v + gamma * d)

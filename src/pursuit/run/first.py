@@ -79,7 +79,7 @@ def _move_towards_zero(f: Objective, domain: Domain, active: ActiveSet, firsts: 
     for b in symmetric:
         d = firsts[b].add_to(space, d, 1.0)
     value, grad = f.value_and_grad(x)
-    gamma = line_search(f, space, x, d, space.dot(grad, d), 1.0) if inside(space, value, grad) else 1.0
+    gamma = line_search(f, x, d, space.dot(grad, d), 1.0) if inside(space, value, grad) else 1.0
     pairs = [(b, z) for b in symmetric for z in (firsts[b], _negative(domain.parts[b], firsts[b]))]
     weights = [1.0] * len(rest) + [0.5 * (1.0 + gamma), 0.5 * (1.0 - gamma)] * len(symmetric)
     active.replace(weights, [*rest.values(), *(z for _, z in pairs)], [*rest, *(b for b, _ in pairs)])

@@ -138,6 +138,6 @@ class Probing(Stateful):
         f, space, parts = self.f, active.space, self.domain.parts
         for part, answer in zip(parts, now.answers, strict=True):
             if not part.compact and not part.price and answer.dot < 0:
-                line_search(f, space, active.x, answer.atoms[0].dense(space), answer.dot, math.inf)
+                line_search(f, active.x, answer.atoms[0].dense(space), answer.dot, math.inf)
         if len(parts) == 1 and not active.cost and now.answers[0].level < 0:
-            line_search(f, space, active.x, active.x, now.answers[0].level, math.inf)
+            line_search(f, active.x, active.x, now.answers[0].level, math.inf)

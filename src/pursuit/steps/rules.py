@@ -152,7 +152,7 @@ class LineSearch(StepRule):
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         f = Smooth(f.value_and_grad, convex=f.convex) if self.secant else f
-        return lambda move: line_search(f, space, move.x, move.direction, move.slope, move.reach)
+        return lambda move: line_search(f, move.x, move.direction, move.slope, move.reach)
 
     def decrease(self, f: Objective) -> Decrease:
         return Decrease(f.L, exact=True)

@@ -229,7 +229,7 @@ class _Projection(Stateful):
             f, space, weights = self.bound.f, self.bound.space, self.small.problem.ray
             ray = active.synthesize(weights)
             priced = tilted(f, space, ray, active.cost_of(weights))
-            line_search(priced, space, active.x, ray, float(q @ weights), math.inf)
+            line_search(priced, active.x, ray, float(q @ weights), math.inf)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def newton_step(
         gamma = 1.0  # a line search would see rounding only
     else:
         priced, size = tilted(f, space, vector, active.cost_of(d)), space.norm(vector)
-        gamma = line_search(priced, space, active.x, vector, slope, max(1.0, float(limits.min())), tolerance)
+        gamma = line_search(priced, active.x, vector, slope, max(1.0, float(limits.min())), tolerance)
         model.adapt(gamma, -slope / size / (gamma * size) if gamma * size > 0 else math.inf, solved)
     active.weights = np.where(limits <= gamma, 0.0, active.weights + gamma * d)
     for mine in hulls:
