@@ -39,8 +39,8 @@ class Listed(Atoms):
 
     def signed_columns(self, places: Sequence[int] | np.ndarray[Any, Any], correlations: Small) -> list[Atom]:
         """The columns at these places, each with the sign for which its inner product with g is smallest."""
-        signs = np.where(self.symmetric & (correlations > 0), -1.0, 1.0)
-        return [self.column(int(j), float(sign)) for j, sign in zip(places, signs, strict=True)]
+        signs = [-1.0 if self.symmetric and c > 0 else 1.0 for c in correlations]
+        return [self.column(int(j), sign) for j, sign in zip(places, signs, strict=True)]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         return self.pick(self.correlations(g), several)

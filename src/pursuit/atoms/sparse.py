@@ -138,8 +138,16 @@ class SparseAtom(CompactAtom):
         np.add.at(y.reshape(-1), self.positions, c * self.values)
         return y
 
+    @classmethod
+    def of(cls, positions: Indices, values: Small, shape: tuple[int, ...], source: Source, coef: float) -> SparseAtom:
+        """The atom of positions that are known to be sorted and within the shape: nothing is checked."""
+        atom = cls.__new__(cls)
+        Atom.__init__(atom, None, source, coef)
+        atom.positions, atom.values, atom.shape = positions, values, shape
+        return atom
+
     def scaled(self, c: float) -> SparseAtom:
-        return SparseAtom(self.positions, c * self.values, self.shape, self.source, c * self.coef)
+        return SparseAtom.of(self.positions, c * self.values, self.shape, self.source, c * self.coef)
 
     def norm(self, space: Space) -> float:
         return float(np.linalg.norm(self.values))

@@ -35,7 +35,7 @@ class _Basis(Listed):
         return flat(g)
 
     def column(self, j: int, sign: float) -> Atom:
-        return SparseAtom([j], [sign], (self.n,), j, sign)
+        return SparseAtom.of(np.array([j]), np.array([sign]), (self.n,), j, sign)
 
     def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
         if columns is not None or number(l2) != 0:
