@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pursuit as ps
+from pursuit import atoms, objectives, updates
 
 SCREEN = 80
 
@@ -20,6 +21,13 @@ SCREEN = 80
 def test_every_public_name_exists_and_the_list_is_sorted():
     assert [name for name in ps.__all__ if not hasattr(ps, name)] == []
     assert ps.__all__ == sorted(set(ps.__all__))
+
+
+@pytest.mark.parametrize("room", [atoms, objectives, updates], ids=lambda room: room.__name__)
+def test_what_a_room_offers_is_public(room):
+    contracts = {"Decrease", "Now", "DataLoss", "Shifted", "Tilted", "Wrapped", "adapted", "as_value", "inside"}
+    classes = {name for name in room.__all__ if inspect.isclass(getattr(room, name))}
+    assert classes - contracts <= set(ps.__all__)
 
 
 def modules():

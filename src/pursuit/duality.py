@@ -55,6 +55,7 @@ class Basis:
     def __init__(self, space: Space, columns: Small) -> None:
         self.space = space
         U, s, _ = np.linalg.svd(columns, full_matrices=False)
+        U[~columns.any(axis=1)] = 0.0  # exactly, as in the columns: entries at a bound of 0 stay there
         rank = int((s > 4 * np.finfo(np.float64).eps * max(columns.shape) * s[0]).sum())
         self.Q, self.smallest = space.put(U[:, :rank]), min(float(s[rank - 1]), 1.0)
         self._row_norms = space.put(np.linalg.norm(U[:, :rank], axis=1).reshape(space.shape))

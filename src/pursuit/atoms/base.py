@@ -166,7 +166,7 @@ class Atoms:
         """The closed form of its geometry, where it has one; `pursuit.geometry` computes all that it leaves out."""
         return None
 
-    def _state(self, closed: Closed) -> None:
+    def take_sizes(self, closed: Closed) -> None:
         """Take the attributes radius, diameter and width from a closed form."""
         self.radius, self.diameter, self.width = closed.radius, closed.diameter, closed.mdw
 

@@ -70,7 +70,7 @@ class SignedBasis(_Basis):
 
     def __init__(self, n: int) -> None:
         super().__init__(n)
-        self._state(self.geometry())
+        self.take_sizes(self.geometry())
 
     def geometry(self) -> Closed:
         return Orthogonal.of(self.n, 1.0, signed=True)
@@ -90,7 +90,7 @@ class Simplex(_Basis):
 
     def __init__(self, n: int) -> None:
         super().__init__(n)
-        self._state(self.geometry())
+        self.take_sizes(self.geometry())
         self.entry_bounds = (0.0, 1.0)
 
     def geometry(self) -> Closed:
@@ -128,7 +128,7 @@ class Box(Atoms):
         self.shape = self.space.shape
         self.symmetric = everywhere(self.lower == -self.upper)
         self.entry_bounds = (self.lower, self.upper)
-        self._state(self.geometry())
+        self.take_sizes(self.geometry())
         if not everywhere((self.lower != 0) | (self.upper != 0)):  # flat: the box does not span H
             self.width = min(self.width or 0.0, 0.0)
 
@@ -170,7 +170,7 @@ class Ball(Atoms):
     def __init__(self, n: int, p: float) -> None:
         require(number(p) >= 1, "p", p, "a number from 1 to infinity, where the ball is convex")
         self.n, self.p, self.shape = check_dimension(n), number(p), (int(n),)
-        self._state(self.geometry())
+        self.take_sizes(self.geometry())
 
     def geometry(self) -> Closed:
         return LpBall.of(self.n, self.p)

@@ -138,7 +138,8 @@ class DataLoss(Objective):
     """Whether there is one weight for each row of y, not for each entry."""
     _labels: bool = False
     """Whether y holds labels or integers, which have no precision of their own."""
-    _words: str
+    _words: str = "the loss {f!r}"
+    """What the loss is, for reports; {size} is that of y, {weighted} says whether there are weights."""
 
     def __init__(self, y: Any, weights: Any = None) -> None:
         given = as_array(y, "y")
