@@ -165,7 +165,7 @@ class Approximate(Oracle):
     def begin(self, part: Part, space: Space, update: Wants) -> Ask:
         if part.asked.size is None and not (part.asked.convex and isinstance(part, Hull)):
             raise TypeError(f"{_unlisted(part.asked)}, so Approximate cannot choose among them; use Exact().")
-        return _AskApproximate(self, part, space)
+        return _AskApproximate(self, part, space, np.random.default_rng(self.seed))
 
 
 @dataclass(eq=False)
@@ -173,10 +173,7 @@ class _AskApproximate(Stateful):
     oracle: Approximate
     part: Part
     space: Space
-    _rng: np.random.Generator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._rng = np.random.default_rng(self.oracle.seed)
+    rng: np.random.Generator
 
     def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
         if self.part.asked.size is None and len(active.signless) > 1:
@@ -187,7 +184,7 @@ class _AskApproximate(Stateful):
     def _mix(self, grad: Array, active: ActiveSet) -> Atom:
         """x + quality (z - x), for convex sets."""
         delta = self.oracle.delta
-        quality = delta if self.oracle.worst else float(self._rng.uniform(delta, 1.0))
+        quality = delta if self.oracle.worst else float(self.rng.uniform(delta, 1.0))
         best = as_atom(self.part.asked.lmo(grad))
         if not len(active):  # there is no point of the hull yet to mix it with: 0 may lie outside
             return best
@@ -200,7 +197,7 @@ class _AskApproximate(Stateful):
         allowed = np.flatnonzero(scores - origin <= self.oracle.delta * min(best - origin, 0.0))
         if not len(allowed):  # no atom descends: only the best one is allowed
             allowed = np.flatnonzero(scores == best)
-        i = allowed[scores[allowed].argmax()] if self.oracle.worst else self._rng.choice(allowed)
+        i = allowed[scores[allowed].argmax()] if self.oracle.worst else self.rng.choice(allowed)
         return self.part.asked.atom(int(i))
 
 
@@ -283,22 +280,18 @@ class RandomAtom(Oracle):
     def begin(self, part: Part, space: Space, update: Wants) -> Ask:
         if part.asked.size is None:
             raise TypeError(f"{_unlisted(part.asked)}, so RandomAtom cannot draw one; use Exact().")
-        return _AskAtRandom(self.seed, part, space)
+        return _AskAtRandom(part, space, np.random.default_rng(self.seed))
 
 
 @dataclass(eq=False)
 class _AskAtRandom(Stateful):
-    seed: int
     part: Part
     space: Space
-    _rng: np.random.Generator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._rng = np.random.default_rng(self.seed)
+    rng: np.random.Generator
 
     def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
         asked = self.part.asked
-        atom = asked.atom(int(self._rng.integers(asked.size or 0)))
+        atom = asked.atom(int(self.rng.integers(asked.size or 0)))
         dot = atom.dot(self.space, grad) + self.part.price
         if self.part.signless and dot > 0:
             atom, dot = atom.scaled(-1.0), -dot

@@ -110,7 +110,7 @@ class RankOneTensor(Atoms):
         return CP(values, Factors.stack(sources, self.dims))
 
     def begin(self, seed: int = 0) -> Search:
-        return _TensorSearch(self)
+        return _TensorSearch(self, np.random.default_rng(self.seed))
 
     def _bound(self, G: Small) -> tuple[float, list[Small]]:
         """min_k ||G_(k)||_2, and two starts: the leading vectors of the unfoldings, the largest entry."""
@@ -133,11 +133,10 @@ class _TensorSearch(Stateful):
     """The power method of one run, from random starts and from the vectors that it found last."""
 
     A: RankOneTensor
-    _rng: np.random.Generator = field(init=False)
+    rng: np.random.Generator
     _last: list[Small] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._rng = np.random.default_rng(self.A.seed)
         self._last = [np.zeros((n, 0)) for n in self.A.dims]
 
     def __call__(self, g: Array, several: int, level: float) -> Found:
@@ -145,7 +144,7 @@ class _TensorSearch(Stateful):
         scale = float(np.abs(G).max()) or 1.0
         G = G / scale
         bound, starts = A._bound(G)
-        random = [self._rng.standard_normal((n, A.starts)) for n in A.dims]
+        random = [self.rng.standard_normal((n, A.starts)) for n in A.dims]
         together = [np.hstack(s) for s in zip(starts, self._last, random, strict=True)]
         accuracy = EPS if level == -math.inf else POWER_METHOD_ACCURACY
         last = self._last = power_method(A.view.gradient(G), together, several, accuracy)

@@ -86,7 +86,7 @@ class Blocks(Update):
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         blocks = tuple(_Block(b, part, space, self.update, Shifted(f, space)) for b, part in enumerate(domain.parts))
-        return _Turns(self, domain, blocks)
+        return _Turns(self, domain, blocks, np.random.default_rng(self.seed))
 
 
 @dataclass(eq=False)
@@ -96,13 +96,12 @@ class _Turns(Stateful):
     plan: Blocks
     domain: Domain
     blocks: tuple[_Block, ...]
+    rng: np.random.Generator
     _gaps: Small = field(init=False)
-    _rng: np.random.Generator = field(init=False)
     _current: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._gaps = np.full(len(self.blocks), np.inf)
-        self._rng = np.random.default_rng(self.plan.seed)
 
     def __call__(self, now: Now, active: ActiveSet) -> None:
         count = len(self.blocks)
@@ -127,7 +126,7 @@ class _Turns(Stateful):
         if order == "cyclic":
             return (self._current + 1) % len(self.blocks)
         if order == "random":
-            return int(self._rng.integers(len(self.blocks)))
+            return int(self.rng.integers(len(self.blocks)))
         lazy = order == "lazy" and gaps[self._current] >= 0.5 * gaps.max()
         return self._current if lazy else int(gaps.argmax())
 

@@ -196,8 +196,9 @@ class _Projection(Stateful):
             q = active.slopes(now.grad)
             one_atom = self.small.admission.most == 1
             tolerance = 0.0 if one_atom else 1e-3 * abs(self.small.domain.slope(now.answers))
-            weights = self._weights(self.bound.L, q, active, tolerance) if self.bound.fixed else None
-            if not self.bound.fixed:
+            if self.bound.fixed:
+                weights: Small | None = self._weights(self.bound.L, q, active, tolerance)
+            else:
                 weights = self._backtrack(now, q, active, tolerance)
             if weights is not None:
                 self._follow_ray(q, active)

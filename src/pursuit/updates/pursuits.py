@@ -127,7 +127,7 @@ class AcceleratedPursuit(Update):
                 f"{asked!r} cannot list its atoms, so no random one can be drawn; use Plain or FullyCorrective."
             )
         scale = f.L * (self.nu if self.nu is not None else leverage(asked, space))
-        return _Accelerated(asked, f.L, scale, self.seed)
+        return _Accelerated(asked, f.L, scale, np.random.default_rng(self.seed))
 
 
 @dataclass(eq=False)
@@ -137,20 +137,18 @@ class _Accelerated(Stateful):
     asked: Atoms
     L: float
     scale: float
-    seed: int
-    _rng: np.random.Generator = field(init=False)
+    rng: np.random.Generator
     _alpha: float = field(init=False)
     _beta: float = field(init=False)
     _momentum: Small = field(default_factory=lambda: np.zeros(0), init=False)
     """The weights of v."""
 
     def __post_init__(self) -> None:
-        self._rng = np.random.default_rng(self.seed)
         self._alpha = self._beta = 1.0 / self.scale
 
     def __call__(self, now: Now, active: ActiveSet) -> None:
         space = active.space
-        z, random = now.answers[0].atoms[0], self.asked.atom(int(self._rng.integers(self.asked.size or 0)))
+        z, random = now.answers[0].atoms[0], self.asked.atom(int(self.rng.integers(self.asked.size or 0)))
         places = [active.enter(atom) for atom in (z, random)]
         y = active.weights
         greedy = y.copy()  # the weights of x
