@@ -25,6 +25,7 @@ test: .venv/ready
 lint: .venv/ready
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	.venv/bin/clang-format --dry-run --Werror src/pursuit/native/*.h src/pursuit/native/*.cpp
 	$(PY) -m mypy
 	$(PY) -c "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
 
