@@ -55,7 +55,8 @@ bench: .venv-bench/ready
 .venv/ready: pyproject.toml tools/build_backend.py $(KERNELS)
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pursuit needs Python >= 3.11: make PYTHON=python3.x')"
 	$(PYTHON) -m venv .venv
-	$(PY) $(PIP) --editable ".[dev]"
+	$(PY) $(PIP) "pip>=25.1"
+	$(PY) $(PIP) --editable ".[cli,cluster,files,index,lp]" --group dev
 	touch .venv/ready
 
 .venv-bench/ready: pyproject.toml benchmarks/peers.py $(KERNELS)
@@ -66,7 +67,8 @@ bench: .venv-bench/ready
 
 .venv-docs/ready: pyproject.toml tools/build_backend.py $(KERNELS)
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python $(PIP) --editable ".[docs]"
+	.venv-docs/bin/python $(PIP) "pip>=25.1"
+	.venv-docs/bin/python $(PIP) --editable ".[estimators,plot]" --group docs
 	touch .venv-docs/ready
 
 clean:
