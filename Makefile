@@ -4,7 +4,7 @@ PY := .venv/bin/python
 KERNELS := $(wildcard src/pursuit/native/*.h src/pursuit/native/*.cpp src/pursuit/native/CMakeLists.txt)
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint docs dist bench mutants sanitize soak clean
+.PHONY: cross oldest demo test lint docs dist bench mutants sanitize soak clean
 
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
@@ -34,6 +34,12 @@ mutants: .venv/ready
 
 sanitize: .venv/ready
 	$(PY) tools/rebuilt.py sanitize
+
+cross: .venv/ready
+	$(PY) tools/cross.py
+
+oldest:
+	$(PYTHON) tools/oldest.py $(TESTS)
 
 soak: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(PY) tools/soak.py --seconds $(or $(SECONDS),600)
@@ -72,4 +78,4 @@ bench: .venv-bench/ready
 	touch .venv-docs/ready
 
 clean:
-	rm -rf .venv .venv-bench .venv-docs build out docs/gallery docs/reference
+	rm -rf .venv .venv-bench .venv-docs .venv-oldest build out docs/gallery docs/reference

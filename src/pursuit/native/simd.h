@@ -5,6 +5,7 @@
 // template for all levels, and that copy could need a processor that is newer than the user's.
 #pragma once
 #include <cassert>
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +17,10 @@
 #include <immintrin.h>
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
+#endif
+
+#if FLT_EVAL_METHOD != 0
+#error "the proofs of the kernels need float and double arithmetic as it is stored: on i686, -msse2 -mfpmath=sse"
 #endif
 
 namespace {
