@@ -44,6 +44,7 @@ WINDOWS = """\
 #define MS_WIN32 1
 #define MS_WIN64 1
 #define HAVE_DECLSPEC_DLL 1
+#define NT_THREADS 1
 #define MS_COREDLL 1
 #define Py_ENABLE_SHARED 1
 #define Py_NO_LINK_LIB 1

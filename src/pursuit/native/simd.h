@@ -5,7 +5,6 @@
 // template for all levels, and that copy could need a processor that is newer than the user's.
 #pragma once
 #include <cassert>
-#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -19,7 +18,7 @@
 #include <arm_neon.h>
 #endif
 
-#if FLT_EVAL_METHOD != 0
+#if __FLT_EVAL_METHOD__ != 0
 #error "the proofs of the kernels need float and double arithmetic as it is stored: on i686, -msse2 -mfpmath=sse"
 #endif
 
