@@ -23,7 +23,7 @@ PREDICT = ("omp", "greedy", "classifier", "atomic")
 def data() -> tuple[np.ndarray, np.ndarray]:
     """A table and a target: numbers without a generator, the same in every version of NumPy."""
     X = np.cos(np.outer(np.arange(1, 13), np.arange(1, 9)) ** 1.3)
-    return X, 2 * X[:, 1] - X[:, 4]
+    return X, 2 * X[:, 1] - X[:, 4] + np.sin(np.arange(12))
 
 
 def models() -> dict[str, Any]:
@@ -55,7 +55,8 @@ def main() -> None:
     fitted = models()
     for name, model in fitted.items():
         model.save(folder / f"{name}.json")
-    ps.minimize(*problem(), stop=ps.Stop(iterations=3, rgap=None), checkpoint=folder / "run.npz")
+    stop = ps.Stop(iterations=3, rgap=None)
+    ps.minimize(*problem(), ps.Plain(ps.LineSearch()), stop=stop, checkpoint=folder / "run.npz")
     D, Y = X[:5], X[5:9, :5]
     ps.encode_to(folder / "codes", D, Y, block=2, atoms=2)
     predicted = {name: model.predict(X) for name, model in fitted.items() if name in PREDICT}
