@@ -2,6 +2,7 @@
 says which extra it needs.
 
 python tools/check_dist.py dist
+python tools/check_dist.py         tries what is installed here, for cibuildwheel
 """
 
 from __future__ import annotations
@@ -42,4 +43,7 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        exec(TRIAL)
