@@ -3,8 +3,8 @@
 300 made-up users have given 16,000 ratings to 800 films, few films many and many films few, as it is with real ones. A
 rating is drawn from a mean, a bias of the user, a bias of the film, three tastes that users and films share, and noise,
 in half stars. A tenth of the ratings is for the test. `LowRankCompletion` is given the table (user, film, stars) of the
-others and nothing else: to a rating's mean and biases it adds an entry of a matrix of small nuclear norm, by Frank-Wolfe
-over rank-one matrices seen at the rated entries. What there is to choose (the damping of the biases, the radius, how
+others and nothing else: to mean and biases it adds an entry of a matrix of small nuclear norm, by Frank-Wolfe over
+rank-one matrices seen at the rated entries. What there is to choose (the damping of the biases, the radius, how
 much users with few ratings learn from others) is chosen on a validation part that `fit` draws. A table of real ratings,
 such as MovieLens, takes the place of `draw_ratings()` as it is.
 """
