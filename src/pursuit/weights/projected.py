@@ -34,8 +34,8 @@ def projected_gradient(problem: WeightProblem, q: Small, start: Small, steps: in
     >>> projected_gradient(problem, np.array([-0.4, 0.0]), np.array([0.5, 0.5]), 1)
     array([0.7, 0.3])
     """
-    G, w = problem.G, start
+    G, w, block = problem.passive.G, start, problem.passive.block
     bound = float(np.abs(G).sum(axis=1).max(initial=0.0))
     for _ in range(steps if bound > 0 else 0):
-        w = nearest_feasible(w - (q + G @ (w - start)) / bound, problem.nonnegative, problem.block, problem.totals)
+        w = nearest_feasible(w - (q + G @ (w - start)) / bound, problem.nonnegative, block, problem.totals)
     return w
