@@ -112,7 +112,7 @@ def test_verbose_takes_a_logger(rng, capsys, caplog):
     assert {(record.name, record.levelno) for record in caplog.records} == {(logger.name, logging.INFO)}
     assert len(caplog.records) == 4
     assert capsys.readouterr().err == ""
-    with pytest.raises(TypeError, match=r"verbose is 'yes'; give True, False or a logging\.Logger\."):
+    with pytest.raises(TypeError, match="verbose is 'yes'"):
         ps.minimize(*problem(rng), verbose="yes")
 
 

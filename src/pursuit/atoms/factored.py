@@ -80,7 +80,7 @@ class RankOneAtom(CompactAtom):
     fields = ("u", "v", "view", "coef", "source")
 
     def __init__(self, u: Small, v: Small, view: View, coef: float = 1.0, source: Source = None) -> None:
-        super().__init__(None, (u, v) if source is None else source, coef)
+        super().__init__((u, v) if source is None else source, coef)
         self.u, self.v, self.view = u, v, view
 
     @property
@@ -246,7 +246,7 @@ class TensorAtom(CompactAtom):
     fields = ("factors", "coef", "source")
 
     def __init__(self, factors: Factors, coef: float, source: Source = None) -> None:
-        super().__init__(None, factors if source is None else source, coef)
+        super().__init__(factors if source is None else source, coef)
         self.factors = factors
 
     @property

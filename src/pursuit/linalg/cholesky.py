@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtpqrt, dtrtrs
@@ -40,7 +41,7 @@ class CholeskyFactor(Stateful):
     """
 
     k: int = field(default=0, init=False)
-    _L: Small = field(default_factory=lambda: np.zeros((16, 16), order="F"), init=False)
+    _L: Small = field(default_factory=partial(np.zeros, (16, 16), order="F"), init=False)
 
     @property
     def L(self) -> Small:

@@ -54,40 +54,26 @@ class State(Now):
     active: ActiveSet
     run: Run
     x: Array = field(init=False)
+    gap: float = field(init=False)
+    """An upper bound on f(x) - f*, or infinite."""
+    lower: float = field(init=False)
+    """A lower bound on f*."""
+    stationarity: float = field(init=False)
+    """The Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it."""
+    stationary: bool = field(init=False)
+    """Whether no atom correlates with the gradient beyond rounding."""
+    convex: bool = field(init=False)
+    """Whether f is convex, so that the Frank-Wolfe gap proves a lower bound."""
     oracle_calls: int = field(init=False)
     cached: int = field(init=False)
     refused: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.x = self.active.x
+        self.x, self.convex = self.active.x, self.run.f.convex
+        self.lower, self.gap, self.stationarity, self.stationary, *_ = self.bound
         self.oracle_calls = self.run.ask.calls + self.bound.calls
         self.cached = self.run.ask.cached
         self.refused = self.run.refine.refused
-
-    @property
-    def gap(self) -> float:
-        """An upper bound on f(x) - f*, or infinite."""
-        return self.bound.gap
-
-    @property
-    def lower(self) -> float:
-        """A lower bound on f*."""
-        return self.bound.lower
-
-    @property
-    def stationarity(self) -> float:
-        """The Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it."""
-        return self.bound.stationarity
-
-    @property
-    def stationary(self) -> bool:
-        """Whether no atom correlates with the gradient beyond rounding."""
-        return self.bound.stationary
-
-    @property
-    def convex(self) -> bool:
-        """Whether f is convex, so that the Frank-Wolfe gap proves a lower bound."""
-        return self.run.f.convex
 
     @property
     def atom(self) -> Atom:

@@ -22,12 +22,6 @@ class Now:
     grad: Array
     answers: list[Answer]
 
-    def enter(self, active: ActiveSet, limit: int) -> list[int]:
-        """Add the best atoms of each answer to S, at most `limit` per answer. Returns their places."""
-        return [
-            active.enter(atom, block)[0] for block, answer in enumerate(self.answers) for atom in answer.atoms[:limit]
-        ]
-
 
 Advance = Callable[[Now, ActiveSet], None]
 """An update for one run: changes the active set, its atoms, weights and point."""

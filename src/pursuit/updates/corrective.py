@@ -76,7 +76,8 @@ class _Admission(Stateful):
 
     def enter(self, now: Now, active: ActiveSet) -> None:
         """Add atoms of the oracle's answers to S."""
-        self._places = now.enter(active, self.limit)
+        answers = [(b, answer.atoms[: self.limit]) for b, answer in enumerate(now.answers)]
+        self._places = [active.enter(atom, b)[0] for b, atoms in answers for atom in atoms]
 
     def adapt(self, active: ActiveSet) -> None:
         """Set the limit for the next call, once the new weights are known."""
@@ -200,8 +201,8 @@ class _Projection(Stateful):
                 weights: Small | None = self._weights(self.bound.L, q, active, tolerance)
             else:
                 weights = self._backtrack(now, q, active, tolerance)
-            if weights is not None:
-                self._follow_ray(q, active)
+            if weights is not None and self.small.problem.ray is not None:
+                self._follow(self.small.problem.ray, q, active)
             self.small.set_weights(active, active.weights if weights is None else weights, q)
 
     def _weights(self, L: float | None, q: Small, active: ActiveSet, tolerance: float) -> Small:
@@ -224,13 +225,11 @@ class _Projection(Stateful):
         along = _toward_answers(self.small.domain, active, now, q) if first else (active.x, 0.0)
         return self.bound.minimise(active.x, now.value - active.cost, along, propose)
 
-    def _follow_ray(self, q: Small, active: ActiveSet) -> None:
+    def _follow(self, weights: Small, q: Small, active: ActiveSet) -> None:
         """Raise UnboundedError if f falls for ever along a direction without curvature."""
-        if self.small.problem.ray is not None:
-            f, space, weights = self.bound.f, self.bound.space, self.small.problem.ray
-            ray = active.synthesize(weights)
-            priced = tilted(f, space, ray, active.cost_of(weights))
-            line_search(priced, active.x, ray, float(q @ weights), math.inf)
+        ray = active.synthesize(weights)
+        priced = tilted(self.bound.f, self.bound.space, ray, active.cost_of(weights))
+        line_search(priced, active.x, ray, float(q @ weights), math.inf)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ one that depends on the passive atoms.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pursuit.arrays import Indices, Small
+from pursuit.arrays import Indices, Small, no_places, no_weights
 from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor
 from pursuit.state import Stateful
 
@@ -39,12 +40,12 @@ class PassiveSet(Stateful):
 
     totals: Small
     k: int = field(default=0, init=False)
-    members: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp), init=False)
+    members: Indices = field(default_factory=no_places, init=False)
     """The passive weights, in the order of the factor's rows."""
-    block: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp), init=False)
-    scale: Small = field(default_factory=lambda: np.zeros(0), init=False)
+    block: Indices = field(default_factory=no_places, init=False)
+    scale: Small = field(default_factory=no_weights, init=False)
     """Square roots of the diagonal of M."""
-    _G: Small = field(default_factory=lambda: np.zeros((16, 16)), init=False)
+    _G: Small = field(default_factory=partial(np.zeros, (16, 16)), init=False)
     _alpha: Small = field(init=False)
     _sized: Mask = field(init=False)
     _factor: CholeskyFactor = field(default_factory=CholeskyFactor, init=False)

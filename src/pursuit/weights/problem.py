@@ -33,7 +33,7 @@ class WeightProblem(Stateful):
     """
 
     totals: Any = (np.nan,)
-    nonnegative: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool), init=False)
+    nonnegative: Mask = field(init=False)
     passive: PassiveSet = field(init=False)
     eps: float = field(default=EPS, init=False)
     """The roundoff with which the Gram matrix and the slopes were computed."""
@@ -46,6 +46,7 @@ class WeightProblem(Stateful):
 
     def __post_init__(self) -> None:
         self.totals = np.asarray(self.totals, dtype=np.float64)
+        self.nonnegative = np.zeros(0, dtype=bool)
         self.passive = PassiveSet(self.totals)
 
     @classmethod
