@@ -63,7 +63,7 @@ class Attempts:
     pause: int = 0
 
     @classmethod
-    def begin(cls, entries: int, least: int, made: bool) -> Attempts:
+    def begin(cls, entries: int, least: float, made: bool) -> Attempts:
         """For a matrix of which there is a copy, or is one to be made if it has at least so many entries."""
         return cls(0.0 if made else COPY_COST_IN_PRODUCTS if entries >= least else math.inf)
 

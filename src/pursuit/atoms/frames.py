@@ -141,6 +141,9 @@ class Atom:
         self.source = source
         self.coef = coef
 
+    def __reduce__(self) -> tuple[type[Atom], tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.fields)
+
     def dense(self, space: Space) -> Array:
         """The atom as an array of the space."""
         return self.vector

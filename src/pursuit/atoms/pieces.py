@@ -143,7 +143,7 @@ class Pieces(Listed):
     dense: bool
     copies_made = False
     """Whether a run reads 8-bit copies from its first question on."""
-    min_screened = MIN_SCREENED_ENTRIES
+    min_screened: float = MIN_SCREENED_ENTRIES
     """The number of entries of a piece from which on a run makes 8-bit copies."""
     bytes_with_answers = 1 << 20
     """Columns come with the answers of the pieces if those of all pieces together have at most this size."""
