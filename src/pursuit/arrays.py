@@ -79,7 +79,7 @@ class Space:
         """The zero vector."""
         return self.xp.zeros(self.shape, dtype=self.dtype, device=self.device)
 
-    def put(self, a: Any) -> Array:
+    def put(self, a: object) -> Array:
         """A host array as an array of this library, dtype and device."""
         if self.numpy:
             return np.asarray(a, dtype=self.dtype)

@@ -163,7 +163,7 @@ def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.G
 
 
 def check_objective(
-    f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0, center: Any = None
+    f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0, center: object = None
 ) -> None:
     """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum, Hessian and conjugate
     are true.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Oracle:
         raise NotImplementedError(f"{type(self).__name__} must define begin(part, space, update).")
 
 
-def as_atom_of(space: Space, a: Any) -> Atom:
+def as_atom_of(space: Space, a: object) -> Atom:
     """`a` as an atom with the dtype of the space: sets without a dtype (operators) may answer in another."""
     if isinstance(a, Atom) and a.mismatch(space) is None:
         return a

@@ -63,7 +63,7 @@ class AtomsLike(Protocol):
 
 
 def plot_traces(
-    traces: Any, *, column: str = "gap", against: str = "oracle_calls", offset: float = 0.0, ax: Axes | None = None
+    traces: object, *, column: str = "gap", against: str = "oracle_calls", offset: float = 0.0, ax: Axes | None = None
 ) -> Axes:
     """One line per run, on log axes: `column - offset` against iterations, oracle calls or time.
 
@@ -105,7 +105,12 @@ def plot_traces(
 
 
 def plot_path(
-    path: Any, *, column: str = "coef", names: Iterable[object] | None = None, labels: int = 6, ax: Axes | None = None
+    path: object,
+    *,
+    column: str = "coef",
+    names: Iterable[object] | None = None,
+    labels: int = 6,
+    ax: Axes | None = None,
 ) -> Axes:
     """Coefficients, values, gaps or scores along a path, against its radii or sizes.
 
@@ -158,7 +163,7 @@ def _draw_coefficients(ax: Axes, level: Small, lines: Small, texts: list[str], l
             text.set_parse_math(False)  # a name may have dollar signs
 
 
-def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Axes | None = None) -> Axes:
+def plot_atoms(atoms: object, *, shape: object = None, spectrum: bool = False, ax: Axes | None = None) -> Axes:
     """The first atoms of a dictionary or of a result: as signals, pictures, spectra or factors.
 
     `atoms` is an array of columns, a Result (its atoms of largest weight), a Learned, a `LowRank` or a `CP`. They are
@@ -201,7 +206,7 @@ def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Axe
     return ax
 
 
-def plot_codes(codes: Any, *, ax: Axes | None = None) -> Axes:
+def plot_codes(codes: object, *, ax: Axes | None = None) -> Axes:
     """Codes, a (signals, atoms) sparse or dense matrix, as a picture: a row for each signal, a column for each atom, a
     point for each weight.
 
@@ -256,7 +261,7 @@ def _axes(ax: Axes | None) -> Axes:
     return new
 
 
-def _trace(run: Any) -> Any:
+def _trace(run: object) -> Any:
     trace = getattr(run, "trace", run)
     if not hasattr(trace, "oracle_calls") or isinstance(run, type):
         raise TypeError(f"traces has {describe(run)}; give results or traces.")
@@ -276,7 +281,7 @@ def _short(text: str) -> str:
     return " " + text if text.startswith("_") else text
 
 
-def _curves(atoms: Any, most: int) -> list[Small]:
+def _curves(atoms: object, most: int) -> list[Small]:
     """The first atoms as columns, in a matrix for each of their factors."""
     if isinstance(atoms, AtomsLike) and not isinstance(atoms, type):
         return atoms.curves(most)
@@ -287,7 +292,7 @@ def _curves(atoms: Any, most: int) -> list[Small]:
     return [np.asarray(D[:, :most], dtype=np.float64)]
 
 
-def _pictures(curves: list[Small], shape: Any) -> list[Small]:
+def _pictures(curves: list[Small], shape: object) -> list[Small]:
     """The atoms as pictures, thinned out where they are large."""
     sides = [int(as_int_or_nan(n)) if as_int_or_nan(n) >= 1 else 0 for n in as_list(shape)]
     require(len(sides) == 2 and all(sides), "shape", shape, "the numbers of rows and columns of a picture")

@@ -35,7 +35,7 @@ def iterate(
     *,
     oracle: Oracle | None = Exact(),
     refine: Refine | Sequence[Refine] | None = None,
-    start: Any = None,
+    start: object = None,
 ) -> Iterator[State]:
     """The loop itself: an infinite generator of states. Parameters are those of `minimize`.
 
@@ -65,7 +65,7 @@ def minimize(
     oracle: Oracle | None = Exact(),
     refine: Refine | Sequence[Refine] | None = None,
     stop: Stop = Stop(),
-    start: Any = None,
+    start: object = None,
     callback: Callable[[State], Any] | None = None,
     progress: bool = False,
     verbose: bool | logging.Logger = False,

@@ -87,7 +87,7 @@ class Dictionary(Listed):
     eight_bit: EightBitCopy | None = None
     """The copy that `screened` has made."""
 
-    def __init__(self, D: Any, signed: bool = False) -> None:
+    def __init__(self, D: object, signed: bool = False) -> None:
         self.D: Any
         as_operator = operator(D, "D")
         self._operator = as_operator is not None

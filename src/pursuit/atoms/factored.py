@@ -138,7 +138,7 @@ class LowRank(NamedTuple):
     s: Small
     V: Small
 
-    def at(self, rows: Any, cols: Any) -> Small:
+    def at(self, rows: object, cols: object) -> Small:
         """The entries (rows[e], cols[e]).
 
         >>> LowRank(np.eye(3)[:, :1], np.array([2.0]), np.eye(2)[:, 1:]).at([0, 0, 1], [0, 1, 1])
@@ -284,7 +284,7 @@ class CP(NamedTuple):
         """All entries."""
         return AllEntries([len(U) for U in self.factors]).synthesize(self.factors, self.weights)
 
-    def at(self, indices: Any) -> Small:
+    def at(self, indices: object) -> Small:
         """The entries at (N, order) indices, or at one array of indices per mode."""
         where = tensor_places(indices, [len(U) for U in self.factors])
         return np.asarray(math.prod(U[i] for U, i in zip(self.factors, where, strict=True)) @ self.weights)

@@ -69,7 +69,7 @@ class Piece:
     """Whether the columns are in memory for one question only; then its atoms are copies, which do not keep them."""
 
     @classmethod
-    def of(cls, D: Any, number: int) -> Piece:
+    def of(cls, D: object, number: int) -> Piece:
         """A piece of the columns of D; `number` is quoted if they are refused."""
         try:
             columns = Dictionary(D)

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from operator import index
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -103,7 +102,7 @@ class SparseAtom(CompactAtom):
     fields = ("positions", "values", "shape", "source", "coef")
 
     def __init__(
-        self, positions: Any, values: Any, shape: tuple[int, ...], source: Source = None, coef: float = 1.0
+        self, positions: object, values: object, shape: tuple[int, ...], source: Source = None, coef: float = 1.0
     ) -> None:
         super().__init__(source, coef)
         try:

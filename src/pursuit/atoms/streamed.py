@@ -25,7 +25,7 @@ class ArrayOnDisk(Protocol):
     def shape(self) -> tuple[int, ...]: ...
     @property
     def dtype(self) -> Any: ...
-    def __getitem__(self, where: Any) -> Any: ...
+    def __getitem__(self, where: object) -> Any: ...
 
 
 class Streamed(Pieces):
@@ -62,7 +62,7 @@ class Streamed(Pieces):
     bytes_with_answers = 1 << 28  # pieces are near, and reading one again costs more
     min_screened = math.inf  # a copy would not outlive the question
 
-    def __init__(self, D: Any, signed: bool = False, piece: int = 1 << 26) -> None:
+    def __init__(self, D: object, signed: bool = False, piece: int = 1 << 26) -> None:
         signed = as_bool(signed, "signed")
         require(as_int_or_nan(piece) >= 1, "piece", piece, "the bytes of a piece as an integer of at least 1")
         self._array = None if isinstance(D, Sequence) else D
@@ -81,7 +81,7 @@ class Streamed(Pieces):
         return Piece(columns, temporary=not isinstance(self._array, np.ndarray))
 
 
-def _loads(D: Any, piece_bytes: int) -> list[Callable[[], Any]]:
+def _loads(D: object, piece_bytes: int) -> list[Callable[[], Any]]:
     """Functions that read the pieces of D."""
     if isinstance(D, Sequence) and all(map(callable, D)):
         if not D:
@@ -98,7 +98,7 @@ def _loads(D: Any, piece_bytes: int) -> list[Callable[[], Any]]:
     return [partial(_slice, D, start, start + width) for start in range(0, shape[-1], width)]
 
 
-def _chunk_width(D: Any) -> int:
+def _chunk_width(D: object) -> int:
     """The columns of a chunk of an array on disk, which is read as a whole."""
     return int((getattr(D, "chunks", None) or (1,))[-1])
 

@@ -189,7 +189,7 @@ class Result:
         levels = np.array([m + part.price for m, part in zip(multipliers, self.domain.parts, strict=True)])[self.blocks]
         return Dual(grad, tuple(multipliers), correlations + levels, support)
 
-    def promise(self, *, mdw: Any = None, rho: Any = None) -> Promise:
+    def promise(self, *, mdw: object = None, rho: object = None) -> Promise:
         """The strongest bound on f(x_t) - f* that a theorem proves for this run, one number per row of the trace.
 
         The geometric constants of the set are computed where they are needed, which takes time for large dictionaries;
@@ -228,7 +228,7 @@ class Result:
         """What a run needs to go on."""
         return Kept(self.memory, list(self.trace._rows), self.start, self.seconds)
 
-    def save(self, path: Any) -> FilePath:
+    def save(self, path: object) -> FilePath:
         """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process: from
         the state of the run if `keep=True` kept it, else as a new run from this point.
 
@@ -255,7 +255,7 @@ class Result:
         active = members | {"wanted": WANTED, "frames": list(range(len(self.atoms)))}
         return Kept({"t": 0, "now": None, "active": active}, [], self.x, 0.0)
 
-    def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
+    def report(self, path: object, *, names: object = None, title: str | None = None) -> FilePath:
         """Write a report about this result: one HTML file that needs nothing else (needs matplotlib).
 
         It says what was solved and what is proved, and shows the atoms, promised and measured convergence, and the fit

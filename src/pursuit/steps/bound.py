@@ -50,7 +50,7 @@ def check_smoothness(L: Smoothness) -> None:
         )
 
 
-def guaranteed_smoothness(L: Smoothness, metric: Any, f: Objective) -> float | None:
+def guaranteed_smoothness(L: Smoothness, metric: object, f: Objective) -> float | None:
     """The constant with which every step of an upper bound decreases f; None where L or the metric may not fit f."""
     if f.L is None or metric is not None:
         return None

@@ -62,7 +62,7 @@ class PassiveSet(Stateful):
 
     # ------------------------------------------------------------------ all weights
 
-    def extend(self, rows: Small, block: Any) -> None:
+    def extend(self, rows: Small, block: object) -> None:
         """Add weights, not passive; each row holds the inner products of one atom with all, the new ones last."""
         k, self.k = self.k, rows.shape[1]
         if self.k > self._G.shape[0]:

@@ -50,7 +50,7 @@ class WeightProblem(Stateful):
         self.passive = PassiveSet(self.totals)
 
     @classmethod
-    def of(cls, G: Small, nonnegative: Any, block: Any = 0, totals: Any = (np.nan,)) -> WeightProblem:
+    def of(cls, G: Small, nonnegative: object, block: object = 0, totals: object = (np.nan,)) -> WeightProblem:
         """The problem with this Gram matrix."""
         problem = cls(totals)
         problem.extend(np.asarray(G), np.full(len(G), nonnegative), np.full(len(G), block))
@@ -60,7 +60,7 @@ class WeightProblem(Stateful):
         """Add a weight; row holds the inner products of its atom with all others and, last, with itself."""
         self.extend(np.asarray(row)[None, :], [nonnegative], [block])
 
-    def extend(self, rows: Small, nonnegative: Any, block: Any) -> None:
+    def extend(self, rows: Small, nonnegative: object, block: object) -> None:
         """Add weights; each row holds the inner products of one atom with all atoms, the new ones last."""
         self.nonnegative = np.concatenate([self.nonnegative, np.asarray(nonnegative, dtype=bool)])
         self.passive.extend(rows, block)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pursuit.arrays import Small
@@ -12,7 +10,7 @@ from pursuit.weights.passive import Mask
 from pursuit.weights.problem import WeightProblem
 
 
-def nearest_feasible(v: Small, nonnegative: Mask, block: Any, totals: Small) -> Small:
+def nearest_feasible(v: Small, nonnegative: Mask, block: object, totals: Small) -> Small:
     """The feasible weights nearest to v: free, non-negative, or on a simplex, block by block.
 
     >>> nearest_feasible(np.array([0.9, 0.5, -1.0]), np.ones(3, bool), np.array([0, 0, 1]), np.array([1.0, np.nan]))
