@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
+from pursuit.atoms.closed import Closed
 from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 
 # ------------------------------------------------------------------ domains are not left
@@ -318,3 +319,15 @@ def test_an_astronomical_first_gradient_is_no_measure_of_rounding():
     f = ps.Poisson(np.arange(5.0))
     r = ps.minimize(f, ps.conv(100 * ps.Simplex(5)), stop=ps.Stop(rgap=1e-6, iterations=500))
     assert r.status is not ps.Status.STATIONARY or r.gap <= 1e-6 * abs(r.value)
+
+
+def test_a_wrong_closed_form_and_a_wrong_hessian_are_found_out(rng):
+    class Short(ps.Ball):
+        def geometry(self):
+            return Closed(3, radius=0.5)
+
+    with pytest.raises(AssertionError, match=r"the radius is not 0\.5"):
+        ps.check_atoms(Short(3, 2))
+    half = ps.Smooth(lambda x: float(x @ x), lambda x: 2.0 * x, hessian=lambda x: np.eye(3))
+    with pytest.raises(AssertionError, match="the Hessian is not that of f"):
+        ps.check_objective(half, shape=(3,))

@@ -68,7 +68,8 @@ class Update:
         return True
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        """The update for one run: a function of (now, active), or a `Stateful` object with this call."""
+        """The update for one run: a function of (now, active), or a `Stateful` object with this call. Raises a
+        ValueError or TypeError for a problem that it does not serve."""
         raise NotImplementedError(f"{type(self).__name__} must define begin(f, domain, space).")
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
