@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from codes import DTYPES, METHODS, agree, problem
+from plain_codes import pursue
 from scipy.optimize import nnls
 
 from pursuit import encode
-from pursuit.coding.reference import pursue
 
 # ---------------------------------------------------------------------- the plain pursuit itself
 

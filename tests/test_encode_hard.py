@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from codes import DTYPES, METHODS, ChainRun, agree, problem
+from plain_codes import pursue
 
 from pursuit import encode
 from pursuit.coding import strategies
-from pursuit.coding.reference import pursue
 
 
 def given(way, D, Y):

@@ -5,10 +5,10 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 from codes import problem, run_python, unit_atoms
+from plain_codes import lasso
 from sklearn.linear_model import Lasso
 
 from pursuit import encode
-from pursuit.coding.reference import lasso
 
 DICTIONARIES = {
     "random": lambda rng, d, n: rng.standard_normal((d, n)) * np.exp(0.5 * rng.standard_normal(n)),

@@ -68,4 +68,4 @@ def test_a_call_of_omp_goes_through_few_functions_and_a_turn_of_its_loop_through
     assert functions <= 152 and files <= 32
     states = ps.iterate(f, domain, omp)
     next(states), next(states)
-    assert traced(lambda: next(states))[0] <= 87
+    assert traced(lambda: next(states))[0] <= 88
