@@ -1,14 +1,14 @@
 r"""One signal, one pursuit, written plainly: what the tests compare `encode` with. In float64, every turn from nothing.
 
 The atom with the largest merit enters, the first of several: :math:`|c|` with the correlation :math:`c = \langle r,
-a\rangle` in ``omp`` and ``mp``, :math:`|c| / \|a_\perp\|` in ``ols`` (:math:`a_\perp` is orthogonal to the active atoms),
-c in ``nnomp``. A pursuit ends where :math:`\|r\| \le` tol, with `atoms` atoms (``mp``: after 10 `atoms` steps), or where
-no correlation exceeds its rounding error, for which :math:`4 \sqrt{d}\, \epsilon \|a\| S` stands, with the size S of the
-terms of the residual. With weights, rows of D and entries of y are multiplied by their roots.
+a\rangle` in ``omp`` and ``mp``, :math:`|c| / \|a_\perp\|` in ``ols`` (:math:`a_\perp` is orthogonal to the active
+atoms), c in ``nnomp``. A pursuit ends where :math:`\|r\| \le` tol, with `atoms` atoms (``mp``: after 10 `atoms` steps),
+or where no correlation exceeds its rounding error, for which :math:`4 \sqrt{d}\, \epsilon \|a\| S` stands, with the
+size S of the terms of the residual. With weights, rows of D and entries of y are multiplied by their roots.
 
-Two programs round differently, and may part where a decision is close. So a code comes with its least *lead*: how far, as
-a share of the numbers that were compared, the best atom was ahead, an entering atom was from dependent, the residual from
-tol, and a non-negative weight from 0. Rounding changes no decision of a code whose lead is many :math:`\epsilon`.
+Two programs round differently, and may part where a decision is close. So a code comes with its least *lead*: how far,
+as a share of the numbers that were compared, the best atom was ahead, an entering atom was from dependent, the residual
+from tol, and a non-negative weight from 0. Rounding changes no decision of a code whose lead is many :math:`\epsilon`.
 """
 
 from __future__ import annotations
