@@ -226,7 +226,7 @@ class Result:
     @property
     def kept(self) -> Kept:
         """What a run needs to go on."""
-        return Kept(self.memory, list(self.trace._rows), self.start, self.seconds)
+        return Kept(self.memory, list(self.trace.rows), self.start, self.seconds)
 
     def save(self, path: object) -> FilePath:
         """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process: from
