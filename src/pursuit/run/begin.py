@@ -77,7 +77,7 @@ class Run(Stateful):
 def begin(problem: Problem, start: object = None) -> Run:
     """The parts of a run and S_0, or those of the run that `start` is a result of."""
     f, domain, (update, oracle, refine) = problem
-    kept = run_to_continue(start, problem)
+    kept = None if start is None else run_to_continue(start, problem)
     space = find_space(f, domain, start)
     f = f.begin() if isinstance(f, Stochastic) else f
     run = Run(

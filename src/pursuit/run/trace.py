@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pursuit.run.result import State
 
 COUNTS = ("iteration", "atoms", "oracle_calls", "sweep", "used")
 """Columns of whole numbers."""
@@ -80,8 +77,3 @@ class Trace:
     def _repr_html_(self) -> str:
         rows = [[f"{number:.6g}" for number in row] for row in self.rows]
         return html_table(rows, [name.replace("_", " ") for name in self.COLUMNS])
-
-
-def trace_row(state: State, seconds: float) -> tuple[float, ...]:
-    """The row of a trace for this state."""
-    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds

@@ -17,7 +17,6 @@ from pursuit.run.method import Problem
 from pursuit.run.result import State, result_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
-from pursuit.run.trace import trace_row
 
 
 class Recorder:
@@ -45,7 +44,8 @@ class Recorder:
         del self.rows[self.fields["iterations"] + 1 :]
 
     def watch(self, state: State) -> None:
-        self.rows.append(trace_row(state, self.seconds))
+        atoms, calls = state.active.count, state.oracle_calls
+        self.rows.append((state.iteration, state.value, state.gap, atoms, calls, self.seconds))
         self.first = state.x if self.first is None else self.first
         self.fields = result_fields(state)
 

@@ -175,8 +175,7 @@ class NormCorrective(Update):
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        bound = UpperBound(f, space, self.L, self.metric)
-        return _Projection(bound, _SmallProblem(domain, bound.metric, _Admission(self.several, domain)), self.inner)
+        return _projection(UpperBound(f, space, self.L, self.metric), domain, self.several, self.inner)
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
         return Decrease(guaranteed_smoothness(self.L, self.metric, f)) if self.inner is None else None
@@ -232,6 +231,10 @@ class _Projection(Stateful):
         line_search(priced, active.x, ray, float(q @ weights), math.inf)
 
 
+def _projection(bound: UpperBound, domain: Domain, several: int, inner: int | None = None) -> _Projection:
+    return _Projection(bound, _SmallProblem(domain, bound.metric, _Admission(several, domain)), inner)
+
+
 @dataclass(frozen=True)
 class FullyCorrective(Update):
     """argmin of f over conv(S) or lin(S): OMP, fully corrective Frank-Wolfe, variant 2 of Algorithm 6.
@@ -269,8 +272,7 @@ class FullyCorrective(Update):
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         if f.quadratic:
-            exact = NormCorrective(several=self.several, L=1.0, metric=f.hessian(space.zeros()))
-            return exact.begin(f, domain, space)
+            return _projection(UpperBound(f, space, 1.0, f.hessian(space.zeros())), domain, self.several)
         learns = not (f.has_hessian and f.convex)
         model = LearnedHessian(space) if learns else DampedHessian(f)
         return _NewtonSteps(f, domain, self.accuracy, model, _Admission(self.several, domain))
