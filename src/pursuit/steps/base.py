@@ -14,7 +14,7 @@ from pursuit.objectives import Objective
 from pursuit.state import Stateful
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Move:
     """The input of a step rule: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0.
 
