@@ -208,3 +208,11 @@ def test_groups_serve_torch_and_single_precision():
             r = ps.minimize(f, ps.conv(A), refine=refine, stop=ps.Stop(rgap=tolerance))
             assert r.status is ps.Status.GAP
             assert float(r.value) == pytest.approx(expected.value, rel=2 * tolerance)
+
+
+def test_foreign_sources_name_nothing():
+    A, B = ps.Groups(LABELS), ps.KSupport(6, 2)
+    for source in (None, 3, (0, 1), (7, (1.0, 0.0)), (0, (1.0,)), (0, (0, (1.0,))), ((0, 9), (1.0, 0.0)), "ab"):
+        assert A.rebuild(ps.Atom(np.zeros(6), source)) is None
+        assert B.rebuild(ps.Atom(np.zeros(6), source)) is None
+        assert A.coefficients([source], np.ones(1)) is None

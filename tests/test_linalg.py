@@ -108,6 +108,15 @@ def test_factor_of_a_singular_matrix_is_refused_and_the_old_one_kept():
     np.testing.assert_array_equal(factor.L, before)
 
 
+def test_factor_built_at_once_equals_the_one_appended_row_by_row():
+    M = unit_gram(60, 40, 3)  # larger than the room it begins with
+    at_once, by_row, members = CholeskyFactor(), CholeskyFactor(), []
+    assert at_once.build(M)
+    for i in range(40):
+        append(by_row, M, members, i)
+    np.testing.assert_allclose(at_once.L, by_row.L, rtol=0, atol=1e-13)
+
+
 # ---------------------------------------------------------------------- norms and unit vectors
 
 
