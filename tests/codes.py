@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from plain_codes import pursue
 
-from pursuit.coding.reference import pursue
 from pursuit.coding.request import Arguments, Request
 from pursuit.coding.scheduling import assemble
 from pursuit.coding.strategies import Fast, FromResiduals, FullPrecision, SingleSignal, solver_chain

@@ -48,15 +48,6 @@ def test_a_separable_function_over_a_product_has_the_minima_of_its_pieces(seed, 
     assert r.check().feasible
 
 
-def test_coefficients_of_a_product_are_those_of_its_pieces(rng):
-    D = rng.standard_normal((4, 6))
-    domain = ps.product(ps.conv(ps.Simplex(2)), ps.lin(ps.Dictionary(D)))
-    y = np.concatenate([[0.25, 0.75], D[:, 3] * 2.0])
-    weights, coef = ps.minimize(ps.LeastSquares(y), domain, stop=ps.Stop(gap=1e-12)).coef
-    np.testing.assert_allclose(weights, [0.25, 0.75], atol=1e-9)
-    np.testing.assert_allclose(coef, 2.0 * np.eye(6)[3], atol=1e-6)
-
-
 @given(seed=st.integers(0, 1000), order=st.sampled_from(ORDERS), choice=st.integers(0, 7), kind=st.integers(0, 3))
 def test_certificates_of_blocks_keep_their_promise_and_weights_make_the_point(seed, order, choice, kind):
     rng = np.random.default_rng(seed)
@@ -100,12 +91,6 @@ def test_only_the_block_whose_turn_it_is_is_asked_and_the_bound_stays_until_all_
             assert s.stationarity == math.inf
         bounds.append(s.lower)
     assert bounds[14] < bounds[15]
-
-
-def test_cyclic_blocks_ask_each_block_in_turn(rng):
-    domain = ps.product(*(ps.conv(ps.Simplex(3)) for _ in range(3)))
-    states = islice(ps.iterate(ps.LeastSquares(rng.standard_normal(9)), domain, ps.Blocks(ps.Away())), 1, 7)
-    assert [[b for b, a in enumerate(s.answers) if a.calls] for s in states] == [[1], [2], [0], [1], [2], [0]]
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -418,41 +418,6 @@ def test_a_symmetric_matrix_may_be_seen_at_one_triangle(rng):
             np.testing.assert_allclose(coef, r.x, atol=1e-9)
 
 
-def test_domains_can_be_summed_as_a_list():
-    parts = [ps.conv(2 * ps.Dictionary(D, signed=True)), ps.lin(ps.Dictionary(np.ones((6, 1))))]
-    np.testing.assert_array_equal(solved(sum(parts)), solved(parts[0] + parts[1]))
-
-
-def test_atoms_of_a_start_may_be_lists_and_its_arrays_generators():
-    expected = solved(ps.conv(A), start=([1.0], [D[:, 0]]))
-    np.testing.assert_array_equal(solved(ps.conv(A), start=([1.0], [D[:, 0].tolist()])), expected)
-    np.testing.assert_array_equal(solved(ps.conv(A), start=([1], (column for column in D.T[:1]))), expected)
-
-
-def test_paths_take_any_iterable():
-    sizes = ps.path(F, A, atoms=[1, 2, 3]).value
-    for given in (range(1, 4), np.arange(1, 4), (k for k in (1, 2, 3))):
-        np.testing.assert_array_equal(ps.path(F, A, atoms=given).value, sizes)
-    both = ps.Dictionary(D, signed=True)
-    radii = ps.path(F, both, radii=[0.5, 1.0]).value
-    for given in ((0.5, 1), np.array([0.5, 1.0]), (r for r in (0.5, 1.0))):
-        np.testing.assert_array_equal(ps.path(F, both, radii=given).value, radii)
-
-
-def test_a_sparse_matrix_that_is_only_semidefinite_is_a_quadratic():
-    graph = sp.diags_array([np.ones(799), np.ones(799)], offsets=[-1, 1], shape=(800, 800))
-    laplacian = sp.csr_array(sp.diags_array(graph.sum(axis=0)) - graph)
-    for H in (laplacian, laplacian[:300, :300], sp.csr_array((4, 4)), 1e-200 * laplacian, 1e200 * laplacian):
-        f, x = ps.Quadratic(H), np.arange(H.shape[0], dtype=float)
-        assert f.value(x) == pytest.approx(0.5 * x @ (H @ x)) and f.value(0 * x) == 0.0
-    with pytest.raises(ValueError, match="H has an eigenvalue"):
-        ps.Quadratic(laplacian - sp.eye_array(800))
-
-
-def test_stop_may_count_to_infinity():
-    assert ps.Stop(iterations=np.inf, atoms=np.inf).iterations == np.inf
-
-
 @pytest.mark.parametrize("labels", [[-1, 1], [0, 1], [False, True], np.array([0.0, 1.0])])
 def test_two_classes_may_be_written_in_three_ways(labels):
     np.testing.assert_array_equal(ps.Logistic(labels).y, [-1.0, 1.0])

@@ -74,15 +74,6 @@ def test_codes_of_a_dask_array_are_those_of_one_array(options):
     )
 
 
-def test_gaps_of_a_dask_array_are_a_dask_array():
-    codes, gaps = ps.encode(
-        da.from_array(D, chunks=10), da.from_array(Y, chunks=20), method="lasso", penalty=0.3, gaps=True
-    )
-    expected = ps.encode(D, Y, method="lasso", penalty=0.3, gaps=True)
-    np.testing.assert_allclose(codes.compute(scheduler="sync").toarray(), expected[0].toarray(), atol=1e-12)
-    np.testing.assert_allclose(gaps.compute(scheduler="sync"), expected[1], atol=1e-12)
-
-
 @pytest.mark.parametrize("method", ["to_zarr", "to_hdf5", "store"])
 def test_sparse_codes_that_are_to_be_written_as_a_dense_array_say_what_to_do(method, tmp_path):
     D, Y = np.eye(4), da.from_array(np.ones((6, 4)), chunks=(3, 4))
@@ -100,11 +91,6 @@ def test_the_dictionary_is_in_the_graph_once_however_many_blocks_there_are():
     big = columns(3, 5000, 12)
     codes = ps.encode(big, da.zeros((100, 12), chunks=(1, 12)), atoms=1)
     assert len(pickle.dumps(dict(codes.__dask_graph__()))) < 2 * big.nbytes
-
-
-def test_workers_code_the_blocks(client):
-    codes = ps.encode(D, da.from_array(Y, chunks=(20, 12)), atoms=3)
-    assert abs(client.compute(codes).result() - ps.encode(D, Y, atoms=3)).max() < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -267,21 +253,6 @@ def test_a_sum_on_workers_is_the_loss_of_all_samples(client, kind, domain):
     ps.check_objective(f)
 
 
-def test_labels_of_terms_take_the_dtype_of_the_matrix(client):
-    X = columns(3, 8, 60)
-    f, g = (ps.ShardedSum([lambda M=M: (ps.Logistic(X[:, 0] > 0), M)]) for M in (X.astype(np.float32), X))
-    there, here = (ps.minimize(h, ps.conv(2.0 * ps.SignedBasis(8))) for h in (f, g))
-    assert (there.x.dtype, here.x.dtype) == (np.float32, np.float64)
-    np.testing.assert_allclose(there.x, here.x, atol=1e-3)
-
-
-def test_constants_of_terms_add_up(client):
-    f = ps.ShardedSum([lambda: ps.LeastSquares(np.ones(3)), lambda: ps.LeastSquares(np.zeros(3), 2.0)])
-    assert (f.L, f.mu, f.infimum, f.quadratic, f.exact) == (3.0, 3.0, 0.0, True, True)
-    np.testing.assert_allclose(ps.minimize(f, ps.lin(ps.SignedBasis(3))).x, np.full(3, 1 / 3))
-    assert ps.ShardedSum([lambda: (ps.LeastSquares(np.ones(3)), np.ones((3, 2)))]).L is None  # norms are not looked at
-
-
 class NotConvex(ps.LeastSquares):
     """A term that claims no convexity."""
 
@@ -335,11 +306,6 @@ def test_ctrl_c_cancels_the_work_of_the_cluster(client, monkeypatch):
         workers.gathered(client, futures)
     assert all(future.cancelled() for future in futures)
     leave.set()
-
-
-@pytest.mark.parametrize("count", [1, 8, 9, 100])
-def test_a_reduction_adds_everything_once(client, count):
-    assert workers.add_all(client, [client.submit(int, i) for i in range(count)]) == sum(range(count))
 
 
 def test_a_question_that_fails_on_a_worker_raises_its_error_here(client):

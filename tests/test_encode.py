@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from codes import DTYPES, METHODS, agree, problem
+from plain_codes import pursue
 from scipy.optimize import nnls
 
 from pursuit import encode
-from pursuit.coding.reference import pursue
 
 # ---------------------------------------------------------------------- the plain pursuit itself
 
@@ -83,11 +83,6 @@ def test_any_shape_and_any_way_through_gives_the_plain_codes(method, dtype, kind
     assert clear > (0.9 if method != "ols" else 0.6) * signals  # the last atom of a full basis is a tie for OLS
 
 
-def test_thousands_of_signals_have_the_codes_of_a_plain_omp():
-    D, Y, _ = problem(2, 2500, 24, 80)
-    assert agree(encode(D, Y, atoms=7), D, Y, 7) > 2490
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_residuals_first_reach_tol_with_the_last_atom(method):
     D, Y, _ = problem(3, 200, 16, 40)
@@ -100,14 +95,6 @@ def test_residuals_first_reach_tol_with_the_last_atom(method):
     longer = (counts > 1) & (reached <= 1.5)
     assert longer.sum() > 100
     assert (np.linalg.norm(Y - shorter @ D.T, axis=1)[longer] > 1.5).all()
-
-
-def test_both_rules_together_are_whichever_comes_first():
-    D, Y, _ = problem(5, 300, 16, 40)
-    few, close, both = encode(D, Y, atoms=4), encode(D, Y, tol=2.2), encode(D, Y, atoms=4, tol=2.2)
-    shorter = np.diff(close.indptr) < 4
-    assert 10 < shorter.sum() < 290
-    np.testing.assert_allclose(both.toarray(), np.where(shorter[:, None], close.toarray(), few.toarray()), atol=1e-12)
 
 
 # --------------------------------------------------------------------------- what follows from it

@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from codes import DTYPES, METHODS, agree, problem, run_python
 from scipy.sparse.linalg import aslinearoperator
 
@@ -15,14 +14,6 @@ from pursuit import encode
 from pursuit.coding.scheduling import TILE_BYTES
 
 # ------------------------------------------------------------------------------ arrays and threads
-
-
-def test_a_given_gram_matrix_changes_nothing():
-    D, Y, _ = problem(14, 200, 16, 40)
-    for method in METHODS:
-        with_gram = encode(D, Y, gram=D.T @ D, atoms=5, tol=0.1, method=method)
-        without = encode(D, Y, atoms=5, tol=0.1, method=method)
-        np.testing.assert_allclose(with_gram.toarray(), without.toarray(), atol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -101,14 +92,6 @@ def test_the_number_of_threads_changes_nothing(method, weighted):
     np.testing.assert_array_equal(one.indptr, three.indptr)
     np.testing.assert_array_equal(one.indices, three.indices)
     np.testing.assert_allclose(one.data, three.data, rtol=1e-9)
-
-
-def test_indices_are_sorted_and_the_format_is_sound():
-    D, Y, _ = problem(17, 500, 16, 200)
-    codes = encode(D, Y, atoms=8, progress=True)
-    codes.check_format(full_check=True)
-    again = sp.csr_array((codes.data, codes.indices, codes.indptr), shape=codes.shape)
-    assert again.has_sorted_indices and again.has_canonical_format
 
 
 def test_dtype_says_what_is_computed():
@@ -219,14 +202,6 @@ def test_numbers_out_of_the_range_of_the_dtype_are_scaled_before_they_are_conver
     for one, other in ((D * scale, Y), (D, Y * scale)):
         with pytest.raises(ValueError, match="out of the range of float32"):
             encode(one, other, atoms=4, dtype="f")
-
-
-def test_fields_of_records_are_arrays_too():
-    D, Y, _ = problem(52, 5, 6, 20)
-    records = np.zeros(D.shape, dtype=[("value", "f8"), ("flag", "i1")])
-    records["value"] = D
-    np.testing.assert_array_equal(encode(records["value"], Y, atoms=3).toarray(), encode(D, Y, atoms=3).toarray())
-    assert ps.Dictionary(records["value"]).radius == pytest.approx(np.linalg.norm(D, axis=0).max())
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

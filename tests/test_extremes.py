@@ -143,21 +143,6 @@ def test_no_run_over_a_symmetric_hull_begins_above_zero(update, scale, rng):
         assert_feasible(ps.conv(ps.Dictionary(D)), state.active.weights, state.active.blocks)
 
 
-def test_the_start_is_the_minimum_of_the_segment_from_zero_to_the_first_atom():
-    f, A = ps.LeastSquares([1.0, 0.5]), 4 * ps.SignedBasis(2)
-    state = next(ps.iterate(f, ps.conv(A)))
-    np.testing.assert_allclose(state.x, [1.0, 0.0])
-    np.testing.assert_allclose(sorted(state.active.weights[state.active.support]), [0.375, 0.625])
-
-
-def test_symmetric_summands_move_towards_zero_beside_one_that_cannot():
-    f = ps.Logistic([1, 0, 1])
-    domain = ps.conv(ps.Simplex(3)) + ps.conv(500 * ps.SignedBasis(3)) + ps.lin(ps.Dictionary(np.ones((3, 1))))
-    state = next(ps.iterate(f, domain))
-    assert_feasible(domain, state.active.weights, state.active.blocks)
-    assert state.value < 3.0
-
-
 # ------------------------------------------------------------------ columns of one sign and of all scales
 
 
@@ -262,25 +247,12 @@ def test_huber_over_a_span_reaches_the_minimum(d, n, size, seed):
     assert ps.minimize(f, ps.lin(ps.Dictionary(D))).value <= best * (1.0 + 1e-6) + 1e-6
 
 
-@pytest.mark.parametrize("update", BOTH, ids=repr)
-def test_separable_classes_on_a_large_ball_are_separated(update):
-    D = np.array([[-1.7, -1.3, -1.4], [-0.4, -2.3, -0.2]])
-    r = ps.minimize(ps.Logistic([-1.0, 1.0]), ps.conv(300 * ps.Dictionary(D, signed=True)), update)
-    assert r.value < 1e-40
-
-
 def test_a_long_step_over_a_cone_does_not_empty_the_hull_beside_it():
     wine = np.array([[14.13, 96.0, 1.35, 2.74, 0.61, 9.2], [13.78, 90.0, 1.03, 2.3, 0.7, 9.58]])
     A = 5 * (ps.Dictionary(wine) | ps.SignedBasis(2))
     r = ps.minimize(ps.Logistic([1.0, -1.0]), ps.conv(A) + ps.cone(A))  # separable: the cone's weights grow for ever
     assert r.value < 1e-12
     assert r.weights[r.blocks == 0].sum() == pytest.approx(1.0, abs=1e-12)
-
-
-@pytest.mark.parametrize("radius", [300.0, 400.0, 600.0])
-def test_poisson_over_a_large_simplex(radius):
-    r = ps.minimize(ps.Poisson([2, 2, 1]), ps.conv(radius * ps.Simplex(3)))
-    assert abs(r.value / (3 * math.exp(radius / 3)) - 1) <= 2e-6  # equal entries: the exponentials outweigh y
 
 
 @pytest.mark.parametrize("radius", [300.0, 400.0, 1e4])

@@ -1,9 +1,12 @@
 """Claims about the code itself: the map in docs/house.md, one short loop. Ruff limits parameters and branches."""
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
+
+import pursuit as ps
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "pursuit"
@@ -37,3 +40,32 @@ def test_the_loop_reads_like_the_paper_and_its_driver_fits_a_screen():
 def test_states_are_made_by_one_loop_only():
     makers = [file for file in FILES for call in nodes(file, ast.Call) if getattr(call.func, "id", None) == "State"]
     assert makers == [PACKAGE / "solve.py"]
+
+
+def traced(work):
+    """The functions of the package that a call goes through, and their files."""
+    seen = set()
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(PACKAGE)) and not code.co_name.endswith("comp>"):
+            seen.add((code.co_filename, code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    seen = {(file, name) for file, name in seen if not name.endswith("<genexpr>")}
+    return len(seen), len({file for file, _ in seen})
+
+
+def test_a_call_of_omp_goes_through_few_functions_and_a_turn_of_its_loop_through_fewer(rng):
+    D = rng.standard_normal((30, 80))
+    f, domain, omp = ps.LeastSquares(D[:, [3, 7]] @ [1.0, -2.0]), ps.lin(ps.Dictionary(D)), ps.FullyCorrective()
+    ps.minimize(f, domain, omp, stop=ps.Stop(atoms=2))  # imports what it needs
+    functions, files = traced(lambda: ps.minimize(f, domain, omp, stop=ps.Stop(atoms=2)))
+    assert functions <= 146 and files <= 32
+    states = ps.iterate(f, domain, omp)
+    next(states), next(states)
+    assert traced(lambda: next(states))[0] <= 88

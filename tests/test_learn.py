@@ -65,17 +65,6 @@ def test_no_sweep_raises_the_objective_and_the_trace_is_that_of_the_result(code,
         assert learned.codes.data.min() > 0
 
 
-def test_the_trace_has_the_relative_error_and_the_number_of_used_atoms():
-    _, Y = planted()
-    learned = ps.learn(Y, 15, code={"atoms": 2}, sweeps=4)
-    rest = Y - learned.codes @ learned.dictionary.T
-    assert learned.trace.error[-1] == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(Y))
-    assert learned.trace.used[-1] == len(np.unique(learned.codes.indices))
-    assert list(learned.trace.sweep) == [1, 2, 3, 4]
-    assert (np.diff(learned.trace.seconds) >= 0).all()
-    assert list(learned.trace.to_pandas()) == ["sweep", "objective", "error", "used", "seconds"]
-
-
 def test_codes_that_stop_at_an_error_and_batches_promise_no_descent():
     _, Y = planted()
     assert not ps.learn(Y, 15, code={"tol": 0.5}, sweeps=1).descends
@@ -88,12 +77,6 @@ def test_without_a_rule_codes_have_a_tenth_as_many_atoms_as_signals_have_entries
     default, explicit = ps.learn(Y, 30, sweeps=2), ps.learn(Y, 30, code={"atoms": 2}, sweeps=2)
     np.testing.assert_array_equal(default.dictionary, explicit.dictionary)
     assert np.diff(ps.learn(Y[:, :5], 8, sweeps=1).codes.indptr).max() == 1
-
-
-def test_codes_that_stop_at_an_error_become_shorter():
-    _, Y = planted(noise=0.0)
-    first, last = (ps.learn(Y, 20, code={"tol": 0.3}, sweeps=sweeps) for sweeps in (1, 20))
-    assert last.codes.nnz < 0.9 * first.codes.nnz
 
 
 @pytest.mark.parametrize("update", ["ksvd", "block"])
@@ -133,14 +116,6 @@ def test_the_sweep_of_k_svd_is_that_of_a_plain_loop_over_dense_matrices(weighted
     np.testing.assert_allclose(d, D, atol=1e-12)
     np.testing.assert_allclose(X.toarray(), x, atol=1e-12)
     np.testing.assert_allclose(R, signals.Y - x @ D.T, atol=1e-12)
-
-
-def test_many_passes_of_block_coordinate_descent_reach_the_least_squares_dictionary():
-    D, Y = planted(6, signals=300, features=5, atoms=8)
-    X = ps.encode(D, Y, atoms=3)
-    improved, factors = Statistics.of(Y, X).improve(D, passes=2000)
-    best = np.linalg.lstsq(X.toarray(), Y)[0].T
-    np.testing.assert_allclose(improved * factors, best, atol=1e-8)
 
 
 def test_with_a_penalty_atoms_are_projected_onto_the_ball_and_weights_never_grow():
@@ -218,14 +193,6 @@ def test_missing_entries_do_not_matter_whatever_they_hold(update):
     np.testing.assert_array_equal(one.dictionary, other.dictionary)
 
 
-def test_missing_entries_are_filled_in_by_a_dictionary_learned_from_the_others():
-    _, Y = planted(12, signals=2000, features=16, atoms=16, k=2, noise=0.0)
-    missing = np.random.default_rng(13).random(Y.shape) < 0.2
-    learned = ps.learn(np.ma.masked_array(Y, missing), 16, code={"atoms": 2}, sweeps=40)
-    filled = learned.codes @ learned.dictionary.T
-    assert np.linalg.norm((filled - Y)[missing]) < 0.35 * np.linalg.norm(Y[missing])
-
-
 # ---------------------------------------------------------------------- start
 
 
@@ -237,15 +204,6 @@ def test_a_start_of_data_random_directions_or_a_dictionary():
     assert np.abs(unit.T @ ps.learn(Y, 15, start="random", **options).dictionary).max(axis=0).min() < 1 - 1e-6
     np.testing.assert_allclose(ps.learn(Y, 20, start=7 * D, **options).dictionary, D)
     assert (ps.learn(Y, 15, seed=1, **options).dictionary != ps.learn(Y, 15, **options).dictionary).any()
-
-
-def test_more_atoms_than_signals_and_signals_that_are_zero():
-    _, Y = planted(signals=5)
-    learned = ps.learn(np.vstack([Y, np.zeros((2, 12))]), 9, code={"atoms": 1})
-    assert learned.trace.error[-1] < 1e-12
-    nothing = ps.learn(np.zeros((4, 3)), 2, code={"atoms": 1})
-    assert nothing.trace.error[-1] == 0
-    assert np.isfinite(nothing.dictionary).all()
 
 
 def test_nothing_that_was_given_is_written_to():
@@ -299,14 +257,6 @@ def test_online_learning_approaches_what_sweeps_over_all_signals_reach():
     X = ps.encode(online.dictionary, Y, atoms=3)
     assert 0.5 * np.square(Y - X @ online.dictionary.T).sum() / len(Y) < 1.5 * reached
     assert len(online.trace) == 80
-
-
-def test_rarely_used_atoms_are_replaced_online():
-    rng = np.random.default_rng(15)
-    Y = np.hstack([rng.standard_normal((400, 3)), np.zeros((400, 3))])
-    learned = ps.learn(Y, 6, code={"atoms": 1}, update="online", start=np.eye(6), sweeps=2, batch=50)
-    assert np.abs(learned.dictionary[3:]).max() == 0
-    assert learned.trace.used[-1] > 3
 
 
 @pytest.mark.parametrize("forgetting", [0.0, 1.0, 3.0])
@@ -377,17 +327,6 @@ def test_online_sweeps_in_two_parts_are_those_of_one_run_also_after_pickling():
     np.testing.assert_array_equal(ps.learn(Y, 15, sweeps=2, start=half, **options).dictionary, whole.dictionary)
 
 
-def test_an_earlier_result_is_gone_on_with_on_other_signals():
-    _, Y = planted(20)
-    learned = ps.learn(Y[:300], 15, code={"atoms": 2}, sweeps=2)
-    longer = ps.learn(Y, 15, code={"atoms": 2}, start=learned, sweeps=2)
-    assert longer.codes.shape == (400, 15)
-    assert list(longer.trace.sweep) == [1, 2, 3, 4]
-    same = ps.learn(Y, 15, code={"atoms": 2}, start=longer, sweeps=0)
-    assert same.codes is longer.codes
-    assert len(same.trace) == 4
-
-
 def test_the_callback_ends_a_run_and_so_does_an_interruption():
     _, Y = planted()
     stopped = ps.learn(Y, 15, code={"atoms": 2}, callback=lambda state: len(state.trace) == 3)
@@ -400,16 +339,6 @@ def test_the_callback_ends_a_run_and_so_does_an_interruption():
     interrupted = ps.learn(Y, 15, code={"atoms": 2}, callback=interrupt)
     assert (len(interrupted.trace), interrupted.status) == (2, Status.INTERRUPTED)
     assert interrupted.trace.objective[-1] == pytest.approx(objective(interrupted, Y))
-
-
-def test_results_and_traces_print_in_a_few_words():
-    _, Y = planted()
-    learned = ps.learn(Y, 15, code={"atoms": 2}, sweeps=2)
-    assert repr(learned).splitlines()[0] == "dictionary    12 x 15, 15 atoms used"
-    assert repr(learned.trace).startswith("LearningTrace(2 rows, objective ")
-    assert repr(ps.learn(Y, 15, code={"atoms": 2}, sweeps=0).trace) == "LearningTrace(0 rows)"
-    with pytest.raises(AttributeError, match="columns"):
-        learned.trace.gap
 
 
 # ---------------------------------------------------------------------- errors

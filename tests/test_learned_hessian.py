@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pursuit as ps
-from pursuit.updates.learned import MAX_PAIRS, LearnedHessian
+from pursuit.updates.learned import LearnedHessian
 
 
 def everything(n):
@@ -47,23 +47,6 @@ def test_it_is_the_matrix_of_bfgs(seed, count, scale):
     some = np.array([1, 4, 6])
     np.testing.assert_allclose(learned.gram(active, some), B[np.ix_(some, some)], rtol=1e-12)
     assert np.linalg.eigvalsh(B)[0] > 0
-
-
-def test_only_the_last_pairs_are_remembered_and_none_without_curvature(rng):
-    n = 40
-    space, active = everything(n)
-    learned, x, pairs = LearnedHessian(space), np.zeros(n), []
-    h = rng.uniform(0.5, 2.0, n)
-    learned.observe(x, h * x)
-    for _ in range(MAX_PAIRS + 7):
-        step = rng.standard_normal(n)
-        x = x + step
-        learned.observe(x, h * x)
-        pairs.append((step, h * step))
-        learned.observe(x, h * x)  # no step: nothing to learn
-    learned.observe(x + 1.0, h * x - 1.0)  # negative curvature: not learned
-    B = learned.gram(active, np.arange(n))
-    np.testing.assert_allclose(B, plain_bfgs(pairs[-MAX_PAIRS:], n), rtol=1e-5, atol=1e-6)
 
 
 def test_steps_that_depend_on_each_other_are_forgotten_but_for_the_last(rng):

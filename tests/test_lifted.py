@@ -84,19 +84,6 @@ def test_matrices_of_every_set_are_seen_through_x(how, l2, rng):
         ps.check_atoms(A)
 
 
-def test_a_nuclear_norm_ball_with_an_intercept_per_class_is_certified(rng):
-    X = rng.standard_normal((60, P))
-    f = ps.Multinomial(np.argmax(X[:, :K] + 0.5 * rng.standard_normal((60, K)), axis=1))
-    A = ps.RankOne((P, K)).through(X, columns=K)
-    intercepts = ps.lin(ps.Dictionary(np.kron(np.ones((60, 1)), np.eye(K)).reshape(60, K, K)))
-    r = ps.minimize(f, ps.conv(3.0 * A) + intercepts)
-    assert r.status is ps.Status.GAP
-    assert r.check().gap <= 1e-6 * r.value
-    B = r.coef[0].U @ np.diag(r.coef[0].s) @ r.coef[0].V.T
-    np.testing.assert_allclose(X @ B + r.coef[1], r.x, atol=1e-10)
-    assert r.coef[0].s.sum() <= 3.0 + 1e-9
-
-
 @pytest.mark.parametrize("kind", ["identity", "diagonal", "stacked"])
 def test_gram_matrices_of_mixed_frames_are_those_of_the_vectors(kind, rng):
     X = rng.standard_normal((N, P))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pursuit as ps
 from pursuit.arrays import Space
 from pursuit.atoms import matrices
-from pursuit.atoms.factored import FactoredFrame, RankOneAtom
+from pursuit.atoms.factored import FactoredFrame
 from pursuit.atoms.frames import Atom, DenseFrame
 from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 from pursuit.metrics import Diagonal, Identity, Operator
@@ -37,19 +37,6 @@ def value(A, g):
 @pytest.mark.parametrize("A", SETS, ids=repr)
 def test_every_set_of_matrices_obeys_the_laws(A):
     ps.check_atoms(A)
-
-
-@pytest.mark.parametrize("A", SETS, ids=repr)
-def test_random_atoms_are_atoms_and_no_better_than_the_oracle(A, rng):
-    space = Space.default(A.shape)
-    g = rng.standard_normal(A.shape)
-    best, lower = A.begin()(g, 1, -math.inf)
-    for _ in range(100):
-        a = A.sample(rng)
-        assert A.contains(a.dense(space)) in {True, None}
-        assert a.dot(space, g) >= best[0].dot(space, g) - 1e-10
-        assert a.dot(space, g) >= lower - 1e-10
-    assert A.contains(2.0 * a.dense(space)) in {False, None}
 
 
 @pytest.mark.parametrize("small", [640, 0])
@@ -127,17 +114,6 @@ def test_a_gap_makes_the_bound_as_sharp_as_rounding(rng):
     assert found.upper >= 2.0 - 1e-12
     assert found.lower <= -3.0 + 1e-12
     assert found.values[0] == pytest.approx(-3.0, rel=1e-12)
-
-
-def test_a_warm_start_takes_fewer_products(rng):
-    M = sp.random_array((400, 300), density=0.05, rng=rng, format="csr")
-    memory = Memory()
-    first = extreme_eigenvalues(
-        SymmetricMap(lambda v: M.T @ (M @ v), 300), 1, memory, 1e-6, lambda a, top, c, up: up - top <= 0.1 * top
-    )
-    cold, close = memory.products, lambda a, top, c, up: top >= 0.99 * first.values[0]
-    extreme_eigenvalues(SymmetricMap(lambda v: M.T @ (M @ v), 300), 1, memory, 1e-6, close)
-    assert memory.products - cold == 2 < cold
 
 
 def test_lanczos_stops_where_the_space_is_exhausted(rng):
@@ -266,16 +242,6 @@ def test_two_views_in_one_sum_do_not_mix(rng):
     np.testing.assert_allclose(first.at(rows, cols) + second.at(rows, [0, 0, 1, 1, 2, 2]), r.x, atol=1e-12)
 
 
-def test_factors_of_a_result_predict_all_entries(rng):
-    Y = rng.standard_normal((8, 2)) @ rng.standard_normal((2, 6))
-    r = ps.minimize(ps.LeastSquares(Y), ps.lin(ps.RankOne((8, 6))))
-    U, s, _ = r.coef
-    np.testing.assert_allclose(s, np.linalg.svd(Y, compute_uv=False)[:2], rtol=1e-6)
-    np.testing.assert_allclose(U.T @ U, np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(r.coef.toarray(), r.x, atol=1e-10)
-    np.testing.assert_allclose(r.coef.at([7, 0], [5, 1]), r.x[[7, 0], [5, 1]], atol=1e-10)
-
-
 def test_torch_matrices_stay_in_torch(rng):
     torch = pytest.importorskip("torch")
     Y = rng.standard_normal((6, 5))
@@ -331,23 +297,6 @@ def test_gauges_are_norms(rng):
     assert ps.NonnegativeRankOne((5, 4)).gauge(X) == math.inf
 
 
-def test_a_start_that_is_not_symmetric_lies_outside_the_symmetric_span(rng):
-    f = ps.LeastSquares(np.eye(3))
-    with pytest.raises(ValueError, match="start lies outside"):
-        ps.minimize(f, ps.lin(ps.SymmetricRankOne(3)), start=np.triu(np.ones((3, 3))))
-    assert ps.minimize(f, ps.lin(ps.SymmetricRankOne(3)), start=np.ones((3, 3))).value <= 1e-10
-
-
-def test_a_result_starts_a_run_at_another_radius(rng):
-    rows, cols = observed(rng, 9, 8)
-    A = ps.RankOne((9, 8)).at(rows, cols)
-    f = ps.LeastSquares(rng.standard_normal(len(rows)))
-    first = ps.minimize(f, ps.conv(2.0 * A))
-    again = ps.minimize(f, ps.conv(2.1 * A), start=first)
-    assert again.gap <= 1e-6 * again.value
-    assert again.trace.value[0] == pytest.approx(first.value, rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -369,12 +318,6 @@ def test_a_result_starts_a_run_at_another_radius(rng):
 def test_bad_input_is_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_places_must_be_integers():
-    with pytest.raises(TypeError, match="rows is an array of float64"):
-        ps.RankOne((2, 2)).at([0.0, 1.0], [0, 1])
-    assert isinstance(ps.RankOne((2, 2)).at([0, 1], [0, 1]).lmo(np.ones(2)), RankOneAtom)
 
 
 def test_nothing_is_promised_of_answers_that_are_only_near(rng):

@@ -94,14 +94,6 @@ def test_a_gap_is_reported_only_where_it_is_proved():
     assert proved.lower <= min(unproved.value, proved.value)
 
 
-def test_a_grid_that_is_not_kept_gives_the_same_answers(monkeypatch):
-    family, bounds = FAMILIES["gaussian with its width"]
-    g = np.random.default_rng(0).standard_normal(T.size)
-    kept = ps.Parametric(family, bounds, grid=12).best(g, 3)
-    monkeypatch.setattr("pursuit.atoms.parametric.MAX_STORED_ENTRIES", 0)
-    assert [a.source for a in ps.Parametric(family, bounds, grid=12).best(g, 3)] == [a.source for a in kept]
-
-
 @pytest.mark.parametrize("name", ["gaussian", "gaussian in the plane", "damped"])
 def test_continuous_sets_obey_the_laws_of_atom_sets(name):
     family, bounds = FAMILIES[name]

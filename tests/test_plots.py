@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import pursuit as ps
 from pursuit.estimators import GreedyRegressorCV
-from pursuit.plots import plot_atoms, plot_codes, plot_path, plot_traces
+from pursuit.plots import plot_atoms, plot_path, plot_traces
 
 
 @pytest.fixture
@@ -110,12 +110,6 @@ def test_columns_are_drawn_one_above_the_other_at_one_height(rng, ax):
         np.testing.assert_allclose(line.get_ydata() + i, 0.45 * D[:, i] / np.abs(D[:, i]).max())
 
 
-def test_spectra_have_their_peak_at_the_frequency(ax):
-    t = np.arange(64)
-    plot_atoms(np.column_stack([np.cos(2 * np.pi * 5 * t / 64), np.cos(2 * np.pi * 11 * t / 64)]), spectrum=True, ax=ax)
-    assert [int(np.argmax(line.get_ydata())) for line in ax.lines] == [5, 11]
-
-
 def test_pictures_are_the_columns_each_at_full_contrast(rng, ax):
     D = rng.standard_normal((12, 5)) * [1, 10, 100, 1e3, 1e4]
     plot_atoms(D, shape=(3, 4), ax=ax)
@@ -160,18 +154,7 @@ def test_what_learn_found_is_drawn(rng, ax):
     assert len(ax.images) == 1
 
 
-def test_codes_are_drawn_entry_by_entry_and_binned_where_they_are_many(rng, ax):
-    codes = ps.encode(rng.standard_normal((8, 20)), rng.standard_normal((30, 8)), atoms=2)
-    plot_codes(codes, ax=ax)
-    np.testing.assert_array_equal(ax.images[0].get_array().filled(0.0), codes.toarray())
-    many = rng.standard_normal((1000, 50)) * (rng.random((1000, 50)) < 0.1)
-    ax = plot_codes(many, ax=Figure().add_subplot())
-    picture = ax.images[0].get_array().filled(0.0)
-    assert picture.shape == (400, 50)
-    np.testing.assert_allclose(picture.sum(axis=0), np.abs(many).sum(axis=0))
-
-
 def test_plots_without_matplotlib_are_refused_in_one_sentence(rng, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"^figures need matplotlib; pip install matplotlib\.$"):
-        plot_codes(np.eye(3))
+        plot_atoms(np.eye(3))

@@ -25,9 +25,7 @@ def test_every_public_name_exists_and_the_list_is_sorted():
 
 @pytest.mark.parametrize("room", [atoms, objectives, updates], ids=lambda room: room.__name__)
 def test_what_a_room_offers_is_public(room):
-    contracts = {"Decrease", "Now", "DataLoss", "Shifted", "Tilted", "Wrapped", "adapted", "as_value", "inside"}
-    classes = {name for name in room.__all__ if inspect.isclass(getattr(room, name))}
-    assert classes - contracts <= set(ps.__all__)
+    assert set(room.__all__) <= set(ps.__all__)
 
 
 def modules():
@@ -125,13 +123,6 @@ def test_objectives_print_what_they_hold(f, text):
     assert repr(f) == text
 
 
-def test_an_objective_of_the_users_own_prints_its_name():
-    class Quartic(ps.Objective):
-        pass
-
-    assert repr(Quartic()) == "Quartic()"
-
-
 def run(**options):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 100))
@@ -150,10 +141,6 @@ def test_a_path_prints_as_a_table_that_fits_a_screen(rows):
     assert last == pytest.approx(
         [rows - 1, path.radius[-1], path.value[-1], path.gap[-1], path.atoms[-1], path.score[-1]], rel=1e-5
     )
-
-
-def test_a_path_of_sizes_prints_no_radius_and_no_score():
-    assert repr(run(atoms=[1, 2])).splitlines()[0].split() == ["value", "gap", "atoms"]
 
 
 def test_traces_states_and_active_sets_print_on_one_line():

@@ -26,15 +26,6 @@ def small(seed=0, **options):
     return completion(seed, (20, 15), 0.7, 3, **options)
 
 
-def test_nuclear_norm_least_squares_takes_a_handful_of_calls():
-    y, A = completion()
-    r = ps.minimize(ps.LeastSquares(y), ps.conv(A), stop=TIGHT)
-    assert r.oracle_calls <= 12
-    assert r.status is ps.Status.GAP
-    assert r.check().gap <= 1.01e-7 * r.value
-    assert len(r.coef.s) == 5
-
-
 def test_spectrahedron_with_a_low_rank_optimum_takes_a_handful_of_calls():
     rng = np.random.default_rng(0)
     B = rng.standard_normal((200, 5))
@@ -47,17 +38,6 @@ def test_spectrahedron_with_a_low_rank_optimum_takes_a_handful_of_calls():
         assert r.oracle_calls <= 12
         assert r.check().gap <= 1.01e-7 * r.value
         assert len(r.coef.s) == 5
-
-
-def test_weights_alone_take_many_times_the_calls():
-    y, A = completion(0, (12, 10), 0.7, 2)
-    moved = ps.minimize(ps.LeastSquares(y), ps.conv(A), stop=TIGHT)
-    few = ps.Stop(rgap=1e-7, iterations=25)
-    fixed = ps.minimize(ps.LeastSquares(y), ps.conv(A), ps.NormCorrective(several=4), stop=few)
-    assert isinstance(moved.refine, Factors)
-    assert fixed.refine is None
-    assert fixed.status is ps.Status.ITERATIONS
-    assert 3 * moved.oracle_calls < fixed.oracle_calls
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
@@ -157,23 +137,6 @@ def test_rank_grows_one_at_a_time_where_atoms_count(rng):
     s = np.linalg.svd(Y, compute_uv=False)
     assert len(r.atoms) == 3
     np.testing.assert_allclose(r.value, 0.5 * np.sum(s[3:] ** 2), rtol=1e-6)  # Eckart and Young
-
-
-@pytest.mark.parametrize("scale", [2.0**-40, 2.0**40])
-def test_scaling_f_changes_nothing(scale):
-    y, A = small(3)
-    plain = ps.minimize(ps.LeastSquares(y), ps.conv(A))
-    scaled = ps.minimize(ps.LeastSquares(y, weights=scale), ps.conv(A))
-    assert scaled.oracle_calls == plain.oracle_calls
-    np.testing.assert_allclose(scaled.x, plain.x, rtol=1e-6, atol=1e-6)
-
-
-def test_a_start_that_is_no_factor_is_left_alone():
-    y, A = small(4)
-    start = ([1.0], [ps.Atom(0.1 * A.lmo(y).vector)])
-    f, domain = ps.LeastSquares(y), ps.lin(A)
-    r = ps.minimize(f, domain, start=start, stop=ps.Stop(iterations=2))
-    assert r.value < f.value(0 * y)
 
 
 def test_refinement_is_refused_where_it_raises_f():

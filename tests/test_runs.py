@@ -201,14 +201,6 @@ def test_random_starts_of_eigenvectors_go_on(name, tmp_path, monkeypatch):
         check_that_halves_make_a_whole(tmp_path, f, type(domain)(A), update, half=4, whole=9)
 
 
-def test_the_sets_of_a_product_remember_what_they_do_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(matrices, "MAX_LAPACK_SIDE", 2)
-    domain = ps.product(ps.conv(4.0 * ps.RankOne((9, 8))), ps.conv(2.0 * ps.RankOneTensor((4, 5, 3))))
-    f = ps.LeastSquares(np.random.default_rng(0).standard_normal(132))
-    for update in (ps.FullyCorrective(), ps.Blocks(ps.Pairwise(), order="gap")):
-        check_that_halves_make_a_whole(tmp_path, f, domain, update, half=4, whole=9)
-
-
 @pytest.mark.parametrize("name", ["polytope", "transport", "piece of a product"])
 def test_linear_programs_go_on_from_the_same_vertex(name, tmp_path):
     """Vertices of one value, and rounding, depend on the vertex from which the search began."""
@@ -223,12 +215,6 @@ def test_linear_programs_go_on_from_the_same_vertex(name, tmp_path):
     shape = {"polytope": 60, "transport": (9, 8), "piece of a product": 72}[name]
     f, update = ps.LeastSquares(rng.random(shape)), ps.Pairwise() if len(domain.parts) == 1 else ps.FullyCorrective()
     check_that_halves_make_a_whole(tmp_path, f, domain, update, half=10, whole=30)
-
-
-def test_atoms_of_several_kinds_are_added_up_in_the_same_order(tmp_path):
-    f, domain = SETS["union of kinds"]
-    for half in (5, 12, 20):
-        check_that_halves_make_a_whole(tmp_path, f, domain, ps.Pairwise(), half=half, whole=30)
 
 
 def test_an_active_set_keeps_the_order_in_which_kinds_of_atoms_are_added_up():
@@ -248,11 +234,6 @@ class Still(ps.Update):
 
     def __repr__(self):
         return "Still()"
-
-
-def test_a_run_that_stalls_does_so_at_the_same_iteration(tmp_path):
-    r = check_that_halves_make_a_whole(tmp_path, SQUARES, HULL, Still(), half=25, whole=400)
-    assert r.status is ps.Status.STALLED
 
 
 @dataclass(eq=False)
@@ -400,14 +381,6 @@ def test_another_method_begins_at_the_point_and_is_refused_a_file(tmp_path):
         ps.minimize(SQUARES, HULL, ps.Away(), checkpoint=first.save(tmp_path / "run.npz"))
 
 
-def test_time_is_added_up_and_the_limit_on_it_counts_this_call():
-    first = open_loop(9)
-    second = open_loop(20, start=first)
-    assert second.seconds > first.seconds and (np.diff(second.trace.seconds) >= 0).all()
-    late = ps.minimize(SQUARES, HULL, ps.Plain(ps.OpenLoop()), start=second, stop=ps.Stop(seconds=0.0, rgap=None))
-    assert late.status is ps.Status.SECONDS and late.iterations == 20
-
-
 @pytest.mark.parametrize("evaluation", [12, 13, 20])
 def test_after_ctrl_c_a_run_goes_on_with_its_iterations_and_its_bound(evaluation):
     calls = []
@@ -540,13 +513,3 @@ def test_a_run_that_is_killed_again_and_again_loses_only_what_came_after_its_che
     (ended,) = (line for line in lines_until_killed([file, 60, limit]) if line.startswith("ended"))
     (whole,) = (line for line in lines_until_killed([tmp_path / "b.npz", 60, limit]) if line.startswith("ended"))
     assert ended == whole and not list(tmp_path.glob(".*"))
-
-
-def test_a_continued_result_knows_how_nearly_stationary_it_is():
-    f = ps.Smooth(lambda x: float(-(x**2).sum()), lambda x: -2 * x, L=2.0, convex=False)
-    domain, update = ps.conv(ps.Box(-np.ones(3), np.ones(3))), ps.Plain(ps.ShortStep())
-    start = [1.0], [ps.Atom(np.ones(3))]
-    ended = ps.minimize(f, domain, update, stop=ps.Stop(gap=1e-9), start=start, keep=True)
-    again = ps.minimize(f, domain, update, stop=ps.Stop(gap=1e-9), start=ended)
-    assert ended.status is ps.Status.NEARLY_STATIONARY
-    assert (again.status, again.iterations, again.stationarity) == (ended.status, ended.iterations, ended.stationarity)

@@ -1,7 +1,5 @@
 """Moving the atoms: sliding, merging, pruning, and what the loop obeys."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -154,19 +152,6 @@ def test_merge_adds_the_weights_of_nearly_equal_atoms_and_minds_signs_in_a_span(
     assert ps.refine.Merge(1e-3)(f, domain, apart) is None
     cone = ps.cone(ps.SignedBasis(3))
     assert ps.refine.Merge(1e-3)(f, cone, active_of(cone, Space.default((3,)), [3.0, 1.0, 0.5], atoms)) is None
-
-
-def test_merge_joins_what_a_coarse_oracle_has_split():
-    A = ps.Parametric(BUMP, [(0, 1)])
-    f = ps.LeastSquares(BUMP(np.array([0.4321])))
-    start = [0.4, 0.4], [A.rebuild(ps.Atom(T, (c,))) for c in (0.43, 0.435)]
-    states = ps.iterate(
-        f, ps.cone(A), ps.NormCorrective(), start=start, refine=(ps.refine.Merge(0.3), ps.refine.Slide())
-    )
-    first, second = (list(s.active.atoms) for s in itertools.islice(states, 2))
-    assert len(first) == 2 and len(second) <= 2
-    last = next(itertools.islice(states, 3, None))
-    assert last.value < 1e-20
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["lin", "cone", "conv"]))

@@ -1,6 +1,5 @@
 """Steps and updates beyond the paper's: powers of open loops, monotone steps, functions, faces, pivots."""
 
-import math
 from itertools import islice
 
 import numpy as np
@@ -25,11 +24,6 @@ def test_an_open_loop_of_power_l_has_the_lengths_l_over_t_plus_l(power):
     np.testing.assert_allclose(lengths(ps.OpenLoop(power)), [power / (t + power) for t in range(6)], rtol=1e-15)
     halves = [power / (0.5 * t + power) for t in range(6)]
     np.testing.assert_allclose(lengths(ps.OpenLoop(power), delta=0.5), halves, rtol=1e-15)
-
-
-def test_the_log_adaptive_open_loop_has_the_power_two_plus_log():
-    powers = [2 + math.log(t + 1) for t in range(6)]
-    np.testing.assert_allclose(lengths(ps.OpenLoop("log")), [p / (t + p) for t, p in enumerate(powers)], rtol=1e-15)
 
 
 def test_only_the_power_of_the_theorem_has_its_promise(rng):
@@ -66,17 +60,6 @@ def test_a_secant_search_finds_the_minimum_along_a_line_by_gradients_alone(rng):
     newton = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), stop=stop)
     secant = ps.minimize(Blind(f.y), domain, ps.Plain(ps.LineSearch(secant=True)), stop=stop)
     np.testing.assert_allclose(secant.trace.value, newton.trace.value, rtol=1e-9)
-
-
-def test_a_summary_has_the_name_of_a_step_function_not_its_address():
-    def halfway(move):
-        return 0.5
-
-    f, hull, stop = ps.LeastSquares([0.5, 0.4, 0.2]), ps.conv(ps.Simplex(3)), ps.Stop(iterations=1)
-    named = ps.minimize(f, hull, ps.Blocks(ps.Plain(halfway)), stop=stop)
-    assert "Blocks(update=Plain(step=halfway), order='cyclic'" in str(named)
-    unnamed = ps.minimize(f, hull, ps.Plain(lambda move: 0.5), stop=stop)
-    assert "Plain(step=<lambda>)" in str(unnamed) and "Plain(step=&lt;lambda&gt;)" in unnamed._repr_html_()
 
 
 def test_a_step_may_be_a_function_of_the_move(rng):
@@ -132,16 +115,6 @@ def test_the_second_atom_of_an_answer_is_the_worst_vertex_of_the_face(seed, whic
         assert (v[(s.x >= high)] >= high[s.x >= high] - 1e-12).all()
         assert (s.grad * v).sum() >= (s.grad * s.x).sum() - 1e-9
         assert s.answers[0].calls == 2
-
-
-def test_linear_convergence_on_the_birkhoff_polytope_needs_no_active_set(rng):
-    Y = rng.random((12, 12)) / 6
-    r = ps.minimize(
-        ps.LeastSquares(Y), ps.conv(ps.Permutations(12)), ps.DecompositionInvariant(), stop=ps.Stop(rgap=1e-7)
-    )
-    assert r.status is ps.Status.GAP
-    assert r.iterations <= 1500
-    assert r.trace.atoms.max() == 1
 
 
 # --------------------------------------------------------------------------------------- pivots

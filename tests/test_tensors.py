@@ -93,15 +93,6 @@ def test_large_unfoldings_have_a_cheaper_bound_that_still_holds(monkeypatch):
         assert -np.vdot(g, atoms[0].vector) == pytest.approx(spectral_norm(G), rel=1e-6)
 
 
-def test_answers_do_not_depend_on_the_units_and_zero_is_allowed():
-    G, A = np.random.default_rng(0).standard_normal(SHAPE), ps.RankOneTensor(SHAPE)
-    for c in (1e-200, 1e200):
-        assert np.allclose(A.lmo(c * G).vector, A.lmo(G).vector, atol=1e-12)
-    atoms, lower = A.begin()(np.zeros(SHAPE), 1, 0.0)
-    assert lower == 0.0
-    assert atoms[0].norm(Space.default(SHAPE)) == 1.0
-
-
 def test_the_certificate_of_a_hull_holds_and_closes_where_the_gradient_has_rank_one():
     rng = np.random.default_rng(1)
     a = ps.RankOneTensor(SHAPE).sample(rng).vector
@@ -226,12 +217,6 @@ def test_a_huge_tensor_is_never_made_dense():
 def test_bad_shapes_and_indices_are_named(shape, indices, says):
     with pytest.raises(ValueError, match=says):
         ps.RankOneTensor(shape).at(indices)
-
-
-def test_one_array_per_mode_says_the_same_as_rows_of_indices():
-    g = np.random.default_rng(0).standard_normal(len(EVERYWHERE))
-    first, second = (ps.RankOneTensor(SHAPE).at(i).lmo(g) for i in (EVERYWHERE, tuple(EVERYWHERE.T)))
-    assert first.source == second.source
 
 
 # ---------------------------------------------------------------------- moving the factors

@@ -79,16 +79,6 @@ def test_work_is_spread_over_no_more_threads_than_allowed():
     assert seen == {threading.get_ident()}
 
 
-def test_work_that_is_spread_may_spread_its_own():
-    done = []
-
-    def inner(start, stop):
-        done.extend(range(start, stop))
-
-    in_parallel(lambda start, stop: [in_parallel(inner, 50, 1) for _ in range(start, stop)], 20, 1)
-    assert sorted(done) == sorted(20 * list(range(50)))
-
-
 def test_nobody_goes_on_after_an_error_and_it_comes_out(monkeypatch):
     monkeypatch.setattr(threads, "processors", lambda: 4)
     begun, ended, failed = [], [], threading.Event()

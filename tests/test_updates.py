@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import sparse_regression
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
@@ -39,20 +38,6 @@ def test_over_a_cone_certificates_hold_and_weights_stay_non_negative(update, see
         assert (s.active.weights >= 0).all()
         assert s.value <= before + 1e-12
         before = s.value
-
-
-@pytest.mark.parametrize(
-    "update", [None, ps.FullyCorrective(), ps.NormCorrective(), ps.Away(), ps.Pairwise()], ids=repr
-)
-@pytest.mark.parametrize("seed", range(5))
-def test_over_a_cone_least_squares_reaches_nnls(update, seed):
-    rng = np.random.default_rng(seed)
-    D, y = rng.standard_normal((60, 40)), rng.standard_normal(60)
-    expected, norm = nnls(D, y)
-    r = ps.minimize(ps.LeastSquares(y), ps.cone(ps.Dictionary(D)), update, stop=ps.Stop(iterations=3000))
-    exact = not isinstance(update, ps.Away | ps.Pairwise)
-    assert r.value == pytest.approx(0.5 * norm**2, rel=1e-13 if exact else 1e-9)
-    np.testing.assert_allclose(r.coef, expected, atol=1e-10 if exact else 1e-4)
 
 
 def test_pairwise_over_a_cone_may_move_from_and_to_the_origin():
@@ -146,29 +131,7 @@ def test_lazy_blended_pairwise_asks_less_and_reaches_the_same_minimum(seed):
     assert eager.cached == 0
 
 
-def test_random_pursuit_descends_slower_than_matching_pursuit_and_certifies_nothing_new():
-    rng = np.random.default_rng(0)
-    D, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
-    f, domain, stop = ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), ps.Stop(iterations=40, rgap=None)
-    greedy = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), stop=stop)
-    random = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), oracle=ps.RandomAtom(1), stop=stop)
-    assert greedy.value < random.value < f.value(np.zeros(20))
-    assert (np.diff(random.trace.value) <= 1e-12).all()
-    again = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), oracle=ps.RandomAtom(1), stop=stop)
-    assert (again.x == random.x).all()
-
-
 # ------------------------------------------------------------------ pursuits over a span
-
-
-def test_blended_pursuit_asks_less_than_matching_pursuit():
-    D, y, _ = sparse_regression(0, 100, 400, 10)
-    f, domain, stop = ps.LeastSquares(y), ps.lin(ps.Dictionary(D)), ps.Stop(value=1e-6, iterations=20_000)
-    plain = ps.minimize(f, domain, ps.Plain(ps.LineSearch()), stop=stop)
-    blended = ps.minimize(f, domain, ps.BlendedPursuit(), oracle=ps.Lazy(K=5), stop=stop)
-    assert blended.status is plain.status is ps.Status.VALUE
-    assert blended.oracle_calls < 0.7 * plain.oracle_calls
-    assert (np.diff(blended.trace.value) <= 1e-12).all()
 
 
 def test_matching_pursuit_on_the_signed_basis_is_steepest_coordinate_descent(rng):
@@ -205,17 +168,6 @@ def test_accelerated_pursuit_keeps_its_rate_in_expectation(kind):
     t = np.arange(1, steps)
     bound = 2 * f.L * nu * (target @ P @ target) / (t + 1) ** 2
     assert (np.mean(runs, axis=0)[1:] <= 4 * bound).all()
-
-
-def test_leverage_of_an_orthonormal_basis_is_its_dimension(rng):
-    from pursuit.arrays import Space
-    from pursuit.updates.pursuits import leverage
-
-    assert leverage(ps.SignedBasis(7), Space.default((7,))) == pytest.approx(7)
-    D = rng.standard_normal((5, 12))
-    unit = D / np.linalg.norm(D, axis=0)
-    P = np.linalg.inv(unit @ unit.T / 12)
-    assert leverage(ps.Dictionary(D, signed=True), Space.default((5,))) == pytest.approx(max(z @ P @ z for z in unit.T))
 
 
 # ------------------------------------------------------------------ sums of domains
@@ -261,26 +213,6 @@ def test_the_certificate_of_a_sum_keeps_its_promise(seed, kind):
             made = sum((w * a.vector for w, a in zip(s.active.weights, s.active.atoms, strict=True)), np.zeros(8))
             np.testing.assert_allclose(s.x, made, atol=1e-10)
             assert domain.admits(s.active.weights, s.active.blocks)
-
-
-def test_a_sum_finds_a_trend_and_spikes(rng):
-    t = np.linspace(0, 1, 80)
-    spikes = np.zeros(80)
-    spikes[[10, 50]] = 3.0, -2.0
-    y = 1 + 2 * t + spikes + 0.01 * rng.standard_normal(80)
-    trend = ps.Dictionary(np.column_stack([np.ones(80), t]))
-    r = ps.minimize(ps.LeastSquares(y), ps.conv(4.9 * ps.SignedBasis(80)) + ps.lin(trend, rho=100))
-    np.testing.assert_allclose(r.coef[1], [1, 2], atol=0.1)
-    assert set(np.flatnonzero(np.abs(r.coef[0]) > 0.5)) == {10, 50}
-
-
-def test_a_sum_starts_from_a_result_of_its_own(rng):
-    domain = ps.conv(ps.SignedBasis(6)) + ps.lin(ps.Dictionary(np.ones((6, 1))), rho=50)
-    f = ps.LeastSquares(rng.standard_normal(6) + 3)
-    r = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-10), keep=True)
-    again = ps.minimize(f, domain, start=r, stop=ps.Stop(rgap=1e-8))
-    assert again.iterations == r.iterations
-    np.testing.assert_allclose(again.x, r.x, atol=1e-12)
 
 
 @pytest.mark.parametrize("update", [ps.Plain(ps.LineSearch()), ps.Away(), ps.Pairwise(), ps.BlendedPursuit()], ids=repr)
@@ -411,11 +343,6 @@ def test_published_problems_need_few_oracle_calls(name):
     assert default.status is lazy.status is ps.Status.GAP
     assert default.oracle_calls <= CALLS[name][0]
     assert lazy.oracle_calls <= CALLS[name][1]
-
-
-def test_a_span_is_filled_in_few_oracle_calls():
-    f, domain = published("span least squares 500 x 2000")
-    assert ps.minimize(f, domain, stop=ps.Stop(rgap=None, value=1e-7 * f.value(0 * f.y))).oracle_calls <= 12
 
 
 @pytest.mark.parametrize("tiny", [1e-3, 1e-9, 1e-13])

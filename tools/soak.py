@@ -44,9 +44,8 @@ import scipy.sparse as sp
 import pursuit as ps
 from pursuit.arrays import Space
 from pursuit.domains import Domain
+from pursuit.run.begin import find_space
 from pursuit.run.method import default_method
-from pursuit.updates.pursuits import AcceleratedPursuit, BlendedPursuit
-from pursuit.updates.walks import Away, BlendedPairwise, Pairwise, Plain
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from codes import DTYPES, METHODS, agree
@@ -210,24 +209,23 @@ def domain_of(case: Case, A: ps.Atoms, dtype: Any) -> Domain:
     ][case["domain"]]()  # fmt: skip
 
 
+def serves(update: Any, f: ps.Objective, domain: Domain) -> bool:
+    """Whether an update serves a problem: else it refuses to begin."""
+    try:
+        update.begin(f, domain, find_space(f, domain, None))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def allowed_updates(f: ps.Objective, domain: Domain) -> list[Any]:
     """The updates that serve a problem."""
-    part, several = domain.parts[0], len(domain.parts) > 1
+    several = len(domain.parts) > 1
     if any(part.price for part in domain.parts):
         return [ps.FullyCorrective(), ps.FullyCorrective(several=8), ps.NormCorrective()]
-    span = part.signless
-    serves = {
-        Away: not (several or span),
-        Pairwise: not (several or span),
-        BlendedPairwise: not (several or span),
-        BlendedPursuit: span and not several,
-        AcceleratedPursuit: span and not several and part.asked.size is not None and f.L is not None,
-        ps.DecompositionInvariant: domain.bounded and not several and part.A.entry_bounds is not None,
-        Plain: not several,
-    }
     backtracking = ps.Backtracking()
     more = [ps.NormCorrective(inner=5), ps.NormCorrective(L=backtracking), ps.Plain(ps.ShortStep(L=backtracking))]
-    served = [update for update in (*UPDATES, *more) if serves.get(type(update), True)]
+    served = [update for update in (*UPDATES, *more) if update is None or serves(update, f, domain)]
     if domain.bounded:
         return [*served, *([] if several else [ps.Plain(ps.OpenLoop())])]
     return [update for update in served if not isinstance(getattr(update, "step", None), ps.Monotone)]

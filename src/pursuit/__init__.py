@@ -26,8 +26,44 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `plots`, `report` | figures; pages about results and models, in one HTML file each |
 """
 
-import lazy_loader
+import ast
+import pathlib
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+def _imports(file: pathlib.Path) -> dict[str, str]:
+    """The public names that a file imports, and the modules from which it does."""
+    found: dict[str, str] = {}
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for name in node.names if isinstance(node, ast.ImportFrom) else []:
+            room = file.parent.joinpath(*(node.module or "").split("."), "__init__.py")
+            names = _listed(room) if name.name == "*" else [name.name]
+            found |= dict.fromkeys(names, f".{node.module or ''}")
+    return found
+
+
+def _listed(room: pathlib.Path) -> list[str]:
+    """`__all__` of a room, which is not imported."""
+    body = ast.parse(room.read_text(encoding="utf-8")).body
+    lists = (n for n in body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__all__")
+    return ast.literal_eval(next(lists).value)
+
+
+_module_of = _imports(pathlib.Path(__file__).with_suffix(".pyi"))
+__all__ = sorted(_module_of)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _module_of:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _module_of[name]
+    value = import_module(f".{name}", __name__) if module == "." else getattr(import_module(module, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,204 +1,52 @@
 # The public names: read by type checkers, and by __init__.py, which imports a module when one of its names is used.
-from . import geometry, plots, rates, refine
-from .active import ActiveSet
-from .arrays import Space
-from .atoms import (
-    Atom,
-    Atoms,
-    Ball,
-    Box,
-    Dictionary,
-    Ellipsoid,
-    Fantope,
-    Flows,
-    Groups,
-    Hypersimplex,
-    KSparse,
-    KSupport,
-    Matchings,
-    NonnegativeRankOne,
-    OrderedWeights,
-    Orthogonal,
-    Parametric,
-    Paths,
-    Permutations,
-    Polytope,
-    RankOne,
-    RankOneTensor,
-    SignedBasis,
-    Simplex,
-    SpanningTrees,
-    SparseAtom,
-    Spectrahedron,
-    Streamed,
-    SymmetricRankOne,
-    Transport,
-    families,
-)
-from .checks import check_atoms, check_objective
-from .citing import citation
-from .cluster.sharded import Sharded
-from .cluster.sums import ShardedSum
-from .coding import encode
-from .coding.files import StoredCodes, encode_to
-from .derivatives import differentiate
-from .dictionaries import Learned, learn
-from .domains import Answer, Domain, cone, conv, lin, penalty, product
-from .line_search import UnboundedError
-from .models import load
-from .objectives import (
-    Huber,
-    LeastSquares,
-    LogDet,
-    Logistic,
-    Multinomial,
-    Objective,
-    Poisson,
-    Quadratic,
-    Ridge,
-    Smooth,
-    TraceInverse,
-)
-from .oracles import Approximate, Exact, Lazy, Oracle, RandomAtom
-from .paths import Path, path
-from .refine import Refine
-from .run.result import Result, State
-from .run.stop import Status, Stop
-from .run.trace import Trace
-from .solve import iterate, minimize
-from .state import Stateful
-from .steps import (
-    Backtracking,
-    CurvatureStep,
-    DiameterStep,
-    LineSearch,
-    Monotone,
-    Move,
-    OpenLoop,
-    ShortStep,
-    StepRule,
-)
-from .stochastic import Stochastic
-from .updates import (
-    AcceleratedPursuit,
-    Away,
-    BlendedPairwise,
-    BlendedPursuit,
-    Blocks,
-    DecompositionInvariant,
-    FullyCorrective,
-    NormCorrective,
-    Pairwise,
-    Plain,
-    Update,
-)
+# A star stands for the names in `__all__` of a room.
+from . import geometry as geometry
+from . import plots as plots
+from . import rates as rates
+from . import refine as refine
+from .active import ActiveSet as ActiveSet
+from .arrays import Space as Space
+from .atoms import *
+from .checks import check_atoms as check_atoms
+from .checks import check_objective as check_objective
+from .citing import citation as citation
+from .cluster.sharded import Sharded as Sharded
+from .cluster.sums import ShardedSum as ShardedSum
+from .coding import encode as encode
+from .coding.files import StoredCodes as StoredCodes
+from .coding.files import encode_to as encode_to
+from .derivatives import differentiate as differentiate
+from .dictionaries import Learned as Learned
+from .dictionaries import learn as learn
+from .domains import Answer as Answer
+from .domains import Domain as Domain
+from .domains import cone as cone
+from .domains import conv as conv
+from .domains import lin as lin
+from .domains import penalty as penalty
+from .domains import product as product
+from .line_search import UnboundedError as UnboundedError
+from .models import load as load
+from .objectives import *
+from .oracles import Approximate as Approximate
+from .oracles import Exact as Exact
+from .oracles import Lazy as Lazy
+from .oracles import Oracle as Oracle
+from .oracles import RandomAtom as RandomAtom
+from .paths import Path as Path
+from .paths import path as path
+from .refine import Refine as Refine
+from .run.result import Result as Result
+from .run.result import State as State
+from .run.stop import Status as Status
+from .run.stop import Stop as Stop
+from .run.trace import Trace as Trace
+from .solve import iterate as iterate
+from .solve import minimize as minimize
+from .state import Stateful as Stateful
+from .steps import *
+from .stochastic import Stochastic as Stochastic
+from .updates import *
 
 __version__: str
-
-__all__ = [
-    "AcceleratedPursuit",
-    "ActiveSet",
-    "Answer",
-    "Approximate",
-    "Atom",
-    "Atoms",
-    "Away",
-    "Backtracking",
-    "Ball",
-    "BlendedPairwise",
-    "BlendedPursuit",
-    "Blocks",
-    "Box",
-    "CurvatureStep",
-    "DecompositionInvariant",
-    "DiameterStep",
-    "Dictionary",
-    "Domain",
-    "Ellipsoid",
-    "Exact",
-    "Fantope",
-    "Flows",
-    "FullyCorrective",
-    "Groups",
-    "Huber",
-    "Hypersimplex",
-    "KSparse",
-    "KSupport",
-    "Lazy",
-    "Learned",
-    "LeastSquares",
-    "LineSearch",
-    "LogDet",
-    "Logistic",
-    "Matchings",
-    "Monotone",
-    "Move",
-    "Multinomial",
-    "NonnegativeRankOne",
-    "NormCorrective",
-    "Objective",
-    "OpenLoop",
-    "Oracle",
-    "OrderedWeights",
-    "Orthogonal",
-    "Pairwise",
-    "Parametric",
-    "Path",
-    "Paths",
-    "Permutations",
-    "Plain",
-    "Poisson",
-    "Polytope",
-    "Quadratic",
-    "RandomAtom",
-    "RankOne",
-    "RankOneTensor",
-    "Refine",
-    "Result",
-    "Ridge",
-    "Sharded",
-    "ShardedSum",
-    "ShortStep",
-    "SignedBasis",
-    "Simplex",
-    "Smooth",
-    "Space",
-    "SpanningTrees",
-    "SparseAtom",
-    "Spectrahedron",
-    "State",
-    "Stateful",
-    "Status",
-    "StepRule",
-    "Stochastic",
-    "Stop",
-    "StoredCodes",
-    "Streamed",
-    "SymmetricRankOne",
-    "Trace",
-    "TraceInverse",
-    "Transport",
-    "UnboundedError",
-    "Update",
-    "check_atoms",
-    "check_objective",
-    "citation",
-    "cone",
-    "conv",
-    "differentiate",
-    "encode",
-    "encode_to",
-    "families",
-    "geometry",
-    "iterate",
-    "learn",
-    "lin",
-    "load",
-    "minimize",
-    "path",
-    "penalty",
-    "plots",
-    "product",
-    "rates",
-    "refine",
-]
+__all__: list[str]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pursuit.arguments import quantity
-from pursuit.arrays import Array, Indices, Small, Space
+from pursuit.arrays import Array, Indices, Small, Space, no_places, no_weights
 from pursuit.atoms.frames import Atom, DenseFrame, Frame
 from pursuit.deadline import Deadline
 from pursuit.metrics import Metric
@@ -48,8 +48,8 @@ class ActiveSet(Stateful):
     prices: Sequence[float] = ()
     """What a unit of weight costs in each block: the factor of a penalty, and 0 elsewhere."""
     atoms: list[Atom] = field(default_factory=list, init=False)
-    weights: Small = field(default_factory=lambda: np.zeros(0), init=False)
-    blocks: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp), init=False)
+    weights: Small = field(default_factory=no_weights, init=False)
+    blocks: Indices = field(default_factory=no_places, init=False)
     x: Array = field(init=False)
     wanted: int = field(default=WANTED, init=False)
     """The number of atoms of the next answer that the update can use."""
@@ -100,9 +100,15 @@ class ActiveSet(Stateful):
             sign = self._sign(i, atom) if signless else 1.0
             self._check_same(i, atom, sign)
             return i, sign
-        flip = signless and atom.coef < 0  # so that weights in a span are plain coefficients
-        self._append(atom.scaled(-1.0) if flip else atom, key, block)
-        return len(self.atoms) - 1, -1.0 if flip else 1.0
+        flip, i = signless and atom.coef < 0, len(self.atoms)  # so that weights in a span are plain coefficients
+        atom = atom.scaled(-1.0) if flip else atom
+        self._index[key] = i
+        self._keys.append(key)
+        self._frame(i, atom)
+        self.atoms.append(atom)
+        self.weights = np.concatenate([self.weights, (0.0,)])
+        self.blocks = np.concatenate([self.blocks, (block,)])
+        return i, -1.0 if flip else 1.0
 
     def _check_same(self, i: int, atom: Atom, sign: float) -> None:
         """Refuse an atom that has the source of entry i but is another vector."""
@@ -121,14 +127,6 @@ class ActiveSet(Stateful):
         if atom.source is not None:
             return float(np.sign(atom.coef * stored.coef))
         return 1.0 if self.space.dot(atom.dense(self.space), stored.dense(self.space)) > 0 else -1.0
-
-    def _append(self, atom: Atom, key: Hashable, block: int) -> None:
-        self._index[key] = len(self.atoms)
-        self._keys.append(key)
-        self._frame(len(self.atoms), atom)
-        self.atoms.append(atom)
-        self.weights = np.concatenate([self.weights, (0.0,)])
-        self.blocks = np.concatenate([self.blocks, (block,)])
 
     def _frame(self, i: int, atom: Atom) -> None:
         """Store the atom at place i in the frame of its kind."""
@@ -220,7 +218,7 @@ class ActiveSet(Stateful):
     @property
     def cost(self) -> float:
         """The cost of x, to be added to f(x)."""
-        return self.cost_of(self.weights)
+        return self.cost_of(self.weights) if self._priced else 0.0
 
     def inner(self, metric: Metric, i: int) -> Small:
         """<a, M a_i> for every atom a of S."""

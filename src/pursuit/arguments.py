@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from pursuit.arrays import Array
 
 
-def require(holds: bool, name: str, value: Any, what: str) -> None:
+def require(holds: bool, name: str, value: object, what: str) -> None:
     """Refuse the argument `name` unless a condition holds; `what` says what to give.
 
     >>> require(0 < 0.5 <= 1, "delta", 0.5, "a number in (0, 1]")
@@ -34,7 +34,7 @@ def quantity(n: float, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """A value as an error message quotes it: a few words on one line."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
@@ -43,7 +43,7 @@ def describe(value: Any) -> str:
     return text if len(text) <= 60 and "\n" not in text else f"an object of type {type(value).__name__}"
 
 
-def _is_array(a: Any) -> bool:
+def _is_array(a: object) -> bool:
     return bool(compat.is_array_api_obj(a)) and not isinstance(a, type)
 
 
@@ -92,7 +92,7 @@ def use_python_numbers(parameters: Any) -> None:
             object.__setattr__(parameters, field.name, int(value) if as_int_or_nan(value) == value else number(value))
 
 
-def check_seed(seed: Any) -> None:
+def check_seed(seed: object) -> None:
     """Refuse a seed of random numbers that is no integer of at least 0."""
     if not isinstance(seed, int | np.integer) or not as_int_or_nan(seed) >= 0:
         raise ValueError(f"seed is {describe(seed)}; give an integer of at least 0.")
@@ -106,14 +106,14 @@ def as_list(values: Any) -> list[Any]:
         return [values]
 
 
-def as_bool(value: Any, name: str) -> bool:
+def as_bool(value: object, name: str) -> bool:
     """A boolean, also written as 0 or 1."""
     if not (isinstance(value, bool | np.bool_) or as_int_or_nan(value) in (0, 1)):
         raise TypeError(f"{name} is {describe(value)}; give True or False.")
     return bool(value)
 
 
-def check_function(given: Any, name: str, of: str) -> None:
+def check_function(given: object, name: str, of: str) -> None:
     """Refuse an argument that cannot be called; `of` says what it is a function of."""
     if not callable(given):
         raise TypeError(f"{name} is {describe(given)}; give a function of {of}.")
@@ -167,7 +167,7 @@ def floating_array(a: Any, name: str) -> Array:
     return a
 
 
-def real_array(a: Any, name: str) -> Array:
+def real_array(a: object, name: str) -> Array:
     """A floating array that is finite everywhere, or an error that names the argument."""
     a = floating_array(a, name)
     xp = compat.array_namespace(a)

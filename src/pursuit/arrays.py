@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import array_api_compat as compat
@@ -27,6 +28,10 @@ Small = np.ndarray[Any, np.dtype[np.float64]]
 
 Indices = np.ndarray[Any, np.dtype[np.intp]]
 """Places in a list of atoms or weights."""
+
+
+no_weights: Callable[[], Small] = partial(np.zeros, 0)
+no_places: Callable[[], Indices] = partial(np.zeros, 0, np.intp)  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class Space:
         """The zero vector."""
         return self.xp.zeros(self.shape, dtype=self.dtype, device=self.device)
 
-    def put(self, a: Any) -> Array:
+    def put(self, a: object) -> Array:
         """A host array as an array of this library, dtype and device."""
         if self.numpy:
             return np.asarray(a, dtype=self.dtype)

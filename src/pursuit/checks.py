@@ -28,7 +28,7 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
     The answers of the oracle are atoms of the set. None is worse than another answer, or than any of 1,000 random atoms
     where the set can draw them. The answer depends on the direction of g only, is deterministic, is symmetric where the
     set says so, and g is not changed. An atom can be rebuilt from its source. Radius, diameter, width, gauge and list,
-    where the set has them, are true.
+    where the set has them, are true, and so are those of its closed form, `A.geometry()`.
 
     >>> import pursuit as ps
     >>> check_atoms(ps.Ball(4, 3))
@@ -60,8 +60,12 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
         _check_answer(A, space, g, own, tolerance)
     for a in named + drawn[:trials]:
         _check_atom(A, space, a)
-    _check_diameter(A, space, named + drawn[:trials])
-    _check_width(A, space, named, rng)
+    closed = A.geometry()
+    for sizes in (A, closed) if closed is not None else (A,):
+        _check_radius(sizes.radius, space, named + drawn[:trials])
+        _check_diameter(sizes.diameter, space, named + drawn[:trials])
+    for width in (A.width, None if closed is None else closed.mdw):
+        _check_width(A, width, space, named, rng)
 
 
 def _check_arguments(shape: Any, trials: Any, seed: Any) -> tuple[int, ...] | None:
@@ -123,9 +127,6 @@ def _check_atom(A: Atoms, space: Space, a: Atom) -> None:
     """The atom is one of the set, no longer than its radius, of gauge at most 1, and what its source says."""
     vector, slack = a.dense(space), 1e3 * space.eps
     assert A.contains(vector) is not False, "the set does not contain an atom of its own: lmo and contains disagree."
-    if A.radius is not None:
-        norm = a.norm(space)
-        assert norm <= A.radius * (1.0 + slack), f"the radius is not {A.radius}: an atom has norm {norm}."
     if A.entry_bounds is not None:
         (low, high), most = A.entry_bounds, slack * (A.radius or 1.0)
         within = everywhere((vector >= low - most) & (vector <= high + most))
@@ -139,18 +140,24 @@ def _check_atom(A: Atoms, space: Space, a: Atom) -> None:
         assert (twin.source, twin.coef) == (a.source, a.coef), f"rebuild renames the atom of source {a.source!r}."
 
 
-def _check_diameter(A: Atoms, space: Space, atoms: Sequence[Atom]) -> None:
-    if A.diameter is None:
+def _check_radius(radius: float | None, space: Space, atoms: Sequence[Atom]) -> None:
+    longest = max(a.norm(space) for a in atoms)
+    true = radius is None or longest <= radius * (1.0 + 1e3 * space.eps)
+    assert true, f"the radius is not {radius}: an atom has norm {longest}."
+
+
+def _check_diameter(diameter: float | None, space: Space, atoms: Sequence[Atom]) -> None:
+    if diameter is None:
         return
     rows = np.stack([host(a.dense(space)).ravel() for a in atoms])
     widest = max(float(np.linalg.norm(rows - row, axis=1).max()) for row in rows)
-    limit = A.diameter * (1.0 + 1e3 * space.eps) + 1e-300
-    assert widest <= limit, f"the diameter is not {A.diameter}: two atoms are {widest} apart."
+    limit = diameter * (1.0 + 1e3 * space.eps) + 1e-300
+    assert widest <= limit, f"the diameter is not {diameter}: two atoms are {widest} apart."
 
 
-def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.Generator) -> None:
+def _check_width(A: Atoms, width: float | None, space: Space, named: Sequence[Atom], rng: np.random.Generator) -> None:
     """max <d, a> >= width ||d|| for directions d in the span of the atoms."""
-    if A.width is None:
+    if width is None:
         return
     for _ in named:
         d = space.zeros()
@@ -159,11 +166,11 @@ def _check_width(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.G
         answer = _ask(A, space, -d)
         slack = 1e3 * space.eps * answer.norm(space) * space.norm(d)
         most = answer.dot(space, d)
-        assert most >= A.width * space.norm(d) - slack, f"the width is not {A.width}: it is smaller."
+        assert most >= width * space.norm(d) - slack, f"the width is not {width}: it is smaller."
 
 
 def check_objective(
-    f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0, center: Any = None
+    f: Objective, *, shape: tuple[int, ...] | None = None, trials: int = 20, seed: int = 0, center: object = None
 ) -> None:
     """Check along random lines that the gradient is that of f, f is convex, and L, mu, infimum, Hessian and conjugate
     are true.
@@ -211,6 +218,11 @@ def check_objective(
             curvature = space.dot(d, hessian(d))
             assert not f.convex or curvature >= -slack, "the Hessian has negative curvature; f is not convex."
             assert math.isfinite(curvature), "the Hessian is not finite."
+            change = (f.value_and_grad(x + h * d)[1] - f.value_and_grad(x - h * d)[1]) / (2 * h)
+            wrong, size = space.norm(change - hessian(d)), space.norm(change) + space.norm(hessian(d))
+            assert wrong <= 1e2 * h * (size + space.norm(grad)) or not f.twice_differentiable(x), (
+                f"the Hessian is not that of f: along d it differs from gradients' by {wrong:.3g} of {size:.3g}."
+            )
         conjugate = f.conjugate(grad) if f.convex else None
         if conjugate is not None:
             product = space.dot(grad, x)

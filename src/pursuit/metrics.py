@@ -81,12 +81,12 @@ Metric = Diagonal | Operator
 """Also `Identity`, which is a `Diagonal`."""
 
 
-def diagonal(h: Any) -> Diagonal:
+def diagonal(h: object) -> Diagonal:
     """v -> h * v for a number or an array h."""
     return Identity(h) if isinstance(h, float) else Diagonal(h)
 
 
-def as_metric(metric: Any, shape: tuple[int, ...] | None = None) -> Metric:
+def as_metric(metric: object, shape: tuple[int, ...] | None = None) -> Metric:
     """A metric from a number, a positive diagonal, or a positive definite matrix; `shape` is that of the vectors, where
     it is known.
 

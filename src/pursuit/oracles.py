@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -58,8 +58,10 @@ class Oracle:
         raise NotImplementedError(f"{type(self).__name__} must define begin(part, space, update).")
 
 
-def as_atom_of(space: Space, a: Any) -> Atom:
+def as_atom_of(space: Space, a: object) -> Atom:
     """`a` as an atom with the dtype of the space: sets without a dtype (operators) may answer in another."""
+    if isinstance(a, Atom) and a.mismatch(space) is None:
+        return a
     atom = as_atom(a)
     check_vector(atom, space)
     if type(atom) is Atom and atom.vector.dtype != space.dtype and isinstance(atom.vector, np.ndarray) and space.numpy:
@@ -102,7 +104,7 @@ class AskSet(Stateful):
         atoms, lower = self.search(grad, min(self.several, active.wanted), part.origin(gx) - part.price)
         atoms = [as_atom_of(self.space, a) for a in atoms]
         dot, lower = atoms[0].dot(self.space, grad) + part.price, lower + part.price
-        return Answer(atoms, dot, part.quality(dot, lower, gx), lower=lower)
+        return Answer(atoms, dot, 1.0 if dot <= lower else part.quality(dot, lower, gx), lower=lower)
 
 
 @dataclass(eq=False)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import as_bool, as_int_or_nan, as_list, describe, host_array, number, require
+from pursuit.arguments import as_int_or_nan, as_list, describe, host_array, number, require
 from pursuit.arrays import Small
 
 if TYPE_CHECKING:
@@ -38,13 +38,10 @@ MAX_CURVES, MAX_PICTURES = 24, 144
 MAX_LINES = 300
 """Coefficients of a path beyond this number, those that are smallest at its end, are left out of a drawing."""
 
-MAX_SIDE = 400
-"""Rows and columns of codes beyond this number are summed in bins."""
-
 MAX_PICTURE = 256
 """Of the rows and columns of a larger picture of an atom, evenly spaced ones are drawn."""
 
-__all__ = ["plot_atoms", "plot_codes", "plot_path", "plot_traces"]
+__all__ = ["plot_atoms", "plot_path", "plot_traces"]
 
 
 @runtime_checkable
@@ -63,7 +60,7 @@ class AtomsLike(Protocol):
 
 
 def plot_traces(
-    traces: Any, *, column: str = "gap", against: str = "oracle_calls", offset: float = 0.0, ax: Axes | None = None
+    traces: object, *, column: str = "gap", against: str = "oracle_calls", offset: float = 0.0, ax: Axes | None = None
 ) -> Axes:
     """One line per run, on log axes: `column - offset` against iterations, oracle calls or time.
 
@@ -105,7 +102,12 @@ def plot_traces(
 
 
 def plot_path(
-    path: Any, *, column: str = "coef", names: Iterable[object] | None = None, labels: int = 6, ax: Axes | None = None
+    path: object,
+    *,
+    column: str = "coef",
+    names: Iterable[object] | None = None,
+    labels: int = 6,
+    ax: Axes | None = None,
 ) -> Axes:
     """Coefficients, values, gaps or scores along a path, against its radii or sizes.
 
@@ -158,20 +160,19 @@ def _draw_coefficients(ax: Axes, level: Small, lines: Small, texts: list[str], l
             text.set_parse_math(False)  # a name may have dollar signs
 
 
-def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Axes | None = None) -> Axes:
-    """The first atoms of a dictionary or of a result: as signals, pictures, spectra or factors.
+def plot_atoms(atoms: object, *, shape: object = None, ax: Axes | None = None) -> Axes:
+    """The first atoms of a dictionary or of a result: as signals, pictures or factors.
 
     `atoms` is an array of columns, a Result (its atoms of largest weight), a Learned, a `LowRank` or a `CP`. They are
     curves, one above the other, each scaled to the same height; the vectors of a component of low rank stand side by
     side. With a `shape` (rows, columns) they are pictures, side by side, and a component of a matrix of low rank is the
-    matrix u v'. With `spectrum` the magnitude of the Fourier transform of every column is drawn.
+    matrix u v'.
 
     >>> import numpy as np, pursuit as ps
     >>> D = np.random.default_rng(0).standard_normal((16, 6))
     >>> len(ps.plots.plot_atoms(D).lines), len(ps.plots.plot_atoms(D, shape=(4, 4)).images)
     (6, 1)
     """
-    spectrum = as_bool(spectrum, "spectrum")
     curves = _curves(atoms, MAX_CURVES if shape is None else MAX_PICTURES)
     if shape is not None:
         pictures = _pictures(curves, shape)
@@ -180,8 +181,6 @@ def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Axe
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         return ax
-    if spectrum:
-        curves = [np.abs(np.fft.rfft(c, axis=0)) for c in curves]
     ax = _axes(ax)
     begin = 0.0
     for block in curves:
@@ -189,51 +188,13 @@ def plot_atoms(atoms: Any, *, shape: Any = None, spectrum: bool = False, ax: Axe
             ax.axvspan(begin - 0.045 * len(block), begin - 0.015 * len(block), color=GREY, alpha=0.3, linewidth=0)
         tops = np.abs(block).max(axis=0, initial=0.0)
         for i, (curve, top) in enumerate(zip(block.T, tops, strict=True)):
-            height = 0.9 * curve / top if spectrum and top else 0.45 * curve / (top or 1.0)
-            ax.plot(begin + np.arange(len(curve)), height - i, linewidth=1.2, color=f"C{i % 10}")
+            ax.plot(begin + np.arange(len(curve)), 0.45 * curve / (top or 1.0) - i, linewidth=1.2, color=f"C{i % 10}")
         begin += 1.06 * len(block)
     count, alone = curves[0].shape[1], len(curves) == 1
-    what = "frequency" if spectrum else "entry"
-    ax.set(xlabel=what if alone else f"{what} of each factor", ylabel="atom" if alone else "component")
+    ax.set(xlabel="entry" if alone else "entry of each factor", ylabel="atom" if alone else "component")
     ax.set_yticks(-np.arange(count), [str(i) for i in range(count)])
     if not alone:
         ax.set_xticks([])
-    return ax
-
-
-def plot_codes(codes: Any, *, ax: Axes | None = None) -> Axes:
-    """Codes, a (signals, atoms) sparse or dense matrix, as a picture: a row for each signal, a column for each atom, a
-    point for each weight.
-
-    Where there are more than a few hundred signals or atoms, a point shows the sum of absolute weights in its bin.
-
-    >>> import numpy as np, pursuit as ps
-    >>> rng = np.random.default_rng(0)
-    >>> codes = ps.encode(rng.standard_normal((8, 20)), rng.standard_normal((30, 8)), atoms=2)
-    >>> ps.plots.plot_codes(codes).images[0].get_array().shape
-    (30, 20)
-    """
-    matrix: Any = codes if sp.issparse(codes) else host_array(codes, "codes")
-    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-        raise TypeError(f"codes is {describe(codes)}; give a matrix with a row for each signal.")
-    table: Any = sp.coo_array(matrix)
-    n, p = table.shape
-    if not n or not p:
-        raise ValueError(f"codes has shape {(n, p)}; give at least one signal and one atom.")
-    sides = min(n, MAX_SIDE), min(p, MAX_SIDE)
-    binned = sides != (n, p)
-    places = [np.asarray(c, dtype=np.int64) * s // m for c, s, m in zip(table.coords, sides, (n, p), strict=True)]
-    picture = np.zeros(sides)
-    np.add.at(picture, tuple(places), np.abs(table.data) if binned else table.data)
-    top = float(np.abs(picture).max(initial=0.0)) or 1.0
-    signed = bool((picture < 0).any())
-    ax = _axes(ax)
-    image = ax.imshow(
-        np.ma.masked_equal(picture, 0.0), aspect="auto", interpolation="nearest", extent=(-0.5, p - 0.5, n - 0.5, -0.5),
-        cmap="RdBu_r" if signed else "viridis_r", vmin=-top if signed else 0.0, vmax=top,
-    )  # fmt: skip
-    ax.set(xlabel="atom", ylabel="signal")
-    ax.figure.colorbar(image, ax=ax, label="sum of |weights|" if binned else "weight")
     return ax
 
 
@@ -256,7 +217,7 @@ def _axes(ax: Axes | None) -> Axes:
     return new
 
 
-def _trace(run: Any) -> Any:
+def _trace(run: object) -> Any:
     trace = getattr(run, "trace", run)
     if not hasattr(trace, "oracle_calls") or isinstance(run, type):
         raise TypeError(f"traces has {describe(run)}; give results or traces.")
@@ -276,7 +237,7 @@ def _short(text: str) -> str:
     return " " + text if text.startswith("_") else text
 
 
-def _curves(atoms: Any, most: int) -> list[Small]:
+def _curves(atoms: object, most: int) -> list[Small]:
     """The first atoms as columns, in a matrix for each of their factors."""
     if isinstance(atoms, AtomsLike) and not isinstance(atoms, type):
         return atoms.curves(most)
@@ -287,7 +248,7 @@ def _curves(atoms: Any, most: int) -> list[Small]:
     return [np.asarray(D[:, :most], dtype=np.float64)]
 
 
-def _pictures(curves: list[Small], shape: Any) -> list[Small]:
+def _pictures(curves: list[Small], shape: object) -> list[Small]:
     """The atoms as pictures, thinned out where they are large."""
     sides = [int(as_int_or_nan(n)) if as_int_or_nan(n) >= 1 else 0 for n in as_list(shape)]
     require(len(sides) == 2 and all(sides), "shape", shape, "the numbers of rows and columns of a picture")

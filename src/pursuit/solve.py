@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -23,7 +24,7 @@ from pursuit.run.method import Given, Problem, choose
 from pursuit.run.result import Result, State, unbounded_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.trace import Trace
-from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher
+from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver
 from pursuit.updates import Update
 
 
@@ -34,7 +35,7 @@ def iterate(
     *,
     oracle: Oracle | None = Exact(),
     refine: Refine | Sequence[Refine] | None = None,
-    start: Any = None,
+    start: object = None,
 ) -> Iterator[State]:
     """The loop itself: an infinite generator of states. Parameters are those of `minimize`.
 
@@ -64,7 +65,7 @@ def minimize(
     oracle: Oracle | None = Exact(),
     refine: Refine | Sequence[Refine] | None = None,
     stop: Stop = Stop(),
-    start: Any = None,
+    start: object = None,
     callback: Callable[[State], Any] | None = None,
     progress: bool = False,
     verbose: bool | logging.Logger = False,
@@ -142,21 +143,24 @@ def minimize(
     began = time.perf_counter()
     if not isinstance(stop, Stop):
         raise TypeError(f"stop is {describe(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
-    keep, called = as_bool(keep, "keep"), Callback(callback)
+    keep, called = as_bool(keep, "keep"), None if callback is None else Callback(callback)
     problem = choose(f, domain, Given(update, oracle, refine), sparse=stop.atoms is not None)
-    saver = Saver(checkpoint, every, problem)
-    resumed = saver.resume()
+    saver = None if checkpoint is None else Saver(checkpoint, every, problem)
+    resumed = None if saver is None else saver.resume()
     run = begin(problem, _fit_uncounted(problem, stop) if start is None and resumed is None else resumed or start)
     recorder = Recorder(began, run.resumed)
-    log = Log(verbose, recorder)
+    logger = verbose if isinstance(verbose, logging.Logger) else None
+    log = Log(logger, recorder) if logger or as_bool(verbose, "verbose") else None
+    bar = Bar() if as_bool(progress, "progress") else None
+    watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]
     status, state = None, None
     memory: dict[str, Any] = {}
     try:
-        with Bar(progress) as bar:
-            watchers: list[Watcher] = [recorder, bar, log, called, Rules(stop, began)]
+        with nullcontext() if bar is None else closing(bar):
             for state in iterate(f, domain, start=run):
                 status = next(filter(None, [watcher.watch(state) for watcher in watchers]), None)
-                saver.save(recorder, state, status is not None)
+                if saver is not None:
+                    saver.save(recorder, state, status is not None)
                 if status is not None:
                     memory = run.memory(state) if keep else {}
                     break
@@ -173,7 +177,8 @@ def minimize(
         memory = run.memory_without_update(recorder.fields["iterations"], recorder.members) if keep else {}
     assert status is not None
     fields = recorder.fields | {"start": recorder.first, "seconds": recorder.seconds, "trace": Trace(recorder.rows)}
-    log.write(f"ended after {fields['iterations']} iterations and {fields['seconds']:.3g} s: {status.value}")
+    if log is not None:
+        log.write(f"ended after {fields['iterations']} iterations and {fields['seconds']:.3g} s: {status.value}")
     return Result(problem.f, domain, *problem.method, status=status, memory=memory, **fields)
 
 

@@ -47,7 +47,7 @@ def is_stateful(part: object) -> bool:
     return isinstance(part, Stateful | np.random.Generator) or (isinstance(part, tuple) and any(map(is_stateful, part)))
 
 
-def state_of(value: Any) -> Any:
+def state_of(value: object) -> Any:
     """The state of a part, of a tuple of parts, or a copy of a value."""
     if isinstance(value, Stateful):
         return value.state()

@@ -181,7 +181,7 @@ class Atoms:
 
         return self if self.symmetric else Image(self, signed=True)
 
-    def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
+    def through(self, M: object, columns: int | None = None, l2: float = 0.0) -> Atoms:
         """The atoms M a, for a matrix, a sparse matrix or an operator: SciPy's LinearOperator, PyLops', or any object
         with shape, matvec and rmatvec, whose adjoint is checked once.
 
@@ -236,7 +236,7 @@ class OwnAtoms(Atoms):
         return self._name
 
 
-def own_atoms(oracle: Any) -> Atoms:
+def own_atoms(oracle: object) -> Atoms:
     """The atoms of a function g -> atom, or of an object with a method `lmo`."""
     lmo = getattr(oracle, "lmo", oracle)
     if isinstance(oracle, type) or not callable(lmo):
@@ -246,7 +246,7 @@ def own_atoms(oracle: Any) -> Atoms:
     return OwnAtoms(lmo, getattr(oracle, "__name__", type(oracle).__name__))
 
 
-def as_atom(answer: Any) -> Atom:
+def as_atom(answer: object) -> Atom:
     """An oracle's answer as an Atom; a bare array is an atom without a source."""
     if isinstance(answer, CompactAtom):
         return answer

@@ -32,18 +32,14 @@ class Listed(Atoms):
         """sign * b_j."""
         raise NotImplementedError
 
-    def pick(self, c: Array, several: int) -> list[Atom]:
-        """The atoms that are best for correlations c, best first."""
-        places, entries = largest(c if self.symmetric else -c, several, sizes=self.symmetric)
-        return self.signed_columns(places, entries)
-
     def signed_columns(self, places: Sequence[int] | np.ndarray[Any, Any], correlations: Small) -> list[Atom]:
         """The columns at these places, each with the sign for which its inner product with g is smallest."""
         signs = [-1.0 if self.symmetric and c > 0 else 1.0 for c in correlations]
         return [self.column(int(j), sign) for j, sign in zip(places, signs, strict=True)]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
-        return self.pick(self.correlations(g), several)
+        c = self.correlations(g)
+        return self.signed_columns(*largest(c if self.symmetric else -c, several, sizes=self.symmetric))
 
     def scores(self, g: Array) -> Small:
         c = host(self.correlations(g))
@@ -91,7 +87,7 @@ class Dictionary(Listed):
     eight_bit: EightBitCopy | None = None
     """The copy that `screened` has made."""
 
-    def __init__(self, D: Any, signed: bool = False) -> None:
+    def __init__(self, D: object, signed: bool = False) -> None:
         self.D: Any
         as_operator = operator(D, "D")
         self._operator = as_operator is not None
@@ -162,7 +158,8 @@ class Dictionary(Listed):
         return self._search(entries_to_copy(self.matrix))
 
     def _search(self, entries: int) -> DictionarySearch:
-        attempts = Attempts.begin(entries, self.min_screened, self.eight_bit is not None)
+        made = self.eight_bit is not None
+        attempts = Attempts.begin(entries, self.min_screened, made) if made or entries >= self.min_screened else None
         return DictionarySearch(self, self.eight_bit, attempts)
 
     def screened(self) -> Dictionary:
@@ -194,22 +191,23 @@ class DictionarySearch:
 
     A: Dictionary
     copy: EightBitCopy | None
-    attempts: Attempts
+    attempts: Attempts | None
+    """None: there will be no copy."""
 
     def __call__(self, g: Array, several: int, level: float) -> Found:
-        atoms = None
-        if self.attempts.due(several, self.A.n):
-            atoms = self._by_copy(g, several)
-        else:
-            self.attempts.count_product(several)
+        attempts, atoms = self.attempts, None
+        if attempts is not None and attempts.due(several, self.A.n):
+            atoms = self._by_copy(g, several, attempts)
+        elif attempts is not None:
+            attempts.count_product(several)
         if atoms is None:
-            atoms = self.A.pick(self.A.correlations(g), several)
-        return atoms, atoms[0].dot(Space.of(g), g) if atoms else -math.inf  # none where g is not finite
+            atoms = Listed.best(self.A, g, several)
+        return atoms, atoms[0].dot(self.A.space or Space.of(g), g) if atoms else -math.inf  # none where g is not finite
 
-    def _by_copy(self, g: Array, several: int) -> list[Atom] | None:
+    def _by_copy(self, g: Array, several: int, attempts: Attempts) -> Sequence[Atom] | None:
         """The best atoms, where the copy proves which they are."""
         if self.copy is None:
             self.copy = EightBitCopy(self.A.matrix)
         answer = self.copy.best(flat(g), several, self.A.symmetric) if isinstance(g, np.ndarray) else None
-        self.attempts.record(answer is not None)
+        attempts.record(answer is not None)
         return None if answer is None else self.A.signed_columns(*answer)

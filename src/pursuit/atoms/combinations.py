@@ -160,7 +160,7 @@ class Image(Derived):
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Image(self.base.symmetrised(), abs(self.c), self.map)
 
-    def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
+    def through(self, M: object, columns: int | None = None, l2: float = 0.0) -> Atoms:
         inner, c = unscaled(self)
         if isinstance(inner, Image):
             return Image(inner, c, LinearMap(M, inner.shape, columns, l2))
@@ -259,7 +259,7 @@ class Embedded(Derived):
     def _questions(self, g: Array) -> Sequence[Array]:
         return (namespace(g).reshape(g[self.start : self.stop], self.base.shape),)
 
-    def embed(self, atom: Any) -> Atom:
+    def embed(self, atom: object) -> Atom:
         """An atom of the piece as an atom of the longer vectors."""
         return self._answer(0, as_atom(atom))
 

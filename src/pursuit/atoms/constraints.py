@@ -12,7 +12,7 @@ from pursuit.arguments import as_list, host_array, number, real_array, require, 
 from pursuit.arrays import Small, host
 
 
-def rows_of(A: Any, b: Any, name: str) -> tuple[Any, Small] | None:
+def rows_of(A: object, b: object, name: str) -> tuple[Any, Small] | None:
     """A matrix and its right-hand side, checked; None where both are left out."""
     if A is None and b is None:
         return None
@@ -29,7 +29,7 @@ def rows_of(A: Any, b: Any, name: str) -> tuple[Any, Small] | None:
     return sp.csc_array(matrix), values
 
 
-def box_of(bounds: Any, n: int) -> tuple[Small, Small]:
+def box_of(bounds: object, n: int) -> tuple[Small, Small]:
     """Lower and upper bounds of n entries, infinite where there are none."""
     pairs = as_list((None, None) if bounds is None else bounds)
     if len(pairs) == 2 and not any(hasattr(v, "__len__") and getattr(v, "ndim", 1) for v in pairs):
@@ -45,7 +45,7 @@ def box_of(bounds: Any, n: int) -> tuple[Small, Small]:
     return box[:, 0].copy(), box[:, 1].copy()
 
 
-def integers_of(integrality: Any, n: int) -> Any:
+def integers_of(integrality: object, n: int) -> Any:
     """Which of n entries are integers, as an array of truth values."""
     if integrality is None:
         return np.zeros(n, dtype=bool)

@@ -38,18 +38,15 @@ LONGEST_PAUSE = 63
 
 def entries_to_copy(matrix: Array | None) -> int:
     """The number of entries of a matrix of which there can be an 8-bit copy; 0 for others."""
-    return matrix.size if matrix is not None and _is_dense(matrix) and native.is_built() else 0
+    dense = isinstance(matrix, np.ndarray) and matrix.dtype in (np.float32, np.float64)
+    return matrix.size if dense and matrix is not None and native.is_built() else 0
 
 
 def check_can_be_copied(matrix: Array | None) -> None:
     """Refuse a matrix of which there is no 8-bit copy."""
-    if not _is_dense(matrix):
+    if not (isinstance(matrix, np.ndarray) and matrix.dtype in (np.float32, np.float64)):
         kind = "no array" if matrix is None else f"{describe(matrix)} and dtype {matrix.dtype}"
         raise TypeError(f"D is {kind}; an 8-bit copy needs a dense NumPy array in float32 or float64.")
-
-
-def _is_dense(matrix: Array | None) -> bool:
-    return isinstance(matrix, np.ndarray) and matrix.dtype in (np.float32, np.float64)
 
 
 @dataclass
@@ -63,7 +60,7 @@ class Attempts:
     pause: int = 0
 
     @classmethod
-    def begin(cls, entries: int, least: int, made: bool) -> Attempts:
+    def begin(cls, entries: int, least: float, made: bool) -> Attempts:
         """For a matrix of which there is a copy, or is one to be made if it has at least so many entries."""
         return cls(0.0 if made else COPY_COST_IN_PRODUCTS if entries >= least else math.inf)
 

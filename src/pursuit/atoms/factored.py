@@ -80,7 +80,7 @@ class RankOneAtom(CompactAtom):
     fields = ("u", "v", "view", "coef", "source")
 
     def __init__(self, u: Small, v: Small, view: View, coef: float = 1.0, source: Source = None) -> None:
-        super().__init__(None, (u, v) if source is None else source, coef)
+        super().__init__((u, v) if source is None else source, coef)
         self.u, self.v, self.view = u, v, view
 
     @property
@@ -138,7 +138,7 @@ class LowRank(NamedTuple):
     s: Small
     V: Small
 
-    def at(self, rows: Any, cols: Any) -> Small:
+    def at(self, rows: object, cols: object) -> Small:
         """The entries (rows[e], cols[e]).
 
         >>> LowRank(np.eye(3)[:, :1], np.array([2.0]), np.eye(2)[:, 1:]).at([0, 0, 1], [0, 1, 1])
@@ -246,7 +246,7 @@ class TensorAtom(CompactAtom):
     fields = ("factors", "coef", "source")
 
     def __init__(self, factors: Factors, coef: float, source: Source = None) -> None:
-        super().__init__(None, factors if source is None else source, coef)
+        super().__init__(factors if source is None else source, coef)
         self.factors = factors
 
     @property
@@ -284,7 +284,7 @@ class CP(NamedTuple):
         """All entries."""
         return AllEntries([len(U) for U in self.factors]).synthesize(self.factors, self.weights)
 
-    def at(self, indices: Any) -> Small:
+    def at(self, indices: object) -> Small:
         """The entries at (N, order) indices, or at one array of indices per mode."""
         where = tensor_places(indices, [len(U) for U in self.factors])
         return np.asarray(math.prod(U[i] for U, i in zip(self.factors, where, strict=True)) @ self.weights)

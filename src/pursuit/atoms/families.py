@@ -28,7 +28,7 @@ Family = Callable[[Small], Any]
 class _Sampled:
     """A family of functions, evaluated at the positions t."""
 
-    def __init__(self, t: Any) -> None:
+    def __init__(self, t: object) -> None:
         self.t: Small = np.asarray(real_array(t, "t"), dtype=np.float64)
 
     def __repr__(self) -> str:
@@ -46,7 +46,7 @@ class Translates(_Sampled):
     (array([0.878, 1.   , 0.878]), array([[-0.479,  0.   ,  0.479]]))
     """
 
-    def __init__(self, template: Family, t: Any, slope: Family | None = None) -> None:
+    def __init__(self, template: Family, t: object, slope: Family | None = None) -> None:
         super().__init__(t)
         check_function(template, "template", "an array of positions")
         self.template = template
@@ -73,7 +73,7 @@ class Gaussian(_Sampled):
     array([1.    , 0.6065])
     """
 
-    def __init__(self, t: Any, width: float | None = None) -> None:
+    def __init__(self, t: object, width: float | None = None) -> None:
         super().__init__(t)
         positive = width is None or 0 < number(width) < np.inf
         require(positive, "width", width, "a positive number, or None to make it a parameter")

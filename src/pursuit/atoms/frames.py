@@ -69,29 +69,27 @@ class DenseFrame(Frame):
 
     def __init__(self, space: Space) -> None:
         super().__init__(space)
-        self._rows = self._empty(8)
+        self._buffer = self._empty(8)
+        self.rows = self._buffer[:0, :]
 
     def _empty(self, capacity: int) -> Array:
         return self.space.xp.zeros((capacity, self.space.size), dtype=self.space.dtype, device=self.space.device)
 
-    @property
-    def rows(self) -> Array:
-        return self._rows[: len(self.atoms), :]
-
     def append(self, atom: Atom) -> None:
         k = len(self.atoms)
-        if k == self._rows.shape[0]:
-            grown = self._empty(2 * k)
-            grown[:k, :] = self._rows
-            self._rows = grown
-        self._rows[k, :] = flat(atom.dense(self.space))
-        super().append(atom)
+        if k == self._buffer.shape[0]:
+            self._buffer = self._empty(2 * k)
+            self._buffer[:k, :] = self.rows
+        self._buffer[k, :] = flat(atom.dense(self.space))
+        self.atoms.append(atom)
+        self.rows = self._buffer[: k + 1, :]
 
     def keep(self, which: Indices) -> None:
         for new, old in enumerate(which):
             if new != old:
-                self._rows[new, :] = self._rows[int(old), :]
+                self._buffer[new, :] = self._buffer[int(old), :]
         super().keep(which)
+        self.rows = self._buffer[: len(which), :]
 
     def analyze(self, g: Array) -> Small:
         return host(self.rows @ flat(g))
@@ -131,7 +129,7 @@ class Atom:
     (Atom(source=1, coef=-2), array([ 0., -6.]))
     """
 
-    __slots__ = ("_vector", "coef", "source")
+    __slots__ = ("coef", "source", "vector")
 
     frame: ClassVar[type[Frame]] = DenseFrame
     """The frame that stores atoms of this kind."""
@@ -139,22 +137,20 @@ class Atom:
     """The attributes from which an atom of this kind is made, in the order of its arguments."""
 
     def __init__(self, vector: Array, source: Source = None, coef: float = 1.0) -> None:
-        self._vector = vector
+        self.vector = vector
         self.source = source
         self.coef = coef
 
-    @property
-    def vector(self) -> Array:
-        """The atom as an array of H."""
-        return self._vector
+    def __reduce__(self) -> tuple[type[Atom], tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.fields)
 
     def dense(self, space: Space) -> Array:
         """The atom as an array of the space."""
-        return self._vector
+        return self.vector
 
     def dot(self, space: Space, g: Array) -> float:
         """<g, atom>."""
-        return space.dot(g, self._vector)
+        return space.dot(g, self.vector)
 
     def add_to(self, space: Space, x: Array, c: float) -> Array:
         """x + c * atom, a new array."""
@@ -162,11 +158,11 @@ class Atom:
 
     def scaled(self, c: float) -> Atom:
         """c * atom."""
-        return Atom(c * self._vector, self.source, c * self.coef)
+        return Atom(c * self.vector, self.source, c * self.coef)
 
     def norm(self, space: Space) -> float:
         """The norm of the atom."""
-        return space.norm(self._vector)
+        return space.norm(self.vector)
 
     def distance(self, space: Space, other: Atom) -> float:
         """||atom - other||."""
@@ -174,7 +170,7 @@ class Atom:
 
     def mismatch(self, space: Space) -> str | None:
         """What is wrong with this atom as a vector of the space; None where nothing is."""
-        v = self._vector
+        v = self.vector
         if tuple(v.shape) != space.shape:
             return f"shape {tuple(v.shape)} where f lives on {space.shape}"
         return None if v.dtype == space.dtype else f"dtype {v.dtype} where f lives on {space.dtype}"
@@ -201,6 +197,10 @@ class CompactAtom(Atom):
     """An atom that is stored without its vector. A subclass adds its shape, `dense`, `dot`, `scaled` and `norm`."""
 
     __slots__ = ()
+
+    def __init__(self, source: Source, coef: float) -> None:
+        self.source = source
+        self.coef = coef
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ NO_NODE = -9999
 """SciPy's predecessor of nodes without one."""
 
 
-def check_edges(edges: Any) -> Indices:
+def check_edges(edges: object) -> Indices:
     """A list of edges, checked: an integer matrix with the rows (tail, head)."""
     pairs = host_array(edges, "edges")
     paired = pairs.ndim == 2 and pairs.shape[1] == 2 and len(pairs) > 0
@@ -42,7 +42,7 @@ class EdgeSets(Atoms):
 
     edges: Indices
 
-    def _set_graph(self, edges: Any) -> None:
+    def _set_graph(self, edges: object) -> None:
         self.edges = check_edges(edges)
         self.nodes = int(self.edges.max()) + 1
         self.shape = (len(self.edges),)
@@ -100,7 +100,7 @@ class Network:
             raise ValueError(f"g is negative around a cycle, so that no route is the shortest; {advice}.") from None
         return distances, before.astype(np.intp)
 
-    def distances(self, origins: Any) -> Small:
+    def distances(self, origins: object) -> Small:
         """The numbers of edges from each origin to every node."""
         return self.routes(np.ones(len(self._pairs)), origins)[0]
 
@@ -153,7 +153,7 @@ class Paths(EdgeSets):
     array([0.25, 0.25, 0.25, 0.25, 0.5 ])
     """
 
-    def __init__(self, edges: Any, start: int, end: int) -> None:
+    def __init__(self, edges: object, start: int, end: int) -> None:
         self._set_graph(edges)
         for name, node in (("start", start), ("end", end)):
             require(0 <= as_int_or_nan(node) < self.nodes, name, node, f"one of the nodes 0 to {self.nodes - 1}")
@@ -216,7 +216,7 @@ class Flows(EdgeSets):
     array([1.666667, 2.666667, 4.333333])
     """
 
-    def __init__(self, edges: Any, demand: Any) -> None:
+    def __init__(self, edges: object, demand: object) -> None:
         self._set_graph(edges)
         trips: Any = sparse_matrix(demand, "demand") if sp.issparse(demand) else host(real_array(demand, "demand"))
         square = trips.ndim == 2 and trips.shape[0] == trips.shape[1] >= self.nodes
@@ -275,7 +275,7 @@ class SpanningTrees(EdgeSets):
     array([0.666667, 0.666667, 0.666667, 1.      ])
     """
 
-    def __init__(self, edges: Any) -> None:
+    def __init__(self, edges: object) -> None:
         self._set_graph(edges)
         low, high = self.edges.min(axis=1), self.edges.max(axis=1)
         self._pair = low * self.nodes + high

@@ -27,21 +27,21 @@ class Units(Atoms):
     symmetric = True
     n: int
 
-    def _coordinates(self, name: Any) -> Indices | None:
+    def _coordinates(self, name: object) -> Indices | None:
         """The coordinates of this name in increasing order; None where the set has no such name."""
         raise NotImplementedError
 
-    def _length(self, name: Any) -> float:
+    def _length(self, name: object) -> float:
         """The norm of the atoms of this name."""
         raise NotImplementedError
 
-    def unit(self, name: Any, values: Small) -> SparseAtom:
+    def unit(self, name: object, values: Small) -> SparseAtom:
         """The atom along `values` on the coordinates of this name; along the first of them where all values vanish."""
         v = unit(values)
         sign = 1.0 if v[np.flatnonzero(v)[0]] > 0 else -1.0
         return self._atom(name, tuple((sign * v).tolist()), sign)
 
-    def _atom(self, name: Any, direction: tuple[float, ...], sign: float) -> SparseAtom:
+    def _atom(self, name: object, direction: tuple[float, ...], sign: float) -> SparseAtom:
         coef = sign * self._length(name)
         values = coef * np.array(direction)
         return SparseAtom(self._coordinates(name), values, self.shape or (), (name, direction), coef)
@@ -85,7 +85,7 @@ class Groups(Units):
     (array([-0.6,  0.8,  0. ]), 9.5)
     """
 
-    def __init__(self, groups: Any, weights: Any = None) -> None:
+    def __init__(self, groups: object, weights: object = None) -> None:
         self._order, self._bounds = _partition(groups)
         self.n, self.m = len(self._order), len(self._bounds) - 1
         self.shape = (self.n,)
@@ -130,7 +130,7 @@ class Groups(Units):
         return f"Groups({quantity(self.m, 'group')} of {quantity(self.n, 'coordinate')})"
 
 
-def _partition(groups: Any) -> tuple[Indices, Indices]:
+def _partition(groups: object) -> tuple[Indices, Indices]:
     """Coordinates sorted by group, and where the groups begin and end."""
     listed = as_list(groups)
     if len(listed) == 1 and listed[0] is groups:
@@ -140,7 +140,7 @@ def _partition(groups: Any) -> tuple[Indices, Indices]:
     return order, np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _by_label(groups: Any) -> tuple[Indices, Indices]:
+def _by_label(groups: object) -> tuple[Indices, Indices]:
     labels = _integers(groups, "groups")
     if not len(labels):
         raise ValueError("groups is empty; a set of atoms must not be empty.")
@@ -166,7 +166,7 @@ def _by_list(groups: Any) -> tuple[Indices, Indices]:
     return order, sizes
 
 
-def _integers(a: Any, name: str) -> Indices:
+def _integers(a: object, name: str) -> Indices:
     a = host_array(a, name)
     if a.ndim != 1:
         raise ValueError(f"{name} has shape {a.shape}; give labels, or lists of indices.")
@@ -194,13 +194,13 @@ class KSupport(Selection, Units):
         self.shape = (self.n,)
         self.radius, self.diameter, self.width = 1.0, 2.0, math.sqrt(self.k / self.n)
 
-    def _coordinates(self, name: Any) -> Indices | None:
+    def _coordinates(self, name: object) -> Indices | None:
         if not (isinstance(name, tuple) and len(name) == self.k and all(isinstance(i, int) for i in name)):
             return None
         places = np.array(name, dtype=np.intp)
         return places if places[0] >= 0 and places[-1] < self.n and (np.diff(places) > 0).all() else None
 
-    def _length(self, name: Any) -> float:
+    def _length(self, name: object) -> float:
         return 1.0
 
     def _merit(self, g: Array) -> Small:

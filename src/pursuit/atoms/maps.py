@@ -28,7 +28,7 @@ class LinearMap:
     """
 
     def __init__(
-        self, M: Any, shape: tuple[int, ...] | None, columns: int | None, l2: float, one_entry: bool = False
+        self, M: object, shape: tuple[int, ...] | None, columns: int | None, l2: float, one_entry: bool = False
     ) -> None:
         one_or_more = columns is None or as_int_or_nan(columns) >= 1
         require(one_or_more, "columns", columns, "the number of columns of the matrices, at least 1")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
@@ -35,7 +34,7 @@ class Matchings(EdgeSets):
     (2,)
     """
 
-    def __init__(self, edges: Any, perfect: bool = False) -> None:
+    def __init__(self, edges: object, perfect: bool = False) -> None:
         self._set_graph(edges)
         self.perfect = as_bool(perfect, "perfect")
         loops = np.flatnonzero(self.edges[:, 0] == self.edges[:, 1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.linalg import eigh
@@ -39,7 +39,7 @@ BOUND_ROUNDING = 1e-13
 """A bound with a relative error below this cannot be improved."""
 
 
-def check_shape(shape: Any) -> tuple[int, int]:
+def check_shape(shape: object) -> tuple[int, int]:
     """The shape of a matrix, checked."""
     pair = as_list(shape)
     valid = len(pair) == 2 and all(as_int_or_nan(n) >= 1 for n in pair)
@@ -57,7 +57,7 @@ class Factored(Atoms):
         self.view, self.failure = AllEntries(shape), float(failure)
         self.shape, self.exact = self.view.shape, min(shape) <= MAX_LAPACK_SIDE or failure == 0
 
-    def at(self, rows: Any, cols: Any) -> Self:
+    def at(self, rows: object, cols: object) -> Self:
         """The same matrices, seen only at the entries (rows[e], cols[e]): vectors of R^N.
 
         Entries must be within the matrix, each given once, and every row and column must have one; of symmetric
@@ -238,7 +238,7 @@ class _Symmetric(Factored):
         super().__init__((self.n, self.n), failure)
         self.radius = 1.0
 
-    def at(self, rows: Any, cols: Any) -> Self:
+    def at(self, rows: object, cols: object) -> Self:
         return super().at(rows, cols)._with(width=None)  # two observed entries may be the same by symmetry
 
     def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:

@@ -40,7 +40,7 @@ class OrderedWeights(Atoms):
     symmetric = True
     convex = True
 
-    def __init__(self, weights: Any) -> None:
+    def __init__(self, weights: object) -> None:
         self.weights = host(real_array(weights, "weights"))
         vector = self.weights.ndim == 1 and len(self.weights) > 0
         require(vector, "weights", self.weights, "a number for each entry of x")
@@ -94,7 +94,7 @@ class Ellipsoid(Atoms):
 
     convex = True
 
-    def __init__(self, H: Any, center: Any = None) -> None:
+    def __init__(self, H: object, center: object = None) -> None:
         self.H = host(real_array(H, "H"))
         square = self.H.ndim == 2 and self.H.shape[0] == self.H.shape[1] and len(self.H) > 0
         require(square, "H", self.H, "a square matrix")

@@ -75,11 +75,11 @@ class Parametric(Atoms):
     def __init__(
         self,
         family: Family,
-        bounds: Any,
+        bounds: object,
         *,
         grid: int | Sequence[int] | None = None,
         grad: Family | None = None,
-        lipschitz: Any = None,
+        lipschitz: object = None,
         signed: bool = False,
     ) -> None:
         check_function(family, "family", "a (p,) array of parameters")
@@ -112,7 +112,7 @@ class Parametric(Atoms):
             advice = "give a pair for each parameter of the family"
             raise ValueError(f"bounds name {size}, with which the family fails; {advice}.") from error
 
-    def _resolution(self, lipschitz: Any) -> float:
+    def _resolution(self, lipschitz: object) -> float:
         """A bound on the distance of any atom to the nearest atom of the grid; infinite where there is none."""
         if lipschitz is None:
             return math.inf
@@ -262,7 +262,7 @@ class _ThetaChart:
         return (coefs @ rows).reshape(self.A.shape), pull
 
 
-def _box(bounds: Any) -> Small:
+def _box(bounds: object) -> Small:
     box = np.asarray(real_array(bounds, "bounds"), dtype=np.float64)
     ordered = box.ndim == 2 and box.shape[1] == 2 and len(box) > 0 and bool((box[:, 0] < box[:, 1]).all())
     require(ordered, "bounds", box.tolist(), "one pair (low, high), low < high, per parameter")

@@ -69,7 +69,7 @@ class Piece:
     """Whether the columns are in memory for one question only; then its atoms are copies, which do not keep them."""
 
     @classmethod
-    def of(cls, D: Any, number: int) -> Piece:
+    def of(cls, D: object, number: int) -> Piece:
         """A piece of the columns of D; `number` is quoted if they are refused."""
         try:
             columns = Dictionary(D)
@@ -143,7 +143,7 @@ class Pieces(Listed):
     dense: bool
     copies_made = False
     """Whether a run reads 8-bit copies from its first question on."""
-    min_screened = MIN_SCREENED_ENTRIES
+    min_screened: float = MIN_SCREENED_ENTRIES
     """The number of entries of a piece from which on a run makes 8-bit copies."""
     bytes_with_answers = 1 << 20
     """Columns come with the answers of the pieces if those of all pieces together have at most this size."""

@@ -77,12 +77,12 @@ class Polytope(Atoms):
 
     def __init__(
         self,
-        A_ub: Any = None,
-        b_ub: Any = None,
-        A_eq: Any = None,
-        b_eq: Any = None,
-        bounds: Any = (0.0, None),
-        integrality: Any = None,
+        A_ub: object = None,
+        b_ub: object = None,
+        A_eq: object = None,
+        b_eq: object = None,
+        bounds: object = (0.0, None),
+        integrality: object = None,
         gap: float = 0.0,
     ) -> None:
         below, above = rows_of(A_ub, b_ub, "ub"), rows_of(A_eq, b_eq, "eq")

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from operator import index
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -103,9 +102,9 @@ class SparseAtom(CompactAtom):
     fields = ("positions", "values", "shape", "source", "coef")
 
     def __init__(
-        self, positions: Any, values: Any, shape: tuple[int, ...], source: Source = None, coef: float = 1.0
+        self, positions: object, values: object, shape: tuple[int, ...], source: Source = None, coef: float = 1.0
     ) -> None:
-        super().__init__(None, source, coef)
+        super().__init__(source, coef)
         try:
             self.positions: Indices = np.asarray(positions, dtype=np.intp)
             self.values: Small = np.asarray(values, dtype=np.float64)
@@ -142,7 +141,7 @@ class SparseAtom(CompactAtom):
     def of(cls, positions: Indices, values: Small, shape: tuple[int, ...], source: Source, coef: float) -> SparseAtom:
         """The atom of positions that are known to be sorted and within the shape: nothing is checked."""
         atom = cls.__new__(cls)
-        Atom.__init__(atom, None, source, coef)
+        CompactAtom.__init__(atom, source, coef)
         atom.positions, atom.values, atom.shape = positions, values, shape
         return atom
 
@@ -207,7 +206,7 @@ class LiftedAtom(CompactAtom):
     fields = ("image", "tail", "source", "coef")
 
     def __init__(self, image: Array, tail: SparseAtom, source: Source = None, coef: float = 1.0) -> None:
-        super().__init__(None, source, coef)
+        super().__init__(source, coef)
         self.image, self.tail = image, tail
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -64,7 +63,7 @@ class RankOneTensor(Atoms):
         self.view: View = AllEntries(self.dims)
         self.width = _width(self.dims, self.shape)
 
-    def at(self, indices: Any) -> RankOneTensor:
+    def at(self, indices: object) -> RankOneTensor:
         """The same tensors seen at entries only: tensor completion. No dense tensor is ever made.
 
         `indices` are (N, order) integers, or one array of length N per mode: the observed entries, each once, and every

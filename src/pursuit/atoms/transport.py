@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
@@ -40,7 +39,7 @@ class Transport(Atoms):
 
     convex = True
 
-    def __init__(self, a: Any, b: Any) -> None:
+    def __init__(self, a: object, b: object) -> None:
         self.a, self.b = (_masses(v, name) for v, name in ((a, "a"), (b, "b")))
         total = float(self.a.sum())
         if not abs(total - float(self.b.sum())) <= 1e-12 * len(self.a) * total:
@@ -94,7 +93,7 @@ class Transport(Atoms):
         return f"Transport({len(self.a)} x {len(self.b)})"
 
 
-def _masses(values: Any, name: str) -> Small:
+def _masses(values: object, name: str) -> Small:
     masses = host(real_array(values, name))
     require(masses.ndim == 1 and len(masses) > 0, name, masses, "a vector of masses")
     positive = bool((masses > 0).all())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ class _Basis(Listed):
     def column(self, j: int, sign: float) -> Atom:
         return SparseAtom.of(np.array([j]), np.array([sign]), (self.n,), j, sign)
 
-    def through(self, M: Any, columns: int | None = None, l2: float = 0.0) -> Atoms:
+    def through(self, M: object, columns: int | None = None, l2: float = 0.0) -> Atoms:
         if columns is not None or number(l2) != 0:
             from pursuit.atoms.combinations import Image
             from pursuit.atoms.maps import LinearMap
@@ -114,7 +113,7 @@ class Box(Atoms):
     convex = True
     space: Space
 
-    def __init__(self, lower: Any, upper: Any) -> None:
+    def __init__(self, lower: object, upper: object) -> None:
         self.lower, self.upper = real_array(lower, "lower"), real_array(upper, "upper")
         if self.lower.shape != self.upper.shape:
             shapes = f"{tuple(self.lower.shape)} and {tuple(self.upper.shape)}"

@@ -44,7 +44,7 @@ class DeviceMatrix:
     def T(self) -> DeviceMatrix:
         return DeviceMatrix(self._space.xp.permute_dims(self.a, (1, 0)))
 
-    def __matmul__(self, other: Any) -> Small:
+    def __matmul__(self, other: object) -> Small:
         right = other.a if isinstance(other, DeviceMatrix) else self._space.put(other)
         return host(self._space.xp.matmul(self.a, right))
 
@@ -279,7 +279,7 @@ def row_products(A: Small, B: Small, rows: Indices, cols: Indices) -> Small:
     return out
 
 
-def matrix_places(rows: Any, cols: Any, dims: Sequence[int]) -> tuple[Indices, Indices]:
+def matrix_places(rows: object, cols: object, dims: Sequence[int]) -> tuple[Indices, Indices]:
     """The rows and columns of some entries of a matrix, checked."""
     i, j = check_places("rows", rows, dims[0]), check_places("cols", cols, dims[1])
     if i.shape != j.shape:
@@ -297,7 +297,7 @@ def tensor_places(indices: Any, dims: Sequence[int]) -> list[Indices]:
     return [check_places(f"indices of mode {k}", where[k], n) for k, n in enumerate(dims)]
 
 
-def check_places(name: str, given: Any, size: int) -> Indices:
+def check_places(name: str, given: object, size: int) -> Indices:
     """A list of integers from 0 to size - 1, checked."""
     places = host_array(given, name)
     if places.ndim != 1 or not np.issubdtype(places.dtype, np.integer):

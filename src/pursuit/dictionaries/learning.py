@@ -14,6 +14,7 @@ from pursuit.arguments import quantity
 from pursuit.coding.request import Array
 from pursuit.dictionaries.signals import LearningPlan, Signals, compute_residuals
 from pursuit.dictionaries.updates import Statistics, impute, rank_one_sweep
+from pursuit.run.trace import Trace
 
 MIN_MEAN_USES = 10
 """Online, no atom is replaced before the average atom has been used this often."""
@@ -25,7 +26,7 @@ EXCHANGE_PERIOD = 2
 """Sweeps from one attempt to exchange atoms to the next."""
 
 
-class LearningTrace:
+class LearningTrace(Trace):
     """One row per sweep, or per batch online: columns sweep, objective, error, used, seconds, as arrays.
 
     `objective` is the mean over signals of 1/2 ||y - D x||^2 + penalty ||x||_1, `error` is ||Y - X D'|| / ||Y||, and
@@ -35,30 +36,12 @@ class LearningTrace:
 
     COLUMNS = ("sweep", "objective", "error", "used", "seconds")
 
-    def __init__(self, rows: list[tuple[float, ...]]) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in LearningTrace.COLUMNS:
-            raise AttributeError(f"a trace has the columns {', '.join(LearningTrace.COLUMNS)}; not {name!r}.")
-        dtype = np.int64 if name in ("sweep", "used") else np.float64
-        return np.array([row[LearningTrace.COLUMNS.index(name)] for row in self.rows], dtype=dtype)
-
     def __repr__(self) -> str:
         if not self.rows:
             return "LearningTrace(0 rows)"
         (_, objective, error, _, _), (_, end, end_error, used, _) = self.rows[0], self.rows[-1]
         values = f"objective {objective:.6g} to {end:.6g}, error {error:.3g} to {end_error:.3g}"
         return f"LearningTrace({quantity(len(self), 'row')}, {values}, {quantity(used, 'atom')} used)"
-
-    def to_pandas(self) -> Any:
-        """The trace as a pandas DataFrame (pandas must be installed)."""
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in LearningTrace.COLUMNS})
 
 
 @dataclass(frozen=True)

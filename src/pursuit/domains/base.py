@@ -26,7 +26,7 @@ from pursuit.atoms.frames import Atom
 from pursuit.weights import WeightProblem
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     """The answer of an oracle.
 
@@ -49,7 +49,7 @@ class Answer:
     level: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Direction:
     """x + gamma * vector for gamma in [0, reach], with slope = <grad, vector>; `move(gamma)` changes the weights
     accordingly."""

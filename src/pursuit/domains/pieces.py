@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
 
 from pursuit.arguments import describe
 from pursuit.arrays import Array, namespace
@@ -64,7 +63,7 @@ class Product(Sum):
         return f"product({', '.join(map(repr, self.domains))})"
 
 
-def _shape(domain: Any) -> tuple[int, ...]:
+def _shape(domain: object) -> tuple[int, ...]:
     if not isinstance(domain, Domain):
         raise TypeError(f"product got {describe(domain)}; give domains one by one, as in product(conv(A), conv(B)).")
     shape: tuple[int, ...] | None = next((part.A.shape for part in domain.parts if part.A.shape is not None), None)

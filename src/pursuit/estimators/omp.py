@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 
 from pursuit.coding import encode
 from pursuit.estimators.base import Array
-from pursuit.linalg.cholesky import CholeskyFactor, pivot_rounding
+from pursuit.linalg.cholesky import CholeskyFactor
 from pursuit.linalg.vectors import EPS
 
 Step = tuple[Array, Array]
@@ -110,10 +110,8 @@ def gram_pursuit(G: Array, b: Array, limit: int, decrease: float = np.inf, eps: 
         if abs(c[j]) <= 4 * len(G) ** 0.5 * eps * norms[j] * (length + np.abs(x) @ norms[order]):
             break
         closed[j] = True
-        row, pivot = factor.row(G[order, j] / (norms[order] * norms[j]))
-        if pivot <= pivot_rounding(factor.coefficients(row)) * eps / EPS:
+        if factor.append(G[order, j] / (norms[order] * norms[j]), eps / EPS) is not None:
             continue  # it is a combination of the active atoms
-        factor.append(row, pivot)
         order = np.append(order, j)
         x = factor.solve(b[order] / norms[order]) / norms[order]
         c = b - G[:, order] @ x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtpqrt, dtrtrs
@@ -28,7 +29,7 @@ class CholeskyFactor(Stateful):
     >>> factor = CholeskyFactor()
     >>> factor.build(np.array([[1.0, 0.6], [0.6, 1.0]]))
     True
-    >>> factor.append(*factor.row(np.array([0.0, 0.48])))
+    >>> factor.append(np.array([0.0, 0.48]))
     >>> factor.L
     array([[1. , 0. , 0. ],
            [0.6, 0.8, 0. ],
@@ -40,7 +41,7 @@ class CholeskyFactor(Stateful):
     """
 
     k: int = field(default=0, init=False)
-    _L: Small = field(default_factory=lambda: np.zeros((16, 16), order="F"), init=False)
+    _L: Small = field(default_factory=partial(np.zeros, (16, 16), order="F"), init=False)
 
     @property
     def L(self) -> Small:
@@ -52,32 +53,34 @@ class CholeskyFactor(Stateful):
         return float(self._L.diagonal()[: self.k].min(initial=1.0)) ** 2
 
     def _reserve(self, k: int) -> None:
-        if k > self._L.shape[0]:
-            grown = np.zeros((2 * k, 2 * k), order="F")
-            grown[: self.k, : self.k] = self.L
-            self._L = grown
+        grown = np.zeros((2 * k, 2 * k), order="F")
+        grown[: self.k, : self.k] = self.L
+        self._L = grown
 
     def build(self, M: Small) -> bool:
         """Factor M at once; False, and the factor is unchanged, where M is nearly singular or not definite."""
         L, info = dpotrf(M, lower=1)
         if info != 0 or (len(M) and L.diagonal().min() ** 2 <= NEARLY_SINGULAR):
             return False
-        self._reserve(len(M))
+        if len(M) > len(self._L):
+            self._reserve(len(M))
         self.k = len(M)
         self._L[: self.k, : self.k] = L
         return True
 
-    def row(self, m: Small) -> tuple[Small, float]:
-        """The row that appending a vector with inner products m would add, and its squared pivot."""
-        r = self._triangular(m, 0)
-        return r, 1.0 - float(r @ r)
-
-    def append(self, r: Small, pivot: float) -> None:
-        """Append the row that `row` returned."""
-        self._reserve(self.k + 1)
-        self._L[self.k, : self.k] = r
-        self._L[self.k, self.k] = np.sqrt(pivot)
+    def append(self, m: Small, rounding: float = 1.0, zero: bool = False) -> Small | None:
+        """Append a vector with inner products m; or return the coefficients y of the point nearest to it, where its
+        squared pivot may be rounding (times this factor) or the vector is known to be zero."""
+        k, r = self.k, self._triangular(m, 0)
+        y, pivot = self._triangular(r, 1), 1.0 - float(r @ r)
+        if zero or not pivot > rounding * pivot_rounding(y):
+            return y
+        if k == len(self._L):
+            self._reserve(k + 1)
+        self._L[k, :k] = r
+        self._L[k, k] = np.sqrt(pivot)
         self.k += 1
+        return None
 
     def drop(self, i: int) -> None:
         """Delete row and column i of M."""
@@ -97,13 +100,9 @@ class CholeskyFactor(Stateful):
             return np.zeros(b.shape)
         return np.asarray(dtrtrs(self._L[:, : self.k], b, lower=1, trans=trans)[0])  # F order, or it copies
 
-    def coefficients(self, r: Small) -> Small:
-        """L^-T r: the combination of the vectors nearest to the one whose `row` is r."""
-        return self._triangular(r, 1)
-
     def solve(self, b: Small) -> Small:
         """M^-1 b."""
-        return self.coefficients(self._triangular(b, 0))
+        return self._triangular(self._triangular(b, 0), 1)
 
 
 def pivot_rounding(y: Small) -> float:

@@ -13,7 +13,7 @@ from pursuit.arrays import Small
 def lbfgs(
     value_and_grad: Callable[[Small], tuple[float, Small]],
     start: Small,
-    bounds: Any = None,
+    bounds: object = None,
     stop: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> Any:
@@ -26,7 +26,7 @@ def lbfgs(
     [1.0, 0.0]
     """
 
-    def callback(intermediate_result: Any) -> None:
+    def callback(intermediate_result: object) -> None:
         if stop():
             raise StopIteration
 

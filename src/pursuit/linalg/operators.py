@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 from pursuit.linalg.vectors import unit
 
 
-def operator(M: Any, name: str) -> Any:
+def operator(M: object, name: str) -> Any:
     """M as a LinearOperator whose adjoint has passed the dot test; None where M is no operator but an array.
 
     >>> M = np.array([[1.0, 2.0], [0.0, 1.0]])
@@ -54,7 +54,7 @@ def dot_test(M: Any, name: str) -> None:
         )
 
 
-def _real(a: Any, name: str) -> Any:
+def _real(a: object, name: str) -> Any:
     a = np.asarray(a)
     if a.dtype.kind == "c":
         raise TypeError(f"{name} is complex; pursuit works over real spaces, so stack real and imaginary parts.")

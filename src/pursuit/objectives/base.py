@@ -88,7 +88,7 @@ class Objective:
 
 def as_value(value: Any, name: str = "the value of f") -> float:
     """What a function of the user returned, as a number."""
-    if not is_number(value):
+    if type(value) is not float and not is_number(value):
         raise TypeError(f"{name} is {describe(value)}; return one real number.")
     return float(value)
 

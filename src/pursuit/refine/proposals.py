@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def rebuilt(part: Part, a: Atom) -> Atom:
     return atom
 
 
-def _read(proposal: Any) -> Proposal:
+def _read(proposal: object) -> Proposal:
     """A proposal of the user."""
     if not isinstance(proposal, tuple) or len(proposal) not in (2, 3):
         kind = type(proposal).__name__

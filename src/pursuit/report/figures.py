@@ -30,10 +30,6 @@ SETTINGS = {
 COUNTS = ("atoms", "features", "iterations")
 """Labels of axes that count."""
 
-LEGEND_CHARACTERS = 60
-"""Names side by side below a figure have at most this many characters; a line before a name takes five."""
-
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -65,21 +61,19 @@ class Panel:
         self.ax.set(title=title, **labels)
         self.ax.grid(alpha=0.25)
 
-    def done(self, caption: str, legend_below: bool = False) -> Figure:
-        """The finished drawing, its legend inside the axes or below them."""
+    def done(self, caption: str) -> Figure:
+        """The finished drawing."""
         import matplotlib as mpl
+        from matplotlib.ticker import LogFormatter, MaxNLocator
 
-        for ax in self.canvas.axes:
-            _label_ticks(ax.xaxis)
-            _label_ticks(ax.yaxis)
-        names = self.ax.get_legend_handles_labels()[1]
-        if names and not legend_below:
+        for axis in (axis for ax in self.canvas.axes for axis in (ax.xaxis, ax.yaxis)):
+            if axis.get_scale() == "log":
+                axis.set_major_formatter(LogFormatter())  # plain text: formulas need fonts of matplotlib
+                axis.set_minor_formatter(LogFormatter())
+            elif axis.get_label_text() in COUNTS:
+                axis.set_major_locator(MaxNLocator(integer=True))
+        if self.ax.get_legend_handles_labels()[1]:
             self.ax.legend()
-        elif names:
-            if (legend := self.ax.get_legend()) is not None:
-                legend.remove()
-            columns = max(1, min(3, LEGEND_CHARACTERS // (max(map(len, names)) + 5)))
-            self.canvas.legend(loc="outside lower center", ncols=columns, columnspacing=1.0)
         stream = io.StringIO()
         with mpl.rc_context({"svg.hashsalt": self.name}):  # identifiers differ from those of other drawings on a page
             self.canvas.savefig(stream, format="svg", transparent=True, metadata=NO_METADATA)
@@ -87,23 +81,3 @@ class Panel:
         svg = re.sub('<g id="[^"]*"', "<g", svg[svg.index("<svg") :])  # nothing refers to those
         label = escape(self.title or self.name.replace("-", " "))
         return Figure(self.name, caption, svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))
-
-
-def _label_ticks(axis: Any) -> None:
-    """Whole numbers for counts; powers of ten as plain text, since the formulas of matplotlib need its own fonts."""
-    from matplotlib.ticker import FuncFormatter, LogFormatter, MaxNLocator, NullFormatter
-
-    if axis.get_scale() == "linear" and axis.get_label_text() in COUNTS:
-        axis.set_major_locator(MaxNLocator(integer=True))
-    if axis.get_scale() == "log" and isinstance(axis.get_major_formatter(), LogFormatter):
-        low, high = sorted(axis.get_view_interval())
-        axis.set_major_formatter(FuncFormatter(_power))
-        axis.set_minor_formatter(FuncFormatter(_power) if 0 < high < 10.0 * low else NullFormatter())
-
-
-def _power(value: float, _: int) -> str:
-    mantissa, exponent = f"{value:.0e}".split("e")
-    if abs(int(exponent)) < 3:
-        return f"{value:g}"
-    power = "10" + str(int(exponent)).translate(SUPERSCRIPTS)
-    return power if mantissa == "1" else f"{mantissa}·{power}"

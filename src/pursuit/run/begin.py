@@ -74,10 +74,10 @@ class Run(Stateful):
         setattr(self, name, first_call)
 
 
-def begin(problem: Problem, start: Any = None) -> Run:
+def begin(problem: Problem, start: object = None) -> Run:
     """The parts of a run and S_0, or those of the run that `start` is a result of."""
     f, domain, (update, oracle, refine) = problem
-    kept = run_to_continue(start, problem)
+    kept = None if start is None else run_to_continue(start, problem)
     space = find_space(f, domain, start)
     f = f.begin() if isinstance(f, Stochastic) else f
     run = Run(
@@ -98,7 +98,7 @@ def begin(problem: Problem, start: Any = None) -> Run:
     return run
 
 
-def run_to_continue(start: Any, problem: Problem) -> Kept | None:
+def run_to_continue(start: object, problem: Problem) -> Kept | None:
     """The run that `start` is a result of, if it was kept and had this problem; None: it is only a point."""
     f, domain, method = problem
     if not isinstance(start, Result) or not start.memory:
@@ -114,7 +114,7 @@ def run_to_continue(start: Any, problem: Problem) -> Kept | None:
     return start.kept if difference(start.kept, f, domain, now, before) is None else None
 
 
-def _comparable(thing: Any) -> bool:
+def _comparable(thing: object) -> bool:
     """Whether an objective or a set is of the package, and made of arrays, not of functions: then numbers tell whether
     two of them are equal."""
     values = list(vars(thing).values())
@@ -125,7 +125,7 @@ def _comparable(thing: Any) -> bool:
     return type(thing).__module__.startswith("pursuit.") and not functions and all(map(_comparable, inner))
 
 
-def find_space(f: Objective, domain: Domain, start: Any) -> Space:
+def find_space(f: Objective, domain: Domain, start: object) -> Space:
     """H, as the objective, the atoms or the start determine it; they must agree."""
     space = f.space
     for A in (part.A for part in domain.parts):

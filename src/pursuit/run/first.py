@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ START_ATOMS = 4096
 
 
 def set_first_atoms(
-    active: ActiveSet, f: Objective, domain: Domain, start: Any, ask: GuardedOracle, certificate: Certificate
+    active: ActiveSet, f: Objective, domain: Domain, start: object, ask: GuardedOracle, certificate: Certificate
 ) -> None:
     """S at iteration 0, given an empty one: the user's start if there is one. Otherwise spans and cones begin at 0, and
     a hull begins at the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with

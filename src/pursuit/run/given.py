@@ -74,7 +74,7 @@ def _read_pieces(domain: Product, space: Space, starts: Sequence[Any]) -> tuple[
     return np.concatenate(weights), atoms, np.concatenate(blocks)
 
 
-def _read_pair(weights: Any, atoms: Any) -> tuple[Small, list[Atom]]:
+def _read_pair(weights: object, atoms: object) -> tuple[Small, list[Atom]]:
     """A start that is given as weights and atoms, checked."""
     if not isinstance(atoms, Iterable):
         raise TypeError(f"start has the atoms {describe(atoms)}; give a pair (weights, atoms) of two lists.")

@@ -54,40 +54,26 @@ class State(Now):
     active: ActiveSet
     run: Run
     x: Array = field(init=False)
+    gap: float = field(init=False)
+    """An upper bound on f(x) - f*, or infinite."""
+    lower: float = field(init=False)
+    """A lower bound on f*."""
+    stationarity: float = field(init=False)
+    """The Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it."""
+    stationary: bool = field(init=False)
+    """Whether no atom correlates with the gradient beyond rounding."""
+    convex: bool = field(init=False)
+    """Whether f is convex, so that the Frank-Wolfe gap proves a lower bound."""
     oracle_calls: int = field(init=False)
     cached: int = field(init=False)
     refused: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.x = self.active.x
+        self.x, self.convex = self.active.x, self.run.f.convex
+        self.lower, self.gap, self.stationarity, self.stationary, *_ = self.bound
         self.oracle_calls = self.run.ask.calls + self.bound.calls
         self.cached = self.run.ask.cached
         self.refused = self.run.refine.refused
-
-    @property
-    def gap(self) -> float:
-        """An upper bound on f(x) - f*, or infinite."""
-        return self.bound.gap
-
-    @property
-    def lower(self) -> float:
-        """A lower bound on f*."""
-        return self.bound.lower
-
-    @property
-    def stationarity(self) -> float:
-        """The Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it."""
-        return self.bound.stationarity
-
-    @property
-    def stationary(self) -> bool:
-        """Whether no atom correlates with the gradient beyond rounding."""
-        return self.bound.stationary
-
-    @property
-    def convex(self) -> bool:
-        """Whether f is convex, so that the Frank-Wolfe gap proves a lower bound."""
-        return self.run.f.convex
 
     @property
     def atom(self) -> Atom:
@@ -203,7 +189,7 @@ class Result:
         levels = np.array([m + part.price for m, part in zip(multipliers, self.domain.parts, strict=True)])[self.blocks]
         return Dual(grad, tuple(multipliers), correlations + levels, support)
 
-    def promise(self, *, mdw: Any = None, rho: Any = None) -> Promise:
+    def promise(self, *, mdw: object = None, rho: object = None) -> Promise:
         """The strongest bound on f(x_t) - f* that a theorem proves for this run, one number per row of the trace.
 
         The geometric constants of the set are computed where they are needed, which takes time for large dictionaries;
@@ -240,9 +226,9 @@ class Result:
     @property
     def kept(self) -> Kept:
         """What a run needs to go on."""
-        return Kept(self.memory, list(self.trace._rows), self.start, self.seconds)
+        return Kept(self.memory, list(self.trace.rows), self.start, self.seconds)
 
-    def save(self, path: Any) -> FilePath:
+    def save(self, path: object) -> FilePath:
         """Write a file with which `minimize(f, domain, ..., checkpoint=path)` goes on, in this or another process: from
         the state of the run if `keep=True` kept it, else as a new run from this point.
 
@@ -269,7 +255,7 @@ class Result:
         active = members | {"wanted": WANTED, "frames": list(range(len(self.atoms)))}
         return Kept({"t": 0, "now": None, "active": active}, [], self.x, 0.0)
 
-    def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
+    def report(self, path: object, *, names: object = None, title: str | None = None) -> FilePath:
         """Write a report about this result: one HTML file that needs nothing else (needs matplotlib).
 
         It says what was solved and what is proved, and shows the atoms, promised and measured convergence, and the fit

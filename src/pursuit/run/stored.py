@@ -144,7 +144,7 @@ class Packer:
         self.atoms: list[Any] = []
         self._places: dict[int, tuple[int, Any]] = {}  # id -> the place, and the object, which keeps its id
 
-    def pack(self, value: Any) -> Any:
+    def pack(self, value: object) -> Any:
         """The JSON value."""
         if isinstance(value, np.generic):
             value = value.item()
@@ -166,7 +166,7 @@ class Packer:
             f"{describe(value)} cannot be stored; sources of atoms must be numbers, texts, arrays or tuples."
         )
 
-    def _place(self, thing: Any, table: list[Any], convert: Callable[[Any], Any]) -> int:
+    def _place(self, thing: object, table: list[Any], convert: Callable[[Any], Any]) -> int:
         if id(thing) not in self._places:
             converted = convert(thing)
             self._places[id(thing)] = len(table), thing
@@ -201,7 +201,7 @@ class Unpacker:
         self.domain, self.like, self.arrays, self._packed = domain, like, arrays, atoms
         self._atoms: dict[int, Atom] = {}
 
-    def unpack(self, value: Any) -> Any:
+    def unpack(self, value: object) -> Any:
         """The value that was packed."""
         if not isinstance(value, list):
             return value
@@ -322,7 +322,7 @@ def _read(path: Path) -> Stored:
 class Checkpoint:
     """The file of a run that is under way, written at its first state, every so many seconds, and at its end."""
 
-    def __init__(self, path: Any, every: Any) -> None:
+    def __init__(self, path: object, every: object) -> None:
         if not isinstance(path, str | os.PathLike) or not str(path):
             raise TypeError(f"checkpoint is {describe(path)}; give the name of a file.")
         if not number(every) >= 0:

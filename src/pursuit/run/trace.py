@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pursuit.run.result import State
+COUNTS = ("iteration", "atoms", "oracle_calls", "sweep", "used")
+"""Columns of whole numbers."""
 
 MAX_SHOWN_ROWS = 20
 """Of a longer table, rows in the middle are left out where it is printed."""
@@ -40,33 +40,33 @@ class Trace:
     Trace(3 iterations, value 5 to 0, gap 5 to 0, 3 oracle calls)
     """
 
-    COLUMNS = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds")
+    COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds")
 
     def __init__(self, rows: Sequence[tuple[float, ...]]) -> None:
-        self._rows = rows
+        self.rows = rows
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def __repr__(self) -> str:
-        if not self._rows:
+        if not self.rows:
             return "Trace(0 iterations)"
-        (_, value, gap, *_), (_, end, end_gap, _, calls, _) = self._rows[0], self._rows[-1]
+        (_, value, gap, *_), (_, end, end_gap, _, calls, _) = self.rows[0], self.rows[-1]
         values = f"value {value:.6g} to {end:.6g}, gap {gap:.3g} to {end_gap:.3g}"
         return f"Trace({len(self)} iterations, {values}, {calls} oracle calls)"
 
     def __getattr__(self, name: str) -> Any:
-        if name not in Trace.COLUMNS:
-            raise AttributeError(f"a trace has the columns {', '.join(Trace.COLUMNS)}; not {name!r}.")
-        dtype = np.int64 if name in ("iteration", "atoms", "oracle_calls") else np.float64
-        place = Trace.COLUMNS.index(name)
-        return np.array([row[place] for row in self._rows], dtype=dtype)
+        if name not in self.COLUMNS:
+            raise AttributeError(f"a trace has the columns {', '.join(self.COLUMNS)}; not {name!r}.")
+        dtype = np.int64 if name in COUNTS else np.float64
+        place = self.COLUMNS.index(name)
+        return np.array([row[place] for row in self.rows], dtype=dtype)
 
     def to_pandas(self) -> Any:
         """The trace as a pandas DataFrame (pandas must be installed)."""
         import pandas as pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in Trace.COLUMNS})
+        return pd.DataFrame({name: getattr(self, name) for name in self.COLUMNS})
 
     def plot(self, ax: Any = None) -> Any:
         """Certified gap against oracle calls on log axes; returns the matplotlib axes."""
@@ -75,10 +75,5 @@ class Trace:
         return plot_traces(self, ax=ax)
 
     def _repr_html_(self) -> str:
-        rows = [[f"{number:.6g}" for number in row] for row in self._rows]
-        return html_table(rows, [name.replace("_", " ") for name in Trace.COLUMNS])
-
-
-def trace_row(state: State, seconds: float) -> tuple[float, ...]:
-    """The row of a trace for this state."""
-    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds
+        rows = [[f"{number:.6g}" for number in row] for row in self.rows]
+        return html_table(rows, [name.replace("_", " ") for name in self.COLUMNS])

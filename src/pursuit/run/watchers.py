@@ -8,24 +8,15 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-
-from pursuit.arguments import as_bool, as_int_or_nan, describe, quantity
+from pursuit.arguments import describe, quantity
 from pursuit.arrays import Array
 from pursuit.deadline import Deadline
 from pursuit.run.method import Problem
 from pursuit.run.result import State, result_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
-from pursuit.run.trace import trace_row
-
-
-class Watcher(Protocol):
-    """Sees every state of a run, before its update."""
-
-    def watch(self, state: State) -> Status | None: ...
 
 
 class Recorder:
@@ -53,7 +44,8 @@ class Recorder:
         del self.rows[self.fields["iterations"] + 1 :]
 
     def watch(self, state: State) -> None:
-        self.rows.append(trace_row(state, self.seconds))
+        atoms, calls = state.active.count, state.oracle_calls
+        self.rows.append((state.iteration, state.value, state.gap, atoms, calls, self.seconds))
         self.first = state.x if self.first is None else self.first
         self.fields = result_fields(state)
 
@@ -61,8 +53,8 @@ class Recorder:
 class Log:
     """Writes a line at iterations 0, 1, 2, 4, 8, ... and at the first state of a run that goes on."""
 
-    def __init__(self, verbose: Any, recorder: Recorder) -> None:
-        self.write = _writer(verbose)
+    def __init__(self, logger: logging.Logger | None, recorder: Recorder) -> None:
+        self._logger = logger
         self._recorder = recorder
         self._resumed = bool(recorder.rows)
 
@@ -71,20 +63,14 @@ class Log:
             self.write(_line(self._recorder.rows[-1]))
         self._resumed = False
 
+    def write(self, line: str) -> None:
+        """Write to the logger, or to stderr above a progress bar."""
+        if self._logger is not None:
+            self._logger.info("%s", line)
+            return
+        from tqdm.auto import tqdm  # slow to import
 
-def _writer(verbose: Any) -> Callable[[str], None]:
-    """A function that writes a line to stderr or to a logger, or nowhere."""
-    if isinstance(verbose, logging.Logger):
-        return lambda line: verbose.info("%s", line)
-    if not (isinstance(verbose, bool | np.bool_) or as_int_or_nan(verbose) in (0, 1)):
-        raise TypeError(f"verbose is {describe(verbose)}; give True, False or a logging.Logger.")
-    return _write if verbose else lambda line: None
-
-
-def _write(line: str) -> None:
-    from tqdm.auto import tqdm  # slow to import
-
-    tqdm.write(line, file=sys.stderr)  # above a progress bar
+        tqdm.write(line, file=sys.stderr)
 
 
 def _line(row: tuple[float, ...]) -> str:
@@ -97,37 +83,28 @@ def _line(row: tuple[float, ...]) -> str:
 class Bar:
     """A progress bar, on terminals only."""
 
-    def __init__(self, shown: Any) -> None:
-        self._bar = None
-        if as_bool(shown, "progress"):
-            from tqdm.auto import tqdm  # slow to import
+    def __init__(self) -> None:
+        from tqdm.auto import tqdm  # slow to import
 
-            self._bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False)
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False)
+        self.close = self._bar.close
 
     def watch(self, state: State) -> None:
-        if self._bar is not None:
-            text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {quantity(state.active.count, 'atom')}"
-            self._bar.set_postfix_str(text, refresh=False)
-            self._bar.update()
+        text = f"f = {state.value:.6g}, gap = {state.gap:.2g}, {quantity(state.active.count, 'atom')}"
+        self._bar.set_postfix_str(text, refresh=False)
+        self._bar.update()
 
 
 class Callback:
     """The user's function of a state, which returns True to stop."""
 
-    def __init__(self, function: Callable[[State], Any] | None) -> None:
-        if function is not None and not callable(function):
+    def __init__(self, function: Callable[[State], Any]) -> None:
+        if not callable(function):
             raise TypeError(f"callback is {describe(function)}; give a function of a State.")
         self._function = function
 
     def watch(self, state: State) -> Status | None:
-        return Status.CALLBACK if self._function is not None and self._function(state) else None
+        return Status.CALLBACK if self._function(state) else None
 
 
 class Rules:
@@ -145,17 +122,16 @@ class Rules:
 class Saver:
     """Writes the checkpoint of a run: when it is due, and at the end."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, every: float, problem: Problem) -> None:
-        self._file = None if path is None else Checkpoint(path, every)
-        self._problem = problem
+    def __init__(self, path: str | os.PathLike[str], every: float, problem: Problem) -> None:
+        self._file, self._problem = Checkpoint(path, every), problem
 
     def resume(self) -> Kept | None:
         """The run in the file; None where there is no file."""
-        return None if self._file is None else self._file.resume(*self._problem)
+        return self._file.resume(*self._problem)
 
     def save(self, recorder: Recorder, state: State, ended: bool) -> None:
         """Write this state, the last one of the recorder."""
-        if self._file is not None and (ended or self._file.due):
+        if ended or self._file.due:
             assert recorder.first is not None
             kept = Kept(state.run.memory(state), recorder.rows, recorder.first, recorder.seconds)
             self._file.write(kept, *self._problem)

@@ -7,28 +7,28 @@ A step rule is a frozen value; `begin` returns the function for one run. The smo
 is the objective's, the user's, or found by `Backtracking`.
 """
 
-from pursuit.steps.base import Decrease, Length, Move, Step, StepRule, begin_step, check_step, is_monotone
-from pursuit.steps.bound import Backtracking, Smoothness, UpperBound, check_smoothness, guaranteed_smoothness
+from pursuit.steps.base import Decrease as Decrease
+from pursuit.steps.base import Length as Length
+from pursuit.steps.base import Move, StepRule
+from pursuit.steps.base import Step as Step
+from pursuit.steps.base import begin_step as begin_step
+from pursuit.steps.base import check_step as check_step
+from pursuit.steps.base import is_monotone as is_monotone
+from pursuit.steps.bound import Backtracking
+from pursuit.steps.bound import Smoothness as Smoothness
+from pursuit.steps.bound import UpperBound as UpperBound
+from pursuit.steps.bound import check_smoothness as check_smoothness
+from pursuit.steps.bound import guaranteed_smoothness as guaranteed_smoothness
 from pursuit.steps.rules import CurvatureStep, DiameterStep, LineSearch, Monotone, OpenLoop, ShortStep
 
 __all__ = [
     "Backtracking",
     "CurvatureStep",
-    "Decrease",
     "DiameterStep",
-    "Length",
     "LineSearch",
     "Monotone",
     "Move",
     "OpenLoop",
     "ShortStep",
-    "Smoothness",
-    "Step",
     "StepRule",
-    "UpperBound",
-    "begin_step",
-    "check_smoothness",
-    "check_step",
-    "guaranteed_smoothness",
-    "is_monotone",
 ]

@@ -14,7 +14,7 @@ from pursuit.objectives import Objective
 from pursuit.state import Stateful
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Move:
     """The input of a step rule: x + gamma * direction, gamma in [0, reach], slope = <grad f(x), direction> < 0.
 
@@ -95,7 +95,7 @@ def is_monotone(step: Step) -> bool:
     return isinstance(step, StepRule) and step.monotone
 
 
-def check_step(step: Any) -> None:
+def check_step(step: object) -> None:
     """Refuse what is neither a step rule nor a function of a Move."""
     if isinstance(step, type) or not (isinstance(step, StepRule) or callable(step)):
         raise TypeError(f"step is {describe(step)}; give a step rule such as ShortStep(), or a function of a Move.")

@@ -39,6 +39,8 @@ class Backtracking:
         use_python_numbers(self)
 
 
+DEFAULT_RULE = Backtracking()
+
 Smoothness = float | Backtracking | None
 
 
@@ -50,7 +52,7 @@ def check_smoothness(L: Smoothness) -> None:
         )
 
 
-def guaranteed_smoothness(L: Smoothness, metric: Any, f: Objective) -> float | None:
+def guaranteed_smoothness(L: Smoothness, metric: object, f: Objective) -> float | None:
     """The constant with which every step of an upper bound decreases f; None where L or the metric may not fit f."""
     if f.L is None or metric is not None:
         return None
@@ -72,7 +74,7 @@ class UpperBound(Stateful):
     def __post_init__(self) -> None:
         known = self.smoothness if self.smoothness is not None else (self.f.L if self.metric is None else None)
         self.metric = as_metric(self.metric, self.space.shape)
-        self.rule = known if isinstance(known, Backtracking) else Backtracking()
+        self.rule = known if isinstance(known, Backtracking) else DEFAULT_RULE
         self.L = None if isinstance(known, Backtracking) else known
         self.fixed = self.L is not None
 

@@ -8,8 +8,9 @@ the function for one run, which holds the memory of that run.
 
 from __future__ import annotations
 
-from pursuit.steps import Decrease
-from pursuit.updates.base import Now, Update
+from pursuit.steps import Decrease as Decrease
+from pursuit.updates.base import Now as Now
+from pursuit.updates.base import Update
 from pursuit.updates.blocks import Blocks
 from pursuit.updates.corrective import FullyCorrective, NormCorrective
 from pursuit.updates.faces import DecompositionInvariant
@@ -23,10 +24,8 @@ __all__ = [
     "BlendedPursuit",
     "Blocks",
     "DecompositionInvariant",
-    "Decrease",
     "FullyCorrective",
     "NormCorrective",
-    "Now",
     "Pairwise",
     "Plain",
     "Update",

@@ -22,12 +22,6 @@ class Now:
     grad: Array
     answers: list[Answer]
 
-    def enter(self, active: ActiveSet, limit: int) -> list[int]:
-        """Add the best atoms of each answer to S, at most `limit` per answer. Returns their places."""
-        return [
-            active.enter(atom, block)[0] for block, answer in enumerate(self.answers) for atom in answer.atoms[:limit]
-        ]
-
 
 Advance = Callable[[Now, ActiveSet], None]
 """An update for one run: changes the active set, its atoms, weights and point."""
@@ -74,7 +68,8 @@ class Update:
         return True
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        """The update for one run: a function of (now, active), or a `Stateful` object with this call."""
+        """The update for one run: a function of (now, active), or a `Stateful` object with this call. Raises a
+        ValueError or TypeError for a problem that it does not serve."""
         raise NotImplementedError(f"{type(self).__name__} must define begin(f, domain, space).")
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:

@@ -76,7 +76,8 @@ class _Admission(Stateful):
 
     def enter(self, now: Now, active: ActiveSet) -> None:
         """Add atoms of the oracle's answers to S."""
-        self._places = now.enter(active, self.limit)
+        answers = [(b, answer.atoms[: self.limit]) for b, answer in enumerate(now.answers)]
+        self._places = [active.enter(atom, b)[0] for b, atoms in answers for atom in atoms]
 
     def adapt(self, active: ActiveSet) -> None:
         """Set the limit for the next call, once the new weights are known."""
@@ -174,8 +175,7 @@ class NormCorrective(Update):
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        bound = UpperBound(f, space, self.L, self.metric)
-        return _Projection(bound, _SmallProblem(domain, bound.metric, _Admission(self.several, domain)), self.inner)
+        return _projection(UpperBound(f, space, self.L, self.metric), domain, self.several, self.inner)
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
         return Decrease(guaranteed_smoothness(self.L, self.metric, f)) if self.inner is None else None
@@ -200,8 +200,8 @@ class _Projection(Stateful):
                 weights: Small | None = self._weights(self.bound.L, q, active, tolerance)
             else:
                 weights = self._backtrack(now, q, active, tolerance)
-            if weights is not None:
-                self._follow_ray(q, active)
+            if weights is not None and self.small.problem.ray is not None:
+                self._follow(self.small.problem.ray, q, active)
             self.small.set_weights(active, active.weights if weights is None else weights, q)
 
     def _weights(self, L: float | None, q: Small, active: ActiveSet, tolerance: float) -> Small:
@@ -224,13 +224,15 @@ class _Projection(Stateful):
         along = _toward_answers(self.small.domain, active, now, q) if first else (active.x, 0.0)
         return self.bound.minimise(active.x, now.value - active.cost, along, propose)
 
-    def _follow_ray(self, q: Small, active: ActiveSet) -> None:
+    def _follow(self, weights: Small, q: Small, active: ActiveSet) -> None:
         """Raise UnboundedError if f falls for ever along a direction without curvature."""
-        if self.small.problem.ray is not None:
-            f, space, weights = self.bound.f, self.bound.space, self.small.problem.ray
-            ray = active.synthesize(weights)
-            priced = tilted(f, space, ray, active.cost_of(weights))
-            line_search(priced, active.x, ray, float(q @ weights), math.inf)
+        ray = active.synthesize(weights)
+        priced = tilted(self.bound.f, self.bound.space, ray, active.cost_of(weights))
+        line_search(priced, active.x, ray, float(q @ weights), math.inf)
+
+
+def _projection(bound: UpperBound, domain: Domain, several: int, inner: int | None = None) -> _Projection:
+    return _Projection(bound, _SmallProblem(domain, bound.metric, _Admission(several, domain)), inner)
 
 
 @dataclass(frozen=True)
@@ -270,8 +272,7 @@ class FullyCorrective(Update):
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         if f.quadratic:
-            exact = NormCorrective(several=self.several, L=1.0, metric=f.hessian(space.zeros()))
-            return exact.begin(f, domain, space)
+            return _projection(UpperBound(f, space, 1.0, f.hessian(space.zeros())), domain, self.several)
         learns = not (f.has_hessian and f.convex)
         model = LearnedHessian(space) if learns else DampedHessian(f)
         return _NewtonSteps(f, domain, self.accuracy, model, _Admission(self.several, domain))

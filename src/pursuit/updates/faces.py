@@ -84,7 +84,7 @@ class _InFace(Stateful):
             active.replace([1.0], [Atom(_snapped(space, active.x + gamma * d, *self.bounds))])
 
 
-def _reach(space: Space, x: Array, d: Array, low: Any, high: Any) -> float:
+def _reach(space: Space, x: Array, d: Array, low: object, high: object) -> float:
     """The longest step along d between the bounds."""
     xp = space.xp
     room = xp.where(d > 0, high - x, x - low)

@@ -13,12 +13,13 @@ one that depends on the passive atoms.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pursuit.arrays import Indices, Small
-from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor, pivot_rounding
+from pursuit.arrays import Indices, Small, no_places, no_weights
+from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor
 from pursuit.state import Stateful
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -39,12 +40,12 @@ class PassiveSet(Stateful):
 
     totals: Small
     k: int = field(default=0, init=False)
-    members: list[int] = field(default_factory=list, init=False)
+    members: Indices = field(default_factory=no_places, init=False)
     """The passive weights, in the order of the factor's rows."""
-    block: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp), init=False)
-    scale: Small = field(default_factory=lambda: np.zeros(0), init=False)
+    block: Indices = field(default_factory=no_places, init=False)
+    scale: Small = field(default_factory=no_weights, init=False)
     """Square roots of the diagonal of M."""
-    _G: Small = field(default_factory=lambda: np.zeros((16, 16)), init=False)
+    _G: Small = field(default_factory=partial(np.zeros, (16, 16)), init=False)
     _alpha: Small = field(init=False)
     _sized: Mask = field(init=False)
     _factor: CholeskyFactor = field(default_factory=CholeskyFactor, init=False)
@@ -59,14 +60,9 @@ class PassiveSet(Stateful):
     def G(self) -> Small:
         return self._G[: self.k, : self.k]
 
-    @property
-    def places(self) -> Indices:
-        """The members as an index array."""
-        return np.asarray(self.members, dtype=np.intp)
-
     # ------------------------------------------------------------------ all weights
 
-    def extend(self, rows: Small, block: Any) -> None:
+    def extend(self, rows: Small, block: object) -> None:
         """Add weights, not passive; each row holds the inner products of one atom with all, the new ones last."""
         k, self.k = self.k, rows.shape[1]
         if self.k > self._G.shape[0]:
@@ -77,14 +73,14 @@ class PassiveSet(Stateful):
         self._G[:k, k : self.k] = rows[:, :k].T
         self.block = np.concatenate([self.block, np.asarray(block, dtype=np.intp)])
         self.scale = np.concatenate([self.scale, self._scale_from(k)])
-        self._fit_alpha()
+        if len(self.fixed):
+            self._fit_alpha()
 
     def keep(self, mask: Mask) -> None:
         """Remove the weights where the mask is False."""
-        for i in [i for i in self.members if not mask[i]]:
+        for i in self.members[~mask[self.members]]:
             self.drop(i)
-        new_place = np.cumsum(mask) - 1
-        self.members = [int(new_place[i]) for i in self.members]
+        self.members = (np.cumsum(mask) - 1)[self.members]
         self._G[: mask.sum(), : mask.sum()] = self.G[np.ix_(mask, mask)]
         self.k = int(mask.sum())
         self.block, self.scale = self.block[mask], self.scale[mask]
@@ -115,7 +111,7 @@ class PassiveSet(Stateful):
     # ------------------------------------------------------------------ the passive set
 
     def clear(self) -> None:
-        self.members, self._factor = [], CholeskyFactor()
+        self.members, self._factor = self.members[:0], CholeskyFactor()
 
     def build(self, members: list[int]) -> bool:
         """Make exactly these passive, by one factorisation; False, and no change, if they are nearly dependent."""
@@ -125,16 +121,14 @@ class PassiveSet(Stateful):
         M = (self._G[p[:, None], p] + same) / (scale[:, None] * scale)
         if not self._factor.build(M):
             return False
-        self.members = list(members)
+        self.members = p
         return True
 
     def append(self, i: int) -> Small | None:
         """Make i passive and return None; or return the coefficients of atom i, if it depends on the members."""
-        r, pivot = self._factor.row(self._products(i))
-        y = self._factor.coefficients(r)
-        if pivot > pivot_rounding(y) and self._G[i, i] + self._alpha[self.block[i]] > 0:
-            self._factor.append(r, pivot)
-            self.members.append(i)
+        y = self._factor.append(self._products(i), zero=not self._G[i, i] + self._alpha[self.block[i]] > 0)
+        if y is None:
+            self.members = np.append(self.members, i)
             return None
         b = self.block[self.members]
         alone = (np.bincount(b, minlength=len(self.totals))[b] == 1) & ~np.isnan(self.totals[b]) & (b != self.block[i])
@@ -143,9 +137,9 @@ class PassiveSet(Stateful):
 
     def drop(self, i: int) -> None:
         """Remove i from the passive set."""
-        place = self.members.index(i)
+        place = int(np.flatnonzero(self.members == i)[0])
         self._factor.drop(place)
-        del self.members[place]
+        self.members = np.delete(self.members, place)
 
     def combination(self, i: int) -> Small:
         """The coefficients y of the combination sum_j y_j atom_j of the members nearest to atom i."""
@@ -153,7 +147,7 @@ class PassiveSet(Stateful):
 
     def _products(self, i: int) -> Small:
         """Row i of the scaled M, at the members."""
-        p = self.places
+        p = self.members
         row = self._G[i, p]
         if len(self.fixed):
             row = row + self._alpha[self.block[i]] * (self.block[p] == self.block[i])
@@ -164,7 +158,7 @@ class PassiveSet(Stateful):
     def step(self, slope: Small, w: Small) -> tuple[Small, Small]:
         """The step of the members to their minimiser, without constraints on signs, and multipliers lam of the blocks
         with slope + G step + lam = 0."""
-        p = self.places
+        p = self.members
         missing = self.totals[self.fixed] - self._sums(w[p], p)
         step, nu = self._solve(-slope[p], missing)
         lam = np.zeros(len(self.totals))
@@ -184,7 +178,7 @@ class PassiveSet(Stateful):
         carefully: the multipliers first take up what is common to the entries of rhs in a block, and would only cancel
         in w; and the sums are corrected until they are right.
         """
-        p = self.places
+        p = self.members
         scale = self.scale[p]
         if not len(self.fixed):
             return self._factor.solve(rhs / scale) / scale, np.zeros(0)
@@ -207,8 +201,6 @@ class PassiveSet(Stateful):
 
     def keeps_totals(self, w: Small) -> bool:
         """Whether all weights together have the totals, to rounding."""
-        if not len(self.fixed):
-            return True
         sums, sizes = (np.bincount(self.block, v, len(self.totals))[self.fixed] for v in (w, np.abs(w)))
         return bool((np.abs(sums - self.totals[self.fixed]) <= (self.k + 16) * EPS * sizes).all())
 

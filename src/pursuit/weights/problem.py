@@ -33,7 +33,7 @@ class WeightProblem(Stateful):
     """
 
     totals: Any = (np.nan,)
-    nonnegative: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool), init=False)
+    nonnegative: Mask = field(init=False)
     passive: PassiveSet = field(init=False)
     eps: float = field(default=EPS, init=False)
     """The roundoff with which the Gram matrix and the slopes were computed."""
@@ -46,32 +46,21 @@ class WeightProblem(Stateful):
 
     def __post_init__(self) -> None:
         self.totals = np.asarray(self.totals, dtype=np.float64)
+        self.nonnegative = np.zeros(0, dtype=bool)
         self.passive = PassiveSet(self.totals)
 
     @classmethod
-    def of(cls, G: Small, nonnegative: Any, block: Any = 0, totals: Any = (np.nan,)) -> WeightProblem:
+    def of(cls, G: Small, nonnegative: object, block: object = 0, totals: object = (np.nan,)) -> WeightProblem:
         """The problem with this Gram matrix."""
         problem = cls(totals)
         problem.extend(np.asarray(G), np.full(len(G), nonnegative), np.full(len(G), block))
         return problem
 
-    @property
-    def k(self) -> int:
-        return self.passive.k
-
-    @property
-    def G(self) -> Small:
-        return self.passive.G
-
-    @property
-    def block(self) -> Indices:
-        return self.passive.block
-
     def append(self, row: Small, nonnegative: bool, block: int = 0) -> None:
         """Add a weight; row holds the inner products of its atom with all others and, last, with itself."""
         self.extend(np.asarray(row)[None, :], [nonnegative], [block])
 
-    def extend(self, rows: Small, nonnegative: Any, block: Any) -> None:
+    def extend(self, rows: Small, nonnegative: object, block: object) -> None:
         """Add weights; each row holds the inner products of one atom with all atoms, the new ones last."""
         self.nonnegative = np.concatenate([self.nonnegative, np.asarray(nonnegative, dtype=bool)])
         self.passive.extend(rows, block)
@@ -83,7 +72,7 @@ class WeightProblem(Stateful):
 
     def solve(self, c: Small, start: Small) -> Small:
         """The minimiser of w'Gw/2 - c'w, from a feasible start."""
-        return self.descend(self.G @ start - c, start)
+        return self.descend(self.passive.G @ start - c, start)
 
     def descend(self, q: Small, start: Small, tolerance: float = 0.0) -> Small:
         """The minimiser of q'(w - start) + (w - start)'G(w - start)/2, from a feasible start; feasible, never worse.
@@ -93,30 +82,32 @@ class WeightProblem(Stateful):
         """
         w = start.copy()
         self._warm_start(w)
-        q = self._centred(q, start)
-        self.ray = self._falling_ray(q)
+        passive, G = self.passive, self.passive.G
+        if len(passive.fixed):
+            q = self._centred(q, start)
+        left_out = ~self.nonnegative
+        left_out[passive.members] = False
+        self.ray = self._falling_ray(q, left_out) if left_out.any() else None
         if self.nonnegative.any():
             self._minimise(w, q, start, tolerance)
         else:
-            w[self.passive.places] += self.passive.step(q, w)[0]
+            w[passive.members] += passive.step(q, w)[0]
             self._refine(q, w, start)
         d = w - start
-        rounding = (
-            2.0 * self.eps * float(np.square(np.sqrt(self.G.diagonal()) @ np.abs(d)))
-        )  # of d'Gd, where atoms cancel
-        descends = float(q @ d) + 0.5 * float(d @ (self.G @ d)) <= -rounding
-        return w if descends and self.passive.keeps_totals(w) else start.copy()
+        rounding = 2.0 * self.eps * float(np.square(np.sqrt(G.diagonal()) @ np.abs(d)))  # of d'Gd, where atoms cancel
+        descends = float(q @ d) + 0.5 * float(d @ (G @ d)) <= -rounding
+        return w if descends and (not len(passive.fixed) or passive.keeps_totals(w)) else start.copy()
 
     # ------------------------------------------------------------------ the method
 
     def _minimise(self, w: Small, q: Small, start: Small, tolerance: float) -> None:
         """Steps 1 to 4 of the method, in place."""
-        slope = q + self.G @ (w - start)  # recomputed where a weight enters, elsewhere updated on the passive set
+        slope = q + self.passive.G @ (w - start)  # recomputed where a weight enters, else updated on the passive set
         stuck: set[int] = set()  # weights that could not change; they may enter again once the objective has fallen
         lowest = 0.0
-        for _ in range(10 * self.k + 50):
-            p = self.passive.places
-            self.rounds, self.work = self.rounds + 1, self.work + self.k * self.k + 3 * len(p) * len(p)
+        for _ in range(10 * self.passive.k + 50):
+            p = self.passive.members
+            self.rounds, self.work = self.rounds + 1, self.work + self.passive.k * self.passive.k + 3 * len(p) * len(p)
             step, lam = self.passive.step(slope, w)
             target = w[p] + step
             if not np.isfinite(target).all():
@@ -125,10 +116,10 @@ class WeightProblem(Stateful):
             if blocking.any():
                 theta, unmoved = self._cut(w, p, target, blocking)
                 stuck |= unmoved
-                slope[p] -= theta * (slope[p] + lam[self.block[p]])  # as slope + G step + lam = 0 there
+                slope[p] -= theta * (slope[p] + lam[self.passive.block[p]])  # as slope + G step + lam = 0 there
                 continue
             w[p] = target
-            slope = q + self.G @ (w - start)
+            slope = q + self.passive.G @ (w - start)
             value = 0.5 * float((q + slope) @ (w - start))
             if value < lowest - 1e-9 * abs(lowest):
                 lowest = value
@@ -141,7 +132,7 @@ class WeightProblem(Stateful):
             if y is not None:
                 stuck.add(i)
                 self._exchange(w, i, y)
-                slope = q + self.G @ (w - start)
+                slope = q + self.passive.G @ (w - start)
 
     def _cut(self, w: Small, p: Indices, target: Small, blocking: Mask) -> tuple[float, set[int]]:
         """Move w towards the target until weights are zero, and drop these. Returns the step, and those zero before."""
@@ -162,8 +153,8 @@ class WeightProblem(Stateful):
         held[list(stuck)] = False
         if not held.any():
             return None
-        level = lam[self.block]
-        sizes = np.sqrt(self.G.diagonal())  # |G_ij| <= sizes_i sizes_j
+        level = lam[self.passive.block]
+        sizes = np.sqrt(self.passive.G.diagonal())  # |G_ij| <= sizes_i sizes_j
         noise = np.maximum(8.0 * EPS * (sizes * float(sizes @ np.abs(d)) + np.abs(q) + np.abs(level)), tolerance)
         merit = np.where(held & (slope + level < -noise), (slope + level) / self.passive.scale, 0.0)
         i = int(merit.argmin())
@@ -171,7 +162,7 @@ class WeightProblem(Stateful):
 
     def _exchange(self, w: Small, i: int, y: Small) -> None:
         """Increase w_i along e_i - y, where M vanishes, until a passive weight is zero; i replaces it."""
-        p = self.passive.places
+        p = self.passive.members
         z = y * self.passive.scale[p] / self.passive.scale[i]
         partners = self.nonnegative[p] & (z**2 > pivot_rounding(z))  # if there is none, atom i is independent
         theta, out = _longest_step(w[p], -y, partners)
@@ -185,8 +176,8 @@ class WeightProblem(Stateful):
 
     def _refine(self, q: Small, w: Small, start: Small) -> None:
         """One step of iterative refinement at the end, unless a non-negative weight would become negative."""
-        p = self.passive.places
-        refined = w[p] + self.passive.step(q + self.G @ (w - start), w)[0]
+        p = self.passive.members
+        refined = w[p] + self.passive.step(q + self.passive.G @ (w - start), w)[0]
         if np.isfinite(refined).all() and not (self.nonnegative[p] & (refined <= 0)).any():
             w[p] = refined
 
@@ -196,16 +187,17 @@ class WeightProblem(Stateful):
         """Make the free and the nonzero weights passive; the weight of dependent atoms moves to the others."""
         passive, free = self.passive, ~self.nonnegative
         wanted = free | (w != 0)
-        for i in [i for i in passive.members if not wanted[i]]:
+        for i in passive.members[~wanted[passive.members]]:
             passive.drop(i)
         wanted[passive.members] = False
         if (wanted & free).any() and self.nonnegative[passive.members].any():
             wanted[passive.members] = True  # free weights first: the dependent ones left out are non-negative
             passive.clear()
         missing = [int(i) for i in (*np.flatnonzero(wanted & free), *np.flatnonzero(wanted & ~free))]
-        if missing and not passive.members and passive.build(missing):
+        if missing and not len(passive.members) and passive.build(missing):
             return
-        self._make_passive(w, missing)
+        if missing:
+            self._make_passive(w, missing)
 
     def _make_passive(self, w: Small, missing: list[int]) -> None:
         """Make these passive; the weight of dependent atoms moves to the others."""
@@ -215,7 +207,7 @@ class WeightProblem(Stateful):
             if y is None:
                 continue
             # atom_i = sum y_j atom_j: move w_i to these, as far as the signs allow
-            p = self.passive.places
+            p = self.passive.members
             theta, out = _longest_step(w[p], w[i] * y, self.nonnegative[p])
             w[p] += min(theta, 1.0) * w[i] * y
             if out is not None and theta < 1.0:
@@ -230,22 +222,20 @@ class WeightProblem(Stateful):
         """q minus a constant per block with a total: the same problem, without cancellation in q'(w - start)."""
         mean = np.zeros(len(self.totals))
         for b in self.passive.fixed:
-            mine = self.block == b
+            mine = self.passive.block == b
             mean[b] = float(q[mine] @ start[mine]) / self.totals[b] if self.totals[b] else 0.0
-        return q - mean[self.block]
+        return q - mean[self.passive.block]
 
-    def _falling_ray(self, q: Small) -> Small | None:
+    def _falling_ray(self, q: Small, left_out: Mask) -> Small | None:
         """A direction without curvature along which the objective falls, or None: e_i - y or its negative, where i is a
-        free weight whose atom depends on the passive ones with coefficients y."""
-        p, ray = self.passive.places, None
-        left_out = ~self.nonnegative
-        left_out[p] = False
+        free weight left out, whose atom depends on the passive ones with coefficients y."""
+        p, ray = self.passive.members, None
         for i in np.flatnonzero(left_out):
-            if np.isnan(self.totals[self.block[i]]):
+            if np.isnan(self.totals[self.passive.block[i]]):
                 y = self.passive.combination(int(i))
                 slope = float(q[i] - y @ q[p])
                 if abs(slope) > 1e-6 * (abs(float(q[i])) + float(np.abs(y) @ np.abs(q[p]))):
-                    ray = np.zeros(self.k)
+                    ray = np.zeros(self.passive.k)
                     ray[p], ray[i] = y * np.sign(slope), -np.sign(slope)
         return ray
 

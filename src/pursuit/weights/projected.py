@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pursuit.arrays import Small
@@ -12,7 +10,7 @@ from pursuit.weights.passive import Mask
 from pursuit.weights.problem import WeightProblem
 
 
-def nearest_feasible(v: Small, nonnegative: Mask, block: Any, totals: Small) -> Small:
+def nearest_feasible(v: Small, nonnegative: Mask, block: object, totals: Small) -> Small:
     """The feasible weights nearest to v: free, non-negative, or on a simplex, block by block.
 
     >>> nearest_feasible(np.array([0.9, 0.5, -1.0]), np.ones(3, bool), np.array([0, 0, 1]), np.array([1.0, np.nan]))
@@ -34,8 +32,8 @@ def projected_gradient(problem: WeightProblem, q: Small, start: Small, steps: in
     >>> projected_gradient(problem, np.array([-0.4, 0.0]), np.array([0.5, 0.5]), 1)
     array([0.7, 0.3])
     """
-    G, w = problem.G, start
+    G, w, block = problem.passive.G, start, problem.passive.block
     bound = float(np.abs(G).sum(axis=1).max(initial=0.0))
     for _ in range(steps if bound > 0 else 0):
-        w = nearest_feasible(w - (q + G @ (w - start)) / bound, problem.nonnegative, problem.block, problem.totals)
+        w = nearest_feasible(w - (q + G @ (w - start)) / bound, problem.nonnegative, block, problem.totals)
     return w

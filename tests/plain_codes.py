@@ -1,47 +1,14 @@
-r"""One signal, one pursuit, written plainly: the specification of `encode`.
+r"""One signal, one pursuit, written plainly: what the tests compare `encode` with. In float64, every turn from nothing.
 
-Tests compare `encode` with it; nothing in the package uses it. It is in float64, and every turn begins from nothing.
+The atom with the largest merit enters, the first of several: :math:`|c|` with the correlation :math:`c = \langle r,
+a\rangle` in ``omp`` and ``mp``, :math:`|c| / \|a_\perp\|` in ``ols`` (:math:`a_\perp` is orthogonal to the active
+atoms), c in ``nnomp``. A pursuit ends where :math:`\|r\| \le` tol, with `atoms` atoms (``mp``: after 10 `atoms` steps),
+or where no correlation exceeds its rounding error, for which :math:`4 \sqrt{d}\, \epsilon \|a\| S` stands, with the
+size S of the terms of the residual. With weights, rows of D and entries of y are multiplied by their roots.
 
-A turn has the weights x, zero but for the active atoms, and the residual r = y - D x. Every atom a has the correlation
-:math:`c = \langle r, a\rangle` and a merit; the atom of the largest merit enters, the first of several:
-
-========= ========================== ========================================================================
-method    merit                      weights after atom a enters
-========= ========================== ========================================================================
-``omp``   :math:`|c|`                :math:`\arg\min \|y - D x\|` over the weights of active atoms
-``mp``    :math:`|c|`                :math:`x_a + c / \|a\|^2`; the others stay
-``ols``   :math:`|c| / \|a_\perp\|`  as ``omp``
-``nnomp`` c                          as ``omp``, over weights that are not negative; atoms of weight 0 leave
-========= ========================== ========================================================================
-
-where :math:`a_\perp` is the part of a that is orthogonal to the active atoms: a refit with a lowers :math:`\|r\|^2` by
-the square of the merit of a. Active atoms do not enter again, except in ``mp``.
-
-A pursuit ends
-
-- where :math:`\|r\| \le` tol;
-- with `atoms` atoms (``mp``: where one more would be needed, or after 10 `atoms` steps);
-- where no correlation exceeds its own rounding error, for which :math:`4 \sqrt{d}\, \epsilon \|a\| S` stands. Here
-  :math:`S = \|y\| + \sum_i |x_i| \|a_i\|` is the size of the terms of the residual, and :math:`\epsilon` belongs to
-  the type of the numbers that are given. In ``ols``, an atom with :math:`\|a_\perp\|^2 \le 16 (s + 4) \epsilon \|a\|^2`
-  counts as a combination of the s active ones.
-
-With weights w, inner products are :math:`\langle u, v\rangle_w = \sum_t w_t u_t v_t`: rows of D and entries of y are
-multiplied by :math:`\sqrt{w_t}`.
-
-**Leads.** Two programs round differently, and may part where a decision is close. So a code comes with its least lead:
-
-- how far the best atom was ahead of each of the others, as a share of the numbers that both merits were computed from:
-  :math:`S \|a\|`; or, for a merit m of ``ols``, :math:`S / \sigma + m / \sigma^2` with
-  :math:`\sigma = \|a_\perp\| / \|a\|`;
-- how much of an atom that enters, except in ``mp``, is orthogonal to the active ones: :math:`\|a_\perp\|^2` as a share
-  of :math:`(\|a\| + \sum_i |\beta_i| \|a_i\|)^2`, with the combination :math:`\sum_i \beta_i a_i` nearest to a;
-- how far :math:`\|r\|` was from tol, as a share of S;
-- in ``nnomp``, how far weights were from 0, as a share of :math:`S / \|a\|`, and correlations of atoms that left, as a
-  share of :math:`S \|a\|`;
-- 0 where an atom that was excluded by a bound above, but not by a quarter of it, had a larger merit than all others.
-
-Rounding changes no decision of a code whose lead is many :math:`\epsilon`.
+Two programs round differently, and may part where a decision is close. So a code comes with its least *lead*: how far,
+as a share of the numbers that were compared, the best atom was ahead, an entering atom was from dependent, the residual
+from tol, and a non-negative weight from 0. Rounding changes no decision of a code whose lead is many :math:`\epsilon`.
 """
 
 from __future__ import annotations
@@ -67,12 +34,7 @@ class Code:
 def pursue(
     D: Array, y: Array, atoms: int, tol: float = -1.0, method: str = "omp", weights: Array | None = None
 ) -> Code:
-    """The code of one signal; a negative `tol` is none.
-
-    >>> D, y = np.array([[1.0, 0.0, 0.6], [0.0, 2.0, 0.8]]), np.array([1.2, 1.6])
-    >>> pursue(D, y, 2).x, pursue(D, y, 2, method="ols").x
-    (array([1.2, 0.8, 0. ]), array([0., 0., 2.]))
-    """
+    """The code of one signal; a negative `tol` is none."""
     epsilon = float(np.finfo(np.result_type(D, y)).eps)
     D, y = np.asarray(D, float), np.asarray(y, float)
     if weights is not None:
@@ -125,9 +87,6 @@ def lasso(D: Array, y: Array, penalty: float, positive: bool = False, weights: A
     :math:`A^\top r \ge h`, where :math:`h = A^\top y - \lambda`. Lawson and Hanson (1974, chapter 23) find it from the
     non-negative least squares of (0, 1) on the columns :math:`(a_j, h_j)`: of its weights w, x is
     :math:`w / (1 - h^\top w)`.
-
-    >>> lasso(np.array([[1.0, 0.0, 0.6], [0.0, 2.0, 0.8]]), np.array([1.2, -1.6]), 1.0).round(12)
-    array([ 0.2 , -0.55,  0.  ])
     """
     root = np.ones(len(y)) if weights is None else np.sqrt(np.asarray(weights, float))
     y = root * np.where(root > 0, np.asarray(y, float), 0.0)
