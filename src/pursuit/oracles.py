@@ -152,9 +152,10 @@ class Approximate(Oracle):
     (array([0.55, 0.45, 0.  ]), True)
     """
 
-    delta: float
+    delta: float = 1.0
     worst: bool = True
     seed: int = 0
+    additive: float = 0.0
 
     def __post_init__(self) -> None:
         require(0 < number(self.delta) <= 1, "delta", self.delta, "the quality of the oracle, a number in (0, 1]")

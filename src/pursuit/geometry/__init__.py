@@ -8,6 +8,7 @@
 | `gauge`, `rho` | the atomic norm, and an a-priori bound on that of all iterates |
 | `coherence` | cumulative coherence of unit atoms |
 | `curvature`, `strong_convexity` | affine-invariant smoothness and strong convexity of f over the set |
+| `smoothness`, `convexity` | L and mu of f in the norm of a metric, or in a p-norm |
 
 >>> import pursuit as ps
 >>> A = ps.SignedBasis(4)
@@ -19,11 +20,13 @@ from pursuit.geometry.constants import curvature, strong_convexity
 from pursuit.geometry.faces import pyramidal_width
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import gauge, rho
+from pursuit.geometry.norms import convexity, smoothness
 from pursuit.geometry.width import coherence, diameter, directional_width, inradius, mdw, radius
 
 __all__ = [
     "Interval",
     "coherence",
+    "convexity",
     "curvature",
     "diameter",
     "directional_width",
@@ -33,5 +36,6 @@ __all__ = [
     "pyramidal_width",
     "radius",
     "rho",
+    "smoothness",
     "strong_convexity",
 ]

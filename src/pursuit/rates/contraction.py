@@ -56,7 +56,7 @@ def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, de
     low, high = lower("mu", mu, 0), upper("C", C, 0, strict=True)
     if low > high * (1 + 1e-9):
         raise ValueError(f"mu is {low:g}, larger than the smoothness {high:g}; no function has that, so check both.")
-    return float_or_array(upper("eps0", eps0, 0) * max(1 - delta**2 * low / high, 0.0) ** t)
+    return float_or_array(upper("eps0", eps0, 0) * np.maximum(1 - delta**2 * low / high, 0.0) ** t)
 
 
 def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Any:

@@ -71,8 +71,8 @@ def away_steps(
     >>> away_steps([0, 1, 2, 3], mu=1, L=1, width=1, diameter=1, eps0=16.0)
     array([16., 12., 12.,  9.])
     """
-    mu = lower("mu", mu, 0) * share("width", width, "diameter", diameter) ** 2 / (1 + quality(delta)) ** 2
-    return linear_affine(good_steps(t, spare=spare), mu=mu, C=L, eps0=eps0, delta=delta)
+    mu, delta = lower("mu", mu, 0) * share("width", width, "diameter", diameter) ** 2, quality(delta)
+    return linear_affine(good_steps(t, spare=spare), mu=mu, C=L, eps0=eps0, delta=delta / (1 + delta))
 
 
 def pairwise_steps(

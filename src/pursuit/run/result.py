@@ -203,11 +203,17 @@ class Result:
         levels = np.array([m + part.price for m, part in zip(multipliers, self.domain.parts, strict=True)])[self.blocks]
         return Dual(grad, tuple(multipliers), correlations + levels, support)
 
-    def promise(self, *, mdw: Any = None, rho: Any = None) -> Promise:
+    @property
+    def delta(self) -> float:
+        """The smallest quality of an answer on which an update of this run rests; 0 where one was not proved."""
+        return float(min(self.trace.delta[: max(len(self.trace) - 1, 1)]))
+
+    def promise(self, *, mdw: Any = None, rho: Any = None, curvature: Any = None, convexity: Any = None) -> Promise:
         """The strongest bound on f(x_t) - f* that a theorem proves for this run, one number per row of the trace.
 
-        The geometric constants of the set are computed where they are needed, which takes time for large dictionaries;
-        `mdw` and `rho` (numbers or intervals) may be given instead.
+        The constants of the set are computed where they are needed, which takes time for large dictionaries. Numbers or
+        intervals may be given instead, and count where they are better: `mdw` and `rho` of the atoms, and the affine-
+        invariant `curvature` and `convexity` of f over them: C_f over a hull, C^MP and mu^MP of A over a span.
 
         >>> import pursuit as ps
         >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
@@ -216,7 +222,7 @@ class Result:
         """
         from pursuit.promises import promise
 
-        return promise(self, mdw, rho)
+        return promise(self, mdw=mdw, rho=rho, curvature=curvature, convexity=convexity)
 
     def check(self) -> Check:
         """Recompute point, value, gap and lower bound from the weights and atoms alone, with an exact oracle."""

@@ -30,7 +30,8 @@ def html_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:
 
 
 class Trace:
-    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds, as arrays.
+    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds and delta, the quality that the
+    oracle proved for its answer (of a sum, the smallest; 0: none), as arrays.
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
@@ -40,7 +41,7 @@ class Trace:
     Trace(3 iterations, value 5 to 0, gap 5 to 0, 3 oracle calls)
     """
 
-    COLUMNS = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds")
+    COLUMNS = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds", "delta")
 
     def __init__(self, rows: Sequence[tuple[float, ...]]) -> None:
         self._rows = rows
@@ -51,7 +52,7 @@ class Trace:
     def __repr__(self) -> str:
         if not self._rows:
             return "Trace(0 iterations)"
-        (_, value, gap, *_), (_, end, end_gap, _, calls, _) = self._rows[0], self._rows[-1]
+        (_, value, gap, *_), (_, end, end_gap, _, calls, *_) = self._rows[0], self._rows[-1]
         values = f"value {value:.6g} to {end:.6g}, gap {gap:.3g} to {end_gap:.3g}"
         return f"Trace({len(self)} iterations, {values}, {calls} oracle calls)"
 
@@ -81,4 +82,5 @@ class Trace:
 
 def trace_row(state: State, seconds: float) -> tuple[float, ...]:
     """The row of a trace for this state."""
-    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds
+    delta = min(answer.delta or 0.0 for answer in state.answers)
+    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds, delta

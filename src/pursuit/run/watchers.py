@@ -89,7 +89,7 @@ def _write(line: str) -> None:
 
 def _line(row: tuple[float, ...]) -> str:
     """A row of the trace in words."""
-    iteration, value, gap, atoms, calls, seconds = row
+    iteration, value, gap, atoms, calls, seconds, _ = row
     counts = f"{quantity(int(atoms), 'atom')}, {quantity(int(calls), 'call')}"
     return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {counts}, {seconds:.3g} s"
 

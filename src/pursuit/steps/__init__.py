@@ -8,7 +8,7 @@ is the objective's, the user's, or found by `Backtracking`.
 """
 
 from pursuit.steps.base import Decrease, Length, Move, Step, StepRule, begin_step, check_step, is_monotone
-from pursuit.steps.bound import Backtracking, Smoothness, UpperBound, check_smoothness, guaranteed_smoothness
+from pursuit.steps.bound import Backtracking, Smoothness, UpperBound, check_smoothness, guaranteed
 from pursuit.steps.rules import CurvatureStep, DiameterStep, LineSearch, Monotone, OpenLoop, ShortStep
 
 __all__ = [
@@ -29,6 +29,6 @@ __all__ = [
     "begin_step",
     "check_smoothness",
     "check_step",
-    "guaranteed_smoothness",
+    "guaranteed",
     "is_monotone",
 ]

@@ -12,6 +12,7 @@ from pursuit.arrays import Array, Space
 from pursuit.metrics import as_metric
 from pursuit.objectives import Objective, inside
 from pursuit.state import Stateful
+from pursuit.steps.base import Decrease
 
 T = TypeVar("T")
 
@@ -50,13 +51,13 @@ def check_smoothness(L: Smoothness) -> None:
         )
 
 
-def guaranteed_smoothness(L: Smoothness, metric: Any, f: Objective) -> float | None:
-    """The constant with which every step of an upper bound decreases f; None where L or the metric may not fit f."""
-    if f.L is None or metric is not None:
-        return None
-    if isinstance(L, Backtracking):  # where f curves, the first estimate is its curvature along a line and 0.1 %
-        return max(L.grow * f.L, 1.001 * f.L) if f.mu > 0 else None
-    return f.L if L is None else L if L >= f.L else None
+def guaranteed(L: Smoothness, metric: Any, f: Objective) -> Decrease:
+    """The decrease of a step that minimises the upper bound with this L and metric."""
+    L = f.L if L is None and metric is None else L
+    if isinstance(L, float | int):
+        return Decrease(float(L), metric=metric)
+    grow = max((Backtracking() if L is None else L).grow, 1.001)  # the first estimate is a curvature and 0.1 %
+    return Decrease(metric=metric, grow=grow)
 
 
 @dataclass(eq=False)

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from pursuit.arguments import as_bool, describe, number, use_python_numbers
 from pursuit.arrays import Array, Space
-from pursuit.domains import Domain, Hull
+from pursuit.domains import Domain, Hull, Part
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, Smooth
 from pursuit.state import Stateful
 from pursuit.steps.base import Decrease, Length, Move, StepRule, begin_step, check_step, clip
-from pursuit.steps.bound import Smoothness, UpperBound, check_smoothness, guaranteed_smoothness
+from pursuit.steps.bound import Smoothness, UpperBound, check_smoothness, guaranteed
 
 MAX_HALVINGS = 60
 """Halvings of a step that is to be monotone; beyond them rounding decides, and the step is 0."""
@@ -79,8 +79,8 @@ class OpenLoop(StepRule):
 
         return length
 
-    def decrease(self, f: Objective) -> Decrease | None:
-        return Decrease(f.L, toward_only=True) if self == OpenLoop() else None
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        return Decrease(f.L, exact=True, toward_only=True) if self == OpenLoop() else None  # whatever the constant is
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class LineSearch(StepRule):
         f = Smooth(f.value_and_grad, convex=f.convex) if self.secant else f
         return lambda move: line_search(f, move.x, move.direction, move.slope, move.reach)
 
-    def decrease(self, f: Objective) -> Decrease:
+    def decrease(self, f: Objective, part: Part) -> Decrease:
         return Decrease(f.L, exact=True)
 
 
@@ -188,8 +188,8 @@ class ShortStep(StepRule):
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         return _Shortest(UpperBound(f, space, self.L, self.metric))
 
-    def decrease(self, f: Objective) -> Decrease:
-        return Decrease(guaranteed_smoothness(self.L, self.metric, f))
+    def decrease(self, f: Objective, part: Part) -> Decrease:
+        return guaranteed(self.L, self.metric, f)
 
 
 @dataclass(frozen=True)
@@ -222,8 +222,9 @@ class DiameterStep(StepRule):
             raise ValueError(f"the diameter of {domain.A!r} is not known; give DiameterStep(diameter=...).")
         return _Shortest(UpperBound(f, space, self.L, None), float(diameter) * float(diameter))
 
-    def decrease(self, f: Objective) -> Decrease | None:
-        return Decrease(f.L, toward_only=True, diameter=self.diameter) if self.L in (None, f.L) else None
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        L, diameter = guaranteed(self.L, None, f).L, self.diameter or part.A.diameter
+        return None if L is None or diameter is None else Decrease(L, toward_only=True, C=L * diameter**2)
 
 
 @dataclass(frozen=True)
@@ -260,3 +261,7 @@ class CurvatureStep(StepRule):
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         scale = 1.0 if isinstance(domain, Hull) else self.rho * self.rho
         return lambda move: clip(-move.slope * scale / self.C, move.reach)
+
+    def decrease(self, f: Objective, part: Part) -> Decrease:
+        over_hull = isinstance(part, Hull)
+        return Decrease(toward_only=over_hull, C=self.C if over_hull else self.C / self.rho**2)
