@@ -143,6 +143,7 @@ class Result:
     raised f or left the domain, `cached` counts answers that cost no oracle call. In a sum of domains `blocks` says
     which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand. `stationarity` is
     the Frank-Wolfe gap max <grad f(x), x - u> over the domain at the end, all that is known where f is not convex.
+    `assumed` are sentences on which the result rests and which nobody could check, such as that a start lies in a hull.
     `memory` is the state of the run, if `keep=True` asked for it: then `start=` continues the run exactly.
 
     >>> import pursuit as ps
@@ -175,6 +176,7 @@ class Result:
     start: Array
     refused: int
     stationarity: float
+    assumed: tuple[str, ...]
     memory: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -318,6 +320,7 @@ class Result:
             ("seconds", f"{self.seconds:.3g}"),
             ("update", FUNCTION.sub(r"\1", repr(self.update))),
             ("status", self.status.value),
+            *(("assumed", sentence) for sentence in self.assumed),
         ]
 
     def __str__(self) -> str:
@@ -348,6 +351,7 @@ def result_fields(state: State) -> dict[str, Any]:
         "cached": state.cached,
         "refused": state.refused,
         "stationarity": state.stationarity,
+        "assumed": tuple(state.run.refine.assumed),
         "weights": state.active.weights[support],
         "atoms": list(compress(state.active.atoms, state.active.weights.tolist())),  # those of weight not zero
         "blocks": state.active.blocks[support],
