@@ -17,6 +17,7 @@ an interval, the end is used that makes the bound weaker, so it holds whichever 
 | stepFWMPshort | `frank_wolfe_limit`; oracle qualities: `delta_fw`, `delta_mp` | |
 | Lacoste-Julien and Jaggi (2015), Tsuji et al. (2022) | `away_steps`, `pairwise_steps`, `good_steps` | conv, cone |
 | Locatello et al. (2017) | `cone_pursuit` | cone |
+| Gribonval and Vandergheynst (2006) | `incoherent_pursuit` | lin |
 | Braun, Pokutta and Zink (2017) | `lazy_quality` | conv, lin |
 | Pedregosa et al. (2020) | `backtracking`, `backtracking_evaluations` | |
 | Locatello et al. (2018) | `accelerated_pursuit` | lin |
@@ -29,7 +30,7 @@ there are the affine-invariant forms (errata 6 and 8).
 array([7.   , 4.667, 1.167, 0.137])
 """
 
-from pursuit.rates.contraction import linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis
+from pursuit.rates.contraction import incoherent_pursuit, linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis
 from pursuit.rates.relations import coherence, delta_fw, delta_mp, frank_wolfe_limit, mdw_from_coherence
 from pursuit.rates.sublinear import (
     frank_wolfe,
@@ -67,6 +68,7 @@ __all__ = [
     "frank_wolfe_limit",
     "good_pairwise_steps",
     "good_steps",
+    "incoherent_pursuit",
     "lazy_quality",
     "least_squares",
     "least_squares_sharp",

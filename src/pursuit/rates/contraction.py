@@ -11,6 +11,7 @@ from pursuit.arguments import real_array, require
 from pursuit.arrays import host
 from pursuit.rates.arguments import (
     Constant,
+    atom_count,
     float_or_array,
     lower,
     numbers,
@@ -87,6 +88,21 @@ def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: C
     low = lower("mu", mu, 0)
     high = upper("L", L, low, strict=low == 0)
     return _error_left(eps, width, norm, (2 * high - low) / high)
+
+
+def incoherent_pursuit(t: ArrayLike, *, m: int, coherence: Constant, beyond: Constant, eps0: Constant) -> Any:
+    r"""Gribonval and Vandergheynst (2006): :math:`\varepsilon_t\le(1-\frac{1-\mu(B,m-1)}m)^t\varepsilon_0` for
+    matching pursuit and OMP, least squares, unit atoms B and a target that is a combination of m of them.
+
+    `coherence` is :math:`\mu(B, m-1)`, `beyond` is :math:`\mu(B, m)`; holds where their sum is below 1, as then no wrong
+    atom is taken. It may be better than Theorem 7, which knows nothing of m (erratum 41).
+
+    >>> incoherent_pursuit([0, 1, 2], m=2, coherence=0.0, beyond=0.0, eps0=1.0)
+    array([1.  , 0.5 , 0.25])
+    """
+    low, both = upper("coherence", coherence, 0), upper("coherence", coherence, 0) + upper("beyond", beyond, 0)
+    require(both < 1, "beyond", beyond, "a coherence mu(B, m) with mu(B, m - 1) + mu(B, m) < 1")
+    return linear_affine(t, mu=(1 - low) / atom_count(m), C=1.0, eps0=eps0)
 
 
 def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
