@@ -129,9 +129,7 @@ def test_steps_that_drop_atoms_are_not_counted():
             by_name = {b.theorem: b.curve for b in p.bounds}
             good = rates.good_steps(np.arange(len(p.curve)), spare=spare)
             D2 = geometry.diameter(A)
-            assert by_name["Theorem 1"] == pytest.approx(
-                rates.frank_wolfe(good, L=f.L, diameter=D2, eps0=p.eps0)
-            )
+            assert by_name["Theorem 1"] == pytest.approx(rates.frank_wolfe(good, L=f.L, diameter=D2, eps0=p.eps0))
             assert ("Rate of away steps" in by_name) == (first is None)
             if first is None:
                 falls = np.flatnonzero(np.diff(by_name["Rate of away steps"]) < 0)
@@ -314,7 +312,10 @@ def test_constants_that_nobody_can_compute_may_be_given(domain):
     """For log cosh, with L = 1 + mu: nothing proves that a step with less curvature descends, but the user may."""
     target = np.array([0.3, -0.2])
     f = ps.Smooth(lambda x: float(np.log(np.cosh(x - target)).sum()), lambda x: np.tanh(x - target), L=3.0)
-    step, stop = ps.Plain(ps.CurvatureStep(4.0 if domain is ps.conv else 1.0)), ps.Stop(iterations=3, rgap=None, value=0)
+    step, stop = (
+        ps.Plain(ps.CurvatureStep(4.0 if domain is ps.conv else 1.0)),
+        ps.Stop(iterations=3, rgap=None, value=0),
+    )
     r = ps.minimize(f, domain(ps.SignedBasis(2)), step, stop=stop)
     given = r.promise(curvature=4.0 if domain is ps.conv else 1.0, convexity=0.25)
     if math.isfinite(given.eps0):

@@ -68,6 +68,7 @@ from .run.trace import Trace
 from .solve import iterate, minimize
 from .state import Stateful
 from .steps import (
+    AutoConditioned,
     Backtracking,
     CurvatureStep,
     DiameterStep,
@@ -102,6 +103,7 @@ __all__ = [
     "Approximate",
     "Atom",
     "Atoms",
+    "AutoConditioned",
     "Away",
     "Backtracking",
     "Ball",

@@ -126,6 +126,9 @@ class AskInFace(Stateful):
         return replace(answer, atoms=[answer.atoms[0], worst], calls=answer.calls + 1)
 
 
+STREAM = 1
+"""Beside the seed: random atoms must not be those numbers that a user drew from the same seed."""
+
 PATH_STEPS = 40
 """Questions to a set that cannot list its atoms, with which an answer of a given quality is found."""
 
@@ -181,8 +184,10 @@ class Approximate(Oracle):
 
     def begin(self, part: Part, space: Space, update: Wants) -> Ask:
         if self.additive and not isinstance(part, Hull):
-            raise ValueError(f"additive is {self.additive:g} over {part!r}; additive errors belong to hulls, leave it out.")
-        return _AskApproximate(self, part, space, np.random.default_rng(self.seed), part.asked.begin())
+            raise ValueError(
+                f"additive is {self.additive:g} over {part!r}; additive errors belong to hulls, leave it out."
+            )
+        return _AskApproximate(self, part, space, np.random.default_rng([self.seed, STREAM]), part.asked.begin())
 
 
 @dataclass(eq=False)
@@ -326,7 +331,7 @@ class RandomAtom(Oracle):
         use_python_numbers(self)
 
     def begin(self, part: Part, space: Space, update: Wants) -> Ask:
-        return _AskAtRandom(part, space, np.random.default_rng(self.seed))
+        return _AskAtRandom(part, space, np.random.default_rng([self.seed, STREAM]))
 
 
 @dataclass(eq=False)

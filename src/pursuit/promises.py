@@ -216,7 +216,10 @@ def promise(result: FinishedRun, **given: Any) -> Promise:
         known = {name: value for name, value in given.items() if value is not None}
         run = _Run(f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, known)
         found = (_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)
-        bounds = [Bound(name, np.where(delta > 0, curve, math.inf), f"{words}, {_said(delta)}") for name, curve, words in found]
+        bounds = [
+            Bound(name, np.where(delta > 0, curve, math.inf), f"{words}, {_said(delta)}")
+            for name, curve, words in found
+        ]
     curves = [b.curve for b in bounds]
     if update.descends and (values <= values[0]).all():
         curves.append(np.full(len(t), eps0))
@@ -231,7 +234,7 @@ def _qualities(result: FinishedRun) -> Small:
         blind = any(not (part.compact or part.signless) for part in result.domain.parts)
         each = np.where(each > 0, each, 1.0) * rates.lazy_quality(oracle.K) * (result.update.descends and not blind)
     if isinstance(oracle, Approximate) and oracle.additive:  # the additive error has a place of its own in the rates
-        each = np.where(each > 0, oracle.delta, 0.0)
+        each = np.full(len(each), oracle.delta * all(part.asked.exact for part in result.domain.parts))
     if not result.update.descends and (each[:-1] != each[0]).any():  # open-loop steps need one quality for all
         each = np.zeros(len(each))
     return np.minimum.accumulate(np.concatenate([[1.0], each[:-1]]))

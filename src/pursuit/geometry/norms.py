@@ -61,7 +61,9 @@ def mdw(shape: Shape, p: float) -> Interval:
         hull = polytope.facets(points / scale)
         if hull is not None and hull.certified:
             sizes = np.linalg.norm(hull.normals, q, axis=1)
-            return Interval(scale * float((hull.inner / sizes).min()) * (1 - 1e-12), scale * float((hull.offsets / sizes).min()))
+            return Interval(
+                scale * float((hull.inner / sizes).min()) * (1 - 1e-12), scale * float((hull.offsets / sizes).min())
+            )
     low, high = ratios(q, shape.n)
     return _times(euclid, 1 / high, 1 / low)
 

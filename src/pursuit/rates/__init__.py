@@ -30,7 +30,14 @@ there are the affine-invariant forms (errata 6 and 8).
 array([7.   , 4.667, 1.167, 0.137])
 """
 
-from pursuit.rates.contraction import incoherent_pursuit, linear, linear_affine, lower_bound, lower_bound_sharp, signed_basis
+from pursuit.rates.contraction import (
+    incoherent_pursuit,
+    linear,
+    linear_affine,
+    lower_bound,
+    lower_bound_sharp,
+    signed_basis,
+)
 from pursuit.rates.relations import coherence, delta_fw, delta_mp, frank_wolfe_limit, mdw_from_coherence
 from pursuit.rates.sublinear import (
     frank_wolfe,
@@ -44,6 +51,7 @@ from pursuit.rates.sublinear import (
 )
 from pursuit.rates.variants import (
     accelerated_pursuit,
+    affine_pursuit,
     away_steps,
     backtracking,
     backtracking_evaluations,
@@ -52,10 +60,12 @@ from pursuit.rates.variants import (
     good_steps,
     lazy_quality,
     pairwise_steps,
+    random_pursuit,
 )
 
 __all__ = [
     "accelerated_pursuit",
+    "affine_pursuit",
     "away_steps",
     "backtracking",
     "backtracking_evaluations",
@@ -82,5 +92,6 @@ __all__ = [
     "matching_pursuit_sharp",
     "mdw_from_coherence",
     "pairwise_steps",
+    "random_pursuit",
     "signed_basis",
 ]

@@ -168,6 +168,35 @@ def _factor(grow: float) -> float:
     return grow
 
 
+def random_pursuit(t: ArrayLike, *, mu: Constant, L: Constant, share: float, eps0: Constant) -> Any:
+    r"""Random pursuit, in expectation: :math:`E\varepsilon_t\le(1-s\mu/L)^t\varepsilon_0` with the smallest eigenvalue s
+    of :math:`E\,zz^\top/\|z\|^2` on lin(A), the argument `share`: 1/n for a basis or directions of a sphere of R^n.
+
+    Stich, Müller and Gärtner (2013); Locatello et al. (2018) for atoms. A step of `RandomAtom` with a line search or
+    L/2 bound decreases f by :math:`\langle g,z\rangle^2/(2L\|z\|^2)`, in the mean by :math:`s\|g\|^2/(2L)\ge
+    s\mu\varepsilon_t/L`.
+
+    >>> random_pursuit([0, 1, 2], mu=1, L=1, share=0.5, eps0=4.0)
+    array([4., 2., 1.])
+    """
+    require(0 < number(share) <= 1, "share", share, "the least mean square of a direction along the atoms, in (0, 1]")
+    return linear_affine(t, mu=lower("mu", mu, 0) * share, C=L, eps0=eps0)
+
+
+def affine_pursuit(t: ArrayLike, *, L: Constant, reach: Constant, delta: Any = 1.0) -> Any:
+    r"""Affine-invariant matching pursuit: :math:`\varepsilon_t\le 2L_AR_A^2/(\delta^2(t+2))`.
+
+    Locatello et al. (2018): :math:`L_A` is the smoothness in the atomic norm, `geometry.curvature(f, A, "mp")`, and
+    :math:`R_A\ge\|x_t-x^\star\|_A` the argument `reach`, over all points with :math:`f(x)\le f(x_0)`. It is `least_squares`
+    without the detour by rho: sharper where :math:`R_A<2\rho`. Its linear form is `linear_affine` with :math:`\mu_A`.
+
+    >>> affine_pursuit([0, 2], L=1, reach=2)
+    array([4., 2.])
+    """
+    scale = upper("L", L, 0) * upper("reach", reach, 0) ** 2
+    return float_or_array(2 * scale / (quality(delta) ** 2 * (update_counts(t) + 2)))
+
+
 def accelerated_pursuit(t: ArrayLike, *, L: Constant, nu: Constant, distance: Constant) -> Any:
     r"""Accelerated matching pursuit, in expectation: :math:`E\varepsilon_t\le 2L\nu\|x_0-x^\star\|_P^2/(t+1)^2`.
 

@@ -99,7 +99,9 @@ def _first_atoms(domain: Domain, start: str) -> tuple[Small, list[Atom], Any]:
     blocks = [b for b, part in enumerate(domain.parts) if part.compact]
     for b in blocks:
         if domain.parts[b].A.size is None:
-            raise ValueError(f"start is 'first', and {domain.parts[b].A!r} cannot list its atoms; give a point of the hull.")
+            raise ValueError(
+                f"start is 'first', and {domain.parts[b].A!r} cannot list its atoms; give a point of the hull."
+            )
     return np.ones(len(blocks)), [domain.parts[b].A.atom(0) for b in blocks], np.array(blocks, dtype=np.intp)
 
 

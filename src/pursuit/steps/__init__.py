@@ -9,9 +9,10 @@ is the objective's, the user's, or found by `Backtracking`.
 
 from pursuit.steps.base import Decrease, Length, Move, Step, StepRule, begin_step, check_step, is_monotone
 from pursuit.steps.bound import Backtracking, Smoothness, UpperBound, check_smoothness, guaranteed
-from pursuit.steps.rules import CurvatureStep, DiameterStep, LineSearch, Monotone, OpenLoop, ShortStep
+from pursuit.steps.rules import AutoConditioned, CurvatureStep, DiameterStep, LineSearch, Monotone, OpenLoop, ShortStep
 
 __all__ = [
+    "AutoConditioned",
     "Backtracking",
     "CurvatureStep",
     "Decrease",

@@ -81,7 +81,7 @@ class UpperBound(Stateful):
         """||d||^2 in the metric."""
         return self.space.dot(d, self.metric(d))
 
-    def _guess(self, x: Array, d: Array, slope: float) -> float | None:
+    def curvature(self, x: Array, d: Array, slope: float) -> float | None:
         """A first L: the curvature over the first thousandth of d; where there is none, or f is not finite there, the L
         for which d itself is the shortest step. None: f is level along d."""
         square, h = self.square(d), 1e-3
@@ -104,7 +104,7 @@ class UpperBound(Stateful):
         `along` is the direction towards the oracle's atoms, and its slope; the first L is guessed along it.
         """
         if self.L is None:
-            guess = self._guess(x, *along)
+            guess = self.curvature(x, *along)
             if guess is None:
                 return None
             self.L = guess / self.rule.shrink

@@ -265,3 +265,45 @@ class CurvatureStep(StepRule):
     def decrease(self, f: Objective, part: Part) -> Decrease:
         over_hull = isinstance(part, Hull)
         return Decrease(toward_only=over_hull, C=self.C if over_hull else self.C / self.rho**2)
+
+
+@dataclass(frozen=True)
+class AutoConditioned(StepRule):
+    r"""Auto-conditioned steps (Giang-Tran, Ho-Nguyen and Shafiee, 2026): :math:`\gamma = \langle-g, d\rangle / (M \|d\|^2)`,
+    clipped, where M is the largest curvature seen: :math:`2(f(x_{t+1}) - f(x_t) - \langle g_t, x_{t+1} - x_t\rangle)
+    / \|x_{t+1} - x_t\|^2` of the steps before, and that along the first direction.
+
+    No L is needed, no line search, and after the first step no value of f beyond those of the run. f may increase in a
+    step that is longer than f curves; the next ones are shorter. For matching pursuit, away and pairwise steps, too.
+
+    >>> import numpy as np, pursuit as ps
+    >>> f = ps.Smooth(lambda x: float(np.sum(x**4)) / 4, lambda x: x**3)    # its L depends on where x is
+    >>> ps.minimize(f, ps.conv(ps.Simplex(2)), ps.Plain(ps.AutoConditioned())).x.round(3)
+    array([0.5, 0.5])
+    """
+
+    monotone: ClassVar[bool] = False
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        return _Conditioned(UpperBound(f, space, None, None))
+
+
+@dataclass(eq=False)
+class _Conditioned(Stateful):
+    bound: UpperBound
+    _M: float = field(default=0.0, init=False)
+    _last: list[float] = field(default_factory=list, init=False)
+    """f before the last step, the change of f to first order, and half of its squared length."""
+
+    def __call__(self, move: Move) -> float:
+        if self._last:
+            before, slope, half = self._last
+            above, noise = move.value - before - slope, 64 * self.bound.space.eps * (abs(before) + abs(move.value))
+            if half > 0 and noise < above < math.inf:
+                self._M = max(self._M, above / half)
+        elif self._M == 0.0:
+            self._M = self.bound.curvature(move.x, move.direction, move.slope) or 0.0
+        square = self.bound.square(move.direction)
+        gamma = clip(-move.slope / (self._M * square), move.reach) if self._M * square > 0 else 0.0
+        self._last = [move.value, gamma * move.slope, 0.5 * gamma**2 * square]
+        return gamma
