@@ -297,7 +297,7 @@ def test_every_variant_is_promised_the_theorem_that_a_reader_would_quote_and_not
 
 
 def test_the_affine_invariant_promise_does_not_see_the_condition_number():
-    """H = diag(1, 1e2, 1e4), atoms +-e_i / sqrt(h_i): in the norm of the Hessian they are a basis, of width 1/sqrt(3)."""
+    """H = diag(1, 1e2, 1e4), atoms +-e_i / sqrt(h_i): in the norm of the Hessian a basis, of width 1/sqrt(3)."""
     h = np.array([1.0, 1e2, 1e4])
     f, A = ps.Quadratic(np.diag(h), -h * [1.0, 0.5, 0.2]), ps.Dictionary(np.diag(h**-0.5), signed=True)
     r = ps.minimize(f, ps.lin(A), ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=2, rgap=None))

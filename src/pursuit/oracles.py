@@ -16,7 +16,7 @@ import numpy as np
 from pursuit.active import ActiveSet
 from pursuit.arguments import as_bool, check_seed, number, require, use_python_numbers
 from pursuit.arrays import Array, Small, Space, host
-from pursuit.atoms.base import Atoms, Search, as_atom, check_vector
+from pursuit.atoms.base import Search, as_atom, check_vector
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Answer, Hull, Part
 from pursuit.state import Stateful
@@ -150,12 +150,12 @@ class Approximate(Oracle):
 
     Notes
     -----
-    A set that lists its atoms is searched through, and the worst answer is the worst there is. Over the hull of a convex
-    set (balls, boxes), the point x + delta (z - x) is an atom of exactly this quality. Any other set is asked for z(s),
-    an atom that minimises :math:`\langle\cos(s) g + \sin(s) r, z\rangle` for a random r of the length of g:
-    :math:`\langle g, z(s)\rangle` grows with s, and bisection finds the last z(s) that is allowed. Where z(s) moves continuously, as matrices
-    and points of a sphere do, its quality is delta to nine digits; elsewhere it is at least delta, and an
-    adversary could do worse. Every question counts as a call.
+    A set that lists its atoms is searched through, and the worst answer is the worst there is. Over the hull of a
+    convex set (balls, boxes), the point x + delta (z - x) is an atom of exactly this quality. Any other set is asked
+    for z(s), an atom that minimises :math:`\langle\cos(s) g + \sin(s) r, z\rangle` for a random r of the length of g:
+    :math:`\langle g, z(s)\rangle` grows with s, and bisection finds the last z(s) that is allowed. Where z(s) moves
+    continuously, as matrices and points of a sphere do, its quality is delta to nine digits; elsewhere it is at least
+    delta, and an adversary could do worse. Every question counts as a call.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class _AskApproximate(Stateful):
         part, space, dot = self.part, self.space, z.dot(self.space, grad)
         if not self.oracle.worst:
             most = dot + float(self.rng.uniform()) * (most - dot)
-        if most <= dot or not len(active) and part.compact:
+        if most <= dot or (not len(active) and part.compact):
             return z, 0
         if part.asked.convex and isinstance(part, Hull) and len(active.signless) == 1:
             share = (most - dot) / max(space.dot(grad, active.x) - dot, most - dot)
@@ -242,16 +242,15 @@ class _AskApproximate(Stateful):
         r, size = space.put(self.rng.standard_normal(space.shape)), space.norm(grad)
         r = r - (space.dot(r, grad) / size**2) * grad
         r = r * (size / (space.norm(r) or 1.0))
-        low, high, found = 0.0, math.pi, z
-        for question in range(PATH_STEPS):
+        low, high, found, questions = 0.0, math.pi, z, 0
+        while questions < PATH_STEPS and not 0 <= most - found.dot(space, grad) <= 1e-9 * abs(most):
+            questions += 1
             angle = 0.5 * (low + high)
             a = as_atom_of(space, self.search(math.cos(angle) * grad + math.sin(angle) * r, 1, -math.inf)[0][0])
             value = a.dot(space, grad)
             low, high = (angle, high) if value <= most else (low, angle)
             found = a if value <= most else found
-            if 0 <= most - value <= 1e-9 * abs(most):
-                break
-        return found, (question + 1) * part.asked.questions
+        return found, questions * part.asked.questions
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ class _Run:
             exact = _interval(self.given["curvature"])
         label = "C_f" if kind == "fw" else "C^MP"
         if d.C is not None:
-            if exact is not None and d.C >= exact.upper * (1 - 1e-9):
+            if exact is not None and exact.upper * (1 - 1e-9) <= d.C:
                 how = f"L = {d.L:.4g}, {name} <= {math.sqrt(d.C / d.L):.4g}" if d.L else f"{label} <= {d.C:.4g}"
                 yield Constant(d.C, how, None if d.L is None else "")
             return

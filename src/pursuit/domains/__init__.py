@@ -121,8 +121,8 @@ def lin(
         and paths of sizes do not count them, and where a run begins at 0, `minimize` first fits them alone, so that the
         first atom of the other summands is chosen for what they leave.
     symmetric : bool
-        False: the oracle searches A alone, as line 3 of the paper's Algorithm 4 has it, so that an oracle of your own is
-        asked once an iteration and not twice. The best atom of A may then be far worse than that of -A; the linear rate
+        False: the oracle searches A alone, as in line 3 of the paper's Algorithm 4, and an oracle of your own is asked
+        once an iteration, not twice. The best atom of A may then be far worse than that of -A; the linear rate
         holds where 0 lies inside conv(A). Weights stay free: for non-negative ones use `cone(A)`.
 
     Examples

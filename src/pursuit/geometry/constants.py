@@ -63,7 +63,7 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     :math:`\gamma(x,x^\star) = \langle-\nabla f(x), x^\star-x\rangle / \langle-\nabla f(x), s(x)\rangle` and s(x) is
     the atom that the oracle names.
 
-    It is at least :math:`\mu\,\mathrm{mDW}(\rho A)^2` where mDW > 0 (Lemma MUFwithMDW; the width in the dual norm).
+    It is at least :math:`\mu\,\mathrm{mDW}(\rho A)^2` where mDW > 0 (Lemma 16; the width in the dual norm).
     For a quadratic that is strictly convex on lin(A) it is at least the squared mDW of rho A in the norm of the
     Hessian, with equality where the minimiser over lin(A) lies in the relative interior of rho conv(A). Otherwise the
     upper end is an *estimate from samples*, which only bounds the constant from above.

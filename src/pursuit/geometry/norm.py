@@ -52,11 +52,12 @@ def gauge(A: Atoms, x: Array) -> Interval:
 
 
 def contains(A: Atoms, x: Array, total: float | None = None) -> bool | None:
-    """Whether x is a combination of atoms: with non-negative weights of this sum, or of any sum where it is None. Listed
-    atoms decide it, up to a relative 1e-10, and so does a gauge where 0 lies in the hull. None: not known.
+    """Whether x is a combination of atoms with non-negative weights, whose sum is `total` unless that is None. Listed
+    atoms decide it, up to a relative 1e-10, and so does a gauge of symmetric atoms. None: not known.
 
     >>> import pursuit as ps
-    >>> contains(ps.Simplex(2), [0.5, 0.5], 1.0), contains(ps.Simplex(2), [0.4, 0.5], 1.0), contains(ps.Simplex(2), [2, 1])
+    >>> A = ps.Simplex(2)
+    >>> contains(A, [0.5, 0.5], 1.0), contains(A, [0.4, 0.5], 1.0), contains(A, [2.0, 1.0])
     (True, False, True)
     """
     shape, flat = shape_of(A), vector(A, x, "x")

@@ -56,7 +56,7 @@ def mdw(shape: Shape, p: float) -> Interval:
     """min over d of max <d, z> / ||d||_q with the dual q: min over the facets <u, x> <= b of b / ||u||_q."""
     euclid, q = shape.mdw(), 1 / (1 - 1 / p) if p > 1 else math.inf
     points, whole = shape.atoms, shape.basis()
-    if points is not None and whole is not None and whole.shape[1] == shape.n > 1 and euclid.lower > 0:
+    if points is not None and whole is not None and points.shape[1] == whole.shape[1] > 1 and euclid.lower > 0:
         scale = float(norms(points.T).max())
         hull = polytope.facets(points / scale)
         if hull is not None and hull.certified:
@@ -74,11 +74,11 @@ def _times(size: Interval, low: float, high: float) -> Interval:
 
 
 def smoothness(f: Objective, A: Atoms, *, norm: float = 2.0, metric: Any = None) -> Interval:
-    r"""The smoothness L of f in a norm: :math:`\sup_h \langle h, Hh\rangle/\|h\|^2` over the Hessians H of f.
+    r"""The smoothness L of f in a norm, :math:`\sup_h \langle h, Hh\rangle/\|h\|^2` over its Hessians H.
 
-    The norm is :math:`\|h\|_p` with `norm` = p, or that of a `metric`. Exact for quadratics in a Hilbert norm, for p = 1,
-    and for p = inf up to dimension 18; an interval by interpolation between p = 1 and 2, and by comparison with the
-    Euclidean norm elsewhere. For other f the upper end comes from its Euclidean L.
+    The norm is :math:`\|h\|_p` with `norm` = p, or that of a `metric`. Exact for quadratics in a Hilbert norm, for
+    p = 1, and up to dimension 18 for p = inf; elsewhere an interval, by interpolation and by comparison with the
+    Euclidean norm. For other f the upper end comes from its Euclidean L.
 
     >>> import pursuit as ps
     >>> f, A = ps.Quadratic([[2.0, 1.0], [1.0, 3.0]], [0.0, 0.0]), ps.SignedBasis(2)
@@ -148,7 +148,7 @@ def _least(H: Small, p: float) -> Interval:
     low = float(values[0])
     if not low > len(H) * 1e-15 * float(values[-1]):
         return Interval.of(0.0)
-    inverse = np.linalg.inv(H)
+    inverse = np.asarray(np.linalg.inv(H), dtype=np.float64)
     corners = _largest(inverse, math.inf)  # of the dual ball of ||h||_1
     if p < 2:
         least = Interval(1 / corners.upper, 1 / corners.lower)

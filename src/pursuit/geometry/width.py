@@ -92,7 +92,7 @@ def mdw(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
     10), and sets that do not contain 0 in their hull always. Beyond it, the lower bound is an E-optimal design (never
     worse than :math:`\sigma_{\min}/\sqrt n`, which is never worse than the coherence bound), the upper bound the best
     of several successive linear programs. Sets with only an oracle are bounded by cutting planes. Singular values of
-    the atoms at the level of rounding count as zero. With `norm` = p, W divides by the dual norm of d (erratum 8): it is
+    the atoms at the level of rounding count as zero. With `norm` = p, W divides by the dual norm of d (erratum 8):
     the size of the largest ball of :math:`\|x\|_p` around 0 in conv(A).
 
     >>> import numpy as np, pursuit as ps
@@ -127,7 +127,7 @@ def coherence(D: Any, m: int) -> Interval:
     :math:`\mu(B, m) = \max_i \max_{|I|=m,\,i\notin I}\sum_{j\in I}|\langle b_i, b_j\rangle|`.
 
     m = 1 is the usual mutual coherence. With m = n - 1 it bounds the width of the atoms with both signs:
-    :math:`\mu(B, n-1)\ge 1 - n\,\mathrm{mDW}^2` (Theorem coherenceVSdw).
+    :math:`\mu(B, n-1)\ge 1 - n\,\mathrm{mDW}^2` (Theorem 10).
 
     >>> import numpy as np
     >>> coherence(np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 1.0]]), 2)

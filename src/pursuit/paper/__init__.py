@@ -22,16 +22,27 @@ from pursuit.paper.equivalence import affine_invariance, oracle_qualities, theor
 from pursuit.paper.experiments import appendix, experiment
 from pursuit.paper.later import (
     acceleration,
+    atomic_norm,
     away_steps,
     backtracking,
     blended_pairwise,
     cone_pursuit,
     lazy_oracle,
     pairwise_steps,
+    random_pursuit,
 )
-from pursuit.paper.linear import corollary_9, theorem_7, theorem_8, theorem_8_sharp, theorem_13
+from pursuit.paper.linear import (
+    corollary_9,
+    other_norms,
+    sparse_targets,
+    theorem_7,
+    theorem_8,
+    theorem_8_sharp,
+    theorem_13,
+)
 from pursuit.paper.sets import lemma_15, lemma_16, lemma_17, lemma_18, theorem_10
 from pursuit.paper.sublinear import (
+    additive_errors,
     corollary_4,
     equation_rho,
     theorem_1,
@@ -52,6 +63,7 @@ CLAIMS: tuple[Claim, ...] = (
     theorem_8_sharp,
     corollary_9,
     theorem_10,
+    sparse_targets,
     theorem_11,
     theorem_12,
     theorem_13,
@@ -63,12 +75,16 @@ CLAIMS: tuple[Claim, ...] = (
     lemma_17,
     lemma_18,
     appendix,
+    other_norms,
+    additive_errors,
     cone_pursuit,
     away_steps,
     pairwise_steps,
     blended_pairwise,
     lazy_oracle,
     backtracking,
+    random_pursuit,
+    atomic_norm,
     acceleration,
 )
 """In the order of the paper, then later methods."""

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import pursuit as ps
+from pursuit import geometry
 from pursuit.arrays import Small, Space
 from pursuit.atoms import Atoms
 from pursuit.domains import Domain
-from pursuit.geometry import polytope
+from pursuit.geometry import Interval, polytope
 from pursuit.linalg import unit_columns
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
-from pursuit.paper.claims import Plan
+from pursuit.paper.claims import Case, Plan
 
 DELTAS = (1.0, 0.6, 0.25)
 """Oracle qualities: exact, and two adversaries."""
@@ -59,12 +62,37 @@ class Problem:
         """eps_t = f(x_t) - f*."""
         return np.array([s.value for s in states]) - self.optimum
 
+    def below(self, eps: Small, bound: Any, delta: float) -> Case:
+        """The claim eps_t <= bound_t for t >= 1; at t = 0 the bound contains eps_0 itself."""
+        return Case(self.name, eps[1:], bound[1:], delta=delta, floor=ERROR_FLOOR * eps[0])
 
-class OneSided(ps.Dictionary):
-    """Atoms whose negatives the oracle does not name even over a span: Algorithm 4 on a set without symmetry."""
+    def shrinks(self, eps: Small, factor: float, delta: float) -> Case:
+        """The claim eps_{t+1} <= factor eps_t."""
+        return Case(self.name, eps[1:], factor * eps[:-1], delta=delta, floor=ERROR_FLOOR * eps[0])
 
-    def symmetrised(self) -> Atoms:
-        return self
+
+class Trial(NamedTuple):
+    """A run: its problem, update, oracle quality, states, and errors."""
+
+    p: Problem
+    update: Any
+    delta: float
+    states: list[ps.State]
+    eps: Small
+
+
+def trials(problems: Iterable[Problem], over: Callable[[Atoms], Domain], updates: Any, steps: int) -> Iterator[Trial]:
+    """Every update, or what a function makes of the problem, on every problem, with every oracle."""
+    for p in problems:
+        for update in updates(p) if callable(updates) else updates:
+            for delta in DELTAS:
+                states = p.states(over(p.A), update, steps, delta)
+                yield Trial(p, update, delta, states, p.errors(states))
+
+
+def on_side(A: Atoms) -> Domain:
+    """Algorithm 4 as printed: the oracle asks A alone."""
+    return ps.lin(A, symmetric=False)
 
 
 def quadratic(rng: np.random.Generator, n: int, minimiser: Small, condition: float = 8.0) -> tuple[Objective, float]:
@@ -144,6 +172,22 @@ def span(plan: Plan, i: int) -> Problem:
     return Problem(f"span {i}", f, A, optimum, rng.standard_normal(n) if i % 2 else None, target)
 
 
+@cache
+def spans(plan: Plan, count: int) -> list[Problem]:
+    return [span(plan, i) for i in range(count)]
+
+
+def affine_constants(p: Problem) -> tuple[float, Interval]:
+    """rho, known before the run, and the curvature of rho A."""
+    rho = geometry.rho(p.A, p.f, p.first).upper
+    return rho, geometry.curvature(p.f, p.A, "mp", rho)
+
+
+def affine_step(rho: float, C: Interval) -> ps.Update:
+    """Algorithm 6, variant 1."""
+    return ps.Plain(ps.CurvatureStep(C.upper, rho))
+
+
 def asymmetric(plan: Plan, i: int) -> Problem:
     """A problem over the span of a set without symmetry whose hull has 0 inside."""
     rng, n = plan.rng(3, i), 2 + i % 2
@@ -153,7 +197,7 @@ def asymmetric(plan: Plan, i: int) -> Problem:
             break
     target = rng.standard_normal(n)
     f, optimum = objective(rng, i % 3, target)
-    return Problem(f"no symmetry {i}", f, OneSided(D), optimum, None, target)
+    return Problem(f"no symmetry {i}", f, ps.Dictionary(D), optimum, None, target)
 
 
 def narrowest(D: Small) -> Small:

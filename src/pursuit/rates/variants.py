@@ -53,7 +53,7 @@ def good_pairwise_steps(t: ArrayLike, *, n: int) -> Any:
 
 def away_steps(
     t: ArrayLike, *, mu: Constant, L: Constant, width: Constant, diameter: Constant, eps0: Constant,
-    delta: float = 1.0, spare: int = 0,
+    delta: Any = 1.0, spare: int = 0,
 ) -> Any:  # fmt: skip
     r"""The linear rate of `Away` and `BlendedPairwise`: :math:`\varepsilon_t\le\left(1-\frac{\delta^2}{(1+\delta)^2}
     \frac{\mu W^2}{L D^2}\right)^{k}\varepsilon_0` with the pyramidal width W, the diameter D and k = `good_steps(t)`.
@@ -77,7 +77,7 @@ def away_steps(
 
 def pairwise_steps(
     t: ArrayLike, *, mu: Constant, L: Constant, width: Constant, diameter: Constant, eps0: Constant,
-    n: int, delta: float = 1.0,
+    n: int, delta: Any = 1.0,
 ) -> Any:  # fmt: skip
     r"""The linear rate of `Pairwise`: :math:`\varepsilon_t\le(1-\delta^2\mu W^2/(LD^2))^k\varepsilon_0` with the
     pyramidal width W, the diameter D, and k = `good_pairwise_steps(t, n=n)`.
@@ -94,7 +94,7 @@ def pairwise_steps(
 
 
 def cone_pursuit(
-    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: float = 1.0
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: Any = 1.0
 ) -> Any:
     r"""Non-negative matching pursuit: :math:`\varepsilon_t\le 8C/(\delta^2t+8C/\varepsilon_0)` with :math:`C =
     L\rho^2\mathrm{radius}(A)^2`.
@@ -169,8 +169,8 @@ def _factor(grow: float) -> float:
 
 
 def random_pursuit(t: ArrayLike, *, mu: Constant, L: Constant, share: float, eps0: Constant) -> Any:
-    r"""Random pursuit, in expectation: :math:`E\varepsilon_t\le(1-s\mu/L)^t\varepsilon_0` with the smallest eigenvalue s
-    of :math:`E\,zz^\top/\|z\|^2` on lin(A), the argument `share`: 1/n for a basis or directions of a sphere of R^n.
+    r"""Random pursuit, in expectation: :math:`E\varepsilon_t\le(1-s\mu/L)^t\varepsilon_0` with the smallest eigenvalue
+    s of :math:`E\,zz^\top/\|z\|^2` on lin(A), the argument `share`: 1/n for a basis or directions of a sphere of R^n.
 
     Stich, Müller and Gärtner (2013); Locatello et al. (2018) for atoms. A step of `RandomAtom` with a line search or
     L/2 bound decreases f by :math:`\langle g,z\rangle^2/(2L\|z\|^2)`, in the mean by :math:`s\|g\|^2/(2L)\ge
@@ -187,8 +187,8 @@ def affine_pursuit(t: ArrayLike, *, L: Constant, reach: Constant, delta: Any = 1
     r"""Affine-invariant matching pursuit: :math:`\varepsilon_t\le 2L_AR_A^2/(\delta^2(t+2))`.
 
     Locatello et al. (2018): :math:`L_A` is the smoothness in the atomic norm, `geometry.curvature(f, A, "mp")`, and
-    :math:`R_A\ge\|x_t-x^\star\|_A` the argument `reach`, over all points with :math:`f(x)\le f(x_0)`. It is `least_squares`
-    without the detour by rho: sharper where :math:`R_A<2\rho`. Its linear form is `linear_affine` with :math:`\mu_A`.
+    :math:`R_A\ge\|x_t-x^\star\|_A` the argument `reach`, where :math:`f(x)\le f(x_0)`. It is `least_squares` without
+    the detour by rho: sharper where :math:`R_A<2\rho`. Its linear form is `linear_affine` with :math:`\mu_A`.
 
     >>> affine_pursuit([0, 2], L=1, reach=2)
     array([4., 2.])

@@ -19,7 +19,8 @@ from pursuit.run.result import Result
 
 
 def read_start(domain: Domain, space: Space, start: Any, assumed: list[str]) -> tuple[Small, list[Atom], Any]:
-    """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), a bare point, or "first"; over a
+    """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), a bare point, or "first"; over
+    a
     product also a list with one of them for each piece. What cannot be checked joins `assumed`."""
     if isinstance(domain, Product) and isinstance(start, list | tuple):
         return _read_pieces(domain, space, start, assumed)

@@ -30,8 +30,8 @@ def html_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:
 
 
 class Trace:
-    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds and delta, the quality that the
-    oracle proved for its answer (of a sum, the smallest; 0: none), as arrays.
+    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds and delta, as arrays; delta is
+    the quality that the oracle proved for its answer (of a sum, the smallest; 0: none).
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())

@@ -269,9 +269,9 @@ class CurvatureStep(StepRule):
 
 @dataclass(frozen=True)
 class AutoConditioned(StepRule):
-    r"""Auto-conditioned steps (Giang-Tran, Ho-Nguyen and Shafiee, 2026): :math:`\gamma = \langle-g, d\rangle / (M \|d\|^2)`,
-    clipped, where M is the largest curvature seen: :math:`2(f(x_{t+1}) - f(x_t) - \langle g_t, x_{t+1} - x_t\rangle)
-    / \|x_{t+1} - x_t\|^2` of the steps before, and that along the first direction.
+    r"""Auto-conditioned steps (Giang-Tran, Shafiee and Ho-Nguyen, 2026), :math:`\gamma = \langle-g, d\rangle /
+    (M\|d\|^2)`, clipped, where M is the largest curvature seen: :math:`2(f(x_{t+1}) - f(x_t) - \langle g_t, x_{t+1} -
+    x_t\rangle) / \|x_{t+1} - x_t\|^2` of the steps before, and that along the first direction.
 
     No L is needed, no line search, and after the first step no value of f beyond those of the run. f may increase in a
     step that is longer than f curves; the next ones are shorter. For matching pursuit, away and pairwise steps, too.

@@ -165,8 +165,8 @@ class _Accelerated(Stateful):
 
 
 def leverage(A: Atoms, space: Space) -> float:
-    """nu = max_z ||z||_P^2 with P = (E zz')^+ over the atoms, normalised: of listed ones the largest leverage score times
-    their number; the dimension where P is a multiple of the identity, as for an orthonormal basis."""
+    """nu = max_z ||z||_P^2 with P = (E zz')^+ over unit atoms: of listed ones the largest leverage score times their
+    number; the dimension where P is a multiple of the identity, as for an orthonormal basis."""
     if A.size is None:
         base = unscaled(A)[0]
         sphere = isinstance(base, Ball) and base.p == 2
