@@ -111,8 +111,8 @@ def test_forward_stagewise(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_or1mp_and_geco(seed):
-    """Wang et al. (2014): leading singular vectors of the residual, weights refitted. GECO (Shalev-Shwartz et al., 2011)
-    refits r x r weights of the same vectors; `Factors` moves the vectors, too, and ends no higher."""
+    """Wang et al. (2014): leading singular vectors of the residual, weights refitted. GECO (Shalev-Shwartz et al.,
+    2011) refits r x r weights of the same vectors; `Factors` moves the vectors, too, and ends no higher."""
     rng = np.random.default_rng(seed)
     Y = rng.standard_normal((8, 3)) @ rng.standard_normal((3, 7))
     rows, cols = np.nonzero(rng.random(Y.shape) < 0.7)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
+from pursuit.arguments import number, require
 from pursuit.arrays import Array, Small
 from pursuit.atoms import Atoms
 from pursuit.atoms.closed import MAX_DENSE_DIMENSION, through
@@ -61,6 +62,7 @@ def contains(A: Atoms, x: Array, total: float | None = None) -> bool | None:
     (True, False, True)
     """
     shape, flat = shape_of(A), vector(A, x, "x")
+    require(total is None or 0 < number(total) < math.inf, "total", total, "the sum of the weights, or None")
     size = max(norm(flat), shape.radius().upper)
     if shape.atoms is not None and len(shape.atoms) <= MAX_DENSE_DIMENSION:
         last = [] if total is None else [1.0]

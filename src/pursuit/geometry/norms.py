@@ -101,8 +101,8 @@ def convexity(f: Objective, A: Atoms, *, norm: float = 2.0, metric: Any = None) 
 
 def _constants(f: Objective, A: Atoms, norm: Any, metric: Any) -> tuple[Interval, Interval]:
     """mu and L in a norm."""
-    check_objective(f, A)
     shape, p = shape_of(A), exponent(norm)
+    check_objective(f, A)
     H, n = _hessian(f, A, shape), shape.n
     high = math.inf if f.L is None else f.L
     if H is not None and metric is not None:

@@ -46,11 +46,12 @@ def diameter(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
 
 def _in_norm(A: Atoms, metric: Any, norm: Any, quantity: str) -> Interval:
     """A size in the norm of a metric, or in a p-norm."""
-    if norms.exponent(norm) == 2:
+    p = norms.exponent(norm)
+    if p == 2:
         return cast(Interval, getattr(shape_in_metric(A, metric), quantity)())
     if metric is not None:
         raise ValueError(f"norm is {describe(norm)} with a metric; give one of them.")
-    return cast(Interval, getattr(norms, quantity)(shape_of(A), float(norm)))
+    return cast(Interval, getattr(norms, quantity)(shape_of(A), p))
 
 
 def directional_width(A: Atoms, d: Array, *, metric: Any = None) -> Interval:

@@ -31,7 +31,7 @@ def update_counts(t: ArrayLike) -> Small:
 
 def quality(delta: Any, name: str = "delta") -> Any:
     """The quality of an oracle, in (0, 1], or one for each t: the smallest so far."""
-    values = numbers(delta, name) if np.ndim(delta) else number(delta)
+    values = numbers(delta, name) if isinstance(delta, np.ndarray) and delta.ndim else number(delta)
     require(bool(np.all((values > 0) & (values <= 1))), name, delta, "the quality of an oracle, a number in (0, 1]")
     return values
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit.arguments import real_array, require
+from pursuit.arguments import as_int_or_nan, real_array, require
 from pursuit.arrays import host
 from pursuit.rates.arguments import (
     Constant,
-    atom_count,
     float_or_array,
     lower,
     numbers,
@@ -99,9 +98,11 @@ def incoherent_pursuit(t: ArrayLike, *, m: int, coherence: Constant, beyond: Con
     >>> incoherent_pursuit([0, 1, 2], m=2, coherence=0.0, beyond=0.0, eps0=1.0)
     array([1.  , 0.5 , 0.25])
     """
-    low, both = upper("coherence", coherence, 0), upper("coherence", coherence, 0) + upper("beyond", beyond, 0)
+    require(as_int_or_nan(m) >= 1, "m", m, "the number of atoms of the target, at least 1")
+    low = upper("coherence", coherence, 0)
+    both = low + upper("beyond", beyond, 0)
     require(both < 1, "beyond", beyond, "a coherence mu(B, m) with mu(B, m - 1) + mu(B, m) < 1")
-    return linear_affine(t, mu=(1 - low) / atom_count(m), C=1.0, eps0=eps0)
+    return linear_affine(t, mu=(1 - low) / int(m), C=1.0, eps0=eps0)
 
 
 def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pursuit.arguments import real_array
+from pursuit.arguments import number, real_array
 from pursuit.arrays import Array, host
 from pursuit.rates.arguments import Constant, atom_count, quality, scales, upper
 
@@ -63,7 +63,7 @@ def delta_fw(delta_mp: float, alpha: float, rho: float) -> float:
     >>> delta_fw(0.5, alpha=4.0, rho=1.0)
     0.3333333333333333
     """
-    delta, (scale, reach) = quality(delta_mp, "delta_mp"), scales(alpha, rho)
+    delta, (scale, reach) = quality(number(delta_mp), "delta_mp"), scales(alpha, rho)
     if not scale * delta > reach:
         raise ValueError(f"alpha is {alpha} with rho {rho} and delta_mp {delta_mp}; give alpha > rho / delta_mp.")
     return float((scale * delta - reach) / (scale - reach))
@@ -79,7 +79,7 @@ def delta_mp(delta_fw: float, alpha: float, rho: float) -> float:
     >>> delta_mp(0.5, alpha=4.0, rho=1.0)
     0.375
     """
-    delta, (scale, reach) = quality(delta_fw, "delta_fw"), scales(alpha, rho)
+    delta, (scale, reach) = quality(number(delta_fw), "delta_fw"), scales(alpha, rho)
     if not scale * delta > (1 - delta) * reach:
         raise ValueError(f"alpha is {alpha} with rho {rho}; give alpha > rho (1 - delta_fw) / delta_fw.")
     return float(delta - (1 - delta) * reach / scale)

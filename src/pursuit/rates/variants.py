@@ -180,7 +180,8 @@ def random_pursuit(t: ArrayLike, *, mu: Constant, L: Constant, share: float, eps
     array([4., 2., 1.])
     """
     require(0 < number(share) <= 1, "share", share, "the least mean square of a direction along the atoms, in (0, 1]")
-    return linear_affine(t, mu=lower("mu", mu, 0) * share, C=L, eps0=eps0)
+    high = upper("L", L, 0, strict=True)
+    return linear_affine(t, mu=lower("mu", mu, 0) * share, C=high, eps0=eps0)
 
 
 def affine_pursuit(t: ArrayLike, *, L: Constant, reach: Constant, delta: Any = 1.0) -> Any:
