@@ -9,21 +9,21 @@ as affine-invariant constants; the smallest charge and the largest convexity giv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pursuit import geometry, rates
 from pursuit.arrays import Array, Small, host
-from pursuit.domains import Domain, Part
+from pursuit.domains import Part
 from pursuit.geometry import Interval
 from pursuit.geometry.constants import least_convexity
 from pursuit.objectives import Objective
-from pursuit.oracles import Approximate, Lazy, Oracle
-from pursuit.updates import Decrease, Update
+from pursuit.oracles import Approximate, Lazy
+from pursuit.updates import Decrease
 
 
 @dataclass(frozen=True)
@@ -50,27 +50,6 @@ class Promise:
         lines = [f"f(x_0) - f* <= {self.eps0:.4g}, f(x_{len(self.curve) - 1}) - f* <= {self.curve[-1]:.4g}"]
         lines += [f"  {b.theorem}: {b.curve[-1]:.4g}, with {b.constants}" for b in self.bounds]
         return "\n".join(lines if self.bounds else [*lines, "  no theorem applies: only f(x_t) <= f(x_0) is known"])
-
-
-class FinishedRun(Protocol):
-    """What is read of a `pursuit.Result`: the parts of the run, its first point, and what it found."""
-
-    @property
-    def f(self) -> Objective: ...
-    @property
-    def domain(self) -> Domain: ...
-    @property
-    def update(self) -> Update: ...
-    @property
-    def oracle(self) -> Oracle: ...
-    @property
-    def refine(self) -> Any: ...
-    @property
-    def trace(self) -> Any: ...
-    @property
-    def lower(self) -> float: ...
-    @property
-    def start(self) -> Array: ...
 
 
 class Constant(NamedTuple):
@@ -142,15 +121,8 @@ class _Run:
         if M is not None:
             L, mu = (constant(f, self.A, metric=M) for constant in (geometry.smoothness, geometry.convexity))
             found.append(Norm(" in the metric", M, L.upper, mu.lower))
-        H = self.hessian
+        H = f.hessian(self.x0) if f.quadratic and 0 < f.mu < (f.L or 0.0) else None  # not a multiple of the first
         return found if H is None else [*found, Norm(" in the norm of the Hessian", H, 1.0, 1.0)]
-
-    @cached_property
-    def hessian(self) -> Any:
-        """The Hessian of a quadratic f that defines a norm, or None."""
-        if not (self.f.quadratic and self.f.mu > 0) or self.A.shape is None:
-            return None
-        return self.f.hessian(np.zeros(self.A.shape))
 
     def charges(self, size: Any, kind: Any) -> Iterator[Constant]:
         """Charges of the directions of a kind of curvature, whose largest norm is `size(A, metric)`."""
@@ -193,13 +165,13 @@ class _Run:
                 if width.lower > 0:
                     words = f"mu = {norm.mu:.4g}, width >= {width.lower:.4g}{norm.name}"
                     yield Constant(norm.mu * width.lower**2, words, norm.name)
-        given, quadratic = self.given.get("convexity"), self.f.quadratic
-        low = _interval(given).lower if given is not None else least_convexity(self.f, self.A) if quadratic else 0.0
+        given, bent = self.given.get("convexity"), self.f.quadratic and self.f.mu != self.f.L
+        low = _interval(given).lower if given is not None else least_convexity(self.f, self.A) if bent else 0.0
         if low > 0:
             yield Constant(low, f"mu^MP >= {low:.4g}")
 
 
-def promise(result: FinishedRun, **given: Any) -> Promise:
+def promise(result: Any, **given: Any) -> Promise:
     """The bounds that hold for a run. Its certified lower bound on f* gives eps_0; the constants `given` are computed
     where they are None."""
     f, domain, update, values = result.f, result.domain, result.update, result.trace.value
@@ -207,8 +179,9 @@ def promise(result: FinishedRun, **given: Any) -> Promise:
     part, oracle, delta = domain.parts[0], result.oracle, _qualities(result)
     covered = len(domain.parts) == 1 and not part.price and f.exact and f.convex and math.isfinite(eps0)
     decrease = update.decrease(f, part) if covered else None
-    if decrease is not None and decrease.moves != "toward" and result.refine is not None:
-        decrease = None  # a refinement changes how many atoms there are
+    refine = result.refine if isinstance(result.refine, Sequence) else [result.refine]
+    if decrease is not None and any(r is not None and (decrease.moves != "toward" or _gives_back(r)) for r in refine):
+        decrease = None  # a refinement changes how many atoms there are, or gives back some of the decrease
     bounds: list[Bound] = []
     if decrease is not None and delta[:2].all():
         spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(oracle, Lazy)
@@ -217,7 +190,7 @@ def promise(result: FinishedRun, **given: Any) -> Promise:
         run = _Run(f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, known)
         found = (_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)
         bounds = [
-            Bound(name, np.where(delta > 0, curve, math.inf), f"{words}, {_said(delta)}")
+            Bound(name, np.where(delta > 0, curve, math.inf), f"{words}, delta = {delta[-1]:.6g}")
             for name, curve, words in found
         ]
     curves = [b.curve for b in bounds]
@@ -227,7 +200,7 @@ def promise(result: FinishedRun, **given: Any) -> Promise:
     return Promise(curve, eps0, bounds)
 
 
-def _qualities(result: FinishedRun) -> Small:
+def _qualities(result: Any) -> Small:
     """For each t, the smallest quality of the answers before x_t, 0 where nothing is proved of one of them."""
     oracle, each = result.oracle, np.array(result.trace.delta)
     if isinstance(oracle, Lazy):  # answers from S have a share of the last one's descent
@@ -240,8 +213,8 @@ def _qualities(result: FinishedRun) -> Small:
     return np.minimum.accumulate(np.concatenate([[1.0], each[:-1]]))
 
 
-def _said(delta: Small) -> str:
-    return f"delta = {delta[-1]:.6g}"
+def _gives_back(refine: Any) -> bool:
+    return bool(getattr(refine, "share", 0.0) > 0)
 
 
 Found = Iterator[tuple[str, Small, str]]
