@@ -21,13 +21,12 @@ from pursuit.paper.problems import (
     LINE_SEARCH,
     SHORT_STEP,
     Problem,
-    affine_constants,
-    affine_step,
+    algorithm_6,
     finished,
     hull,
     objective,
     spans,
-    trials,
+    width_and_radius,
 )
 from pursuit.updates.pursuits import leverage
 
@@ -118,12 +117,11 @@ def _drops(update: Any) -> Iterator[Case]:
 
 def _linear_over_hulls(plan: Plan, updates: list[Any]) -> Iterator[Case]:
     t = np.arange(STEPS + 1)
-    problems = [triangle(), *finite_hulls(plan)]
-    shapes = {p.name: constants(p, over_cone=False) for p in problems}
-    for p, _, delta, states, eps in trials(problems, ps.conv, updates, STEPS):
-        shape, spare = shapes[p.name], len(p.start[0]) - 1
-        yield p.below(eps, rates.away_steps(t, **shape, eps0=eps[0], delta=delta, spare=spare), delta)
-        yield good(p, states, rates.away_steps(1, **shape, eps0=1, delta=delta))
+    for p in [triangle(), *finite_hulls(plan)]:
+        shape, spare = constants(p, over_cone=False), len(p.start[0]) - 1
+        for delta, states, eps in p.trials(ps.conv(p.A), updates, STEPS):
+            yield p.below(eps, rates.away_steps(t, **shape, eps0=eps[0], delta=delta, spare=spare), delta)
+            yield good(p, states, rates.away_steps(1, **shape, eps0=1, delta=delta))
 
 
 @claim("Away steps", "linear", "ε<sub>t</sub> ≤ (1 − (δ/(1+δ))² μ W² / (L diam(A)²))<sup>t/2</sup> ε<sub>0</sub>")
@@ -172,11 +170,13 @@ def pairwise_steps(plan: Plan) -> Iterator[Case]:
 
 
 def _pairwise(problems: list[Problem], over: Any) -> Iterator[Case]:
-    t, shapes = np.arange(STEPS + 1), {p.name: constants(p, over_cone=over is ps.cone) for p in problems}
-    for p, _, delta, states, eps in trials(problems, over, [ps.Pairwise()], STEPS):
-        bound = rates.pairwise_steps(t, **shapes[p.name], eps0=eps[0], n=p.A.size or 0, delta=delta)
-        yield p.below(eps, bound, delta)
-        yield good(p, states, rates.pairwise_steps(5, **shapes[p.name], eps0=1, n=2, delta=delta))
+    t = np.arange(STEPS + 1)
+    for p in problems:
+        shape = constants(p, over_cone=over is ps.cone)
+        for delta, states, eps in p.trials(over(p.A), [ps.Pairwise()], STEPS):
+            bound = rates.pairwise_steps(t, **shape, eps0=eps[0], n=p.A.size or 0, delta=delta)
+            yield p.below(eps, bound, delta)
+            yield good(p, states, rates.pairwise_steps(5, **shape, eps0=1, n=2, delta=delta))
 
 
 def _first_pairwise_step(p: Problem, domain: Domain, shape: dict[str, Any]) -> Iterator[Case]:
@@ -198,10 +198,10 @@ def cone_pursuit(plan: Plan) -> Iterator[Case]:
                 sums, eps = _sums_and_errors(p, ps.cone(p.A), update, delta)
                 size: dict[str, Any] = {"L": p.f.L or 0.0, "radius": radius, "rho": max(sums, rho_of_target)}
                 yield p.below(eps, rates.cone_pursuit(t, **size, eps0=eps[0], delta=delta), delta)
-    shapes = {p.name: constants(p, over_cone=True, along_atoms=True) for p in cones(plan)}
-    for p, _, delta, states, eps in trials(cones(plan), ps.cone, [ps.Away()], STEPS):
-        yield p.below(eps, rates.away_steps(t, **shapes[p.name], eps0=eps[0], delta=delta), delta)
-        yield good(p, states, rates.away_steps(1, **shapes[p.name], eps0=1, delta=delta))
+        shape = constants(p, over_cone=True, along_atoms=True)
+        for delta, states, eps in p.trials(ps.cone(p.A), [ps.Away()], STEPS):
+            yield p.below(eps, rates.away_steps(t, **shape, eps0=eps[0], delta=delta), delta)
+            yield good(p, states, rates.away_steps(1, **shape, eps0=1, delta=delta))
     for i in range(plan.problems // 2):
         d = 2 + i % 6
         y = plan.rng(21, i).standard_normal(d)
@@ -231,7 +231,7 @@ def lazy_oracle(plan: Plan) -> Iterator[Case]:
     correlation has fallen by more than K."""
     t = np.arange(STEPS + 1)
     for p, q in zip(finite_hulls(plan), spans(plan, plan.problems // 2), strict=True):
-        D, shape = geometry.diameter(p.A), {"mdw": geometry.mdw(q.A), "radius": geometry.radius(q.A)}
+        D, shape = geometry.diameter(p.A), width_and_radius(q.A)
         for K in (1.5, 5.0):
             delta = rates.lazy_quality(K)
             for update, steps in ((LINE_SEARCH, t), (SHORT_STEP, t), (ps.BlendedPairwise(), rates.good_steps(t))):
@@ -279,17 +279,14 @@ def backtracking(plan: Plan) -> Iterator[Case]:
     too small."""
     t, rule = np.arange(STEPS + 1), ps.Backtracking()
     step, few = [ps.Plain(ps.ShortStep(rule))], spans(plan, plan.problems // 2)
-    for p, _, delta, _, eps in trials(finite_hulls(plan), ps.conv, step, STEPS):
-        size: dict[str, Any] = {
-            "L": rates.backtracking(L=p.f.L or 0.0, grow=rule.grow),
-            "diameter": geometry.diameter(p.A),
-        }
-        yield p.below(eps, rates.frank_wolfe(t, **size, eps0=eps[0], delta=delta), delta)
-    for q, _, delta, _, eps in trials(few, ps.lin, step, STEPS):
-        shape: dict[str, Any] = {"mdw": geometry.mdw(q.A), "radius": geometry.radius(q.A)}
-        most = rates.backtracking(L=q.f.L or 0.0, grow=rule.grow)
-        yield q.shrinks(eps, rates.linear(1, mu=q.f.mu, L=most, **shape, eps0=1, delta=delta), delta)
+    for p in finite_hulls(plan):
+        most, D = rates.backtracking(L=p.f.L or 0.0, grow=rule.grow), geometry.diameter(p.A)
+        for delta, _, eps in p.trials(ps.conv(p.A), step, STEPS):
+            yield p.below(eps, rates.frank_wolfe(t, L=most, diameter=D, eps0=eps[0], delta=delta), delta)
     for q in few:
+        most, shape = rates.backtracking(L=q.f.L or 0.0, grow=rule.grow), width_and_radius(q.A)
+        for delta, _, eps in q.trials(ps.lin(q.A), step, STEPS):
+            yield q.shrinks(eps, rates.linear(1, mu=q.f.mu, L=most, **shape, eps0=1, delta=delta), delta)
         L, values = _estimates(q, rule, 12)
         yield Case(q.name, L, rates.backtracking(L=q.f.L or 0.0, grow=rule.grow), delta=1.0)
         first = L[0] / rule.grow ** (values[0] - 1)
@@ -321,12 +318,11 @@ def _estimates(p: Problem, rule: ps.Backtracking, steps: int) -> tuple[Small, Sm
 def atomic_norm(plan: Plan) -> Iterator[Case]:
     """Locatello et al. (2018): R<sub>A</sub> is the largest atomic norm of x<sub>t</sub> − x* in the run. Equality: at
     R<sub>A</sub> = 2ρ it is Theorem 2 sharp, but for δ²(t + 2) in place of δ²t + 4."""
-    known = {p.name: affine_constants(p) for p in spans(plan, plan.problems // 2)}
-    updates = lambda p: [affine_step(*known[p.name]), ps.FullyCorrective()]  # noqa: E731
-    for p, _, delta, states, eps in trials(spans(plan, plan.problems // 2), ps.lin, updates, 10):
-        reach = max(geometry.gauge(p.A, s.x - p.minimiser).upper for s in states)
+    for p in spans(plan, plan.problems // 2):
         L = geometry.curvature(p.f, p.A, "mp")
-        yield p.below(eps, rates.affine_pursuit(np.arange(11), L=L, reach=reach, delta=delta), delta)
+        for delta, states, eps in p.trials(ps.lin(p.A), algorithm_6(p)[2], 10):
+            reach = max(geometry.gauge(p.A, s.x - p.minimiser).upper for s in states)
+            yield p.below(eps, rates.affine_pursuit(np.arange(11), L=L, reach=reach, delta=delta), delta)
     t = np.arange(30.0)
     for delta in DELTAS:
         sharp = rates.matching_pursuit_sharp(t, L=7.0, radius=1.0, rho=3.0, delta=delta)

@@ -19,16 +19,14 @@ from pursuit.paper.problems import (
     PURSUITS,
     SHORT_STEP,
     Problem,
-    affine_constants,
-    affine_step,
+    algorithm_6,
     asymmetric,
     hull,
     just_below,
     narrowest,
-    on_side,
     quadratic,
     spans,
-    trials,
+    width_and_radius,
     with_worst_atom,
 )
 
@@ -41,9 +39,9 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
     the first step towards the direction in which the set is narrowest shrinks the error by exactly
     1 − δ² mDW(A)², exact oracle and adversary alike."""
     sided = [asymmetric(plan, i) for i in range(plan.problems // 4)]
-    for problems, over in ((spans(plan, plan.problems), ps.lin), (sided, on_side)):
-        for p, _, delta, _, eps in trials(problems, over, PURSUITS.values(), LINEAR_STEPS):
-            shape = {"mdw": geometry.mdw(p.A), "radius": geometry.radius(p.A)}
+    for p in [*spans(plan, plan.problems), *sided]:
+        shape, domain = width_and_radius(p.A), ps.lin(p.A, symmetric=p not in sided)
+        for delta, _, eps in p.trials(domain, PURSUITS.values(), LINEAR_STEPS):
             factor = rates.linear(1, mu=p.f.mu, L=p.f.L or 0.0, **shape, eps0=1, delta=delta)
             yield p.shrinks(eps, factor, delta)
     for i in range(plan.problems // 3):
@@ -54,7 +52,7 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
             A = ps.Dictionary(B, signed=True)
             p = Problem(f"narrowest {i}", ps.LeastSquares(narrowest(B)), A, 0.0)
             eps = p.errors(p.states(ps.lin(A), LINE_SEARCH, 1, just_below(delta)))
-            shape = {"mdw": geometry.mdw(A), "radius": geometry.radius(A)}
+            shape = width_and_radius(A)
             promised = rates.linear(1, mu=1, L=1, **shape, eps0=eps[0], delta=delta)
             yield Case(p.name, eps[1], promised, "==", delta=delta)
 
@@ -67,12 +65,11 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
 def theorem_13(plan: Plan) -> Iterator[Case]:
     """Both variants of Algorithm 6. Steps longer than 1 are covered too (erratum 21). Equality: as for Theorem 7, in
     the norm of the Hessian."""
-    known = {p.name: affine_constants(p) for p in spans(plan, plan.problems)}
-    updates = lambda p: [affine_step(*known[p.name]), ps.FullyCorrective()]  # noqa: E731
-    for p, _, delta, _, eps in trials(spans(plan, plan.problems), ps.lin, updates, LINEAR_STEPS):
-        rho, C = known[p.name]
+    for p in spans(plan, plan.problems):
+        rho, C, updates = algorithm_6(p)
         mu = geometry.strong_convexity(p.f, p.A, rho)
-        yield p.shrinks(eps, rates.linear_affine(1, mu=mu, C=C, eps0=1, delta=delta), delta)
+        for delta, _, eps in p.trials(ps.lin(p.A), updates, LINEAR_STEPS):
+            yield p.shrinks(eps, rates.linear_affine(1, mu=mu, C=C, eps0=1, delta=delta), delta)
     for i in range(plan.problems // 3):
         rng, r = plan.rng(6, i), 2 + i % 4
         root = rng.standard_normal((r, r)) + 2 * np.eye(r)
@@ -93,27 +90,22 @@ def other_norms(plan: Plan) -> Iterator[Case]:
     """Theorem 1 for variants 0 and 1 of Algorithm 2, Theorem 7 with the width in the dual norm for line searches
     (errata 6 and 8). Equality: least squares on the signed basis with residuals of one size, in the norm of p = 1."""
     t, open_loop = np.arange(LINEAR_STEPS + 1), ps.Plain(ps.OpenLoop())
-    for p_norm in (1.0, 1.5, 3.0, np.inf):
-        few = [p for p in spans(plan, plan.problems) if p.f.quadratic][: max(plan.problems // 6, 1)]
-        for p, _, delta, _, eps in trials(few, ps.lin, [LINE_SEARCH], LINEAR_STEPS):
-            constants = {
-                "mu": geometry.convexity(p.f, p.A, norm=p_norm),
-                "L": geometry.smoothness(p.f, p.A, norm=p_norm),
-            }
-            shape = {"mdw": geometry.mdw(p.A, norm=p_norm), "radius": geometry.radius(p.A, norm=p_norm)}
-            yield p.shrinks(eps, rates.linear(1, **constants, **shape, eps0=1, delta=delta), delta)
-        around = [p for p in (hull(plan, i) for i in range(plan.problems)) if p.f.quadratic][
-            : max(plan.problems // 6, 1)
-        ]
-        for p, _, delta, _, eps in trials(around, ps.conv, [open_loop, LINE_SEARCH], LINEAR_STEPS):
-            size: dict[str, Any] = {
-                "L": geometry.smoothness(p.f, p.A, norm=p_norm),
-                "diameter": geometry.diameter(p.A, norm=p_norm),
-            }
-            yield p.below(eps, rates.frank_wolfe(t, **size, eps0=eps[0], delta=delta), delta)
+    few = max(plan.problems // 6, 1)
+    over_spans = [p for p in spans(plan, plan.problems) if p.f.quadratic][:few]
+    over_hulls = [p for p in (hull(plan, i) for i in range(plan.problems)) if p.f.quadratic][:few]
+    for norm in (1.0, 1.5, 3.0, np.inf):
+        for p in over_spans:
+            mu, L = (constant(p.f, p.A, norm=norm) for constant in (geometry.convexity, geometry.smoothness))
+            for delta, _, eps in p.trials(ps.lin(p.A), [LINE_SEARCH], LINEAR_STEPS):
+                factor = rates.linear(1, mu=mu, L=L, **width_and_radius(p.A, norm), eps0=1, delta=delta)
+                yield p.shrinks(eps, factor, delta)
+        for p in over_hulls:
+            L, D = geometry.smoothness(p.f, p.A, norm=norm), geometry.diameter(p.A, norm=norm)
+            for delta, _, eps in p.trials(ps.conv(p.A), [open_loop, LINE_SEARCH], LINEAR_STEPS):
+                yield p.below(eps, rates.frank_wolfe(t, L=L, diameter=D, eps0=eps[0], delta=delta), delta)
     for n in range(1, 7):
         A, f = ps.SignedBasis(n), ps.LeastSquares(np.ones(n))
-        shape = {"mdw": geometry.mdw(A, norm=1), "radius": geometry.radius(A, norm=1)}
+        shape = width_and_radius(A, 1)
         kept = rates.linear(1, mu=geometry.convexity(f, A, norm=1), L=1, **shape, eps0=n / 2)
         p = Problem(f"basis {n}", f, A, 0.0)
         yield Case(p.name, p.errors(p.states(ps.lin(A), LINE_SEARCH, 1))[1], kept, "==", delta=1.0, scale=n / 2)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +62,15 @@ class Problem:
         """eps_t = f(x_t) - f*."""
         return np.array([s.value for s in states]) - self.optimum
 
+    def trials(
+        self, domain: Domain, updates: Iterable[Any], steps: int
+    ) -> Iterator[tuple[float, list[ps.State], Small]]:
+        """The quality of the oracle, the states and the errors, for every update and every oracle."""
+        for update in updates:
+            for delta in DELTAS:
+                states = self.states(domain, update, steps, delta)
+                yield delta, states, self.errors(states)
+
     def below(self, eps: Small, bound: Any, delta: float) -> Case:
         """The claim eps_t <= bound_t for t >= 1; at t = 0 the bound contains eps_0 itself."""
         return Case(self.name, eps[1:], bound[1:], delta=delta, floor=ERROR_FLOOR * eps[0])
@@ -69,30 +78,6 @@ class Problem:
     def shrinks(self, eps: Small, factor: float, delta: float) -> Case:
         """The claim eps_{t+1} <= factor eps_t."""
         return Case(self.name, eps[1:], factor * eps[:-1], delta=delta, floor=ERROR_FLOOR * eps[0])
-
-
-class Trial(NamedTuple):
-    """A run: its problem, update, oracle quality, states, and errors."""
-
-    p: Problem
-    update: Any
-    delta: float
-    states: list[ps.State]
-    eps: Small
-
-
-def trials(problems: Iterable[Problem], over: Callable[[Atoms], Domain], updates: Any, steps: int) -> Iterator[Trial]:
-    """Every update, or what a function makes of the problem, on every problem, with every oracle."""
-    for p in problems:
-        for update in updates(p) if callable(updates) else updates:
-            for delta in DELTAS:
-                states = p.states(over(p.A), update, steps, delta)
-                yield Trial(p, update, delta, states, p.errors(states))
-
-
-def on_side(A: Atoms) -> Domain:
-    """Algorithm 4 as printed: the oracle asks A alone."""
-    return ps.lin(A, symmetric=False)
 
 
 def quadratic(rng: np.random.Generator, n: int, minimiser: Small, condition: float = 8.0) -> tuple[Objective, float]:
@@ -177,15 +162,15 @@ def spans(plan: Plan, count: int) -> list[Problem]:
     return [span(plan, i) for i in range(count)]
 
 
-def affine_constants(p: Problem) -> tuple[float, Interval]:
-    """rho, known before the run, and the curvature of rho A."""
+def width_and_radius(A: Atoms, norm: float = 2.0) -> dict[str, Any]:
+    return {"mdw": geometry.mdw(A, norm=norm), "radius": geometry.radius(A, norm=norm)}
+
+
+def algorithm_6(p: Problem) -> tuple[float, Interval, list[ps.Update]]:
+    """rho, known before the run, the curvature of rho A, and both variants."""
     rho = geometry.rho(p.A, p.f, p.first).upper
-    return rho, geometry.curvature(p.f, p.A, "mp", rho)
-
-
-def affine_step(rho: float, C: Interval) -> ps.Update:
-    """Algorithm 6, variant 1."""
-    return ps.Plain(ps.CurvatureStep(C.upper, rho))
+    C = geometry.curvature(p.f, p.A, "mp", rho)
+    return rho, C, [ps.Plain(ps.CurvatureStep(C.upper, rho)), ps.FullyCorrective()]
 
 
 def asymmetric(plan: Plan, i: int) -> Problem:

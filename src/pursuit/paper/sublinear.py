@@ -20,11 +20,9 @@ from pursuit.paper.problems import (
     PURSUITS,
     SHORT_STEP,
     Problem,
-    affine_constants,
-    affine_step,
+    algorithm_6,
     hull,
     spans,
-    trials,
 )
 from pursuit.steps import Length, StepRule
 
@@ -60,20 +58,17 @@ def hulls(plan: Plan) -> list[Problem]:
     return [nearly_tight(), *(hull(plan, i) for i in range(plan.problems))]
 
 
-def _updates(p: Problem) -> list[Any]:
-    """All variants of Algorithms 2 and 3."""
-    across = ps.Plain(ps.DiameterStep(diameter=geometry.diameter(p.A).upper))
-    return [ps.Plain(ps.OpenLoop()), LINE_SEARCH, across, SHORT_STEP, ps.NormCorrective()]
-
-
 @claim("Theorem 1", "Frank-Wolfe", "ε<sub>t</sub> ≤ 2 (L diam(A)² / δ + ε<sub>0</sub>) / (δt + 2)")
 def theorem_1(plan: Plan) -> Iterator[Case]:
     """All variants of Algorithms 2 and 3. The equality is the induction of the proof, which no run attains. Erratum 5:
     with a poor oracle the open-loop step 2/(t + 2) of the printed algorithm breaks the bound; 2/(δt + 2) keeps it."""
     t = np.arange(SUBLINEAR_STEPS + 1)
-    for p, _, delta, _, eps in trials(hulls(plan), ps.conv, _updates, SUBLINEAR_STEPS):
-        shape: dict[str, Any] = {"L": p.f.L or 0.0, "diameter": geometry.diameter(p.A)}
-        yield p.below(eps, rates.frank_wolfe(t, **shape, eps0=eps[0], delta=delta), delta)
+    for p in hulls(plan):
+        D, L = geometry.diameter(p.A), p.f.L or 0.0
+        across = ps.Plain(ps.DiameterStep(diameter=D.upper))
+        updates = [ps.Plain(ps.OpenLoop()), LINE_SEARCH, across, SHORT_STEP, ps.NormCorrective()]
+        for delta, _, eps in p.trials(ps.conv(p.A), updates, SUBLINEAR_STEPS):
+            yield p.below(eps, rates.frank_wolfe(t, L=L, diameter=D, eps0=eps[0], delta=delta), delta)
     yield from induction(lambda t, C, e, d: rates.frank_wolfe(t, L=C / 9, diameter=3, eps0=e, delta=d), 1.0)
     f = ps.Smooth(lambda x: -float(x[0]), lambda x: -np.ones(1), L=1e-300)
     segment = Problem("a segment", f, ps.Box([0.0], [1.0]), -1.0, ([1.0], [ps.Atom(np.zeros(1))]))
@@ -89,12 +84,12 @@ def theorem_11(plan: Plan) -> Iterator[Case]:
     """Algorithm 5. Equalities: the induction of the proof, and C<sub>f</sub> = L diam(A)² for multiples of the squared
     norm."""
     t = np.arange(SUBLINEAR_STEPS + 1)
-    C = {p.name: geometry.curvature(p.f, p.A) for p in hulls(plan)[1:]}
-    updates = lambda p: [ps.Plain(ps.CurvatureStep(C[p.name].upper))]  # noqa: E731
-    for p, _, delta, _, eps in trials(hulls(plan)[1:], ps.conv, updates, SUBLINEAR_STEPS):
-        yield p.below(eps, rates.frank_wolfe_affine(t, C=C[p.name], eps0=eps[0], delta=delta), delta)
+    for p in hulls(plan)[1:]:
+        C = geometry.curvature(p.f, p.A)
+        for delta, _, eps in p.trials(ps.conv(p.A), [ps.Plain(ps.CurvatureStep(C.upper))], SUBLINEAR_STEPS):
+            yield p.below(eps, rates.frank_wolfe_affine(t, C=C, eps0=eps[0], delta=delta), delta)
         if isinstance(p.f, ps.LeastSquares):
-            yield Case(p.name, C[p.name].upper, (p.f.L or 0.0) * geometry.diameter(p.A).upper ** 2, "==")
+            yield Case(p.name, C.upper, (p.f.L or 0.0) * geometry.diameter(p.A).upper ** 2, "==")
     yield from induction(lambda t, C, e, d: rates.frank_wolfe_affine(t, C=C, eps0=e, delta=d), 1.0)
 
 
@@ -135,10 +130,11 @@ class Pursuit:
 def pursuits(plan: Plan) -> list[Pursuit]:
     """Every algorithm over spans with every oracle, on half of the problems, as atomic norms take linear programs."""
     found = []
-    for p, _, delta, states, eps in trials(spans(plan, plan.problems // 2), ps.lin, PURSUITS.values(), 12):
-        points = [p.minimiser, *(s.x for s in states)]
-        rho = max(geometry.gauge(p.A, x).upper for x in points)
-        found.append(Pursuit(p, delta, eps, rho, max(float(np.linalg.norm(x)) for x in points)))
+    for p in spans(plan, plan.problems // 2):
+        for delta, states, eps in p.trials(ps.lin(p.A), PURSUITS.values(), 12):
+            points = [p.minimiser, *(s.x for s in states)]
+            rho = max(geometry.gauge(p.A, x).upper for x in points)
+            found.append(Pursuit(p, delta, eps, rho, max(float(np.linalg.norm(x)) for x in points)))
     return found
 
 
@@ -205,11 +201,11 @@ def theorem_12(plan: Plan) -> Iterator[Case]:
     """Both variants of Algorithm 6, with the ρ that is known before the run. Equalities: the induction of the proof,
     with δt + 4 throughout (erratum 27); for multiples of the squared norm C = L ρ² radius(A)², a quarter of
     C<sub>f</sub>."""
-    t, known = np.arange(SUBLINEAR_STEPS + 1), {p.name: affine_constants(p) for p in spans(plan, plan.problems)}
-    updates = lambda p: [affine_step(*known[p.name]), ps.FullyCorrective()]  # noqa: E731
-    for p, _, delta, _, eps in trials(spans(plan, plan.problems), ps.lin, updates, SUBLINEAR_STEPS):
-        rho, C = known[p.name]
-        yield p.below(eps, rates.matching_pursuit_affine(t, C=C, eps0=eps[0], delta=delta), delta)
+    t = np.arange(SUBLINEAR_STEPS + 1)
+    for p in spans(plan, plan.problems):
+        rho, C, updates = algorithm_6(p)
+        for delta, _, eps in p.trials(ps.lin(p.A), updates, SUBLINEAR_STEPS):
+            yield p.below(eps, rates.matching_pursuit_affine(t, C=C, eps0=eps[0], delta=delta), delta)
         if isinstance(p.f, ps.LeastSquares):
             size = (p.f.L or 0.0) * (rho * geometry.radius(p.A).upper) ** 2
             yield Case(p.name, [C.upper, geometry.curvature(p.f, p.A, "fw", rho).upper / 4], [size, size], "==")
