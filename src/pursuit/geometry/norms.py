@@ -33,7 +33,11 @@ def exponent(norm: Any) -> float:
 
 def ratios(p: float, n: int | None) -> tuple[float, float]:
     """The least and the largest ||x||_p / ||x||_2 in dimension n."""
-    most = (math.inf if n is None else float(n)) ** (1 / p - 0.5)
+    if n is None and p != 2:
+        raise ValueError(
+            "A does not know the shape of its atoms, on which p-norms depend; set `shape` on the atom set."
+        )
+    most = float(n or 1) ** (1 / p - 0.5)
     return min(1.0, most), max(1.0, most)
 
 
