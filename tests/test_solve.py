@@ -126,7 +126,7 @@ def test_progress_is_silent_when_not_on_a_terminal(rng, capsys):
 def test_the_trace_has_its_columns(rng):
     trace = ps.minimize(*problem(rng), stop=ps.Stop(iterations=7, rgap=None)).trace
     frame = trace.to_pandas()
-    assert list(frame.columns) == ["iteration", "value", "gap", "atoms", "oracle_calls", "seconds"]
+    assert list(frame.columns) == ["iteration", "value", "gap", "atoms", "oracle_calls", "seconds", "delta"]
     assert len(frame) == len(trace) == 8
     assert (np.diff(trace.seconds) >= 0).all()
     assert (np.diff(trace.oracle_calls) == 1).all()
