@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import importlib
 import inspect
@@ -220,6 +221,33 @@ def adapt_markdown(app: Sphinx, docname: str, content: list[str]) -> None:
     content[0] = re.sub(r"\]\((\.\./[\w/]+\.md)\)", r"](path:\1)", content[0])
 
 
+PLACE = re.compile(r'(\[[^\]]*\])\(\.\./((?:src|tests)/[\w/]+\.py) "([\w.]+)"\)')
+"""A link to a file of the repository whose title is a name in it: [text](../src/file.py "Class.method")."""
+
+
+def line_of(file: Path, name: str) -> int:
+    """The line at which a class, function or method is defined."""
+    body: list[ast.stmt] = ast.parse(file.read_text(encoding="utf-8")).body
+    line = 0
+    for part in name.split("."):
+        kinds = ast.ClassDef | ast.FunctionDef
+        found = next((node for node in body if isinstance(node, kinds) and node.name == part), None)
+        if found is None:
+            raise LookupError(f"{file} defines no {name}")
+        body, line = found.body, found.lineno
+    return line
+
+
+def number_lines(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Links with the name of a definition get its file and line, and lead to the file."""
+
+    def place(link: re.Match[str]) -> str:
+        line = line_of(Path(app.srcdir).parent / link[2], link[3])
+        return f"{link[1]}(path:../{link[2]}) <small>{link[2].removeprefix('src/pursuit/')}:{line}</small>"
+
+    content[0] = PLACE.sub(place, content[0])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     states.Inliner.dispatch |= {"|": plain_text, "_": plain_text}
     app.connect("config-inited", write_reference)
@@ -227,6 +255,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-skip-member", skip_what_is_not_ours)
     app.connect("source-read", title_examples)
     app.connect("source-read", adapt_markdown)
+    app.connect("source-read", number_lines)
     app.add_post_transform(LinkNames)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -266,7 +266,7 @@ RIGHT = {  # a right value of each required argument, by its name; `function.arg
 }  # fmt: skip
 RATES = {"L": 1, "mu": 0.5, "mdw": 0.5, "radius": 1, "eps0": 1, "diameter": 1, "rho": 0.5, "norm": 1, "t": 3, "eps": 1}
 RATES |= {"width": 0.5, "residual": TARGET, "grad": TARGET, "z": TARGET, "alpha": 2, "delta_mp": 0.5, "delta_fw": 0.5}
-RATES |= {"nu": 2, "distance": 1, "first": 1, "last": 2}
+RATES |= {"nu": 2, "distance": 1, "first": 1, "last": 2, "share": 0.5, "reach": 1, "beyond": 0.2}
 USED = {  # arguments that are given although they have defaults
     "Polytope": {"A_ub": np.eye(3), "b_ub": TARGET}, "encode": {"atoms": 1}, "learn": {"sweeps": 1},
     "path": {"radii": [1.0]}, "encode_to": {"atoms": 1},

@@ -55,6 +55,47 @@ def test_links_between_pages_lead_to_a_file_and_a_heading(page):
     assert broken == []
 
 
+NAMED = re.compile(r'\]\(\.\./([\w/]+\.py) "([\w.]+)"\)')
+
+
+def defined(file, name):
+    """Whether a file defines this class, function or method."""
+    body = ast.parse((ROOT / file).read_text()).body
+    for part in name.split("."):
+        kinds = ast.ClassDef | ast.FunctionDef
+        found = [node for node in body if isinstance(node, kinds) and node.name == part]
+        if not found:
+            return False
+        body = found[0].body
+    return True
+
+
+def test_every_name_of_the_paper_in_code_is_there():
+    """The site adds the line of each to its link; here it must exist."""
+    places = NAMED.findall((ROOT / "docs" / "paper.md").read_text())
+    assert len(places) > 60
+    assert [place for place in places if not defined(*place)] == []
+    assert not defined("src/pursuit/solve.py", "no_such_name")
+
+
+def test_the_paper_in_code_has_every_number_of_the_paper():
+    text = (ROOT / "docs" / "paper.md").read_text()
+    numbers = [f"Theorem {n}" for n in (1, 2, 7, 8, 10, 11, 12, 13, 14)] + [
+        "Corollary 4",
+        "Corollary 9",
+        "Lemma 15, 16",
+    ]
+    numbers += ["Lemma 17, 18", "Definition 3", "Definition 5", "Definition 6", "Figure 1"]
+    numbers += [f"Algorithm {n}" for n in (1, 2, 4, 5, 6)] + ["3, variant 0", "Algorithm 3, variant 1"]
+    assert [number for number in numbers if f"| {number}" not in text and number not in text] == []
+    from pursuit.paper import CLAIMS
+
+    absent = {c.check.__name__ for c in CLAIMS} - set(re.findall(r'"([\w.]+)"', text))
+    later = {"acceleration", "additive_errors", "atomic_norm", "away_steps", "backtracking", "blended_pairwise"}
+    later |= {"cone_pursuit", "equation_rho", "lazy_oracle", "oracle_qualities", "pairwise_steps", "random_pursuit"}
+    assert absent <= later | {"theorem_2_sharp", "theorem_8_sharp"}
+
+
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
 def test_code_of_a_page_is_code_that_the_tests_run(page):
     """A block of Python begins with a prompt, and ends with an empty line, without which doctest would read on."""

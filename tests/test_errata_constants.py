@@ -419,3 +419,35 @@ def test_erratum_40_width_over_all_directions():
     circle = np.stack([np.cos(angles), np.sin(angles)])
     assert min(width(A, d) for d in circle.T) == pytest.approx(-1.0)  # the paper says zero
     assert min(width(both(A), d) for d in circle.T) == pytest.approx(0.0, abs=1e-12)  # right where 0 is in conv(A)
+
+
+def test_erratum_41_the_coherence_of_a_sparse_target_may_promise_more_than_the_width():
+    rng = np.random.default_rng(0)
+    near = unit(np.linalg.qr(rng.standard_normal((8, 8)))[0] + 0.02 * rng.standard_normal((8, 8)))
+    for B, by_coherence, by_width in ((np.eye(8), 0.5, 0.875), (near, 0.535, 0.884)):
+        one, two = (ps.geometry.coherence(B, m).upper for m in (1, 2))
+        factor = ps.rates.incoherent_pursuit(1, m=2, coherence=one, beyond=two, eps0=1.0)
+        assert factor == pytest.approx(by_coherence, abs=1e-3)
+        assert 1 - mdw(both(B)) ** 2 == pytest.approx(by_width, abs=1e-3)
+        f = ps.LeastSquares(B[:, :2] @ [1.0, 0.7])
+        eps = values(run(f, ps.lin(ps.Dictionary(B)), MATCHING_PURSUIT, 5))
+        assert at_most(eps[1:], factor * eps[:-1])
+
+
+def test_erratum_42_corrected_weights_stay_non_negative_over_hulls_however_large():
+    A = ps.Dictionary(np.array([[1.0, 0.0, 1.0], [2.0, 2.0, 0.0], [2.0, 1.0, 0.0]]), signed=True)
+    f, zero = ps.LeastSquares([0.0, 3.0, 1.0]), np.zeros(3)
+    pursued = run(f, ps.lin(A), ps.NormCorrective(), 2, start=zero)[-1].x
+    assert pursued == pytest.approx(-2 / 9 * np.array([1.0, 2.0, 2.0]) + 5 / 3 * np.array([0.0, 2.0, 1.0]))
+    for alpha in (1e2, 1e5):
+        over_hull = run(f, ps.conv(alpha * A), ps.NormCorrective(), 2, start=zero)[-1].x
+        assert over_hull == pytest.approx(7 / 5 * np.array([0.0, 2.0, 1.0]))
+    over_cone = run(f, ps.cone(A), ps.NormCorrective(), 2)[-1].x
+    assert over_cone == pytest.approx(7 / 5 * np.array([0.0, 2.0, 1.0]))
+
+
+def test_erratum_43_a_bounded_set_may_have_no_best_atom():
+    k = np.arange(2.0, 2000.0)
+    atoms = 1 - 1 / k
+    assert (np.diff(atoms) > 0).all()  # every atom is beaten by the next
+    assert atoms[-1] < 1.0  # and their supremum is no atom

@@ -619,3 +619,47 @@ def test_callers_arrays_are_never_written_to():
     geo.mdw(A, metric=M), geo.gauge(A, x), geo.directional_width(A, x), geo.rho(A, ps.LeastSquares(x), x)
     geo.inradius(ps.Dictionary(D)), geo.coherence(D, 2)
     assert all((a == b).all() for a, b in zip((D, x, M), copies, strict=True))
+
+
+# ---------------------------------------------------------------------- p-norms
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, np.inf])
+@pytest.mark.parametrize("seed", range(3))
+def test_sizes_and_constants_in_p_norms_are_those_of_dense_samples(p, seed):
+    """Widths divide by the dual norm: a ball of that norm touches the nearest facet."""
+    rng = np.random.default_rng(seed)
+    D, Q = rng.standard_normal((3, 6)), rng.standard_normal((3, 3))
+    A, H = ps.Dictionary(D, signed=True), Q @ Q.T + 0.1 * np.eye(3)
+    f, q = ps.Quadratic(H, np.zeros(3)), np.inf if p == 1 else 1 / (1 - 1 / p)
+    points = np.hstack([D, -D])
+    pairs = (points[:, :, None] - points[:, None, :]).reshape(3, -1)
+    assert geo.radius(A, norm=p).upper == pytest.approx(np.linalg.norm(points, p, axis=0).max())
+    assert geo.diameter(A, norm=p).upper == pytest.approx(np.linalg.norm(pairs, p, axis=0).max())
+    h = rng.standard_normal((40_000, 3))
+    widths = (h @ points).max(axis=1) / np.linalg.norm(h, q, axis=1)
+    width = geo.mdw(A, norm=p)
+    assert width.exact
+    assert width.lower <= widths.min() <= 1.02 * width.upper
+    bends = np.einsum("ij,jk,ik->i", h, H, h) / np.linalg.norm(h, p, axis=1) ** 2
+    L, mu = geo.smoothness(f, A, norm=p), geo.convexity(f, A, norm=p)
+    assert 0.98 * L.lower <= bends.max() <= L.upper * (1 + 1e-9)
+    assert mu.lower * (1 - 1e-9) <= bends.min() <= 1.05 * mu.upper
+
+
+def test_constants_of_other_functions_and_sets_come_from_the_euclidean_ones():
+    f = ps.Logistic([1.0, -1.0, 1.0])
+    assert geo.smoothness(f, ps.SignedBasis(3), norm=1).upper == f.L
+    assert geo.smoothness(f, ps.SignedBasis(3), norm=np.inf).upper == pytest.approx(3 * f.L)
+    assert geo.radius(ps.Ball(4, 2), norm=1) == Interval(1.0, 2.0)
+    assert geo.mdw(ps.Ball(4, 2), norm=np.inf).lower == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="set `shape`"):
+        geo.radius(ps.conv(lambda g: -g).A, norm=1)
+    with pytest.raises(ValueError, match="give one of them"):
+        geo.radius(ps.Ball(4, 2), norm=1, metric=2.0)
+
+
+def test_matrices_of_rank_one_have_closed_widths():
+    for A, width in ((ps.RankOne((3, 3)), 3**-0.5), (ps.RankOne((2, 5)), 2**-0.5), (ps.SymmetricRankOne(3), 3**-0.5)):
+        assert geo.mdw(A).exact
+        assert geo.mdw(A).lower == pytest.approx(width, rel=1e-15)

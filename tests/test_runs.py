@@ -45,6 +45,7 @@ STEPS = {
     "backtracking": ps.ShortStep(L=ps.Backtracking()),
     "diameter": ps.DiameterStep(L=ps.Backtracking()),
     "curvature": ps.CurvatureStep(300.0),
+    "auto-conditioned": ps.AutoConditioned(),
 }
 UPDATES = {
     "away": (ps.Away(), HULL, CONE),

@@ -174,7 +174,7 @@ class Certificate(Stateful):
             factor = 32.0
             scale = max(scale, (self.f.L or 0.0) * length)
             size += length * any(p.nonnegative for p in self.domain.parts)
-        return -self.domain.steepest(answers) <= factor * self.space.eps * scale * size
+        return -self.domain.steepest_slope(answers) <= factor * self.space.eps * scale * size
 
 
 def _error_norm(longest: float, answer: Answer) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pursuit.domains import Cone, Domain
 from pursuit.objectives import Objective
 from pursuit.run.method import Given, choose
-from pursuit.steps import Backtracking, StepRule
+from pursuit.steps import AutoConditioned, Backtracking, StepRule
 from pursuit.stochastic import Stochastic
 from pursuit.updates import FullyCorrective, Update
 
@@ -28,8 +28,10 @@ def citation(f: Objective, domain: Domain, update: Update | None = None) -> str:
     keys.extend(update.cites)
     if isinstance(update, FullyCorrective) and f.quadratic and all(part.signless for part in domain.parts):
         keys.append("pati1993orthogonal")
-    if _backtracks(update):
+    if _has(update, Backtracking):
         keys.append("pedregosa2020linearly")
+    if _has(update, AutoConditioned):
+        keys.append("giangtran2026auto")
     if isinstance(f, Stochastic):
         keys.append("mokhtari2020stochastic")
     text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
@@ -37,7 +39,6 @@ def citation(f: Objective, domain: Domain, update: Update | None = None) -> str:
     return "\n\n".join(works.get(key, key) for key in keys)
 
 
-def _backtracks(part: Update | StepRule) -> bool:
-    """Whether an update, or its step, finds L by backtracking."""
-    parameters = vars(part).values()
-    return any(isinstance(p, Backtracking) or (isinstance(p, StepRule) and _backtracks(p)) for p in parameters)
+def _has(part: Update | StepRule, kind: type) -> bool:
+    """Whether an update, or its step, has a parameter of this kind."""
+    return any(isinstance(p, kind) or (isinstance(p, StepRule) and _has(p, kind)) for p in vars(part).values())

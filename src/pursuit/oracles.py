@@ -15,8 +15,8 @@ import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arguments import as_bool, check_seed, number, require, use_python_numbers
-from pursuit.arrays import Array, Space
-from pursuit.atoms.base import Atoms, Search, as_atom, check_vector
+from pursuit.arrays import Array, Small, Space, host
+from pursuit.atoms.base import Search, as_atom, check_vector
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Answer, Hull, Part
 from pursuit.state import Stateful
@@ -104,7 +104,8 @@ class AskSet(Stateful):
         atoms, lower = self.search(grad, min(self.several, active.wanted), part.origin(gx) - part.price)
         atoms = [as_atom_of(self.space, a) for a in atoms]
         dot, lower = atoms[0].dot(self.space, grad) + part.price, lower + part.price
-        return Answer(atoms, dot, 1.0 if dot <= lower else part.quality(dot, lower, gx), lower=lower)
+        quality = 1.0 if dot <= lower else part.quality(dot, lower, gx)
+        return Answer(atoms, dot, quality, part.asked.questions, lower)
 
 
 @dataclass(eq=False)
@@ -128,9 +129,16 @@ class AskInFace(Stateful):
         return replace(answer, atoms=[answer.atoms[0], worst], calls=answer.calls + 1)
 
 
+STREAM = 1
+"""Beside the seed: random atoms must not be those numbers that a user drew from the same seed."""
+
+PATH_STEPS = 40
+"""Questions to a set that cannot list its atoms, with which an answer of a given quality is found."""
+
+
 @dataclass(frozen=True)
 class Approximate(Oracle):
-    """An oracle of quality delta: the paper's approximate LMO, for experiments and for tests.
+    r"""An oracle of quality delta: the paper's approximate LMO, for experiments and for tests.
 
     Parameters
     ----------
@@ -139,35 +147,50 @@ class Approximate(Oracle):
         True: the worst atom that delta allows, an adversary. False: a random atom that delta allows.
     seed : int
         The seed of the random choice.
+    additive : float
+        An answer may be worse than delta allows by additive / (delta t + 2) in iteration t (Jaggi, 2013; Lacoste-Julien
+        et al., 2013). The rates over hulls hold with C + additive in place of C.
 
     Notes
     -----
-    A finite set is searched through. Over the hull of a convex set (balls, boxes), the point x + delta (z - x) is an
-    atom of exactly this quality. Other sets, and convex sets in a sum of domains, raise TypeError.
+    A set that lists its atoms is searched through, and the worst answer is the worst there is. Over the hull of a
+    convex set (balls, boxes), the point x + delta (z - x) is an atom of exactly this quality. Any other set is asked
+    for z(s), an atom that minimises :math:`\langle\cos(s) g + \sin(s) r, z\rangle` for a random r of the length of g:
+    :math:`\langle g, z(s)\rangle` grows with s, and bisection finds the last z(s) that is allowed. Where z(s) moves
+    continuously, as matrices and points of a sphere do, its quality is delta to nine digits; elsewhere it is at least
+    delta, and an adversary could do worse. Every question counts as a call.
 
     Examples
     --------
-    >>> import pursuit as ps
+    >>> import numpy as np, pursuit as ps
     >>> f, domain = ps.LeastSquares([0.4, 0.3, -1.0]), ps.conv(ps.Simplex(3))
     >>> r = ps.minimize(f, domain, ps.FullyCorrective(), oracle=ps.Approximate(0.5))
     >>> r.x.round(6), r.gap <= 1e-6 * r.value                     # the certificate divides by delta
     (array([0.55, 0.45, 0.  ]), True)
+    >>> f, domain = ps.LeastSquares(np.diag([3.0, 1.0])), ps.lin(ps.RankOne((2, 2)))
+    >>> now = next(ps.iterate(f, domain, oracle=ps.Approximate(0.5)))
+    >>> round(now.answers[0].dot, 6)                              # half of the best, which is -3
+    -1.5
     """
 
-    delta: float
+    delta: float = 1.0
     worst: bool = True
     seed: int = 0
+    additive: float = 0.0
 
     def __post_init__(self) -> None:
         require(0 < number(self.delta) <= 1, "delta", self.delta, "the quality of the oracle, a number in (0, 1]")
+        require(0 <= number(self.additive) < math.inf, "additive", self.additive, "an error, a number of at least 0")
         check_seed(self.seed)
         as_bool(self.worst, "worst")
         use_python_numbers(self)
 
     def begin(self, part: Part, space: Space, update: Wants) -> Ask:
-        if part.asked.size is None and not (part.asked.convex and isinstance(part, Hull)):
-            raise TypeError(f"{_unlisted(part.asked)}, so Approximate cannot choose among them; use Exact().")
-        return _AskApproximate(self, part, space, np.random.default_rng(self.seed))
+        if self.additive and not isinstance(part, Hull):
+            raise ValueError(
+                f"additive is {self.additive:g} over {part!r}; additive errors belong to hulls, leave it out."
+            )
+        return _AskApproximate(self, part, space, np.random.default_rng([self.seed, STREAM]), part.asked.begin())
 
 
 @dataclass(eq=False)
@@ -176,35 +199,61 @@ class _AskApproximate(Stateful):
     part: Part
     space: Space
     rng: np.random.Generator
+    search: Search
+    _t: int = field(default=0, init=False)
 
     def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
-        if self.part.asked.size is None and len(active.signless) > 1:
-            raise TypeError(f"{_unlisted(self.part.asked)}, so Approximate does not serve it in a sum; use Exact().")
-        atom = self._mix(grad, active) if self.part.asked.size is None else self._choose(grad, gx)
-        return Answer([atom], atom.dot(self.space, grad) + self.part.price, self.oracle.delta)
+        part, delta, origin = self.part, self.oracle.delta, self.part.origin(gx)
+        slack = self.oracle.additive / (delta * self._t + 2.0)
+        self._t += bool(len(active))  # not the question for the first atom
+        if part.asked.size is not None:
+            scores = part.asked.scores(grad) + part.price
+            best, calls, proved = float(scores.min()), 1, 1.0
+            atom = part.asked.atom(self._choose(scores, self._most(best, origin, slack)))
+        else:
+            atoms, lower = self.search(grad, 1, origin - part.price)
+            z = as_atom_of(self.space, atoms[0])
+            best, calls = z.dot(self.space, grad) + part.price, part.asked.questions
+            proved = part.quality(best, lower + part.price, gx)
+            atom, more = self._worse(z, grad, active, self._most(best, origin, slack) - part.price)
+            calls += more
+        dot = atom.dot(self.space, grad) + part.price
+        if not slack:
+            return Answer([atom], dot, delta * proved, calls)
+        lower = origin + (dot - slack - origin) / (delta * proved) if proved > 0 else -math.inf
+        return Answer([atom], dot, part.quality(dot, lower, gx), calls, lower)
 
-    def _mix(self, grad: Array, active: ActiveSet) -> Atom:
-        """x + quality (z - x), for convex sets."""
-        delta = self.oracle.delta
-        quality = delta if self.oracle.worst else float(self.rng.uniform(delta, 1.0))
-        best = as_atom(self.part.asked.lmo(grad))
-        if not len(active):  # there is no point of the hull yet to mix it with: 0 may lie outside
-            return best
-        return Atom(active.x + quality * (best.dense(self.space) - active.x))
+    def _most(self, best: float, origin: float, slack: float) -> float:
+        """The largest <grad, z> that is allowed, the best being known; where nothing descends, the best itself."""
+        return max(origin + self.oracle.delta * min(best - origin, 0.0) + slack, best)
 
-    def _choose(self, grad: Array, gx: float) -> Atom:
+    def _choose(self, scores: Small, most: float) -> int:
         """One of the listed atoms of this quality."""
-        scores = self.part.asked.scores(grad) + self.part.price
-        origin, best = self.part.origin(gx), float(scores.min())
-        allowed = np.flatnonzero(scores - origin <= self.oracle.delta * min(best - origin, 0.0))
-        if not len(allowed):  # no atom descends: only the best one is allowed
-            allowed = np.flatnonzero(scores == best)
-        i = allowed[scores[allowed].argmax()] if self.oracle.worst else self.rng.choice(allowed)
-        return self.part.asked.atom(int(i))
+        allowed = np.flatnonzero(scores <= most)
+        return int(allowed[scores[allowed].argmax()] if self.oracle.worst else self.rng.choice(allowed))
 
-
-def _unlisted(A: Atoms) -> str:
-    return f"{A!r} cannot list its atoms"
+    def _worse(self, z: Atom, grad: Array, active: ActiveSet, most: float) -> tuple[Atom, int]:
+        """An atom with <grad, a> <= most, and how often the set was asked for it."""
+        part, space, dot = self.part, self.space, z.dot(self.space, grad)
+        if not self.oracle.worst:
+            most = dot + float(self.rng.uniform()) * (most - dot)
+        if most <= dot or (not len(active) and part.compact):
+            return z, 0
+        if part.asked.convex and isinstance(part, Hull) and len(active.signless) == 1:
+            share = (most - dot) / max(space.dot(grad, active.x) - dot, most - dot)
+            return Atom(z.dense(space) + share * (active.x - z.dense(space))), 0
+        r, size = space.put(self.rng.standard_normal(space.shape)), space.norm(grad)
+        r = r - (space.dot(r, grad) / size**2) * grad
+        r = r * (size / (space.norm(r) or 1.0))
+        low, high, found, questions = 0.0, math.pi, z, 0
+        while questions < PATH_STEPS and not 0 <= most - found.dot(space, grad) <= 1e-9 * abs(most):
+            questions += 1
+            angle = 0.5 * (low + high)
+            a = as_atom_of(space, self.search(math.cos(angle) * grad + math.sin(angle) * r, 1, -math.inf)[0][0])
+            value = a.dot(space, grad)
+            low, high = (angle, high) if value <= most else (low, angle)
+            found = a if value <= most else found
+        return found, questions * part.asked.questions
 
 
 @dataclass(frozen=True)
@@ -247,14 +296,14 @@ class _AskLazily(Stateful):
 
     def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
         part = self.part
-        alone = len(active.signless) == 1  # in a sum, S holds other sets' atoms
+        alone, both = len(active.signless) == 1, part.signless and part.asked.symmetric  # in a sum, S has other atoms
         if alone and len(active) and 0.0 < self._phi < math.inf:
             q = active.slopes(grad)
-            best = int(np.abs(q).argmax() if part.signless else q.argmin())
-            dot = -abs(float(q[best])) if part.signless else float(q[best])
+            best = int(np.abs(q).argmax() if both else q.argmin())
+            dot = -abs(float(q[best])) if both else float(q[best])
             difference = float(q[active.support].max()) - dot
             if (difference if self.pairs else -part.descent(dot, gx)) >= self._phi / self.K:
-                flip = part.signless and q[best] > 0
+                flip = both and q[best] > 0
                 atom = active.atoms[best]
                 return Answer([atom.scaled(-1.0) if flip else atom], dot, 0.0, 0)
         answer = self.exact(grad, active, gx)
@@ -264,13 +313,17 @@ class _AskLazily(Stateful):
 
 @dataclass(frozen=True)
 class RandomAtom(Oracle):
-    """A random atom instead of the best one: random pursuit, the baseline for greedy rates. It proves nothing
-    (delta = 0). The set must be finite. Over a span the sign is chosen so that f descends.
+    """A random atom of the set instead of the best one: random pursuit (Stich, Müller and Gärtner, 2013), the baseline
+    for greedy rates. It proves nothing (delta = 0). Over a span the sign is chosen so that f descends.
+    `rates.random_pursuit` bounds the expected error.
 
     >>> import pursuit as ps
     >>> f, domain = ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2))
     >>> ps.minimize(f, domain, ps.Plain(ps.LineSearch()), oracle=ps.RandomAtom(seed=1)).x
     array([3., 1.])
+    >>> r = ps.minimize(f, ps.lin(ps.Ball(2, 2)), ps.Plain(ps.LineSearch()), oracle=ps.RandomAtom(seed=1))
+    >>> r.x.round(3), r.status.name
+    (array([3., 1.]), 'GAP')
     """
 
     seed: int = 0
@@ -280,9 +333,7 @@ class RandomAtom(Oracle):
         use_python_numbers(self)
 
     def begin(self, part: Part, space: Space, update: Wants) -> Ask:
-        if part.asked.size is None:
-            raise TypeError(f"{_unlisted(part.asked)}, so RandomAtom cannot draw one; use Exact().")
-        return _AskAtRandom(part, space, np.random.default_rng(self.seed))
+        return _AskAtRandom(part, space, np.random.default_rng([self.seed, STREAM]))
 
 
 @dataclass(eq=False)
@@ -292,9 +343,11 @@ class _AskAtRandom(Stateful):
     rng: np.random.Generator
 
     def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
-        asked = self.part.asked
-        atom = asked.atom(int(self.rng.integers(asked.size or 0)))
+        atom = self.part.asked.sample(self.rng)
+        if type(atom) is Atom and not self.space.numpy:  # sets that know no library draw NumPy arrays
+            atom = Atom(self.space.put(host(atom.vector)), atom.source, atom.coef)
+        atom = as_atom_of(self.space, atom)
         dot = atom.dot(self.space, grad) + self.part.price
-        if self.part.signless and dot > 0:
+        if self.part.signless and dot > 0 and self.part.asked.symmetric:
             atom, dot = atom.scaled(-1.0), -dot
         return Answer([atom], dot, 0.0)

@@ -1,21 +1,29 @@
-"""What the theorems promise about a finished run: the bounds that apply, as curves, and the constants they use."""
+"""What the theorems promise about a finished run: the bounds that apply, as curves, and the constants they use.
+
+All rates follow from two numbers. c, a *charge*: a step along d of slope -s lowers f by at least s^2 / (2 c), where no
+constraint cuts it short. And a bound on the error by s: over hulls eps <= s; over spans eps <= 2 rho s, and
+eps <= s^2 / (2 m), where m is a *convexity*. Both are known in the norm of the algorithm, in that of the Hessian, and
+as affine-invariant constants; the smallest charge and the largest convexity give the strongest promise.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pursuit import geometry, rates
 from pursuit.arrays import Array, Small, host
-from pursuit.domains import Domain, Part
+from pursuit.domains import Part
 from pursuit.geometry import Interval
+from pursuit.geometry.constants import least_convexity
 from pursuit.objectives import Objective
-from pursuit.oracles import Approximate, Exact, Lazy, Oracle
-from pursuit.updates import Decrease, Update
+from pursuit.oracles import Approximate, Lazy
+from pursuit.updates import Decrease
 
 
 @dataclass(frozen=True)
@@ -44,42 +52,43 @@ class Promise:
         return "\n".join(lines if self.bounds else [*lines, "  no theorem applies: only f(x_t) <= f(x_0) is known"])
 
 
-class FinishedRun(Protocol):
-    """What is read of a `pursuit.Result`: the parts of the run, its first point, and what it found."""
+class Constant(NamedTuple):
+    """A constant of a rate and what it was computed from; `norm` is the norm that it belongs to, None for one that is
+    affine invariant."""
 
-    @property
-    def f(self) -> Objective: ...
-    @property
-    def domain(self) -> Domain: ...
-    @property
-    def update(self) -> Update: ...
-    @property
-    def oracle(self) -> Oracle: ...
-    @property
-    def refine(self) -> Any: ...
-    @property
-    def trace(self) -> Any: ...
-    @property
-    def lower(self) -> float: ...
-    @property
-    def start(self) -> Array: ...
+    value: float
+    words: str
+    norm: str | None = None
 
 
-@dataclass(frozen=True)
+class Norm(NamedTuple):
+    """A norm in which f is L-smooth and mu-strongly convex."""
+
+    name: str
+    metric: Any
+    L: float
+    mu: float
+
+
+@dataclass(frozen=True, eq=False)
 class _Run:
-    """What the theorems need to know about a run; `mdw` and `rho` are the user's, or None."""
+    """What the theorems need to know about a run; `given` are the constants of the user, by name."""
 
     f: Objective
     part: Part
     decrease: Decrease
-    delta: float
+    delta: Small
+    additive: float
     lazy: bool
     t: Small
     spare: int  # atoms of the start that may be dropped
     eps0: float
     x0: Array
-    mdw: Any
-    rho: Any
+    given: dict[str, Any]
+
+    @property
+    def A(self) -> Any:
+        return self.part.asked
 
     @property
     def swaps(self) -> bool:
@@ -87,9 +96,9 @@ class _Run:
 
     @property
     def over_cone(self) -> bool:
-        return not self.part.compact
+        return not (self.part.compact or self.part.signless)
 
-    @property
+    @cached_property
     def begins_with_own_atoms(self) -> bool:
         """Whether S has atoms of A only: a user's start may have others, such as the point itself."""
         return self.spare == 0 and (self.over_cone or self.part.A.contains(self.x0) is True)
@@ -104,118 +113,207 @@ class _Run:
         n = self.part.A.size if self.begins_with_own_atoms else None
         return np.zeros(len(self.t)) if n is None else np.asarray(rates.good_pairwise_steps(self.t, n=n))
 
+    @cached_property
+    def norms(self) -> list[Norm]:
+        """The norms in which constants of f are known: the Euclidean one, that of the step, and that of the Hessian."""
+        f, found = self.f, [Norm("", None, math.inf if self.f.L is None else self.f.L, self.f.mu)]
+        M = self.decrease.metric
+        if M is not None:
+            L, mu = (constant(f, self.A, metric=M) for constant in (geometry.smoothness, geometry.convexity))
+            found.append(Norm(" in the metric", M, L.upper, mu.lower))
+        H = f.hessian(self.x0) if f.quadratic and 0 < f.mu < (f.L or 0.0) else None  # not a multiple of the first
+        return found if H is None else [*found, Norm(" in the norm of the Hessian", H, 1.0, 1.0)]
 
-def promise(result: FinishedRun, mdw: Any = None, rho: Any = None) -> Promise:
-    """The bounds that hold for a run. Its certified lower bound on f* gives eps_0; `mdw` and `rho` are computed where
-    they are None."""
+    def charges(self, size: Any, kind: Any) -> Iterator[Constant]:
+        """Charges of the directions of a kind of curvature, whose largest norm is `size(A, metric)`."""
+        d, name = self.decrease, "diameter" if kind == "fw" else "radius"
+        exact = geometry.curvature(self.f, self.A, kind) if self.f.quadratic or d.C is not None else None
+        if "curvature" in self.given:
+            exact = _interval(self.given["curvature"])
+        label = "C_f" if kind == "fw" else "C^MP"
+        if d.C is not None:
+            if exact is not None and exact.upper * (1 - 1e-9) <= d.C:
+                how = f"L = {d.L:.4g}, {name} <= {math.sqrt(d.C / d.L):.4g}" if d.L else f"{label} <= {d.C:.4g}"
+                yield Constant(d.C, how, None if d.L is None else "")
+            return
+        for norm in self.norms:
+            L = self._smoothness(norm)
+            if L is not None:
+                D = size(self.A, metric=norm.metric)
+                if math.isfinite(D.upper):
+                    yield Constant(L * D.upper**2, f"L = {L:.4g}, {name} <= {D.upper:.4g}{norm.name}", norm.name)
+        if d.exact and exact is not None:
+            yield Constant(exact.upper, f"{label} <= {exact.upper:.4g}")
+
+    def _smoothness(self, norm: Norm) -> float | None:
+        """The L of a step in this norm; None where the step does not descend by it."""
+        d = self.decrease
+        if d.exact and d.metric is None:
+            return norm.L if math.isfinite(norm.L) and not norm.name else None
+        if norm.metric is not d.metric or not math.isfinite(norm.L):
+            return None
+        if d.grow is not None:
+            return d.grow * norm.L if norm.mu > 0 else None
+        return d.L if d.L is not None and d.L >= norm.L * (1 - 1e-12) else None
+
+    def convexities(self) -> Iterator[Constant]:
+        """Lower bounds on the affine-invariant convexity of f over A."""
+        for norm in self.norms[: 1 + (self.decrease.metric is not None)]:
+            if norm.mu > 0:
+                given = self.given.get("mdw") if norm.metric is None else None
+                width = geometry.mdw(self.A, metric=norm.metric) if given is None else _interval(given)
+                if width.lower > 0:
+                    words = f"mu = {norm.mu:.4g}, width >= {width.lower:.4g}{norm.name}"
+                    yield Constant(norm.mu * width.lower**2, words, norm.name)
+        given, bent = self.given.get("convexity"), self.f.quadratic and self.f.mu != self.f.L
+        low = _interval(given).lower if given is not None else least_convexity(self.f, self.A) if bent else 0.0
+        if low > 0:
+            yield Constant(low, f"mu^MP >= {low:.4g}")
+
+
+def promise(result: Any, **given: Any) -> Promise:
+    """The bounds that hold for a run. Its certified lower bound on f* gives eps_0; the constants `given` are computed
+    where they are None."""
     f, domain, update, values = result.f, result.domain, result.update, result.trace.value
     t, eps0 = np.arange(len(values), dtype=np.float64), max(float(values[0]) - result.lower, 0.0)
-    part, delta = domain.parts[0], _quality(result.oracle, domain, update.descends)
-    covered = len(domain.parts) == 1 and not part.price and f.exact and f.convex and delta > 0 and math.isfinite(eps0)
+    part, oracle, delta = domain.parts[0], result.oracle, _qualities(result)
+    covered = len(domain.parts) == 1 and not part.price and f.exact and f.convex and math.isfinite(eps0)
     decrease = update.decrease(f, part) if covered else None
-    if decrease is not None and decrease.moves != "toward" and result.refine is not None:
-        decrease = None  # a refinement changes how many atoms there are
+    refine = result.refine if isinstance(result.refine, Sequence) else [result.refine]
+    if decrease is not None and any(r is not None and (decrease.moves != "toward" or _gives_back(r)) for r in refine):
+        decrease = None  # a refinement changes how many atoms there are, or gives back some of the decrease
     bounds: list[Bound] = []
-    if decrease is not None:
-        spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(result.oracle, Lazy)
-        run = _Run(f, part, decrease, delta, lazy, t, spare, eps0, result.start, mdw, rho)
-        bounds = [*(_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)]
+    if decrease is not None and delta[:2].all():
+        spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(oracle, Lazy)
+        additive = oracle.additive if isinstance(oracle, Approximate) else 0.0
+        known = {name: value for name, value in given.items() if value is not None}
+        run = _Run(f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, known)
+        found = (_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)
+        bounds = [
+            Bound(name, np.where(delta > 0, curve, math.inf), f"{words}, delta = {delta[-1]:.6g}")
+            for name, curve, words in found
+        ]
     curves = [b.curve for b in bounds]
-    if update.descends:
+    if update.descends and (values <= values[0]).all():
         curves.append(np.full(len(t), eps0))
     curve = np.minimum.reduce(curves) if curves else np.full(len(t), math.inf)
     return Promise(curve, eps0, bounds)
 
 
-def _quality(oracle: Oracle, domain: Domain, descends: bool) -> float:
-    """The quality with which the rates hold, 0 where they do not."""
-    if isinstance(oracle, Approximate):
-        return oracle.delta
-    if not all(part.asked.exact for part in domain.parts):
-        return 0.0
-    if isinstance(oracle, Lazy) and descends and all(part.compact or part.signless for part in domain.parts):
-        return rates.lazy_quality(oracle.K)
-    return float(isinstance(oracle, Exact))
+def _qualities(result: Any) -> Small:
+    """For each t, the smallest quality of the answers before x_t, 0 where nothing is proved of one of them."""
+    oracle, each = result.oracle, np.array(result.trace.delta)
+    if isinstance(oracle, Lazy):  # answers from S have a share of the last one's descent
+        blind = any(not (part.compact or part.signless) for part in result.domain.parts)
+        each = np.where(each > 0, each, 1.0) * rates.lazy_quality(oracle.K) * (result.update.descends and not blind)
+    if isinstance(oracle, Approximate) and oracle.additive:  # the additive error has a place of its own in the rates
+        each = np.full(len(each), oracle.delta * all(part.asked.exact for part in result.domain.parts))
+    if not result.update.descends and (each[:-1] != each[0]).any():  # open-loop steps need one quality for all
+        each = np.zeros(len(each))
+    return np.minimum.accumulate(np.concatenate([[1.0], each[:-1]]))
 
 
-def _hull_bounds(run: _Run) -> Iterator[Bound]:
+def _gives_back(refine: Any) -> bool:
+    return bool(getattr(refine, "share", 0.0) > 0)
+
+
+Found = Iterator[tuple[str, Small, str]]
+"""Theorem, curve, constants."""
+
+
+def _by_norm(constants: Iterator[Constant], best: Any) -> tuple[Constant | None, Constant | None]:
+    """The best constant in the norm of the algorithm, and the best of all where that is another."""
+    found = list(constants)
+    own = [c for c in found if c.norm is not None]
+    one, other = (best(some, key=lambda c: c.value) if some else None for some in (own, found))
+    return one, other
+
+
+def _hull_bounds(run: _Run) -> Found:
     """The sublinear rates of Frank-Wolfe, and the linear ones of away and pairwise steps."""
-    f, A, decrease = run.f, run.part.A, run.decrease
-    if decrease.L is not None:
-        D = geometry.diameter(A) if decrease.diameter is None else Interval.of(decrease.diameter)
-        if math.isfinite(D.upper):
-            curve = rates.frank_wolfe(run.steps, L=decrease.L, diameter=D, eps0=run.eps0, delta=run.delta)
-            constants = f"L = {decrease.L:.4g}, diameter <= {D.upper:.4g}, delta = {run.delta:g}"
-            yield Bound("Theorem inexactFW", curve, constants)
-            if D.lower > 0:
-                yield from _pyramidal_bounds(run, decrease.L, D)
-    if f.quadratic and decrease.exact:
-        C = geometry.curvature(f, A)
-        curve = rates.frank_wolfe_affine(run.steps, C=C, eps0=run.eps0, delta=run.delta)
-        yield Bound("Theorem sublinearFWAffineInvariant", curve, f"C_f <= {C.upper:.4g}, delta = {run.delta:g}")
+    delta = np.where(run.delta > 0, run.delta, 1.0)
+    own, best = _by_norm(run.charges(geometry.diameter, "fw"), min)
+    names = ("Theorem 1", "Theorem 11")
+    for name, charge in zip(names, (own, None if best == own else best), strict=True):
+        if charge is not None:
+            C, more = charge.value + run.additive, f", errors of {run.additive:g}" if run.additive else ""
+            curve = rates.frank_wolfe_affine(run.steps, C=C, eps0=run.eps0, delta=delta)
+            yield name, curve, charge.words + more
+    if best is not None and not run.additive:
+        yield from _pyramidal_bounds(run, best, delta)
 
 
-def _pyramidal_bounds(run: _Run, L: float, size: Interval) -> Iterator[Bound]:
-    """The linear rates of away and pairwise steps along directions of at most this size."""
-    f, A = run.f, run.part.A
-    covered = run.decrease.moves != "toward" and not run.lazy and f.mu > 0 and run.begins_with_own_atoms
-    if not covered or A.size is None:
+def _pyramidal_bounds(run: _Run, charge: Constant, delta: Small) -> Found:
+    """The linear rates of away and pairwise steps along directions of this charge."""
+    A, n = run.part.A, run.part.A.size
+    if run.decrease.moves == "toward" or run.lazy or not run.f.mu > 0 or n is None or not run.begins_with_own_atoms:
         return
-    width = geometry.pyramidal_width(A, origin=run.over_cone)
-    if not width.lower > 0:
-        return
-    known: dict[str, Any] = {"mu": f.mu, "L": L, "width": width, "diameter": size, "eps0": run.eps0, "delta": run.delta}
-    if run.swaps:
-        name, curve = "Rate of pairwise steps", rates.pairwise_steps(run.t, **known, n=A.size)
-    else:
-        name, curve = "Rate of away steps", rates.away_steps(run.t, **known)
-    constants = f"mu = {f.mu:.4g}, L = {L:.4g}, pyramidal width >= {width.lower:.4g}, steps <= {size.upper:.4g}"
-    yield Bound(name, curve, f"{constants}, delta = {run.delta:g}")
+    found = []
+    for norm in run.norms:
+        width = geometry.pyramidal_width(A, origin=run.over_cone, metric=norm.metric)
+        if width.lower > 0 and norm.mu > 0:
+            words = f"mu = {norm.mu:.4g}, pyramidal width >= {width.lower:.4g}{norm.name}"
+            found.append(Constant(norm.mu * width.lower**2, words))
+    if found and charge.value > 0:
+        best = max(found, key=lambda c: c.value)
+        known: dict[str, Any] = {"mu": best.value, "L": charge.value, "width": 1.0, "diameter": 1.0}
+        words = f"{best.words}, {charge.words}"
+        if run.swaps:
+            yield "Rate of pairwise steps", rates.pairwise_steps(run.t, **known, eps0=run.eps0, delta=delta, n=n), words
+        else:
+            yield "Rate of away steps", rates.away_steps(run.t, **known, eps0=run.eps0, delta=delta), words
 
 
-def _cone_bounds(run: _Run) -> Iterator[Bound]:
+def _cone_bounds(run: _Run) -> Found:
     """The sublinear rate of cone pursuits, and the linear ones of away and pairwise steps."""
-    L, A = run.decrease.L, run.part.A
-    if L is None or not run.begins_with_own_atoms:
+    if not run.begins_with_own_atoms:
         return
-    radius = geometry.radius(A)
-    size = Interval.of(max(radius.upper, geometry.diameter(A).upper)) if run.swaps else radius
-    bound = _largest_sum(run) if run.rho is None else _interval(run.rho)
-    if 0 < bound.upper < math.inf and math.isfinite(size.upper):
-        curve = rates.cone_pursuit(run.steps, L=L, radius=size, rho=bound, eps0=run.eps0, delta=run.delta)
-        constants = f"L = {L:.4g}, rho <= {bound.upper:.4g}, steps <= {size.upper:.4g}, delta = {run.delta:g}"
-        yield Bound("Rate of cone pursuits", curve, constants)
-    if math.isfinite(size.upper):
-        yield from _pyramidal_bounds(run, L, size)
+    delta = np.where(run.delta > 0, run.delta, 1.0)
+
+    def size(A: Any, metric: Any) -> Interval:
+        radius = geometry.radius(A, metric=metric)
+        return Interval.of(max(radius.upper, geometry.diameter(A, metric=metric).upper)) if run.swaps else radius
+
+    charges = [c for c in run.charges(size, "mp") if c.norm is not None or not run.swaps]  # C^MP knows no differences
+    if not charges:
+        return
+    best = min(charges, key=lambda c: c.value)
+    rho = _interval(run.given["rho"]).upper if "rho" in run.given else _largest_sum(run)
+    if 0 < rho < math.inf and best.value > 0:
+        curve = rates.cone_pursuit(run.steps, L=best.value, radius=1, rho=rho, eps0=run.eps0, delta=delta)
+        yield "Rate of cone pursuits", curve, f"rho <= {rho:.4g}, {best.words}"
+    yield from _pyramidal_bounds(run, best, delta)
 
 
-def _largest_sum(run: _Run) -> Interval:
+def _largest_sum(run: _Run) -> float:
     """A bound on the sums of weights of all points x of the cone with f(x) <= f(x_0): strong convexity bounds ||x||,
     and the sum of the weights is at most ||x|| over the distance from 0 to the hull of the atoms."""
     width = geometry.mdw(run.part.A).upper if run.f.mu > 0 else 0.0
     if width >= 0:
-        return Interval.of(math.inf)
+        return math.inf
     grad, x = (float(np.linalg.norm(host(v))) for v in (run.f.value_and_grad(run.x0)[1], run.x0))
-    return Interval.of((x + 2 * grad / run.f.mu) / -width)
+    return (x + 2 * grad / run.f.mu) / -width
 
 
-def _span_bounds(run: _Run) -> Iterator[Bound]:
-    """The linear and the sublinear rate of matching pursuit."""
-    f, A, delta, L = run.f, run.part.asked, run.delta, run.decrease.L
-    if L is None:
+def _span_bounds(run: _Run) -> Found:
+    """The linear and the sublinear rates of matching pursuit."""
+    delta = np.where(run.delta > 0, run.delta, 1.0)
+    charges, convexities = _by_norm(run.charges(geometry.radius, "mp"), min), _by_norm(run.convexities(), max)
+    pairs = zip(charges, convexities, strict=True)
+    linear = [(c, m) for c, m in pairs if c is not None and m is not None and c.value > 0]
+    for c, m in dict.fromkeys(linear):
+        name = "Theorem 13" if c.norm is None or m.norm is None else "Theorem 7"
+        curve = rates.linear_affine(run.t, mu=min(m.value, c.value), C=c.value, eps0=run.eps0, delta=delta)
+        yield name, curve, f"{m.words}, {c.words}"
+    if not run.A.symmetric:
         return
-    radius = geometry.radius(A)
-    if f.mu > 0:
-        width = geometry.mdw(A) if run.mdw is None else _interval(run.mdw)
-        if width.lower > 0:
-            curve = rates.linear(run.t, mu=f.mu, L=L, mdw=width, radius=radius, eps0=run.eps0, delta=delta)
-            constants = f"mu = {f.mu:.4g}, L = {L:.4g}, width >= {width.lower:.4g}, radius <= {radius.upper:.4g}"
-            yield Bound("Theorem linearRateMPinexact", curve, f"{constants}, delta = {delta:g}")
-    bound = geometry.rho(A, f, run.x0) if run.rho is None else _interval(run.rho)
-    if 0 < bound.upper < math.inf:
-        curve = rates.matching_pursuit_sharp(run.t, L=L, radius=radius, rho=bound, eps0=run.eps0, delta=delta)
-        constants = f"L = {L:.4g}, rho <= {bound.upper:.4g}, radius <= {radius.upper:.4g}, delta = {delta:g}"
-        yield Bound("Theorem inexactMP, sharp form", curve, constants)
+    rho = (_interval(run.given["rho"]) if "rho" in run.given else geometry.rho(run.A, run.f, run.x0)).upper
+    if not 0 < rho < math.inf:
+        return
+    for charge in dict.fromkeys(c for c in charges if c is not None and c.value > 0):
+        C = charge.value * rho**2
+        curve = rates.matching_pursuit_affine_sharp(run.t, C=C, eps0=min(run.eps0, 2 * C), delta=delta)
+        yield f"Theorem {2 if charge.norm is not None else 12} sharp", curve, f"rho <= {rho:.4g}, {charge.words}"
 
 
 def _interval(value: Any) -> Interval:

@@ -91,14 +91,17 @@ def minimize(
         A proposal that leaves the domain, or raises f by more than it may, is refused and counted.
     stop : Stop
         By default a certified relative gap of 1e-6, or 10,000 iterations.
-    start : Result, (weights, atoms), point, or a list of them, optional
+    start : Result, (weights, atoms), point, "first", or a list of them, optional
         The first point of the run: over a product, the vector x or a list with a start for each piece; over most other
-        sums, a Result. A Result of the same problem and method that was made with `keep=True` is continued instead, as
-        if its run had not stopped: 50 iterations and then 50 are the 100, bit for bit, with the trace and all counts.
-        Without it, spans and cones begin at 0 (beside `lin(B, counted=False)`, at the minimum over lin(B)), and hulls
-        at the atom that the oracle names for the gradient at 0; where f is larger there than at 0, at its minimum
-        between the two, if the hull has the atoms' negatives. Where f is infinite there, a run begins at a mean of
-        atoms.
+        sums, a Result. A point x_0 becomes the first member of S, as in the paper; (weights, atoms) puts these atoms
+        into S. That a point lies in the domain is proved where the set or `geometry.contains` can, else it is taken on
+        your word, and `Result.assumed` says so. "first" is the first atom that each hull lists. A Result of the same
+        problem and method that was made with `keep=True` is continued instead, as if its run had not stopped: 50
+        iterations and then 50 are the 100, bit for bit, with the trace and all counts. Without it, spans and cones
+        begin at 0 (beside `lin(B, counted=False)`, at the minimum over lin(B)), and hulls at the atom that the oracle
+        names for the gradient at 0; where f is larger there than at 0, at its minimum between the two, if the hull has
+        the atoms' negatives. That depends on where the origin is: affine-invariant algorithms are invariant from a
+        given start, or from "first". Where f is infinite there, a run begins at a mean of atoms.
     callback : callable of a State, optional
         Return True to stop.
     progress : bool

@@ -76,6 +76,8 @@ class Atoms:
     """max ||a - b||, or an upper bound on it."""
     width: float | None = None
     """The minimal intrinsic directional width, or a lower bound on it."""
+    questions: int = 1
+    """How often a set is asked for one answer: twice where its negatives have to be asked for, too."""
     work: float | None = None
     """Multiplications and comparisons of a question to the oracle, about; None: not known, and taken as many."""
     entry_bounds: tuple[Array, Array] | None = None

@@ -35,6 +35,7 @@ class Derived(Atoms):
         self.symmetric, self.exact = all(A.symmetric for A in terms), all(A.exact for A in terms)
         sizes = [A.size for A in terms]
         self.size = None if None in sizes else sum(size or 0 for size in sizes)
+        self.questions = sum(A.questions for A in terms)
 
     def _questions(self, g: Array) -> Sequence[Array]:
         """The vector to ask each set with."""

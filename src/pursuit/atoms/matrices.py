@@ -18,6 +18,7 @@ from pursuit import native
 from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms, Found, Search
+from pursuit.atoms.closed import Closed
 from pursuit.atoms.factored import LowRank, RankOneAtom, canonical_atom, compress, read_factors
 from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.vectors import check_dimension
@@ -115,6 +116,14 @@ class Factored(Atoms):
         """The argument that says the size of the matrices."""
         return self.view.dims
 
+    def _sizes(self, width: float, diameter: float) -> Closed:
+        """The geometry of unit atoms, which is also that of `geometry` where whole matrices are seen."""
+        return Closed(math.prod(self.view.dims), 1.0, diameter, width, width if self.symmetric else None)
+
+    def geometry(self) -> Closed | None:
+        known = not self.view.observed and None not in (self.width, self.diameter)
+        return self._sizes(self.width or 0.0, self.diameter or 0.0) if known else None
+
 
 def sharp(found: float, possible: float, level: float) -> bool:
     """Whether the minimum, which lies between the bound -possible and the value -found of an atom, is known accurately
@@ -164,8 +173,7 @@ class RankOne(Factored):
 
     def __init__(self, shape: tuple[int, int], failure: float = 1e-6) -> None:
         super().__init__(check_shape(shape), failure)
-        self.radius, self.diameter = 1.0, 2.0
-        self.width = 1.0 / math.sqrt(min(self.view.dims))
+        self.take_sizes(self._sizes(1.0 / math.sqrt(min(self.view.dims)), 2.0))
 
     def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         transposed = M.shape[0] < M.shape[1]
@@ -236,7 +244,6 @@ class _Symmetric(Factored):
     def __init__(self, n: int, failure: float = 1e-6) -> None:
         self.n = check_dimension(n)
         super().__init__((self.n, self.n), failure)
-        self.radius = 1.0
 
     def at(self, rows: object, cols: object) -> Self:
         return super().at(rows, cols)._with(width=None)  # two observed entries may be the same by symmetry
@@ -300,7 +307,7 @@ class SymmetricRankOne(_Symmetric):
 
     def __init__(self, n: int, failure: float = 1e-6) -> None:
         super().__init__(n, failure)
-        self.diameter, self.width = 2.0, 1.0 / math.sqrt(n)
+        self.take_sizes(self._sizes(1.0 / math.sqrt(n), 2.0))
 
     def gauge(self, x: Array) -> float | None:
         if self.view.observed:
@@ -323,8 +330,7 @@ class Spectrahedron(_Symmetric):
 
     def __init__(self, n: int, failure: float = 1e-6) -> None:
         super().__init__(n, failure)
-        self.diameter = math.sqrt(2.0) if n > 1 else 0.0
-        self.width = -1.0 / math.sqrt(n)
+        self.take_sizes(self._sizes(-1.0 / math.sqrt(n), math.sqrt(2.0) if n > 1 else 0.0))
 
     def symmetrised(self) -> Atoms:
         both = SymmetricRankOne(self.n, self.failure)

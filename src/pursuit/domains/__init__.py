@@ -37,7 +37,8 @@ def conv(A: Atoms) -> Part:
 
 
 def cone(A: Atoms, rho: float | None = None) -> Part:
-    """The cone of a set of atoms, all combinations with non-negative weights: non-negative matching pursuit.
+    """The cone of a set of atoms, all combinations with non-negative weights: non-negative matching pursuit. Like it,
+    `lin(A, symmetric=False)` asks A alone, but its weights are free.
 
     Parameters
     ----------
@@ -100,7 +101,9 @@ def product(*domains: Domain) -> Product:
     return Product(domains)
 
 
-def lin(A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True) -> Part:
+def lin(
+    A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True, symmetric: bool = True
+) -> Part:
     """The linear span of a set of atoms: matching pursuit. The oracle searches the atoms and their negatives.
 
     Parameters
@@ -117,6 +120,10 @@ def lin(A: Atoms, rho: float | None = None, width: float | None = None, counted:
         False: its atoms are always present, such as an intercept beside the columns of a model. `Stop(atoms)`, traces
         and paths of sizes do not count them, and where a run begins at 0, `minimize` first fits them alone, so that the
         first atom of the other summands is chosen for what they leave.
+    symmetric : bool
+        False: the oracle searches A alone, as in line 3 of the paper's Algorithm 4, and an oracle of your own is asked
+        once an iteration, not twice. The best atom of A may then be far worse than that of -A; the linear rate
+        holds where 0 lies inside conv(A). Weights stay free: for non-negative ones use `cone(A)`.
 
     Examples
     --------
@@ -128,5 +135,11 @@ def lin(A: Atoms, rho: float | None = None, width: float | None = None, counted:
     >>> r = ps.minimize(ps.LeastSquares([5.0, 7.0, 9.0]), domain, stop=ps.Stop(atoms=1))     # 3 + 2 X_0
     >>> r.coef[0].round(9) + 0.0, r.coef[1].round(9)
     (array([2., 0.]), array([3.]))
+    >>> A = ps.Dictionary(np.array([[1.0, -1.0, 0.0], [0.0, -1.0, 1.0]]))                 # 0 lies inside its hull
+    >>> stop = ps.Stop(iterations=1)
+    >>> ps.minimize(ps.LeastSquares([-3.0, 1.0]), ps.lin(A), ps.FullyCorrective(), stop=stop).coef
+    array([-3.,  0.,  0.])
+    >>> ps.minimize(ps.LeastSquares([-3.0, 1.0]), ps.lin(A, symmetric=False), ps.FullyCorrective(), stop=stop).coef
+    array([0., 1., 0.])
     """
-    return Span(A, rho, width, counted)
+    return Span(A, rho, width, counted, symmetric)

@@ -124,11 +124,11 @@ class Domain:
         """The slope of the steepest direction towards the answers."""
         return sum(part.descent(a.dot, a.level) for part, a in zip(self.parts, answers, strict=True))
 
-    def steepest(self, answers: Sequence[Answer]) -> float:
+    def steepest_slope(self, answers: Sequence[Answer]) -> float:
         """A lower bound on the slope of every direction, from the answers and their quality."""
         slope = 0.0
         for part, answer in zip(self.parts, answers, strict=True):
-            slope += part.descent(part.lowest(answer, answer.level), answer.level)
+            slope += part.steepest(answer)
         return slope
 
     def inner_gap(self, active: ActiveSet, q: Small) -> float:
@@ -242,6 +242,10 @@ class Part(Domain):
         if answer.delta <= 0:
             return -math.inf
         return self.origin(gx) + (answer.dot - self.origin(gx)) / answer.delta
+
+    def steepest(self, answer: Answer) -> float:
+        """A lower bound on the slope of every direction of this summand; -inf where there is none."""
+        return self.descent(self.lowest(answer, answer.level), answer.level)
 
     def quality(self, gz: float, lower: float, gx: float) -> float:
         """The delta of an answer, given a lower bound on <grad, a> over all atoms."""

@@ -196,24 +196,31 @@ class Span(Part):
 
     signless, nonnegative, total = True, False, math.nan
 
-    def __init__(self, A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True) -> None:
+    def __init__(
+        self, A: Atoms, rho: float | None = None, width: float | None = None, counted: bool = True,
+        symmetric: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__(A)
         self.counted = as_bool(counted, "counted")
-        self.asked = self.A.symmetrised()
+        self.asked = self.A.symmetrised() if as_bool(symmetric, "symmetric") else self.A
         self.rho = _positive("rho", rho)
         self.width = _positive("width", width) or self.asked.width
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
-        z = answer.atoms[0]
+        z, sign = answer.atoms[0], 1.0 if answer.dot <= 0 else -1.0  # the best atom of A alone may point uphill
 
         def move(gamma: float) -> None:
             i, factor = active.enter(z)
-            active.weights[i] += factor * gamma
+            active.weights[i] += factor * sign * gamma
 
-        return Direction(z.dense(active.space), answer.dot, math.inf, move)
+        return Direction(sign * z.dense(active.space), -abs(answer.dot), math.inf, move)
 
     def descent(self, gz: float, gx: float) -> float:
-        return gz
+        return gz if self.asked.symmetric else -abs(gz)
+
+    def steepest(self, answer: Answer) -> float:
+        blind = not self.asked.symmetric and not (self.width or 0.0) > 0  # then other atoms may descend
+        return -math.inf if blind else super().steepest(answer)
 
     def gap_on(self, w: Small, q: Small) -> float:
         return float(np.abs(q).max())
@@ -238,7 +245,8 @@ class Span(Part):
         return bool(np.linalg.norm(residual) <= 1e5 * space.eps * np.linalg.norm(target))
 
     def __repr__(self) -> str:
-        return f"lin({self.A!r}{'' if self.counted else ', counted=False'})"
+        alone = "" if self.asked is not self.A or self.A.symmetric else ", symmetric=False"
+        return f"lin({self.A!r}{'' if self.counted else ', counted=False'}{alone})"
 
 
 def _positive(name: str, bound: float | None) -> float | None:

@@ -5,9 +5,10 @@
 | `radius`, `diameter` | how large the set is |
 | `directional_width`, `mdw`, `inradius` | how wide it is at its narrowest |
 | `pyramidal_width` | how far its faces are from the other atoms |
-| `gauge`, `rho` | the atomic norm, and an a-priori bound on that of all iterates |
+| `gauge`, `contains`, `rho` | the atomic norm, membership, and an a-priori bound on the norms of all iterates |
 | `coherence` | cumulative coherence of unit atoms |
 | `curvature`, `strong_convexity` | affine-invariant smoothness and strong convexity of f over the set |
+| `smoothness`, `convexity` | L and mu of f in the norm of a metric, or in a p-norm |
 
 >>> import pursuit as ps
 >>> A = ps.SignedBasis(4)
@@ -18,12 +19,15 @@
 from pursuit.geometry.constants import curvature, strong_convexity
 from pursuit.geometry.faces import pyramidal_width
 from pursuit.geometry.interval import Interval
-from pursuit.geometry.norm import gauge, rho
+from pursuit.geometry.norm import contains, gauge, rho
+from pursuit.geometry.norms import convexity, smoothness
 from pursuit.geometry.width import coherence, diameter, directional_width, inradius, mdw, radius
 
 __all__ = [
     "Interval",
     "coherence",
+    "contains",
+    "convexity",
     "curvature",
     "diameter",
     "directional_width",
@@ -33,5 +37,6 @@ __all__ = [
     "pyramidal_width",
     "radius",
     "rho",
+    "smoothness",
     "strong_convexity",
 ]

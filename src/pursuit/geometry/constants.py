@@ -63,7 +63,7 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     :math:`\gamma(x,x^\star) = \langle-\nabla f(x), x^\star-x\rangle / \langle-\nabla f(x), s(x)\rangle` and s(x) is
     the atom that the oracle names.
 
-    It is at least :math:`\mu\,\mathrm{mDW}(\rho A)^2` where mDW > 0 (Lemma MUFwithMDW; the width in the dual norm).
+    It is at least :math:`\mu\,\mathrm{mDW}(\rho A)^2` where mDW > 0 (Lemma 16; the width in the dual norm).
     For a quadratic that is strictly convex on lin(A) it is at least the squared mDW of rho A in the norm of the
     Hessian, with equality where the minimiser over lin(A) lies in the relative interior of rho conv(A). Otherwise the
     upper end is an *estimate from samples*, which only bounds the constant from above.
@@ -73,21 +73,30 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     Interval(0.5, exact)
     """
     shape, rho = _check(f, A, rho)
+    width, centre = _convexity(f, A, shape)
+    bounds = width.scaled(rho).squared()
+    if centre is not None and bounds.lower > 0 and gauge(A, lift(A, centre)).upper < rho * (1 - 1e-9):
+        return bounds
+    upper = _sampled_convexity(f, A, rho)
+    return Interval(min(bounds.lower, upper), upper)
+
+
+def least_convexity(f: Objective, A: Atoms) -> float:
+    """A lower bound on mu_f^MP of A; rho^2 times it is one for rho A."""
+    return _convexity(f, A, _check(f, A, 1.0)[0])[0].squared().lower
+
+
+def _convexity(f: Objective, A: Atoms, shape: Shape) -> tuple[Interval, Small | None]:
+    """The root of mu_f^MP: a width of A, and where it is exact for all large rho A, the minimiser of f on lin(A)."""
     T = _hessian_root(f, A, shape)
     if T is None:
-        width = shape.mdw().lower if f.mu > 0 else 0.0
-        lower = f.mu * (rho * max(width, 0.0)) ** 2
-        upper = _sampled_convexity(f, A, rho)
-        return Interval(min(lower, upper), upper)
+        width = shape.mdw().scaled(math.sqrt(f.mu)) if f.mu > 0 else Interval.of(0.0)
+        return Interval(max(width.lower, 0.0), math.inf), None
     centre = _minimiser(f, A, shape, T)
     if centre is None and np.ndim(T) == 2:  # the Hessian may vanish along lin(A), and f fall there
-        return Interval(0.0, _sampled_convexity(f, A, rho))
-    width_in_H = shape.image(T).mdw()
-    lower = (rho * max(width_in_H.lower, 0.0)) ** 2
-    if centre is not None and lower > 0 and gauge(A, lift(A, centre)).upper < rho * (1 - 1e-9):
-        return Interval(lower, (rho * width_in_H.upper) ** 2)
-    upper = _sampled_convexity(f, A, rho)
-    return Interval(min(lower, upper), upper)
+        return Interval(0.0, math.inf), None
+    width = shape.image(T).mdw()
+    return Interval(max(width.lower, 0.0), max(width.upper, 0.0)), centre
 
 
 def _check(f: Objective, A: Atoms, rho: float) -> tuple[Shape, float]:

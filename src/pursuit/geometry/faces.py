@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pursuit.arguments import as_bool
@@ -9,8 +11,9 @@ from pursuit.arrays import Small
 from pursuit.atoms import Atoms
 from pursuit.atoms.closed import span
 from pursuit.geometry import polytope
+from pursuit.geometry.inputs import shape_in_metric
 from pursuit.geometry.interval import Interval
-from pursuit.geometry.shapes import Finite, Known, shape_of
+from pursuit.geometry.shapes import Finite, Known
 from pursuit.linalg import EPS, norms
 from pursuit.weights import Mask, WeightProblem
 
@@ -21,7 +24,7 @@ ON_FACET = 1e-10
 """An atom this near to the plane of a facet, relative to the size of the set, lies on the facet."""
 
 
-def pyramidal_width(A: Atoms, *, origin: bool = False) -> Interval:
+def pyramidal_width(A: Atoms, *, origin: bool = False, metric: Any = None) -> Interval:
     r"""The pyramidal width of Lacoste-Julien and Jaggi (2015), which equals the facial distance of Peña and Rodríguez
     (2016): :math:`\min_F \mathrm{dist}(F, \mathrm{conv}(A\setminus F))` over the faces F of conv(A), except conv(A).
 
@@ -32,13 +35,13 @@ def pyramidal_width(A: Atoms, *, origin: bool = False) -> Interval:
     Exact for sets whose hulls have at most 4000 faces, where atoms within a relative 1e-10 of a facet lie on it.
     Otherwise, and for sets that cannot list their atoms, the lower end is 0.
 
-    With `origin`, 0 counts as one more atom, as it does for pursuits over cone(A).
+    With `origin`, 0 counts as one more atom, as it does for pursuits over cone(A). The `metric` is that of `radius`.
 
     >>> import pursuit as ps
     >>> pyramidal_width(ps.Simplex(4)), pyramidal_width(ps.SignedBasis(1)), pyramidal_width(ps.Ball(2, 2))
     (Interval(1, exact), Interval(2, exact), Interval(0, 2))
     """
-    shape, origin = shape_of(A), as_bool(origin, "origin")
+    shape, origin = shape_in_metric(A, metric), as_bool(origin, "origin")
     closed = shape.pyramidal_width(origin)
     if closed is not None:
         return Interval.of(closed)

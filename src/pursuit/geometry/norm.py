@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
+from pursuit.arguments import number, require
 from pursuit.arrays import Array, Small
 from pursuit.atoms import Atoms
-from pursuit.atoms.closed import through
+from pursuit.atoms.closed import MAX_DENSE_DIMENSION, through
 from pursuit.geometry.inputs import check_objective, root, vector
 from pursuit.geometry.interval import EXACT_TOLERANCE, Interval
 from pursuit.geometry.shapes import Oracle, Shape, lift, oracle, shape_of
@@ -49,6 +50,31 @@ def gauge(A: Atoms, x: Array) -> Interval:
     if closed is not None and not math.isnan(closed):
         return Interval.of(closed)
     return _by_shape(shape, oracle(A), flat / scale).scaled(scale)
+
+
+def contains(A: Atoms, x: Array, total: float | None = None) -> bool | None:
+    """Whether x is a combination of atoms with non-negative weights, whose sum is `total` unless that is None. Listed
+    atoms decide it, up to a relative 1e-10, and so does a gauge of symmetric atoms. None: not known.
+
+    >>> import pursuit as ps
+    >>> A = ps.Simplex(2)
+    >>> contains(A, [0.5, 0.5], 1.0), contains(A, [0.4, 0.5], 1.0), contains(A, [2.0, 1.0])
+    (True, False, True)
+    """
+    shape, flat = shape_of(A), vector(A, x, "x")
+    require(total is None or 0 < number(total) < math.inf, "total", total, "the sum of the weights, or None")
+    size = max(norm(flat), shape.radius().upper)
+    if shape.atoms is not None and len(shape.atoms) <= MAX_DENSE_DIMENSION:
+        last = [] if total is None else [1.0]
+        rows = np.concatenate([shape.atoms / size, np.ones((len(shape.atoms), len(last)))], axis=1)
+        target = np.append(flat / size, [total] if last else [])
+        rest = float(np.linalg.norm(target - _cone(rows, target) @ rows))
+        return rest <= CONE_TOLERANCE * max(float(np.linalg.norm(target)), 1.0)
+    if A.size is not None or total is None or not A.symmetric:
+        return None
+    found = gauge(A, lift(A, flat))
+    within = total * (1 + EXACT_TOLERANCE)
+    return True if found.upper <= within else False if found.lower > within else None
 
 
 def _by_shape(shape: Shape, lmo: Oracle, x: Small) -> Interval:

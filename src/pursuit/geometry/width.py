@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from pursuit.arguments import as_int_or_nan, describe, real_array
 from pursuit.arrays import Array, Small, host
 from pursuit.atoms import Atoms, Dictionary
+from pursuit.geometry import norms
 from pursuit.geometry.inputs import root, shape_in_metric, vector
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.shapes import oracle, shape_of
 from pursuit.metrics import as_metric
 
 
-def radius(A: Atoms, *, metric: Any = None) -> Interval:
+def radius(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
     r"""The radius :math:`\max_{z\in A}\|z\|`.
 
     Here and below, a `metric` M is a positive definite matrix, a positive diagonal or a positive number, for the norm
-    :math:`\|x\|_M = \langle x, Mx\rangle^{1/2}`.
+    :math:`\|x\|_M = \langle x, Mx\rangle^{1/2}`; with `norm` = p it is :math:`\|x\|_p`, exact for listed atoms.
 
     >>> import pursuit as ps
     >>> radius(3 * ps.SignedBasis(4)), radius(ps.Ball(2, 2), metric=[1.0, 9.0])
     (Interval(3, exact), Interval(3, exact))
     """
-    return shape_in_metric(A, metric).radius()
+    return _in_norm(A, metric, norm, "radius")
 
 
-def diameter(A: Atoms, *, metric: Any = None) -> Interval:
+def diameter(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
     r"""The diameter :math:`\max_{z,v\in A}\|z-v\|`.
 
     Exact for closed forms and for up to 20,000 listed atoms, of which all pairs are compared; an interval for more. The
@@ -40,7 +41,17 @@ def diameter(A: Atoms, *, metric: Any = None) -> Interval:
     >>> diameter(A), A.diameter > 2
     (Interval(0.5, exact), True)
     """
-    return shape_in_metric(A, metric).diameter()
+    return _in_norm(A, metric, norm, "diameter")
+
+
+def _in_norm(A: Atoms, metric: Any, norm: Any, quantity: str) -> Interval:
+    """A size in the norm of a metric, or in a p-norm."""
+    p = norms.exponent(norm)
+    if p == 2:
+        return cast(Interval, getattr(shape_in_metric(A, metric), quantity)())
+    if metric is not None:
+        raise ValueError(f"norm is {describe(norm)} with a metric; give one of them.")
+    return cast(Interval, getattr(norms, quantity)(shape_of(A), p))
 
 
 def directional_width(A: Atoms, d: Array, *, metric: Any = None) -> Interval:
@@ -70,7 +81,7 @@ def directional_width(A: Atoms, d: Array, *, metric: Any = None) -> Interval:
     return Interval.of(float(unit @ oracle(A)(-unit)) / float(np.linalg.norm(dual)))
 
 
-def mdw(A: Atoms, *, metric: Any = None) -> Interval:
+def mdw(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
     r"""The minimal intrinsic directional width :math:`\mathrm{mDW}(A) = \min_{0\ne d\in\mathrm{lin}(A)} W_A(d)`.
 
     It is the distance from 0 to the relative boundary of conv(A) if 0 lies inside (positive), zero if 0 lies on that
@@ -82,9 +93,12 @@ def mdw(A: Atoms, *, metric: Any = None) -> Interval:
     10), and sets that do not contain 0 in their hull always. Beyond it, the lower bound is an E-optimal design (never
     worse than :math:`\sigma_{\min}/\sqrt n`, which is never worse than the coherence bound), the upper bound the best
     of several successive linear programs. Sets with only an oracle are bounded by cutting planes. Singular values of
-    the atoms at the level of rounding count as zero.
+    the atoms at the level of rounding count as zero. With `norm` = p, W divides by the dual norm of d (erratum 8):
+    the size of the largest ball of :math:`\|x\|_p` around 0 in conv(A).
 
     >>> import numpy as np, pursuit as ps
+    >>> mdw(ps.SignedBasis(4), norm=1), mdw(ps.SignedBasis(4), norm=float("inf"))
+    (Interval(1, exact), Interval(0.25, exact))
     >>> mdw(ps.SignedBasis(4)), mdw(ps.Simplex(4))
     (Interval(0.5, exact), Interval(-0.5, exact))
     >>> theta = np.pi / 3
@@ -92,7 +106,7 @@ def mdw(A: Atoms, *, metric: Any = None) -> Interval:
     >>> mdw(ps.Dictionary(D, signed=True))                     # sin(theta / 2)
     Interval(0.5, exact)
     """
-    return shape_in_metric(A, metric).mdw()
+    return _in_norm(A, metric, norm, "mdw")
 
 
 def inradius(A: Atoms, *, metric: Any = None) -> Interval:
@@ -114,7 +128,7 @@ def coherence(D: Any, m: int) -> Interval:
     :math:`\mu(B, m) = \max_i \max_{|I|=m,\,i\notin I}\sum_{j\in I}|\langle b_i, b_j\rangle|`.
 
     m = 1 is the usual mutual coherence. With m = n - 1 it bounds the width of the atoms with both signs:
-    :math:`\mu(B, n-1)\ge 1 - n\,\mathrm{mDW}^2` (Theorem coherenceVSdw).
+    :math:`\mu(B, n-1)\ge 1 - n\,\mathrm{mDW}^2` (Theorem 10).
 
     >>> import numpy as np
     >>> coherence(np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 1.0]]), 2)

@@ -17,60 +17,24 @@ promised numbers come from `pursuit.rates` and `pursuit.geometry`, the measured 
 | `figures` | the figures (needs matplotlib) |
 """
 
+from pursuit.paper import equivalence, experiments, later, linear, sets, sublinear
 from pursuit.paper.claims import Case, Claim, Plan, Row
-from pursuit.paper.equivalence import affine_invariance, oracle_qualities, theorem_14
-from pursuit.paper.experiments import appendix, experiment
-from pursuit.paper.later import (
-    acceleration,
-    away_steps,
-    backtracking,
-    blended_pairwise,
-    cone_pursuit,
-    lazy_oracle,
-    pairwise_steps,
-)
-from pursuit.paper.linear import corollary_9, theorem_7, theorem_8, theorem_8_sharp, theorem_13
-from pursuit.paper.sets import lemma_15, lemma_16, lemma_17, lemma_18, theorem_10
-from pursuit.paper.sublinear import (
-    corollary_4,
-    equation_rho,
-    theorem_1,
-    theorem_2,
-    theorem_2_sharp,
-    theorem_11,
-    theorem_12,
-)
+from pursuit.paper.experiments import experiment
 
-CLAIMS: tuple[Claim, ...] = (
-    theorem_1,
-    theorem_2,
-    theorem_2_sharp,
-    equation_rho,
-    corollary_4,
-    theorem_7,
-    theorem_8,
-    theorem_8_sharp,
-    corollary_9,
-    theorem_10,
-    theorem_11,
-    theorem_12,
-    theorem_13,
-    affine_invariance,
-    theorem_14,
-    oracle_qualities,
-    lemma_15,
-    lemma_16,
-    lemma_17,
-    lemma_18,
-    appendix,
-    cone_pursuit,
-    away_steps,
-    pairwise_steps,
-    blended_pairwise,
-    lazy_oracle,
-    backtracking,
-    acceleration,
-)
-"""In the order of the paper, then later methods."""
+ORDER = """
+theorem_1 theorem_2 theorem_2_sharp equation_rho corollary_4 theorem_7 theorem_8 theorem_8_sharp corollary_9 theorem_10
+sparse_targets theorem_11 theorem_12 theorem_13 affine_invariance theorem_14 oracle_qualities lemma_15 lemma_16 lemma_17
+lemma_18 appendix other_norms additive_errors cone_pursuit away_steps pairwise_steps blended_pairwise lazy_oracle
+backtracking random_pursuit atomic_norm acceleration
+"""
+"""The order of the paper, then later methods."""
+
+_FOUND = {
+    name: value
+    for module in (equivalence, experiments, later, linear, sets, sublinear)
+    for name, value in vars(module).items()
+    if isinstance(value, Claim)
+}
+CLAIMS: tuple[Claim, ...] = tuple(_FOUND[name] for name in ORDER.split())
 
 __all__ = ["CLAIMS", "Case", "Claim", "Plan", "Row", "experiment"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice, pairwise
 from typing import Any
 
@@ -14,27 +15,33 @@ from pursuit.arrays import Small
 from pursuit.domains import Domain
 from pursuit.linalg import unit_columns
 from pursuit.paper.claims import Case, Plan, claim
-from pursuit.paper.linear import step_by_step
 from pursuit.paper.problems import (
     DELTAS,
     ERROR_FLOOR,
     LINE_SEARCH,
     SHORT_STEP,
     Problem,
+    algorithm_6,
     finished,
     hull,
     objective,
-    span,
+    spans,
+    width_and_radius,
 )
-from pursuit.paper.sublinear import after_the_start
 from pursuit.updates.pursuits import leverage
 
 STEPS = 30
 
 
-def finite_hull(plan: Plan, i: int) -> Problem:
-    """A problem over the hull of finitely many atoms."""
-    return hull(plan, 6 * (i // 4) + i % 4)
+@cache
+def finite_hulls(plan: Plan) -> list[Problem]:
+    """Problems over the hulls of finitely many atoms."""
+    return [hull(plan, 6 * (i // 4) + i % 4) for i in range(plan.problems // 2)]
+
+
+@cache
+def cones(plan: Plan) -> list[Problem]:
+    return [cone(plan, i) for i in range(plan.problems // 2)]
 
 
 def cone(plan: Plan, i: int) -> Problem:
@@ -110,15 +117,11 @@ def _drops(update: Any) -> Iterator[Case]:
 
 def _linear_over_hulls(plan: Plan, updates: list[Any]) -> Iterator[Case]:
     t = np.arange(STEPS + 1)
-    for p in [triangle(), *(finite_hull(plan, i) for i in range(plan.problems // 2))]:
-        shape = constants(p, over_cone=False)
-        for update in updates:
-            for delta in DELTAS:
-                states = p.states(ps.conv(p.A), update, STEPS, delta)
-                eps, spare = p.errors(states), len(p.start[0]) - 1
-                bound = rates.away_steps(t, **shape, eps0=eps[0], delta=delta, spare=spare)
-                yield after_the_start(p, eps, bound, delta)
-                yield good(p, states, rates.away_steps(1, **shape, eps0=1, delta=delta))
+    for p in [triangle(), *finite_hulls(plan)]:
+        shape, spare = constants(p, over_cone=False), len(p.start[0]) - 1
+        for delta, states, eps in p.trials(ps.conv(p.A), updates, STEPS):
+            yield p.below(eps, rates.away_steps(t, **shape, eps0=eps[0], delta=delta, spare=spare), delta)
+            yield good(p, states, rates.away_steps(1, **shape, eps0=1, delta=delta))
 
 
 @claim("Away steps", "linear", "ε<sub>t</sub> ≤ (1 − (δ/(1+δ))² μ W² / (L diam(A)²))<sup>t/2</sup> ε<sub>0</sub>")
@@ -153,10 +156,8 @@ def pairwise_steps(plan: Plan) -> Iterator[Case]:
     """Lacoste-Julien and Jaggi (2015), over hulls and cones; at least every ⌊e n!⌋-th step is good. Equalities: the
     first step on a simplex, from one half towards the other; the first step over a cone of two atoms that are close to
     each other; and ⌊e n!⌋."""
-    for p in (finite_hull(plan, i) for i in range(plan.problems // 2)):
-        yield from _pairwise(p, ps.conv(p.A), constants(p, over_cone=False))
-    for p in (cone(plan, i) for i in range(plan.problems // 2)):
-        yield from _pairwise(p, ps.cone(p.A), constants(p, over_cone=True))
+    yield from _pairwise(finite_hulls(plan), ps.conv)
+    yield from _pairwise(cones(plan), ps.cone)
     for n in (2, 4, 6, 8):
         p, _ = half_of_a_simplex(n)
         yield from _first_pairwise_step(p, ps.conv(p.A), constants(p, over_cone=False))
@@ -168,13 +169,14 @@ def pairwise_steps(plan: Plan) -> Iterator[Case]:
     yield Case("", first, [np.floor(np.e * m) for m in (1, 2, 6, 24)], "==")
 
 
-def _pairwise(p: Problem, domain: Domain, shape: dict[str, Any]) -> Iterator[Case]:
-    t, n = np.arange(STEPS + 1), p.A.size or 0
-    for delta in DELTAS:
-        states = p.states(domain, ps.Pairwise(), STEPS, delta)
-        eps = p.errors(states)
-        yield after_the_start(p, eps, rates.pairwise_steps(t, **shape, eps0=eps[0], n=n, delta=delta), delta)
-        yield good(p, states, rates.pairwise_steps(5, **shape, eps0=1, n=2, delta=delta))
+def _pairwise(problems: list[Problem], over: Any) -> Iterator[Case]:
+    t = np.arange(STEPS + 1)
+    for p in problems:
+        shape = constants(p, over_cone=over is ps.cone)
+        for delta, states, eps in p.trials(over(p.A), [ps.Pairwise()], STEPS):
+            bound = rates.pairwise_steps(t, **shape, eps0=eps[0], n=p.A.size or 0, delta=delta)
+            yield p.below(eps, bound, delta)
+            yield good(p, states, rates.pairwise_steps(5, **shape, eps0=1, n=2, delta=delta))
 
 
 def _first_pairwise_step(p: Problem, domain: Domain, shape: dict[str, Any]) -> Iterator[Case]:
@@ -189,19 +191,16 @@ def cone_pursuit(plan: Plan) -> Iterator[Case]:
     over the non-negative orthant, half the sum of the squares of the d − t smallest positive residuals is left; and
     one over the bound grows by δ²/(8C) a step."""
     t = np.arange(STEPS + 1)
-    for p in (cone(plan, i) for i in range(plan.problems // 2)):
-        domain, radius = ps.cone(p.A), geometry.radius(p.A)
+    for p in cones(plan):
+        rho_of_target, radius = geometry.gauge(p.A, p.minimiser).upper, geometry.radius(p.A)
         for update in (LINE_SEARCH, SHORT_STEP, ps.NormCorrective()):
             for delta in DELTAS:
-                sums, eps = _sums_and_errors(p, domain, update, delta)
-                rho = max(sums, geometry.gauge(p.A, p.minimiser).upper)
-                bound = rates.cone_pursuit(t, L=p.f.L or 0.0, radius=radius, rho=rho, eps0=eps[0], delta=delta)
-                yield after_the_start(p, eps, bound, delta)
+                sums, eps = _sums_and_errors(p, ps.cone(p.A), update, delta)
+                size: dict[str, Any] = {"L": p.f.L or 0.0, "radius": radius, "rho": max(sums, rho_of_target)}
+                yield p.below(eps, rates.cone_pursuit(t, **size, eps0=eps[0], delta=delta), delta)
         shape = constants(p, over_cone=True, along_atoms=True)
-        for delta in DELTAS:
-            states = p.states(domain, ps.Away(), STEPS, delta)
-            eps = p.errors(states)
-            yield after_the_start(p, eps, rates.away_steps(t, **shape, eps0=eps[0], delta=delta), delta)
+        for delta, states, eps in p.trials(ps.cone(p.A), [ps.Away()], STEPS):
+            yield p.below(eps, rates.away_steps(t, **shape, eps0=eps[0], delta=delta), delta)
             yield good(p, states, rates.away_steps(1, **shape, eps0=1, delta=delta))
     for i in range(plan.problems // 2):
         d = 2 + i % 6
@@ -231,20 +230,17 @@ def lazy_oracle(plan: Plan) -> Iterator[Case]:
     active set has exactly 1/K of the best correlation for K = 2, 4, 8; and the set is asked again exactly where the
     correlation has fallen by more than K."""
     t = np.arange(STEPS + 1)
-    for i in range(plan.problems // 2):
+    for p, q in zip(finite_hulls(plan), spans(plan, plan.problems // 2), strict=True):
+        D, shape = geometry.diameter(p.A), width_and_radius(q.A)
         for K in (1.5, 5.0):
             delta = rates.lazy_quality(K)
-            p = finite_hull(plan, i)
-            D = geometry.diameter(p.A)
             for update, steps in ((LINE_SEARCH, t), (SHORT_STEP, t), (ps.BlendedPairwise(), rates.good_steps(t))):
                 eps = p.errors(_lazy(p, ps.conv(p.A), update, K))
                 bound = rates.frank_wolfe(steps, L=p.f.L or 0.0, diameter=D, eps0=eps[0], delta=delta)
-                yield after_the_start(p, eps, bound, 1.0)
-            p = span(plan, i)
-            shape = {"mdw": geometry.mdw(p.A), "radius": geometry.radius(p.A)}
-            factor = rates.linear(1, mu=p.f.mu, L=p.f.L or 0.0, **shape, eps0=1, delta=delta)
+                yield p.below(eps, bound, 1.0)
+            factor = rates.linear(1, mu=q.f.mu, L=q.f.L or 0.0, **shape, eps0=1, delta=delta)
             for pursuit in (LINE_SEARCH, ps.NormCorrective()):
-                yield step_by_step(p, p.errors(_lazy(p, ps.lin(p.A), pursuit, K)), factor, 1.0)
+                yield q.shrinks(q.errors(_lazy(q, ps.lin(q.A), pursuit, K)), factor, 1.0)
     for k in (1, 2, 3):
         K = 2.0**k
         p = Problem(f"K = {K:g}", ps.LeastSquares([1.0, 1.0]), ps.SignedBasis(2), 0.0)
@@ -282,18 +278,15 @@ def backtracking(plan: Plan) -> Iterator[Case]:
     estimates of L themselves. Equalities: how often f is evaluated; and the estimate τL where the one before was just
     too small."""
     t, rule = np.arange(STEPS + 1), ps.Backtracking()
-    for i in range(plan.problems // 2):
-        p, q = finite_hull(plan, i), span(plan, i)
-        for delta in DELTAS:
-            most = rates.backtracking(L=p.f.L or 0.0, grow=rule.grow)
-            eps = p.errors(p.states(ps.conv(p.A), ps.Plain(ps.ShortStep(rule)), STEPS, delta))
-            bound = rates.frank_wolfe(t, L=most, diameter=geometry.diameter(p.A), eps0=eps[0], delta=delta)
-            yield after_the_start(p, eps, bound, delta)
-            most = rates.backtracking(L=q.f.L or 0.0, grow=rule.grow)
-            shape = {"mdw": geometry.mdw(q.A), "radius": geometry.radius(q.A)}
-            factor = rates.linear(1, mu=q.f.mu, L=most, **shape, eps0=1, delta=delta)
-            states = q.states(ps.lin(q.A), ps.Plain(ps.ShortStep(rule)), STEPS, delta)
-            yield step_by_step(q, q.errors(states), factor, delta)
+    step, few = [ps.Plain(ps.ShortStep(rule))], spans(plan, plan.problems // 2)
+    for p in finite_hulls(plan):
+        most, D = rates.backtracking(L=p.f.L or 0.0, grow=rule.grow), geometry.diameter(p.A)
+        for delta, _, eps in p.trials(ps.conv(p.A), step, STEPS):
+            yield p.below(eps, rates.frank_wolfe(t, L=most, diameter=D, eps0=eps[0], delta=delta), delta)
+    for q in few:
+        most, shape = rates.backtracking(L=q.f.L or 0.0, grow=rule.grow), width_and_radius(q.A)
+        for delta, _, eps in q.trials(ps.lin(q.A), step, STEPS):
+            yield q.shrinks(eps, rates.linear(1, mu=q.f.mu, L=most, **shape, eps0=1, delta=delta), delta)
         L, values = _estimates(q, rule, 12)
         yield Case(q.name, L, rates.backtracking(L=q.f.L or 0.0, grow=rule.grow), delta=1.0)
         first = L[0] / rule.grow ** (values[0] - 1)
@@ -319,6 +312,48 @@ def _estimates(p: Problem, rule: ps.Backtracking, steps: int) -> tuple[Small, Sm
         before = after
     L, counts = np.array(rows).T
     return L, counts
+
+
+@claim("Atomic norm", "affine MP", "ε<sub>t</sub> ≤ 2 L<sub>A</sub> R<sub>A</sub>² / (δ² (t + 2))")
+def atomic_norm(plan: Plan) -> Iterator[Case]:
+    """Locatello et al. (2018): R<sub>A</sub> is the largest atomic norm of x<sub>t</sub> − x* in the run. Equality: at
+    R<sub>A</sub> = 2ρ it is Theorem 2 sharp, but for δ²(t + 2) in place of δ²t + 4."""
+    for p in spans(plan, plan.problems // 2):
+        L = geometry.curvature(p.f, p.A, "mp")
+        for delta, states, eps in p.trials(ps.lin(p.A), algorithm_6(p)[2], 10):
+            reach = max(geometry.gauge(p.A, s.x - p.minimiser).upper for s in states)
+            yield p.below(eps, rates.affine_pursuit(np.arange(11), L=L, reach=reach, delta=delta), delta)
+    t = np.arange(30.0)
+    for delta in DELTAS:
+        sharp = rates.matching_pursuit_sharp(t, L=7.0, radius=1.0, rho=3.0, delta=delta)
+        stated = sharp * (delta**2 * t + 4) / (delta**2 * (t + 2))
+        yield Case("", rates.affine_pursuit(t, L=7.0, reach=6.0, delta=delta), stated, "==")
+
+
+@claim(
+    "Random pursuit", "MP, expected", "E ε<sub>t+1</sub> ≤ (1 − s μ/L) ε<sub>t</sub>, s least eigenvalue of E zz′/‖z‖²"
+)
+def random_pursuit(plan: Plan) -> Iterator[Case]:
+    """Stich, Müller and Gärtner (2013), Locatello et al. (2018): the mean over all unit atoms of the error after a line
+    search along each. Equality: the same on a basis for all atoms that `RandomAtom` draws, 1 − 1/n."""
+    for i in range(plan.problems):
+        rng, n = plan.rng(25, i), 2 + i % 4
+        D = unit_columns(rng.standard_normal((n, n + 3)))
+        f, optimum = objective(rng, i % 3, rng.standard_normal(n))
+        each = [Problem("", f, ps.Dictionary(D[:, [k]]), optimum) for k in range(n + 3)]
+        eps = np.mean([p.errors(p.states(ps.lin(p.A), LINE_SEARCH, 1)) for p in each], axis=0)
+        share = float(np.linalg.eigvalsh(D @ D.T / (n + 3))[0])
+        bound = rates.random_pursuit(1, mu=f.mu, L=f.L or 0.0, share=share, eps0=eps[0])
+        yield Case(f"random {i}", eps[1], bound, delta=1.0)
+    for n in (1, 2, 3):
+        f, drawn = ps.LeastSquares(plan.rng(26, n).standard_normal(n)), {}
+        for seed in range(40):
+            run = ps.iterate(f, ps.lin(ps.SignedBasis(n)), LINE_SEARCH, oracle=ps.RandomAtom(seed))
+            now, after = next(run), next(run)
+            drawn[int(np.abs(after.x).argmax())] = after.value
+        assert len(drawn) == n
+        kept = rates.random_pursuit(1, mu=1, L=1, share=1 / n, eps0=now.value)
+        yield Case(f"basis {n}", np.mean([*drawn.values()]), kept, "==", delta=1.0, scale=now.value)
 
 
 @claim("Acceleration", "MP, expected", "E ε<sub>t</sub> ≤ 2 L ν ‖x<sub>0</sub> − x*‖<sub>P</sub>² / (t + 1)²")

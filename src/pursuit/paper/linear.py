@@ -19,20 +19,18 @@ from pursuit.paper.problems import (
     PURSUITS,
     SHORT_STEP,
     Problem,
+    algorithm_6,
     asymmetric,
+    hull,
     just_below,
     narrowest,
     quadratic,
-    span,
+    spans,
+    width_and_radius,
     with_worst_atom,
 )
 
 LINEAR_STEPS = 12
-
-
-def step_by_step(p: Problem, eps: Small, factor: float, delta: float) -> Case:
-    """The claim eps_{t+1} <= factor eps_t."""
-    return Case(p.name, eps[1:], factor * eps[:-1], delta=delta, floor=ERROR_FLOOR * eps[0])
 
 
 @claim("Theorem 7", "MP, linear", "ε<sub>t+1</sub> ≤ (1 − δ² μ mDW(A)² / (L radius(A)²)) ε<sub>t</sub>")
@@ -40,16 +38,12 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
     """Matching pursuit, OMP and both variants of Algorithm 4; sets with and without symmetry (erratum 23). Equality:
     the first step towards the direction in which the set is narrowest shrinks the error by exactly
     1 − δ² mDW(A)², exact oracle and adversary alike."""
-    for p in [
-        *(span(plan, i) for i in range(plan.problems)),
-        *(asymmetric(plan, i) for i in range(plan.problems // 4)),
-    ]:
-        shape = {"mdw": geometry.mdw(p.A), "radius": geometry.radius(p.A)}
-        for update in PURSUITS.values():
-            for delta in DELTAS:
-                eps = p.errors(p.states(ps.lin(p.A), update, LINEAR_STEPS, delta))
-                factor = rates.linear(1, mu=p.f.mu, L=p.f.L or 0.0, **shape, eps0=1, delta=delta)
-                yield step_by_step(p, eps, factor, delta)
+    sided = [asymmetric(plan, i) for i in range(plan.problems // 4)]
+    for p in [*spans(plan, plan.problems), *sided]:
+        shape, domain = width_and_radius(p.A), ps.lin(p.A, symmetric=p not in sided)
+        for delta, _, eps in p.trials(domain, PURSUITS.values(), LINEAR_STEPS):
+            factor = rates.linear(1, mu=p.f.mu, L=p.f.L or 0.0, **shape, eps0=1, delta=delta)
+            yield p.shrinks(eps, factor, delta)
     for i in range(plan.problems // 3):
         rng, r = plan.rng(5, i), 2 + i % 4
         for delta in DELTAS:
@@ -58,7 +52,7 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
             A = ps.Dictionary(B, signed=True)
             p = Problem(f"narrowest {i}", ps.LeastSquares(narrowest(B)), A, 0.0)
             eps = p.errors(p.states(ps.lin(A), LINE_SEARCH, 1, just_below(delta)))
-            shape = {"mdw": geometry.mdw(A), "radius": geometry.radius(A)}
+            shape = width_and_radius(A)
             promised = rates.linear(1, mu=1, L=1, **shape, eps0=eps[0], delta=delta)
             yield Case(p.name, eps[1], promised, "==", delta=delta)
 
@@ -71,13 +65,11 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
 def theorem_13(plan: Plan) -> Iterator[Case]:
     """Both variants of Algorithm 6. Steps longer than 1 are covered too (erratum 21). Equality: as for Theorem 7, in
     the norm of the Hessian."""
-    for p in (span(plan, i) for i in range(plan.problems)):
-        rho = geometry.rho(p.A, p.f, p.first).upper
-        mu, C = geometry.strong_convexity(p.f, p.A, rho), geometry.curvature(p.f, p.A, "mp", rho)
-        for update in (ps.Plain(ps.CurvatureStep(C.upper, rho)), ps.FullyCorrective()):
-            for delta in DELTAS:
-                eps = p.errors(p.states(ps.lin(p.A), update, LINEAR_STEPS, delta))
-                yield step_by_step(p, eps, rates.linear_affine(1, mu=mu, C=C, eps0=1, delta=delta), delta)
+    for p in spans(plan, plan.problems):
+        rho, C, updates = algorithm_6(p)
+        mu = geometry.strong_convexity(p.f, p.A, rho)
+        for delta, _, eps in p.trials(ps.lin(p.A), updates, LINEAR_STEPS):
+            yield p.shrinks(eps, rates.linear_affine(1, mu=mu, C=C, eps0=1, delta=delta), delta)
     for i in range(plan.problems // 3):
         rng, r = plan.rng(6, i), 2 + i % 4
         root = rng.standard_normal((r, r)) + 2 * np.eye(r)
@@ -91,6 +83,51 @@ def theorem_13(plan: Plan) -> Iterator[Case]:
             mu, C = geometry.strong_convexity(p.f, A, rho), geometry.curvature(p.f, A, "mp", rho)
             eps = p.errors(p.states(ps.lin(A), ps.Plain(ps.CurvatureStep(C.upper, rho)), 1, just_below(delta)))
             yield Case(p.name, eps[1], rates.linear_affine(1, mu=mu, C=C, eps0=eps[0], delta=delta), "==", delta=delta)
+
+
+@claim("p-norms", "Theorems 1 and 7", "the rates with L, μ, diam, radius and mDW of ‖x‖<sub>p</sub>, p = 1, 1.5, 3, ∞")
+def other_norms(plan: Plan) -> Iterator[Case]:
+    """Theorem 1 for variants 0 and 1 of Algorithm 2, Theorem 7 with the width in the dual norm for line searches
+    (errata 6 and 8). Equality: least squares on the signed basis with residuals of one size, in the norm of p = 1."""
+    t, open_loop = np.arange(LINEAR_STEPS + 1), ps.Plain(ps.OpenLoop())
+    few = max(plan.problems // 6, 1)
+    over_spans = [p for p in spans(plan, plan.problems) if p.f.quadratic][:few]
+    over_hulls = [p for p in (hull(plan, i) for i in range(plan.problems)) if p.f.quadratic][:few]
+    for norm in (1.0, 1.5, 3.0, np.inf):
+        for p in over_spans:
+            mu, L = (constant(p.f, p.A, norm=norm) for constant in (geometry.convexity, geometry.smoothness))
+            for delta, _, eps in p.trials(ps.lin(p.A), [LINE_SEARCH], LINEAR_STEPS):
+                factor = rates.linear(1, mu=mu, L=L, **width_and_radius(p.A, norm), eps0=1, delta=delta)
+                yield p.shrinks(eps, factor, delta)
+        for p in over_hulls:
+            L, D = geometry.smoothness(p.f, p.A, norm=norm), geometry.diameter(p.A, norm=norm)
+            for delta, _, eps in p.trials(ps.conv(p.A), [open_loop, LINE_SEARCH], LINEAR_STEPS):
+                yield p.below(eps, rates.frank_wolfe(t, L=L, diameter=D, eps0=eps[0], delta=delta), delta)
+    for n in range(1, 7):
+        A, f = ps.SignedBasis(n), ps.LeastSquares(np.ones(n))
+        shape = width_and_radius(A, 1)
+        kept = rates.linear(1, mu=geometry.convexity(f, A, norm=1), L=1, **shape, eps0=n / 2)
+        p = Problem(f"basis {n}", f, A, 0.0)
+        yield Case(p.name, p.errors(p.states(ps.lin(A), LINE_SEARCH, 1))[1], kept, "==", delta=1.0, scale=n / 2)
+
+
+@claim("Section 5", "coherence", "ε<sub>t+1</sub> ≤ (1 − (1 − μ(B, m−1))/m) ε<sub>t</sub> for m-sparse targets")
+def sparse_targets(plan: Plan) -> Iterator[Case]:
+    """Gribonval and Vandergheynst (2006), with which the paper compares its width; for sparse targets it may promise
+    more (erratum 41). Equality: a target with m equal weights on an orthonormal basis, in the first step."""
+    for i in range(plan.problems):
+        rng, n, m = plan.rng(24, i), 8, 1 + i % 3
+        Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        for B, relation in ((unit_columns(Q + 0.01 * rng.standard_normal((n, n))), "<="), (Q, "==")):
+            weights = np.sign(rng.standard_normal(m)) * (rng.uniform(0.5, 2.0, m) if relation == "<=" else 1.0)
+            one, two = (geometry.coherence(B, k) for k in (m - 1, m))
+            factor = rates.incoherent_pursuit(1, m=m, coherence=one, beyond=two, eps0=1.0)
+            p = Problem(f"{m} of {n}, {i}", ps.LeastSquares(B[:, :m] @ weights), ps.Dictionary(B, signed=True), 0.0)
+            eps = p.errors(p.states(ps.lin(p.A), LINE_SEARCH, 1 if relation == "==" else m))
+            if relation == "<=":
+                yield p.shrinks(eps, factor, 1.0)
+            else:
+                yield Case(p.name, eps[1], factor * eps[0], "==", delta=1.0, scale=eps[0])
 
 
 def _lower(bound: Callable[..., Any], p: Problem, relation: Relation = ">=") -> Iterator[Case]:
@@ -113,7 +150,7 @@ def _lower(bound: Callable[..., Any], p: Problem, relation: Relation = ">=") -> 
 
 
 def _theorem_8(bound: Callable[..., Any], plan: Plan) -> Iterator[Case]:
-    for p in (span(plan, i) for i in range(plan.problems)):
+    for p in spans(plan, plan.problems):
         yield from _lower(bound, p, "==" if isinstance(p.f, ps.LeastSquares) else ">=")
     for i in range(plan.problems):
         rng, n = plan.rng(7, i), 2 + i % 4

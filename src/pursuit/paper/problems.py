@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 import pursuit as ps
+from pursuit import geometry
 from pursuit.arrays import Small, Space
 from pursuit.atoms import Atoms
 from pursuit.domains import Domain
-from pursuit.geometry import polytope
+from pursuit.geometry import Interval, polytope
 from pursuit.linalg import unit_columns
 from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
-from pursuit.paper.claims import Plan
+from pursuit.paper.claims import Case, Plan
 
 DELTAS = (1.0, 0.6, 0.25)
 """Oracle qualities: exact, and two adversaries."""
@@ -59,12 +62,22 @@ class Problem:
         """eps_t = f(x_t) - f*."""
         return np.array([s.value for s in states]) - self.optimum
 
+    def trials(
+        self, domain: Domain, updates: Iterable[Any], steps: int
+    ) -> Iterator[tuple[float, list[ps.State], Small]]:
+        """The quality of the oracle, the states and the errors, for every update and every oracle."""
+        for update in updates:
+            for delta in DELTAS:
+                states = self.states(domain, update, steps, delta)
+                yield delta, states, self.errors(states)
 
-class OneSided(ps.Dictionary):
-    """Atoms whose negatives the oracle does not name even over a span: Algorithm 4 on a set without symmetry."""
+    def below(self, eps: Small, bound: Any, delta: float) -> Case:
+        """The claim eps_t <= bound_t for t >= 1; at t = 0 the bound contains eps_0 itself."""
+        return Case(self.name, eps[1:], bound[1:], delta=delta, floor=ERROR_FLOOR * eps[0])
 
-    def symmetrised(self) -> Atoms:
-        return self
+    def shrinks(self, eps: Small, factor: float, delta: float) -> Case:
+        """The claim eps_{t+1} <= factor eps_t."""
+        return Case(self.name, eps[1:], factor * eps[:-1], delta=delta, floor=ERROR_FLOOR * eps[0])
 
 
 def quadratic(rng: np.random.Generator, n: int, minimiser: Small, condition: float = 8.0) -> tuple[Objective, float]:
@@ -144,6 +157,22 @@ def span(plan: Plan, i: int) -> Problem:
     return Problem(f"span {i}", f, A, optimum, rng.standard_normal(n) if i % 2 else None, target)
 
 
+@cache
+def spans(plan: Plan, count: int) -> list[Problem]:
+    return [span(plan, i) for i in range(count)]
+
+
+def width_and_radius(A: Atoms, norm: float = 2.0) -> dict[str, Any]:
+    return {"mdw": geometry.mdw(A, norm=norm), "radius": geometry.radius(A, norm=norm)}
+
+
+def algorithm_6(p: Problem) -> tuple[float, Interval, list[ps.Update]]:
+    """rho, known before the run, the curvature of rho A, and both variants."""
+    rho = geometry.rho(p.A, p.f, p.first).upper
+    C = geometry.curvature(p.f, p.A, "mp", rho)
+    return rho, C, [ps.Plain(ps.CurvatureStep(C.upper, rho)), ps.FullyCorrective()]
+
+
 def asymmetric(plan: Plan, i: int) -> Problem:
     """A problem over the span of a set without symmetry whose hull has 0 inside."""
     rng, n = plan.rng(3, i), 2 + i % 2
@@ -153,7 +182,7 @@ def asymmetric(plan: Plan, i: int) -> Problem:
             break
     target = rng.standard_normal(n)
     f, optimum = objective(rng, i % 3, target)
-    return Problem(f"no symmetry {i}", f, OneSided(D), optimum, None, target)
+    return Problem(f"no symmetry {i}", f, ps.Dictionary(D), optimum, None, target)
 
 
 def narrowest(D: Small) -> Small:

@@ -29,10 +29,11 @@ def update_counts(t: ArrayLike) -> Small:
     return counts
 
 
-def quality(delta: float, name: str = "delta") -> float:
-    """The quality of an oracle, in (0, 1]."""
-    require(0 < number(delta) <= 1, name, delta, "the quality of an oracle, a number in (0, 1]")
-    return float(delta)
+def quality(delta: Any, name: str = "delta") -> Any:
+    """The quality of an oracle, in (0, 1], or one for each t: the smallest so far."""
+    values = numbers(delta, name) if isinstance(delta, np.ndarray) and delta.ndim else number(delta)
+    require(bool(np.all((values > 0) & (values <= 1))), name, delta, "the quality of an oracle, a number in (0, 1]")
+    return values
 
 
 def upper(name: str, value: Constant, least: float, strict: bool = False) -> float:

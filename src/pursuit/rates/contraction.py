@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pursuit.arguments import real_array, require
+from pursuit.arguments import as_int_or_nan, real_array, require
 from pursuit.arrays import host
 from pursuit.rates.arguments import (
     Constant,
@@ -23,14 +23,13 @@ from pursuit.rates.arguments import (
 
 
 def linear(
-    t: ArrayLike, *, mu: Constant, L: Constant, mdw: Constant, radius: Constant, eps0: Constant, delta: float = 1.0
+    t: ArrayLike, *, mu: Constant, L: Constant, mdw: Constant, radius: Constant, eps0: Constant, delta: Any = 1.0
 ) -> Any:
-    r"""Theorem linearRateMPinexact:
-    :math:`\varepsilon_t\le(1-\delta^2\mu\,\mathrm{mDW}(A)^2/(L\,\mathrm{radius}(A)^2))^t\varepsilon_0`.
+    r"""Theorem 7: :math:`\varepsilon_t\le(1-\delta^2\mu\,\mathrm{mDW}(A)^2/(L\,\mathrm{radius}(A)^2))^t\varepsilon_0`.
 
-    Holds for Algorithm 4 (both variants), matching pursuit, OMP and variant 2 of Algorithm 6, f L-smooth and
-    mu-strongly convex, mDW > 0 (A need not be symmetric, erratum 23) and an oracle of quality delta relative to 0.
-    mDW never exceeds the radius, and may equal it (erratum 11).
+    For Algorithm 4, matching pursuit, OMP and variant 2 of Algorithm 6, mDW > 0; A need not be symmetric (erratum 23).
+    With a line search the four constants may belong to any norm, the width to its dual (erratum 8). mDW never exceeds
+    the radius, and may equal it (erratum 11).
 
     >>> linear([0, 1, 2], mu=1, L=1, mdw=0.5**0.5, radius=1, eps0=8.0).round(12)
     array([8., 4., 2.])
@@ -40,8 +39,8 @@ def linear(
     return linear_affine(t, mu=low * share("mdw", mdw, "radius", radius) ** 2, C=high, eps0=eps0, delta=delta)
 
 
-def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, delta: float = 1.0) -> Any:
-    r"""Theorem LinearMPAffineInvariant: :math:`\varepsilon_t\le(1-\delta^2\mu^{MP}_{f,\rho A}/C^{MP}_{f,\rho
+def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, delta: Any = 1.0) -> Any:
+    r"""Theorem 13: :math:`\varepsilon_t\le(1-\delta^2\mu^{MP}_{f,\rho A}/C^{MP}_{f,\rho
     A})^t\varepsilon_0`.
 
     For Algorithm 6, rho finite; mu is `geometry.strong_convexity(f, A, rho)` (positive) or a lower bound, C is
@@ -56,11 +55,11 @@ def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, de
     low, high = lower("mu", mu, 0), upper("C", C, 0, strict=True)
     if low > high * (1 + 1e-9):
         raise ValueError(f"mu is {low:g}, larger than the smoothness {high:g}; no function has that, so check both.")
-    return float_or_array(upper("eps0", eps0, 0) * max(1 - delta**2 * low / high, 0.0) ** t)
+    return float_or_array(upper("eps0", eps0, 0) * np.maximum(1 - delta**2 * low / high, 0.0) ** t)
 
 
 def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Any:
-    r"""Theorem lowerBoundLinearRateMPinexact: :math:`\varepsilon_{t+1}\ge
+    r"""Theorem 8: :math:`\varepsilon_{t+1}\ge
     (1-\frac{W_A(-\nabla f(x_t))^2}{\|z_t\|^2}\frac{2L-\mu}{\mu})\varepsilon_t`, and never below zero.
 
     `eps` is the error before the step, `width` is :math:`W_A(-\nabla f(x_t))`, `norm` that of the atom :math:`z_t`. For
@@ -75,7 +74,7 @@ def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constan
 
 
 def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Any:
-    r"""The sharper form of Theorem lowerBoundLinearRateMPinexact: :math:`\varepsilon_{t+1}\ge
+    r"""Theorem 8 sharp: :math:`\varepsilon_{t+1}\ge
     (1-\frac{W_A(-\nabla f(x_t))^2}{\|z_t\|^2}\frac{2L-\mu}{L})\varepsilon_t`.
 
     The paper bounds :math:`\varepsilon_t` from below through strong convexity; for a globally L-smooth f it is at
@@ -89,8 +88,25 @@ def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: C
     return _error_left(eps, width, norm, (2 * high - low) / high)
 
 
+def incoherent_pursuit(t: ArrayLike, *, m: int, coherence: Constant, beyond: Constant, eps0: Constant) -> Any:
+    r"""Gribonval and Vandergheynst (2006): :math:`\varepsilon_t\le(1-\frac{1-\mu(B,m-1)}m)^t\varepsilon_0` for
+    matching pursuit and OMP, least squares, unit atoms B, a target that combines m of them.
+
+    `coherence` is :math:`\mu(B, m-1)`, `beyond` is :math:`\mu(B, m)`; where their sum is below 1, no wrong atom is
+    taken. It may be better than Theorem 7, which knows nothing of m (erratum 41).
+
+    >>> incoherent_pursuit([0, 1, 2], m=2, coherence=0.0, beyond=0.0, eps0=1.0)
+    array([1.  , 0.5 , 0.25])
+    """
+    require(as_int_or_nan(m) >= 1, "m", m, "the number of atoms of the target, at least 1")
+    low = upper("coherence", coherence, 0)
+    both = low + upper("beyond", beyond, 0)
+    require(both < 1, "beyond", beyond, "a coherence mu(B, m) with mu(B, m - 1) + mu(B, m) < 1")
+    return linear_affine(t, mu=(1 - low) / int(m), C=1.0, eps0=eps0)
+
+
 def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
-    r"""Corollary lowerBoundEx, corrected: on the signed basis vectors, matching pursuit for f = 1/2||x - y||^2 leaves
+    r"""Corollary 9, corrected: on the signed basis vectors, matching pursuit for f = 1/2||x - y||^2 leaves
     exactly :math:`\varepsilon_t = \frac12` times the sum of the d - t smallest squares of the residual :math:`y - x_0`.
 
     The paper's factor 1 - 1/(d - t) is reached where all remaining residuals have the same size; otherwise the error

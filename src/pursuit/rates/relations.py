@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from pursuit.arguments import real_array
+from pursuit.arguments import number, real_array
 from pursuit.arrays import Array, host
 from pursuit.rates.arguments import Constant, atom_count, quality, scales, upper
 
 
 def coherence(*, n: int, mdw: Constant) -> float:
-    r"""Theorem coherenceVSdw: :math:`\mu(B, n-1)\ge 1 - n\,\mathrm{mDW}(\pm B)^2` for n unit atoms B.
+    r"""Theorem 10: :math:`\mu(B, n-1)\ge 1 - n\,\mathrm{mDW}(\pm B)^2` for n unit atoms B.
 
     Holds for dependent atoms too, and says nothing where the right side is negative (erratum 19).
 
@@ -24,7 +24,7 @@ def coherence(*, n: int, mdw: Constant) -> float:
 
 
 def mdw_from_coherence(*, n: int, coherence: Constant) -> float:
-    r"""Theorem coherenceVSdw, solved for the width: :math:`\mathrm{mDW}(\pm B)\ge\sqrt{\max(0, 1-\mu(B,n-1))/n}`.
+    r"""Theorem 10, solved for the width: :math:`\mathrm{mDW}(\pm B)\ge\sqrt{\max(0, 1-\mu(B,n-1))/n}`.
 
     >>> mdw_from_coherence(n=4, coherence=0.0)
     0.5
@@ -33,7 +33,7 @@ def mdw_from_coherence(*, n: int, coherence: Constant) -> float:
 
 
 def frank_wolfe_limit(*, L: float, grad: Array, x: Array, z: Array) -> float:
-    r"""Theorem stepFWMPshort, its constant: one step of Frank-Wolfe on alpha A and one of matching pursuit, from the
+    r"""Theorem 14, its constant: one step of Frank-Wolfe on alpha A and one of matching pursuit, from the
     same x, differ by :math:`\alpha\|x^{FW}-x^{MP}\|\to\|(\langle g,x\rangle+2a\langle
     z,x\rangle/\|z\|^2)z-ax\|/(L\|z\|^2)` as alpha grows, with :math:`a=\langle-g,z\rangle`.
 
@@ -63,10 +63,10 @@ def delta_fw(delta_mp: float, alpha: float, rho: float) -> float:
     >>> delta_fw(0.5, alpha=4.0, rho=1.0)
     0.3333333333333333
     """
-    delta, (scale, reach) = quality(delta_mp, "delta_mp"), scales(alpha, rho)
+    delta, (scale, reach) = quality(number(delta_mp), "delta_mp"), scales(alpha, rho)
     if not scale * delta > reach:
         raise ValueError(f"alpha is {alpha} with rho {rho} and delta_mp {delta_mp}; give alpha > rho / delta_mp.")
-    return (scale * delta - reach) / (scale - reach)
+    return float((scale * delta - reach) / (scale - reach))
 
 
 def delta_mp(delta_fw: float, alpha: float, rho: float) -> float:
@@ -79,7 +79,7 @@ def delta_mp(delta_fw: float, alpha: float, rho: float) -> float:
     >>> delta_mp(0.5, alpha=4.0, rho=1.0)
     0.375
     """
-    delta, (scale, reach) = quality(delta_fw, "delta_fw"), scales(alpha, rho)
+    delta, (scale, reach) = quality(number(delta_fw), "delta_fw"), scales(alpha, rho)
     if not scale * delta > (1 - delta) * reach:
         raise ValueError(f"alpha is {alpha} with rho {rho}; give alpha > rho (1 - delta_fw) / delta_fw.")
-    return delta - (1 - delta) * reach / scale
+    return float(delta - (1 - delta) * reach / scale)

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from pursuit.rates.arguments import Constant, float_or_array, positive_width, quality, update_counts, upper
 
 
-def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant, delta: float = 1.0) -> Any:
-    r"""Theorem inexactFW: :math:`\varepsilon_t \le 2(L\,\mathrm{diam}(A)^2/\delta + \varepsilon_0) / (\delta t + 2)`.
+def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant, delta: Any = 1.0) -> Any:
+    r"""Theorem 1: :math:`\varepsilon_t \le 2(L\,\mathrm{diam}(A)^2/\delta + \varepsilon_0) / (\delta t + 2)`.
 
-    Holds for convex f that is L-smooth on conv(A), :math:`x_0` in conv(A) and an oracle of quality delta relative to
-    x, for Algorithms 2 (variants 1 to 3) and 3. Variant 0 needs the step 2/(delta t + 2); with 2/(t + 2), as printed,
-    the bound fails for delta < 1/2 (erratum 5).
+    For Algorithms 2 and 3, convex f that is L-smooth on conv(A), :math:`x_0` in conv(A), delta relative to x. Variants
+    0 to 2 of Algorithm 2 keep it with L and the diameter in any norm. Variant 0 needs the step 2/(delta t + 2); with
+    2/(t + 2), as printed, the bound fails for delta < 1/2 (erratum 5).
 
     >>> frank_wolfe([0, 2, 8], L=1, diameter=2, eps0=3, delta=1)
     array([7. , 3.5, 1.4])
@@ -22,12 +22,12 @@ def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant
     return frank_wolfe_affine(t, C=upper("L", L, 0) * upper("diameter", diameter, 0) ** 2, eps0=eps0, delta=delta)
 
 
-def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: float = 1.0) -> Any:
-    r"""Theorem sublinearFWAffineInvariant: :math:`\varepsilon_t \le 2(C_f/\delta + \varepsilon_0) / (\delta t + 2)`.
+def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: Any = 1.0) -> Any:
+    r"""Theorem 11: :math:`\varepsilon_t \le 2(C_f/\delta + \varepsilon_0) / (\delta t + 2)`.
 
     For Algorithm 5, and all that `frank_wolfe` names; C is `geometry.curvature(f, A)` or any upper bound on it. Proof
     by induction on :math:`\varepsilon_{t+1}\le(1-\gamma\delta)\varepsilon_t+\gamma^2C/2` at :math:`\gamma=2/(\delta
-    t+2)`.
+    t+2)`. With additive errors of e / (delta t + 2), C + e replaces C.
 
     >>> frank_wolfe_affine(2, C=4, eps0=3)
     3.5
@@ -37,15 +37,14 @@ def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: floa
 
 
 def matching_pursuit(
-    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: float = 1.0
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: Any = 1.0
 ) -> Any:
-    r"""Theorem inexactMP: :math:`\varepsilon_t \le 4(2L\rho^2\mathrm{radius}(A)^2/\delta + \varepsilon_0)/(\delta t +
-    4)`.
+    r"""Theorem 2: :math:`\varepsilon_t \le 4(2L\rho^2\mathrm{radius}(A)^2/\delta + \varepsilon_0)/(\delta t + 4)`.
 
-    Holds for Algorithm 4, matching pursuit and OMP on a symmetric A (erratum 23; otherwise replace 2 rho by
-    :math:`\sup_t\|x^\star-x_t\|_A`), f convex and L-smooth on rho conv(A), an oracle of quality delta relative to 0,
-    as long as rho bounds the atomic norms of :math:`x^\star` and of all iterates up to t; `geometry.rho` bounds them
-    a priori (erratum 22). `matching_pursuit_sharp` is never larger.
+    For Algorithm 4, matching pursuit and OMP on a symmetric A (erratum 23; otherwise replace 2 rho by
+    :math:`\sup_t\|x^\star-x_t\|_A`), f convex and L-smooth on rho conv(A), as long as rho bounds the atomic norms of
+    :math:`x^\star` and of all iterates up to t; `geometry.rho` bounds them a priori (erratum 22).
+    `matching_pursuit_sharp` is never larger.
 
     >>> matching_pursuit([0, 4], L=1, radius=1, rho=1, eps0=2)
     array([4., 2.])
@@ -53,11 +52,11 @@ def matching_pursuit(
     return matching_pursuit_affine(t, C=_curvature_bound(L, radius, rho), eps0=eps0, delta=delta)
 
 
-def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: float = 1.0) -> Any:
-    r"""Theorem sublinearMPAffineInvariant: :math:`\varepsilon_t \le 4(2C/\delta + \varepsilon_0)/(\delta t + 4)`.
+def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: Any = 1.0) -> Any:
+    r"""Theorem 12: :math:`\varepsilon_t \le 4(2C/\delta + \varepsilon_0)/(\delta t + 4)`.
 
-    For Algorithm 6 on a symmetric A; C is :math:`C^{MP}_{f,\rho A}`, `geometry.curvature(f, A, "mp", rho)`, or an
-    upper bound on it. It is `frank_wolfe_affine` with delta/2 (erratum 27: the denominator is delta t + 4 throughout).
+    For Algorithm 6 on a symmetric A; C is :math:`C^{MP}_{f,\rho A}`, `geometry.curvature(f, A, "mp", rho)`, or an upper
+    bound on it. It is `frank_wolfe_affine` with delta/2 (erratum 27: the denominator is delta t + 4 throughout).
 
     >>> matching_pursuit_affine(4, C=1, eps0=2)
     2.0
@@ -66,14 +65,14 @@ def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta:
 
 
 def matching_pursuit_sharp(
-    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant | None = None, delta: float = 1.0
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant | None = None, delta: Any = 1.0
 ) -> Any:
-    r"""The sharper form of Theorem inexactMP, :math:`\varepsilon_t \le 8C/(\delta^2 t + 8C/\varepsilon_0)` with
-    :math:`C = L\rho^2\mathrm{radius}(A)^2`, and :math:`\varepsilon_t\le 8C/(\delta^2t+4)` where eps0 is not given.
+    r"""Theorem 2 sharp: :math:`\varepsilon_t \le 8C/(\delta^2 t + 8C/\varepsilon_0)` with :math:`C =
+    L\rho^2\mathrm{radius}(A)^2`, and :math:`\varepsilon_t\le 8C/(\delta^2t+4)` where eps0 is not given.
 
-    Same preconditions as `matching_pursuit`. A step decreases the error by :math:`\delta^2\varepsilon_t^2/(8C)`, so
+    Preconditions of `matching_pursuit`. A step decreases the error by :math:`\delta^2\varepsilon_t^2/(8C)`, so
     :math:`1/\varepsilon_t` grows by at least :math:`\delta^2/(8C)`; and :math:`\varepsilon_0\le 2C` since the gradient
-    at :math:`x^\star` is orthogonal to lin(A).
+    at :math:`x^\star` is orthogonal to lin(A) (erratum 3).
 
     >>> matching_pursuit_sharp([0, 4], L=1, radius=1, rho=1, eps0=2), matching_pursuit_sharp(4, L=1, radius=1, rho=1)
     (array([2., 1.]), 1.0)
@@ -81,10 +80,8 @@ def matching_pursuit_sharp(
     return matching_pursuit_affine_sharp(t, C=_curvature_bound(L, radius, rho), eps0=eps0, delta=delta)
 
 
-def matching_pursuit_affine_sharp(
-    t: ArrayLike, *, C: Constant, eps0: Constant | None = None, delta: float = 1.0
-) -> Any:
-    r"""The sharper form of `matching_pursuit_affine`: :math:`\varepsilon_t\le 8C/(\delta^2t + 8C/\varepsilon_0)`.
+def matching_pursuit_affine_sharp(t: ArrayLike, *, C: Constant, eps0: Constant | None = None, delta: Any = 1.0) -> Any:
+    r"""Theorem 12 sharp: :math:`\varepsilon_t\le 8C/(\delta^2t + 8C/\varepsilon_0)`.
 
     >>> matching_pursuit_affine_sharp([0, 4], C=1, eps0=2)
     array([2., 1.])
@@ -95,16 +92,15 @@ def matching_pursuit_affine_sharp(
 
 
 def least_squares(
-    t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: float = 1.0
+    t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: Any = 1.0
 ) -> Any:
-    r"""Corollary sublinleastsq, corrected:
-    :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\delta^2\,\mathrm{mDW}(A)^2(t+2))`.
+    r"""Corollary 4, corrected: :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\delta^2\,\mathrm{mDW}(A)^2
+    (t+2))`.
 
     For symmetric A and a bound :math:`\tilde\rho\ge\|x^\star\|,\|x_0\|,\dots,\|x_t\|`, the argument `norm`. The paper
-    leaves out L, and its derivation does not give it; it follows from `matching_pursuit_sharp` with
-    :math:`\rho\le\tilde\rho/\mathrm{mDW}` (erratum 3), where the width is the inradius around 0 (erratum 14). For f =
-    1/2||x - y||^2 (L = 1), :math:`\tilde\rho` may be ||y|| for OMP from ||x_0|| <= ||y|| only; matching pursuit from 0
-    needs 2||y|| (erratum 4).
+    leaves out L; it follows from `matching_pursuit_sharp` with :math:`\rho\le\tilde\rho/\mathrm{mDW}` (erratum 3), the
+    inradius around 0 (erratum 14). For f = 1/2||x - y||^2, :math:`\tilde\rho` may be ||y|| for OMP from ||x_0|| <=
+    ||y|| only; matching pursuit from 0 needs 2||y|| (erratum 4).
 
     >>> least_squares(2, diameter=2, mdw=0.5, norm=1)
     8.0
@@ -114,10 +110,9 @@ def least_squares(
 
 
 def least_squares_sharp(
-    t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: float = 1.0
+    t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: Any = 1.0
 ) -> Any:
-    r"""The sharper form of `least_squares`:
-    :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\mathrm{mDW}(A)^2(\delta^2t+4))`.
+    r"""Corollary 4 sharp: :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\mathrm{mDW}(A)^2(\delta^2t+4))`.
 
     >>> least_squares_sharp(4, diameter=2, mdw=0.5, norm=1)
     4.0

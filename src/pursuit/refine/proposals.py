@@ -50,13 +50,15 @@ class Refine(Protocol):
 @dataclass(eq=False)
 class Refinements(Stateful):
     """Line 7 of Algorithms 3 and 4 in one run: the refinements propose in turn. A proposal is accepted if its point
-    stays in the domain and f is not above the allowed value; `refused` counts the others."""
+    stays in the domain, its atoms are atoms, and f is not above the allowed value; `refused` counts the others."""
 
     refine: Refine | Sequence[Refine] | None
     f: Objective
     domain: Domain
     space: Space
     refused: int = field(default=0, init=False)
+    assumed: list[str] = field(default_factory=list, init=False)
+    """What nobody could check about the points and atoms of the run."""
 
     def __post_init__(self) -> None:
         refine = self.refine
@@ -80,7 +82,7 @@ class Refinements(Stateful):
         if proposal is None:
             return True
         weights, atoms, blocks = _read(proposal)
-        if not self._feasible(weights, atoms, blocks):
+        if not self._feasible(weights, atoms, blocks, active):
             return False
         trial = domain.active_set(self.space)
         trial.replace(weights, atoms, blocks)
@@ -89,14 +91,23 @@ class Refinements(Stateful):
         active.replace(weights, atoms, blocks)
         return True
 
-    def _feasible(self, weights: Small, atoms: list[Atom], blocks: Indices) -> bool:
-        """Whether these weights and atoms give a point of the domain."""
+    def _feasible(self, weights: Small, atoms: list[Atom], blocks: Indices, active: ActiveSet) -> bool:
+        """Whether these weights and atoms give a point of the domain, and no vector that is no atom enters S: over a
+        span or a cone that would make x sparse in name only. Members of S, such as the start, may stay."""
         if weights.shape != (len(atoms),) or not np.isfinite(weights).all():
             return False
         for a in atoms:
             check_fits(a, self.space)
-        owned = all(self.domain.parts[b].owns(self.space, a) for a, b in zip(atoms, blocks, strict=True))
-        return owned and self.domain.admits(weights, blocks)
+        members = set(map(id, active.atoms))
+        for a, part in ((a, self.domain.parts[b]) for a, b in zip(atoms, blocks, strict=True) if id(a) not in members):
+            free = not part.compact and part.asked.rebuild(a) is None
+            known = part.asked.contains(a.dense(self.space)) if free else part.owns(self.space, a)
+            if known is False:
+                return False
+            unchecked = f"the refinement's atoms are atoms of {part!r}"
+            if known is None and unchecked not in self.assumed:
+                self.assumed.append(unchecked)
+        return self.domain.admits(weights, blocks)
 
 
 def rebuilt(part: Part, a: Atom) -> Atom:

@@ -94,7 +94,7 @@ def begin(problem: Problem, start: object = None) -> Run:
     if kept is not None:
         run.resume(kept.memory)
     else:
-        set_first_atoms(run.active, f, domain, start, run.ask, run.certify)
+        run.refine.assumed = set_first_atoms(run.active, f, domain, start, run.ask, run.certify)
     return run
 
 

@@ -1,4 +1,4 @@
-"""The user's `start` as weights, atoms and blocks."""
+"""The user's `start` as weights, atoms and blocks, and what of it has to be taken on the user's word."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from pursuit import geometry
 from pursuit.arguments import describe, numeric_array, real_array
-from pursuit.arrays import Small, Space, host
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
-from pursuit.domains import Domain, Product
+from pursuit.domains import Domain, Part, Product
 from pursuit.oracles import check_fits
 from pursuit.run.result import Result
 
 
-def read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[Atom], Any]:
-    """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), or a bare point; over a product
-    also a list with one of them for each piece."""
+def read_start(domain: Domain, space: Space, start: Any, assumed: list[str]) -> tuple[Small, list[Atom], Any]:
+    """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), a bare point, or "first"; over
+    a
+    product also a list with one of them for each piece. What cannot be checked joins `assumed`."""
     if isinstance(domain, Product) and isinstance(start, list | tuple):
-        return _read_pieces(domain, space, start)
+        return _read_pieces(domain, space, start, assumed)
+    if isinstance(start, str):
+        return _first_atoms(domain, start)
     if isinstance(start, Result):
         weights, atoms, blocks = start.weights, start.atoms, start.blocks
     elif isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
@@ -30,11 +34,11 @@ def read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[At
     else:
         if isinstance(start, Atom):
             raise TypeError(f"start is {describe(start)}; give it as a pair of lists, ([1.0], [atom]).")
-        return _read_point(domain, space, start)
+        return _read_point(domain, space, start, assumed)
     for a in atoms:
         check_fits(a, space)
     if len(blocks) and blocks.max() >= len(domain.parts):
-        return _read_point(domain, space, start.x)  # a Result over more summands: only its point can be used
+        return _read_point(domain, space, start.x, assumed)  # a Result over more summands: only its point can be used
     pieces = [
         part.decompose(weights[blocks == b], [a for a, mine in zip(atoms, blocks == b, strict=True) if mine])
         for b, part in enumerate(domain.parts)
@@ -43,7 +47,7 @@ def read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[At
     blocks = np.repeat(np.arange(len(pieces)), [len(own) for _, own in pieces])
     if not domain.admits(weights, blocks):
         if isinstance(start, Result):
-            return _read_point(domain, space, start.x)
+            return _read_point(domain, space, start.x, assumed)
         if len(domain.parts) > 1:
             raise ValueError(f"start lies outside {domain!r}: its atoms count as those of one summand; give a Result.")
         raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
@@ -56,7 +60,9 @@ def read_start(domain: Domain, space: Space, start: Any) -> tuple[Small, list[At
     return weights, atoms, blocks
 
 
-def _read_pieces(domain: Product, space: Space, starts: Sequence[Any]) -> tuple[Small, list[Atom], Any]:
+def _read_pieces(
+    domain: Product, space: Space, starts: Sequence[Any], assumed: list[str]
+) -> tuple[Small, list[Atom], Any]:
     """Weights, atoms and blocks of a start that is given piece by piece."""
     if len(starts) != len(domain.domains):
         raise ValueError(
@@ -65,7 +71,7 @@ def _read_pieces(domain: Product, space: Space, starts: Sequence[Any]) -> tuple[
     weights, atoms, blocks, summands = [np.zeros(0)], [], [np.zeros(0, dtype=np.intp)], 0
     for i, (piece, shape, start) in enumerate(zip(domain.domains, domain.shapes, starts, strict=True)):
         try:
-            own, members, where = read_start(piece, replace(space, shape=shape), start)
+            own, members, where = read_start(piece, replace(space, shape=shape), start, assumed)
         except (ValueError, TypeError) as error:
             raise type(error)(f"piece {i} of {error}") from None
         where = summands + np.broadcast_to(where, own.shape)
@@ -87,17 +93,41 @@ def _read_pair(weights: object, atoms: object) -> tuple[Small, list[Atom]]:
     return weights, atoms
 
 
-def _read_point(domain: Domain, space: Space, x: Any) -> tuple[Small, list[Atom], Any]:
-    """A bare point as the first element of S, as in the paper."""
+def _first_atoms(domain: Domain, start: str) -> tuple[Small, list[Atom], Any]:
+    """The first atom that each hull lists, and 0 in spans and cones."""
+    if start != "first":
+        raise ValueError(f'start is {describe(start)}; give a point, (weights, atoms), a Result, or "first".')
+    blocks = [b for b, part in enumerate(domain.parts) if part.compact]
+    for b in blocks:
+        if domain.parts[b].A.size is None:
+            raise ValueError(
+                f"start is 'first', and {domain.parts[b].A!r} cannot list its atoms; give a point of the hull."
+            )
+    return np.ones(len(blocks)), [domain.parts[b].A.atom(0) for b in blocks], np.array(blocks, dtype=np.intp)
+
+
+def _read_point(domain: Domain, space: Space, x: Any, assumed: list[str]) -> tuple[Small, list[Atom], Any]:
+    """A bare point as the first element of S, as in the paper: S = {x_0}."""
     x = space.put(real_array(x, "start")) if isinstance(x, list | tuple | np.ndarray) else real_array(x, "start")
     if tuple(x.shape) != space.shape:
         raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")
     if isinstance(domain, Product):
-        return _read_pieces(domain, space, domain.split(x))
-    inside = domain.parts[0].contains(space, x) if len(domain.parts) == 1 else None
+        return _read_pieces(domain, space, domain.split(x), assumed)
+    if len(domain.parts) > 1:
+        raise ValueError(f"start cannot be split over the summands of {domain!r}; give a Result of the same domain.")
+    inside = _inside(domain.parts[0], space, x)
     if inside is None:
-        known = "(weights, atoms) or as a Result" if len(domain.parts) == 1 else "a Result of the same domain"
-        raise ValueError(f"start cannot be proved to lie in {domain!r}; give it as {known}.")
-    if not inside:
+        assumed.append(f"start lies in {domain!r}")
+    if inside is False:
         raise ValueError(f"start lies outside {domain!r}; give a point of the domain.")
     return np.ones(1), [Atom(space.xp.asarray(x, copy=True))], 0
+
+
+def _inside(part: Part, space: Space, x: Array) -> bool | None:
+    """Whether x lies in the domain, by a closed form or by `geometry`; None where neither tells."""
+    known = part.contains(space, x)
+    if known is not None or part.A.shape is None or not space.numpy:
+        return known
+    if not part.signless:
+        return geometry.contains(part.A, x, 1.0 if part.compact else None)
+    return None if part.A.size is None else geometry.contains(part.A.symmetrised(), x)

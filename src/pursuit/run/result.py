@@ -129,6 +129,7 @@ class Result:
     raised f or left the domain, `cached` counts answers that cost no oracle call. In a sum of domains `blocks` says
     which summand each atom belongs to. `answers` are the last answers of the oracle, one per summand. `stationarity` is
     the Frank-Wolfe gap max <grad f(x), x - u> over the domain at the end, all that is known where f is not convex.
+    `assumed` are sentences on which the result rests and which nobody could check, such as that a start lies in a hull.
     `memory` is the state of the run, if `keep=True` asked for it: then `start=` continues the run exactly.
 
     >>> import pursuit as ps
@@ -161,6 +162,7 @@ class Result:
     start: Array
     refused: int
     stationarity: float
+    assumed: tuple[str, ...]
     memory: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -189,11 +191,19 @@ class Result:
         levels = np.array([m + part.price for m, part in zip(multipliers, self.domain.parts, strict=True)])[self.blocks]
         return Dual(grad, tuple(multipliers), correlations + levels, support)
 
-    def promise(self, *, mdw: object = None, rho: object = None) -> Promise:
+    @property
+    def delta(self) -> float:
+        """The smallest quality of an answer on which an update of this run rests; 0 where one was not proved."""
+        return float(min(self.trace.delta[: max(len(self.trace) - 1, 1)]))
+
+    def promise(
+        self, *, mdw: object = None, rho: object = None, curvature: object = None, convexity: object = None
+    ) -> Promise:
         """The strongest bound on f(x_t) - f* that a theorem proves for this run, one number per row of the trace.
 
-        The geometric constants of the set are computed where they are needed, which takes time for large dictionaries;
-        `mdw` and `rho` (numbers or intervals) may be given instead.
+        The constants of the set are computed where they are needed, which takes time for large dictionaries. Numbers or
+        intervals may be given instead, and count where they are better: `mdw` and `rho` of the atoms, and the affine-
+        invariant `curvature` and `convexity` of f over them: C_f over a hull, C^MP and mu^MP of A over a span.
 
         >>> import pursuit as ps
         >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
@@ -202,7 +212,7 @@ class Result:
         """
         from pursuit.promises import promise
 
-        return promise(self, mdw, rho)
+        return promise(self, mdw=mdw, rho=rho, curvature=curvature, convexity=convexity)
 
     def check(self) -> Check:
         """Recompute point, value, gap and lower bound from the weights and atoms alone, with an exact oracle."""
@@ -298,6 +308,7 @@ class Result:
             ("seconds", f"{self.seconds:.3g}"),
             ("update", FUNCTION.sub(r"\1", repr(self.update))),
             ("status", self.status.value),
+            *(("assumed", sentence) for sentence in self.assumed),
         ]
 
     def __str__(self) -> str:
@@ -328,6 +339,7 @@ def result_fields(state: State) -> dict[str, Any]:
         "cached": state.cached,
         "refused": state.refused,
         "stationarity": state.stationarity,
+        "assumed": tuple(state.run.refine.assumed),
         "weights": state.active.weights[support],
         "atoms": list(compress(state.active.atoms, state.active.weights.tolist())),  # those of weight not zero
         "blocks": state.active.blocks[support],

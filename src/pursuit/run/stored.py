@@ -285,8 +285,8 @@ class Stored(NamedTuple):
 
 
 def _row(row: list[float]) -> tuple[float, ...]:
-    iteration, value, gap, atoms, calls, seconds = row
-    return int(iteration), value, gap, int(atoms), int(calls), seconds
+    iteration, value, gap, atoms, calls, *rest = row
+    return int(iteration), value, gap, int(atoms), int(calls), *rest
 
 
 def read(path: Path) -> Stored | None:

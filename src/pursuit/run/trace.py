@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pursuit.run.result import State
 
 COUNTS = ("iteration", "atoms", "oracle_calls", "sweep", "used")
 """Columns of whole numbers."""
@@ -30,7 +33,8 @@ def html_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:
 
 
 class Trace:
-    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds, as arrays.
+    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds and delta, as arrays; delta is
+    the quality that the oracle proved for its answer (of a sum, the smallest; 0: none).
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
@@ -40,7 +44,7 @@ class Trace:
     Trace(3 iterations, value 5 to 0, gap 5 to 0, 3 oracle calls)
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds")
+    COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds", "delta")
 
     def __init__(self, rows: Sequence[tuple[float, ...]]) -> None:
         self.rows = rows
@@ -51,7 +55,7 @@ class Trace:
     def __repr__(self) -> str:
         if not self.rows:
             return "Trace(0 iterations)"
-        (_, value, gap, *_), (_, end, end_gap, _, calls, _) = self.rows[0], self.rows[-1]
+        (_, value, gap, *_), (_, end, end_gap, _, calls, *_) = self.rows[0], self.rows[-1]
         values = f"value {value:.6g} to {end:.6g}, gap {gap:.3g} to {end_gap:.3g}"
         return f"Trace({len(self)} iterations, {values}, {calls} oracle calls)"
 
@@ -77,3 +81,9 @@ class Trace:
     def _repr_html_(self) -> str:
         rows = [[f"{number:.6g}" for number in row] for row in self.rows]
         return html_table(rows, [name.replace("_", " ") for name in self.COLUMNS])
+
+
+def trace_row(state: State, seconds: float) -> tuple[float, ...]:
+    """The row of a trace for this state."""
+    delta = min(answer.delta or 0.0 for answer in state.answers)
+    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds, delta

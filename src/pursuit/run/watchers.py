@@ -17,6 +17,7 @@ from pursuit.run.method import Problem
 from pursuit.run.result import State, result_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
+from pursuit.run.trace import trace_row
 
 
 class Recorder:
@@ -44,8 +45,7 @@ class Recorder:
         del self.rows[self.fields["iterations"] + 1 :]
 
     def watch(self, state: State) -> None:
-        atoms, calls = state.active.count, state.oracle_calls
-        self.rows.append((state.iteration, state.value, state.gap, atoms, calls, self.seconds))
+        self.rows.append(trace_row(state, self.seconds))
         self.first = state.x if self.first is None else self.first
         self.fields = result_fields(state)
 
@@ -75,7 +75,7 @@ class Log:
 
 def _line(row: tuple[float, ...]) -> str:
     """A row of the trace in words."""
-    iteration, value, gap, atoms, calls, seconds = row
+    iteration, value, gap, atoms, calls, seconds, _ = row
     counts = f"{quantity(int(atoms), 'atom')}, {quantity(int(calls), 'call')}"
     return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {counts}, {seconds:.3g} s"
 

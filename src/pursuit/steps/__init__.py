@@ -18,10 +18,11 @@ from pursuit.steps.bound import Backtracking
 from pursuit.steps.bound import Smoothness as Smoothness
 from pursuit.steps.bound import UpperBound as UpperBound
 from pursuit.steps.bound import check_smoothness as check_smoothness
-from pursuit.steps.bound import guaranteed_smoothness as guaranteed_smoothness
-from pursuit.steps.rules import CurvatureStep, DiameterStep, LineSearch, Monotone, OpenLoop, ShortStep
+from pursuit.steps.bound import guaranteed as guaranteed
+from pursuit.steps.rules import AutoConditioned, CurvatureStep, DiameterStep, LineSearch, Monotone, OpenLoop, ShortStep
 
 __all__ = [
+    "AutoConditioned",
     "Backtracking",
     "CurvatureStep",
     "DiameterStep",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pursuit.arguments import describe, number
 from pursuit.arrays import Array, Space
-from pursuit.domains import Domain
+from pursuit.domains import Domain, Part
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 
@@ -43,19 +43,24 @@ Length = Callable[[Move], float]
 
 @dataclass(frozen=True)
 class Decrease:
-    r"""What a step guarantees: f falls at least as much as by the step that minimises the quadratic upper bound
-    :math:`f(x) + \langle\nabla f(x), \gamma d\rangle + \frac L2\|\gamma d\|^2`. Rates of convergence follow from it.
+    r"""What a step along d guarantees: f falls at least as much as by the step that minimises the upper bound
+    :math:`f(x) + \gamma\langle\nabla f(x), d\rangle + \frac{\gamma^2}2 c(d)`. Rates of convergence follow from it.
 
-    `L` is None where no such constant is known; `exact` says that f itself is minimised along d. `toward_only`: the
-    guarantee is that of a theorem about steps d = z - x over a hull, with this `diameter` or that of the set. `moves`
-    says what ends a step early: nothing ("toward"), an atom that loses its weight ("away"), or an atom that gives all
-    of it to another one ("pairwise").
+    :math:`c(d) = L\|d\|^2` in the norm of `metric`, with `L` or, where that is None and L is found by backtracking,
+    `grow` times the smoothness of f; or c(d) is the constant `C`. `exact`: f falls as much as with any upper bound, as
+    it is minimised along d. `toward_only`: this holds for steps d = z - x over a hull. `moves` says what ends a step
+    early: nothing ("toward"), an atom that loses its weight ("away"), or an atom that gives all of it to another one
+    ("pairwise").
+
+    Whether L or C are as large as f and the set need, `pursuit.promises` checks.
     """
 
-    L: float | None
+    L: float | None = None
     exact: bool = False
     toward_only: bool = False
-    diameter: float | None = None
+    metric: Any = None
+    grow: float | None = None
+    C: float | None = None
     moves: Literal["toward", "away", "pairwise"] = "toward"
 
 
@@ -78,8 +83,8 @@ class StepRule:
         """The step lengths of one run: a function of a Move, or a `Stateful` object with this call."""
         raise NotImplementedError(f"{type(self).__name__} must define begin(f, domain, space).")
 
-    def decrease(self, f: Objective) -> Decrease | None:
-        """The decrease of f that is guaranteed along any direction; None: nothing is."""
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        """The decrease of f that is guaranteed along the directions of this domain; None: nothing is."""
         return None
 
 

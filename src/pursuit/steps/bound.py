@@ -12,6 +12,7 @@ from pursuit.arrays import Array, Space
 from pursuit.metrics import as_metric
 from pursuit.objectives import Objective, inside
 from pursuit.state import Stateful
+from pursuit.steps.base import Decrease
 
 T = TypeVar("T")
 
@@ -52,13 +53,13 @@ def check_smoothness(L: Smoothness) -> None:
         )
 
 
-def guaranteed_smoothness(L: Smoothness, metric: object, f: Objective) -> float | None:
-    """The constant with which every step of an upper bound decreases f; None where L or the metric may not fit f."""
-    if f.L is None or metric is not None:
-        return None
-    if isinstance(L, Backtracking):  # where f curves, the first estimate is its curvature along a line and 0.1 %
-        return max(L.grow * f.L, 1.001 * f.L) if f.mu > 0 else None
-    return f.L if L is None else L if L >= f.L else None
+def guaranteed(L: Smoothness, metric: Any, f: Objective) -> Decrease:
+    """The decrease of a step that minimises the upper bound with this L and metric."""
+    L = f.L if L is None and metric is None else L
+    if isinstance(L, float | int):
+        return Decrease(float(L), metric=metric)
+    grow = max((Backtracking() if L is None else L).grow, 1.001)  # the first estimate is a curvature and 0.1 %
+    return Decrease(metric=metric, grow=grow)
 
 
 @dataclass(eq=False)
@@ -82,7 +83,7 @@ class UpperBound(Stateful):
         """||d||^2 in the metric."""
         return self.space.dot(d, self.metric(d))
 
-    def _guess(self, x: Array, d: Array, slope: float) -> float | None:
+    def curvature(self, x: Array, d: Array, slope: float) -> float | None:
         """A first L: the curvature over the first thousandth of d; where there is none, or f is not finite there, the L
         for which d itself is the shortest step. None: f is level along d."""
         square, h = self.square(d), 1e-3
@@ -105,7 +106,7 @@ class UpperBound(Stateful):
         `along` is the direction towards the oracle's atoms, and its slope; the first L is guessed along it.
         """
         if self.L is None:
-            guess = self._guess(x, *along)
+            guess = self.curvature(x, *along)
             if guess is None:
                 return None
             self.L = guess / self.rule.shrink

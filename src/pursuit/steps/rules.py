@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from pursuit.arguments import as_bool, describe, number, use_python_numbers
 from pursuit.arrays import Array, Space
-from pursuit.domains import Domain, Hull
+from pursuit.domains import Domain, Hull, Part
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, Smooth
 from pursuit.state import Stateful
 from pursuit.steps.base import Decrease, Length, Move, StepRule, begin_step, check_step, clip
-from pursuit.steps.bound import Smoothness, UpperBound, check_smoothness, guaranteed_smoothness
+from pursuit.steps.bound import Smoothness, UpperBound, check_smoothness, guaranteed
 
 MAX_HALVINGS = 60
 """Halvings of a step that is to be monotone; beyond them rounding decides, and the step is 0."""
@@ -84,8 +84,8 @@ class OpenLoop(StepRule):
 
         return length
 
-    def decrease(self, f: Objective) -> Decrease | None:
-        return Decrease(f.L, toward_only=True) if self == OpenLoop() else None
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        return Decrease(f.L, exact=True, toward_only=True) if self == OpenLoop() else None  # whatever the constant is
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class LineSearch(StepRule):
         f = Smooth(f.value_and_grad, convex=f.convex) if self.secant else f
         return lambda move: line_search(f, move.x, move.direction, move.slope, move.reach)
 
-    def decrease(self, f: Objective) -> Decrease:
+    def decrease(self, f: Objective, part: Part) -> Decrease:
         return Decrease(f.L, exact=True)
 
 
@@ -193,8 +193,8 @@ class ShortStep(StepRule):
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         return _Shortest(UpperBound(f, space, self.L, self.metric))
 
-    def decrease(self, f: Objective) -> Decrease:
-        return Decrease(guaranteed_smoothness(self.L, self.metric, f))
+    def decrease(self, f: Objective, part: Part) -> Decrease:
+        return guaranteed(self.L, self.metric, f)
 
 
 @dataclass(frozen=True)
@@ -227,8 +227,9 @@ class DiameterStep(StepRule):
             raise ValueError(f"the diameter of {domain.A!r} is not known; give DiameterStep(diameter=...).")
         return _Shortest(UpperBound(f, space, self.L, None), float(diameter) * float(diameter))
 
-    def decrease(self, f: Objective) -> Decrease | None:
-        return Decrease(f.L, toward_only=True, diameter=self.diameter) if self.L in (None, f.L) else None
+    def decrease(self, f: Objective, part: Part) -> Decrease | None:
+        L, diameter = guaranteed(self.L, None, f).L, self.diameter or part.A.diameter
+        return None if L is None or diameter is None else Decrease(L, toward_only=True, C=L * diameter**2)
 
 
 @dataclass(frozen=True)
@@ -265,3 +266,49 @@ class CurvatureStep(StepRule):
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         scale = 1.0 if isinstance(domain, Hull) else self.rho * self.rho
         return lambda move: clip(-move.slope * scale / self.C, move.reach)
+
+    def decrease(self, f: Objective, part: Part) -> Decrease:
+        over_hull = isinstance(part, Hull)
+        return Decrease(toward_only=over_hull, C=self.C if over_hull else self.C / self.rho**2)
+
+
+@dataclass(frozen=True)
+class AutoConditioned(StepRule):
+    r"""Auto-conditioned steps (Giang-Tran, Shafiee and Ho-Nguyen, 2026), :math:`\gamma = \langle-g, d\rangle /
+    (M\|d\|^2)`, clipped, where M is the largest curvature seen: :math:`2(f(x_{t+1}) - f(x_t) - \langle g_t, x_{t+1} -
+    x_t\rangle) / \|x_{t+1} - x_t\|^2` of the steps before, and that along the first direction.
+
+    No L is needed, no line search, and after the first step no value of f beyond those of the run. f may increase in a
+    step that is longer than f curves; the next ones are shorter. For matching pursuit, away and pairwise steps, too.
+
+    >>> import numpy as np, pursuit as ps
+    >>> f = ps.Smooth(lambda x: float(np.sum(x**4)) / 4, lambda x: x**3)    # its L depends on where x is
+    >>> ps.minimize(f, ps.conv(ps.Simplex(2)), ps.Plain(ps.AutoConditioned())).x.round(3)
+    array([0.5, 0.5])
+    """
+
+    monotone: ClassVar[bool] = False
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        return _Conditioned(UpperBound(f, space, None, None))
+
+
+@dataclass(eq=False)
+class _Conditioned(Stateful):
+    bound: UpperBound
+    _M: float = field(default=0.0, init=False)
+    _last: list[float] = field(default_factory=list, init=False)
+    """f before the last step, the change of f to first order, and half of its squared length."""
+
+    def __call__(self, move: Move) -> float:
+        if self._last:
+            before, slope, half = self._last
+            above, noise = move.value - before - slope, 64 * self.bound.space.eps * (abs(before) + abs(move.value))
+            if half > 0 and noise < above < math.inf:
+                self._M = max(self._M, above / half)
+        elif self._M == 0.0:
+            self._M = self.bound.curvature(move.x, move.direction, move.slope) or 0.0
+        square = self.bound.square(move.direction)
+        gamma = clip(-move.slope / (self._M * square), move.reach) if self._M * square > 0 else 0.0
+        self._last = [move.value, gamma * move.slope, 0.5 * gamma**2 * square]
+        return gamma

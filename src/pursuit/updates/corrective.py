@@ -20,7 +20,7 @@ from pursuit.line_search import line_search, tilted
 from pursuit.metrics import Metric
 from pursuit.objectives import Objective, inside
 from pursuit.state import Stateful
-from pursuit.steps import Decrease, Smoothness, UpperBound, check_smoothness, guaranteed_smoothness
+from pursuit.steps import Decrease, Smoothness, UpperBound, check_smoothness, guaranteed
 from pursuit.threads import single_threaded_blas
 from pursuit.updates.base import Advance, Now, Update
 from pursuit.updates.learned import LearnedHessian
@@ -178,7 +178,7 @@ class NormCorrective(Update):
         return _projection(UpperBound(f, space, self.L, self.metric), domain, self.several, self.inner)
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
-        return Decrease(guaranteed_smoothness(self.L, self.metric, f)) if self.inner is None else None
+        return guaranteed(self.L, self.metric, f) if self.inner is None else None
 
 
 @dataclass(eq=False)

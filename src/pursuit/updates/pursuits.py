@@ -11,7 +11,11 @@ import numpy as np
 from pursuit.active import ActiveSet
 from pursuit.arguments import check_seed, describe, number, use_python_numbers
 from pursuit.arrays import Small, Space, host
-from pursuit.atoms.base import Atoms
+from pursuit.atoms.base import Atoms, as_atom
+from pursuit.atoms.combinations import unscaled
+from pursuit.atoms.matrices import RankOne
+from pursuit.atoms.tensors import RankOneTensor
+from pursuit.atoms.vectors import Ball
 from pursuit.domains import Domain, Part, Span
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
@@ -91,7 +95,8 @@ class AcceleratedPursuit(Update):
     Parameters
     ----------
     nu : float, optional
-        None: computed, for sets that can list their atoms.
+        None: computed, for sets that can list their atoms; the dimension for the sphere, `RankOne` and `RankOneTensor`,
+        whose random atoms have no preferred direction.
     seed : int
         The seed of the random atoms.
 
@@ -122,10 +127,6 @@ class AcceleratedPursuit(Update):
                 "AcceleratedPursuit needs the smoothness of f, which is not known; give Smooth(..., L=...)."
             )
         asked = part.asked
-        if asked.size is None:
-            raise TypeError(
-                f"{asked!r} cannot list its atoms, so no random one can be drawn; use Plain or FullyCorrective."
-            )
         scale = f.L * (self.nu if self.nu is not None else leverage(asked, space))
         return _Accelerated(asked, f.L, scale, np.random.default_rng(self.seed))
 
@@ -148,7 +149,7 @@ class _Accelerated(Stateful):
 
     def __call__(self, now: Now, active: ActiveSet) -> None:
         space = active.space
-        z, random = now.answers[0].atoms[0], self.asked.atom(int(self.rng.integers(self.asked.size or 0)))
+        z, random = now.answers[0].atoms[0], as_atom(self.asked.sample(self.rng))
         places = [active.enter(atom) for atom in (z, random)]
         y = active.weights
         greedy = y.copy()  # the weights of x
@@ -164,8 +165,14 @@ class _Accelerated(Stateful):
 
 
 def leverage(A: Atoms, space: Space) -> float:
-    """nu = max_z ||z||_P^2 with P = (E zz')^+ over the listed atoms, normalised: the largest leverage score times their
-    number; the dimension for an orthonormal basis."""
+    """nu = max_z ||z||_P^2 with P = (E zz')^+ over unit atoms: of listed ones the largest leverage score times their
+    number; the dimension where P is a multiple of the identity, as for an orthonormal basis."""
+    if A.size is None:
+        base = unscaled(A)[0]
+        sphere = isinstance(base, Ball) and base.p == 2
+        if not (sphere or (isinstance(base, RankOne | RankOneTensor) and not base.view.observed)):
+            raise TypeError(f"{A!r} cannot list its atoms, so nu is not known; give AcceleratedPursuit(nu=...).")
+        return float(space.size)
     rows: Any = np.stack([host(A.atom(i).dense(space)).reshape(-1) for i in range(_half(A))])
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     left, values, _ = np.linalg.svd(rows, full_matrices=False)

@@ -52,7 +52,7 @@ class _Walk(Update):
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
         rule = LineSearch() if self.step is None else self.step
-        return rule.decrease(f) if isinstance(rule, StepRule) else None
+        return rule.decrease(f, part) if isinstance(rule, StepRule) else None
 
 
 @dataclass(eq=False)
