@@ -29,6 +29,10 @@ Indices = np.ndarray[Any, np.dtype[np.intp]]
 """Places in a list of atoms or weights."""
 
 
+LONG = 1 << 13
+"""Entries of float32 vectors beyond which their inner products are summed in float64, piece by piece."""
+
+
 @dataclass(frozen=True, slots=True)
 class Space:
     """H: the array library, shape, dtype and device that all vectors of one run share.
@@ -82,9 +86,12 @@ class Space:
 
     def dot(self, a: Array, b: Array) -> float:
         """The inner product of H."""
-        if self.numpy:
+        if not self.numpy:
+            return float(flat(a) @ flat(b))
+        if a.size <= LONG or self.eps < 1e-9:
             return float(np.vdot(a, b))
-        return float(flat(a) @ flat(b))
+        a, b = a.ravel(), b.ravel()
+        return sum(float(np.vdot(a[i : i + LONG], b[i : i + LONG])) for i in range(0, a.size, LONG))
 
     def dots(self, *pairs: tuple[Array, Array]) -> list[float]:
         """The inner products of pairs, in one transfer from the device."""

@@ -44,6 +44,8 @@ class Objective:
     """Whether values and gradients are exact. From estimates nothing can be proved."""
     convex: bool = True
     """Whether f is convex. Elsewhere nothing is proved but that x is nearly stationary."""
+    singular: bool = False
+    """Whether the domain of the conjugate is known but for rounding, so that it proves nothing of x without bounds."""
     dual_range: tuple[Any, Any] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 

@@ -114,6 +114,7 @@ class Quadratic(Objective):
             raise ValueError(f"H has the eigenvalue {smallest:.3g}; a convex quadratic needs H >= 0.")
         self.L = largest if largest > 0 else None
         self.mu = max(smallest - noise * largest, 0.0)
+        self.singular = not self.mu
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         Hx = self.H @ x
@@ -128,7 +129,7 @@ class Quadratic(Objective):
         return tuple(self.space.xp.linalg.eigh(self.H))
 
     def conjugate(self, u: Array) -> float | None:
-        """1/2 <u - c, H^+ (u - c)> on c + range(H), for a dense H."""
+        """1/2 <u - c, H^+ (u - c)> on c + range(H), for a dense H. Where H is singular that is so but for rounding."""
         if self.L is None:
             return None
         xp, (spectrum, V) = self.space.xp, self._eigen

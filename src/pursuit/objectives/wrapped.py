@@ -17,7 +17,7 @@ class Wrapped(Objective):
     def __init__(self, f: Objective, space: Space | None = None) -> None:
         self.f, self.space = f, space or f.space
         self.L, self.mu, self.infimum, self.quadratic = f.L, f.mu, f.infimum, f.quadratic
-        self.exact, self.convex = f.exact, f.convex
+        self.exact, self.convex, self.singular = f.exact, f.convex, f.singular
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         return self.f.value_and_grad(x)

@@ -20,8 +20,9 @@ import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
+from pursuit.certificates.conjugate import ConjugateBound
+from pursuit.certificates.rounding import product_error
 from pursuit.domains import Answer, Domain
-from pursuit.duality import ConjugateBound
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 
@@ -115,7 +116,7 @@ class Certificate(Stateful):
 
     def _unit(self) -> float:
         """The size of the terms of f(x), the unit of its rounding error."""
-        return self._largest + (self.f.L or 0.0) * self._length**2
+        return self._largest + (self.f.L or 0.0) * self._length * self._length
 
     def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
         """The best bound so far, with what this iteration proves. The count of iterations without progress starts again
@@ -137,7 +138,7 @@ class Certificate(Stateful):
         return Bound(self.lower, self.gap, self.stationarity, self.stationary, self.contradicted, calls, stalled)
 
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
-        eps, mu = self.space.eps, self.f.mu
+        eps, mu, error = self.space.eps, self.f.mu, product_error(self.space)
         alone = value - active.cost  # f(x) without a penalty
         norm = self.observe_point(active.x, alone, grad)
         if not self.f.exact or self.contradicted:
@@ -145,8 +146,8 @@ class Certificate(Stateful):
             return
         lengths = [answer.atoms[0].norm(self.space) for answer in answers]
         self._longest = list(map(max, self._longest, lengths))
-        noise = [4.0 * eps * norm * length for length in map(_error_norm, self._longest, answers)]
-        slack = 4.0 * eps * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
+        noise = [error * norm * length for length in map(_error_norm, self._longest, answers)]
+        slack = error * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
         gap = self.domain.frank_wolfe_gap(answers, noise)
         self.stationarity = gap + slack
         self.stationary = self._at_rounding(answers, sum(lengths))
