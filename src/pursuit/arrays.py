@@ -29,7 +29,7 @@ Indices = np.ndarray[Any, np.dtype[np.intp]]
 """Places in a list of atoms or weights."""
 
 
-LONG = 1 << 13
+LONG = 1 << 10
 """Entries of float32 vectors beyond which their inner products are summed in float64, piece by piece."""
 
 

@@ -20,7 +20,7 @@ from pursuit.oracles import Exact, Oracle
 from pursuit.refine.proposals import Refine
 from pursuit.run.begin import Run, begin
 from pursuit.run.method import Given, Problem, choose
-from pursuit.run.result import Result, State, unbounded_fields
+from pursuit.run.result import Result, State, proved_fields, unbounded_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.trace import Trace
 from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher
@@ -172,7 +172,8 @@ def minimize(
         recorder.forget_unfinished()
         memory = run.memory_without_update(recorder.fields["iterations"], recorder.members) if keep else {}
     assert status is not None
-    fields = recorder.fields | {"start": recorder.first, "seconds": recorder.seconds, "trace": Trace(recorder.rows)}
+    proof = proved_fields(run, recorder.fields, status)
+    fields = recorder.fields | proof | {"start": recorder.first, "seconds": recorder.seconds, "trace": Trace(recorder.rows)}
     log.write(f"ended after {fields['iterations']} iterations and {fields['seconds']:.3g} s: {status.value}")
     return Result(problem.f, domain, *problem.method, status=status, memory=memory, **fields)
 

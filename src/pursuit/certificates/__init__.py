@@ -1,16 +1,17 @@
-"""The certificate of a run: the best lower bound on f* so far, in floating-point arithmetic.
+"""Certificates of runs: an estimate of the lower bound on f* at every iteration, and a proof at the end.
 
 | module | what it has |
 |---|---|
-| `bound` | `Certificate`: bounds by the oracle's answer, by strong convexity, by the infimum of f, by its conjugate |
-| `conjugate` | the bound by the conjugate of f at a dual point, for domains with spans, cones and penalties |
-| `spans`, `cones` | how a dual point becomes feasible for them |
-| `rounding` | the errors of inner products and projections, which every bound allows for |
+| `estimate` | `Certificate`: bounds by the oracle's answer, by strong convexity, by the infimum of f, by its conjugate |
+| `dual` | dual points for domains with spans, cones and penalties, and the bound by the conjugate of f there |
+| `spans`, `cones` | how a dual point becomes nearly feasible for them |
+| `enclosure` | real vectors near a dual point that are exactly orthogonal to spans and in the domain of f* |
+| `proof` | the bound at such a vector, with all rounding outwards |
 
-The bounds decide when a run stops, and are what a `Result` reports. `Result.certificate` has the proof in exact
-arithmetic (`pursuit.verify`).
+A run stops by the estimate, `State.lower`; `Result.lower` and `Result.gap` are proved. The errors of sums and products
+are those of `linalg.rounding`.
 """
 
-from pursuit.certificates.bound import Bound, Certificate
+from pursuit.certificates.estimate import Bound, Certificate
 
 __all__ = ["Bound", "Certificate"]

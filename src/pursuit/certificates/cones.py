@@ -11,8 +11,8 @@ import numpy as np
 
 from pursuit.arrays import Array, Space, flat, host
 from pursuit.atoms.base import Atoms
-from pursuit.certificates.rounding import PROJECTION, product_error
 from pursuit.certificates.spans import Spans
+from pursuit.linalg.rounding import product_error
 from pursuit.state import Stateful
 from pursuit.weights import WeightProblem
 
@@ -58,23 +58,25 @@ class Cones(Stateful):
         """A lower bound on <u, a> over the atoms, at unit length where they are listed."""
         return float(self.space.xp.min(self._atoms.T @ flat(u))) if self.listed else self.ask(u)
 
-    def enter(self, u: Array, smallest: float | None) -> Array | None:
-        """u + eps v with the smallest eps for which no product is negative; None where no v is known. `smallest` is
-        the smallest product with u, where that is known."""
+    @property
+    def interior(self) -> Array | None:
+        """v; None where none is known."""
         if not self.interiors:
             self.interiors = [self._find_interior()]
-        if self.interiors[0] is None:
+        return self.interiors[0]
+
+    def enter(self, u: Array, smallest: float | None) -> Array | None:
+        """u + eps v with an eps for which no product is below its own rounding error, twice; None where no v is known.
+        `smallest` is the smallest product with u, where that is known."""
+        if self.interior is None:
             return None
-        missing = self._margin(u) - (self.smallest(u) if smallest is None or self.listed else smallest)
-        return u + max(0.0, missing) * self.interiors[0] if missing < math.inf else None
+        missing = 2.0 * self.error(u) - (self.smallest(u) if smallest is None or self.listed else smallest)
+        return u + max(0.0, missing) * self.interior if missing < math.inf else None
 
-    def admits(self, u: Array) -> bool:
-        """Whether no atom has a negative product with u, not even by rounding."""
-        return self.smallest(u) >= 0.5 * self._margin(u)
-
-    def _margin(self, u: Array) -> float:
+    def error(self, u: Array) -> float:
+        """The rounding error of the products with u."""
         longest = 1.0 if self.listed else max(A.radius or math.inf for A in self.sets)
-        return PROJECTION * product_error(self.space) * self.space.norm(u) * longest
+        return 2.0 * product_error(self.space) * self.space.norm(u) * longest
 
     def _find_interior(self) -> Array | None:
         """v, orthogonal to the spans, with <v, a> >= ||a|| for listed atoms and <v, a> >= 1 for others; or None."""

@@ -1,10 +1,11 @@
-"""The certificate: the best lower bound on f* so far. A reported gap is an upper bound on f(x) - f*, or it is infinite.
+"""The certificate of a run: an estimate at every iteration, which says when to stop, and a proof at the end.
 
-Four facts prove a bound, and the best bound counts: the oracle's answer (the domain has the formula), strong
+Four facts bound f* from below, and the best bound counts: the oracle's answer (the domain has the formula), strong
 convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), the objective's own infimum, and its conjugate at
-a point that is made feasible (`duality`). Each bound is lowered by the error that rounding may have made.
+a point that is nearly feasible (`dual`). During the run they are computed in floating-point arithmetic, and nothing is
+subtracted for rounding: `lower` is an estimate. `Certificate.proved` makes a proof of the best of them (`proof`).
 
-A proof needs a convex f with a true gradient, and an oracle that answers as it says. Where two points of the run, or a
+A bound needs a convex f with a true gradient, and an oracle that answers as it says. Where two points of the run, or a
 bound above f(x), contradict that, nothing is proved. Of an f that is not convex only the infimum is a bound; the
 Frank-Wolfe gap, max <grad f(x), x - u> over the domain, then says how nearly x is stationary.
 """
@@ -20,9 +21,10 @@ import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
-from pursuit.certificates.conjugate import ConjugateBound
-from pursuit.certificates.rounding import product_error
+from pursuit.certificates.dual import DualBound
+from pursuit.certificates.proof import Proof
 from pursuit.domains import Answer, Domain
+from pursuit.linalg.rounding import product_error
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 
@@ -38,7 +40,7 @@ Evaluation = tuple[Array, float, Array, float, float]
 
 
 class Bound(NamedTuple):
-    """What is proved at one iteration: f* >= lower, and gap >= f(x) - f*.
+    """What one iteration says: f* >= lower and gap >= f(x) - f*, but for rounding.
 
     `stationarity` is the Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it: 0 where x is
     stationary. `stationary` says that no atom correlates with the gradient beyond rounding, `contradicted` that f or
@@ -57,7 +59,7 @@ class Bound(NamedTuple):
 
 @dataclass(eq=False)
 class Certificate(Stateful):
-    """The best lower bound of one run, and the scale of its rounding errors."""
+    """The best lower bound of one run, as an estimate, and what a proof of it needs."""
 
     f: Objective
     domain: Domain
@@ -69,7 +71,20 @@ class Certificate(Stateful):
     stationarity: float = field(default=math.inf, init=False)
     stationary: bool = field(default=False, init=False)
     contradicted: bool = field(default=False, init=False)
-    conjugate: ConjugateBound = field(init=False)
+    dual: DualBound = field(init=False)
+    _u: Array | None = field(default=None, init=False)
+    """The point at which the conjugate gives the best bound, as estimated."""
+    _lows: list[float] = field(default_factory=list, init=False)
+    """Lower bounds on <u, a> there, over the atoms of each summand."""
+    _norm: float = field(default=0.0, init=False)
+    """The norm of the gradient from whose products they are known."""
+    _estimated: float = field(default=-math.inf, init=False)
+    """The bound there."""
+    _trusted: float = field(default=-math.inf, init=False)
+    """The best bound by the oracle and by strong convexity, lowered by rounding errors as they usually are. For an f
+    without a conjugate it is all that is known."""
+    _reach: float = field(default=0.0, init=False)
+    """The largest norm of x."""
     _scale: float = field(default=0.0, init=False)
     """The largest norm of a gradient, the unit of rounding errors."""
     _first: float = field(default=0.0, init=False)
@@ -89,7 +104,7 @@ class Certificate(Stateful):
 
     def __post_init__(self) -> None:
         self.lower = self.f.infimum if self.f.exact else -math.inf
-        self.conjugate = ConjugateBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
+        self.dual = DualBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
         self._longest = [part.A.radius or 0.0 for part in self.domain.parts]
 
     def observe_point(self, x: Array, value: float, grad: Array) -> float:
@@ -134,8 +149,8 @@ class Certificate(Stateful):
     def bound(self) -> Bound:
         """What is proved so far."""
         stalled = self.descends and self._stalled >= STALL_ITERATIONS
-        calls = self.conjugate.calls
-        return Bound(self.lower, self.gap, self.stationarity, self.stationary, self.contradicted, calls, stalled)
+        state = self.stationarity, self.stationary, self.contradicted
+        return Bound(self.lower, self.gap, *state, self.dual.calls, stalled)
 
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
         eps, mu, error = self.space.eps, self.f.mu, product_error(self.space)
@@ -145,26 +160,58 @@ class Certificate(Stateful):
             self.lower, self.gap = -math.inf, math.inf
             return
         lengths = [answer.atoms[0].norm(self.space) for answer in answers]
-        self._longest = list(map(max, self._longest, lengths))
+        self._longest, self._reach = list(map(max, self._longest, lengths)), max(self._reach, self._length)
         noise = [error * norm * length for length in map(_error_norm, self._longest, answers)]
         slack = error * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
         gap = self.domain.frank_wolfe_gap(answers, noise)
-        self.stationarity = gap + slack
+        self.stationarity = gap
         self.stationary = self._at_rounding(answers, sum(lengths))
         if not self.f.convex:
             self.gap = value - self.lower
             return
-        self.lower = max(self.lower, value - gap - slack)
+        if self._estimated > value + slack:  # an estimate that was false
+            self._estimated, self._u, self.lower = -math.inf, None, self.f.infimum
+        parts = zip(self.domain.parts, answers, strict=True)
+        self._keep(value - gap, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
+        best = value - gap
         if mu > 0:
-            strong = self.domain.strong_gap(answers, mu, noise)
-            self.lower = max(self.lower, value - strong - slack, alone - norm * (norm / (2.0 * mu)) - slack)
-        if self.conjugate.possible:
-            self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
-        self.gap = max(value - self.lower, 0.0)
-        beyond = self.lower - value  # or the oracle misses better atoms
+            best = max(best, value - self.domain.strong_gap(answers, mu, noise), alone - norm * (norm / (2.0 * mu)))
+        self._trusted, self.lower = max(self._trusted, best - slack), max(self.lower, best)
+        beyond = self._trusted - value  # or the oracle misses better atoms
         if beyond > 1e3 * (slack + eps * self._unit()) and beyond > 1e3 * eps * norm * active.terms:
             self.contradicted = True
             self.lower, self.gap = -math.inf, math.inf
+            return
+        if self.dual.possible:
+            bound = self.dual(value, grad, answers, active, self.lower, self.stationary)
+            if bound <= value + slack:
+                self._keep(bound, self.dual.u, self.dual.lows, norm)
+                self.lower = max(self.lower, bound)
+        self.lower = min(self.lower, value)
+        self.gap = max(value - self.lower, 0.0)
+
+    def _keep(self, bound: float, u: Array, lows: Sequence[float], norm: float) -> None:
+        """Keep the point for the proof, if its bound is the best so far."""
+        if bound > self._estimated:
+            self._estimated, self._u, self._lows, self._norm = bound, u, list(lows), norm
+
+    def proved(self, value: float) -> float:
+        """A lower bound on f* that is proved: by the conjugate at the best point of the run, or at 0; for an f without
+        a conjugate as far as its values, its gradients and the oracle are right."""
+        known = self.f.infimum
+        if not self.f.exact or self.contradicted:
+            return -math.inf
+        if not self.f.convex:
+            return known
+        zero = self.space.zeros()
+        if self.f.conjugate(zero) is None:
+            return max(known, self._trusted)
+        proof = Proof(self.dual, self._longest, self._norm, self._reach)
+        wanted = self._estimated - 0.01 * max(value - self._estimated, 0.0)
+        points = [] if self._u is None else [(self._u, self._lows)]
+        if known == -math.inf:
+            points.append((zero, [0.0] * len(self._longest)))
+        return max([known, *(proof.lower(u, lows, wanted) for u, lows in points)])
 
     def _at_rounding(self, answers: Sequence[Answer], size: float) -> bool:
         """Whether no atom correlates with the gradient beyond rounding; `size` is the sum of the atoms' norms."""
