@@ -163,13 +163,14 @@ class Certificate(Stateful):
         self._longest, self._reach = list(map(max, self._longest, lengths)), max(self._reach, self._length)
         noise = [error * norm * length for length in map(_error_norm, self._longest, answers)]
         slack = error * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
+        doubt = 1e3 * (slack + eps * self._unit())
         gap = self.domain.frank_wolfe_gap(answers, noise)
         self.stationarity = gap
         self.stationary = self._at_rounding(answers, sum(lengths))
         if not self.f.convex:
             self.gap = value - self.lower
             return
-        if self._estimated > value + slack:  # an estimate that was false
+        if self._estimated > value + doubt:  # an estimate that was false
             self._estimated, self._u, self.lower = -math.inf, None, self.f.infimum
         parts = zip(self.domain.parts, answers, strict=True)
         self._keep(value - gap, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
@@ -178,13 +179,13 @@ class Certificate(Stateful):
             best = max(best, value - self.domain.strong_gap(answers, mu, noise), alone - norm * (norm / (2.0 * mu)))
         self._trusted, self.lower = max(self._trusted, best - slack), max(self.lower, best)
         beyond = self._trusted - value  # or the oracle misses better atoms
-        if beyond > 1e3 * (slack + eps * self._unit()) and beyond > 1e3 * eps * norm * active.terms:
+        if beyond > doubt and beyond > 1e3 * eps * norm * active.terms:
             self.contradicted = True
             self.lower, self.gap = -math.inf, math.inf
             return
         if self.dual.possible:
             bound = self.dual(value, grad, answers, active, self.lower, self.stationary)
-            if bound <= value + slack:
+            if bound <= value + doubt:
                 self._keep(bound, self.dual.u, self.dual.lows, norm)
                 self.lower = max(self.lower, bound)
         self.lower = min(self.lower, value)
@@ -203,15 +204,13 @@ class Certificate(Stateful):
             return -math.inf
         if not self.f.convex:
             return known
-        zero = self.space.zeros()
-        if self.f.conjugate(zero) is None:
-            return max(known, self._trusted)
-        proof = Proof(self.dual, self._longest, self._norm, self._reach)
-        wanted = self._estimated - 0.01 * max(value - self._estimated, 0.0)
-        points = [] if self._u is None else [(self._u, self._lows)]
+        points = [] if self._u is None else [(self._u, self._lows, self._norm)]
         if known == -math.inf:
-            points.append((zero, [0.0] * len(self._longest)))
-        return max([known, *(proof.lower(u, lows, wanted) for u, lows in points)])
+            points.append((self.space.zeros(), [0.0] * len(self._longest), 0.0))
+        proof = Proof(self.dual, self._longest, self._reach)
+        wanted = self._estimated - 0.01 * max(value - self._estimated, 0.0)
+        bounds = [known, *(proof.lower(*point, wanted) for point in points)]
+        return max([*bounds, self._trusted]) if proof.trusting else max(bounds)
 
     def _at_rounding(self, answers: Sequence[Answer], size: float) -> bool:
         """Whether no atom correlates with the gradient beyond rounding; `size` is the sum of the atoms' norms."""

@@ -43,26 +43,29 @@ PUSHES = (0.0, 1.0, 2.0**8, 2.0**16)
 
 
 class Proof:
-    """Proofs for the dual points of one run. `longest` has the norm of the longest atom of each summand, `norm` is that
-    of the gradient of whose products bounds are known, and `reach` bounds that of x, for conjugates of the user."""
+    """Proofs for the dual points of one run. `longest` has the norm of the longest atom of each summand, and `reach`
+    bounds that of x, for conjugates of the user."""
 
-    def __init__(self, dual: DualBound, longest: Sequence[float], norm: float, reach: float) -> None:
+    def __init__(self, dual: DualBound, longest: Sequence[float], reach: float) -> None:
         self.dual, self.f, self.space, self.parts = dual, dual.f, dual.space, dual.parts
-        self.longest, self.norm, self.reach = longest, norm, reach
+        self.longest, self.reach = longest, reach
         self.trust = product_error(dual.space)
+        self.trusting = self.f.singular
+        """Whether the values and gradients of f are trusted, since there is no better bound."""
         self.linear = any(map(is_linear, self.parts))
 
     @np.errstate(all="ignore")
-    def lower(self, u: Array, lows: Sequence[float], wanted: float) -> float:
-        """A proved lower bound on f*, given lower bounds on <u, a> over the atoms of each summand that the run found;
-        where these are not enough for `wanted`, the listed ones are computed anew."""
+    def lower(self, u: Array, lows: Sequence[float], norm: float, wanted: float) -> float:
+        """A proved lower bound on f*, given lower bounds on <u, a> over the atoms of each summand that the run found,
+        from products with a gradient of this norm; where these are not enough for `wanted`, the listed ones are
+        computed anew."""
         for push in PUSHES if self.dual.free_cones else PUSHES[:1]:
             moved = u if not push else u + (push * self.dual.cones.error(u)) * self.dual.cones.interior
             point = self._enclose(host(moved))
             if point is None:
                 return -math.inf
             if all(self._inside(b, point) for b in self.dual.free_cones):
-                return self._bound(point, self._known(point, u, lows), wanted)
+                return self._bound(point, self._known(point, u, lows, norm), wanted)
         return -math.inf
 
     def _enclose(self, u: Small) -> Enclosure | None:
@@ -81,10 +84,10 @@ class Proof:
             low = asked - norm * (self.parts[b].A.radius or math.inf)
         return low >= 0.0
 
-    def _known(self, point: Enclosure, u: Array, lows: Sequence[float]) -> list[float]:
+    def _known(self, point: Enclosure, u: Array, lows: Sequence[float], norm: float) -> list[float]:
         """The bounds at u, lowered by the distance to the point and by the rounding errors of their products."""
         moved = float(np.linalg.norm(np.abs(point.mid - host(u).reshape(self.space.shape)) + point.radius))
-        error = self.trust * (self.norm + float(np.linalg.norm(point.mid))) + moved * (1.0 + 1e-9)
+        error = self.trust * (norm + float(np.linalg.norm(point.mid))) + moved * (1.0 + 1e-9)
         known = [low - error * longest for low, longest in zip(lows, self.longest, strict=True)]
         return [low if self._counts(b) else 0.0 for b, low in enumerate(known)]
 
@@ -110,11 +113,11 @@ class Proof:
             mid, radius = share * mid, share * radius * (1.0 + 4.0 * EPS) + EPS * np.abs(share * mid)
         conjugate = self.f.conjugate_above(mid, radius)
         if conjugate is None:
-            conjugate = self._trusted(mid, radius)
+            self.trusting, conjugate = True, self._trusted_conjugate(mid, radius)
         size = sum(abs(low) for low in lows if math.isfinite(low)) + abs(conjugate) + abs(minima)
         return below(share * minima - conjugate, 8.0 * EPS * size) if math.isfinite(conjugate) else -math.inf
 
-    def _trusted(self, mid: Small, radius: Small) -> float:
+    def _trusted_conjugate(self, mid: Small, radius: Small) -> float:
         """The conjugate of a function that has no bound on its own rounding errors."""
         conjugate, norm = self.f.conjugate(self.space.put(mid)), float(np.linalg.norm(mid))
         if conjugate is None:

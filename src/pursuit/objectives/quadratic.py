@@ -118,7 +118,7 @@ class Quadratic(Objective):
             raise ValueError(f"H has the eigenvalue {smallest:.3g}; a convex quadratic needs H >= 0.")
         self.L = largest if largest > 0 else None
         self.mu = max(smallest - noise * largest, 0.0)
-        self.singular = not self.mu
+        self.singular = not self.mu > 2.0 * len(spectrum) * self.space.eps * largest
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         Hx = self.H @ x
@@ -149,10 +149,10 @@ class Quadratic(Objective):
         tangent at z and mu/2 times the squared distance."""
         if self.L is None:
             return None
+        if self.singular:
+            return math.inf
         H, c, n = host(self.H), host(self.c), len(u)
         H, mu = 0.5 * (H + H.T), self.mu - n * self.space.eps * self.L
-        if not mu > 0:
-            return math.inf
         z = np.linalg.solve(H, u - c)
         g, sizes = H @ z + c, np.abs(H) @ np.abs(z) + np.abs(c)
         away = np.abs(u - g) + radius + (n + 4.0) * EPS * sizes
