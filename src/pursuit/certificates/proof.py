@@ -59,7 +59,10 @@ class Proof:
         """A proved lower bound on f*, given lower bounds on <u, a> over the atoms of each summand that the run found,
         from products with a gradient of this norm; where these are not enough for `wanted`, the listed ones are
         computed anew."""
-        for push in PUSHES if self.dual.free_cones else PUSHES[:1]:
+        pushes = PUSHES if self.dual.free_cones and self.dual.possible else PUSHES[:1]
+        for push in pushes:
+            if push and self.dual.cones.interior is None:
+                break
             moved = u if not push else u + (push * self.dual.cones.error(u)) * self.dual.cones.interior
             point = self._enclose(host(moved))
             if point is None:
@@ -77,6 +80,8 @@ class Proof:
 
     def _inside(self, b: int, point: Enclosure) -> bool:
         """Whether no atom of this cone has a negative product with the point."""
+        if not (point.mid.any() or point.radius.any()) or not self.dual.possible:
+            return not point.mid.any()
         low = least(self.space, self.parts[b].asked, point)
         if low is None:
             norm = float(np.linalg.norm(point.mid)) * self.trust + float(np.linalg.norm(point.radius))
