@@ -159,6 +159,7 @@ def minimize(
                 saver.save(recorder, state, status is not None)
                 if status is not None:
                     memory = run.memory(state) if keep else {}
+                    recorder.fields |= proved_fields(run, recorder.fields)
                     break
     except UnboundedError:
         if state is None:
@@ -171,9 +172,9 @@ def minimize(
         status = Status.INTERRUPTED
         recorder.forget_unfinished()
         memory = run.memory_without_update(recorder.fields["iterations"], recorder.members) if keep else {}
+        recorder.fields |= proved_fields(run, recorder.fields)
     assert status is not None
-    proof = proved_fields(run, recorder.fields, status)
-    fields = recorder.fields | proof | {"start": recorder.first, "seconds": recorder.seconds, "trace": Trace(recorder.rows)}
+    fields = recorder.fields | {"start": recorder.first, "seconds": recorder.seconds, "trace": Trace(recorder.rows)}
     log.write(f"ended after {fields['iterations']} iterations and {fields['seconds']:.3g} s: {status.value}")
     return Result(problem.f, domain, *problem.method, status=status, memory=memory, **fields)
 

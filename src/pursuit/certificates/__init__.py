@@ -2,7 +2,7 @@
 
 | module | what it has |
 |---|---|
-| `estimate` | `Certificate`: bounds by the oracle's answer, by strong convexity, by the infimum of f, by its conjugate |
+| `estimate` | `Certificate`: bounds by the oracle's answer, strong convexity, the infimum and the conjugate of f |
 | `dual` | dual points for domains with spans, cones and penalties, and the bound by the conjugate of f there |
 | `spans`, `cones` | how a dual point becomes nearly feasible for them |
 | `enclosure` | real vectors near a dual point that are exactly orthogonal to spans and in the domain of f* |

@@ -99,7 +99,7 @@ def _make_orthogonal(
         w, error = _residual(basis, high, low)
         share = basis.lengths * (2.0 * float(np.linalg.norm(np.abs(w) + error)) * (1.0 + 1e-9))
         room = f.dual_room(high.reshape(shape)).ravel()
-        if share.max(initial=0.0) <= 0.25 and (D <= 2.0 * room)[free].all():
+        if share.max(initial=0.0) <= 0.25 and (2.0 * room >= D)[free].all():
             return high, low, D * share
     return None
 

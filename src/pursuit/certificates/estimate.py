@@ -72,14 +72,9 @@ class Certificate(Stateful):
     stationary: bool = field(default=False, init=False)
     contradicted: bool = field(default=False, init=False)
     dual: DualBound = field(init=False)
-    _u: Array | None = field(default=None, init=False)
-    """The point at which the conjugate gives the best bound, as estimated."""
-    _lows: list[float] = field(default_factory=list, init=False)
-    """Lower bounds on <u, a> there, over the atoms of each summand."""
-    _norm: float = field(default=0.0, init=False)
-    """The norm of the gradient from whose products they are known."""
-    _estimated: float = field(default=-math.inf, init=False)
-    """The bound there."""
+    _best: tuple[float, Array | None, list[float], float] = field(default=(-math.inf, None, [], 0.0), init=False)
+    """The best bound by the conjugate, as estimated, the point that gives it, lower bounds on <u, a> there over the
+    atoms of each summand, and the norm of the gradient from whose products they are known."""
     _trusted: float = field(default=-math.inf, init=False)
     """The best bound by the oracle and by strong convexity, lowered by rounding errors as they usually are. For an f
     without a conjugate it is all that is known."""
@@ -170,8 +165,8 @@ class Certificate(Stateful):
         if not self.f.convex:
             self.gap = value - self.lower
             return
-        if self._estimated > value + doubt:  # an estimate that was false
-            self._estimated, self._u, self.lower = -math.inf, None, self.f.infimum
+        if self._best[0] > value + doubt:  # an estimate that was false
+            self._best, self.lower = (-math.inf, None, [], 0.0), self.f.infimum
         parts = zip(self.domain.parts, answers, strict=True)
         self._keep(value - gap, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
         best = value - gap
@@ -193,8 +188,8 @@ class Certificate(Stateful):
 
     def _keep(self, bound: float, u: Array, lows: Sequence[float], norm: float) -> None:
         """Keep the point for the proof, if its bound is the best so far."""
-        if bound > self._estimated:
-            self._estimated, self._u, self._lows, self._norm = bound, u, list(lows), norm
+        if bound > self._best[0]:
+            self._best = bound, u, list(lows), norm
 
     def proved(self, value: float) -> float:
         """A lower bound on f* that is proved: by the conjugate at the best point of the run, or at 0; for an f without
@@ -204,11 +199,12 @@ class Certificate(Stateful):
             return -math.inf
         if not self.f.convex:
             return known
-        points = [] if self._u is None else [(self._u, self._lows, self._norm)]
+        estimated, u, lows, norm = self._best
+        points = [] if u is None else [(u, lows, norm)]
         if known == -math.inf:
             points.append((self.space.zeros(), [0.0] * len(self._longest), 0.0))
         proof = Proof(self.dual, self._longest, self._reach)
-        wanted = self._estimated - 0.01 * max(value - self._estimated, 0.0)
+        wanted = estimated - 0.01 * max(value - estimated, 0.0)
         bounds = [known, *(proof.lower(*point, wanted) for point in points)]
         return max([*bounds, self._trusted]) if proof.trusting else max(bounds)
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arrays import Array, Small, Space, flat, host
+from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.combinations import unscaled

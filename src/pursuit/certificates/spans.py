@@ -7,6 +7,7 @@ import numpy as np
 from pursuit.arrays import Array, Small, Space, flat, host
 from pursuit.linalg.vectors import EPS
 from pursuit.metrics import Identity, Metric
+
 SMALL = 1e3
 """Units of roundoff of a vector up to which its products with a basis are zero but for rounding."""
 

@@ -248,7 +248,9 @@ class DataLoss(Objective):
     @property
     def _host_range(self) -> tuple[Small, Small]:
         low, high = self.dual_range or (-math.inf, math.inf)
-        return tuple(np.broadcast_to(end if isinstance(end, float) else host(end), self.space.shape) for end in (low, high))
+        return tuple(
+            np.broadcast_to(end if isinstance(end, float) else host(end), self.space.shape) for end in (low, high)
+        )
 
     def conjugate_above(self, u: Small, radius: Small) -> float | None:
         """The terms are convex functions of the entries, so that they are largest at an end of an interval."""

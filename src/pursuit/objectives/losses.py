@@ -9,8 +9,8 @@ import numpy as np
 
 from pursuit.arguments import number, require
 from pursuit.arrays import Array, Indices, Small, Space, everywhere, host
-from pursuit.metrics import Diagonal, Metric, Operator
 from pursuit.linalg.vectors import EPS
+from pursuit.metrics import Diagonal, Metric, Operator
 from pursuit.objectives.base import DataLoss, total, x_log_x
 
 TIED = 1e2
@@ -249,7 +249,11 @@ class Multinomial(DataLoss):
 
     def conjugate(self, u: Array) -> float:
         sums = self.space.xp.sum(u, axis=1, keepdims=True) / self.weights
-        return super().conjugate(u) if float(self.space.xp.max(self.space.xp.abs(sums))) <= TIED * self.space.eps else math.inf
+        return (
+            super().conjugate(u)
+            if float(self.space.xp.max(self.space.xp.abs(sums))) <= TIED * self.space.eps
+            else math.inf
+        )
 
     def dual_point(self, u: Small) -> Small:
         """Rows that sum to 0: their largest probability takes up what is missing, so that it stays one."""

@@ -115,7 +115,11 @@ class Ridge(Wrapped):
 
     def conjugate_above(self, u: Small, radius: Small) -> float | None:
         top, below = self.f.conjugate_above(u[: self.n], radius[: self.n]), np.abs(u[self.n :]) + radius[self.n :]
-        return None if top is None else math.nextafter(top + sum_above([0.5 * below * below], size_above(below * below)), math.inf)
+        return (
+            None
+            if top is None
+            else math.nextafter(top + sum_above([0.5 * below * below], size_above(below * below)), math.inf)
+        )
 
     def dual_point(self, u: Small) -> Small:
         return np.concatenate([self.f.dual_point(u[: self.n]), u[self.n :]])

@@ -324,10 +324,8 @@ class Result:
         return html_table(self._lines())
 
 
-def proved_fields(run: Run, fields: dict[str, Any], status: Status) -> dict[str, Any]:
+def proved_fields(run: Run, fields: dict[str, Any]) -> dict[str, Any]:
     """The bound of a result, which is proved once, where the run ends, and the oracle calls that the proof took."""
-    if status is Status.UNBOUNDED:
-        return {"lower": -math.inf, "gap": math.inf}
     before = run.certify.dual.calls
     lower = min(run.certify.proved(fields["value"]), fields["value"])
     calls = fields["oracle_calls"] + run.certify.dual.calls - before
@@ -337,7 +335,8 @@ def proved_fields(run: Run, fields: dict[str, Any], status: Status) -> dict[str,
 def unbounded_fields(state: State) -> dict[str, Any]:
     """x and its value after an update that raised: it may have made inner steps before."""
     active = state.active
-    return result_fields(state) | {"x": active.x, "value": state.run.problem.f.value(active.x) + active.cost}
+    value = state.run.problem.f.value(active.x) + active.cost
+    return result_fields(state) | {"x": active.x, "value": value, "lower": -math.inf, "gap": math.inf}
 
 
 def result_fields(state: State) -> dict[str, Any]:
