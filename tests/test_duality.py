@@ -318,6 +318,41 @@ def test_columns_that_are_nearly_dependent_span_their_difference(which, apart):
         assert run.lower <= least * (1 + Fraction(1, 10**12)) + Fraction(1, 10**9)
 
 
+def test_a_line_through_time_stamps_in_nanoseconds_is_proved_to_be_better_than_the_mean():
+    columns = np.stack([np.ones(500), TIMES], axis=1)
+    s = (TIMES - 1.7e18) / 1e7
+    y = 1.0 + s + np.random.default_rng(1).standard_normal(500)
+    least = ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(np.stack([np.ones(500), s - s.mean()], axis=1))))
+    r = ps.minimize(ps.LeastSquares(y), ps.lin(ps.Dictionary(columns)))
+    assert 0.999999 * least.value <= r.lower <= least.value  # the same line
+    assert r.check().lower <= least.value
+
+
+def test_a_conjugate_is_rounded_upwards():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        y, s, u = 10.0 ** rng.uniform(-8, 8) * rng.standard_normal((3, 7))
+        s = np.abs(s) + 1e-3
+        exact = sum(
+            Fraction(a) ** 2 / Fraction(c) / 2 + Fraction(a) * Fraction(b)
+            for a, b, c in zip(*map(np.ndarray.tolist, (u, y, s)), strict=True)
+        )
+        for radius in (0.0, 1e-9):
+            above = ps.LeastSquares(y, s).conjugate_above(u, np.full(7, radius))
+            assert Fraction(above) >= exact
+        assert ps.LeastSquares(y, s).conjugate_above(u, np.zeros(7)) - float(exact) <= 1e-14 * float(
+            np.abs(u * u / s).sum() + np.abs(u * y).sum()
+        )
+
+
+def test_a_gap_is_reported_once_it_is_proved():
+    rng = np.random.default_rng(0)
+    f = ps.LeastSquares(1e8 + rng.standard_normal(50))
+    r = ps.minimize(f, ps.conv(ps.Dictionary(rng.standard_normal((50, 20)), signed=True)), stop=ps.Stop(rgap=1e-30))
+    assert r.status is not ps.Status.GAP or r.gap <= 1e-30 * r.value
+    assert r.lower <= r.value and r.gap == r.value - r.lower
+
+
 @pytest.mark.parametrize(("curvature", "slope"), [(1e-14, 1e-15), (1e-30, 1e-16), (1e-300, 1e-16), (0.0, 1e-15)])
 @pytest.mark.parametrize("domain", [ps.lin(ps.Dictionary(np.eye(2))), ps.cone(ps.Dictionary(-np.eye(2)))])
 def test_directions_in_which_a_quadratic_is_flat_but_for_rounding_prove_nothing(curvature, slope, domain):

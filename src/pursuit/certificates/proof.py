@@ -61,9 +61,10 @@ class Proof:
         computed anew."""
         pushes = PUSHES if self.dual.free_cones and self.dual.possible else PUSHES[:1]
         for push in pushes:
-            if push and self.dual.cones.interior is None:
+            inward = self.dual.cones.interior if push else 0.0 * u
+            if inward is None:
                 break
-            moved = u if not push else u + (push * self.dual.cones.error(u)) * self.dual.cones.interior
+            moved = u + (push * self.dual.cones.error(u)) * inward if push else u
             point = self._enclose(host(moved))
             if point is None:
                 return -math.inf
@@ -75,8 +76,7 @@ class Proof:
         spans = self.dual.spans
         if self.linear and spans is None and u.any():
             return None
-        orthogonal = spans is None or not u.any()
-        return enclose(self.f, np.zeros((u.size, 0)) if orthogonal else spans.columns, u)
+        return enclose(self.f, np.zeros((u.size, 0)) if spans is None or not u.any() else spans.columns, u)
 
     def _inside(self, b: int, point: Enclosure) -> bool:
         """Whether no atom of this cone has a negative product with the point."""
@@ -170,7 +170,7 @@ def _least_column(D: Any, way: float, mid: Small, radius: Small, longest: float)
     order = np.argsort(products)[: CONTENDERS + 1] if n <= CONTENDERS else np.argpartition(products, CONTENDERS)
     rest = float(products[order[CONTENDERS]]) if n > CONTENDERS else math.inf
     B = _columns(D, np.sort(order[:CONTENDERS]))
-    B = B.toarray() if sp.issparse(B) else B
+    B = sp.csc_array(B).toarray() if sp.issparse(B) else B
     sums, errors = column_products(B, mid)
     errors = errors + (np.abs(B).T @ radius) * (1.0 + (d + 2.0) * EPS)
     return min(below(rest, error), float(np.min(way * sums - errors * (1.0 + 4.0 * EPS))))

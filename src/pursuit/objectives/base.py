@@ -248,8 +248,9 @@ class DataLoss(Objective):
     @property
     def _host_range(self) -> tuple[Small, Small]:
         low, high = self.dual_range or (-math.inf, math.inf)
-        return tuple(
-            np.broadcast_to(end if isinstance(end, float) else host(end), self.space.shape) for end in (low, high)
+        whole = np.zeros(self.space.shape)
+        return whole + (low if isinstance(low, float) else host(low)), whole + (
+            high if isinstance(high, float) else host(high)
         )
 
     def conjugate_above(self, u: Small, radius: Small) -> float | None:
@@ -262,7 +263,7 @@ class DataLoss(Objective):
             return sum_above(terms, size_above(u, *terms))
         sides = [np.nextafter(u + side * radius, side * math.inf) for side in (-1.0, 1.0)]
         pairs = [f._conjugate_terms(np.clip(np.where(radius > 0, end, u), low, high)) for end in sides]
-        worst = np.maximum(*(sum(terms) for terms in pairs))
+        worst = np.maximum(sum(pairs[0]), sum(pairs[1]))
         return sum_above([worst], size_above(u, *pairs[0], *pairs[1]))
 
     def dual_point(self, u: Small) -> Small:

@@ -264,7 +264,7 @@ class Multinomial(DataLoss):
         return u
 
     def dual_room(self, u: Small) -> Small:
-        return np.maximum(u + host(self._linear), 0.0) / u.shape[1]
+        return np.asarray(np.maximum(u + host(self._linear), 0.0) / u.shape[1])
 
     def tied_entries(self, u: Small) -> Indices:
         classes = u.shape[1]
