@@ -90,13 +90,15 @@ def _make_orthogonal(
         basis = _basis(columns, np.abs(errors), D, (high != 0) & free)
         if basis is None:
             return None
+        w, error = _residual(basis, high, low)
         for _ in range(ROUNDS):
-            w, _ = _residual(basis, high, low)
             high, moved = two_sum(high, low - D * (basis.C @ w))
             inside = f.dual_point(high.reshape(shape)).ravel()
             low = np.where((inside == high) & (D > 0), moved, 0.0)
             high = np.where(free, inside, high)
-        w, error = _residual(basis, high, low)
+            w, error = _residual(basis, high, low)
+            if np.abs(w).max(initial=0.0) <= error.max(initial=0.0):
+                break
         share = basis.lengths * (2.0 * float(np.linalg.norm(np.abs(w) + error)) * (1.0 + 1e-9))
         room = f.dual_room(high.reshape(shape)).ravel()
         if share.max(initial=0.0) <= 0.25 and (2.0 * room >= D)[free].all():

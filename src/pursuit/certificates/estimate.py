@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,6 +101,12 @@ class Certificate(Stateful):
         self.lower = self.f.infimum if self.f.exact else -math.inf
         self.dual = DualBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
         self._longest = [part.A.radius or 0.0 for part in self.domain.parts]
+        self._proof: tuple[Any, float, float] | None = None  # the best point, the trusted bound, and what they prove
+
+    @property
+    def dual_point(self) -> Array | None:
+        """The point at which the conjugate gives the best bound, a hint for a proof; None where there is none."""
+        return self._best[1]
 
     def observe_point(self, x: Array, value: float, grad: Array) -> float:
         """Compare f at x with f at the last point, and adjust the scale of rounding errors to the gradient, whose norm
@@ -194,12 +200,16 @@ class Certificate(Stateful):
     def proved(self, value: float) -> float:
         """A lower bound on f* that is proved: by the conjugate at the best point of the run, or at 0; for an f without
         a conjugate as far as its values, its gradients and the oracle are right."""
-        known = self.f.infimum
         if not self.f.exact or self.contradicted:
             return -math.inf
         if not self.f.convex:
-            return known
-        estimated, u, lows, norm = self._best
+            return self.f.infimum
+        if self._proof is None or self._proof[0] is not self._best or self._proof[1] != self._trusted:
+            self._proof = self._best, self._trusted, self._prove(value)
+        return self._proof[2]
+
+    def _prove(self, value: float) -> float:
+        known, (estimated, u, lows, norm) = self.f.infimum, self._best
         points = [] if u is None else [(u, lows, norm)]
         if known == -math.inf:
             points.append((self.space.zeros(), [0.0] * len(self._longest), 0.0))

@@ -142,27 +142,23 @@ def least(space: Space, A: Atoms, point: Enclosure) -> float | None:
         return below(low, 4.0 * EPS * abs(c) * float(np.max(np.abs(mid))))
     if type(base) is Dictionary and (isinstance(base.matrix, np.ndarray) or sp.issparse(base.D)):
         D = base.matrix if base.matrix is not None else base.D
-        return _times(c, [_least_column(D, way, mid, radius, base.radius or math.inf) for way in _ways(base, c)])
+        low = abs(c) * _least_column(D, 0.0 if base.symmetric else c, mid, radius, base.radius or math.inf)
+        return below(low, EPS * abs(low))
     if A.size is not None and A.size <= MAX_ATOMS and A.size * space.size <= ENTRIES:
         D = host(columns_of(space, [A]))
         return _least_column(D, 1.0, mid, radius, float(np.linalg.norm(D, axis=0).max()) * (1.0 + 1e-9))
     return None
 
 
-def _ways(A: Dictionary, c: float) -> tuple[float, ...]:
-    return (1.0, -1.0) if A.symmetric else (math.copysign(1.0, c),)
+def _least_column(D: Any, sign: float, mid: Small, radius: Small, longest: float) -> float:
+    """A lower bound on <u, b> over the columns b of D, on <u, -b> for a negative sign, on both for a sign of 0."""
 
+    def smaller(products: Small) -> Small:
+        return -np.abs(products) if sign == 0.0 else math.copysign(1.0, sign) * products
 
-def _times(c: float, lows: list[float]) -> float:
-    low = abs(c) * min(lows)
-    return below(low, EPS * abs(low))
-
-
-def _least_column(D: Any, way: float, mid: Small, radius: Small, longest: float) -> float:
-    """A lower bound on way * <u, b> over the columns b of D."""
     d, n = D.shape
     step = max(1, ENTRIES // d) if getattr(D, "dtype", None) != np.float64 else n
-    products = np.concatenate([way * np.asarray(_columns(D, slice(j, j + step)).T @ mid) for j in range(0, n, step)])
+    products = smaller(np.concatenate([_columns(D, slice(j, j + step)).T @ mid for j in range(0, n, step)]))
     norm = float(np.linalg.norm(mid)) * (1.0 + 1e-9)
     error = 1.01 * longest * (d * EPS * norm + float(np.linalg.norm(radius)) * (1.0 + 1e-9)) + d * 1e-320
     if d > ENTRIES:
@@ -170,10 +166,10 @@ def _least_column(D: Any, way: float, mid: Small, radius: Small, longest: float)
     order = np.argsort(products)[: CONTENDERS + 1] if n <= CONTENDERS else np.argpartition(products, CONTENDERS)
     rest = float(products[order[CONTENDERS]]) if n > CONTENDERS else math.inf
     B = _columns(D, np.sort(order[:CONTENDERS]))
-    B = sp.csc_array(B).toarray() if sp.issparse(B) else B
+    B = B.toarray() if hasattr(B, "toarray") else B
     sums, errors = column_products(B, mid)
     errors = errors + (np.abs(B).T @ radius) * (1.0 + (d + 2.0) * EPS)
-    return min(below(rest, error), float(np.min(way * sums - errors * (1.0 + 4.0 * EPS))))
+    return min(below(rest, error), float(np.min(smaller(sums) - errors * (1.0 + 4.0 * EPS))))
 
 
 def _columns(D: Any, which: Any) -> Any:

@@ -176,6 +176,8 @@ class Result:
     refused: int
     stationarity: float
     memory: dict[str, Any] = field(default_factory=dict)
+    dual_point: Array | None = None
+    """The u of the best bound f >= <u, x> - f*(u) of the run; None where the conjugate gave none."""
 
     @cached_property
     def coef(self) -> Any:
@@ -329,7 +331,8 @@ def proved_fields(run: Run, fields: dict[str, Any]) -> dict[str, Any]:
     before = run.certify.dual.calls
     lower = min(run.certify.proved(fields["value"]), fields["value"])
     calls = fields["oracle_calls"] + run.certify.dual.calls - before
-    return {"lower": lower, "gap": fields["value"] - lower, "oracle_calls": calls}
+    proof = {"lower": lower, "gap": fields["value"] - lower, "dual_point": run.certify.dual_point}
+    return proof | {"oracle_calls": calls}
 
 
 def unbounded_fields(state: State) -> dict[str, Any]:
