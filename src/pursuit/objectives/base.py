@@ -164,6 +164,8 @@ class DataLoss(Objective):
     """What x predicts, for the figures of reports."""
     _per_row: bool = False
     """Whether there is one weight for each row of y, not for each entry."""
+    _logarithmic: bool = False
+    """Whether f* has logarithms of u, whose errors are in units of u."""
     _labels: bool = False
     """Whether y holds labels or integers, which have no precision of their own."""
     _words: str = "the loss {f!r}"
@@ -257,14 +259,14 @@ class DataLoss(Objective):
         """The terms are convex functions of the entries, so that they are largest at an end of an interval."""
         if type(self)._conjugate_terms is DataLoss._conjugate_terms:
             return None
-        f, (low, high) = self._on_host, self._host_range
+        f, (low, high), own = self._on_host, self._host_range, (u,) if self._logarithmic else ()
         if not radius.any():
             terms = f._conjugate_terms(u)
-            return sum_above(terms, size_above(u, *terms))
+            return sum_above(terms, size_above(*own, *terms))
         sides = [np.nextafter(u + side * radius, side * math.inf) for side in (-1.0, 1.0)]
         pairs = [f._conjugate_terms(np.clip(np.where(radius > 0, end, u), low, high)) for end in sides]
         worst = np.maximum(sum(pairs[0]), sum(pairs[1]))
-        return sum_above([worst], size_above(u, *pairs[0], *pairs[1]))
+        return sum_above([worst], size_above(*own, *pairs[0], *pairs[1]))
 
     def dual_point(self, u: Small) -> Small:
         return np.clip(u, *self._host_range)

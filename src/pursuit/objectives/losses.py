@@ -86,6 +86,7 @@ class Logistic(DataLoss):
 
     infimum = 0.0
     target = "labels"
+    _logarithmic = True
     _words = "the logistic loss of {size} labels{weighted}"
 
     def _check_data(self) -> None:
@@ -142,6 +143,7 @@ class Poisson(DataLoss):
     ((2.0, array([ 1., -1.])), 0.6137)
     """
 
+    _logarithmic = True
     _words = "the Poisson loss of {size} counts{weighted}"
 
     def _check_data(self) -> None:
@@ -205,6 +207,7 @@ class Multinomial(DataLoss):
 
     infimum = 0.0
     target = "classes"
+    _logarithmic = True
     _words = "the softmax loss of {f.space.shape[0]:,} labels of {f.space.shape[1]:,} classes{weighted}"
     _per_row = True
 
