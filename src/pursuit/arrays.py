@@ -32,6 +32,8 @@ Indices = np.ndarray[Any, np.dtype[np.intp]]
 
 no_weights: Callable[[], Small] = partial(np.zeros, 0)
 no_places: Callable[[], Indices] = partial(np.zeros, 0, np.intp)  # type: ignore[assignment]
+LONG = 1 << 10
+"""Entries of float32 vectors beyond which their inner products are summed in float64, piece by piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,12 @@ class Space:
 
     def dot(self, a: Array, b: Array) -> float:
         """The inner product of H."""
-        if self.numpy:
+        if not self.numpy:
+            return float(flat(a) @ flat(b))
+        if a.size <= LONG or self.eps < 1e-9:
             return float(np.vdot(a, b))
-        return float(flat(a) @ flat(b))
+        a, b = a.ravel(), b.ravel()
+        return sum(float(np.vdot(a[i : i + LONG], b[i : i + LONG])) for i in range(0, a.size, LONG))
 
     def dots(self, *pairs: tuple[Array, Array]) -> list[float]:
         """The inner products of pairs, in one transfer from the device."""

@@ -21,7 +21,7 @@ from pursuit.oracles import Exact, Oracle
 from pursuit.refine.proposals import Refine
 from pursuit.run.begin import Run, begin
 from pursuit.run.method import Given, Problem, choose
-from pursuit.run.result import Result, State, unbounded_fields
+from pursuit.run.result import Result, State, proved_fields, unbounded_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.trace import Trace
 from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver
@@ -166,6 +166,7 @@ def minimize(
                     saver.save(recorder, state, status is not None)
                 if status is not None:
                     memory = run.memory(state) if keep else {}
+                    recorder.fields |= proved_fields(run, recorder.fields)
                     break
     except UnboundedError:
         if state is None:
@@ -178,6 +179,7 @@ def minimize(
         status = Status.INTERRUPTED
         recorder.forget_unfinished()
         memory = run.memory_without_update(recorder.fields["iterations"], recorder.members) if keep else {}
+        recorder.fields |= proved_fields(run, recorder.fields)
     assert status is not None
     fields = recorder.fields | {"start": recorder.first, "seconds": recorder.seconds, "trace": Trace(recorder.rows)}
     if log is not None:

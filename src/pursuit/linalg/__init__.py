@@ -3,6 +3,7 @@
 | module | content |
 |---|---|
 | `vectors` | norms without overflow, unit vectors |
+| `rounding` | sums and products of floats that are exact but for a bounded error: what proofs rest on |
 | `cholesky` | a Cholesky factor that grows and shrinks by one row |
 | `simplex` | projections on simplices |
 | `accelerated` | Nesterov's accelerated gradient method with restart |

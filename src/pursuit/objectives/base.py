@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -10,11 +11,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from pursuit.arguments import as_array, describe, is_number, real_array
-from pursuit.arrays import Array, Small, Space, everywhere, host
+from pursuit.arrays import Array, Indices, Small, Space, everywhere, host
+from pursuit.linalg.rounding import column_sums
+from pursuit.linalg.vectors import EPS
 from pursuit.metrics import Metric
 
 ROUNDING = 8.0
-"""The rounding errors of a sum, in units of roundoff of the sum of absolute values."""
+"""The rounding errors of the terms of a conjugate, in EPS of their sizes: a few operations and a logarithm."""
 
 
 class Objective:
@@ -44,6 +47,8 @@ class Objective:
     """Whether values and gradients are exact. From estimates nothing can be proved."""
     convex: bool = True
     """Whether f is convex. Elsewhere nothing is proved but that x is nearly stationary."""
+    singular: bool = False
+    """Whether the domain of the conjugate is known but for rounding, so that it proves nothing of x without bounds."""
     dual_range: tuple[Any, Any] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 
@@ -68,6 +73,23 @@ class Objective:
     def has_hessian(self) -> bool:
         """Whether `hessian` answers with a linear map."""
         return type(self).hessian is not Objective.hessian
+
+    def conjugate_above(self, u: Small, radius: Small) -> float | None:
+        """An upper bound, rounded upwards, on f* at every point of its domain whose entries are within `radius` of
+        those of u, on the host; None where that is not known."""
+        return None
+
+    def dual_point(self, u: Small) -> Small:
+        """A point near u in the domain of f*, on the host."""
+        return u
+
+    def dual_room(self, u: Small) -> Small:
+        """How far the entries of a point of the domain of f* may move: u + room * t is in it for |t| <= 1/2."""
+        return np.ones(u.shape)
+
+    def tied_entries(self, u: Small) -> Indices | None:
+        """For each flat entry of u, the one that is minus the sum of the others of its row; None: none is tied."""
+        return None
 
     def data_slopes(self, x: Array) -> Small | None:
         """d grad f(x)_i / d y_i for the data y of f, by which `differentiate` differentiates; None: no such data."""
@@ -110,10 +132,16 @@ def total(xp: Any, a: Array) -> float:
     return float(xp.sum(a, dtype=xp.float64))
 
 
-def sum_above(space: Space, *terms: Array) -> float:
-    """The sum of all entries, rounded up by more than the error that rounding may have made."""
-    xp = space.xp
-    return sum(total(xp, t) + ROUNDING * space.eps * total(xp, xp.abs(t)) for t in terms)
+def sum_above(arrays: Sequence[Small], size: float) -> float:
+    """The sum of all entries, rounded up; `size` is the sum of the sizes that they were computed from."""
+    parts = [column_sums(a.reshape(-1, 1)) for a in arrays]
+    sizes = sum(float(abs(s[0]) + e[0]) for s, e in parts) + size
+    return math.nextafter(sum(float(s[0] + e[0]) for s, e in parts) + ROUNDING * EPS * sizes, math.inf)
+
+
+def size_above(*arrays: Small) -> float:
+    """An upper bound on the sum of the absolute values of all entries."""
+    return sum(float(np.abs(a).sum()) * (1.0 + (a.size + 2) * EPS) for a in arrays)
 
 
 def x_log_x(xp: Any, p: Array) -> Array:
@@ -125,7 +153,7 @@ class DataLoss(Objective):
     """A loss f(x) = sum_i s_i phi_i(x_i), with data y of x's shape and weights s. f*(u) = sum_i s_i phi_i*(u_i / s_i).
 
     A new loss defines `_set_constants` (L, `dual_range` and whatever else depends on y and s), `value_and_grad`,
-    `hessian` and `conjugate`, and may refuse data in `_check_data`.
+    `hessian`, `_conjugate_terms` and `dual_room`, and may refuse data in `_check_data`.
     """
 
     space: Space
@@ -136,6 +164,8 @@ class DataLoss(Objective):
     """What x predicts, for the figures of reports."""
     _per_row: bool = False
     """Whether there is one weight for each row of y, not for each entry."""
+    _logarithmic: bool = False
+    """Whether f* has logarithms of u, whose errors are in units of u."""
     _labels: bool = False
     """Whether y holds labels or integers, which have no precision of their own."""
     _words: str = "the loss {f!r}"
@@ -176,11 +206,15 @@ class DataLoss(Objective):
         space = replace(space, shape=self.space.shape)
         if not self._labels or space == self.space:
             return self
-        other, y = copy(self), host(self.y)
-        if abs(y).max() > 2.0 / space.eps:
+        if abs(host(self.y)).max() > 2.0 / space.eps:
             kind = f"{space.dtype}, the dtype of the atoms"
             raise ValueError(f"y holds integers too large to be exact in {kind}; convert y or the atoms.")
-        other.space, other.y = space, space.put(y)
+        return self._moved(space)
+
+    def _moved(self, space: Space) -> Self:
+        """The same loss of arrays of this space."""
+        other = copy(self)
+        other.space, other.y = space, space.put(host(self.y))
         if not isinstance(self.weights, float):
             other.weights = space.put(host(self.weights))
         other._set_constants()
@@ -198,6 +232,44 @@ class DataLoss(Objective):
     def _in_range(self, u: Array) -> bool:
         low, high = self.dual_range or (-math.inf, math.inf)
         return everywhere((u >= low) & (u <= high))
+
+    def _conjugate_terms(self, u: Array) -> tuple[Array, ...]:
+        """Arrays whose entries sum to f*(u), for a u in its domain."""
+        raise NotImplementedError
+
+    def conjugate(self, u: Array) -> float:
+        xp = self.space.xp
+        return sum(total(xp, t) for t in self._conjugate_terms(u)) if self._in_range(u) else math.inf
+
+    @property
+    def _on_host(self) -> Self:
+        """The same loss of NumPy arrays of float64."""
+        space = Space.default(self.space.shape)
+        return self if self.space == space else self._moved(space)
+
+    @property
+    def _host_range(self) -> tuple[Small, Small]:
+        low, high = self.dual_range or (-math.inf, math.inf)
+        whole = np.zeros(self.space.shape)
+        return whole + (low if isinstance(low, float) else host(low)), whole + (
+            high if isinstance(high, float) else host(high)
+        )
+
+    def conjugate_above(self, u: Small, radius: Small) -> float | None:
+        """The terms are convex functions of the entries, so that they are largest at an end of an interval."""
+        if type(self)._conjugate_terms is DataLoss._conjugate_terms:
+            return None
+        f, (low, high), own = self._on_host, self._host_range, (u,) if self._logarithmic else ()
+        if not radius.any():
+            terms = f._conjugate_terms(u)
+            return sum_above(terms, size_above(*own, *terms))
+        sides = [np.nextafter(u + side * radius, side * math.inf) for side in (-1.0, 1.0)]
+        pairs = [f._conjugate_terms(np.clip(np.where(radius > 0, end, u), low, high)) for end in sides]
+        worst = np.maximum(sum(pairs[0]), sum(pairs[1]))
+        return sum_above([worst], size_above(*own, *pairs[0], *pairs[1]))
+
+    def dual_point(self, u: Small) -> Small:
+        return np.clip(u, *self._host_range)
 
     def data_slopes(self, x: Array) -> Small:
         return np.asarray(-self._host_weights * np.ones(self.y.shape))

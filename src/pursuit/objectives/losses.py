@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 
 from pursuit.arguments import number, require
-from pursuit.arrays import Array, Small, Space, everywhere, host
+from pursuit.arrays import Array, Indices, Small, Space, everywhere, host
+from pursuit.linalg.vectors import EPS
 from pursuit.metrics import Diagonal, Metric, Operator
-from pursuit.objectives.base import ROUNDING, DataLoss, sum_above, total, x_log_x
+from pursuit.objectives.base import DataLoss, total, x_log_x
+
+TIED = 1e2
+"""A sum of probabilities is right if its error is below this, in units of roundoff."""
 
 KINK = 1e-7
 """Residuals whose distance from the width of Huber's loss is below this fraction of it lie at a kink."""
@@ -49,8 +53,12 @@ class Huber(DataLoss):
         xp = self.space.xp
         return Diagonal(self.weights * xp.astype(xp.abs(x - self.y) <= self.width, self.space.dtype))
 
-    def conjugate(self, u: Array) -> float:
-        return sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y) if self._in_range(u) else math.inf
+    def _conjugate_terms(self, u: Array) -> tuple[Array, ...]:
+        return 0.5 * u * (u / self.weights), u * self.y
+
+    def dual_room(self, u: Small) -> Small:
+        share = u / (self.width * self._host_weights)
+        return np.asarray(self.width * self._host_weights * np.maximum(1.0 - share * share, 0.0))
 
     def data_slopes(self, x: Array) -> Small:
         quadratic = np.abs(host(x) - host(self.y)) <= self.width
@@ -78,6 +86,7 @@ class Logistic(DataLoss):
 
     infimum = 0.0
     target = "labels"
+    _logarithmic = True
     _words = "the logistic loss of {size} labels{weighted}"
 
     def _check_data(self) -> None:
@@ -106,13 +115,15 @@ class Logistic(DataLoss):
         decay = xp.exp(-xp.abs(x))
         return Diagonal(self.weights * (decay / ((1.0 + decay) * (1.0 + decay))))
 
-    def conjugate(self, u: Array) -> float:
-        if not self._in_range(u):
-            return math.inf
+    def _conjugate_terms(self, u: Array) -> tuple[Array, ...]:
         xp, s = self.space.xp, self.weights
         p = -self.y * (u / s)  # the probability of the other label
-        entropy = x_log_x(xp, p) + xp.where(p < 1, (1.0 - p) * xp.log1p(-xp.where(p < 1, p, 0.0 * p)), 0.0 * p)
-        return sum_above(self.space, s * entropy)
+        rest = xp.where(p < 1, (1.0 - p) * xp.log1p(-xp.where(p < 1, p, 0.0 * p)), 0.0 * p)
+        return s * x_log_x(xp, p), s * rest
+
+    def dual_room(self, u: Small) -> Small:
+        p = np.abs(u) / self._host_weights
+        return np.asarray(self._host_weights * np.maximum(p * (1.0 - p), 0.0))
 
     def data_slopes(self, x: Array) -> Small:
         margin = host(self.y) * host(x)
@@ -132,6 +143,7 @@ class Poisson(DataLoss):
     ((2.0, array([ 1., -1.])), 0.6137)
     """
 
+    _logarithmic = True
     _words = "the Poisson loss of {size} counts{weighted}"
 
     def _check_data(self) -> None:
@@ -158,9 +170,28 @@ class Poisson(DataLoss):
     def hessian(self, x: Array) -> Metric:
         return Diagonal(self.weights * self.space.xp.exp(self._clip(x)))
 
-    def conjugate(self, u: Array) -> float:
+    def _conjugate_terms(self, u: Array) -> tuple[Array, ...]:
         rate, s = u + self._linear, self.weights
-        return sum_above(self.space, s * x_log_x(self.space.xp, rate / s), -rate) if self._in_range(u) else math.inf
+        return s * x_log_x(self.space.xp, rate / s), -rate
+
+    def dual_point(self, u: Small) -> Small:
+        return np.clip(u, *_inside(host(self._linear), self._host_range))
+
+    def dual_room(self, u: Small) -> Small:
+        return np.maximum(u + host(self._linear), 0.0)
+
+    def conjugate_above(self, u: Small, radius: Small) -> float | None:
+        return super().conjugate_above(u, radius + _shift_error(u, host(self._linear)))
+
+
+def _inside(linear: Small, ends: tuple[Small, Small]) -> tuple[Small, Small]:
+    """The range -linear <= u of a conjugate without the points that may be in it by the rounding of `linear` only."""
+    return ends[0] + 4.0 * EPS * linear, ends[1]
+
+
+def _shift_error(u: Small, linear: Small) -> Small:
+    """The rounding error of u + linear, where a logarithm magnifies it."""
+    return np.where(linear > 0, 2.0 * EPS * (np.abs(u) + linear), 0.0)
 
 
 class Multinomial(DataLoss):
@@ -176,6 +207,7 @@ class Multinomial(DataLoss):
 
     infimum = 0.0
     target = "classes"
+    _logarithmic = True
     _words = "the softmax loss of {f.space.shape[0]:,} labels of {f.space.shape[1]:,} classes{weighted}"
     _per_row = True
 
@@ -215,8 +247,36 @@ class Multinomial(DataLoss):
         weighed = self.weights * p
         return Operator(lambda v: weighed * (v - xp.sum(p * v, axis=1, keepdims=True)), self.space.shape)
 
+    def _conjugate_terms(self, u: Array) -> tuple[Array, ...]:
+        return (self.weights * x_log_x(self.space.xp, (u + self._linear) / self.weights),)
+
     def conjugate(self, u: Array) -> float:
-        xp, s = self.space.xp, self.weights
-        sums = xp.sum(u, axis=1, keepdims=True) / s
-        inside = self._in_range(u) and float(xp.max(xp.abs(sums))) <= ROUNDING * self.space.eps
-        return sum_above(self.space, s * x_log_x(xp, (u + self._linear) / s)) if inside else math.inf
+        sums = self.space.xp.sum(u, axis=1, keepdims=True) / self.weights
+        return (
+            super().conjugate(u)
+            if float(self.space.xp.max(self.space.xp.abs(sums))) <= TIED * self.space.eps
+            else math.inf
+        )
+
+    def dual_point(self, u: Small) -> Small:
+        """Rows that sum to 0: their largest probability takes up what is missing, so that it stays one."""
+        u = np.clip(u, *_inside(host(self._linear), self._host_range))
+        rows, largest = np.arange(len(u)), (u + host(self._linear)).argmax(axis=1)
+        u[rows, largest] = 0.0
+        u[rows, largest] = -u.sum(axis=1)
+        return u
+
+    def dual_room(self, u: Small) -> Small:
+        return np.asarray(np.maximum(u + host(self._linear), 0.0) / u.shape[1])
+
+    def tied_entries(self, u: Small) -> Indices:
+        classes = u.shape[1]
+        largest = (u + host(self._linear)).argmax(axis=1) + classes * np.arange(len(u))
+        return np.repeat(largest, classes)
+
+    def conjugate_above(self, u: Small, radius: Small) -> float | None:
+        linear = host(self._linear)
+        largest = (u + linear).max(axis=1, keepdims=True)  # stays a probability however the others move
+        if not everywhere(largest * u.shape[1] >= 0.9 * self._host_weights):
+            return math.inf
+        return super().conjugate_above(u, radius + _shift_error(u, linear))

@@ -12,9 +12,10 @@ from scipy.sparse.linalg import LinearOperator
 
 from pursuit.arguments import real_array, sparse_matrix
 from pursuit.arrays import Array, Small, Space, host
+from pursuit.linalg import EPS
 from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 from pursuit.metrics import Metric, Operator, diagonal
-from pursuit.objectives.base import ROUNDING, DataLoss, Objective, repr_of, size_of, sum_above
+from pursuit.objectives.base import ROUNDING, DataLoss, Objective, repr_of, size_above, size_of, sum_above, total
 
 MAX_EXACT_CHECK = 512
 """All eigenvalues of a sparse matrix with at most this many rows are computed, to see that none is negative."""
@@ -56,8 +57,11 @@ class LeastSquares(DataLoss):
     def hessian(self, x: Array) -> Metric:
         return self.metric
 
-    def conjugate(self, u: Array) -> float:
-        return sum_above(self.space, 0.5 * u * (u / self.weights), u * self.y)
+    def _conjugate_terms(self, u: Array) -> tuple[Array, ...]:
+        return 0.5 * u * (u / self.weights), u * self.y
+
+    def dual_room(self, u: Small) -> Small:
+        return np.asarray(np.broadcast_to(self._host_weights, u.shape))
 
 
 class Quadratic(Objective):
@@ -114,6 +118,7 @@ class Quadratic(Objective):
             raise ValueError(f"H has the eigenvalue {smallest:.3g}; a convex quadratic needs H >= 0.")
         self.L = largest if largest > 0 else None
         self.mu = max(smallest - noise * largest, 0.0)
+        self.singular = not self.mu > 2.0 * len(spectrum) * self.space.eps * largest
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         Hx = self.H @ x
@@ -128,7 +133,7 @@ class Quadratic(Objective):
         return tuple(self.space.xp.linalg.eigh(self.H))
 
     def conjugate(self, u: Array) -> float | None:
-        """1/2 <u - c, H^+ (u - c)> on c + range(H), for a dense H."""
+        """1/2 <u - c, H^+ (u - c)> on c + range(H), for a dense H. Where H is singular that is so but for rounding."""
         if self.L is None:
             return None
         xp, (spectrum, V) = self.space.xp, self._eigen
@@ -137,8 +142,23 @@ class Quadratic(Objective):
         flat, size = spectrum <= noise, self.space.norm(u) + self.space.norm(self.c)
         if self.space.norm(xp.where(flat, coordinates, 0.0 * coordinates)) > ROUNDING * self.space.eps * size:
             return math.inf
-        curved = xp.where(flat, math.inf, spectrum - noise)  # lowered by its error
-        return sum_above(self.space, 0.5 * coordinates * (coordinates / curved))
+        return 0.5 * total(xp, coordinates * (coordinates / xp.where(flat, math.inf, spectrum)))
+
+    def conjugate_above(self, u: Small, radius: Small) -> float | None:
+        """With any z and its gradient g = Hz + c, f*(u) <= <u, z> - f(z) + |u - g|^2 / (2 mu), since f is at least its
+        tangent at z and mu/2 times the squared distance."""
+        if self.L is None:
+            return None
+        if self.singular:
+            return math.inf
+        H, c, n = host(self.H), host(self.c), len(u)
+        H, mu = 0.5 * (H + H.T), self.mu - n * self.space.eps * self.L
+        z = np.linalg.solve(H, u - c)
+        g, sizes = H @ z + c, np.abs(H) @ np.abs(z) + np.abs(c)
+        away = np.abs(u - g) + radius + (n + 4.0) * EPS * sizes
+        terms = np.stack([u * z, -0.5 * z * (g - c), -c * z, away * (away / (2.0 * mu))])
+        wide = radius * np.abs(z) + (n + 4.0) * EPS * sizes * np.abs(z)
+        return sum_above([terms, wide], size_above(terms, wide))
 
     def data_slopes(self, x: Array) -> Small:
         return np.ones(self.c.shape)

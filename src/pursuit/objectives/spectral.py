@@ -6,7 +6,7 @@ import math
 
 from pursuit.arrays import Array, Space
 from pursuit.metrics import Metric, Operator
-from pursuit.objectives.base import ROUNDING, Objective, sum_above, total
+from pursuit.objectives.base import ROUNDING, Objective, total
 
 
 class _Spectral(Objective):
@@ -64,7 +64,7 @@ class LogDet(_Spectral):
         space, values, _, error = self._eigen(-u)
         if not _is_symmetric(space, u) or not float(values[0]) > 2.0 * error:
             return math.inf
-        return sum_above(space, -space.xp.log(values - error)) - float(u.shape[0])
+        return total(space.xp, -space.xp.log(values - error)) - float(u.shape[0])
 
 
 class TraceInverse(_Spectral):
@@ -101,7 +101,7 @@ class TraceInverse(_Spectral):
         if not _is_symmetric(space, u) or not float(values[0]) >= -error:
             return math.inf
         lowered = space.xp.clip(values - error, 0.0, math.inf)
-        return sum_above(space, -2.0 * space.xp.sqrt(lowered))
+        return total(space.xp, -2.0 * space.xp.sqrt(lowered))
 
 
 def _is_symmetric(space: Space, u: Array) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from pursuit.arguments import as_int_or_nan, describe, require
-from pursuit.arrays import Array, Small, Space
+from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.metrics import Metric, Stacked
-from pursuit.objectives.base import DataLoss, Objective, repr_of, sum_above
+from pursuit.objectives.base import DataLoss, Objective, repr_of, size_above, sum_above, total
 
 
 class Wrapped(Objective):
@@ -17,7 +19,7 @@ class Wrapped(Objective):
     def __init__(self, f: Objective, space: Space | None = None) -> None:
         self.f, self.space = f, space or f.space
         self.L, self.mu, self.infimum, self.quadratic = f.L, f.mu, f.infimum, f.quadratic
-        self.exact, self.convex = f.exact, f.convex
+        self.exact, self.convex, self.singular = f.exact, f.convex, f.singular
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         return self.f.value_and_grad(x)
@@ -109,7 +111,25 @@ class Ridge(Wrapped):
 
     def conjugate(self, u: Array) -> float | None:
         top, below = self.f.conjugate(u[: self.n, ...]), u[self.n :, ...]
-        return None if top is None else top + sum_above(self.space, 0.5 * below * below)
+        return None if top is None else top + 0.5 * total(self.space.xp, below * below)
+
+    def conjugate_above(self, u: Small, radius: Small) -> float | None:
+        top, below = self.f.conjugate_above(u[: self.n], radius[: self.n]), np.abs(u[self.n :]) + radius[self.n :]
+        return (
+            None
+            if top is None
+            else math.nextafter(top + sum_above([0.5 * below * below], size_above(below * below)), math.inf)
+        )
+
+    def dual_point(self, u: Small) -> Small:
+        return np.concatenate([self.f.dual_point(u[: self.n]), u[self.n :]])
+
+    def dual_room(self, u: Small) -> Small:
+        return np.concatenate([self.f.dual_room(u[: self.n]), np.ones_like(u[self.n :])])
+
+    def tied_entries(self, u: Small) -> Indices | None:
+        tied = self.f.tied_entries(u[: self.n])
+        return None if tied is None else np.concatenate([tied, np.full(u[self.n :].size, -1)])
 
     def data_slopes(self, x: Array) -> Small | None:
         return self.f.data_slopes(x[: self.n, ...])

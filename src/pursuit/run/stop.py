@@ -90,11 +90,15 @@ class Stop:
             raise ValueError(f"Stop(value={describe(self.value)}) can never be met; give a number, or None.")
         use_python_numbers(self)
 
+    def largest_gap(self, value: float) -> float:
+        """The gap that is small enough at this value of f."""
+        return max(self.gap or 0.0, (self.rgap or 0.0) * abs(value))
+
     def reached(self, state: State, seconds: float) -> Status | None:
         """The first rule that this state meets, or None."""
         if state.bound.contradicted:
             return Status.CONTRADICTION
-        gap_limit = max(self.gap or 0.0, (self.rgap or 0.0) * abs(state.value))
+        gap_limit = self.largest_gap(state.value)
         if self.gap is not None or self.rgap is not None:
             if state.gap <= gap_limit and math.isfinite(state.gap):
                 return Status.GAP

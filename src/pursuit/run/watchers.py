@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pursuit.arguments import describe, quantity
@@ -108,15 +109,29 @@ class Callback:
 
 
 class Rules:
-    """The stopping rules, and the deadline for updates and refinements."""
+    """The stopping rules, and the deadline for updates and refinements. A gap counts once it is proved: where a proof
+    gives less than the estimate, the run goes on, and proofs are tried at ever longer intervals."""
 
     def __init__(self, stop: Stop, began: float) -> None:
         self._stop, self._began = stop, began
+        self._without_gap = replace(stop, gap=None, rgap=None)
+        self._next, self._wait = 0, 1
         self._deadline = Deadline(began + (math.inf if stop.seconds is None else stop.seconds))
 
     def watch(self, state: State) -> Status | None:
         state.active.deadline = self._deadline
-        return self._stop.reached(state, time.perf_counter() - self._began)
+        seconds = time.perf_counter() - self._began
+        status = self._stop.reached(state, seconds)
+        if status is not Status.GAP or self._proved(state):
+            return status
+        return self._without_gap.reached(state, seconds)
+
+    def _proved(self, state: State) -> bool:
+        """Whether the gap of this state is proved to be within the tolerance."""
+        if state.iteration < self._next:
+            return False
+        self._next, self._wait = state.iteration + self._wait, 2 * self._wait
+        return state.value - state.run.certify.proved(state.value) <= self._stop.largest_gap(state.value)
 
 
 class Saver:

@@ -1,10 +1,11 @@
-"""The certificate: the best lower bound on f* so far. A reported gap is an upper bound on f(x) - f*, or it is infinite.
+"""The certificate of a run: an estimate at every iteration, which says when to stop, and a proof at the end.
 
-Four facts prove a bound, and the best bound counts: the oracle's answer (the domain has the formula), strong
+Four facts bound f* from below, and the best bound counts: the oracle's answer (the domain has the formula), strong
 convexity of f over all of H, f* >= f(x) - ||grad f(x)||^2 / (2 mu), the objective's own infimum, and its conjugate at
-a point that is made feasible (`duality`). Each bound is lowered by the error that rounding may have made.
+a point that is nearly feasible (`dual`). During the run they are computed in floating-point arithmetic, and nothing is
+subtracted for rounding: `lower` is an estimate. `Certificate.proved` makes a proof of the best of them (`proof`).
 
-A proof needs a convex f with a true gradient, and an oracle that answers as it says. Where two points of the run, or a
+A bound needs a convex f with a true gradient, and an oracle that answers as it says. Where two points of the run, or a
 bound above f(x), contradict that, nothing is proved. Of an f that is not convex only the infimum is a bound; the
 Frank-Wolfe gap, max <grad f(x), x - u> over the domain, then says how nearly x is stationary.
 """
@@ -14,14 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
+from pursuit.certificates.dual import DualBound
+from pursuit.certificates.proof import Proof
 from pursuit.domains import Answer, Domain
-from pursuit.duality import ConjugateBound
+from pursuit.linalg.rounding import product_error
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 
@@ -37,7 +40,7 @@ Evaluation = tuple[Array, float, Array, float, float]
 
 
 class Bound(NamedTuple):
-    """What is proved at one iteration: f* >= lower, and gap >= f(x) - f*.
+    """What one iteration says: f* >= lower and gap >= f(x) - f*, but for rounding.
 
     `stationarity` is the Frank-Wolfe gap, max <grad, x - u> over the u of the domain, or a bound on it: 0 where x is
     stationary. `stationary` says that no atom correlates with the gradient beyond rounding, `contradicted` that f or
@@ -56,7 +59,7 @@ class Bound(NamedTuple):
 
 @dataclass(eq=False)
 class Certificate(Stateful):
-    """The best lower bound of one run, and the scale of its rounding errors."""
+    """The best lower bound of one run, as an estimate, and what a proof of it needs."""
 
     f: Objective
     domain: Domain
@@ -68,7 +71,15 @@ class Certificate(Stateful):
     stationarity: float = field(default=math.inf, init=False)
     stationary: bool = field(default=False, init=False)
     contradicted: bool = field(default=False, init=False)
-    conjugate: ConjugateBound = field(init=False)
+    dual: DualBound = field(init=False)
+    _best: tuple[float, Array | None, list[float], float] = field(default=(-math.inf, None, [], 0.0), init=False)
+    """The best bound by the conjugate, as estimated, the point that gives it, lower bounds on <u, a> there over the
+    atoms of each summand, and the norm of the gradient from whose products they are known."""
+    _trusted: float = field(default=-math.inf, init=False)
+    """The best bound by the oracle and by strong convexity, lowered by rounding errors as they usually are. For an f
+    without a conjugate it is all that is known."""
+    _reach: float = field(default=0.0, init=False)
+    """The largest norm of x."""
     _scale: float = field(default=0.0, init=False)
     """The largest norm of a gradient, the unit of rounding errors."""
     _first: float = field(default=0.0, init=False)
@@ -88,8 +99,14 @@ class Certificate(Stateful):
 
     def __post_init__(self) -> None:
         self.lower = self.f.infimum if self.f.exact else -math.inf
-        self.conjugate = ConjugateBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
+        self.dual = DualBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
         self._longest = [part.A.radius or 0.0 for part in self.domain.parts]
+        self._proof: tuple[Any, float, float] | None = None  # the best point, the trusted bound, and what they prove
+
+    @property
+    def dual_point(self) -> Array | None:
+        """The point at which the conjugate gives the best bound, a hint for a proof; None where there is none."""
+        return self._best[1]
 
     def observe_point(self, x: Array, value: float, grad: Array) -> float:
         """Compare f at x with f at the last point, and adjust the scale of rounding errors to the gradient, whose norm
@@ -115,7 +132,7 @@ class Certificate(Stateful):
 
     def _unit(self) -> float:
         """The size of the terms of f(x), the unit of its rounding error."""
-        return self._largest + (self.f.L or 0.0) * self._length**2
+        return self._largest + (self.f.L or 0.0) * self._length * self._length
 
     def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
         """The best bound so far, with what this iteration proves. The count of iterations without progress starts again
@@ -133,37 +150,73 @@ class Certificate(Stateful):
     def bound(self) -> Bound:
         """What is proved so far."""
         stalled = self.descends and self._stalled >= STALL_ITERATIONS
-        calls = self.conjugate.calls
-        return Bound(self.lower, self.gap, self.stationarity, self.stationary, self.contradicted, calls, stalled)
+        state = self.stationarity, self.stationary, self.contradicted
+        return Bound(self.lower, self.gap, *state, self.dual.calls, stalled)
 
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
-        eps, mu = self.space.eps, self.f.mu
+        eps, mu, error = self.space.eps, self.f.mu, product_error(self.space)
         alone = value - active.cost  # f(x) without a penalty
         norm = self.observe_point(active.x, alone, grad)
         if not self.f.exact or self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
             return
         lengths = [answer.atoms[0].norm(self.space) for answer in answers]
-        self._longest = list(map(max, self._longest, lengths))
-        noise = [4.0 * eps * norm * length for length in map(_error_norm, self._longest, answers)]
-        slack = 4.0 * eps * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
+        self._longest, self._reach = list(map(max, self._longest, lengths)), max(self._reach, self._length)
+        noise = [error * norm * length for length in map(_error_norm, self._longest, answers)]
+        slack = error * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
+        doubt = 1e3 * (slack + eps * self._unit())
         gap = self.domain.frank_wolfe_gap(answers, noise)
-        self.stationarity = gap + slack
+        self.stationarity = gap
         self.stationary = self._at_rounding(answers, sum(lengths))
         if not self.f.convex:
             self.gap = value - self.lower
             return
-        self.lower = max(self.lower, value - gap - slack)
+        if self._best[0] > value + doubt:  # an estimate that was false
+            self._best, self.lower = (-math.inf, None, [], 0.0), self.f.infimum
+        parts = zip(self.domain.parts, answers, strict=True)
+        self._keep(value - gap, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
+        best = value - gap
         if mu > 0:
-            strong = self.domain.strong_gap(answers, mu, noise)
-            self.lower = max(self.lower, value - strong - slack, alone - norm * (norm / (2.0 * mu)) - slack)
-        if self.conjugate.possible:
-            self.lower = max(self.lower, self.conjugate(value, grad, answers, active, self.lower, self.stationary))
-        self.gap = max(value - self.lower, 0.0)
-        beyond = self.lower - value  # or the oracle misses better atoms
-        if beyond > 1e3 * (slack + eps * self._unit()) and beyond > 1e3 * eps * norm * active.terms:
+            best = max(best, value - self.domain.strong_gap(answers, mu, noise), alone - norm * (norm / (2.0 * mu)))
+        self._trusted, self.lower = max(self._trusted, best - slack), max(self.lower, best)
+        beyond = self._trusted - value  # or the oracle misses better atoms
+        if beyond > doubt and beyond > 1e3 * eps * norm * active.terms:
             self.contradicted = True
             self.lower, self.gap = -math.inf, math.inf
+            return
+        if self.dual.possible:
+            bound = self.dual(value, grad, answers, active, self.lower, self.stationary)
+            if bound <= value + doubt:
+                self._keep(bound, self.dual.u, self.dual.lows, norm)
+                self.lower = max(self.lower, bound)
+        self.lower = min(self.lower, value)
+        self.gap = max(value - self.lower, 0.0)
+
+    def _keep(self, bound: float, u: Array, lows: Sequence[float], norm: float) -> None:
+        """Keep the point for the proof, if its bound is the best so far."""
+        if bound > self._best[0]:
+            self._best = bound, u, list(lows), norm
+
+    def proved(self, value: float) -> float:
+        """A lower bound on f* that is proved: by the conjugate at the best point of the run, or at 0; for an f without
+        a conjugate as far as its values, its gradients and the oracle are right."""
+        if not self.f.exact or self.contradicted:
+            return -math.inf
+        if not self.f.convex:
+            return self.f.infimum
+        if self._proof is None or self._proof[0] is not self._best or self._proof[1] != self._trusted:
+            self._proof = self._best, self._trusted, self._prove(value)
+        return self._proof[2]
+
+    def _prove(self, value: float) -> float:
+        known, (estimated, u, lows, norm) = self.f.infimum, self._best
+        points = [] if u is None else [(u, lows, norm)]
+        if known == -math.inf:
+            points.append((self.space.zeros(), [0.0] * len(self._longest), 0.0))
+        proof = Proof(self.dual, self._longest, self._reach)
+        wanted = estimated - 0.01 * max(value - estimated, 0.0)
+        bounds = [known, *(proof.lower(*point, wanted) for point in points)]
+        return max([*bounds, self._trusted]) if proof.trusting else max(bounds)
 
     def _at_rounding(self, answers: Sequence[Answer], size: float) -> bool:
         """Whether no atom correlates with the gradient beyond rounding; `size` is the sum of the atoms' norms."""
