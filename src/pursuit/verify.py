@@ -126,7 +126,7 @@ def nearest(q: Q, way: float) -> float:
     try:
         v = float(q)
     except OverflowError:
-        return way if (q > 0) == (way > 0) else math.copysign(sys.float_info.max, q)
+        return way if (q > 0) == (way > 0) else math.copysign(sys.float_info.max, -way)
     return v if Q(v) == q or (Q(v) > q) == (way > 0) else math.nextafter(v, way)
 
 
@@ -144,7 +144,7 @@ LN2 = 2 * _atanh((1 << GUARD) // 3)  # log 2 = 2 atanh(1/3), to 2^10 units
 
 
 def log(n: int, d: int) -> tuple[int, int]:
-    """Bounds on the log of n/d times ONE, the lower one first: n/d = 2^e a/b with 2/3 <= a/b <= 4/3, and log(a/b) = 2 atanh(z),
+    """Two bounds, the lower one first, on ONE log(n/d): n/d = 2^e a/b, 2/3 <= a/b <= 4/3, and log(a/b) = 2 atanh(z),
     z = (a - b) / (a + b) between -1/5 and 1/7. The unit by which z is cut counts less than 2 units, as atanh' < 1.1."""
     e = n.bit_length() - d.bit_length()
     a, b = (n, d << e) if e >= 0 else (n << -e, d)
@@ -208,14 +208,16 @@ class Table:
         return [n * (den // d) for n, d in products], den
 
     def extremes(self, u: Vector, magnitude: bool, limit: float | None = None) -> list[tuple[int, Q]]:
-        """All j and <column j, u> where this product may be the least (with `magnitude`: the largest in size; with a limit:
-        at most that number); of the other columns it is proved that theirs is not.
+        """All j and <column j, u> where this product may be the least (with `magnitude`: the largest in size; with a
+        limit: at most that); of the other columns it is proved that theirs is not.
 
         Divide u by a power of two and round it to floats v. Let x be a column, c the float value of <x, v>. In any
         order of summation |c - <x, v>| <= m EPS / (1 - m EPS) <|x|, |v|> (Higham 2002, 3.5), but for m underflows, and
         |<x, v> - <x, u>| <= 2 EPS <|x|, |v|>; here <|x|, |v|> <= max |x| sum |v|. A factor of 2 covers the rounding of
         `error` itself, as long as all is finite and m EPS < 0.01."""
         numbers, den = u
+        if not any(numbers):
+            return [(0, Q(0))]
         shift = max(map(abs, numbers)).bit_length() - den.bit_length()
         p, q = (1, den << shift) if shift >= 0 else (1 << -shift, den)
         v = [a * p / q for a in numbers]
@@ -293,8 +295,8 @@ def _factor(A: list[list[float]]) -> list[list[float]] | None:
 
 def least_eigenvalue(A: list[list[int]], den: int, hint: float) -> Q:
     """A lower bound on the eigenvalues of A / den, symmetric. For every R and every shift s write A + s = R R' + E:
-    then A >= -s - |E|, where |E| is at most the largest sum of sizes in a row of E. Floats propose s, from the hint on, and
-    R; E is exact. All is in units of the power of two above the largest entry."""
+    then A >= -s - |E|, where |E| is at most the largest sum of sizes in a row of E. Floats propose s, from the hint on,
+    and R; E is exact. All is in units of the power of two above the largest entry."""
     n, unit = len(A), 1 << max(v.bit_length() for row in A for v in row)
     F = [[v / unit for v in row] for row in A]
     guess = float(Q(hint) * den / unit) if math.isfinite(hint) else -2.0 * n
@@ -315,7 +317,7 @@ def least_eigenvalue(A: list[list[int]], den: int, hint: float) -> Q:
 
 def largest_singular(V: list[list[int]], den: int, hint: float) -> Q:
     """An upper bound on the largest singular value of V / den, the root of the largest eigenvalue of V V'. Long numbers
-    are cut: that moves each entry by less than 2^k / den, the value by less than the root of their number times that."""
+    are cut: that moves each entry by less than 2^k / den, the value by less than the root of their number times it."""
     k = max(0, max(v.bit_length() for row in V for v in row) - 2 * BITS)
     rows = [[v >> k for v in row] for row in (V if len(V) <= len(V[0]) else zip(*V, strict=True))]
     gram, unit = [[-sum(map(mul, a, b)) for b in rows] for a in rows], Q(1 << k, den)
@@ -683,7 +685,7 @@ class Atoms:
         need(self.symmetric or min(v) >= 0, "A weight of the point is negative.")
         if self.kind in PLAIN:
             total = Q(PLAIN[self.kind][1](v, self.k)) / d
-            need(self.kind != "hypersimplex" or max(v) <= total * d * (1 + TOLERANCE), "The point is outside its hull.")
+            need(self.kind != "hypersimplex" or max(v) <= total * d, "The point is outside its hull.")
             return total
         return (
             norm_up(b)
@@ -691,9 +693,17 @@ class Atoms:
             else sum((a * w for a, w in zip(self.norms(b), self.weights, strict=True)), Q(0))
         )
 
+    def clipped(self, b: Vector) -> Vector:
+        """b moved between the bounds of a box."""
+        if self.kind != "box":
+            return b
+        inside = [max(low or 0, min(high or 0, Q(v, b[1]))) for v, low, high in zip(b[0], *self.ends, strict=True)]
+        den = math.lcm(*(q.denominator for q in inside))
+        return [int(q * den) for q in inside], den
+
     def miss(self, b: Vector) -> Q:
-        """The largest violation of a constraint, over the largest number in them or in b (of flows: what comes to a
-        node but does not leave; the single trips cannot be read off their sum)."""
+        """The largest violation of a constraint, over the largest number in them or in b (of flows: what comes to
+        a node but does not leave; the single trips cannot be read off their sum)."""
         v, d = b
         over, sizes = [Q(0)], [Q(max(map(abs, v)), d)]
         if self.kind in ("box", "polytope"):
@@ -727,8 +737,8 @@ KINDS = (*PLAIN, *MATRICES, *CONSTRAINED, "l2", "ksupport", "groups", "trusted")
 
 class Part:
     """A summand of the domain: the hull, cone or span of the atoms scale * M a, where a are those of a set, or their
-    cone at a price. With `columns` K, a is a matrix of K columns, and so is M a; with `below`, that number times a stands
-    under M a; with `start`, all this are the entries start, start + 1, ... of x, and the others are 0."""
+    cone at a price. With `columns` K, a is a matrix of K columns, and so is M a; with `below`, that number times a
+    stands under M a; with `start`, all this are the entries start, start + 1, ... of x, and the others are 0."""
 
     def __init__(self, spec: dict[str, Any], read: Reader, size: int) -> None:
         self.kind, self.atoms, self.size = spec["kind"], Atoms(spec["set"], read), size
@@ -781,6 +791,9 @@ class Part:
         values, d = add(wide, under, self.below) if self.below else wide
         return scaled(([*zeros[0], *values, *zeros[1]], d), self.scale)
 
+    def seen(self, u: Vector) -> Vector:
+        return scaled((u[0][self.start : self.stop], u[1]), self.scale)
+
     def unit(self, i: int) -> Vector:
         return self.image(([int(i == j) for j in range(self.atoms.n)], 1))
 
@@ -788,7 +801,7 @@ class Part:
         """A lower bound on <u, scale M a>."""
         if not self.listed:
             return self.atoms.lowest(self.adjoint(u), hint)
-        found = self.map.extremes(scaled(u, self.scale), self.atoms.symmetric)  # type: ignore[union-attr]
+        found = self.map.extremes(self.seen(u), self.atoms.symmetric)  # type: ignore[union-attr]
         return min(-abs(a) if self.atoms.symmetric else a for _, a in found)
 
     def negative(self, u: Vector) -> dict[int, Q]:
@@ -796,17 +809,14 @@ class Part:
         h, d = ([], 1) if self.listed else self.adjoint(u)
         found = [(i, Q(a, d)) for i, a in enumerate(h)]
         if self.listed:
-            found = self.map.extremes(scaled(u, self.scale), False, 0.0)  # type: ignore[union-attr]
+            found = self.map.extremes(self.seen(u), False, 0.0)  # type: ignore[union-attr]
         return {i: a for i, a in found if a < 0}
 
     def point(self, spec: dict[str, Any], read: Reader) -> tuple[Vector, Q, Q]:
-        """The combination of atoms moved into the domain, its weight, and by how much it was moved, or misses it."""
-        A, sums, size, (weights, e) = (
-            self.atoms,
-            {},
-            Q(0),
-            exact([float(v) for v in read(spec["weights"], "weights")[1]]),
-        )
+        """The combination of the atoms, moved exactly into the domain, its weight, and by how much it misses the
+        constraints of sets for which this is not possible."""
+        A, size, (weights, e) = self.atoms, Q(0), exact([float(v) for v in read(spec["weights"], "weights")[1]])
+        sums: dict[int, Q] = {}
         for a, v in zip(spec["atoms"], weights, strict=True):
             w = Q(v, e)
             need(w >= 0 or A.symmetric or self.kind == "span", "A weight of the point is negative.")
@@ -829,17 +839,17 @@ class Part:
                 sums[i] = sums.get(i, Q(0)) + w * Q(b, values[1])
         den = math.lcm(1, *(v.denominator for v in sums.values()))
         point: Vector = [int(sums.get(i, 0) * den) for i in range(A.n)], den
-        if not A.gauged:
-            missed = A.miss(point) if A.kind != "trusted" else Q(0)
-            need(missed <= TOLERANCE, f"The point misses the constraints of its set by {float(missed):.2g}.")
-            return point, Q(1), missed
         if self.kind == "span":
             return point, Q(0), Q(0)
-        size = size if A.kind in MATRICES or A.kind == "ksupport" else A.gauge(point)
+        by_atoms = A.kind in MATRICES or A.kind == "ksupport"
+        size = size if by_atoms else A.gauge(point) if A.gauged else Q(sum(weights), e)
         if self.kind != "hull" or (size <= 1 and A.symmetric):
             return point, size, Q(0)
         need(abs(size - 1) <= TOLERANCE, f"The weights of the point sum to {float(size)!r} in a hull.")
-        return scaled(point, 1 / size), Q(1), abs(size - 1)
+        point = A.clipped(scaled(point, 1 / size))
+        missed = A.miss(point) if A.kind in CONSTRAINED else Q(0)
+        need(missed <= TOLERANCE, f"The point misses the constraints of its set by {float(missed):.2g}.")
+        return point, Q(1), missed
 
 
 # ---------------------------------------------------------------- the proof
@@ -927,7 +937,7 @@ def bound(problem: Problem, dual: dict[str, Any]) -> Q | None:
 
 
 def value(problem: Problem, point: Any) -> tuple[Q, Q]:
-    """An upper bound on f and the prices at the point, moved into the domain, and how far it was moved."""
+    """An upper bound on f and the prices at the point, moved into the domain, and by how much it misses it."""
     x: Vector = [0] * problem.f.size, 1
     cost = missed = Q(0)
     for p, spec in zip(problem.parts, point, strict=True):
@@ -1090,9 +1100,8 @@ def check(path: str, files: Sequence[str]) -> tuple[bool, str]:
     words += [f"f is {problem.f.words}. x lies in {', plus '.join(p.words for p in problem.parts)}."]
     words += [f"{name} is the array in {file}." for name, file in used.items()]
     words += [f"Proved: no such x has a value below {proved!r}; the point of the file has at most {top!r}."]
-    words += (
-        [f"It misses its constraints, or was moved, by {float(missed):.1g}, relative to their size."] if missed else []
-    )
+    near = f"That point misses constraints by {float(missed):.1g} of their size: it is near the domain, not in it."
+    words += [near] if missed else []
     words += [f"The claim, {lower!r} and {upper!r}, is {'proved' if holds else 'NOT PROVED'}."]
     return holds, "\n".join(words)
 

@@ -4,6 +4,9 @@
 // is in an unnamed namespace, and no template of the standard library is used: the linker keeps one copy of such a
 // template for all levels, and that copy could need a processor that is newer than the user's.
 #pragma once
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -133,17 +136,35 @@ template <class V> inline uint64_t bits_above(V x, V low) {
 #endif
 }
 
-// An array of zeros that begins at a cache line.
+// An array of zeros that begins at a cache line. What lies behind its last entry, up to the end of the memory that it
+// took, is out of bounds under AddressSanitizer, too.
 template <class T> class Array {
     void *memory = nullptr;
+    size_t bytes = 0;
+
+    void release() {
+        if (memory) check_bounds(memory, bytes + 128);
+        std::free(memory);
+    }
+    void check_bounds(const void *start, size_t valid) const {
+#ifdef __SANITIZE_ADDRESS__
+        const char *first = static_cast<const char *>(start);
+        ASAN_UNPOISON_MEMORY_REGION(memory, bytes + 128);
+        ASAN_POISON_MEMORY_REGION(first + valid, static_cast<const char *>(memory) + bytes + 128 - (first + valid));
+#else
+        (void)start, (void)valid;
+#endif
+    }
 
   public:
     explicit Array(size_t count = 0) { allocate(count); }
     Array(const Array &) = delete;
-    ~Array() { std::free(memory); }
+    ~Array() { release(); }
     void allocate(size_t count) {
-        std::free(memory);
-        if (!(memory = std::calloc(count * sizeof(T) + 128, 1))) throw std::bad_alloc();
+        release();
+        bytes = count * sizeof(T);
+        if (!(memory = std::calloc(bytes + 128, 1))) throw std::bad_alloc();
+        check_bounds(static_cast<T *>(*this), bytes);
     }
     operator T *() const { return reinterpret_cast<T *>((reinterpret_cast<uintptr_t>(memory) + 63) & ~uintptr_t(63)); }
 };

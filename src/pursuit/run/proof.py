@@ -31,6 +31,7 @@ from pursuit.atoms.programs import Polytope
 from pursuit.atoms.sparse import LiftedAtom, SparseAtom
 from pursuit.atoms.transport import Transport
 from pursuit.atoms.vectors import Ball, Box, SignedBasis, Simplex
+from pursuit.atoms.views import is_sparse
 from pursuit.domains import Cone, Hull, Part, Penalty
 from pursuit.files import write_whole
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
@@ -128,7 +129,10 @@ class Proof:
             Path(data).mkdir(parents=True, exist_ok=True)
             for name, a in arrays.items():
                 file = Path(data) / name
-                sp.save_npz(file.with_suffix(".npz"), a) if sp.issparse(a) else np.save(file.with_suffix(".npy"), a)
+                if sp.issparse(a):
+                    sp.save_npz(file.with_suffix(".npz"), _by_columns(a))
+                else:
+                    np.save(file.with_suffix(".npy"), a)
         target = Path(path)
         write_whole(json.dumps(spec, allow_nan=False), target)
         return target
@@ -365,7 +369,7 @@ def hint(peeled: Peeled, h: Small) -> Spec:
         return {"lowest": _trusted(A, h)}
     if isinstance(A, RankOne | SymmetricRankOne | Spectrahedron):
         M: Any = A.view.matrix(h.reshape(A.shape or ()))
-        M = M.toarray() if sp.issparse(M) else np.asarray(M)
+        M = np.asarray(M.toarray() if is_sparse(M) else M)
         if isinstance(A, RankOne):
             return {"sigma": float(np.linalg.norm(M, 2))}
         values = np.linalg.eigvalsh(0.5 * (M + M.T))
@@ -418,12 +422,10 @@ def _inside(result: Result, u: Small) -> Small:
     cones: list[Small] = []
     spans: list[Small] = []
     for part in result.domain.parts:
-        if (
-            type(part) is Cone
-            and not part.A.symmetric
-            or not (isinstance(part, Hull | Penalty) or part.asked.size is None)
-        ):
-            (cones if type(part) is Cone else spans).append(_columns(part, sizes))
+        if type(part) is Cone and not part.A.symmetric:
+            cones.append(_columns(part, sizes))
+        elif not isinstance(part, Hull | Penalty) and part.asked.size is not None:
+            spans.append(_columns(part, sizes))
     D = np.hstack(cones)
     if spans:
         Q = np.linalg.qr(np.hstack(spans))[0]
