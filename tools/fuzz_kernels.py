@@ -118,7 +118,7 @@ def case(seed: int) -> tuple[int, str]:
     source = str(rng.choice(["patches", "patches", "windows", "spectra", "words", "table"]))
     method, dtype = str(rng.choice(METHODS)), rng.choice([np.float64, np.float32])
     d, n = int(rng.choice([1, 3, 16, 36, 64, 65, 100])), int(rng.choice([1, 2, 7, 33, 64, 130, 256, 400]))
-    count = int(rng.choice([1, 5, 64, 300, 1000]))
+    count = int(rng.choice([1, 5, 64, 300, 1000, 4000]))
     if rng.random() < 0.1:
         dtype = np.float32
     widest = 60.0 if dtype == np.float64 else 10.0  # powers of ten by which data are scaled

@@ -144,8 +144,8 @@ LN2 = 2 * _atanh((1 << GUARD) // 3)  # log 2 = 2 atanh(1/3), to 2^10 units
 
 
 def log(n: int, d: int) -> tuple[int, int]:
-    """Two bounds, the lower one first, on ONE log(n/d): n/d = 2^e a/b, 2/3 <= a/b <= 4/3, and log(a/b) = 2 atanh(z),
-    z = (a - b) / (a + b) between -1/5 and 1/7. The unit by which z is cut counts less than 2 units, as atanh' < 1.1."""
+    """A lower and an upper bound on ONE times the logarithm of n/d = 2^e a/b, 2/3 <= a/b <= 4/3, where that of a/b is
+    2 atanh(z), z = (a - b) / (a + b) between -1/5 and 1/7. The unit by which z is cut counts less than 2: atanh' < 1.1."""
     e = n.bit_length() - d.bit_length()
     a, b = (n, d << e) if e >= 0 else (n << -e, d)
     if 3 * a > 4 * b:
