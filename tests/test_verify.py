@@ -1,5 +1,6 @@
 """Proofs that a stranger can check: `pursuit.verify`, which imports nothing of ours, and the proofs of results."""
 
+import decimal
 import itertools
 import json
 import subprocess
@@ -138,21 +139,23 @@ def test_the_minimum_of_least_squares_over_a_span_is_enclosed(seed):
 # ---------------------------------------------------------------- the rules, one by one
 
 
-def test_logarithms_and_exponentials_are_enclosed():
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        n, d = (int(v) for v in rng.integers(1, 1 << 60, 2))
-        low, high = verify.log(n, d)
-        assert low <= high <= low + (1 << 12)
-        value = Q(high, verify.ONE)
-        up = verify.exp_up(value)  # exp(log(n/d) + something) >= n/d
-        assert Q(n, d) <= Q(up, verify.ONE) <= Q(n, d) * (1 + Q(1, 1 << 100)) + Q(2, verify.ONE)
-        low_up = verify.exp_up(Q(low, verify.ONE))
-        assert Q(low_up, verify.ONE) <= Q(n, d) * (1 + Q(1, 1 << 100)) + Q(2, verify.ONE)
-    assert verify.log(1, 1)[0] <= 0 <= verify.log(1, 1)[1]
-    assert abs(verify.log(2, 1)[1] / verify.ONE - np.log(2.0)) < 1e-15
-    assert abs(verify.exp_up(Q(1)) / verify.ONE - np.e) < 1e-15
-    assert 0 < verify.exp_up(Q(-100_000)) <= 2
+def test_logarithms_and_exponentials_are_enclosed_to_many_digits():
+    rng, one = np.random.default_rng(0), decimal.Decimal(verify.ONE)
+    with decimal.localcontext(prec=120):
+        for bits in (1, 2, 5, 30, 60, 200, 900):
+            for _ in range(20):
+                n, d = (int(v) ** (bits // 30 + 1) + 1 for v in rng.integers(0, 1 << min(bits, 60), 2))
+                low, high = verify.log(n, d)
+                truth = (decimal.Decimal(n) / d).ln() * one
+                assert low <= truth <= high <= low + 2 + 8 * abs(n.bit_length() - d.bit_length()) // 1000
+                q = Q(n - d, 1 << max(0, max(n, d).bit_length() - int(rng.integers(1, 8))))
+                truth = (decimal.Decimal(q.numerator) / q.denominator).exp() * one
+                assert truth <= verify.exp_up(q) <= truth * (1 + decimal.Decimal(10) ** -36) + 2
+        for q in (Q(0), Q(1), Q(-1), Q(4999), Q(-4999), Q(-100_000), Q(1, 10**80)):
+            truth = (decimal.Decimal(q.numerator) / q.denominator).exp() * one
+            assert truth <= verify.exp_up(q) <= truth * (1 + decimal.Decimal(10) ** -36) + 2
+    with pytest.raises(verify.Refused, match="above 5000"):
+        verify.exp_up(Q(5001))
 
 
 def test_entropy_is_bounded_on_the_whole_interval():
@@ -277,6 +280,107 @@ def test_data_in_other_types_and_orders_are_the_same_data(tmp_path):
     for name, array in {"f4": X.astype(np.float32), "i1": X.astype(np.int8), "fortran": np.asfortranarray(X)}.items():
         np.save(tmp_path / f"{name}.npy", array)
         assert verify.main([str(path), "--data", str(tmp_path / f"{name}.npy"), str(tmp_path / "y.npy")]) == 0
+
+
+WRONG = [  # a case, where in its proof, what is put there, and what is said of it
+    ("hull", "format", "other", "is not a proof in the format"),
+    ("hull", "version", 2, "is not a proof in the format"),
+    ("hull", "f kind", "loss", "f is no known loss"),
+    ("hull", "f weights", -1.0, "not positive"),
+    ("hull", "f weights", [1.0, 2.0], "not positive"),
+    ("hull", "domain 0 kind", "disc", "no hull, cone, span or penalty"),
+    ("hull", "domain 0 price", 1.0, "price"),
+    ("hull", "domain 0 scale", 0.0, "factor"),
+    ("hull", "domain 0 rho", 1.0, "factor"),
+    ("hull", "domain 0 set n", 11, "column for each entry"),
+    ("hull", "domain 0 set kind", "disc", "not known"),
+    ("hull", "domain 0 columns", 2, "column for each entry"),
+    ("hull", "domain 0 below", 1.0, "differ in size"),
+    ("hull", "domain 0 start", 1, "differ in size"),
+    ("hull", "domain 0 map shape", [12, 8], "shape"),
+    ("hull", "dual u", [1.0], "another length"),
+    ("hull", "dual u 0", True, "not a finite float64"),
+    ("hull", "dual u 0", 2**60 + 1, "not a finite float64"),
+    ("hull", "dual u 0", 10**400, "not a finite float64"),
+    ("hull", "claim lower", "x", "not a finite float64"),
+    ("hull", "point 0 weights 0", 0.9, "sum to"),
+    ("hull", "point 0 atoms 0 at 0", 12, "outside its set"),
+    ("hull", "point 0 atoms 0 at 0", -1, "outside its set"),
+    ("penalty", "domain 0 price", -0.3, "price"),
+    ("cone", "domain 0 set", {"kind": "box", "n": 3, "lower": [0, 0, 0], "upper": [1, 1, 1]}, "Only the hull"),
+    ("cone", "domain 0 set", {"kind": "hypersimplex", "n": 3, "k": 1}, "has no rule"),
+    ("cone", "point 0 weights 0", -1.0, "negative"),
+    ("cone", "dual v", [1.0], "another length"),
+    ("huber", "f width", -1.0, "width"),
+    ("poisson", "f kind", "logistic", "labels"),
+    ("hull", "f kind", "poisson", "negative somewhere"),
+    ("hull", "f kind", "logistic", "labels"),
+    ("multinomial", "f y shape", [18], "shape"),
+    ("quadratic", "f H shape", [64], "shape"),
+    ("quadratic", "dual z", [1.0], "another length"),
+    ("box", "domain 0 set lower 0", 9.0, "empty"),
+    ("box", "domain 0 set lower", [0.0], "one bound for each entry"),
+    ("groups", "domain 0 set groups 0 0", 1, "no partition"),
+    ("groups", "domain 0 set weights 0", -1.0, "not positive"),
+    ("k-support", "domain 0 set k", 0, "not known, or empty"),
+    ("k-support", "domain 0 set k", 2, "more than k nonzeros"),
+    ("hypersimplex", "point 0 atoms 0 values 0", 2.0, "outside"),
+    ("rank one", "point 0 atoms 0 left", [1.0], "wrong length"),
+    ("rank one at entries", "domain 0 set rows 0", 4, "outside the matrix"),
+    ("rank one at entries", "domain 0 set columns 0", 1, "named twice"),
+    ("symmetric rank one", "domain 0 set shape", [2, 8], "not square"),
+    ("spectrahedron", "point 0 atoms 0 left 0", 0.123, "differ"),
+    ("spectrahedron", "point 0 weights 0", -0.5, "negative"),
+    ("transport", "dual hints 0 alpha", [1.0], "one number for each"),
+    ("transport", "point 0 atoms 0 values 0", 0.7, "misses the constraints"),
+    ("permutations", "point 0 atoms 0 at 0", 1, "misses the constraints"),
+    ("polytope", "domain 0 set n", 2, "one bound for each entry"),
+    ("polytope", "point 0 atoms 0 values", [9.0, 9.0, 9.0], "misses the constraints"),
+    ("flows", "domain 0 set edges 0", 9, "no node"),
+    ("flows", "domain 0 set trips 0 2", -1.0, "negative"),
+    ("flows", "point 0 atoms 0 values 0", 3.5, "misses the constraints"),
+]
+
+
+@pytest.mark.parametrize(("name", "where", "what", "sentence"), WRONG, ids=lambda v: str(v)[:30])
+def test_what_is_wrong_is_refused_with_a_reason(name, where, what, sentence, kept, tmp_path, capsys):
+    path, files = kept[name]
+    document = json.loads(path.read_text())
+    *way, last = (int(key) if key.isdigit() else key for key in where.split())
+    place = document
+    for key in way:
+        place = place[key]
+    place[last] = what
+    (tmp_path / "proof.json").write_text(json.dumps(document))
+    assert verify.main([str(tmp_path / "proof.json"), "--data", *files]) == 2
+    words = capsys.readouterr().err
+    assert sentence in words and words.startswith("refused: ") and words.count("\n") == 1
+
+
+def test_a_set_of_a_span_with_rho_is_asked_for_both_signs():
+    spec = {"f": {"kind": "least_squares", "y": [-5.0, 1.0]}, "domain": [
+        {"kind": "span", "rho": 10.0, "set": {"kind": "basis", "n": 2}}
+    ]}  # fmt: skip
+    problem = verify.Problem(spec, verify.reader({}, []))
+    assert verify.bound(problem, {"u": [5.0, -1.0]}) == -10 * 5 + 13  # one sign alone: -10 + 13, above the minimum 0
+    assert verify.prove(problem, {"u": [5.0, -1.0]}) == 0
+
+
+def test_entries_of_an_atom_are_named_once(kept):
+    path, files = kept["k-support"]
+    document = json.loads(path.read_text())
+    document["point"] = [{"weights": [1.0], "atoms": [{"at": [0, 0], "values": [0.7, 0.7]}]}]
+    data = {verify.digest(values): (file, shape, values) for file, shape, values in map(verify.load, files)}
+    with pytest.raises(verify.Refused, match="one twice"):
+        verify.value(verify.Problem(document, verify.reader(data, [])), document["point"])
+
+
+def test_arrays_in_the_proof_itself_are_named_in_the_answer(kept, tmp_path):
+    path, files = kept["simplex"]
+    document = json.loads(path.read_text())
+    document["f"]["y"] = np.load(files[0]).tolist()
+    (tmp_path / "proof.json").write_text(json.dumps(document))
+    assert "y is the list of 8 numbers in the proof itself." in verify.check(str(tmp_path / "proof.json"), [])[1]
 
 
 def test_other_data_are_refused(cases, tmp_path, capsys):

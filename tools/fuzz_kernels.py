@@ -137,7 +137,7 @@ def case(seed: int) -> tuple[int, str]:
         options |= {"penalty": scale * 10.0 ** rng.uniform(-6, 0)} if method == "lasso" else {}
         options |= {"positive": bool(rng.integers(2)), "gaps": bool(rng.integers(2))} if method == "lasso" else {}
     else:
-        most = max(1, min(D.shape))
+        most = min(40 if method == "mp" else 400, *D.shape)  # matching pursuit makes ten steps for each
         options["atoms"] = rng.integers(1, most + 1, count) if rng.random() < 0.3 else int(rng.integers(1, most + 1))
         if rng.random() < 0.3:
             options["tol"] = float(rng.choice([0.0, 1e-3, 1.0])) * float(np.linalg.norm(Y[0]))

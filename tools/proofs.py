@@ -47,6 +47,7 @@ def problems(rng: np.random.Generator) -> Iterator[tuple[str, Any, Any]]:  # noq
     yield "cone and span", least, ps.cone(few) + ones
     yield "penalty", least, ps.penalty(0.3 * ps.Dictionary(X, signed=True)) + ones
     yield "rho", ps.LeastSquares(y), ps.cone(ps.Dictionary(X), rho=4.0)
+    yield "rho of a span", ps.LeastSquares(y), ps.lin(ps.Dictionary(X), rho=4.0)
     yield "sparse", least, ps.conv(ps.Dictionary(sp.random_array((8, 20), density=0.4, rng=rng).tocsc(), signed=True))
     yield "weighted", ps.LeastSquares(y, weights), ball + ones
     yield "huber", ps.Huber(y, 0.4, weights), ball + ones
@@ -103,7 +104,7 @@ class Case:
 
     def judge(self, document: Document) -> tuple[bool, float, float]:
         """Whether the checker accepts a changed claim, and the bounds that it proves."""
-        problem = verify.Problem(document, verify.reader(self.data, {}))
+        problem = verify.Problem(document, verify.reader(self.data, []))
         low, high = verify.prove(problem, document["dual"]), verify.value(problem, document["point"])[0]
         claim = document["claim"]
         lower, value = verify.number(claim, "lower"), verify.number(claim, "value")

@@ -145,7 +145,7 @@ LN2 = 2 * _atanh((1 << GUARD) // 3)  # log 2 = 2 atanh(1/3), to 2^10 units
 
 def log(n: int, d: int) -> tuple[int, int]:
     """A lower and an upper bound on ONE times the logarithm of n/d = 2^e a/b, 2/3 <= a/b <= 4/3, where that of a/b is
-    2 atanh(z), z = (a - b) / (a + b) between -1/5 and 1/7. The unit by which z is cut counts less than 2: atanh' < 1.1."""
+    2 atanh(z), z = (a - b) / (a + b) between -1/5 and 1/7. A unit by which z is cut counts below 2: atanh' < 1.1."""
     e = n.bit_length() - d.bit_length()
     a, b = (n, d << e) if e >= 0 else (n << -e, d)
     if 3 * a > 4 * b:
@@ -367,6 +367,7 @@ class Loss:
         need(even, "A row of y does not sum to 1, or has several weights.")
         weighted = " with weights" if set(s) != {1.0} else ""
         self.words = f"the {self.kind.replace('_', ' ')} loss of {len(y) // k:,} data{weighted}"
+        self.words += f", width {float(self.width)!r}" if self.kind == "huber" else ""
         self.words += f" and half the squares of {self.extra:,} coefficients" if self.extra else ""
 
     def ratios(self, u: Vector) -> list[tuple[int, int]]:
@@ -478,7 +479,8 @@ class Quadratic:
     which holds for mu = 0 at u = g. Of a small singular H: f*(u) = <u - c, w> / 2 where Hw = u - c has a solution."""
 
     def __init__(self, spec: dict[str, Any], read: Reader) -> None:
-        self.c, (shape, values), self.mu = exact(list(read(spec.get("c"), "c")[1])), read(spec.get("H"), "H"), Q(0)
+        self.c, (shape, values) = exact(list(read(spec.get("c"), "c")[1])), read(spec.get("H"), "H")
+        self.mu: Any = None
         n, (H, den) = len(self.c[0]), exact(list(values))
         need(shape == (n, n), "H is not a square matrix with a row for each entry of c.")
         self.H, self.den = [[H[i * n + j] + H[j * n + i] for j in range(n)] for i in range(n)], 2 * den
@@ -486,7 +488,9 @@ class Quadratic:
 
     def take(self, z: Vector, hint: float) -> None:
         """Take z and what is hoped of mu; prove mu (-1: nothing is proved)."""
-        self.z, self.mu = z, least_eigenvalue(self.H, self.den, hint)
+        self.z = z
+        if self.mu is None:
+            self.mu = least_eigenvalue(self.H, self.den, hint)
         if self.mu <= 0:
             self.mu = Q(0 if self.size <= MAX_SPAN and eliminate(self.H, [0] * self.size)[2] else -1)
 
@@ -548,11 +552,8 @@ class Atoms:
         self.k = whole(spec, "k", 1)
         self.ends, self.A = [bounds(spec, name, self.n) for name in ("lower", "upper")], None
         if self.kind == "polytope":
-            self.A, self.b, self.inequalities = (
-                matrix(read, spec["A"], "A"),
-                self.numbers(spec, "b"),
-                whole(spec, "inequalities"),
-            )
+            self.A, self.b = matrix(read, spec["A"], "A"), self.numbers(spec, "b")
+            self.inequalities = whole(spec, "inequalities")
             need((self.A.m, self.A.n) == (len(self.b[0]), self.n), "The rows of a polytope are of other sizes.")
         elif self.kind == "groups":
             self.groups, (w, d) = spec["groups"], self.numbers(spec, "weights")
@@ -580,12 +581,12 @@ class Atoms:
                 else ((i, j) for i in range(m) for j in range(n))
             )
             self.places = list(places)
-            need(set(self.places) <= {(i, j) for i in range(m) for j in range(n)}, "Entries are outside the matrix.")
-            need(
-                len(set(self.places)) == len(self.places) and (m == n or self.kind == "rank_one"),
-                "Entries are named twice.",
-            )
+            need(all(0 <= i < m and 0 <= j < n for i, j in self.places), "Entries are outside the matrix.")
+            need(len(set(self.places)) == len(self.places), "Entries are named twice.")
+            need(m == n or self.kind == "rank_one", "Symmetric matrices are not square.")
             self.n = len(self.places)
+        empty = any(None not in pair and pair[0] > pair[1] for pair in zip(*self.ends, strict=True))
+        need(not empty, "The bounds of a set leave it empty.")
         need(1 <= self.k <= self.n and (self.kind in KINDS), "The set is not known, or empty.")
 
     def numbers(self, spec: dict[str, Any], name: str) -> Vector:
@@ -766,8 +767,12 @@ class Part:
         need(not self.conic or A.kind == "basis", f"The cone of a set {A.kind} has no rule.")
         self.listed = self.map is not None and self.across == 1 and not self.below and A.kind in ("basis", "signed")
         name = {"penalty": f"{float(self.price)!r} times the norm given by"}.get(self.kind, f"the {self.kind} of")
-        self.words = f"{name} {float(self.scale)!r} times the set {A.kind} of {A.n:,} entries"
-        self.words += f" ({A.spec.get('name')})" if A.kind == "trusted" else ""
+        given = [
+            key if isinstance(v, list) else f"{key} {v!r}" for key, v in A.spec.items() if key not in ("kind", "n")
+        ]
+        given = [text for text in given if not text.endswith("}")]  # arrays are named below
+        of = f" ({', '.join(given)} of the proof)" if given else ""
+        self.words = f"{name} {float(self.scale)!r} times the set {A.kind}{of} of {A.n:,} entries"
         self.words += f", seen through a matrix of {self.map.m:,} rows" if self.map is not None else ""
         self.words += "" if self.rho is None else f", weights of at most {float(self.rho)!r} in sum being assumed"
 
@@ -830,7 +835,8 @@ class Part:
             else:
                 values, norm = A.numbers(a, "values"), Q(0)
                 places = a.get("at", range(A.n))
-                need(set(places) <= set(range(A.n)), "An atom of the point has entries outside its set.")
+                inside = len(set(places)) == len(places) and all(0 <= i < A.n for i in places)
+                need(inside, "An atom of the point has entries outside its set, or one twice.")
                 if A.kind == "ksupport":
                     need(sum(map(bool, values[0])) <= A.k, "An atom of the point has more than k nonzeros.")
                     norm = norm_up(values)
@@ -927,7 +933,8 @@ def bound(problem: Problem, dual: dict[str, Any]) -> Q | None:
         if p.linear or p.conic:
             continue
         low = p.lowest(u, hint)
-        low = -abs(low) if p.kind == "span" and not p.atoms.symmetric else low
+        if p.kind == "span" and not p.atoms.symmetric:  # with rho, over the atoms and their negatives
+            low = min(low, p.lowest(scaled(u, Q(-1)), hint))
         if p.kind == "penalty":
             share = min(share, p.price / -low) if -low > p.price else share
         else:
@@ -976,18 +983,19 @@ def matrix(read: Reader, spec: Any, name: str) -> Table:
     return values if isinstance(values, Table) else Table((math.prod(shape[:-1]), shape[-1]), values)
 
 
-def reader(data: dict[str, tuple[str, tuple[int, ...], Any]], used: dict[str, str]) -> Reader:
+def reader(data: dict[str, tuple[str, tuple[int, ...], Any]], used: list[str]) -> Reader:
     """Arrays are lists of numbers in the proof, or the user's data, found by their hash."""
 
     def read(spec: Any, name: str) -> tuple[tuple[int, ...], Any]:
         if isinstance(spec, list):
+            used.append(f"{name} is the list of {len(spec):,} numbers in the proof itself.")
             return (len(spec),), [as_float(v) for v in spec]
         need(isinstance(spec, dict), f"The array {name} is missing.")
         key, shape = str(spec.get("sha256")), spec.get("shape")
         need(key in data, f"The proof is about other data: no file holds its array {name} (sha256 {key[:12]}).")
         file, found, values = data[key]
         need(list(found) == shape, f"The array {name} has the shape {list(found)} in {file}, not {shape!r:.40}.")
-        used[name] = file
+        used.append(f"{name} is the array in {file}.")
         return found, values
 
     return read
@@ -1087,18 +1095,19 @@ def parse(path: str) -> dict[str, Any]:
 
 def check(path: str, files: Sequence[str]) -> tuple[bool, str]:
     """Whether the claim of a file is proved, and what is, in words."""
-    proof, data, used = parse(path), {}, {}  # type: ignore[var-annotated]
+    proof, data, used = parse(path), {}, list[str]()
     for file in files:
         loaded = load(file)
         data[digest(loaded[2])] = loaded
     problem = Problem(proof, reader(data, used))
+    arrays = used.copy()  # those of the problem; what is read from here on are hints and the point
     low, (high, missed) = prove(problem, proof["dual"]), value(problem, proof["point"])
     lower, upper = number(proof["claim"], "lower"), number(proof["claim"], "value")
     holds = low is not None and low >= Q(lower) and high <= Q(upper)
     proved, top = -math.inf if low is None else nearest(low, -math.inf), nearest(high, math.inf)
     words = [f"Taken on trust: what the oracle says of {p}, and that the point is in it." for p in problem.trusted]
     words += [f"f is {problem.f.words}. x lies in {', plus '.join(p.words for p in problem.parts)}."]
-    words += [f"{name} is the array in {file}." for name, file in used.items()]
+    words += arrays
     words += [f"Proved: no such x has a value below {proved!r}; the point of the file has at most {top!r}."]
     near = f"That point misses constraints by {float(missed):.1g} of their size: it is near the domain, not in it."
     words += [near] if missed else []
