@@ -14,6 +14,7 @@ import pytest
 
 import pursuit as ps
 from pursuit import verify
+from pursuit.run import proof
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 import proofs
@@ -237,6 +238,147 @@ def test_numbers_are_rounded_to_the_side_that_is_asked():
     root = verify.root_up(Q(2))
     assert root * root >= 2 and float(root) == pytest.approx(2**0.5, rel=1e-15)
     assert verify.root_up(Q(0)) == 0 and verify.root_up(Q(1, 10**300)) ** 2 >= Q(1, 10**300)
+
+
+def read_arrays(spec, name):
+    a = np.asarray(spec, dtype=float)
+    return a.shape, a.ravel().tolist()
+
+
+LOSSES = {
+    "least_squares": (ps.LeastSquares, [0.5, -1.0, 2.0, 0.0], {}),
+    "huber": (lambda y, w: ps.Huber(y, 0.75, w), [0.5, -1.0, 2.0, 0.0], {"width": 0.75}),
+    "logistic": (ps.Logistic, [1.0, -1.0, -1.0, 1.0], {}),
+    "poisson": (ps.Poisson, [0.0, 3.0, 1.0, 0.0], {}),
+    "multinomial": (ps.Multinomial, [[1.0, 0.0], [0.25, 0.75]], {}),
+}
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("ridge", [0, 2])
+def test_values_and_conjugates_of_losses_are_those_of_the_package_rounded_up(kind, ridge):
+    make, y, more = LOSSES[kind]
+    rng = np.random.default_rng(0)
+    weights = np.array([0.5, 2.0, 1.5, 0.25])[: len(y)]
+    f = make(np.array(y), weights)
+    f = ps.Ridge(f, ridge) if ridge else f
+    extra = ridge * (2 if kind == "multinomial" else 1)
+    loss = verify.Loss({"kind": kind, "y": y, "weights": weights.tolist(), "ridge": extra, **more}, read_arrays)
+    shape = f.space.shape
+    for scale in (0.1, 1.0, 10.0):
+        for _ in range(6):
+            x = scale * rng.standard_normal(shape)
+            value, u = f.value_and_grad(x)
+            if kind == "multinomial":
+                u[: len(y)] -= u[: len(y)].mean(axis=1, keepdims=True)
+            assert float(loss.value_up(verify.exact(x.ravel().tolist()))) == pytest.approx(value, rel=1e-12)
+            vector = verify.exact(u.ravel().tolist())
+            repaired = loss.repair(vector)
+            assert loss.share(repaired) == 1 and loss.repair(repaired)[0] == repaired[0]
+            moved = verify.add(repaired, vector, Q(-1))
+            assert max(map(abs, moved[0])) <= Q(1, 10**14) * moved[1]
+            conjugate = loss.conjugate_up(repaired)
+            assert float(conjugate) == pytest.approx(float(np.vdot(u, x)) - value, rel=1e-11, abs=1e-11)
+            far = 20.0 * rng.standard_normal(shape)
+            if kind == "multinomial":
+                far -= far.mean(axis=1, keepdims=True)
+                far[: len(y)] = np.stack([far[: len(y), 0], -far[: len(y), 0]], axis=1)
+            far = verify.exact(far.ravel().tolist())
+            share, inside = loss.share(far), loss.repair(far)
+            assert loss.share(inside) == 1
+            if share < 1:
+                assert loss.conjugate_up(far) is None
+                assert loss.share(verify.scaled(far, share)) == 1
+                assert share == 0 or loss.share(verify.scaled(far, share * Q(1001, 1000))) < 1
+
+
+def test_the_metric_of_a_loss_is_symmetric_and_zero_at_the_end_of_the_range():
+    for kind, (make, y, more) in LOSSES.items():
+        f = make(np.array(y), None)
+        loss = verify.Loss({"kind": kind, "y": y, "ridge": 1, **more}, read_arrays)
+        n = loss.n
+        u = f.value_and_grad(0.3 * np.arange(n).reshape(f.space.shape))[1].ravel().tolist()
+        H = np.array(
+            [loss.metric(verify.exact([*u, 0.5]))([int(i == j) for j in range(n + 1)]) for i in range(n + 1)], float
+        )
+        assert (H == H.T).all() and np.linalg.eigvalsh(H)[0] >= -1e-9 * np.abs(H).max(), kind
+        hessian = f.hessian(0.3 * np.arange(n).reshape(f.space.shape))
+        true = np.stack([np.ravel(hessian(e.reshape(f.space.shape))) for e in np.eye(n)])
+        if kind != "huber":
+            top = H[:n, :n] / np.abs(H[:n, :n]).max() * np.abs(true).max()
+            np.testing.assert_allclose(top, true, atol=1e-5 * np.abs(true).max())
+
+
+def test_a_singular_quadratic_has_the_conjugate_of_its_range():
+    spec = {"c": [1.0, 1.0, 2.0], "H": [[2.0, 2.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 4.0]]}
+    f = verify.Quadratic(spec, read_arrays)
+    zero = verify.exact([0.0, 0.0, 0.0])
+    f.take(zero, 0.0)
+    assert f.mu == 0 and f.conjugate_up(verify.exact([2.0, 1.0, 2.0])) is None
+    assert f.conjugate_up(verify.exact([3.0, 3.0, 6.0])) == Q(1) + Q(2)  # 1/2 <u - c, H^+ (u - c)>
+    assert f.conjugate_up(verify.exact([1.0, 1.0, 2.0])) == 0
+    indefinite = verify.Quadratic(spec | {"H": [[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}, read_arrays)
+    indefinite.take(zero, 1.0)
+    assert indefinite.mu < 0 and indefinite.conjugate_up(verify.exact([1.0, 1.0, 2.0])) is None
+    curved = verify.Quadratic(spec | {"H": np.diag([1.0, 2.0, 4.0])}, read_arrays)
+    for hint in (1.0, 0.0, 50.0, -3.0):
+        curved.mu = None
+        curved.take(verify.exact([1.0, -1.0, 0.5]), hint)
+        u = verify.exact([2.0, 3.0, -1.0])
+        truth = Q(1 + 2 + Q(9, 4), 2)
+        if curved.mu > 0:
+            assert curved.mu <= 1 and curved.conjugate_up(u) >= truth
+            assert curved.conjugate_up(curved.repair(u)) >= truth
+
+
+SHAPES = {
+    "basis": ({"n": 5}, ps.Simplex(5)),
+    "signed": ({"n": 5}, ps.SignedBasis(5)),
+    "l2": ({"n": 5}, ps.Ball(5, 2)),
+    "linf": ({"n": 5}, ps.Ball(5, np.inf)),
+    "ksparse": ({"n": 5, "k": 2}, ps.KSparse(5, 2)),
+    "ksupport": ({"n": 5, "k": 2}, ps.KSupport(5, 2)),
+    "hypersimplex": ({"n": 5, "k": 2}, ps.Hypersimplex(5, 2)),
+    "groups": (
+        {"n": 5, "groups": [[0, 3], [1, 2, 4]], "weights": [0.5, 2.0]},
+        ps.Groups([[0, 3], [1, 2, 4]], [0.5, 2.0]),
+    ),
+    "box": (
+        {"n": 3, "lower": [-1.0, 0.5, -2.0], "upper": [0.5, 2.0, -1.0]},
+        ps.Box([-1.0, 0.5, -2.0], [0.5, 2.0, -1.0]),
+    ),
+    "permutations": ({"size": 3}, ps.Permutations(3)),
+    "transport": ({"a": [0.5, 0.5], "b": [0.25, 0.25, 0.5]}, ps.Transport([0.5, 0.5], [0.25, 0.25, 0.5])),
+    "rank_one": ({"shape": [3, 2]}, ps.RankOne((3, 2))),
+    "symmetric_rank_one": ({"shape": [3, 3]}, ps.SymmetricRankOne(3)),
+    "spectrahedron": ({"shape": [3, 3]}, ps.Spectrahedron(3)),
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_minima_and_gauges_of_sets_are_those_of_the_package(kind):
+    spec, A = SHAPES[kind]
+    atoms = verify.Atoms({"kind": kind, **spec}, read_arrays)
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, 1.0, 1e3):
+        for _ in range(5):
+            g = scale * rng.standard_normal(A.shape)
+            least = float(np.vdot(A.lmo(g).vector, g))
+            h = verify.exact(g.ravel().tolist())
+            hint = proof.hint(proof.Peeled.of(A), g.ravel())
+            assert float(atoms.lowest(h, hint)) == pytest.approx(least, rel=1e-9)
+            assert atoms.lowest(h, {}) <= Q(least) + Q(1e-12 * scale)  # without a hint it is no better
+            vertex = verify.exact(A.lmo(g).vector.ravel().tolist())
+            if atoms.gauged and kind not in ("ksupport", *verify.MATRICES):
+                x = np.abs(g) if kind in ("basis", "hypersimplex") else g
+                x = np.ones(5) + 0.1 * x / scale if kind == "hypersimplex" else x
+                assert float(atoms.gauge(verify.exact(x.tolist()))) == pytest.approx(A.gauge(x), rel=1e-12)
+            elif kind in verify.CONSTRAINED:
+                away = vertex[0][:], vertex[1]
+                away[0][-1] += 5 * vertex[1]
+                assert atoms.miss(vertex) <= Q(1, 10**15) and atoms.miss(away) > Q(1, 5)
+                away[0][-1] -= 10 * vertex[1]
+                assert atoms.miss(away) > Q(1, 5)
 
 
 # ---------------------------------------------------------------- files
