@@ -283,13 +283,17 @@ def test_values_and_conjugates_of_losses_are_those_of_the_package_rounded_up(kin
             if kind == "multinomial":
                 far -= far.mean(axis=1, keepdims=True)
                 far[: len(y)] = np.stack([far[: len(y), 0], -far[: len(y), 0]], axis=1)
-            far = verify.exact(far.ravel().tolist())
+            far, given = verify.exact(far.ravel().tolist()), far
             share, inside = loss.share(far), loss.repair(far)
             assert loss.share(inside) == 1
+            if f.dual_range is not None:
+                with np.errstate(divide="ignore"):
+                    low, high = (np.broadcast_to(end, shape) for end in f.dual_range)
+                    ends = np.where(given > high, high / given, np.where(given < low, low / given, 1.0))
+                assert float(share) == pytest.approx(float(ends.min()), rel=1e-12)
             if share < 1:
                 assert loss.conjugate_up(far) is None
                 assert loss.share(verify.scaled(far, share)) == 1
-                assert share == 0 or loss.share(verify.scaled(far, share * Q(1001, 1000))) < 1
 
 
 def test_the_metric_of_a_loss_is_symmetric_and_zero_at_the_end_of_the_range():
@@ -430,6 +434,7 @@ WRONG = [  # a case, where in its proof, what is put there, and what is said of 
     ("hull", "f kind", "loss", "f is no known loss"),
     ("hull", "f weights", -1.0, "not positive"),
     ("hull", "f weights", [1.0, 2.0], "not positive"),
+    ("hull", "f weights", [1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0], "not positive"),
     ("hull", "domain 0 kind", "disc", "no hull, cone, span or penalty"),
     ("hull", "domain 0 price", 1.0, "price"),
     ("hull", "domain 0 scale", 0.0, "factor"),

@@ -43,10 +43,10 @@ def recording() -> np.ndarray[Any, Any]:
 
 @cache
 def words() -> np.ndarray[Any, Any]:
-    """How often each of the 400 most frequent words occurs in each paragraph of the pages."""
+    """How often each of the 120 most frequent words occurs in each paragraph of the pages."""
     pages = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("**/*.md")) if ".venv" not in path.parts]
     paragraphs = [re.findall(r"[a-z]+", text.lower()) for page in pages for text in page.split("\n\n")]
-    frequent = collections.Counter(word for text in paragraphs for word in text).most_common(400)
+    frequent = collections.Counter(word for text in paragraphs for word in text).most_common(120)
     place = {word: i for i, (word, _) in enumerate(frequent)}
     counts = np.zeros((len(paragraphs), len(place)))
     for i, text in enumerate(paragraphs):
@@ -137,7 +137,7 @@ def case(seed: int) -> tuple[int, str]:
         options |= {"penalty": scale * 10.0 ** rng.uniform(-6, 0)} if method == "lasso" else {}
         options |= {"positive": bool(rng.integers(2)), "gaps": bool(rng.integers(2))} if method == "lasso" else {}
     else:
-        most = min(40 if method == "mp" else 400, *D.shape)  # matching pursuit makes ten steps for each
+        most = min(int(rng.choice([4, 20, 200])) if method != "mp" and count <= 300 else 16, *D.shape)
         options["atoms"] = rng.integers(1, most + 1, count) if rng.random() < 0.3 else int(rng.integers(1, most + 1))
         if rng.random() < 0.3:
             options["tol"] = float(rng.choice([0.0, 1e-3, 1.0])) * float(np.linalg.norm(Y[0]))
