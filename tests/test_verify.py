@@ -1,11 +1,13 @@
 """Proofs that a stranger can check: `pursuit.verify`, which imports nothing of ours, and the proofs of results."""
 
+import contextlib
 import decimal
 import itertools
 import json
 import subprocess
 import sys
 import zipfile
+from array import array as numbers
 from fractions import Fraction as Q
 from pathlib import Path
 
@@ -242,7 +244,7 @@ def test_numbers_are_rounded_to_the_side_that_is_asked():
 
 def read_arrays(spec, name):
     a = np.asarray(spec, dtype=float)
-    return a.shape, a.ravel().tolist()
+    return a.shape, numbers("d", a.ravel().tolist())
 
 
 LOSSES = {
@@ -313,6 +315,14 @@ def test_the_metric_of_a_loss_is_symmetric_and_zero_at_the_end_of_the_range():
             np.testing.assert_allclose(top, true, atol=1e-5 * np.abs(true).max())
 
 
+def test_rows_of_a_multinomial_loss_are_distributions_and_their_duals_sum_to_0():
+    with pytest.raises(verify.Refused, match="does not sum to 1"):
+        verify.Loss({"kind": "multinomial", "y": [[1.0, 0.0], [0.5, 0.25]]}, read_arrays)
+    loss = verify.Loss({"kind": "multinomial", "y": [[1.0, 0.0], [0.5, 0.5]]}, read_arrays)
+    assert loss.share(verify.exact([-0.5, 0.5, 0.25, 0.0])) == 0
+    assert loss.share(verify.exact([-0.5, 0.5, 0.25, -0.25])) == 1
+
+
 def test_a_singular_quadratic_has_the_conjugate_of_its_range():
     spec = {"c": [1.0, 1.0, 2.0], "H": [[2.0, 2.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 4.0]]}
     f = verify.Quadratic(spec, read_arrays)
@@ -324,15 +334,17 @@ def test_a_singular_quadratic_has_the_conjugate_of_its_range():
     indefinite = verify.Quadratic(spec | {"H": [[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}, read_arrays)
     indefinite.take(zero, 1.0)
     assert indefinite.mu < 0 and indefinite.conjugate_up(verify.exact([1.0, 1.0, 2.0])) is None
-    curved = verify.Quadratic(spec | {"H": np.diag([1.0, 2.0, 4.0])}, read_arrays)
-    for hint in (1.0, 0.0, 50.0, -3.0):
+    curved = verify.Quadratic(spec | {"H": np.diag([4.0, 8.0, 16.0])}, read_arrays)
+    for hint in (4.0, 0.0, 50.0, -3.0):
         curved.mu = None
         curved.take(verify.exact([1.0, -1.0, 0.5]), hint)
         u = verify.exact([2.0, 3.0, -1.0])
-        truth = Q(1 + 2 + Q(9, 4), 2)
+        truth = Q(1, 8) + Q(4, 16) + Q(9, 32)
         if curved.mu > 0:
-            assert curved.mu <= 1 and curved.conjugate_up(u) >= truth
-            assert curved.conjugate_up(curved.repair(u)) >= truth
+            assert curved.mu <= 4 and curved.conjugate_up(u) >= truth
+            away = Q(2 - 1 - 4) ** 2 + Q(3 - 1 + 8) ** 2 + Q(-1 - 2 - 8) ** 2
+            bound = Q(2 - 3) - Q(1, 2) - curved.value_up(curved.z) + away / (2 * curved.mu)
+            assert curved.conjugate_up(u) == bound
 
 
 SHAPES = {
@@ -353,6 +365,21 @@ SHAPES = {
     ),
     "permutations": ({"size": 3}, ps.Permutations(3)),
     "transport": ({"a": [0.5, 0.5], "b": [0.25, 0.25, 0.5]}, ps.Transport([0.5, 0.5], [0.25, 0.25, 0.5])),
+    "flows": (
+        {"n": 4, "nodes": 3, "edges": [0, 1, 1, 2, 0, 2, 1, 2], "trips": [[0, 2, 2.0], [1, 2, 1.0]]},
+        ps.Flows([(0, 1), (1, 2), (0, 2), (1, 2)], [[0, 0, 2.0], [0, 0, 1.0], [0, 0, 0]]),
+    ),
+    "polytope": (
+        {
+            "n": 2,
+            "A": [[1.0, 2.0], [3.0, -1.0]],
+            "b": [4.0, 6.0],
+            "inequalities": 2,
+            "lower": [0, 0],
+            "upper": [None, 3],
+        },
+        ps.Polytope([[1.0, 2.0], [3.0, -1.0]], [4.0, 6.0], bounds=[(0, None), (0, 3)]),
+    ),
     "rank_one": ({"shape": [3, 2]}, ps.RankOne((3, 2))),
     "symmetric_rank_one": ({"shape": [3, 3]}, ps.SymmetricRankOne(3)),
     "spectrahedron": ({"shape": [3, 3]}, ps.Spectrahedron(3)),
@@ -371,7 +398,11 @@ def test_minima_and_gauges_of_sets_are_those_of_the_package(kind):
             h = verify.exact(g.ravel().tolist())
             hint = proof.hint(proof.Peeled.of(A), g.ravel())
             assert float(atoms.lowest(h, hint)) == pytest.approx(least, rel=1e-9)
-            assert atoms.lowest(h, {}) <= Q(least) + Q(1e-12 * scale)  # without a hint it is no better
+            bad = {name: rng.standard_normal(np.size(values)) * scale for name, values in hint.items()}
+            bad = {name: v.tolist() if isinstance(hint[name], list) else float(v[0]) for name, v in bad.items()}
+            for other in (bad, {}):  # with a bad hint, or none, it is no better
+                with contextlib.suppress(verify.Unproved):
+                    assert atoms.lowest(h, other) <= Q(least) + Q(1e-12 * scale)
             vertex = verify.exact(A.lmo(g).vector.ravel().tolist())
             if atoms.gauged and kind not in ("ksupport", *verify.MATRICES):
                 x = np.abs(g) if kind in ("basis", "hypersimplex") else g

@@ -385,7 +385,8 @@ def hint(peeled: Peeled, h: Small) -> Spec:
         origins = np.array([A.start]) if isinstance(A, Paths) else A._origins
         cheapest = A._network.cheapest(h)
         away = A._network.routes(h[cheapest], origins)[0]
-        return {"potentials": _numbers(np.where(np.isfinite(away), away, np.nanmax(away[np.isfinite(away)])))}
+        beyond = float(away[np.isfinite(away)].max() + 2.0 * np.abs(h).sum())  # of nodes that no route reaches
+        return {"potentials": _numbers(np.where(np.isfinite(away), away, beyond))}
     return {}
 
 
