@@ -1,5 +1,9 @@
 """Codes in files: rules given as lists, and two processes that write to one path."""
 
+import contextlib
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -37,3 +41,21 @@ def test_two_processes_may_write_to_one_path(tmp_path, signals, monkeypatch):
     np.testing.assert_array_equal(codes.matrix().indices, ps.encode(*signals, atoms=2).indices)
     names = sorted(file.name for file in (tmp_path / "codes").iterdir())
     assert names == ["00000000", "00000001", "00000002", "00000003", "zarr.json"]
+
+
+def test_a_damaged_block_is_refused_and_can_be_written_again(tmp_path, signals):
+    codes = ps.encode_to(tmp_path / "codes", *signals, block=50, atoms=2)
+    whole, block = codes.matrix(), tmp_path / "codes" / "00000001"
+    for file in filter(Path.is_file, block.rglob("*")):
+        good = file.read_bytes()
+        for place in range(0, len(good), max(1, len(good) // 9)):
+            file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+            with contextlib.suppress(ValueError):  # a flipped bit may change nothing, such as a name that nobody reads
+                assert abs(codes[1] - whole[50:100]).max() == 0
+        file.write_bytes(good)
+    chunk = next(file for file in (block / "data").rglob("*") if file.is_file() and file.suffix != ".json")
+    chunk.write_bytes(bytes(len(chunk.read_bytes())))
+    with pytest.raises(ValueError, match=r"block 1 of the codes in .* is damaged: .*; remove the folder"):
+        codes.matrix()
+    shutil.rmtree(block)
+    assert abs(ps.encode_to(tmp_path / "codes", *signals, block=50, atoms=2).matrix() - whole).max() == 0

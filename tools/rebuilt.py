@@ -1,6 +1,7 @@
 """Builds the package once more, in another way, and runs the tests of the kernels on it.
 
-python tools/rebuilt.py sanitize    addresses and undefined behaviour are checked at run time (g++)
+python tools/rebuilt.py sanitize    addresses and undefined behaviour are checked at run time (g++); then
+                                    tools/fuzz_kernels.py codes real data (SIGNALS=20000 of them)
 python tools/rebuilt.py other       the compiler that the installation did not use: clang++ if it is there, else zig
 """
 
@@ -56,7 +57,11 @@ def main() -> None:
         tests = sorted(str(path) for pattern in TESTS for path in Path().glob(pattern))
         run = [sys.executable, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *tests]
         env |= {"PURSUIT_FOLDER": str(site), "OPENBLAS_NUM_THREADS": "1"}
-        sys.exit(subprocess.run(run, env=env, check=False).returncode)
+        code = subprocess.run(run, env=env, check=False).returncode
+        if way == "sanitize" and not code:
+            fuzz = [sys.executable, "tools/fuzz_kernels.py", "--signals", os.environ.get("SIGNALS", "20000")]
+            code = subprocess.run(fuzz, env=env | {"PYTHONPATH": str(site)}, check=False).returncode
+        sys.exit(code)
 
 
 if __name__ == "__main__":

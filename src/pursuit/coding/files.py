@@ -8,7 +8,7 @@ import mmap
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,14 @@ from pursuit.arguments import as_bool, as_int_or_nan, describe, host_array, quan
 from pursuit.cluster.arrays import EACH_SIGNAL
 from pursuit.cluster.workers import current_client
 from pursuit.coding.request import matrix
+from pursuit.files import locked
 
 BLOCK_BYTES = 1 << 26
 """Bytes of a block of signals, where the user does not say how many signals it has."""
 COMPARED_BLOCKS = 8
 """Finished blocks whose signals are compared with those of the array, when a run is resumed."""
+ARRAYS = ("data", "indices", "indptr")
+"""The arrays of a block."""
 OPTIONS = ("atoms", "tol", "method", "gram", "n_jobs", "dtype", "weights", "penalty", "positive")
 """Arguments of `encode` that codes in files may have."""
 
@@ -34,7 +37,8 @@ OPTIONS = ("atoms", "tol", "method", "gram", "n_jobs", "dtype", "weights", "pena
 class StoredCodes:
     """Codes in a Zarr group, a sequence of sparse blocks; `encode_to` writes them.
 
-    Block i is the group of that number, with the arrays `data`, `indices` and `indptr` of a CSR matrix.
+    Block i is the group of that number, with the arrays `data`, `indices` and `indptr` of a CSR matrix and a checksum,
+    which is compared whenever the block is read.
 
     >>> import pytest, tempfile
     >>> _ = pytest.importorskip("zarr")
@@ -67,8 +71,15 @@ class StoredCodes:
     def __getitem__(self, i: int) -> sp.csr_array:
         if not 0 <= as_int_or_nan(i) < len(self):
             raise IndexError(f"block {describe(i)} was asked for; there are blocks 0 to {len(self) - 1}.")
-        group = self._zarr.open_group(self.path / _name(i), mode="r")
-        data, indices, indptr = (np.asarray(group[name][:]) for name in ("data", "indices", "indptr"))
+        try:
+            group = self._zarr.open_group(self.path / _name(i), mode="r")
+            data, indices, indptr = arrays = [np.asarray(group[name][:]) for name in ARRAYS]
+            intact = group.attrs["checksum"] == _checksum(arrays)
+        except Exception:  # a flipped bit may raise anything in Zarr and json
+            intact = False
+        if not intact:
+            advice = f"remove the folder {self.path / _name(i)} and call encode_to again"
+            raise ValueError(f"block {i} of the codes in {self.path} is damaged: its checksum is wrong; {advice}.")
         return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, self.shape[1]))
 
     def __iter__(self) -> Iterator[sp.csr_array]:
@@ -138,7 +149,9 @@ def encode_to(
     client = None if client is None else current_client(client, "encode_to with a client")
     D = matrix(D, "D")
     job = _job(D, Y, block, options, client is not None)
-    _begin(zarr, path, {"blocks": job.blocks, "atoms": int(D.shape[1]), "request": job.request})
+    path.resolve().parent.mkdir(parents=True, exist_ok=True)
+    with locked(path):
+        _begin(zarr, path, {"blocks": job.blocks, "atoms": int(D.shape[1]), "request": job.request})
     done = sorted(int(file.name) for file in path.iterdir() if file.name.isdigit())
     if job.signals is not None:
         for i in done[:: -(-len(done) // COMPARED_BLOCKS) or 1]:
@@ -152,10 +165,11 @@ def encode_to(
     signals = job.signals
     if signals is None:
         signals = sum(zarr.open_array(path / _name(i) / "indptr", mode="r").shape[0] - 1 for i in range(blocks))
-    zarr.open_group(path, mode="r+").attrs.update({"blocks": blocks, "signals": int(signals)})
-    for leftover in path.glob(".*"):  # of processes that were killed; others find all blocks written
-        shutil.rmtree(leftover, ignore_errors=True)
-    return StoredCodes(path)
+    with locked(path):
+        zarr.open_group(path, mode="r+").attrs.update({"blocks": blocks, "signals": int(signals)})
+        for leftover in path.glob(".*"):  # of processes that were killed; others find all blocks written
+            shutil.rmtree(leftover, ignore_errors=True)
+        return StoredCodes(path)
 
 
 Opener = Callable[[], Any]
@@ -288,8 +302,10 @@ def write_block(path: Path, i: int, D: Any, read: Callable[[], dict[str, Any]], 
     temporary = path / f".{secrets.token_hex(4)}.{_name(i)}"
     try:
         made_of = fingerprint(list(arrays.values()), 0, codes.shape[0])
-        group = zarr.open_group(temporary, mode="w", attributes={"signals": made_of})
-        for name, a in (("data", codes.data), ("indices", codes.indices), ("indptr", codes.indptr.astype(np.int64))):
+        content = [codes.data, codes.indices, codes.indptr.astype(np.int64)]
+        words = {"signals": made_of, "checksum": _checksum(content)}
+        group = zarr.open_group(temporary, mode="w", attributes=words)
+        for name, a in zip(ARRAYS, content, strict=True):
             group.create_array(name, data=a, chunks=(max(1, len(a)),), compressors=None)
         for file in temporary.rglob("*"):
             if file.is_file():
@@ -343,6 +359,15 @@ def _write_on_cluster(client: Any, path: Path, D: Any, job: Job, bar: Any) -> in
         client.cancel(futures)  # Ctrl-C ends the work of the cluster, too
         raise
     return int(job.blocks or 0)
+
+
+def _checksum(arrays: Sequence[np.ndarray[Any, Any]]) -> str:
+    """A hash of arrays and their dtypes."""
+    digest = hashlib.sha256()
+    for a in arrays:
+        digest.update(f"{a.dtype.str}{a.shape}".encode())
+        digest.update(np.ascontiguousarray(a).tobytes())
+    return digest.hexdigest()
 
 
 def _attributes(zarr: Any, path: Path) -> dict[str, Any]:

@@ -47,6 +47,11 @@ template <class T> inline Vec<T> load(const T *from) {
 template <class T> inline void store(T *to, Vec<T> v) { std::memcpy(to, &v, sizeof v); }
 template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 template <class V> inline V magnitude(V x) { return x < 0 ? -x : x; }
+// In 16 bits, -32768 stays what it is: correlations that decide nothing may be that (see fast.h), and -x is undefined.
+inline Vec<int16_t> magnitude(Vec<int16_t> x) {
+    using Wrapping = Vec<uint16_t>;
+    return x < 0 ? (Vec<int16_t>)(Wrapping{} - (Wrapping)x) : x;
+}
 template <class V> constexpr V larger(V x, V y) { return x > y ? x : y; }
 template <class V> constexpr V smaller(V x, V y) { return x < y ? x : y; }
 
@@ -170,7 +175,7 @@ template <class T> class Array {
   public:
     explicit Array(size_t count = 0) { allocate(count); }
     Array(const Array &) = delete;
-    ~Array() { std::free(memory); }
+    ~Array() { release(); }
     void allocate(size_t count) {
         std::free(memory);
         if (!(memory = std::calloc(count * sizeof(T) + 128, 1))) throw std::bad_alloc();

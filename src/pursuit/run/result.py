@@ -30,6 +30,7 @@ from pursuit.updates import Now
 if TYPE_CHECKING:
     from pursuit.promises import Promise
     from pursuit.run.begin import Run
+    from pursuit.run.proof import Proof
 
 CHECK_SEED = 1
 """The seed of the searches of `check`. Bounds that hold with high probability need random numbers on which x does not
@@ -215,6 +216,13 @@ class Result:
         from pursuit.promises import promise
 
         return promise(self, mdw=mdw, rho=rho, curvature=curvature, convexity=convexity)
+
+    @cached_property
+    def certificate(self) -> Proof:
+        """What this result claims, as a proof that `python -m pursuit.verify` checks: `save(file)` writes it."""
+        from pursuit.run.proof import Proof
+
+        return Proof.of(self)
 
     def check(self) -> Check:
         """Recompute point, value, gap and lower bound from the weights and atoms alone, with an exact oracle."""

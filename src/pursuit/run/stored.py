@@ -28,7 +28,7 @@ from pursuit.atoms.factored import Factors, RankOneAtom
 from pursuit.atoms.frames import Atom, kinds
 from pursuit.atoms.views import is_sparse
 from pursuit.domains import Answer, Domain
-from pursuit.files import replacing
+from pursuit.files import locked, replacing
 from pursuit.objectives import Objective
 from pursuit.updates import Now
 
@@ -340,9 +340,10 @@ class Checkpoint:
 
     def resume(self, f: Objective, domain: Domain, method: Sequence[Any]) -> Kept | None:
         """The run of the file, None where there is no file yet. Refuse the run of another problem."""
-        for unfinished in self.path.parent.glob(f".????????.{self.path.name}"):  # of a process that was killed
-            unfinished.unlink(missing_ok=True)
-        stored = read(self.path)
+        with locked(self.path):
+            for unfinished in self.path.parent.glob(f".????????.{self.path.name}"):  # of a process that was killed
+                unfinished.unlink(missing_ok=True)
+            stored = read(self.path)
         if stored is None:
             return None
         differs = next((n for n, w in words_of(f, domain, method).items() if stored.fingerprint.words[n] != w), None)
@@ -359,7 +360,8 @@ class Checkpoint:
         """Write the run."""
         if self._fingerprint is None:
             self._fingerprint = Fingerprint.of(f, domain, method, run.first)
-        write(self.path, run, self._fingerprint, domain)
+        with locked(self.path):
+            write(self.path, run, self._fingerprint, domain)
         self._written = time.perf_counter()
 
 
