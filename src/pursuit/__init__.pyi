@@ -79,6 +79,7 @@ from .steps import (
     StepRule,
 )
 from .stochastic import Stochastic
+from .subsets import BestSubset, best
 from .updates import (
     AcceleratedPursuit,
     Away,
@@ -105,6 +106,7 @@ __all__ = [
     "Away",
     "Backtracking",
     "Ball",
+    "BestSubset",
     "BlendedPairwise",
     "BlendedPursuit",
     "Blocks",
@@ -180,6 +182,7 @@ __all__ = [
     "Transport",
     "UnboundedError",
     "Update",
+    "best",
     "check_atoms",
     "check_objective",
     "citation",

@@ -103,7 +103,7 @@ def best(
     for k in sizes:
         require(as_int_or_nan(k) >= 0, "atoms", k, "an integer of at least 0, or several")
     question = Question(given, _bound(bound, given), float(within), stop, as_bool(progress, "progress"))
-    if np.ndim(atoms) == 0:
+    if not isinstance(atoms, Iterable):
         return question.answer(int(sizes[0]), start)
     if start is not None:
         raise ValueError("start is one result, but atoms are several sizes; continue each size alone.")
@@ -179,7 +179,7 @@ class Question:
         """Make the roots of the tree; whether there was time for all."""
         P = prepared.problem.split(search.upper)
         state = np.zeros(P.size, dtype=np.int8)
-        if isinstance(P, Quadratic) and P.size and not (P.M < math.inf).all():
+        if isinstance(P, Quadratic) and P.size and not np.isfinite(P.M).all():
             return begin_in_boxes(search, P, clock.enough)
         search.begin(P, state, prepared.start)
         return True

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from pursuit.arguments import describe
 from pursuit.arrays import Indices, Small, host
@@ -48,7 +47,7 @@ class Columns:
         if M is None:
             return cls(A, factor * np.eye(base.n), labels)
         outputs = M.shape[1] if len(M.shape) == 2 else 1
-        return cls(A, factor * np.kron(_dense(M.M), np.eye(outputs)), labels)
+        return cls(A, np.asarray(factor * np.kron(_dense(M.M), np.eye(outputs)), dtype=np.float64), labels)
 
     @property
     def units(self) -> int:
@@ -73,7 +72,7 @@ class Columns:
 
 
 def _dense(D: Any) -> Small:
-    if sp.issparse(D):
+    if hasattr(D, "toarray"):
         return np.asarray(D.toarray(), dtype=np.float64)
     if hasattr(D, "matvec") and not hasattr(D, "__array__"):
         return np.asarray(D @ np.eye(D.shape[-1]), dtype=np.float64)
@@ -125,7 +124,9 @@ class Given:
     def loss(self) -> LeastSquares | Logistic | Poisson | Huber:
         """f on NumPy's float64."""
         f, y = self.f, np.asarray(host(self.f.y), dtype=np.float64)
-        weights = None if np.ndim(f._host_weights) == 0 and f.weights == 1.0 else np.asarray(f._host_weights, np.float64)
+        weights = (
+            None if np.ndim(f._host_weights) == 0 and f.weights == 1.0 else np.asarray(f._host_weights, np.float64)
+        )
         loss = Huber(y, f.width, weights) if isinstance(f, Huber) else type(f)(y, weights)
         if loss.y.size != self.chosen.matrix.shape[0]:
             raise ValueError(f"f has {loss.y.size} entries, the atoms of A have {self.chosen.matrix.shape[0]}.")

@@ -1,7 +1,7 @@
 """A problem ready to be searched: scaled columns, without those that do not count, and minima over few of them.
 
-Least squares is scaled to columns and data of norm 1, and projected off the uncounted columns; so no threshold depends on
-units. Other losses have scaled columns only.
+Least squares is scaled to columns and data of norm 1, and projected off the uncounted columns; so no threshold depends
+on units. Other losses have scaled columns only.
 """
 
 from __future__ import annotations
@@ -107,6 +107,8 @@ class _Linear:
         places = np.flatnonzero(np.isin(self.labels, units))
         A = np.concatenate([self.X[:, places], np.diag(np.sqrt(self.ridge[places]))])
         target = np.append(self.y, np.zeros(len(places)))
+        if not len(places):  # which SciPy's nnls would crash on
+            return places, np.zeros(0)
         b = nnls(A, target)[0] if self.positive else np.linalg.lstsq(A, target)[0]
         return places, np.asarray(b)
 
@@ -144,7 +146,9 @@ def _other(given: Given, k: int, bound: Small) -> Prepared:
     L = curvature * float(np.linalg.norm(C, 2)) ** 2
     units, places = np.unique(labels, return_inverse=True)
     model = Loss(f, C, np.maximum(ridge, NOTHING), M, noise, L)
-    problem = Smooth(model, k, units, places, Fits(fit.value, fit.scores), np.zeros(0, np.intp), given.positive, C.shape[1] - p)
+    problem = Smooth(
+        model, k, units, places, Fits(fit.value, fit.scores), np.zeros(0, np.intp), given.positive, C.shape[1] - p
+    )
 
     def coefficients(chosen: Indices) -> tuple[Small, Small]:
         at, b = fit.solve(chosen)
@@ -167,7 +171,11 @@ class _Convex:
         x = np.reshape(A @ b, self.f.space.shape)
         value, slope = self.f.value_and_grad(x)
         metric: Any = self.f.hessian(x)
-        return value + float(ridge @ (b * b)) / 2, A.T @ np.ravel(slope) + ridge * b, np.ravel(metric.h * np.ones_like(x))
+        return (
+            value + float(ridge @ (b * b)) / 2,
+            A.T @ np.ravel(slope) + ridge * b,
+            np.ravel(metric.h * np.ones_like(x)),
+        )
 
     def _newton(self, A: Small, ridge: Small) -> Small:
         b = np.zeros(A.shape[1])
@@ -178,13 +186,14 @@ class _Convex:
             step = np.linalg.solve(H, -grad)
             slope, t = float(grad @ step), 1.0
             new = self._value(A, ridge, b + step)
-            while not new[0] <= value + 1e-4 * t * slope and t > 1e-10:
+            rounding = 1e-15 * abs(value)
+            while not new[0] <= value + 1e-4 * t * slope + rounding and t > 1e-10:
                 t *= 0.5
                 new = self._value(A, ridge, b + t * step)
-            if not new[0] < value:
+            if not new[0] <= value + rounding:
                 break
             b, (value, grad, h) = b + t * step, new
-            if -slope <= 1e-16 * abs(value):
+            if -slope <= 1e-24 * abs(value):
                 break
         return b
 
@@ -194,6 +203,8 @@ class _Convex:
 
     def _solved(self, units: Indices) -> tuple[Indices, Small, float, Small]:
         key = tuple(sorted(map(int, units)))
+        if len(self.known) > 20_000:
+            self.known.clear()
         if key not in self.known:
             p = len(self.labels)
             at = np.append(np.flatnonzero(np.isin(self.labels, units)), np.arange(p, self.C.shape[1]))
@@ -203,7 +214,10 @@ class _Convex:
             elif self.positive:
                 box = [(0.0 if j < p else None, None) for j in at]
                 options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 1000}
-                b = minimize(lambda v: self._value(A, ridge, v)[:2], np.zeros(len(at)), jac=True, bounds=box, options=options).x
+                solver: Any = minimize
+                b = solver(
+                    lambda v: self._value(A, ridge, v)[:2], np.zeros(len(at)), jac=True, bounds=box, options=options
+                ).x
             else:
                 b = self._newton(A, ridge)
             value, grad, _ = self._value(A, ridge, b)

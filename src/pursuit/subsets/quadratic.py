@@ -6,9 +6,9 @@ with columns and y scaled to norm 1. Of the columns that are in, the exact minim
 H); columns that are out are deleted. What is left is split: H = Q + diag(d), d >= 0, Q positive semidefinite, and
 boxes |b_j| <= M_j hold for every b that is good enough. `native/subset.h` has the bound that follows, and finds it.
 
-- **The split.** d = t s with s_j = 1 / (H^-1)_jj and the largest t for which Q is positive semidefinite: it does not depend
-  on the scales of columns. A Cholesky factorisation proves it, with room for the rounding errors of H. d = l2 always holds.
-  With fewer columns t grows, so every smaller problem is split anew.
+- **The split.** d = t s with s_j = 1 / (H^-1)_jj and the largest t for which Q is positive semidefinite: it does not
+  depend on the scales of columns. A Cholesky factorisation proves it, with room for the rounding errors of H. d = l2
+  always holds. With fewer columns t grows, so every smaller problem is split anew.
 - **The boxes.** f(b) <= U implies |b_j - (H^-1 c)_j| <= sqrt(2 (U - min f) (H^-1)_jj).
 """
 
@@ -150,7 +150,9 @@ class Quadratic:
     def restrict(self, state: States, point: Point) -> tuple[Quadratic, States, Point]:
         """Without the columns that are out, and with those that are in projected out, as far as rounding allows."""
         inside = np.flatnonzero(state == IN)
-        inverse, pivot = _inverse_factor(self.H[np.ix_(inside, inside)]) if len(inside) and not self.positive else (None, 0)
+        inverse, pivot = (
+            _inverse_factor(self.H[np.ix_(inside, inside)]) if len(inside) and not self.positive else (None, 0)
+        )
         if inverse is None or pivot < SAFE_PIVOT or (state == LARGEST).any():
             inside = inside[:0]
         keep = state != OUT
@@ -214,6 +216,10 @@ class Quadratic:
         loose = 1.0 + 1e-9 + 4.0 * self.size * (self.noise + 1e-16) * float(spread.max())
         return np.asarray(loose * (np.abs(middle) + np.sqrt(2.0 * room * spread)))
 
+    def sizes(self, b: Small) -> Small:
+        """The sizes of the coefficients of each unit."""
+        return np.abs(b)
+
     def dual(self, point: Point) -> Dual:
         """What proves the bound at this point."""
         places = np.flatnonzero(point.b)
@@ -222,7 +228,7 @@ class Quadratic:
     def exact(self, places: Indices) -> float:
         """The least value with the columns `places`."""
         if not self.positive:
-            gains, value, _ = self.gains(places)
+            _, value, _ = self.gains(places)
             if math.isfinite(value):
                 return value
         return self.fits.value(np.concatenate([self.fixed, self.units[places]]))[0]
@@ -248,11 +254,13 @@ class Quadratic:
         return (base, places) if j < 0 or not gains[j] > 0 else (base - float(gains[j]), np.append(places, j))
 
     def gains(self, places: Indices) -> tuple[Small, float, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """By how much each column lowers the value of the columns `places`, that value, and which gains rounding hides."""
+        """By how much each column lowers the value of the columns `places`, this value, what rounding hides."""
         diagonal, base, c = np.diag(self.H), self.constant, self.c
+        if self.positive:
+            return np.zeros(self.size), math.inf, np.ones(self.size, dtype=np.bool_)
         if len(places):
             inverse, pivot = _inverse_factor(self.H[np.ix_(places, places)])
-            if inverse is None or pivot < SAFE_PIVOT or self.positive:
+            if inverse is None or pivot < SAFE_PIVOT:
                 return np.zeros(self.size), math.inf, np.ones(self.size, dtype=np.bool_)
             W, v = inverse @ self.H[places], inverse @ self.c[places]
             diagonal = diagonal - np.einsum("ij,ij->j", W, W)
@@ -285,7 +293,8 @@ class Quadratic:
 
 
 def _strongest(inverse: Small, spread: Small) -> float:
-    """The largest t for which H - t diag(1 / spread) is positive semidefinite, a little less; H^-1 = inverse' inverse."""
+    """A little less than the largest t for which H - t diag(1 / spread) is positive semidefinite; `inverse` is that of
+    the Cholesky factor of H."""
     s, p = 1.0 / np.sqrt(spread), len(spread)
     if p <= 300:
         K = inverse * s

@@ -1,9 +1,9 @@
 """A proof computed again, from its steps alone: `BestSubset.check`.
 
-The tree is walked from its roots. A branch is covered by its two children, a decision by the bound with it reversed, and a
-leaf by its bound. For least squares that bound is computed in the coordinates of the whole problem, where the columns that
-were projected out have a curvature of their own, TINY: one Cholesky factorisation for each split proves that what is left
-is positive semidefinite, and the boxes follow from the inverse of H and the value of the best subset.
+The tree is walked from its roots. A branch is covered by its two children, a decision by the bound with it reversed,
+and a leaf by its bound. For least squares that bound is computed in the coordinates of the whole problem, where the
+columns that were projected out have a curvature of their own, TINY: one Cholesky factorisation for each split proves
+that what is left is positive semidefinite, and the boxes follow from the inverse of H and the value of the best subset.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from pursuit.arrays import Indices, Small
 from pursuit.subsets.prepared import EPS, Prepared
-from pursuit.subsets.quadratic import FREE, IN, LARGEST, NOTHING, OUT, WORST_CONDITION, Dual, Point, Quadratic, States
+from pursuit.subsets.quadratic import FREE, IN, LARGEST, NOTHING, OUT, Dual, Point, Quadratic, States
 from pursuit.subsets.smooth import Gram, Smooth
 from pursuit.subsets.tree import Search, Step
 
@@ -42,9 +42,15 @@ def replay(prepared: Prepared, search: Search) -> float:
     if not search.planted:
         return -math.inf
     problem = prepared.problem
-    proofs: Any = _Squares(problem, search) if not isinstance(problem, Smooth) or isinstance(problem.model, Gram) else _Losses(problem)
+    proofs: Any = (
+        _Squares(problem, search)
+        if not isinstance(problem, Smooth) or isinstance(problem.model, Gram)
+        else _Losses(problem)
+    )
     lower = min(search.value, proofs.roots())
-    waiting = [(step, Place(frozenset(), frozenset(), cone)) for step, cone in zip(search.roots, search.cones, strict=True)]
+    waiting = [
+        (step, Place(frozenset(), frozenset(), cone)) for step, cone in zip(search.roots, search.cones, strict=True)
+    ]
     while waiting:
         step, place = waiting.pop()
         if step.unit >= 0:
@@ -61,7 +67,7 @@ def replay(prepared: Prepared, search: Search) -> float:
             lower = min(lower, proofs.bound(step, place)[1])
             ins, outs = place.ins | set(map(int, step.ins)), place.outs | set(map(int, step.outs))
             waiting.append((step.children[0], Place(ins, outs, place.cone)))
-    return lower
+    return float(lower)
 
 
 def _tried(problem: Any, place: Place) -> float:
@@ -72,7 +78,7 @@ def _tried(problem: Any, place: Place) -> float:
         return math.inf
     sets = itertools.combinations(free, min(m, len(free)))
     fits = [problem.fits.value(np.array([*place.ins, *S], dtype=np.intp)) for S in sets]
-    return min(value - error for value, error in fits)
+    return float(min(value - error for value, error in fits))
 
 
 def _reversed(bound: float, psi: Small, states: States, step: Step, units: Indices, m: int) -> float:
@@ -125,28 +131,36 @@ class _Squares:
         self.P: Quadratic = problem.model.P if isinstance(problem, Smooth) else problem
         self.units, self.k, self.search = problem.units, problem.k, search
         self.column_unit = problem.units[problem.labels] if isinstance(problem, Smooth) else problem.units
-        self.boxes = self.P.M if search.boxes is None else search.boxes
+        self.boxes = self.P.M if search.outside is None else search.outside.P.M
         self.splits: dict[int, tuple[Any, Small, Small, bool]] = {}
 
     def roots(self) -> float:
         """The bound of all cones that are no roots."""
         from pursuit.subsets.wide import refuted
 
-        return math.inf if self.search.boxes is None else refuted(self.P, self.search)
+        return math.inf if self.search.outside is None else refuted(self.search)
 
     def split(self, dual: Dual) -> tuple[Small, Small, bool]:
         """The columns of a split, boxes for them, and whether the split is proved."""
         if id(dual.d) not in self.splits:
             P = self.P
             at = np.searchsorted(P.units, np.concatenate([dual.units, dual.fixed]))
-            d = np.concatenate([dual.d, TINY * np.diag(P.H)[np.searchsorted(P.units, dual.fixed)]])
+            proved = bool(
+                (dual.d <= np.maximum(P.floor[at[: len(dual.d)]], NOTHING)).all()
+            )  # as every H has that split
+            fixed = np.diag(P.H)[at[len(dual.d) :]]
+            d = np.concatenate([dual.d, np.full(len(fixed), NOTHING) if proved else TINY * fixed])
             H = P.H[np.ix_(at, at)]
             shift = (8.0 * len(at) * EPS + len(at) * P.noise) * P.root[at] ** 2
-            proved = bool((dual.d <= np.maximum(P.floor[at[: len(dual.d)]], NOTHING)).all()) and not len(dual.fixed)
             if not proved:
                 proved = lapack.dpotrf(H - np.diag(LESS * d + shift), lower=1)[1] == 0
                 d = LESS * d
-            M = np.minimum(self.boxes[at], replace(P, H=H, c=P.c[at], root=P.root[at], units=at, d=d, M=np.full(len(at), np.inf), floor=P.floor[at]).boxes(self.search.upper))
+            M = np.minimum(
+                self.boxes[at],
+                replace(
+                    P, H=H, c=P.c[at], root=P.root[at], units=at, d=d, M=np.full(len(at), np.inf), floor=P.floor[at]
+                ).boxes(self.search.upper),
+            )
             self.splits[id(dual.d)] = dual.d, d, M, proved
         return self.splits[id(dual.d)][1:]
 
@@ -155,9 +169,14 @@ class _Squares:
         P, dual = self.P, step.dual
         d, M, proved = self.split(dual)
         at = np.searchsorted(P.units, np.concatenate([dual.units, dual.fixed]))
+        M = M if place.cone is None else self.boxes[at]  # beyond which a cone goes
         owner = self.column_unit[at]
         known = set(map(int, owner)) | place.outs
-        if not proved or not known.issuperset(map(int, self.units)) or not place.ins.issuperset(map(int, owner[len(dual.units) :])):
+        if (
+            not proved
+            or not known.issuperset(map(int, self.units))
+            or not place.ins.issuperset(map(int, owner[len(dual.units) :]))
+        ):
             return -math.inf, -math.inf
         u, inside = np.zeros(len(at)), np.arange(len(dual.units), len(at))
         u[dual.places] = dual.values
@@ -171,7 +190,7 @@ class _Squares:
         with np.errstate(over="ignore", invalid="ignore"):
             each = np.where(slope <= d * M, slope * slope / (2.0 * d), slope * M - 0.5 * d * M * M)
         units, where = np.unique(owner, return_inverse=True)
-        psi, states = np.bincount(where, each), _states(units, place)
+        psi, states = np.asarray(np.bincount(where, each), dtype=np.float64), _states(units, place)
         forced = 0.0
         if place.cone is not None:
             j = int(np.flatnonzero(units == place.cone[0])[0])

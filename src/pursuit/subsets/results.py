@@ -22,7 +22,8 @@ from pursuit.updates import Update
 
 @dataclass(frozen=True)
 class BranchAndBound(Update):
-    """How `best` found its result. `assuming` is the user's bound on the sizes of coefficients, None where there is none.
+    """How `best` found its result. `assuming` is the user's bound on the sizes of coefficients, None where there is
+    none.
 
     >>> import pursuit as ps
     >>> ps.best(ps.LeastSquares([3.0, 1.0]), ps.SignedBasis(2), atoms=1).update
@@ -48,9 +49,9 @@ class BestSubset(Result):
     """The best few atoms, as `best` returns them: a Result whose `gap` is proved against all subsets of k atoms.
 
     `chosen` are the numbers of the atoms (or groups). `value` includes the ridge. The columns of `trace` are those of
-    every run, with the nodes as iterations and the relaxations as oracle calls. `near` are all subsets whose value is at
-    most 1 + within times the best, with their values, where the search ended by itself; `assumption` says under which
-    assumption the proof holds.
+    every run, with the nodes as iterations and the relaxations as oracle calls. `near` are all subsets whose value is
+    at most 1 + within times the best, with their values, where the search ended by itself; `assumption` says under
+    which assumption the proof holds.
 
     >>> import numpy as np, pursuit as ps
     >>> r = ps.best(ps.LeastSquares([3.0, 1.0, 2.9]), ps.SignedBasis(3), atoms=1, within=0.2)
@@ -71,15 +72,20 @@ class BestSubset(Result):
         prepared, search = ended.prepared, ended.search
         b, c = prepared.coefficients(search.chosen)
         atoms, weights, blocks = _atoms(given, b, c)
-        x = given.loss.space.put(np.reshape(given.chosen.matrix @ b + given.uncounted @ c, given.loss.y.shape))
+        x = np.reshape(given.chosen.matrix @ b + given.uncounted @ c, given.loss.y.shape)
         value = given.loss.value(x) + 0.5 * given.l2 * float(b @ b)
         lower = min(value, prepared.scale * max(search.lower, prepared.lowest))
-        near = sorted(((v * prepared.scale, s) for s, v in search.near.items() if v <= search.upper), key=lambda e: e[0])
+        near = sorted(
+            ((v * prepared.scale, s) for s, v in search.near.items() if v <= search.upper), key=lambda e: e[0]
+        )
         assuming = None if bound is None else float(np.max(bound))
+        x = given.f.space.put(x)
         return cls(
-            given.f, given.domain, BranchAndBound(assuming), None, None, given.f.space.put(x), value, value - lower, lower,
-            ended.status, search.nodes, search.relaxations, 0, ended.seconds, weights, atoms, blocks, [], Trace(rows),
-            given.f.space.put(x), 0, math.inf, k=k, l2=given.l2, chosen=search.chosen,
+            f=given.f, domain=given.domain, update=BranchAndBound(assuming), oracle=None, refine=None,
+            x=x, value=value, gap=value - lower, lower=lower, status=ended.status,
+            iterations=search.nodes, oracle_calls=search.relaxations, cached=0, seconds=ended.seconds,
+            weights=weights, atoms=atoms, blocks=blocks, answers=[], trace=Trace(rows), start=x, refused=0,
+            stationarity=math.inf, k=k, l2=given.l2, chosen=search.chosen,
             near=[(np.array(s, dtype=np.intp), v) for v, s in near], ended=ended, asked=given,
         )  # fmt: skip
 

@@ -1,13 +1,13 @@
 """Relaxations for every other case: losses with a conjugate, groups of columns, several outputs.
 
 The value is q(b) + sum_j d_j b_j^2 / 2 with q smooth and convex, over at most k units, each a set of columns. For least
-squares q is what the split of `quadratic` leaves; for other losses q(b) = f(Cb) and d = l2, with boxes |b_j| <= M_j that
-hold wherever the value is at most U. As q lies above its tangent at u, with w = -grad q(u),
+squares q is what the split of `quadratic` leaves; for other losses q(b) = f(Cb) and d = l2, with boxes |b_j| <= M_j
+that hold wherever the value is at most U. As q lies above its tangent at u, with w = -grad q(u),
 
     value >= q(u) + <w, u> - (sum of psi over the units in) - (sum of the m largest over the free ones),
 
-psi of a unit being the sum over its columns of max over |t| <= M_j of w_j t - d_j t^2 / 2. For f(Cb) this is the bound by
-the conjugate of f at its gradient. u comes from accelerated proximal gradient steps on the perspective relaxation.
+psi of a unit being the sum over its columns of max over |t| <= M_j of w_j t - d_j t^2 / 2. For f(Cb) this is the bound
+by the conjugate of f at its gradient. u comes from accelerated proximal gradient steps on the perspective relaxation.
 
 Columns that do not count (an intercept) are minimised over, so w vanishes there but for the accuracy of u: what is left
 counts as if their coefficients might be REACH times as large as they are.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Any
 
 import numpy as np
 
@@ -27,19 +27,6 @@ from pursuit.subsets.quadratic import CANDIDATES, FREE, IN, OUT, Dual, Fits, Poi
 
 REACH = 1e3
 """Coefficients without a box are taken to be at most so many times as large as at u."""
-
-class Model(Protocol):
-    """q, d and M over the columns that are left; the uncounted ones come last, without d and M."""
-
-    d: Small
-    M: Small
-    noise: float
-    L: float
-
-    def __call__(self, b: Small) -> tuple[float, Small]: ...
-    def restrict(self, states: States, b: Small) -> tuple[Self, Small]: ...
-    def split(self, upper: float) -> Self: ...
-    def keeps(self, states: States) -> np.ndarray[tuple[int], np.dtype[np.bool_]]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +104,16 @@ class Gram:
         return Gram(self.P.split(upper))
 
 
+Model = Loss | Gram
+"""q, d and M over the columns that are left; uncounted ones come last, without d and M."""
+
+
 @dataclass(frozen=True, eq=False)
 class Smooth:
     """A best-subset problem over units; `labels` has the place of the unit of each counted column."""
 
-    model: Model
+    model: Any
+    """A `Model`."""
     k: int
     units: Indices
     labels: Indices
@@ -153,10 +145,10 @@ class Smooth:
         model, b = self.model.restrict(state[self.labels], point.b)
         there = np.zeros(self.size, dtype=np.bool_)
         there[self.labels[kept]] = True
-        gone = self.units[~there & (state == IN)]
+        gone, labels = self.units[~there & (state == IN)], (np.cumsum(there) - 1)[self.labels[kept]]
+        fixed = np.concatenate([self.fixed, gone])
         smaller = replace(
-            self, model=model, k=self.k - len(gone), units=self.units[there], labels=(np.cumsum(there) - 1)[self.labels[kept]],
-            fixed=np.concatenate([self.fixed, gone]),
+            self, model=model, k=self.k - len(gone), units=self.units[there], labels=labels, fixed=fixed
         )  # fmt: skip
         return smaller, state[there].copy(), Point(b, point.price)
 
@@ -178,7 +170,7 @@ class Smooth:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             linear = size * M - 0.5 * d * M * M
             each = np.where(size <= d * M, size * size / (2.0 * d), linear)
-        return np.bincount(self.labels, each, minlength=self.size)
+        return np.asarray(np.bincount(self.labels, each, minlength=self.size), dtype=np.float64)
 
     def prove(self, b: Small, state: States, m: int) -> tuple[float, Small, Small]:
         """The bound at b, psi, and the gradient of q."""

@@ -1,10 +1,10 @@
 """The search for the best subset: branch and bound, the node with the lowest bound first.
 
-A node is a problem, a state of its units (columns or groups: in, out or free) and the point where its parent's relaxation
-ended. Its two children have the unit with the largest coefficient in and out. The relaxation of a child proves a bound;
-where that reaches the cut, no subset of the child is better than the incumbent, and it is a leaf. Otherwise the bound
-decides further units, the problem shrinks, and what is left is relaxed again or waits. Nodes are expanded in batches
-whose size does not depend on the number of threads, so that neither does the result.
+A node is a problem, a state of its units (columns or groups: in, out or free) and the point where its parent's
+relaxation ended. Its two children have the unit with the largest coefficient in and out. The relaxation of a child
+proves a bound; where that reaches the cut, no subset of the child is better than the incumbent, and it is a leaf.
+Otherwise the bound decides further units, the problem shrinks, and what is left is relaxed again or waits. Nodes are
+expanded in batches whose size does not depend on the number of threads, so that neither does the result.
 
 Every step is kept (`Step`): the leaves are the certificate, which `certificate.replay` computes again.
 """
@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from pursuit.arrays import Indices
+from pursuit.arrays import Indices, Small
 from pursuit.subsets.quadratic import FREE, IN, OUT, Dual, Point, Relaxed, States
 from pursuit.threads import in_parallel, single_threaded_blas
 
@@ -33,7 +33,7 @@ POLISH = 16
 
 
 class Subproblem(Protocol):
-    """What the tree asks of a problem: `quadratic.Quadratic`, or `smooth.Smooth` for other losses, groups and outputs."""
+    """What the tree asks of a problem: `quadratic.Quadratic`, or `smooth.Smooth` for all that is not plain."""
 
     k: int
     units: Indices
@@ -52,6 +52,7 @@ class Subproblem(Protocol):
     def exact(self, places: Indices) -> float: ...
     def proved(self, places: Indices, value: float) -> float: ...
     def dual(self, point: Point) -> Dual: ...
+    def sizes(self, b: Small) -> Small: ...
 
 
 @dataclass(eq=False)
@@ -60,8 +61,8 @@ class Step:
     and none of those decided as out.
 
     With a `dual` and no children, its bound proves it. With a dual and
-    decisions `ins` and `outs`, the bound with one of them reversed proves that they hold, and one child has the rest. With
-    a `unit` the two children have it in and out. Without any of these the few subsets are tried one by one.
+    decisions `ins` and `outs`, the bound with one of them reversed proves that they hold, and one child has the rest.
+    With a `unit` the two children have it in and out. Without any of these the few subsets are tried one by one.
     """
 
     dual: Any = None
@@ -112,8 +113,8 @@ class Search:
     roots: list[Step] = field(default_factory=list)
     cones: list[tuple[int, float] | None] = field(default_factory=list)
     """For each root, the unit that is the largest beside its box and its sign; None where all are within the boxes."""
-    boxes: Any = None
-    """Boxes that the cones prove; None where there are no cones."""
+    outside: Any = None
+    """The `wide.Cones` that prove the boxes; None where there are none."""
     planted: bool = False
     """Whether all roots are there."""
     batch: list[tuple[float, int, Node]] = field(default_factory=list)
@@ -213,7 +214,7 @@ class _Work:
     def polish(self, count: int) -> None:
         """Subsets from the coefficients of the first nodes."""
         for node in self.out.nodes[:count]:
-            P, b = node.problem, np.abs(node.relaxed.point.b)
+            P, b = node.problem, node.problem.sizes(node.relaxed.point.b)
             inside = np.flatnonzero(node.state > 0)
             order = np.argsort(-np.where(node.state == FREE, b, 0.0), kind="stable")[: max(P.k - len(inside), 0)]
             value, places = P.improve(np.concatenate([inside, order[b[order] > 0]]), P.k)

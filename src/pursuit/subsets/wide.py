@@ -1,8 +1,8 @@
 """More columns than data, where H has no split: boxes that are proved first.
 
-Let tau = max_j |b_j| / M_j for boxes M of our choice (twice the largest weight of the incumbent). If tau <= 1, b lies in
-the boxes, and the tree searches there. If tau >= 1 is attained at column j with sign s, the others have |b_i| <= tau M_i,
-and for every u, with w = c - Hu,
+Let tau = max_j |b_j| / M_j for boxes M of our choice (twice the largest weight of the incumbent). If tau <= 1, b lies
+in the boxes, and the tree searches there. If tau >= 1 is attained at column j with sign s, the others have |b_i| <= tau
+M_i, and for every u, with w = c - Hu,
 
     f(b) >= constant - u'Hu / 2 - tau [s M_j w_j + (sum of the k - 1 largest M_i |w_i|)],
 
@@ -36,8 +36,7 @@ def begin_in_boxes(search: Search, P: Quadratic, enough: Callable[[Search], bool
     largest = float(np.abs(weights * P.root[places]).max(initial=0.0)) or 1.0
     boxed = replace(P, M=np.minimum(P.M, FACTOR * largest / P.root), split_at=P.size)
     if (boxed.M < P.M).any():
-        search.boxes = boxed.M
-        cones = Cones.of(boxed, P, search.cut)
+        search.outside = cones = Cones.of(boxed, P, search.cut)
         for i in range(0, len(cones.columns), PIECE):
             if enough(search):
                 return False
@@ -78,13 +77,13 @@ class Cones:
         return out
 
 
-def refuted(P: Quadratic, search: Search) -> float:
+def refuted(search: Search) -> float:
     """The least bound of all cones that are no roots, computed again."""
-    cones = Cones.of(replace(P, M=search.boxes), P, search.cut)
+    cones = search.outside
     bounds = cones.bounds(cones.columns, search.cut)
     roots = {cone for cone in search.cones if cone is not None}
     for i, j in enumerate(cones.columns):
         for e, sign in enumerate((1.0, -1.0)):
-            if (int(P.units[j]), sign) in roots:
+            if (int(cones.P.units[j]), sign) in roots:
                 bounds[2 * i + e] = np.inf
     return float(bounds.min(initial=np.inf))
