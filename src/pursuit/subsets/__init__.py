@@ -33,7 +33,7 @@ from pursuit.subsets.prepared import Prepared, prepare
 from pursuit.subsets.quadratic import Quadratic
 from pursuit.subsets.results import BestSubset, Ended
 from pursuit.subsets.tree import Search
-from pursuit.subsets.wide import begin_in_boxes
+from pursuit.subsets.wide import begin_quadratic
 
 __all__ = ["BestSubset", "best"]
 
@@ -178,10 +178,9 @@ class Question:
     def plant(self, prepared: Prepared, search: Search, clock: Clock) -> bool:
         """Make the roots of the tree; whether there was time for all."""
         P = prepared.problem.split(search.upper)
-        state = np.zeros(P.size, dtype=np.int8)
-        if isinstance(P, Quadratic) and P.size and not np.isfinite(P.M).all():
-            return begin_in_boxes(search, P, clock.enough)
-        search.begin(P, state, prepared.start)
+        if isinstance(P, Quadratic) and P.size:
+            return begin_quadratic(search, P, clock.enough)
+        search.begin(P, np.zeros(P.size, dtype=np.int8), prepared.start)
         return True
 
     def _tolerance(self, prepared: Prepared) -> Any:

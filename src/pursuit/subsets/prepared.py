@@ -81,7 +81,7 @@ def _least_squares(given: Given, k: int, bound: Small) -> Prepared:
     single, nothing = len(units) == len(labels), np.zeros(0, np.intp)
     P = Quadratic(
         H, X.T @ target, float(target @ target) / 2, k, labels if single else np.arange(len(labels)), nothing,
-        worse * np.sqrt(np.diag(H)), ridge, noise, Fits(fit.value, fit.scores), positive,
+        worse * np.sqrt(np.diag(H)), ridge, noise, Fits(fit.value, fit.scores), n, positive,
         np.maximum(ridge, NOTHING), bound[left] * norms / scale, len(left),
     )  # fmt: skip
 

@@ -119,6 +119,8 @@ class Quadratic:
     noise: float
     """The relative rounding error of the entries of H."""
     fits: Fits
+    rows: int
+    """Of the data: where there are hardly more than columns, only the ridge splits H."""
     positive: bool = False
     d: Small = field(default_factory=lambda: np.zeros(0))
     M: Small = field(default_factory=lambda: np.zeros(0))
@@ -176,7 +178,7 @@ class Quadratic:
     def split(self, upper: float) -> Quadratic:
         """With a d and an M of its own, for all b with f(b) <= upper."""
         p, H = self.size, self.H
-        inverse, spread = self._inverse()
+        inverse, spread = self._inverse() if 1.2 * p <= self.rows else (None, self.c)
         if inverse is None:
             return replace(self, split_at=p)
         shift = (8.0 * p * float(np.finfo(np.float64).eps) + p * self.noise) * self.root**2

@@ -24,18 +24,23 @@ from pursuit.threads import allowed_threads
 
 FACTOR = 2.0
 """Boxes are so many times as large as the largest weight of the incumbent, of columns of norm 1."""
+LOOSE = 10.0
+"""Boxes are loose beyond so many times the largest weight."""
 PIECE = 64
 """Columns whose cones are tried before the clock is looked at."""
 
 
-def begin_in_boxes(search: Search, P: Quadratic, enough: Callable[[Search], bool]) -> bool:
-    """Add the roots of a problem whose H has no split: the cones that are not refuted at once, and the boxes. Whether
-    there was time for all."""
+def begin_quadratic(search: Search, P: Quadratic, enough: Callable[[Search], bool]) -> bool:
+    """Add the roots of a problem: one, or, where its boxes are loose, the cones that are not refuted at once and the
+    smaller boxes. Whether there was time for all."""
     places = np.flatnonzero(np.isin(P.units, search.chosen))
     weights = np.linalg.lstsq(P.H[np.ix_(places, places)], P.c[places])[0] if len(places) else np.ones(0)
     largest = float(np.abs(weights * P.root[places]).max(initial=0.0)) or 1.0
-    boxed = replace(P, M=np.minimum(P.M, FACTOR * largest / P.root), split_at=P.size)
-    if (boxed.M < P.M).any():
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        P = replace(P, M=np.minimum(P.M, np.sqrt(2.0 * max(search.upper, 0.0) / P.floor)))  # the ridge costs that much
+    boxed = P
+    if np.median(P.M * P.root) > LOOSE * largest:
+        boxed = replace(P, M=np.minimum(P.M, FACTOR * largest / P.root), split_at=P.size)
         search.outside = cones = Cones.of(boxed, P, search.cut)
         for i in range(0, len(cones.columns), PIECE):
             if enough(search):
