@@ -75,8 +75,8 @@ def relaxed_nodes(seed, record):
         if not (state > 1).any():  # in a cone, sizes of coefficients count, too
             ins = {*self.fixed, *self.units[state == IN]}
             left = ins | set(self.units[state == FREE])
-            optimum = min(v for S, v in values.items() if len(S) <= k and set(S) <= left)
-            record(Fraction(relaxed.bound) * square, optimum)
+            optimum = min(v for S, v in values.items() if len(ins.union(S)) <= k and left.issuperset(S))
+            record(Fraction(min(relaxed.bound, cut)) * square, optimum)  # boxes hold below the incumbent only
         return relaxed
 
     with pytest.MonkeyPatch.context() as patch:
