@@ -1,9 +1,9 @@
 """Sparse discovery of dynamics: the equations of Lorenz, exactly.
 
 From a trajectory and its derivatives, the right-hand sides of three differential equations are looked for among all 56
-monomials of degree up to 5. Seven terms are true. Their columns are nearly parallel (the trajectory stays near a surface),
-so that greedy selection takes wrong terms; `best` finds the best terms of each size, with a proof that no others are
-better. The number of terms of each equation is where the value stops falling.
+monomials of degree up to 5. Seven terms are true. Their columns are nearly parallel (the trajectory stays near a
+surface), so that greedy selection takes wrong terms; `best` finds the best terms of each size, with a proof that no
+others are better. The number of terms of each equation is where the value stops falling.
 """
 
 from itertools import combinations_with_replacement
@@ -53,9 +53,8 @@ def main() -> list[list[str]]:
         chosen = path[size].chosen
         found.append([names[j] for j in chosen])
         print(f"{NAMES[i]}' =", " ".join(f"{path[size].coef[j]:+.3f} {names[j]}" for j in chosen))
-        print(
-            f"   no other {len(chosen)} terms have a lower sum of squares, but for a gap of {path[size].gap / path[size].value:.1%}"
-        )
+        gap = path[size].gap / path[size].value
+        print(f"   proved: no other {len(chosen)} terms are better by more than {gap:.1%}")
         ax.semilogy(path.atoms, shares, "o-")
         ax.axvline(len(chosen), color="0.8", zorder=0)
         ax.set(title=f"{NAMES[i]}'", xlabel="terms")

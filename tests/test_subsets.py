@@ -285,6 +285,7 @@ def test_refusals_name_the_argument():
         "within": lambda: ps.best(f, A, k, within=-0.1),
         "stop": lambda: ps.best(f, A, k, stop=60),
         "start": lambda: ps.best(f, A, k + 1, start=ps.best(f, A, 1)),
+        "start ": lambda: ps.best(f, A, 1, start=ps.best(f, A, 1, bound=1.0)),
         "f ": lambda: ps.best(ps.LeastSquares(np.ones(3)), A, k),
     }.items():
         assert refusal(call).startswith(name.strip()), name

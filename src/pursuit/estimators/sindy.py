@@ -1,4 +1,4 @@
-"""Sparse dynamics: the best few terms of each equation, as an optimiser for PySINDy (extra `sindy`; import it by name)."""
+"""Sparse dynamics: the best few terms of each equation, as an optimiser for PySINDy (extra `sindy`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pursuit.run.stop import Stop
 from pursuit.subsets import best
 
 
-class BestTerms(BaseOptimizer):  # type: ignore[misc]
+class BestTerms(BaseOptimizer):
     """The best `terms` terms of a library, in all equations together, by least squares.
 
     For each equation the best 0, 1, 2, ... terms are found, with a proof that no others are better; then the terms are

@@ -148,7 +148,7 @@ class Question:
             self.prepared = prepared
             search = self.begin(prepared, k)
         else:
-            prepared, search = start.resumed(self.given, k)
+            prepared, search = start.resumed(self.given, k, self.bound)
         clock = Clock(self.stop, prepared, began, [] if start is None else list(start.trace._rows), k)
         search.tolerance, search.allowance = self._tolerance(prepared), self.within * search.value
         status = Status.GAP
@@ -163,7 +163,7 @@ class Question:
             status = Status.INTERRUPTED
         clock.row(search)
         self.last = search.chosen
-        ended = Ended(prepared, search, clock.status or status, time.perf_counter() - began)
+        ended = Ended(prepared, search, clock.status or status, time.perf_counter() - began, self.bound)
         return BestSubset.of(self.given, k, self.bound, ended, clock.rows)
 
     def begin(self, prepared: Prepared, k: int) -> Search:

@@ -90,7 +90,7 @@ def _least_squares(given: Given, k: int, bound: Small) -> Prepared:
         places, values = fit.solve(units)
         b[left[places]] = values * scale / norms[places]
         rest = s * (f.y.ravel() - given.chosen.matrix @ b)
-        return b, np.linalg.lstsq(s[:, None] * given.uncounted, rest)[0] if Z.shape[1] else np.zeros(0)
+        return b, np.linalg.lstsq(s[:, None] * given.uncounted, rest, rcond=None)[0] if Z.shape[1] else np.zeros(0)
 
     problem = P if single else Smooth(Gram(P), k, units, places, Fits(fit.value, fit.scores), nothing, positive)
     return Prepared(problem, scale**2, coefficients, 16.0 * noise, 0.0)
@@ -109,7 +109,7 @@ class _Linear:
         target = np.append(self.y, np.zeros(len(places)))
         if not len(places):  # which SciPy's nnls would crash on
             return places, np.zeros(0)
-        b = nnls(A, target)[0] if self.positive else np.linalg.lstsq(A, target)[0]
+        b = nnls(A, target)[0] if self.positive else np.linalg.lstsq(A, target, rcond=None)[0]
         return places, np.asarray(b)
 
     def residual(self, units: Indices) -> tuple[Small, float]:

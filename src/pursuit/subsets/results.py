@@ -42,6 +42,7 @@ class Ended:
     search: Search
     status: Status
     seconds: float
+    bound: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +91,11 @@ class BestSubset(Result):
         )  # fmt: skip
 
     @property
+    def bound(self) -> Any:
+        """The bound on coefficients that the proof assumes; infinite where there is none."""
+        return math.inf if self.ended is None or self.ended.bound is None else self.ended.bound
+
+    @property
     def assumption(self) -> str | None:
         """What the proof assumes, in words; None: nothing."""
         bound = self.update.assuming
@@ -108,12 +114,17 @@ class BestSubset(Result):
         feasible = len(self.chosen) <= self.k and self.domain.admits(self.weights, self.blocks)
         return Check(value, max(value - lower, 0.0), min(lower, value), error, feasible)
 
-    def resumed(self, given: Given, k: int) -> tuple[Prepared, Search]:
+    def resumed(self, given: Given, k: int, bound: Any) -> tuple[Prepared, Search]:
         """The search of this result, for a question that must be the same."""
         asked = self.asked
         assert asked is not None and self.ended is not None
-        same = asked.f is given.f and k == self.k and given.l2 == self.l2
-        if not same or not np.array_equal(asked.chosen.matrix, given.chosen.matrix):
+        f, g = asked.loss, given.loss
+        same = type(f) is type(g) and getattr(f, "width", None) == getattr(g, "width", None)
+        same = same and (k, given.l2, given.positive) == (self.k, self.l2, asked.positive)
+        pairs = [(f.y, g.y), (f.weights, g.weights), (asked.chosen.matrix, given.chosen.matrix)]
+        pairs += [(asked.uncounted, given.uncounted), (asked.chosen.labels, given.chosen.labels)]
+        pairs.append((np.asarray(math.inf if bound is None else bound), np.asarray(self.bound)))
+        if not same or not all(np.array_equal(a, b) for a, b in pairs):
             raise ValueError("start is the result of another problem; give the same f, A, atoms, l2 and bound.")
         return self.ended.prepared, self.ended.search
 

@@ -34,7 +34,7 @@ def begin_quadratic(search: Search, P: Quadratic, enough: Callable[[Search], boo
     """Add the roots of a problem: one, or, where its boxes are loose, the cones that are not refuted at once and the
     smaller boxes. Whether there was time for all."""
     places = np.flatnonzero(np.isin(P.units, search.chosen))
-    weights = np.linalg.lstsq(P.H[np.ix_(places, places)], P.c[places])[0] if len(places) else np.ones(0)
+    weights = np.linalg.lstsq(P.H[np.ix_(places, places)], P.c[places], rcond=None)[0] if len(places) else np.ones(0)
     largest = float(np.abs(weights * P.root[places]).max(initial=0.0)) or 1.0
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         P = replace(P, M=np.minimum(P.M, np.sqrt(2.0 * max(search.upper, 0.0) / P.floor)))  # the ridge costs that much
