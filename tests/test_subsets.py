@@ -75,8 +75,12 @@ def relaxed_nodes(seed, record):
         if not (state > 1).any():  # in a cone, sizes of coefficients count, too
             ins = {*self.fixed, *self.units[state == IN]}
             left = ins | set(self.units[state == FREE])
-            optimum = min(v for S, v in values.items() if len(ins.union(S)) <= k and left.issuperset(S))
-            record(Fraction(min(relaxed.bound, cut)) * square, optimum)  # boxes hold below the incumbent only
+            optimum, S = min((v, S) for S, v in values.items() if len(ins.union(S)) <= k and left.issuperset(S))
+            rows, norms = np.vstack([X, np.sqrt(l2) * np.eye(p)]), np.linalg.norm(X, axis=0)
+            sizes = np.zeros(p)
+            sizes[list(S)] = abs(np.linalg.lstsq(rows[:, S], np.append(y, np.zeros(p)))[0]) * norms[list(S)]
+            if (sizes[self.units] <= self.M * np.linalg.norm(y)).all():  # else it is in a cone
+                record(Fraction(min(relaxed.bound, cut)) * square, optimum)  # boxes hold below the incumbent only
         return relaxed
 
     with pytest.MonkeyPatch.context() as patch:

@@ -56,7 +56,7 @@ class BestSubset(Result):
 
     >>> import numpy as np, pursuit as ps
     >>> r = ps.best(ps.LeastSquares([3.0, 1.0, 2.9]), ps.SignedBasis(3), atoms=1, within=0.2)
-    >>> r.chosen, r.value, [(list(s), round(v, 3)) for s, v in r.near]
+    >>> r.chosen, r.value, [(s.tolist(), round(v, 3)) for s, v in r.near]
     (array([0]), 4.705, [([0], 4.705), ([2], 5.0)])
     """
 
