@@ -98,6 +98,8 @@ def best(
     given = Given.read(f, A, _ridge(l2))
     if not isinstance(stop, Stop):
         raise TypeError(f"stop is {describe(stop)}; give rules such as Stop(seconds=60) or Stop(rgap=1e-4).")
+    if not (start is None or isinstance(start, BestSubset)):
+        raise TypeError(f"start is {describe(start)}; give a result of best, or leave it out.")
     require(0 <= number(within) < math.inf, "within", within, "a number of at least 0")
     sizes = as_list(atoms)
     for k in sizes:
