@@ -276,7 +276,7 @@ NEEDS = {"Sharded": "distributed", "ShardedSum": "distributed", "encode_to": "za
 CONTRACTS = (
     "ActiveSet Answer Atom Atoms Domain Learned Move Objective Oracle Path Refine Result Space State Status Trace"
 )
-CONTRACTS = {*CONTRACTS.split(), "UnboundedError", "Update"}
+CONTRACTS = {*CONTRACTS.split(), "BestSubset", "UnboundedError", "Update"}
 """What users derive from, or are given: nobody calls it with arguments of their own."""
 
 

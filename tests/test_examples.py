@@ -28,6 +28,7 @@ CLAIMS = {  # about what `main` returns
     "group_lasso": lambda needless: needless["refitted"] == 0 < needless["shrunken"],
     "kernel_herding": lambda error: error["norm-corrective"][-1] < 0.2 * error["random sample"][-1],
     "long_run": lambda r: r["difference of x"] == 0 == r["difference of iterations"] and r["bytes"] < 1e6,
+    "lorenz": lambda found: found == [["x", "y"], ["x", "y", "xz"], ["z", "xy"]],
     "multitask": lambda error: error["tensor of rank 2"][-1] < 0.25 * error["each task alone"][-1],
     "one_bit_completion": lambda predicted: predicted > 0.75,
     "own_oracle": lambda gap: gap.pop("default") < 1e-6 and min(gap.values()) > 1.0,

@@ -29,8 +29,8 @@ def test_what_a_room_offers_is_public(room):
 
 
 def modules():
-    needs = {"torch": ("gradients",), "triton": ("pursuits", "kernels")}
-    missing = [f"pursuit.gpu.{m}" for package, names in needs.items() if not find_spec(package) for m in names]
+    needs = {"torch": ("gpu.gradients",), "triton": ("gpu.pursuits", "gpu.kernels"), "pysindy": ("estimators.sindy",)}
+    missing = [f"pursuit.{m}" for package, names in needs.items() if not find_spec(package) for m in names]
     skipped = ("pursuit.__main__", *missing)
     return [m.name for m in pkgutil.walk_packages(ps.__path__, "pursuit.") if m.name not in skipped]
 

@@ -16,6 +16,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `run` | what one run needs: method, first atoms, checks, states, stopping rules, results, files |
 | `solve` | the loop, `minimize` |
 | `paths` | `path`: one problem at several radii or sizes |
+| `subsets` | `best`: the best few atoms, proved against all others |
 | `derivatives` | `differentiate`: how a solution changes with its problem |
 | `coding` | `encode`: many signals at once; `encode_to`: from and to files |
 | `cluster` | columns, samples and signals spread over the workers of a dask cluster |

@@ -46,6 +46,8 @@ from .solve import minimize as minimize
 from .state import Stateful as Stateful
 from .steps import *
 from .stochastic import Stochastic as Stochastic
+from .subsets import BestSubset as BestSubset
+from .subsets import best as best
 from .updates import *
 
 __version__: str

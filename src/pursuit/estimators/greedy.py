@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_list
+from pursuit.arguments import as_list, require
 from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.groups import Groups
 from pursuit.atoms.vectors import SignedBasis, Simplex
@@ -18,6 +18,7 @@ from pursuit.estimators import checks
 from pursuit.estimators.base import Array
 from pursuit.estimators.design import Design, Loss, ModelPath, Row
 from pursuit.estimators.linear import LinearModel, SparseClassifier, SparseRegressor
+from pursuit.estimators.subsets import SubsetSolver
 from pursuit.objectives import Objective, Ridge
 from pursuit.paths import path
 from pursuit.run.method import PATH_UPDATE
@@ -213,7 +214,30 @@ class GreedyRegressor(SparseRegressor, _GreedyOfSize):
     >>> model = GreedyRegressor(n_nonzero=2).fit(X, 4.0 + 3.0 * X[:, 5] - 2.0 * X[:, 9])
     >>> np.flatnonzero(model.coef_), model.coef_[[5, 9]].round(6), round(model.intercept_, 6)
     (array([5, 9]), array([ 3., -2.]), 4.0)
+
+    `search="swaps"` lets features change places afterwards; `search="exact"` finds the best `n_nonzero` features, and
+    proves that no others are better (Ctrl-C ends it with what is proved so far). Both have attributes `gap_` and
+    `lower_`: no model of that size has an objective below `lower_`.
+
+    >>> model = GreedyRegressor(n_nonzero=2, search="exact").fit(X, X[:, 5] - X[:, 9] + 0.1 * X[:, 7])
+    >>> np.flatnonzero(model.coef_), bool(model.lower_ <= model.path_.value[-1]), model.gap_ < 1e-6
+    (array([5, 9]), True, True)
     """
+
+    search: str = "greedy"
+    _checks = checks.table(search=checks.one_of("greedy", "swaps", "exact"))
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose features and fit their coefficients."""
+        if self.search == "greedy":
+            return super().fit(X, y, sample_weight)
+        self._check()
+        require(self.n_nonzero is not None, "n_nonzero", None, f"a number of features with search={self.search!r}")
+        samples, exact = self._samples(X, y, sample_weight), self.search == "exact"
+        solver = SubsetSolver(int(self.n_nonzero or 0), self.l2, self.groups, bool(self.positive), exact)
+        models = samples.path(solver)
+        self.gap_, self.lower_ = float(models.gap[-1]), float(models.value[-1] - models.gap[-1])
+        return self._take(samples.task, models, len(models) - 1)
 
 
 @dataclass(eq=False, repr=False)

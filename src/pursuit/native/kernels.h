@@ -85,6 +85,28 @@ template <class T> struct Screening : Kernel {
     virtual void solve_alone(Method, const Tile<T> &, int threads) = 0;
 };
 
+// subset.h: f(b) = constant - c'b + b'Hb / 2 over few columns, as the header says.
+struct Quadratic {
+    int p;
+    const double *H, *c, *d, *M;
+    const double *root;     // the square roots of the diagonal of H before columns were projected out
+    double constant, noise;
+    bool positive;          // whether b >= 0
+};
+
+struct Relaxation {
+    int m, limit, sweeps;   // columns that may be used; rounds at most, sweeps of a round
+    double cut, tolerance;  // it ends at a bound of the cut, or where rounds gain less than this of what is missing
+    double mu;              // first and last price of a column
+    const int8_t *state;    // 0: free, 1: in, -1: out, 2: the largest, at its start
+    double *b;              // first and last point
+    const double *w, *shared;  // c - Qu at a u that many relaxations share, and that u; or null
+    double *psi, *best;     // at the point of the best bound, and that point
+    int8_t *screened;       // the state with what the bound decides
+    double bound;
+    int branch, rounds;     // the free column with the largest |b|, -1 if there is none
+};
+
 template <class T> struct Level {
     FastPursuits<T> *(*fast)(const Dictionary<T> &, Method, Search);
     void (*one_by_one)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
@@ -100,6 +122,7 @@ struct Levels {
     // <A[rows[e]], B[cols[e]]> for every e
     void (*row_products)(const double *A, const double *B, int width, const int32_t *rows, const int32_t *cols,
                          int64_t count, double *out);
+    void (*relax_subset)(const Quadratic &, Relaxation &);
     // adds M'M to the lower triangle of G, for a sparse matrix M by rows with increasing indices
     void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G,
                        int64_t n);

@@ -3,6 +3,7 @@
 #include "direct.h"
 #include "fast.h"
 #include "lasso.h"
+#include "subset.h"
 
 namespace {
 
@@ -64,5 +65,5 @@ template <class T> constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<
 #define NAME(x) TEXT(x)
 namespace levels {
 extern const Levels LEVEL;
-const Levels LEVEL = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, lower_gram};
+const Levels LEVEL = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, relax_subset, lower_gram};
 }  // namespace levels

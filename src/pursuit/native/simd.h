@@ -175,7 +175,7 @@ template <class T> class Array {
   public:
     explicit Array(size_t count = 0) { allocate(count); }
     Array(const Array &) = delete;
-    ~Array() { release(); }
+    ~Array() { std::free(memory); }
     void allocate(size_t count) {
         std::free(memory);
         if (!(memory = std::calloc(count * sizeof(T) + 128, 1))) throw std::bad_alloc();

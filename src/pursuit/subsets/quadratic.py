@@ -1,0 +1,316 @@
+"""Least squares over few columns, as a quadratic function of their coefficients: what a node of the search relaxes.
+
+    f(b) = constant - c'b + b'Hb / 2,   H = X'X + l2 I,  c = X'y,  constant = |y|^2 / 2,
+
+with columns and y scaled to norm 1. Of the columns that are in, the exact minimum is subtracted (a Schur complement of
+H); columns that are out are deleted. What is left is split: H = Q + diag(d), d >= 0, Q positive semidefinite, and
+boxes |b_j| <= M_j hold for every b that is good enough. `native/subset.h` has the bound that follows, and finds it.
+
+- **The split.** d = t s with s_j = 1 / (H^-1)_jj and the largest t for which Q is positive semidefinite: it does not
+  depend on the scales of columns. A Cholesky factorisation proves it, with room for the rounding errors of H. d = l2
+  always holds. With fewer columns t grows, so every smaller problem is split anew.
+- **The boxes.** f(b) <= U implies |b_j - (H^-1 c)_j| <= sqrt(2 (U - min f) (H^-1)_jj).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from pursuit import native
+from pursuit.arrays import Indices, Small
+
+NOTHING = 1e-300
+"""A curvature d_j that is as good as 0."""
+WORST_CONDITION = 1e10
+"""Of H, beyond which nothing is derived from its inverse."""
+SAFE_PIVOT = 1e-6
+"""The least part of a column's square outside the columns that are in, for these to be projected out."""
+
+CANDIDATES = 4
+"""Units that an exchange tries in the place of another."""
+
+States = np.ndarray[Any, np.dtype[np.int8]]
+FREE, IN, OUT, LARGEST = 0, 1, -1, 2
+
+
+class Point(NamedTuple):
+    """Where a relaxation begins: coefficients, and the price of a column (not positive: unknown)."""
+
+    b: Small
+    price: float = -1.0
+
+
+class Dual(NamedTuple):
+    """What proves the bound of a node: the columns that are left and those projected out, the split, and u."""
+
+    units: Indices
+    fixed: Indices
+    d: Small
+    places: Indices
+    values: Small
+
+
+class Relaxed(NamedTuple):
+    """What a relaxation proves: the bound, the state with the columns that it decides, and the column to branch on."""
+
+    bound: float
+    point: Point
+    screened: States
+    branch: int
+
+
+class Fits(NamedTuple):
+    """Minima over few units, which are numbered in the whole problem, from the data."""
+
+    value: Callable[[Indices], tuple[float, float]]
+    """The least value, and by how much it may be lower."""
+    scores: Callable[[Indices], Small]
+    """How much each unit might help beside some: the norm of its part of the gradient."""
+
+    def exchange(self, fixed: Indices, units: Indices, places: Indices, k: int) -> tuple[float, Indices]:
+        """From the units at some places on, beside fixed ones: others enter, by their part of the gradient, up to k in
+        all; then they change places while that helps."""
+        S = [int(j) for j in places]
+
+        def ranked(T: list[int]) -> Indices:
+            scores = self.scores(np.concatenate([fixed, units[T]]).astype(np.intp))[units]
+            scores[T] = -1.0
+            return np.argsort(-scores, kind="stable")[: min(CANDIDATES, len(units) - len(T))]
+
+        def least(T: list[int]) -> float:
+            return self.value(np.concatenate([fixed, units[T]]).astype(np.intp))[0]
+
+        while len(S) < min(k, len(units)):
+            S.append(int(ranked(S)[0]))
+        value, better = least(S), True
+        while better and len(S) < len(units):
+            better = False
+            for i in range(len(S)):
+                rest = S[:i] + S[i + 1 :]
+                tries = [(least([*rest, int(j)]), [*rest, int(j)]) for j in ranked(rest)]
+                best, T = min(tries)
+                if best < value - 1e-10 * abs(value):
+                    value, S, better = best, T, True
+        return value, np.array(sorted(S), dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """A best-subset problem: at most `k` of the columns, whose numbers in the whole problem are `units`, beside the
+    columns `fixed`, which are in and projected out."""
+
+    H: Small
+    c: Small
+    constant: float
+    k: int
+    units: Indices
+    fixed: Indices
+    root: Small
+    """The square roots of the diagonal of the first H, the unit of rounding errors."""
+    floor: Small
+    """A diagonal that always splits H: the ridge."""
+    noise: float
+    """The relative rounding error of the entries of H."""
+    fits: Fits
+    rows: int
+    """Of the data: where there are hardly more than columns, only the ridge splits H."""
+    positive: bool = False
+    d: Small = field(default_factory=lambda: np.zeros(0))
+    M: Small = field(default_factory=lambda: np.zeros(0))
+    split_at: int = 0
+    """How many columns there were when d was computed."""
+
+    @property
+    def size(self) -> int:
+        """The number of columns."""
+        return len(self.c)
+
+    @property
+    def kernel(self) -> Any:
+        """The compiled relaxation."""
+        kept = self.__dict__.get("_kernel")
+        if kept is None:
+            arrays = self.H, self.c, self.d, self.M, self.root
+            kept = native.core().Subset(*arrays, self.constant, self.noise, self.positive)
+            object.__setattr__(self, "_kernel", kept)
+        return kept
+
+    def relax(self, state: States, start: Point, cut: float, rounds: int = 60) -> Relaxed:
+        """The relaxation of a node, until its bound reaches the cut or gains little."""
+        b, out, screened = start.b.copy(), np.empty((2, self.size)), np.empty_like(state)
+        m = self.k - int(np.count_nonzero(state > 0))
+        bound, price, branch, _ = self.kernel.relax(state, m, b, start.price, cut, rounds, out, screened)
+        return Relaxed(bound, Point(out[1], price), screened, branch)
+
+    def restrict(self, state: States, point: Point) -> tuple[Quadratic, States, Point]:
+        """Without the columns that are out, and with those that are in projected out, as far as rounding allows."""
+        inside = np.flatnonzero(state == IN)
+        inverse, pivot = (
+            _inverse_factor(self.H[np.ix_(inside, inside)]) if len(inside) and not self.positive else (None, 0)
+        )
+        if inverse is None or pivot < SAFE_PIVOT or (state == LARGEST).any():
+            inside = inside[:0]
+        keep = state != OUT
+        keep[inside] = False
+        rest = np.flatnonzero(keep)
+        H, c, constant, noise = self.H[np.ix_(rest, rest)], self.c[rest], self.constant, self.noise
+        if len(inside):
+            assert inverse is not None
+            W = inverse @ self.H[np.ix_(inside, rest)]
+            v = inverse @ self.c[inside]
+            H = H - W.T @ W
+            c, constant = c - W.T @ v, constant - float(v @ v) / 2
+            noise *= 1.0 + float(np.sum(inverse * inverse))
+        smaller = replace(
+            self, H=H, c=c, constant=constant, k=self.k - len(inside), units=self.units[rest], noise=noise,
+            fixed=np.concatenate([self.fixed, self.units[inside]]), root=self.root[rest], floor=self.floor[rest],
+            d=self.d[rest], M=self.M[rest],
+        )  # fmt: skip
+        return smaller, state[rest].copy(), Point(point.b[rest], point.price)
+
+    def split(self, upper: float) -> Quadratic:
+        """With a d and an M of its own, for all b with f(b) <= upper."""
+        p, H = self.size, self.H
+        inverse, spread = self._inverse() if 1.2 * p <= self.rows else (None, self.c)
+        if inverse is None:
+            return replace(self, split_at=p)
+        shift = (8.0 * p * float(np.finfo(np.float64).eps) + p * self.noise) * self.root**2
+        d = _strongest(inverse, spread) / spread
+        for _ in range(50):
+            d = np.maximum(d, self.floor)
+            if lapack.dpotrf((H - np.diag(d + shift)).T, lower=1, overwrite_a=1)[1] == 0:
+                break
+            d = 0.97 * d
+        else:
+            d = self.floor
+        if (self.d >= d).all():
+            d = self.d
+        M = np.minimum(self.boxes(upper, inverse, spread), self.M)
+        return replace(self, d=np.maximum(d, NOTHING), M=M, split_at=p)
+
+    def _inverse(self) -> tuple[Small | None, Small]:
+        """The inverse of the Cholesky factor of H, and the diagonal of H^-1; None where rounding hides it."""
+        L, bad = lapack.dpotrf(self.H.T, lower=1, clean=1) if self.size else (self.H, 1)
+        inverse, singular = (L, 1) if bad else lapack.dtrtri(L, lower=1)
+        if bad or singular:
+            return None, np.zeros(0)
+        spread = np.einsum("ij,ij->j", inverse, inverse)
+        good = spread.max() * np.diag(self.H).max() < WORST_CONDITION
+        return (inverse if good else None), spread
+
+    def boxes(self, upper: float, inverse: Small | None = None, spread: Small | None = None) -> Small:
+        """Bounds on |b_j| for all b with f(b) <= upper."""
+        if inverse is None or spread is None:
+            inverse, spread = self._inverse()
+        if inverse is None:
+            return np.full(self.size, np.inf)
+        v = inverse @ self.c
+        middle = inverse.T @ v
+        sizes = 1.0 + float(np.abs(middle) @ self.root)
+        room = max(upper - self.constant + float(v @ v) / 2, 0.0) + 4.0 * self.noise * sizes**2
+        loose = 1.0 + 1e-9 + 4.0 * self.size * (self.noise + 1e-16) * float(spread.max())
+        return np.asarray(loose * (np.abs(middle) + np.sqrt(2.0 * room * spread)))
+
+    def sizes(self, b: Small) -> Small:
+        """The sizes of the coefficients of each unit."""
+        return np.abs(b)
+
+    def dual(self, point: Point) -> Dual:
+        """What proves the bound at this point."""
+        places = np.flatnonzero(point.b)
+        return Dual(self.units, self.fixed, self.d, places, point.b[places])
+
+    def exact(self, places: Indices) -> float:
+        """The least value with the columns `places`."""
+        if not self.positive:
+            _, value, _ = self.gains(places)
+            if math.isfinite(value):
+                return value
+        return self.fits.value(np.concatenate([self.fixed, self.units[places]]))[0]
+
+    def proved(self, places: Indices, value: float) -> float:
+        """A lower bound on the least value with these columns, which was computed as `value`."""
+        return value - 16.0 * self.noise
+
+    enough_to_try = 1 << 30
+    """Subsets that are tried one by one rather than relaxed."""
+
+    @property
+    def stale(self) -> bool:
+        """Whether d was computed for many more columns."""
+        return self.size < 0.93 * self.split_at or (self.size < self.split_at and self.size <= 600)
+
+    def best_with_one_more(self, places: Indices, among: Indices) -> tuple[float, Indices]:
+        """The least value with the columns `places` and one of the columns `among`; nan where rounding hides it."""
+        gains, base, doubtful = self.gains(places)
+        if doubtful[among].any():
+            return math.nan, places
+        j = among[int(gains[among].argmax())] if len(among) else -1
+        return (base, places) if j < 0 or not gains[j] > 0 else (base - float(gains[j]), np.append(places, j))
+
+    def gains(self, places: Indices) -> tuple[Small, float, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """By how much each column lowers the value of the columns `places`, this value, what rounding hides."""
+        diagonal, base, c = np.diag(self.H), self.constant, self.c
+        if self.positive:
+            return np.zeros(self.size), math.inf, np.ones(self.size, dtype=np.bool_)
+        if len(places):
+            inverse, pivot = _inverse_factor(self.H[np.ix_(places, places)])
+            if inverse is None or pivot < SAFE_PIVOT:
+                return np.zeros(self.size), math.inf, np.ones(self.size, dtype=np.bool_)
+            W, v = inverse @ self.H[places], inverse @ self.c[places]
+            diagonal = diagonal - np.einsum("ij,ij->j", W, W)
+            c, base = c - v @ W, base - float(v @ v) / 2
+        own = diagonal > SAFE_PIVOT * self.root**2
+        gains = np.where(own, c * c / np.where(own, diagonal, 1.0), 0.0) / 2
+        gains[places] = 0.0
+        own[places] = True
+        return gains, base, ~own
+
+    def improve(self, places: Indices, k: int) -> tuple[float, Indices]:
+        """Columns enter one at a time, the best first; then single columns change places while that helps."""
+        if self.positive:
+            return self.fits.exchange(self.fixed, self.units, places, k)
+        S = [int(j) for j in places]
+        gains, value, _ = self.gains(np.array(S, dtype=np.intp))
+        while len(S) < min(k, self.size) and gains.max() > 0:
+            S.append(int(gains.argmax()))
+            gains, value, _ = self.gains(np.array(S, dtype=np.intp))
+        while S:
+            tries = []
+            for i in range(len(S)):
+                gains, base, _ = self.gains(np.array(S[:i] + S[i + 1 :], dtype=np.intp))
+                tries.append((base - float(gains.max()), i, int(gains.argmax())))
+            best, i, j = min(tries)
+            if not best < value - 1e-10 * abs(self.constant - value):
+                break
+            value, S[i] = best, j
+        return value, np.array(sorted(S), dtype=np.intp)
+
+
+def _strongest(inverse: Small, spread: Small) -> float:
+    """A little less than the largest t for which H - t diag(1 / spread) is positive semidefinite; `inverse` is that of
+    the Cholesky factor of H."""
+    s, p = 1.0 / np.sqrt(spread), len(spread)
+    if p <= 300:
+        K = inverse * s
+        return float((1.0 - 1e-4) / np.linalg.eigvalsh(K @ K.T)[-1])
+    whole = LinearOperator((p, p), matvec=lambda v: s * (inverse.T @ (inverse @ (s * v.ravel()))), dtype=np.float64)
+    start = np.ones(p)
+    return float(0.99 / eigsh(whole, 1, which="LA", tol=1e-2, ncv=12, v0=start, return_eigenvectors=False)[0])
+
+
+def _inverse_factor(H: Small) -> tuple[Small | None, float]:
+    """The inverse of the Cholesky factor, and the least square of the factor's diagonal relative to that of H; None
+    where there is none."""
+    L, bad = lapack.dpotrf(H, lower=1, clean=1)
+    if bad:
+        return None, 0.0
+    inverse, bad = lapack.dtrtri(L, lower=1)
+    return (None, 0.0) if bad else (inverse, float((np.diag(L) ** 2 / np.diag(H)).min()))

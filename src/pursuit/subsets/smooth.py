@@ -1,0 +1,291 @@
+"""Relaxations for every other case: losses with a conjugate, groups of columns, several outputs.
+
+The value is q(b) + sum_j d_j b_j^2 / 2 with q smooth and convex, over at most k units, each a set of columns. For least
+squares q is what the split of `quadratic` leaves; for other losses q(b) = f(Cb) and d = l2, with boxes |b_j| <= M_j
+that hold wherever the value is at most U. As q lies above its tangent at u, with w = -grad q(u),
+
+    value >= q(u) + <w, u> - (sum of psi over the units in) - (sum of the m largest over the free ones),
+
+psi of a unit being the sum over its columns of max over |t| <= M_j of w_j t - d_j t^2 / 2. For f(Cb) this is the bound
+by the conjugate of f at its gradient. u comes from accelerated proximal gradient steps on the perspective relaxation.
+
+Columns that do not count (an intercept) are minimised over, so w vanishes there but for the accuracy of u: what is left
+counts as if their coefficients might be REACH times as large as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pursuit.arrays import Indices, Small
+from pursuit.objectives import Objective
+from pursuit.subsets.quadratic import CANDIDATES, FREE, IN, OUT, Dual, Fits, Point, Quadratic, Relaxed, States
+
+REACH = 1e3
+"""Coefficients without a box are taken to be at most so many times as large as at u."""
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """f(Cb), b having the counted columns first."""
+
+    f: Objective
+    C: Small
+    d: Small
+    M: Small
+    noise: float
+    L: float
+
+    def __call__(self, b: Small) -> tuple[float, Small]:
+        value, slope = self.f.value_and_grad(np.reshape(self.C @ b, self.f.space.shape if self.f.space else (-1,)))
+        return value, self.C.T @ np.ravel(slope)
+
+    def keeps(self, states: States) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """The counted columns that `restrict` leaves."""
+        return np.asarray(states != OUT)
+
+    def restrict(self, states: States, b: Small) -> tuple[Loss, Small]:
+        """Without the columns that are out."""
+        kept = self.keeps(states)
+        whole = np.append(kept, np.ones(len(b) - len(kept), dtype=np.bool_))
+        return replace(self, C=self.C[:, whole], d=self.d[kept], M=self.M[kept]), b[whole]
+
+    def split(self, upper: float) -> Loss:
+        """The same: d is the ridge."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """What the split of a quadratic leaves."""
+
+    P: Quadratic
+
+    @property
+    def d(self) -> Small:
+        """The split."""
+        return self.P.d
+
+    @property
+    def M(self) -> Small:
+        """The boxes."""
+        return self.P.M
+
+    @property
+    def noise(self) -> float:
+        """The relative rounding error."""
+        return self.P.noise
+
+    @property
+    def L(self) -> float:
+        """A bound on the curvature."""
+        return float(np.abs(self.P.H).sum(axis=1).max(initial=1e-300))
+
+    def __call__(self, b: Small) -> tuple[float, Small]:
+        image = self.P.H @ b - self.P.d * b
+        return self.P.constant + float(b @ (image / 2 - self.P.c)), image - self.P.c
+
+    def keeps(self, states: States) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """The columns that `restrict` leaves."""
+        left = self.P.restrict(states, Point(np.zeros(self.P.size)))[0].units
+        return np.isin(self.P.units, left)
+
+    def restrict(self, states: States, b: Small) -> tuple[Gram, Small]:
+        """Without the columns that are out, and with those that are in projected out."""
+        smaller, _, point = self.P.restrict(states, Point(b))
+        return Gram(smaller), point.b
+
+    def split(self, upper: float) -> Gram:
+        """With a d and an M of its own."""
+        return Gram(self.P.split(upper))
+
+
+Model = Loss | Gram
+"""q, d and M over the columns that are left; uncounted ones come last, without d and M."""
+
+
+@dataclass(frozen=True, eq=False)
+class Smooth:
+    """A best-subset problem over units; `labels` has the place of the unit of each counted column."""
+
+    model: Any
+    """A `Model`."""
+    k: int
+    units: Indices
+    labels: Indices
+    fits: Fits
+    fixed: Indices
+    positive: bool = False
+    uncounted: int = 0
+    """How many columns do not count; they come last."""
+    enough_to_try = CANDIDATES
+    """Subsets that are tried one by one rather than relaxed."""
+
+    @property
+    def size(self) -> int:
+        """The number of units."""
+        return len(self.units)
+
+    @property
+    def stale(self) -> bool:
+        """Whether d should be computed anew: it costs little beside a relaxation."""
+        return True
+
+    def split(self, upper: float) -> Smooth:
+        """With a d of its own."""
+        return replace(self, model=self.model.split(upper))
+
+    def restrict(self, state: States, point: Point) -> tuple[Smooth, States, Point]:
+        """Without the units that are out, and those that are in where they can be projected out."""
+        kept = self.model.keeps(state[self.labels])
+        model, b = self.model.restrict(state[self.labels], point.b)
+        there = np.zeros(self.size, dtype=np.bool_)
+        there[self.labels[kept]] = True
+        gone, labels = self.units[~there & (state == IN)], (np.cumsum(there) - 1)[self.labels[kept]]
+        fixed = np.concatenate([self.fixed, gone])
+        smaller = replace(
+            self, model=model, k=self.k - len(gone), units=self.units[there], labels=labels, fixed=fixed
+        )  # fmt: skip
+        return smaller, state[there].copy(), Point(b, point.price)
+
+    def dual(self, point: Point) -> Dual:
+        """What proves the bound at this point."""
+        if isinstance(self.model, Gram):
+            return self.model.P.dual(point)
+        return Dual(self.units, self.fixed, self.model.d, np.arange(len(point.b)), point.b)
+
+    def sizes(self, b: Small) -> Small:
+        """The norm of the coefficients of each unit."""
+        p = len(self.labels)
+        return np.sqrt(np.bincount(self.labels, b[:p] ** 2, minlength=self.size))
+
+    def psi(self, w: Small, error: float) -> Small:
+        """psi of each unit; `error` bounds the rounding of w."""
+        d, M = self.model.d, self.model.M
+        size = np.maximum((w if self.positive else np.abs(w)) + error, 0.0)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            linear = size * M - 0.5 * d * M * M
+            each = np.where(size <= d * M, size * size / (2.0 * d), linear)
+        return np.asarray(np.bincount(self.labels, each, minlength=self.size), dtype=np.float64)
+
+    def prove(self, b: Small, state: States, m: int) -> tuple[float, Small, Small]:
+        """The bound at b, psi, and the gradient of q."""
+        p = len(self.labels)
+        value, grad = self.model(b)
+        size = abs(value) + float(np.abs(grad) @ np.abs(b)) + 1e-300
+        noise = self.model.noise
+        psi = self.psi(-grad[:p], noise * (math.sqrt(size) + float(np.linalg.norm(grad, np.inf)) if len(grad) else 0.0))
+        free = np.sort(psi[state == FREE])[::-1]
+        spent = float(psi[state == IN].sum() + free[:m].sum())
+        loose = float(np.abs(grad[p:]) @ (REACH * (np.abs(b[p:]) + 1.0)))
+        return value - float(grad @ b) - spent - loose - noise * size, psi, grad
+
+    def relax(self, state: States, start: Point, cut: float, rounds: int = 60) -> Relaxed:
+        """The relaxation of a node: accelerated steps, restarted where they turn back, the price corrected by each."""
+        m = self.k - int(np.count_nonzero(state > 0))
+        b = start.b.copy()
+        b[: len(self.labels)][(state == OUT)[self.labels]] = 0.0
+        y, momentum, price, L = b, 1.0, start.price, self.model.L
+        best, best_b, best_psi = -math.inf, b, np.zeros(self.size)
+        before = -math.inf
+        for turn in range(10 * rounds):
+            bound, psi, grad = self.prove(y, state, m)
+            if bound > best or turn == 0:
+                best, best_b, best_psi = bound, y, psi
+            if best >= cut or not math.isfinite(bound):
+                break
+            if turn % 20 == 19:
+                if best - before < 2e-3 * (cut - best):
+                    break
+                before = best
+            if price <= 0:
+                order = np.sort(psi[state == FREE])[::-1]
+                price = max(float(order[min(m, len(order)) - 1]) if m and len(order) else 1.0, 1e-300)
+                price = price if math.isfinite(price) else 1.0
+            new, used = self._shrunk(y - grad / L, L, price, state)
+            step = new - b
+            if float((y - new) @ step) > 0:
+                momentum = 1.0
+            following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+            y, b = new + (momentum - 1.0) / following * step, new
+            momentum = following
+            if m:
+                price *= min(max(used / m, 0.7), 1.4)
+        return self._decided(state, best, Point(best_b, price), best_psi, cut)
+
+    def _decided(self, state: States, bound: float, point: Point, psi: Small, cut: float) -> Relaxed:
+        screened, free, m = state.copy(), np.flatnonzero(state == FREE), self.k - int(np.count_nonzero(state > 0))
+        if m > 0 and len(free) > m and math.isfinite(bound):
+            order = np.sort(psi[free])[::-1]
+            last, following = order[m - 1], order[m]
+            v = psi[free]
+            screened[free[(v < last) & (bound + last - v >= cut)]] = OUT
+            screened[free[(v >= last) & (bound + v - following >= cut)]] = IN
+        sizes = np.where(screened == FREE, self.sizes(point.b), -1.0)
+        return Relaxed(bound, point, screened, int(sizes.argmax()) if (sizes >= 0).any() else -1)
+
+    def _shrunk(self, v: Small, L: float, price: float, state: States) -> tuple[Small, float]:
+        """The proximal map at the price, and how many free units it uses."""
+        p, labels = len(self.labels), self.labels
+        inner = np.maximum(v[:p], 0.0) if self.positive else v[:p]
+        d, M = self.model.d, self.model.M
+        count = np.bincount(labels, minlength=self.size)
+        curvature = np.bincount(labels, d, minlength=self.size) / count
+        box = np.sqrt(np.bincount(labels, M * M, minlength=self.size))
+        norms = np.sqrt(np.bincount(labels, inner * inner, minlength=self.size))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            whole = curvature * box * box >= 2.0 * price
+            low = np.where(whole, np.sqrt(2.0 * curvature * price), 0.5 * curvature * box + price / box)
+            t = np.maximum(L * norms - low, 0.0) / L
+            t = np.where(whole & (t > np.sqrt(2.0 * price / curvature)), L * norms / (L + curvature), t)
+            t = np.where(state == IN, L * norms / (L + curvature), np.where(state == OUT, 0.0, np.minimum(t, box)))
+            share = np.minimum(1.0, np.maximum(t * np.sqrt(curvature / (2.0 * price)), t / box))
+            factor = np.where(norms > 0, t / norms, 0.0)
+        new = np.append(inner * factor[labels], v[p:])
+        new[:p] = np.clip(new[:p], -M, M)
+        return new, float(share[state == FREE].sum())
+
+    def best_with_one_more(self, places: Indices, among: Indices) -> tuple[float, Indices]:
+        """Not known at once."""
+        return math.nan, places
+
+    def exact(self, places: Indices) -> float:
+        """The least value with the units at these places."""
+        return self.fits.value(np.concatenate([self.fixed, self.units[places]]))[0]
+
+    def proved(self, places: Indices, value: float) -> float:
+        """A lower bound on it."""
+        value, error = self.fits.value(np.concatenate([self.fixed, self.units[places]]))
+        return value - error
+
+    def improve(self, places: Indices, k: int) -> tuple[float, Indices]:
+        """Units enter one at a time, by their part of the gradient; then units change places while that helps."""
+        return self.fits.exchange(self.fixed, self.units, places, k)
+
+
+def widest(f: Objective, C: Small, b: Small, upper: float) -> Small:
+    """Bounds on the size of each coefficient wherever f(Cb) <= upper, from the minimum b over all columns.
+
+    For v_j with C'v_j = e_j and every t, t b_j = <grad f + t v_j, Cb> <= upper + f*(grad f + t v_j).
+    """
+    grad = f.value_and_grad(np.reshape(C @ b, f.space.shape if f.space else (-1,)))[1]
+    dual = np.linalg.pinv(C).T
+    if np.linalg.matrix_rank(C) < C.shape[1]:
+        return np.full(C.shape[1], np.inf)
+    out = np.zeros(C.shape[1])
+    for j in range(C.shape[1]):
+        v = np.reshape(dual[:, j], grad.shape)
+        scale = float(np.linalg.norm(grad) or 1.0) / float(np.linalg.norm(v))
+        for sign in (1.0, -1.0):
+            steps = scale * np.geomspace(1e-3, 1e3, 40)
+            bounds = []
+            for t in steps:
+                conjugate = f.conjugate(grad + sign * t * v)
+                if conjugate is not None and math.isfinite(conjugate):
+                    bounds.append((upper + conjugate) / t)
+            out[j] = max(out[j], min(bounds, default=math.inf))
+    return out * (1.0 + 1e-6)
