@@ -37,7 +37,7 @@ static const Levels &choose_level() {
     return *chosen;
 }
 
-static const Levels &levels() { static const Levels &chosen = choose_level(); return chosen; }
+const Levels &levels() { static const Levels &chosen = choose_level(); return chosen; }
 template <class T> const Level<T> &kernels() {
     if constexpr (sizeof(T) == 8) return levels().float64;
     else return levels().float32;
@@ -48,6 +48,8 @@ template <class T, int N> using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, 
 template <class T> using Strided = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 struct Destroy { template <class Kernel> void operator()(Kernel *kernel) const { kernel->destroy(); } };
 template <class Kernel> using Owned = std::unique_ptr<Kernel, Destroy>;
+
+void bind_events(nb::module_ float64, nb::module_ float32);  // events.cpp
 
 static void require(bool condition, const char *what) {
     if (!condition) throw std::invalid_argument(what);
@@ -282,6 +284,7 @@ NB_MODULE(_core, m) {
     nb::enum_<Search>(m, "Search").value("int16", Search::int16).value("float32", Search::float32);
     bind<double>(m.def_submodule("float64"));
     bind<float>(m.def_submodule("float32"));
+    bind_events(m.attr("float64"), m.attr("float32"));
     m.def("row_products", &row_products, Unlocked(), "A"_a, "B"_a, "rows"_a, "cols"_a, "out"_a.noconvert());
     m.def("lower_gram", &lower_gram, Unlocked(), "pointers"_a, "indices"_a, "data"_a, "G"_a.noconvert());
     m.def("all_or_nothing", &assign, Unlocked(), "starts"_a, "heads"_a, "costs"_a, "origins"_a, "demand"_a, "threads"_a,
