@@ -263,12 +263,14 @@ class Convolutional(Atoms):
         t = self.templates
         out = np.zeros((box[0], box[1], stop - start + 2 * t.width))  # with room for events across the ends
         time = events.time
-        for e in np.flatnonzero((time > start - t.width) & (time < stop)):
-            parts, at = t.parts(int(events.template[e])), int(time[e]) - start + t.width
-            row = 0 if self.axes == 1 else int(events.position[e, 0])
-            out[t.part_channels[parts], t.part_rows[parts] + row, at : at + t.width] += (
-                events.weight[e] * t.samples[parts]
-            )
+        near = (time > start - t.width) & (time < stop)
+        row = np.zeros(len(events), np.int64) if self.axes == 1 else events.position[:, 0]
+        for k in np.unique(events.template[near]):
+            own, parts = near & (events.template == k), t.parts(int(k))
+            first = (row[own] * out.shape[2] + time[own] - start + t.width)[:, None, None]
+            part = t.part_channels[parts].astype(np.int64) * box[1] + t.part_rows[parts]
+            places = first + (part[:, None] * out.shape[2] + np.arange(t.width))
+            np.add.at(out.reshape(-1), places, events.weight[own][:, None, None] * t.samples[parts])
         inside = out[:, :, t.width : t.width + stop - start]
         return inside.reshape(*(self.shape or ())[:-1], stop - start)
 

@@ -222,9 +222,10 @@ template <class T> void bind(nb::module_ m) {
         .def("correlate", &Set::correlate, Unlocked(), "y"_a, "out"_a.noconvert())
         .def_prop_ro("most_bytes", [](const Set &A) { return A.cache->most_bytes; })
         .def_prop_ro("rows_made", [](const Set &A) { return A.cache->made; });
-    nb::class_<Finder<T>>(m, "Search")
+    nb::class_<Finder<T>>(m, "Finder")
         .def(nb::init<Set &, const EventRules &, const Samples<T> &, const In<int32_t, 1> &, const In<double, 2> &>(),
-             "templates"_a, "rules"_a, "y"_a, "stop"_a, "known"_a)
+             "templates"_a, "rules"_a, "y"_a, "stop"_a, "known"_a,
+             nb::keep_alive<1, 2>())
         .def_prop_ro("count", &Finder<T>::count)
         .def("copy", &Finder<T>::copy, "out"_a.noconvert());
 }
@@ -233,7 +234,8 @@ template <class T> void bind(nb::module_ m) {
 
 void bind_events(nb::module_ float64, nb::module_ float32) {
     nb::enum_<EventMethod>(float64, "EventMethod")
-        .value("mp", EventMethod::mp).value("omp", EventMethod::omp).value("nnomp", EventMethod::nnomp).value("lasso", EventMethod::lasso);
+        .value("mp", EventMethod::mp).value("omp", EventMethod::omp).value("nnomp", EventMethod::nnomp)
+        .value("lasso", EventMethod::lasso);
     nb::class_<EventRules>(float64, "EventRules")
         .def(nb::init<>())
         .def_rw("method", &EventRules::method).def_rw("positive", &EventRules::positive)
