@@ -264,10 +264,9 @@ class Convolutional(Atoms):
         out = np.zeros((box[0], box[1], stop - start + 2 * t.width))  # with room for events across the ends
         time = events.time
         near = (time > start - t.width) & (time < stop)
-        row = np.zeros(len(events), np.int64) if self.axes == 1 else events.position[:, 0]
         for k in np.unique(events.template[near]):
             own, parts = near & (events.template == k), t.parts(int(k))
-            first = (row[own] * out.shape[2] + time[own] - start + t.width)[:, None, None]
+            first = (events.row[own] * out.shape[2] + time[own] - start + t.width)[:, None, None]
             part = t.part_channels[parts].astype(np.int64) * box[1] + t.part_rows[parts]
             places = first + (part[:, None] * out.shape[2] + np.arange(t.width))
             np.add.at(out.reshape(-1), places, events.weight[own][:, None, None] * t.samples[parts])

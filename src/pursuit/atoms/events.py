@@ -61,6 +61,11 @@ class Events:
         """The position along the last axis."""
         return self.position if self.position.ndim == 1 else self.position[:, 1]
 
+    @property
+    def row(self) -> Array:
+        """The position along the rows of a picture; else 0."""
+        return np.zeros(len(self), np.int64) if self.position.ndim == 1 else self.position[:, 0]
+
     def shifted(self, by: int) -> Events:
         """The same events so many positions later."""
         offset = by if self.position.ndim == 1 else np.array([0, by])
@@ -68,8 +73,7 @@ class Events:
 
     def sorted(self) -> Events:
         """In the order of positions, then of templates; events at one place in the order in which they were found."""
-        row = np.zeros(len(self)) if self.position.ndim == 1 else self.position[:, 0]
-        return self[np.lexsort((self.template, row, self.time))]
+        return self[np.lexsort((self.template, self.row, self.time))]
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""

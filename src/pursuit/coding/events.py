@@ -188,9 +188,7 @@ class Blocks:
 
 def to_table(events: Events) -> Array:
     """Events as the rows of one array, with the columns COLUMNS."""
-    places = events.position.reshape(len(events), -1)
-    row = np.zeros(len(events)) if places.shape[1] == 1 else places[:, 0]
-    return np.column_stack([row, events.time, events.template, events.weight, events.score]).astype(np.float64)
+    return np.column_stack([events.row, events.time, events.template, events.weight, events.score]).astype(np.float64)
 
 
 def from_table(table: Array, axes: int) -> Events:

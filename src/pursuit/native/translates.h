@@ -159,7 +159,8 @@ template <class T> class Translates final : public EventSearch<T> {
         int64_t next, row, column;
         int32_t kernel;
         double weight, score, correlation;  // correlation: <r, a>, kept in double
-        bool queued;
+        double pending;                     // the part of the weight that the correlations of all atoms do not know yet
+        bool queued, moved;
     };
     struct Held {  // the products of one template, held as long as this lives
         Products<T> &products;
@@ -177,7 +178,8 @@ template <class T> class Translates final : public EventSearch<T> {
     Array<T> c, scores, best, top;      // correlations; scores of blocks x templates, of blocks, of BLOCK blocks
     T unit = 0;                         // the largest score at the beginning
     Growing<Place> events;
-    Growing<int64_t> queue;
+    Growing<int64_t> queue, moved;      // events to be settled; events with a pending change
+    double slack = 0;                   // events of the Lasso are settled to this accuracy, until no atom enters
     int64_t living = 0, unused = -1, cells_across = 0;
     Array<int64_t> cells;               // 1 + the first event of each cell of height x width positions
 
@@ -213,7 +215,15 @@ template <class T> class Translates final : public EventSearch<T> {
             if (turn % 256 == 0) check_interrupt(rules.stop);
             int64_t q = 0;
             for (int64_t i = 1; i < blocks_of_blocks(); ++i) q = top[i] > top[q] ? i : q;
-            if (!(top[q] > threshold)) break;
+            if (!(top[q] > threshold)) {
+                if (slack == 0) break;
+                slack = 0;
+                for (int64_t e = 0; e < events.count; ++e)
+                    if (events[e].kernel >= 0) enqueue(e);
+                settle();
+                continue;
+            }
+            if (is_lasso) slack = 0.1 * (top[q] - rules.penalty);
             enter(first_with(best + q * BLOCK, top[q]) + q * BLOCK);
         }
     }
@@ -309,7 +319,7 @@ template <class T> class Translates final : public EventSearch<T> {
             return;
         }
         const double w = amplitude(chosen, correlation);
-        events.push({-1, r, column, chosen, w, double(best[b]), 0, false});
+        events.push({-1, r, column, chosen, w, double(best[b]), 0, 0, false, false});
         ++living;
         const Held held(products, chosen);
         subtract(held, r, column, w);
@@ -343,7 +353,7 @@ template <class T> class Translates final : public EventSearch<T> {
     int64_t &cell(int64_t r, int64_t column) const { return cells[r / height * cells_across + column / width]; }
 
     int64_t insert(int32_t k, int64_t r, int64_t column, double score) {
-        const Place place = {cell(r, column), r, column, k, 0, score, double(*at(k, r, column)), false};
+        const Place place = {cell(r, column), r, column, k, 0, score, double(*at(k, r, column)), 0, false, false};
         int64_t e = unused;
         if (e >= 0) {
             unused = events[e].next;
@@ -358,6 +368,7 @@ template <class T> class Translates final : public EventSearch<T> {
     }
 
     void remove(int64_t e) {
+        publish(e);
         int64_t *link = &cell(events[e].row, events[e].column);
         while (*link != e + 1) link = &events[*link - 1].next;
         *link = events[e].next;
@@ -393,7 +404,7 @@ template <class T> class Translates final : public EventSearch<T> {
 
     // Of a correlation with the residual: how far it may be from its value at the minimum.
     double tolerance(int k) const {
-        if (rules.method == EventMethod::lasso) return 1e-10 * rules.penalty + 64 * double(EPS<T>) * unit;
+        if (rules.method == EventMethod::lasso) return larger(slack, 1e-10 * rules.penalty + 64 * double(EPS<T>) * unit);
         return larger(1e-10, 16.0 * double(EPS<T>)) * std::sqrt(double(unit) * A.squares[k]);
     }
 
@@ -432,6 +443,16 @@ template <class T> class Translates final : public EventSearch<T> {
             if (e.kernel >= 0 && (e.weight == 0 || !is_settled(e))) solve_cluster(queue[i]);
         }
         queue.count = 0;
+        for (int64_t i = 0; i < moved.count; ++i) publish(moved[i]);
+        moved.count = 0;
+    }
+
+    // The correlations of all atoms follow a weight once it is settled: it may change often until then.
+    void publish(int64_t e) {
+        const Place place = events[e];
+        events[e].moved = false;
+        events[e].pending = 0;
+        if (place.pending != 0) subtract(Held(products, place.kernel), place.row, place.column, place.pending);
     }
 
     void solve_cluster(int64_t first) {
@@ -466,11 +487,13 @@ template <class T> class Translates final : public EventSearch<T> {
         const double by = weight - events[e].weight;
         if (by == 0) return;
         events[e].weight = weight;
-        const Place moved = events[e];
-        const Held held(products, moved.kernel);
-        subtract(held, moved.row, moved.column, by);
-        near(moved.row, moved.column, [&](int64_t f) {
-            const double product = inner(held, moved, events[f]);
+        events[e].pending += by;
+        if (!events[e].moved) moved.push(e);
+        events[e].moved = true;
+        const Place place = events[e];
+        const Held held(products, place.kernel);
+        near(place.row, place.column, [&](int64_t f) {
+            const double product = inner(held, place, events[f]);
             if (product == 0) return;
             events[f].correlation -= by * product;
             if (!is_settled(events[f])) enqueue(f);
