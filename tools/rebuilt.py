@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = [f"tests/test_{name}.py" for name in ("encode*", "screened", "matrices", "native", "sets_of_solvers")]
+TESTS = [f"tests/test_{name}.py" for name in ("encode*", "screened", "matrices", "native", "sets_of_solvers", "convolutional", "recordings")]
 
 
 def build(folder: Path, env: dict[str, str], *settings: str) -> Path:

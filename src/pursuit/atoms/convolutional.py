@@ -58,8 +58,8 @@ class Convolutional(Atoms):
     Examples
     --------
     >>> import numpy as np, pursuit as ps
-    >>> A = ps.Convolutional([[1.0, 2.0, 1.0], [1.0, 0.0, -1.0]], shape=(8,))
-    >>> y = np.array([0.0, 3.0, 6.0, 3.0, 0.0, 2.0, 0.0, -2.0])
+    >>> A = ps.Convolutional([[1.0, 2.0, 1.0], [2.0, 0.0, -2.0]], shape=(8,))
+    >>> y = np.array([0.0, 3.0, 6.0, 3.0, 0.0, 4.0, 0.0, -4.0])
     >>> r = ps.minimize(ps.LeastSquares(y), ps.lin(A), stop=ps.Stop(atoms=2))
     >>> sorted(a.source for a in r.atoms), bool(r.value < 1e-20)
     ([(0, 1), (1, 5)], True)
@@ -77,8 +77,8 @@ class Convolutional(Atoms):
         memory: int = 1 << 30,
     ) -> None:
         self.shape = None if shape is None else _shape(shape)
-        given = self.shape or ()
-        window = () if channels is not None else np.shape(templates)[1:]
+        given: tuple[int, ...] = self.shape or ()
+        window: tuple[int, ...] = () if channels is not None else np.shape(templates)[1:]
         fills = len(window) == 2 and len(given) == 2 and window[0] == given[0]
         spatial = None if self.shape is None or fills else 1 if len(given) == 1 or channels is not None else 2
         count = given[0] if channels is not None and len(given) == 2 else None
@@ -113,7 +113,9 @@ class Convolutional(Atoms):
         axes = (1, *shape) if self._one_channel else tuple(shape)
         axes = (axes[0], 1, *axes[1:]) if self.axes == 1 else axes
         if len(axes) != 3:
-            raise ValueError(f"a signal has shape {tuple(shape)} where templates are {self._window()}; see Convolutional.")
+            raise ValueError(
+                f"a signal has shape {tuple(shape)} where templates are {self._window()}; see Convolutional."
+            )
         return axes
 
     def boxed(self, y: Array) -> Array:
@@ -195,7 +197,8 @@ class Convolutional(Atoms):
         merit = -np.abs(c) if self.symmetric else c
         keys = [r * self._grid[1] + q for _, r, q in places]
         order = np.lexsort(([k for k, *_ in places], keys, merit))[:several]
-        return [self._column(*places[i], -1.0 if self.symmetric and c[i] > 0 else 1.0) for i in order]
+        chosen = [(places[i], -1.0 if self.symmetric and c[i] > 0 else 1.0) for i in order]
+        return [self._column(k, row, column, sign) for (k, row, column), sign in chosen]
 
     def _check_shape(self, g: Array) -> None:
         if self.shape is None:
@@ -213,7 +216,8 @@ class Convolutional(Atoms):
 
     def atom(self, i: int) -> Atom:
         place, k = divmod(i % self.n, self.templates.count)
-        return self._column(k, *divmod(place, self._grid[1]), 1.0 if i < self.n else -1.0)
+        row, column = divmod(place, self._grid[1])
+        return self._column(k, row, column, 1.0 if i < self.n else -1.0)
 
     def rebuild(self, a: Atom) -> Atom | None:
         if not self._names_atom(a.source):
@@ -287,4 +291,3 @@ def _shape(shape: Any) -> tuple[int, ...]:
     valid = isinstance(shape, Sequence) and len(shape) in (1, 2, 3) and all(as_int_or_nan(n) >= 1 for n in shape)
     require(valid, "shape", shape, "a tuple of positive integers, the shape of the signal")
     return tuple(map(int, shape))
-

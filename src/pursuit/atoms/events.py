@@ -44,7 +44,8 @@ class Events:
     def joined(cls, tables: list[Events]) -> Events:
         """The rows of all tables, of which there is at least one."""
         names = ("template", "position", "weight", "score")
-        return cls(*(np.concatenate([getattr(t, name) for t in tables]) for name in names))
+        template, position, weight, score = (np.concatenate([getattr(t, name) for t in tables]) for name in names)
+        return cls(template, position, weight, score)
 
     def __len__(self) -> int:
         return len(self.template)
@@ -79,8 +80,10 @@ class Events:
         """The table as a pandas DataFrame."""
         import pandas as pd
 
-        places = {"position": self.position} if self.position.ndim == 1 else dict(
-            zip(("row", "column"), self.position.T, strict=True)
+        places = (
+            {"position": self.position}
+            if self.position.ndim == 1
+            else dict(zip(("row", "column"), self.position.T, strict=True))
         )
         return pd.DataFrame({"template": self.template, **places, "weight": self.weight, "score": self.score})
 

@@ -1,7 +1,7 @@
 """Templates on some channels: what their translates need to be correlated with a signal, and among themselves.
 
-Every template is a list of parts: a stretch of samples on one channel and, in pictures, one row. Parts of zeros are left
-out, so that a template on 15 of 384 channels takes 15 parts.
+Every template is a list of parts: a stretch of samples on one channel and, in pictures, one row. Parts of zeros are
+left out, so that a template on 15 of 384 channels takes 15 parts.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ class Templates:
     def native(self, dtype: Any, memory: int) -> Any:
         """The kernels' form; products of templates take at most `memory` bytes."""
         factors = self.factors
-        small = None if factors is None else (factors.mixing.astype(dtype), np.ascontiguousarray(factors.filters, dtype))
+        small = (
+            None if factors is None else (factors.mixing.astype(dtype), np.ascontiguousarray(factors.filters, dtype))
+        )
         return native.kernels(dtype).Templates(
             self.channels, self.height, self.starts, self.part_channels, self.part_rows, self.samples.astype(dtype),
             None if factors is None else factors.starts, None if small is None else small[0],
@@ -175,7 +177,9 @@ def _on_channels(templates: Any, channels: Any, count: int | None) -> Templates:
     for k, (w, c) in enumerate(zip(waveforms, places, strict=True)):
         if w.ndim != 2 or w.shape[1] != width or not width or not len(w):
             raise ValueError(f"template {k} has shape {w.shape}; give (its channels, {width or 'samples'}) for each.")
-        distinct = c.shape == (len(w),) and c.dtype.kind in "iu" and len(np.unique(c)) == len(c) and bool((c >= 0).all())
+        distinct = (
+            c.shape == (len(w),) and c.dtype.kind in "iu" and len(np.unique(c)) == len(c) and bool((c >= 0).all())
+        )
         if not distinct:
             raise ValueError(f"channels of template {k} must be {len(w)} different integers of at least 0.")
     check_not_zero([float(np.abs(w).max()) for w in waveforms])

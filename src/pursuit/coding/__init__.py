@@ -109,8 +109,8 @@ def encode(
     refractory : int, optional
         Of ``mp``: two events of one template are further apart than this many samples.
     block, halo : int, optional
-        A recording is searched in blocks of so many positions, each with a halo on both sides. Where the events that two
-        neighbours find near their seam differ, the seam is listed in `Events.unverified`.
+        A recording is searched in blocks of so many positions, each with a halo on both sides. Where the events that
+        two neighbours find near their seam differ, the seam is listed in `Events.unverified`.
     checkpoint : path, optional
         A file to which finished blocks are written. A call with the same arguments goes on where it ended.
 
@@ -125,9 +125,9 @@ def encode(
 
     Notes
     -----
-    Of a recording, Y is an array, memory map, Zarr, HDF5 or dask array with time as its last axis, or a function (start,
-    stop) -> samples. It is read block by block and computed with in float32, unless its numbers are larger. ``mp`` and
-    ``omp`` add the event that lowers :math:`\|r\|^2` most; ``omp`` and ``nnomp`` then solve for the weights of the 32
+    Of a recording, Y is an array, memory map, Zarr, HDF5 or dask array with time as its last axis, or a function
+    (start, stop) -> samples. It is read block by block and computed with in float32, unless its numbers are larger.
+    ``mp`` and ``omp`` add the event that lowers :math:`\|r\|^2` most; ``omp`` and ``nnomp`` then solve for the weights of the 32
     events that overlap it most directly, and of others until all are exact to rounding. ``lasso``, in float64, ends at
     a gap of 1e-10 of the objective, or as close as rounding allows; `Events.gap` is proved. With `atoms`, events are
     counted over the whole recording, which is then one block. Memory: for every thread the samples of a block, and 4
@@ -173,7 +173,9 @@ def refuse_options(recording: dict[str, Any]) -> None:
     """Refuse options of recordings where D is a matrix."""
     for name, value in recording.items():
         if value is not None:
-            raise ValueError(f"{name} is {describe(value)}, which is for recordings; give D as ps.Convolutional(templates).")
+            raise ValueError(
+                f"{name} is {describe(value)}, which is for recordings; give D as ps.Convolutional(templates)."
+            )
 
 
 def encode_on_host(D: Any, Y: Any, arguments: Arguments) -> Any:

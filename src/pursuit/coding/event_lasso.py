@@ -2,10 +2,10 @@ r"""The Lasso over all translates of templates, with a proved gap.
 
 .. math:: \min_w \tfrac12 \|y - \sum_e w_e a_e\|^2 + \lambda \sum_e |w_e|
 
-Blocks are solved one after the other, each with all events outside its reach fixed, until the gap of the whole is small.
-With r the residual and c the correlations of all translates with it, :math:`u = r \min(1, \lambda / \max |c|)` is a point of
-the dual, so the minimum is at least :math:`\langle y, u\rangle - \tfrac12\|u\|^2`. Nothing but one pass over the recording
-is needed.
+Blocks are solved one after the other, each with all events outside its reach fixed, until the gap of the whole is
+small. With r the residual and c the correlations of all translates with it, :math:`u = r \min(1, \lambda / \max |c|)`
+is a point of the dual, so the minimum is at least :math:`\langle y, u\rangle - \tfrac12\|u\|^2`: one pass over the
+recording proves a gap.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def solve_lasso(blocks: Blocks) -> Events:
     best = events = Events.empty(blocks.recording.A.axes)
     stalled = 0
     for _ in range(MAX_SWEEPS):
-        for i in range(len(blocks)):
+        for i in range(blocks.count):
             events = _solve_block(blocks, i, events)
         value, gap = lasso_gap(blocks, events)
         stalled = 0 if gap < 0.5 * best.gap else stalled + 1
@@ -65,9 +65,9 @@ def lasso_gap(blocks: Blocks, events: Events) -> tuple[float, float]:
     square = data = product = size_square = largest = 0.0
     sizes = replace(events, weight=np.abs(events.weight))
     magnitudes = A._with(templates=replace(A.templates, samples=np.abs(A.templates.samples)))
-    for i in range(len(blocks)):
+    for i in range(blocks.count):
         start, stop, *_ = blocks.ends(i)
-        end = source.length if i == len(blocks) - 1 else stop
+        end = source.length if i == blocks.count - 1 else stop
         r = _residual(blocks, events, start, stop + width - 1)
         c = A.templates.correlate(r, kernel)[:, :: A.stride if A.axes == 2 else 1, :: A.stride]
         most = float(c.max() if blocks.rules.positive else np.abs(c).max())

@@ -48,7 +48,7 @@ class Rules:
         return rules
 
 
-def read_rules(threshold: Any, atoms: Any, method: Any, penalty: Any, positive: Any, amplitudes: Any) -> Rules:  # noqa: PLR0913
+def read_rules(threshold: Any, atoms: Any, method: Any, penalty: Any, positive: Any, amplitudes: Any) -> Rules:
     """The rules of a call of `encode`, or an error that says which argument to change.
 
     `amplitudes` are prior, bounds and refractory, which belong to matching pursuit.
@@ -71,7 +71,7 @@ def read_rules(threshold: Any, atoms: Any, method: Any, penalty: Any, positive: 
         raise ValueError("threshold and atoms are missing; say by how much an event must lower ||r||^2, or how many.")
     require(threshold is None or 0 <= number(threshold) < math.inf, "threshold", threshold, "a number of at least 0")
     require(atoms is None or as_int_or_nan(atoms) >= 0, "atoms", atoms, "an integer of at least 0")
-    require(prior is None or 0 <= number(prior), "prior", prior, "a number of at least 0, or inf")
+    require(prior is None or number(prior) >= 0, "prior", prior, "a number of at least 0, or inf")
     require(refractory is None or as_int_or_nan(refractory) >= 0, "refractory", refractory, "a number of samples")
     return Rules(
         method, 0.0 if threshold is None else float(threshold), 0.0,
@@ -118,12 +118,14 @@ class Recording:
 
     def read(self, start: int, stop: int) -> Array:
         """Samples start to stop, as channels x rows x samples."""
-        block = np.asarray(self.source(start, stop) if self.is_function else self.source[..., start:stop])
+        block: Array = np.asarray(self.source(start, stop) if self.is_function else self.source[..., start:stop])
         wanted = (*self.shape[:-1], stop - start)
         if block.shape != wanted:
             raise ValueError(f"the recording gave {describe(block)} for samples {start} to {stop}; give {wanted}.")
         block = self.A.boxed(block.astype(self.dtype, copy=False))
-        if not np.isfinite(block.sum()) and not np.isfinite(block).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = bool(np.isfinite(block.sum())) or bool(np.isfinite(block).all())
+        if not finite:
             raise ValueError(f"samples {start} to {stop} of the recording contain NaN or infinity; remove them first.")
         return block
 
@@ -156,7 +158,9 @@ class Blocks:
         block, halo = (-(-int(n) // A.stride) * A.stride for n in (block, halo))
         return cls(recording, rules, min(block, whole + A.stride), halo)
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """The number of blocks."""
         return -(-self.positions // self.block)
 
     @property

@@ -32,9 +32,8 @@ def encode_recording(A: Convolutional, recording: Any, options: dict[str, Any]) 
         if options[name] is not None and options[name] is not False:
             raise ValueError(f"{name} does not belong to recordings; leave it out with a Convolutional.")
     amplitudes = options["prior"], options["bounds"], options["refractory"]
-    rules = read_rules(
-        *(options[name] for name in ("threshold", "atoms", "method", "penalty", "positive")), amplitudes
-    )
+    threshold, atoms, penalty = options["threshold"], options["atoms"], options["penalty"]
+    rules = read_rules(threshold, atoms, options["method"], penalty, options["positive"], amplitudes)
     require(A.axes == 1 or rules.refractory < 0, "refractory", rules.refractory, "it for recordings only")
     source = Recording(A, recording, np.float64 if rules.method == "lasso" else options["dtype"])
     if source.length == 0 or len(source.shape) == 0:
@@ -53,7 +52,7 @@ def search_blocks(blocks: Blocks, checkpoint: Any, progress: bool) -> Events:
     axes, width = blocks.recording.A.axes, blocks.recording.A.templates.width
     stored = None if checkpoint is None else StoredBlocks(Path(checkpoint), fingerprint(blocks))
     found: dict[int, Events] = {} if stored is None else {i: from_table(t, axes) for i, t in stored.tables.items()}
-    bar = tqdm(total=len(blocks), initial=len(found), disable=None if progress else True, desc="encode", leave=False)
+    bar = tqdm(total=blocks.count, initial=len(found), disable=None if progress else True, desc="encode", leave=False)
 
     def work(i: int, _: int) -> None:
         if i in found:
@@ -67,9 +66,9 @@ def search_blocks(blocks: Blocks, checkpoint: Any, progress: bool) -> Events:
         bar.update()
 
     with bar, nullcontext() if stored is None else stored:
-        in_parallel(work, len(blocks), 1)
+        in_parallel(work, blocks.count, 1)
     tables, unverified = [Events.empty(axes)], []
-    for i in range(len(blocks)):
+    for i in range(blocks.count):
         start, stop, *_ = blocks.ends(i)
         tables.append(found[i][(found[i].time >= start) & (found[i].time < stop)])
         if i and not agree(found[i - 1], found[i], start, width):
@@ -111,7 +110,9 @@ class StoredBlocks:
             return
         data = path.read_bytes()
         if not data.startswith(header):
-            raise ValueError(f"checkpoint {path} is of another recording, other templates or other rules; give a new one.")
+            raise ValueError(
+                f"checkpoint {path} is of another recording, other templates or other rules; give a new one."
+            )
         end = self._read(data, len(header))
         with path.open("r+b") as file:
             file.truncate(end)

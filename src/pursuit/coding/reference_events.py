@@ -1,5 +1,7 @@
-"""Events by the definition: after every event all correlations are computed again, in float64 NumPy. The specification of
-the kernels, for the tests."""
+"""Events by the definition: after every event all correlations are computed again, in float64 NumPy.
+
+The specification of the kernels, for the tests.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from pursuit.coding.events import Rules
 
 
 def plain_events(A: Convolutional, y: Any, rules: Rules) -> Events:
-    """The events of a signal of A's shape by matching pursuit, OMP or its non-negative form, in the order they entered."""
+    """The events of a signal of A's shape, by mp, omp or nnomp, in the order in which they entered."""
     y = np.asarray(y, dtype=np.float64)
     found: list[tuple[int, float]] = []  # list number of the atom, score
     weights: Small = np.empty(0)
