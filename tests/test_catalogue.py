@@ -268,13 +268,13 @@ RATES = {"L": 1, "mu": 0.5, "mdw": 0.5, "radius": 1, "eps0": 1, "diameter": 1, "
 RATES |= {"width": 0.5, "residual": TARGET, "grad": TARGET, "z": TARGET, "alpha": 2, "delta_mp": 0.5, "delta_fw": 0.5}
 RATES |= {"nu": 2, "distance": 1, "first": 1, "last": 2}
 USED = {  # arguments that are given although they have defaults
-    "Polytope": {"A_ub": np.eye(3), "b_ub": TARGET}, "encode": {"atoms": 1}, "learn": {"sweeps": 1},
+    "Polytope": {"A_ub": np.eye(3), "b_ub": TARGET}, "encode": {"atoms": 1}, "learn": {"atoms": 1, "sweeps": 1},
     "path": {"radii": [1.0]}, "encode_to": {"atoms": 1},
 }  # fmt: skip
 NEEDS = {"Sharded": "distributed", "ShardedSum": "distributed", "encode_to": "zarr", "StoredCodes": "zarr"}
 
 CONTRACTS = (
-    "ActiveSet Answer Atom Atoms Domain Events Learned Move Objective Oracle Path Refine Result Space State Status Trace"
+    "ActiveSet Answer Atom Atoms Domain Events Learned LearnedTemplates Move Objective Oracle Path Refine Result Space State Status Trace"
 )
 CONTRACTS = {*CONTRACTS.split(), "UnboundedError", "Update"}
 """What users derive from, or are given: nobody calls it with arguments of their own."""

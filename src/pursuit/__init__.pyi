@@ -44,7 +44,7 @@ from .cluster.sums import ShardedSum
 from .coding import encode
 from .coding.files import StoredCodes, encode_to
 from .derivatives import differentiate
-from .dictionaries import Learned, learn
+from .dictionaries import Learned, LearnedTemplates, learn
 from .domains import Answer, Domain, cone, conv, lin, penalty, product
 from .line_search import UnboundedError
 from .models import load
@@ -130,6 +130,7 @@ __all__ = [
     "KSupport",
     "Lazy",
     "Learned",
+    "LearnedTemplates",
     "LeastSquares",
     "LineSearch",
     "LogDet",

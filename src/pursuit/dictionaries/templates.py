@@ -21,8 +21,10 @@ from pursuit.run.stop import Status
 
 ROUNDS = 3
 """The templates are corrected in turn so many times in a sweep."""
-ALIKE = 0.8
+ALIKE = 0.85
 """A template is a copy of another if a translate of that one has at least this correlation with it."""
+FIRST_PASSES = 40
+"""Passes that look for templates before the first sweep; they may raise the objective."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,11 +162,12 @@ def _run(
 def improvements(plan: Plan, fit: Fit) -> Iterator[Fit]:
     """The fit after every sweep, each at least as good as the one before.
 
-    A sweep tries the templates with copies and unused ones replaced, and with those off centre moved. Where that does not
-    lower the objective, the templates stay; where new events do not, the old ones stay, and only the templates improve.
+    A sweep tries the templates with copies and unused ones replaced, and moved to where their energy is. Where that does
+    not lower the objective, they stay; where new events do not, the old ones stay, and only the templates improve.
     """
     while True:
-        tried = sweep(plan, Fit(repaired(plan, fit), Events.empty(1))) if len(fit.events) else fit
+        some = int(plan.rng.integers(1, 2 + len(fit.D) // 16))
+        tried = sweep(plan, Fit(repaired(plan, fit, some), Events.empty(1))) if len(fit.events) else fit
         if len(fit.events) and tried.cost < fit.cost:
             fit = tried
         else:
@@ -221,6 +224,8 @@ def autocorrelation(position: Any, weight: Small, length: int) -> Small:
         if not near.any():
             break
         np.add.at(out, distance[near], (w[step:] * w[: len(p) - step])[near])
+        if step:  # two events at one place are two pairs
+            out[0] += float((w[step:] * w[: len(p) - step])[distance == 0].sum())
     return out
 
 
@@ -260,38 +265,59 @@ def _solve(values: Small, vectors: Small, b: Small, bounded: bool) -> Small:
 
 
 def first_templates(plan: Plan, count: int, length: int) -> Small:
-    """Stretches of the recording around its loudest places that look least like one another."""
-    return distinct_stretches(plan, plan.y, [], count, length)
+    """Templates after passes over the recording that replace many at first and few at last; the best fit of all.
+
+    They begin with stretches around its loudest places that look least like one another, and find events by matching
+    pursuit, which takes least time.
+    """
+    quick = plan if plan.is_lasso else replace(plan, code={**plan.code, "method": "mp"})
+    D = distinct_stretches(plan, plan.y, [], count, length)
+    best = Fit(D, Events.empty(1))
+    for i in range(FIRST_PASSES):
+        fit = sweep(quick, Fit(D, Events.empty(1)))
+        best = fit if fit.cost < best.cost else best
+        if not len(fit.events):
+            break
+        D = repaired(quick, fit, round(count * 0.12 * (1 - i / FIRST_PASSES)))
+    return best.D
 
 
-def repaired(plan: Plan, fit: Fit) -> Small:
-    """The templates, centred, with those that few events use, and copies of others, replaced by what is left."""
+def repaired(plan: Plan, fit: Fit, replaced: int) -> Small:
+    """The templates, moved to where their energy is, with copies of others and the `replaced` least valuable ones, at least one, replaced by
+    stretches of the recording where most is left."""
     length, r = fit.D.shape[2], plan.residual(fit.D, fit.events)
     value = np.bincount(fit.events.template, fit.events.weight**2, len(fit.D))
-    D = np.stack([centred(d) for d in fit.D])
+    D = np.stack([moved(d, r, fit.events[fit.events.template == k]) for k, d in enumerate(fit.D)])
     kept: list[int] = []
+    worth = np.zeros(len(D))  # what the objective rises by without the template: others do in part what it does
     for k in np.argsort(-value, kind="stable"):
-        if value[k] > 0 and all(likeness(D[k], D[j]) < ALIKE for j in kept):
+        like = max((likeness(D[k], D[j]) for j in kept), default=0.0)
+        if value[k] > 0 and like < ALIKE:
             kept.append(int(k))
-    kept = kept[: len(D) - max(1, len(D) // 25)]  # the least valuable ones give way
+            worth[k] = value[k] * (1.0 - like**2)
+    kept.sort(key=lambda k: -worth[k])
+    kept = kept[: len(D) - max(1, replaced)]
     lost = sorted(set(range(len(D))) - set(kept))
     D[lost] = distinct_stretches(plan, r, [D[k] for k in kept], len(lost), length)
     return D
 
 
-def centred(d: Small) -> Small:
-    """The template moved so that its energy is in the middle; what leaves the window is lost."""
+def moved(d: Small, r: Small, events: Events) -> Small:
+    """The template over the stretch around it that has most energy, where r says how it goes on outside its window.
+
+    A template that was begun too early or too late so finds the end that it lacks.
+    """
     length = d.shape[1]
-    middle = float((d**2).sum(axis=0) @ np.arange(length)) / float((d**2).sum())
-    by = round((length - 1) / 2 - middle)
-    if by == 0:
+    more = length // 2
+    inside = (events.position >= more) & (events.position + length + more <= r.shape[1])
+    w, position = events.weight[inside], events.position[inside]
+    if not w.any():
         return d
-    moved = np.zeros_like(d)
-    if by > 0:
-        moved[:, by:] = d[:, :-by]
-    else:
-        moved[:, :by] = d[:, -by:]
-    return np.asarray(moved / np.linalg.norm(moved))
+    longer = np.einsum("e,cel->cl", w, r[:, position[:, None] + np.arange(-more, length + more)]) / float(w @ w)
+    longer[:, more : more + length] += d
+    energy = np.convolve((longer**2).sum(axis=0), np.ones(length), "valid")
+    start = int(energy.argmax())
+    return np.asarray(longer[:, start : start + length] / math.sqrt(float(energy[start])))
 
 
 def likeness(a: Small, b: Small) -> float:
@@ -301,9 +327,9 @@ def likeness(a: Small, b: Small) -> float:
     return float(np.abs(c).max())
 
 
-def distinct_stretches(plan: Plan, y: Small, known: list[Small], count: int, length: int) -> Small:
-    """Stretches of y with much energy that are unlike the known ones, and unlike one another."""
-    energy = np.convolve((y**2).sum(axis=0), np.ones(length), "valid")
+def distinct_stretches(plan: Plan, r: Small, known: list[Small], count: int, length: int) -> Small:
+    """Stretches of the recording where r has much energy that are unlike the known ones, and unlike one another."""
+    energy = np.convolve((r**2).sum(axis=0), np.ones(length), "valid")
     found, patience = list(known), ALIKE / 2
     places = np.argsort(-energy, kind="stable")
     free, chosen = np.ones(len(energy), bool), []
@@ -311,7 +337,8 @@ def distinct_stretches(plan: Plan, y: Small, known: list[Small], count: int, len
         if free[p] and len(chosen) < 20 * count + 50:
             chosen.append(int(p))
             free[max(0, p - length // 2) : p + length // 2 + 1] = False
-    stretches = [centred(y[:, p : p + length] / max(math.sqrt(energy[p]), 1e-300)) for p in chosen if energy[p] > 0]
+    loud = [plan.y[:, p : p + length] for p in chosen]
+    stretches = [s / np.linalg.norm(s) for s in loud if s.any()]
     out: list[Small] = []
     while len(out) < count and patience < 2:
         for s in stretches:
@@ -320,6 +347,6 @@ def distinct_stretches(plan: Plan, y: Small, known: list[Small], count: int, len
                 found.append(s)
         patience += 0.1
     while len(out) < count:
-        noise = plan.rng.standard_normal((len(y), length))
+        noise = plan.rng.standard_normal((len(plan.y), length))
         out.append(noise / np.linalg.norm(noise))
     return np.stack(out)
