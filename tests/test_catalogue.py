@@ -256,7 +256,8 @@ RIGHT = {  # a right value of each required argument, by its name; `function.arg
     "columns": [lambda: D], "d": TARGET, "delta": 0.5, "demand": np.triu(np.ones((3, 3)), 1),
     "edges": [(0, 1), (1, 2)], "end": 2, "family": ps.families.Gaussian(TARGET, 1.0), "grad": abs, "groups": [0, 1],
     "indices": [(0, 0, 0), (1, 1, 1)], "k": 1, "lower": -TARGET, "m": 1, "n": 3, "p": 2, "positions": [0],
-    "result": SOLVED, "rows": [0, 1], "shape": (3, 2), "start": 0, "t": y, "template": np.cos, "templates": [[1.0, 2.0]],
+    "result": SOLVED, "rows": [0, 1], "shape": (3, 2), "start": 0, "t": y, "template": np.cos,
+    "templates": [[1.0, 2.0]],
     "terms": [lambda: ps.LeastSquares(TARGET)], "tolerance": 0.1, "traces": SOLVED, "update": ps.Away(),
     "upper": TARGET, "value": abs, "values": [1.0], "weights": [2.0, 1.0], "width": 1.0, "x": TARGET, "x0": TARGET,
     "y": [0, 1], "C": 1, "step": ps.OpenLoop(), "path": ps.path(PROBLEM["f"], BASIS, radii=[1.0, 2.0]),
@@ -274,7 +275,8 @@ USED = {  # arguments that are given although they have defaults
 NEEDS = {"Sharded": "distributed", "ShardedSum": "distributed", "encode_to": "zarr", "StoredCodes": "zarr"}
 
 CONTRACTS = (
-    "ActiveSet Answer Atom Atoms Domain Events Learned LearnedTemplates Move Objective Oracle Path Refine Result Space State Status Trace"
+    "ActiveSet Answer Atom Atoms Domain Events Learned LearnedTemplates Move Objective Oracle Path Refine Result Space "
+    "State Status Trace"
 )
 CONTRACTS = {*CONTRACTS.split(), "UnboundedError", "Update"}
 """What users derive from, or are given: nobody calls it with arguments of their own."""

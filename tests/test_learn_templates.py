@@ -32,7 +32,9 @@ def test_planted_templates_are_found_and_the_objective_never_rises(channels, ran
         assert all(np.linalg.matrix_rank(d, 1e-9) == 1 for d in learned.templates)
     A = ps.Convolutional(learned.templates, shape=y.shape)
     r = y - A.synthesize(learned.events)
-    price = code.get("penalty", 0) * np.abs(learned.events.weight).sum() + 0.05 * len(learned.events) * ("threshold" in code)
+    price = code.get("penalty", 0) * np.abs(learned.events.weight).sum() + 0.05 * len(learned.events) * (
+        "threshold" in code
+    )
     assert 0.5 * np.vdot(r, r) + price == pytest.approx(learned.objective[-1])
 
 
@@ -63,8 +65,8 @@ def test_silence_and_noise_give_templates_of_norm_one():
     ("given", "message"),
     [({"templates": 0}, "templates is 0"), ({"length": 0}, "length is 0"), ({"length": 999}, "length is 999"),
      ({"rank": 2}, "rank is 2"), ({"atoms": 3}, "atoms is 3"), ({"code": {"method": "ols"}}, "code names method"),
-     ({"code": {"method": "lasso"}}, "no 'penalty'"), ({"start": np.ones((2, 4))}, "start is"), ({"sweeps": -1}, "sweeps"),
-     ({"convolutional": False, "atoms": 2}, "templates is 2")],
+     ({"code": {"method": "lasso"}}, "no 'penalty'"), ({"start": np.ones((2, 4))}, "start is"),
+     ({"sweeps": -1}, "sweeps"),     ({"convolutional": False, "atoms": 2}, "templates is 2")],
 )  # fmt: skip
 def test_wrong_calls_are_refused(given, message):
     with pytest.raises((ValueError, TypeError), match=message):

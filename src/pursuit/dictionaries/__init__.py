@@ -201,7 +201,9 @@ def learn(
         plan = replace(plan, code={"atoms": max(1, signals.features // 10)})
     limit = count_sweeps(sweeps, once)
     old = start if isinstance(start, Learned) else None
-    D = initial_dictionary(start if old is None else old.dictionary, signals, int(atoms or 0), int(seed), plan.nonnegative)
+    D = initial_dictionary(
+        start if old is None else old.dictionary, signals, int(atoms or 0), int(seed), plan.nonnegative
+    )
     D = D if old is None or D.dtype != old.dictionary.dtype else old.dictionary  # to the last digit
     first = Learned(D, None, None, LearningTrace([]), Status.ITERATIONS, plan.update, plan.descends)
     if old is not None:

@@ -92,9 +92,11 @@ def learn_templates(recording: Any, templates: Any, length: Any, options: Mappin
     y = np.asarray(real_array(recording, "Y"), dtype=np.float64)
     require(y.ndim in (1, 2), "Y", recording, "a recording: (samples,) or (channels, samples)")
     require(as_int_or_nan(templates) >= 1, "templates", templates, "the number of templates")
-    require(1 <= as_int_or_nan(length) <= y.shape[-1], "length", length, "the samples of a template, which Y has room for")
-    require(options["rank"] in (None, 1), "rank", options["rank"], "1 for templates that are one channel weight times one "
-            "stretch of samples, or None")  # fmt: skip
+    require(
+        1 <= as_int_or_nan(length) <= y.shape[-1], "length", length, "the samples of a template, which Y has room for"
+    )
+    require(options["rank"] in (None, 1), "rank", options["rank"], "None, or 1: "
+            "a weight for each channel times one stretch of samples")  # fmt: skip
     sweeps, start = options["sweeps"], options["start"]
     require(sweeps is None or as_int_or_nan(sweeps) >= 0, "sweeps", sweeps, "an integer of at least 0")
     check_seed(options["seed"])
@@ -103,7 +105,11 @@ def learn_templates(recording: Any, templates: Any, length: Any, options: Mappin
                 np.random.default_rng(options["seed"]))  # fmt: skip
     old = start if isinstance(start, LearnedTemplates) else None
     given = old.templates if old is not None else start
-    D = first_templates(plan, int(templates), int(length)) if isinstance(given, str) else _read_start(given, plan, length)
+    D = (
+        first_templates(plan, int(templates), int(length))
+        if isinstance(given, str)
+        else _read_start(given, plan, length)
+    )
     shape = (len(D), int(length)) if y.ndim == 1 else D.shape
     first = LearnedTemplates(D.reshape(shape), Events.empty(1), np.empty(0), np.empty(0), Status.ITERATIONS)
     events = Events.empty(1) if old is None else old.events
@@ -135,9 +141,7 @@ def _read_start(start: Any, plan: Plan, length: Any) -> Small:
     return D / np.linalg.norm(D, axis=(1, 2), keepdims=True)
 
 
-def _run(
-    first: LearnedTemplates, steps: Iterator[Fit], sweeps: int, options: Mapping[str, Any]
-) -> LearnedTemplates:
+def _run(first: LearnedTemplates, steps: Iterator[Fit], sweeps: int, options: Mapping[str, Any]) -> LearnedTemplates:
     """The result after all sweeps, or after those up to where the callback or Ctrl-C ends them."""
     learned, shape = first, first.templates.shape
     began = time.perf_counter() - (first.seconds[-1] if len(first.seconds) else 0.0)
@@ -162,16 +166,13 @@ def _run(
 def improvements(plan: Plan, fit: Fit) -> Iterator[Fit]:
     """The fit after every sweep, each at least as good as the one before.
 
-    A sweep tries the templates with copies and unused ones replaced, and moved to where their energy is. Where that does
-    not lower the objective, they stay; where new events do not, the old ones stay, and only the templates improve.
+    A sweep tries the templates with copies and unused ones replaced, and moved to where their energy is. Where that
+    does not lower the objective, they stay; where new events do not, the old ones stay, and only the templates improve.
     """
     while True:
         some = int(plan.rng.integers(1, 2 + len(fit.D) // 16))
         tried = sweep(plan, Fit(repaired(plan, fit, some), Events.empty(1))) if len(fit.events) else fit
-        if len(fit.events) and tried.cost < fit.cost:
-            fit = tried
-        else:
-            fit = sweep(plan, fit)
+        fit = tried if len(fit.events) and tried.cost < fit.cost else sweep(plan, fit)
         yield fit
 
 
@@ -190,8 +191,8 @@ def sweep(plan: Plan, fit: Fit) -> Fit:
 def corrected(plan: Plan, D: Small, events: Events, r: Small) -> tuple[Small, Events, Small]:
     """Templates that fit the events best, one after the other; each is the exact minimum while the others stay.
 
-    The normal equations of template k are H d = b: H is the Toeplitz matrix of the autocorrelation of its events, b their
-    correlation with the residual to which its own part was added. Returns templates of norm 1, and events and residual.
+    The normal equations of template k are H d = b: H is the Toeplitz matrix of the autocorrelation of its events, b
+    their correlation with the residual to which its own part was added. Returns templates of norm 1, events, residual.
     """
     D, r, weight = D.copy(), r.copy(), events.weight.copy()
     length = D.shape[2]
@@ -230,7 +231,7 @@ def autocorrelation(position: Any, weight: Small, length: int) -> Small:
 
 
 def best_template(plan: Plan, d: Small, H: Small, b: Small) -> Small:
-    """The minimum of 1/2 <d, d H> - <b, d>; of rank one; with norm at most 1 for the Lasso, whose weights it would shrink."""
+    """The minimum of 1/2 <d, d H> - <b, d>, of rank one where asked, and of norm at most 1 for the Lasso."""
     values, vectors = np.linalg.eigh(H)
     if not plan.rank_one:
         return _solve(values, vectors, b, plan.is_lasso)
@@ -283,8 +284,8 @@ def first_templates(plan: Plan, count: int, length: int) -> Small:
 
 
 def repaired(plan: Plan, fit: Fit, replaced: int) -> Small:
-    """The templates, moved to where their energy is, with copies of others and the `replaced` least valuable ones, at least one, replaced by
-    stretches of the recording where most is left."""
+    """The templates, moved to where their energy is. Copies of others, and the `replaced` least valuable ones, at least
+    one, give way to stretches of the recording where most is left."""
     length, r = fit.D.shape[2], plan.residual(fit.D, fit.events)
     value = np.bincount(fit.events.template, fit.events.weight**2, len(fit.D))
     D = np.stack([moved(d, r, fit.events[fit.events.template == k]) for k, d in enumerate(fit.D)])
