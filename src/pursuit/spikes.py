@@ -59,8 +59,8 @@ def matching_method() -> Any:
 
         def __init__(self, recording: Any, templates: Any, return_output: bool = True, **options: Any) -> None:
             BaseTemplateMatching.__init__(self, recording, templates, return_output=return_output)
-            given = {"threshold": 25.0, "prior": 5.0, "bounds": (0.5, 2.0), "rank": 5, "visibility": 1.0,
-                     "refractory_ms": 0.5, "noise_levels": None}  # fmt: skip
+            given: dict[str, Any] = {"threshold": 25.0, "prior": 5.0, "bounds": (0.5, 2.0), "rank": 5,
+                     "visibility": 1.0, "refractory_ms": 0.5, "noise_levels": None}  # fmt: skip
             unknown = set(options) - set(given)
             if unknown:
                 raise TypeError(f"{min(unknown)} is no parameter of this method; give one of {', '.join(given)}.")
@@ -74,13 +74,13 @@ def matching_method() -> Any:
             self.main = np.abs(dense).max(axis=1).argmax(axis=1)
             self.count, self.nbefore, self.width = dense.shape[2], templates.nbefore, dense.shape[1]
             refractory = int(given["refractory_ms"] * 1e-3 * recording.get_sampling_frequency())
-            self.options = {
+            self.options: dict[str, Any] = {
                 "method": "mp", "threshold": given["threshold"] * float(np.mean(noise**2)), "prior": given["prior"],
                 "bounds": given["bounds"], "refractory": refractory, "n_jobs": 1,
             }  # fmt: skip
 
         def get_margin(self) -> int:
-            return 3 * self.width
+            return 3 * int(self.width)
 
         def compute_matching(self, traces: Any, start_frame: int, end_frame: int, segment_index: int) -> Any:
             spikes = np.zeros(0, _base_matching_dtype)

@@ -127,12 +127,12 @@ def encode(
     -----
     Of a recording, Y is an array, memory map, Zarr, HDF5 or dask array with time as its last axis, or a function
     (start, stop) -> samples. It is read block by block and computed with in float32, unless its numbers are larger.
-    ``mp`` and ``omp`` add the event that lowers :math:`\|r\|^2` most; ``omp`` and ``nnomp`` then solve for the weights of
-    the 32 events that overlap it most directly, and of others until all are exact to rounding. ``lasso``, in float64, ends
-    at a gap of 1e-10 of the objective, or as close as rounding allows; `Events.gap` is proved. With `atoms`, events are
-    counted over the whole recording, which is then one block. Memory: for every thread the samples of a block, and 4 (or
-    8) bytes for each position of it and each template; the products of templates, as many bytes as `Convolutional` allows;
-    and the events. `docs/recordings.md` is a guide.
+    ``mp`` and ``omp`` add the event that lowers :math:`\|r\|^2` most; ``omp`` and ``nnomp`` then solve for the
+    weights of the 32 events that overlap it most directly, and of others until all are exact to rounding. ``lasso``,
+    in float64, ends at a gap of 1e-10 of the objective, or as close as rounding allows; `Events.gap` is proved. With
+    `atoms`, events are counted over the whole recording, which is then one block. Memory: for every thread the
+    samples of a block, and 4 (or 8) bytes for each position of it and each template; the products of templates, as
+    many bytes as `Convolutional` allows; and the events. `docs/recordings.md` is a guide.
 
     Memory does not grow with the number of signals. Besides D, Y, the codes, two copies of the codes and three of D, it
     is the Gram matrix (``n_atoms**2`` numbers, and copies in 4 and 2 bytes, at most 1 GiB; beyond that, for few

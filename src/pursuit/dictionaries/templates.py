@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def is_lasso(self) -> bool:
-        return self.code["method"] == "lasso"
+        return bool(self.code["method"] == "lasso")
 
     def cost(self, events: Events, residual: Small) -> float:
         """The objective."""
@@ -68,7 +68,7 @@ class Plan:
             price = self.code["penalty"] * float(np.abs(events.weight).sum())
         else:
             price = 0.5 * self.code["threshold"] * len(events)
-        return 0.5 * float(np.vdot(residual, residual)) + price
+        return 0.5 * float(np.vdot(residual, residual)) + float(price)
 
     def find(self, D: Small) -> Events:
         """The events of the templates D, (templates, channels, samples)."""
@@ -138,7 +138,7 @@ def _read_start(start: Any, plan: Plan, length: Any) -> Small:
     D = D.reshape(len(D), -1, D.shape[-1])
     fits = D.shape[1:] == (len(plan.y), int(length)) and bool(D.any(axis=(1, 2)).all())
     require(fits, "start", start, "'data', templates of the right channels and length, or what learn gave")
-    return D / np.linalg.norm(D, axis=(1, 2), keepdims=True)
+    return np.asarray(D / np.linalg.norm(D, axis=(1, 2), keepdims=True))
 
 
 def _run(first: LearnedTemplates, steps: Iterator[Fit], sweeps: int, options: Mapping[str, Any]) -> LearnedTemplates:
@@ -205,7 +205,9 @@ def corrected(plan: Plan, D: Small, events: Events, r: Small) -> tuple[Small, Ev
             H = toeplitz(autocorrelation(events.position[which], w, length))
             b = np.einsum("e,cel->cl", w, r[:, places]) + D[k] @ H
             d = best_template(plan, D[k], H, b)
-            np.subtract.at(r, (slice(None), places), w[None, :, None] * (d - D[k])[:, None, :])
+            by = (d - D[k])[:, None, :] * w[None, :, None]
+            for row, change in zip(r, by, strict=True):
+                np.subtract.at(row, places, change)
             D[k] = d
     norms = np.linalg.norm(D, axis=(1, 2))
     keep = norms > 0
@@ -243,7 +245,7 @@ def best_template(plan: Plan, d: Small, H: Small, b: Small) -> Small:
         if not np.linalg.norm(along) > 0:
             return d
         u = along / np.linalg.norm(along)
-    return np.multiply.outer(u, _solve(values, vectors, (u @ b)[None], plan.is_lasso)[0])
+    return np.asarray(np.multiply.outer(u, _solve(values, vectors, (u @ b)[None], plan.is_lasso)[0]))
 
 
 def _solve(values: Small, vectors: Small, b: Small, bounded: bool) -> Small:
@@ -333,7 +335,8 @@ def distinct_stretches(plan: Plan, r: Small, known: list[Small], count: int, len
     energy = np.convolve((r**2).sum(axis=0), np.ones(length), "valid")
     found, patience = list(known), ALIKE / 2
     places = np.argsort(-energy, kind="stable")
-    free, chosen = np.ones(len(energy), bool), []
+    free = np.ones(len(energy), bool)
+    chosen: list[int] = []
     for p in places:  # local maxima of the energy, the loudest first
         if free[p] and len(chosen) < 20 * count + 50:
             chosen.append(int(p))
