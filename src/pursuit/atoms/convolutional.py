@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pursuit import native
-from pursuit.arguments import as_bool, as_int_or_nan, require
+from pursuit.arguments import as_bool, as_int_or_nan, real_array, require
 from pursuit.arrays import Array, Small, host, largest
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.events import Events
@@ -78,6 +78,8 @@ class Convolutional(Atoms):
     ) -> None:
         self.shape = None if shape is None else _shape(shape)
         given: tuple[int, ...] = self.shape or ()
+        if channels is None:
+            templates = np.asarray(real_array(templates, "templates"), dtype=np.float64)
         window: tuple[int, ...] = () if channels is not None else np.shape(templates)[1:]
         fills = len(window) == 2 and len(given) == 2 and window[0] == given[0]
         spatial = None if self.shape is None or fills else 1 if len(given) == 1 or channels is not None else 2

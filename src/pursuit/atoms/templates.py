@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit import native
-from pursuit.arguments import as_int_or_nan, number, real_array, require
+from pursuit.arguments import as_int_or_nan, as_list, host_array, number, real_array, require
 from pursuit.arrays import Small
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -155,7 +155,7 @@ def read_templates(templates: Any, channels: Any, spatial: int | None, count: in
     """
     if channels is not None:
         return _on_channels(templates, channels, count), 1
-    dense = np.asarray(real_array(templates, "templates"), dtype=np.float64)
+    dense = templates
     require(dense.ndim in (2, 3, 4) and dense.size > 0, "templates", templates,
             "(templates, samples), (templates, channels, samples), or pictures with their rows")  # fmt: skip
     moving = (2 if dense.ndim == 4 else 1) if spatial is None else spatial
@@ -169,8 +169,8 @@ def read_templates(templates: Any, channels: Any, spatial: int | None, count: in
 
 
 def _on_channels(templates: Any, channels: Any, count: int | None) -> Templates:
-    waveforms = [np.asarray(real_array(t, "templates"), dtype=np.float64) for t in templates]
-    places = [np.asarray(c) for c in channels]
+    waveforms = [np.asarray(real_array(t, "templates"), dtype=np.float64) for t in as_list(templates)]
+    places = [host_array(c, "channels") for c in as_list(channels)]
     if len(places) != len(waveforms) or not waveforms:
         raise ValueError(f"channels has {len(places)} entries for {len(waveforms)} templates; give a list for each.")
     width = waveforms[0].shape[-1] if waveforms[0].ndim else 0
