@@ -1,7 +1,7 @@
 """Events in recordings beside other packages, where they are installed: `python benchmarks/convolution.py [case ...]`.
 
 Processor seconds on one thread (set OPENBLAS_NUM_THREADS=1), one call each. Recordings of spikes are SpikeInterface's
-synthetic ground truth; parameters of ours were chosen on seed 0, `held` are three other seeds.
+synthetic ground truth; parameters of ours were chosen on seeds 1 to 6, `held` are three others.
 """
 
 import resource
