@@ -4,7 +4,7 @@ PY := .venv/bin/python
 KERNELS := $(wildcard src/pursuit/native/*.h src/pursuit/native/*.cpp src/pursuit/native/CMakeLists.txt)
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint docs dist bench mutants sanitize soak clean
+.PHONY: cross oldest demo test lint docs dist bench mutants sanitize soak clean
 
 demo: .venv/ready
 	$(PY) examples/every_algorithm.py
@@ -25,6 +25,7 @@ test: .venv/ready
 lint: .venv/ready
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	.venv/bin/clang-format --dry-run --Werror src/pursuit/native/*.h src/pursuit/native/*.cpp
 	$(PY) -m mypy
 	$(PY) -c "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"
 
@@ -33,6 +34,12 @@ mutants: .venv/ready
 
 sanitize: .venv/ready
 	$(PY) tools/rebuilt.py sanitize
+
+cross: .venv/ready
+	$(PY) tools/cross.py
+
+oldest:
+	$(PYTHON) tools/oldest.py $(TESTS)
 
 soak: .venv/ready
 	OPENBLAS_NUM_THREADS=1 $(PY) tools/soak.py --seconds $(or $(SECONDS),600)
@@ -54,7 +61,8 @@ bench: .venv-bench/ready
 .venv/ready: pyproject.toml tools/build_backend.py $(KERNELS)
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'pursuit needs Python >= 3.11: make PYTHON=python3.x')"
 	$(PYTHON) -m venv .venv
-	$(PY) $(PIP) --editable ".[dev]"
+	$(PY) $(PIP) "pip>=25.1"
+	$(PY) $(PIP) --editable ".[cli,cluster,files,index,lp]" --group dev
 	touch .venv/ready
 
 .venv-bench/ready: pyproject.toml benchmarks/peers.py $(KERNELS)
@@ -65,8 +73,9 @@ bench: .venv-bench/ready
 
 .venv-docs/ready: pyproject.toml tools/build_backend.py $(KERNELS)
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python $(PIP) --editable ".[docs]"
+	.venv-docs/bin/python $(PIP) "pip>=25.1"
+	.venv-docs/bin/python $(PIP) --editable ".[estimators,plot]" --group docs
 	touch .venv-docs/ready
 
 clean:
-	rm -rf .venv .venv-bench .venv-docs build out docs/gallery docs/reference
+	rm -rf .venv .venv-bench .venv-docs .venv-oldest build out docs/gallery docs/reference

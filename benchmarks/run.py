@@ -148,6 +148,8 @@ def results(run: dict[str, Any]) -> str:
     return f"""\
 # The last run of `make bench`
 
+{time.strftime("%Y-%m-%d")}, commit {commit()}. What pages quote of it has a row in QUOTED.md.
+
 Written by `benchmarks/run.py`; compare figures within this run only. Contenders took turns; a first, warming call is
 not counted. One process per number of threads, which holds for BLAS and for the contenders alike.
 
@@ -183,6 +185,12 @@ Milliseconds: the import beyond that of numpy and scipy, and the first call.
 |---|---|
 {facts}
 """
+
+
+def commit() -> str:
+    """The commit that was measured; with a sign where files differ from it."""
+    asked = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
+    return subprocess.run(asked, check=False, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 def limit_table(run: dict[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 A road with x vehicles takes t(x) = free (1 + 0.15 (x / capacity)^4) minutes. No driver can gain alone where the flows
 minimise the sum of the integrals of t from 0 to x (Wardrop's equilibrium, Beckmann's objective); all drivers together
-lose least where they minimise the sum of x t(x). `Flows` are the ways to serve 528 pairs of places, and its oracle
-sends everybody over the shortest routes. The certificate proves both minima of this town, Sioux Falls, to 1e-9.
+lose least where they minimise the sum of x t(x). `Flows` are the ways to serve 552 pairs of places, and its oracle
+sends everybody over the shortest routes. The certificate proves both minima of this made-up town to 1e-9.
 """
 
 from pathlib import Path
@@ -14,12 +14,13 @@ import numpy as np
 import pursuit as ps
 from pursuit.metrics import Diagonal
 
-FOLDER = Path(__file__).parent / "data/sioux_falls"
-TAIL, HEAD, CAPACITY, FREE = np.loadtxt(FOLDER / "roads.csv", delimiter=",", skiprows=1).T
-ROADS = np.stack([TAIL, HEAD], axis=1).astype(int) - 1
-TRIPS = np.loadtxt(FOLDER / "trips.csv", delimiter=",")
-DRAWING = "073706162636453525241404001222343344323020211110"  # of the places: across, up
-PLACES = np.array([int(digit) for digit in DRAWING]).reshape(-1, 2)
+RNG = np.random.default_rng(0)
+PLACES = np.stack(np.divmod(np.arange(24), 6), axis=1)[:, ::-1]  # a town of blocks, six across and four up
+ROADS = np.argwhere(np.abs(PLACES[:, None] - PLACES).sum(axis=2) == 1)  # to every neighbour
+FREE = RNG.integers(2, 7, len(ROADS)).astype(float)  # minutes on an empty road
+CAPACITY = RNG.choice([5000.0, 10000.0, 20000.0], len(ROADS))  # vehicles
+SIZES = RNG.integers(1, 6, 24)
+TRIPS = 30.0 * np.outer(SIZES, SIZES) * (1 - np.eye(24))  # more between the large places
 
 
 class Delay(ps.Objective):
@@ -55,7 +56,7 @@ def main() -> dict[str, float]:
     figure.colorbar(arrows, label="flow / capacity")
     for number, place in enumerate(PLACES, start=1):
         left.text(*place, str(number), ha="center", va="center", size=8, bbox={"boxstyle": "circle", "color": "0.93"})
-    left.set(title="Sioux Falls, every driver on a fastest way", xticks=[], yticks=[], aspect="equal")
+    left.set(title="Every driver on a fastest way", xticks=[], yticks=[], aspect="equal")
     ps.plots.plot_traces(runs, ax=right).set_title("200 oracle calls of four methods")
     Path("out").mkdir(exist_ok=True)
     figure.savefig("out/traffic.png", dpi=150)

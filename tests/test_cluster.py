@@ -358,7 +358,7 @@ def test_without_a_client_or_without_dask_one_sentence_says_what_to_do(monkeypat
     with pytest.raises(TypeError, match=r"start one with distributed.Client\(\)"):
         ps.Sharded(loads(1))
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r"install pursuit\[cluster\]"):
+    with pytest.raises(ImportError, match=r"pip install distributed"):
         ps.Sharded(loads(1))
-    with pytest.raises(ImportError, match=r"install pursuit\[cluster\]"):
+    with pytest.raises(ImportError, match=r"pip install distributed"):
         ps.ShardedSum([lambda: ps.LeastSquares(np.ones(3))])

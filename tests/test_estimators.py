@@ -459,4 +459,4 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert run_python(code) == "pursuit.estimators needs scikit-learn; install pursuit[estimators]."
+    assert run_python(code) == "pursuit.estimators needs scikit-learn; pip install scikit-learn."

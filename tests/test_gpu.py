@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 CUDA = torch.cuda.is_available()
 if not CUDA:
     os.environ["TRITON_INTERPRET"] = "1"  # read where kernels are defined, Triton's own ones too
-pytest.importorskip("triton", reason="Triton is not installed: pip install pursuit[gpu].")
+pytest.importorskip("triton", reason="Triton is not installed.")
 
 import pursuit as ps
 from pursuit.gpu import gradients, pursuits, tensors

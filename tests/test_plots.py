@@ -173,5 +173,5 @@ def test_codes_are_drawn_entry_by_entry_and_binned_where_they_are_many(rng, ax):
 
 def test_plots_without_matplotlib_are_refused_in_one_sentence(rng, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"^figures need matplotlib; install pursuit\[plot\]\.$"):
+    with pytest.raises(ImportError, match=r"^figures need matplotlib; pip install matplotlib\.$"):
         plot_codes(np.eye(3))

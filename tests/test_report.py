@@ -416,7 +416,7 @@ def test_a_report_makes_its_folder_and_returns_its_path(tmp_path):
 
 def test_a_report_without_matplotlib_is_refused_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"^figures need matplotlib; install pursuit\[plot\]\.$"):
+    with pytest.raises(ImportError, match=r"^figures need matplotlib; pip install matplotlib\.$"):
         lasso().report(tmp_path / "r.html")
     assert list(tmp_path.iterdir()) == []
 

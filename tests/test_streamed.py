@@ -501,6 +501,6 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path, signals):
 
 def test_without_zarr_one_sentence_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
-    with pytest.raises(ImportError, match=r"install pursuit\[files\]"):
+    with pytest.raises(ImportError, match=r"pip install zarr"):
         ps.encode_to(tmp_path / "codes", np.eye(3), np.eye(3), atoms=1)
     assert not Path(tmp_path / "codes").exists()

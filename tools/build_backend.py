@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ __all__ = [
     "get_requires_for_build_wheel",
 ]
 
-COMPILERS = ("c++", "g++", "clang++")
+COMPILERS = ("c++", "g++", "clang++", "clang-cl")
 HELP = (
     "pursuit: its C++ kernels could not be built (the reason stands above); install a C++20 compiler, such as g++ 12 "
     "or clang 15, and try again, or set PURSUIT_ZIG=1 to take one from PyPI."
@@ -40,18 +39,13 @@ def needs_zig() -> bool:
 
 
 def use_zig() -> None:
-    """Point CMake to zig, by scripts: it takes names of programs, not command lines."""
+    """Point CMake to zig, by a toolchain: no script stands in between, which Windows could not run."""
     import ziglang
 
-    zig, folder = Path(ziglang.__file__).with_name("zig"), Path(sys.prefix) / "zig-compilers"
-    folder.mkdir(exist_ok=True)
-    baseline = "-mcpu=baseline"  # zig's default is the processor of this machine
-    tools = {"cc": ("CC", baseline), "c++": ("CXX", baseline), "ar": ("AR", ""), "ranlib": ("RANLIB", "")}
-    for name, (variable, flags) in tools.items():
-        script = folder / f"zig-{name}"
-        script.write_text(f'#!/bin/sh\nexec "{zig}" {name} {flags} "$@"\n')
-        script.chmod(0o755)
-        os.environ[variable] = str(script)
+    program = "zig.exe" if os.name == "nt" else "zig"
+    os.environ["PURSUIT_ZIG_PROGRAM"] = Path(ziglang.__file__).with_name(program).as_posix()
+    os.environ["CMAKE_TOOLCHAIN_FILE"] = Path(__file__).with_name("zig.cmake").as_posix()
+    os.environ.pop("CXX", None)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Figures: traces of runs, paths, atoms and codes, each drawn on matplotlib axes that are given or made, and returned.
 
 A path has the methods `along` and `coefficients`, a thing made of atoms the method `curves`: whatever has them can be
-drawn. matplotlib is imported where it is used: it is an extra, `pip install pursuit[plot]`.
+drawn. matplotlib is imported where it is used: `pip install matplotlib`, or the extra `plot`.
 
 >>> import pursuit as ps
 >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0, 2.0]), ps.conv(ps.Simplex(3)), ps.Away())
@@ -251,7 +251,7 @@ def _axes(ax: Axes | None) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
-        raise ImportError("figures need matplotlib; install pursuit[plot].") from missing
+        raise ImportError("figures need matplotlib; pip install matplotlib.") from missing
     new: Axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
     return new
 

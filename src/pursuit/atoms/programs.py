@@ -58,7 +58,7 @@ class Polytope(Atoms):
     Atoms satisfy the constraints to 1e-10, or to at most 1e-7 where the rounding errors of large numbers make HiGHS
     fail with less. The lower bound of a linear program holds whatever HiGHS's tolerances. That of an integer program is
     HiGHS's own, lowered by what its tolerances may hide: 1e-12 of the largest entry of g, times one plus the sum of the
-    widths of the bounds. With `pip install pursuit[lp]` (highspy) a run solves each linear program from the last vertex
+    widths of the bounds. With highspy (`pip install highspy`) a run solves each linear program from the last vertex
     on, in a quarter to a fifth of the time.
 
     Over the intersection of other sets, functions are minimised by multipliers on a `product`, as in the example

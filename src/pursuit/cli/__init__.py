@@ -8,7 +8,7 @@ try:
     import rich as _rich  # noqa: F401
     import typer
 except ImportError as missing:
-    raise ImportError("the command line needs typer and rich; install pursuit[cli].") from missing
+    raise ImportError("the command line needs typer and rich; pip install typer rich polars.") from missing
 
 import pursuit
 from pursuit.cli import doctor, fit, paper, predict, signals

@@ -55,8 +55,6 @@ def doctor(as_json: AsJson = False) -> None:
         installed = extra["installed"]
         extras.add_row(name, "yes" if installed else "no", extra["adds"], "" if installed else extra["install"])
     console.print(extras)
-    if not all(extra["installed"] for extra in here["extras"].values()):
-        console.print("To install: in the folder of pursuit's source, the one with pyproject.toml.")
 
 
 def environment() -> dict[str, Any]:
@@ -74,7 +72,7 @@ def environment() -> dict[str, Any]:
             name: {
                 "installed": all(map(_version, packages.split(", "))),
                 "adds": adds,
-                "install": f"pip install '.[{name}]'",
+                "install": f"pip install {packages.replace(',', '')}",
             }
             for name, (packages, adds) in EXTRAS.items()
         },

@@ -201,7 +201,7 @@ def _read_picture(path: Path) -> Array:
     try:
         import matplotlib.image
     except ImportError:
-        raise UsageError("pictures need matplotlib; install pursuit[plot].") from None
+        raise UsageError("pictures need matplotlib; pip install matplotlib.") from None
     try:
         pixels = np.asarray(matplotlib.image.imread(path, format="png"), dtype=np.float64)
     except (OSError, SyntaxError, ValueError):

@@ -16,7 +16,7 @@ from pursuit.files import replacing
 try:
     import polars as pl
 except ImportError as missing:
-    raise ImportError("reading tables needs polars; install pursuit[cli].") from missing
+    raise ImportError("reading tables needs polars; pip install polars.") from missing
 
 __all__ = ["MISSING", "PARQUET", "Array", "first_line", "pl", "read_table", "write_table"]
 

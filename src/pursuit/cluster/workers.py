@@ -30,7 +30,7 @@ def current_client(client: Any, name: str) -> Any:
     try:
         from distributed import Client, default_client
     except ImportError:
-        raise ImportError(f"{name} needs dask.distributed; install pursuit[cluster].") from None
+        raise ImportError(f"{name} needs dask.distributed; pip install distributed.") from None
     if client is None:
         try:
             return default_client()

@@ -47,7 +47,7 @@ def _encode_cupy(on_host: OnHost, D: Any, Y: Any, arguments: Arguments) -> Any:
         from torch import from_dlpack
     except ImportError:
         raise ImportError(
-            "encode of CuPy arrays needs torch; install pursuit[gpu], or give cupy.asnumpy(D), cupy.asnumpy(Y)."
+            "encode of CuPy arrays needs torch; pip install torch, or give cupy.asnumpy(D), cupy.asnumpy(Y)."
         ) from None
     import cupy
     from cupyx.scipy.sparse import csr_matrix
@@ -103,7 +103,7 @@ def _encode_by_kernels(D: Any, Y: Any, rules: Rules) -> tuple[Any, Any] | None:
         from pursuit.gpu.pursuits import CONSTRAINED, Pursuit, encode_pursuits, serves
     except ImportError:
         raise ImportError(
-            "encode of CUDA tensors needs Triton; install pursuit[gpu], or give D.cpu(), Y.cpu()."
+            "encode of CUDA tensors needs Triton; pip install triton, or give D.cpu(), Y.cpu()."
         ) from None
     if not serves(D, rules.method):
         return None

@@ -364,5 +364,5 @@ def _zarr() -> Any:
     try:
         import zarr
     except ImportError:
-        raise ImportError("codes in files need Zarr; install pursuit[files].") from None
+        raise ImportError("codes in files need Zarr; pip install zarr.") from None
     return zarr

@@ -17,7 +17,7 @@ docs/sklearn.md has the names side by side. Ours are sparse linear models, by si
 try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError as missing:
-    raise ImportError("pursuit.estimators needs scikit-learn; install pursuit[estimators].") from missing
+    raise ImportError("pursuit.estimators needs scikit-learn; pip install scikit-learn.") from missing
 
 from pursuit.estimators.atomic import AtomicClassifier, AtomicClassifierCV, AtomicRegressor, AtomicRegressorCV
 from pursuit.estimators.coder import SparseCoder

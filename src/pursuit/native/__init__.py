@@ -24,7 +24,7 @@ def core() -> Any:
     except ImportError as problem:
         raise ImportError(
             "the compiled kernels of pursuit, which encode and screened dictionaries need, cannot be loaded "
-            f"({problem}); install pursuit again, from its source folder: pip install ."
+            f"({problem}); install again: pip install --force-reinstall pursuit (or its source folder)"
         ) from problem
 
 

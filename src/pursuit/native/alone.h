@@ -32,17 +32,16 @@ template <class T> class Alone {
     Pursuit<double, T> P;
     Array<double> y;
     Array<int64_t> which;
-    typename Screen<T>::Rounded r, q;  // the residual; OLS: the last direction
+    typename Screen<T>::Rounded r, q;                  // the residual; OLS: the last direction
     Array<double> r_lower, r_upper, q_lower, q_upper;  // ends of the intervals of their products with all atoms
-    Array<double> Q, low, high, exact, squares;  // OLS: directions, bounds of v, its value, squared norms
-    Array<int32_t> seen;                         // OLS: how many directions the value knows of
+    Array<double> Q, low, high, exact, squares;        // OLS: directions, bounds of v, its value, squared norms
+    Array<int32_t> seen;                               // OLS: how many directions the value knows of
     int64_t spent = 0;
 
   public:
     Alone(Screen<T> &screen, Method method, const Tile<T> &tile, int threads)
         : screen(screen), D(screen.D), tile(tile), threads(threads), ols(method == Method::ols), n(D.n),
-          P(D, tile, method),
-          y(D.d), which(n), r(screen), q(screen), r_lower(n), r_upper(n), q_lower(n), q_upper(n),
+          P(D, tile, method), y(D.d), which(n), r(screen), q(screen), r_lower(n), r_upper(n), q_lower(n), q_upper(n),
           Q(ols ? size_t(tile.width) * D.d : 0), low(n), high(n), exact(n), squares(n), seen(n) {}
 
     void solve(int64_t number) {
@@ -83,7 +82,7 @@ template <class T> class Alone {
         screen.fetch(which, count);
         const double floor = P.noise * P.absolute_sum();
         for (int64_t k = 0; k < count; ++k) {
-            const double c = std::fabs(inner<double>(P.w, screen.column(which[k]), &P.residual[0], D.d));
+            const double c = std::fabs(inner<double>(P.w, screen.column(which[k]), P.residual.data(), D.d));
             if (c > best && c > floor * P.candidate_norms[which[k]]) best = c, found = which[k];
         }
         return found;
@@ -112,8 +111,8 @@ template <class T> class Alone {
         }
         enclose(P.s > 0);
         for (int64_t j = 0; j < n; ++j) {  // products with q are 0 before the first direction
-            const double most = q_upper[j], least = larger(double(q_lower[j]), 0.0);
-            const double size = larger(double(r_lower[j]), 0.0);
+            const double most = q_upper[j], least = larger(q_lower[j], 0.0);
+            const double size = larger(r_lower[j], 0.0);
             low[j] -= most * most;
             high[j] -= least * least;
             threshold = larger(threshold, high[j] > 0 ? size * size / high[j] : 0.0);
@@ -122,13 +121,13 @@ template <class T> class Alone {
         for (int64_t j = 0; j < n; ++j)
             if (r_upper[j] * r_upper[j] >= ROUNDED_DOWN * threshold * low[j] || low[j] <= MIN_PIVOT * squares[j])
                 which[count++] = j;
-        if (spent + count > MAX_SHARE * n * (P.s + 1)) return -1;
+        if (double(spent + count) > MAX_SHARE * double(n) * (P.s + 1)) return -1;
         screen.fetch(which, count);
         const double floor = P.noise * P.absolute_sum();
         for (int64_t k = 0; k < count; ++k) {
             const int64_t j = which[k];
             if (!make_exact(j)) return -1;
-            const double c = std::fabs(inner<double>(P.w, screen.column(j), &P.residual[0], D.d));
+            const double c = std::fabs(inner<double>(P.w, screen.column(j), P.residual.data(), D.d));
             const double gain = c * c / low[j];
             if (c > floor * P.candidate_norms[j] && gain > best) found = j, best = gain;
         }
@@ -145,8 +144,8 @@ template <class T> class Alone {
             exact[j] -= t * t;
         }
         seen[j] = P.s;
-        low[j] = high[j] = exact[j] > 16 * (P.s + 4) * U * squares[j] ? double(exact[j]) : INFINITY;
-        return spent <= MAX_SHARE * n * (P.s + 1) && low[j] > MIN_PIVOT * squares[j];
+        low[j] = high[j] = exact[j] > 16 * (P.s + 4) * U * squares[j] ? exact[j] : INFINITY;
+        return double(spent) <= MAX_SHARE * double(n) * (P.s + 1) && low[j] > MIN_PIVOT * squares[j];
     }
 };
 
@@ -159,7 +158,6 @@ template <class T> class Screened final : public Screen<T> {
         for (int64_t number = 0; number < tile.count; ++number)
             if (tile.counts[number] == UNSOLVED) alone.solve(number);
     }
-    void destroy() override { delete this; }
 };
 
 }  // namespace

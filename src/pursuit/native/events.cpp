@@ -27,8 +27,8 @@ void require(bool condition, const char *what) {
 }
 
 template <class T> const TranslateKernels<T> &kernels() {
-    if constexpr (sizeof(T) == 8) return levels().float64.translates;
-    else return levels().float32.translates;
+    if constexpr (sizeof(T) == 8) return level().float64.translates;
+    else return level().float32.translates;
 }
 
 // Rows of products of templates, made when they are asked for; those unused for longest go where they take too much memory.

@@ -74,13 +74,13 @@ template <class T, class S, bool OLS> class Fast {
     Array<const S *> rows;  // of the tables
     Array<S> q;             // weights; for OLS, the last row of the inverse factor
     // of the signals in step, for all atoms
-    Array<S> merits;        // |c|; for OLS, the most that c^2 / v may be
-    Array<S> orthogonal;    // v, infinite for active atoms
-    Array<T> residual;      // of one signal
+    Array<S> merits;      // |c|; for OLS, the most that c^2 / v may be
+    Array<S> orthogonal;  // v, infinite for active atoms
+    Array<T> residual;    // of one signal
     // of the signals in step
     const int64_t *number = nullptr;
     const T *y[SIGNALS];
-    Vec<S> best[SIGNALS];     // the largest merit of each lane of columns; for OLS, and where it is
+    Vec<S> best[SIGNALS];  // the largest merit of each lane of columns; for OLS, and where it is
     Vec<Flag> best_at[SIGNALS];
     V length, residual_square, absolute_sum, largest_term, root, step;
     I chosen, going;
@@ -93,8 +93,8 @@ template <class T, class S, bool OLS> class Fast {
           numbers(SIGNALS_PER_GROUP), entries(size_t(SIGNALS_PER_GROUP) * PER_WORD * tables.words),
           products(size_t(SIGNALS_PER_GROUP) * tables.columns), per_unit(SIGNALS_PER_GROUP),
           quantisation(SIGNALS_PER_GROUP), lengths(SIGNALS_PER_GROUP),
-          inverse_factor(size_t(tile.width) * (tile.width + 1) / 2), x(tile.width),
-          norm(tile.width), inverse_diagonal(tile.width), beta(tile.width), h(tile.width), atoms(tile.width),
+          inverse_factor(size_t(tile.width) * (tile.width + 1) / 2), x(tile.width), norm(tile.width),
+          inverse_diagonal(tile.width), beta(tile.width), h(tile.width), atoms(tile.width),
           rows(size_t(tile.width) * SIGNALS), q(size_t(tile.width) * SIGNALS), merits(size_t(SIGNALS) * tables.columns),
           orthogonal(OLS ? size_t(SIGNALS) * tables.columns : 0), residual(D.d) {}
 
@@ -132,7 +132,7 @@ template <class T, class S, bool OLS> class Fast {
         per_unit[p] = t * T(ATOM_SCALE / 65536) / tables.longest;
         const T off = tables.rounded_off;
         quantisation[p] = INT16 ? per_unit[p] * ((tables.longest + off) * std::sqrt(rest) / t + off * size)
-                                : T(0x1p-24 * (1 + 1e-6)) * (D.d + 4) * tables.longest * size;
+                                : T(0x1p-24 * (1 + 1e-6)) * T(D.d + 4) * tables.longest * size;
     }
 
     // The products of a group of signals with all atoms, SIGNALS_PER_BLOCK signals and ATOMS_PER_STRIP atoms at a time.
@@ -227,8 +227,7 @@ template <class T, class S, bool OLS> class Fast {
             bound += (T(s + 2) + T(1. / 16)) +
                      ((SHORT_MAX - m) + t * absolute_sum + 2 * m * rounded) * T(0x1p-15 * (1 + 1. / 16));
             bound = ((t * largest_term <= T(SHORT_MAX)) & (bound <= T(MAX_LEAD))) ? bound : splat(T(2 * SHORT_MAX));
-        } else
-            bound += T(0x1p-23 * (1 + 1e-6)) * (s + 4) * (tables.longest * length + tables.mu * absolute_sum);
+        } else bound += T(0x1p-23 * (1 + 1e-6)) * T(s + 4) * (tables.longest * length + tables.mu * absolute_sum);
         for (int p = 0; p < SIGNALS; ++p) lead[p] = INT16 ? T(int(bound[p])) : bound[p];
     }
 
@@ -304,7 +303,7 @@ template <class T, class S, bool OLS> class Fast {
             for (int p = 0; p < SIGNALS; ++p) q[k * SIGNALS + p] = S(t[k][p]);
         }
         const T tick = T(0x1p-23) * tables.longest;
-        const V entry = T(0x1p-23) * (s + 4) * tables.mu * sum;
+        const V entry = T(0x1p-23) * T(s + 4) * tables.mu * sum;
         move = root > 0 ? step / root : V{};
         error_c += magnitude(move) * (entry + tick) + tick * length;
         error_v += (2 * tables.longest + entry) * entry + tick * tables.longest;
@@ -338,7 +337,7 @@ template <class T, class S, bool OLS> class Fast {
     S least_gain(int place, int p, S top) const {
         const int lane = __builtin_ctzll(bits_above(Vec<Flag>{}, best[p] == splat(top)));
         const size_t j = best_at[p][lane] + lane;
-        const S size = std::fabs(products[size_t(place + p) * tables.columns + j]) - S(error_c[p]);
+        const S size = S(std::fabs(products[size_t(place + p) * tables.columns + j])) - S(error_c[p]);
         const S v = orthogonal[size_t(p) * tables.columns + j] + S(error_v[p]);
         return top < S(INFINITY) && size > 0 ? size * size / v * S(1 - 1e-5) : 0;
     }
@@ -363,7 +362,7 @@ template <class T, class S, bool OLS> class Fast {
                     for (int k = 0; k <= i; ++k) u += t[k][p] * row[atoms[k][p]];
                     v -= u * u;
                 }
-                if (!(v > 16 * (s + 4) * EPS<T> * row[j])) continue;  // dependent on the active atoms
+                if (!(v > T(16 * (s + 4)) * EPS<T> * row[j])) continue;  // dependent on the active atoms
                 merit /= std::sqrt(v);
             }
             if (merit > most) found = j, most = merit;
@@ -434,7 +433,7 @@ template <class T, class S, bool OLS> class Fast {
     bool tolerable(int p, int s) {
         const T tol = tile.tols[number[p]];
         if (tol < 0) return false;
-        const T size = length[p] + absolute_sum[p], goal = tol * tol, doubt = 16 * (s + 4) * EPS<T> * size * size;
+        const T size = length[p] + absolute_sum[p], goal = tol * tol, doubt = T(16 * (s + 4)) * EPS<T> * size * size;
         return residual_square[p] < goal - doubt || (residual_square[p] <= goal + doubt && residual_norm(p, s) <= tol);
     }
 
@@ -465,7 +464,6 @@ template <class T, class S, bool OLS> class FastOver final : public FastPursuits
   public:
     explicit FastOver(const Dictionary<T> &D) : tables(D) {}
     void solve(const Tile<T> &tile) const override { Fast<T, S, OLS>(tables, tile).solve(); }
-    void destroy() override { delete this; }
 };
 
 }  // namespace

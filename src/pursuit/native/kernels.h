@@ -15,11 +15,11 @@ enum class Search { int16, float32 };
 
 // Entry i of atom j is atoms[j * atom_stride + i * entry_stride].
 template <class T> struct Dictionary {
-    int d, n;           // entries of an atom, atoms
+    int d, n;  // entries of an atom, atoms
     const T *atoms;
     int64_t atom_stride, entry_stride;
     const T *norms;
-    const T *gram;      // n x n, or null
+    const T *gram;  // n x n, or null
 
     ALWAYS_INLINE const T *atom(int64_t j) const { return atoms + j * atom_stride; }
     ALWAYS_INLINE const T *gram_row(int64_t j) const { return gram + j * n; }
@@ -28,15 +28,15 @@ template <class T> struct Dictionary {
 // Signals, and space for their codes: atoms in increasing order, their weights, how many there are.
 template <class T> struct Tile {
     int64_t count;
-    int width;          // atoms that a code has space for
-    const T *y;         // count x d
-    const T *weights;   // count x d, of the entries of y; or null
+    int width;         // atoms that a code has space for
+    const T *y;        // count x d
+    const T *weights;  // count x d, of the entries of y; or null
     const int64_t *limits;
-    const T *tols;      // a pursuit stops where the norm of the residual is at most this; negative: never
-    const T *penalties; // of the Lasso
-    int32_t *atoms;     // count x width
-    T *x;               // count x width
-    int64_t *counts;    // UNSOLVED until a strategy has succeeded
+    const T *tols;        // a pursuit stops where the norm of the residual is at most this; negative: never
+    const T *penalties;   // of the Lasso
+    int32_t *atoms;       // count x width
+    T *x;                 // count x width
+    int64_t *counts;      // UNSOLVED until a strategy has succeeded
     const int32_t *stop;  // not 0 once the codes are no longer wanted
 };
 
@@ -59,21 +59,24 @@ struct Graph {
 void all_or_nothing(const Graph &graph, const double *costs, const int64_t *origins, int64_t count,
                     const double *demand, int threads, double *loads);
 
+// What a level makes and the module ends. Its destructor is in module.cpp, so that no level has one of its own.
+struct Kernel {
+    virtual ~Kernel();
+};
+
 // fast.h
-template <class T> struct FastPursuits {
+template <class T> struct FastPursuits : Kernel {
     virtual void solve(const Tile<T> &) const = 0;
-    virtual void destroy() = 0;
 };
 
 // direct.h
-template <class T> struct DirectPursuits {
+template <class T> struct DirectPursuits : Kernel {
     virtual int64_t vectors(T *out) = 0;
     virtual void advance(T *products) = 0;
-    virtual void destroy() = 0;
 };
 
 // screen.h and alone.h
-template <class T> struct Screening {
+template <class T> struct Screening : Kernel {
     // Writes the ends of intervals of |<a, g>| (or of -<a, g>, if not `is_signed`) as the plain product computes it,
     // for the `count` columns `which` or, less precisely, for all if that is null; false where g is out of range.
     virtual bool intervals(const double *g, const int64_t *which, int64_t count, bool is_signed, int threads,
@@ -81,7 +84,6 @@ template <class T> struct Screening {
     // Writes <a, g> and <|a|, |g|> for some columns.
     virtual void products(const double *g, const int64_t *which, int64_t count, double *value, double *size) = 0;
     virtual void solve_alone(Method, const Tile<T> &, int threads) = 0;
-    virtual void destroy() = 0;
 };
 
 template <class T> struct Level {
@@ -106,4 +108,4 @@ struct Levels {
 };
 
 // The level that this processor has (module.cpp).
-const Levels &levels();
+const Levels &level();

@@ -35,8 +35,8 @@ template <class T> void one_by_one(const Dictionary<T> &D, Method method, const 
 
 template <class T>
 DirectPursuits<T> *direct(const Dictionary<T> &D, Method method, const Tile<T> &tile, const T *norms, int64_t stride) {
-    if (is_lasso(method)) return new DirectLasso<T>(D, method, tile, norms, stride);
-    return new Direct<T>(D, method, tile, norms, stride);
+    if (is_lasso(method)) return new InStep<Lasso<T>, T>(D, method, tile, norms, stride);
+    return new InStep<FromResidual<T>, T>(D, method, tile, norms, stride);
 }
 
 template <class T> Screening<T> *screen(const Dictionary<T> &D, int threads) { return new Screened<T>(D, threads); }
@@ -64,7 +64,7 @@ constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squa
 
 #define TEXT(x) #x
 #define NAME(x) TEXT(x)
-namespace LEVEL {
-extern const Levels level;
-const Levels level = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, lower_gram};
-}
+namespace levels {
+extern const Levels LEVEL;
+const Levels LEVEL = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, lower_gram};
+}  // namespace levels

@@ -19,10 +19,12 @@ using namespace nb::literals;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
 // LEVELS is LEVEL(v2) LEVEL(v3) ..., those that were compiled, in increasing order.
-#define LEVEL(name) namespace name { extern const Levels level; }
+#define LEVEL(name) extern const Levels name;
+namespace levels {
 LEVELS
+}
 #undef LEVEL
-#define LEVEL(name) &name::level,
+#define LEVEL(name) &levels::name,
 static const Levels *const compiled[] = {LEVELS};
 
 // The highest level that this processor has, or that the environment asks to keep to, for tests: PURSUIT_LEVEL=v2.
@@ -37,17 +39,20 @@ static const Levels &choose_level() {
     return *chosen;
 }
 
-const Levels &levels() { static const Levels &chosen = choose_level(); return chosen; }
+const Levels &level() {
+    static const Levels &chosen = choose_level();
+    return chosen;
+}
 template <class T> const Level<T> &kernels() {
-    if constexpr (sizeof(T) == 8) return levels().float64;
-    else return levels().float32;
+    if constexpr (sizeof(T) == 8) return level().float64;
+    else return level().float32;
 }
 
 template <class T, int N> using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <class T, int N> using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <class T> using Strided = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
-struct Destroy { template <class Kernel> void operator()(Kernel *kernel) const { kernel->destroy(); } };
-template <class Kernel> using Owned = std::unique_ptr<Kernel, Destroy>;
+
+Kernel::~Kernel() = default;
 
 void bind_events(nb::module_ float64, nb::module_ float32);  // events.cpp
 
@@ -71,26 +76,41 @@ void check_interrupt(const int32_t *stop) {
 template <class T> struct Atoms : Dictionary<T> {
     std::tuple<Strided<T>, In<T, 1>, std::optional<In<T, 2>>> arrays;
 
+    // Of a single entry, the stride may be anything.
     Atoms(Strided<T> atoms, In<T, 1> norms, std::optional<In<T, 2>> gram)
-        : Dictionary<T>{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0),
-                        atoms.shape(1) == 1 ? 1 : atoms.stride(1),  // of a single entry, the stride may be anything
-                        norms.data(), gram ? gram->data() : nullptr},
+        : Dictionary<T>{int(atoms.shape(1)),
+                        int(atoms.shape(0)),
+                        atoms.data(),
+                        atoms.stride(0),
+                        atoms.shape(1) == 1 ? 1 : atoms.stride(1),
+                        norms.data(),
+                        gram ? gram->data() : nullptr},
           arrays(atoms, norms, gram) {
         const size_t n = atoms.shape(0);
         require(std::max(n, atoms.shape(1)) < size_t(std::numeric_limits<int>::max()), "too many atoms");
         require(norms.shape(0) == n && (!gram || (gram->shape(0) == n && gram->shape(1) == n)),
-            "arrays do not fit the atoms");
+                "arrays do not fit the atoms");
     }
 };
 
 template <class T> struct Signals : Tile<T> {
     std::tuple<In<T, 2>, std::optional<In<T, 2>>, In<int64_t, 1>, In<T, 1>, In<T, 1>, Out<int32_t, 2>, Out<T, 2>,
-               Out<int64_t, 1>, In<int32_t, 1>> arrays;
+               Out<int64_t, 1>, In<int32_t, 1>>
+        arrays;
 
     Signals(In<T, 2> y, std::optional<In<T, 2>> weights, In<int64_t, 1> limits, In<T, 1> tols, In<T, 1> penalties,
             Out<int32_t, 2> atoms, Out<T, 2> x, Out<int64_t, 1> counts, In<int32_t, 1> stop)
-        : Tile<T>{int64_t(y.shape(0)), int(x.shape(1)), y.data(), weights ? weights->data() : nullptr, limits.data(),
-                  tols.data(), penalties.data(), atoms.data(), x.data(), counts.data(), stop.data()},
+        : Tile<T>{int64_t(y.shape(0)),
+                  int(x.shape(1)),
+                  y.data(),
+                  weights ? weights->data() : nullptr,
+                  limits.data(),
+                  tols.data(),
+                  penalties.data(),
+                  atoms.data(),
+                  x.data(),
+                  counts.data(),
+                  stop.data()},
           arrays(y, weights, limits, tols, penalties, atoms, x, counts, stop) {
         const size_t n = y.shape(0);
         require(!weights || (weights->shape(0) == n && weights->shape(1) == y.shape(1)), "weights do not fit y");
@@ -108,12 +128,12 @@ template <class T> struct Signals : Tile<T> {
 
 template <class T> struct FastKernel {
     Atoms<T> atoms;
-    Owned<FastPursuits<T>> pursuits;
+    std::unique_ptr<FastPursuits<T>> pursuits;
 
     FastKernel(const Atoms<T> &atoms, Method method, Search search) : atoms(atoms) {
         require(atoms.gram && atoms.entry_stride == 1, "a Gram matrix and contiguous atoms are needed");
         require(method == Method::omp || (method == Method::ols && search == Search::float32),
-            "OMP searches in 16 bits or float32, OLS in float32");
+                "OMP searches in 16 bits or float32, OLS in float32");
         require(search != Search::int16 || atoms.d <= 1 << 16, "signals are too long for 16 bits");
         nb::gil_scoped_release release;
         pursuits.reset(kernels<T>().fast(atoms, method, search));
@@ -124,11 +144,11 @@ template <class T> struct FastKernel {
     }
 };
 
-template <class T> void one_by_one(const Atoms<T> &atoms, Method method, const Signals<T> &signals,
-                                   const In<T, 2> &products) {
+template <class T>
+void one_by_one(const Atoms<T> &atoms, Method method, const Signals<T> &signals, const In<T, 2> &products) {
     signals.check(atoms);
     require(atoms.gram && int64_t(products.shape(0)) == signals.unsolved() && int(products.shape(1)) == atoms.n,
-        "products do not fit");
+            "products do not fit");
     kernels<T>().one_by_one(atoms, method, signals, products.data());
 }
 
@@ -136,7 +156,7 @@ template <class T> struct DirectKernel {
     Atoms<T> atoms;
     Signals<T> signals;
     In<T, 2> norms;
-    Owned<DirectPursuits<T>> pursuits;
+    std::unique_ptr<DirectPursuits<T>> pursuits;
     size_t asked = 0;
 
     DirectKernel(const Atoms<T> &atoms, Method method, const Signals<T> &signals, In<T, 2> norms)
@@ -160,7 +180,7 @@ template <class T> struct DirectKernel {
 // The 8-bit copy of a matrix. One call at a time: calls share memory to work in, and what they copy of the matrix.
 template <class T> class ScreenKernel {
     Atoms<T> atoms;
-    Owned<Screening<T>> screen;
+    std::unique_ptr<Screening<T>> screen;
     std::mutex lock;
     using Vector = In<double, 1>;
     using Which = In<int64_t, 1>;
@@ -168,7 +188,7 @@ template <class T> class ScreenKernel {
     void check(const Vector &g, const int64_t *which, int64_t count, const Out<double, 1> &u,
                const Out<double, 1> &v) const {
         require(int(g.shape(0)) == atoms.d && int64_t(u.shape(0)) == count && int64_t(v.shape(0)) == count,
-            "arrays do not fit");
+                "arrays do not fit");
         for (int64_t k = 0; which && k < count; ++k) require(which[k] >= 0 && which[k] < atoms.n, "no such column");
     }
 
@@ -192,7 +212,7 @@ template <class T> class ScreenKernel {
     void alone(Method method, const Signals<T> &signals, int threads) {
         signals.check(atoms);
         require(!signals.weights && (method == Method::omp || method == Method::ols),
-            "OMP and OLS without weights only");
+                "OMP and OLS without weights only");
         std::lock_guard<std::mutex> hold(lock);
         screen->solve_alone(method, signals, threads);
     }
@@ -201,8 +221,8 @@ template <class T> class ScreenKernel {
 template <class T> void squared_norms(const Strided<T> &atoms, const Out<T, 1> &out, int threads) {
     require(out.shape(0) == atoms.shape(0), "out does not fit the atoms");
     require(std::max(atoms.shape(0), atoms.shape(1)) < size_t(std::numeric_limits<int>::max()), "too many atoms");
-    const Dictionary<T> D{int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0), atoms.stride(1),
-        nullptr, nullptr};
+    const Dictionary<T> D{
+        int(atoms.shape(1)), int(atoms.shape(0)), atoms.data(), atoms.stride(0), atoms.stride(1), nullptr, nullptr};
     constexpr int64_t piece = 2048;
     in_parallel(threads, int((D.n + piece - 1) / piece), [&](int k) {
         kernels<T>().squared_norms(D, k * piece, std::min<int64_t>((k + 1) * piece, D.n), out.data());
@@ -233,13 +253,13 @@ template <class T> void bind(nb::module_ m) {
         .def("intervals", &ScreenKernel<T>::intervals, Unlocked(), "g"_a, "which"_a.none(), "signed"_a, "threads"_a,
              "lower"_a.noconvert(), "upper"_a.noconvert())
         .def("products", &ScreenKernel<T>::products, Unlocked(), "g"_a, "which"_a, "value"_a.noconvert(),
-            "size"_a.noconvert())
+             "size"_a.noconvert())
         .def("alone", &ScreenKernel<T>::alone, Unlocked());
 }
 
 static void check_indices(const int32_t *indices, size_t count, size_t end) {
     require(std::all_of(indices, indices + count, [end](int32_t i) { return i >= 0 && size_t(i) < end; }),
-        "an index is out of range");
+            "an index is out of range");
 }
 
 static void row_products(const In<double, 2> &A, const In<double, 2> &B, const In<int32_t, 1> &rows,
@@ -248,7 +268,7 @@ static void row_products(const In<double, 2> &A, const In<double, 2> &B, const I
     require(A.shape(1) == B.shape(1) && cols.shape(0) == count && out.shape(0) == count, "arrays do not fit");
     check_indices(rows.data(), count, A.shape(0));
     check_indices(cols.data(), count, B.shape(0));
-    levels().row_products(A.data(), B.data(), int(A.shape(1)), rows.data(), cols.data(), int64_t(count), out.data());
+    level().row_products(A.data(), B.data(), int(A.shape(1)), rows.data(), cols.data(), int64_t(count), out.data());
 }
 
 static void lower_gram(const In<int32_t, 1> &pointers, const In<int32_t, 1> &indices, const In<double, 1> &data,
@@ -256,31 +276,35 @@ static void lower_gram(const In<int32_t, 1> &pointers, const In<int32_t, 1> &ind
     const size_t count = indices.shape(0), rows = pointers.shape(0) - 1;
     require(pointers.shape(0) > 0 && count == data.shape(0) && G.shape(0) == G.shape(1), "arrays do not fit");
     require(pointers.data()[0] == 0 && size_t(pointers.data()[rows]) <= count &&
-            std::is_sorted(pointers.data(), pointers.data() + rows + 1), "pointers must increase");
+                std::is_sorted(pointers.data(), pointers.data() + rows + 1),
+            "pointers must increase");
     check_indices(indices.data(), count, G.shape(0));
-    levels().lower_gram(pointers.data(), indices.data(), data.data(), int64_t(rows), G.data(), int64_t(G.shape(0)));
+    level().lower_gram(pointers.data(), indices.data(), data.data(), int64_t(rows), G.data(), int64_t(G.shape(0)));
 }
 
 static void assign(const In<int32_t, 1> &starts, const In<int32_t, 1> &heads, const In<double, 1> &costs,
-                   const In<int64_t, 1> &origins, const In<double, 2> &demand, int threads, const Out<double, 1> &loads) {
+                   const In<int64_t, 1> &origins, const In<double, 2> &demand, int threads,
+                   const Out<double, 1> &loads) {
     const int64_t nodes = int64_t(starts.shape(0)) - 1, edges = int64_t(heads.shape(0));
     require(nodes > 0 && starts.data()[nodes] == edges && int64_t(costs.shape(0)) == edges &&
-            int64_t(loads.shape(0)) == edges && int64_t(demand.shape(1)) == nodes &&
-            demand.shape(0) == origins.shape(0), "arrays do not fit");
+                int64_t(loads.shape(0)) == edges && int64_t(demand.shape(1)) == nodes &&
+                demand.shape(0) == origins.shape(0),
+            "arrays do not fit");
     const auto outside = [nodes](int64_t node) { return node < 0 || node >= nodes; };
     require(std::none_of(heads.data(), heads.data() + edges, outside) &&
-            std::none_of(origins.data(), origins.data() + origins.shape(0), outside), "there is no such node");
+                std::none_of(origins.data(), origins.data() + origins.shape(0), outside),
+            "there is no such node");
     require(starts.data()[0] == 0 && std::is_sorted(starts.data(), starts.data() + nodes + 1), "starts must increase");
-    all_or_nothing({starts.data(), heads.data(), nodes, edges}, costs.data(), origins.data(),
-        int64_t(origins.shape(0)), demand.data(), threads, loads.data());
+    all_or_nothing({starts.data(), heads.data(), nodes, edges}, costs.data(), origins.data(), int64_t(origins.shape(0)),
+                   demand.data(), threads, loads.data());
 }
 
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leak
-    m.attr("level") = levels().name;
-    nb::enum_<Method>(m, "Method")
-        .value("omp", Method::omp).value("mp", Method::mp).value("ols", Method::ols).value("nnomp", Method::nnomp)
-        .value("lasso", Method::lasso).value("positive_lasso", Method::positive_lasso);
+    m.attr("level") = level().name;
+    nb::enum_<Method> methods(m, "Method");
+    const char *const names[] = {"omp", "mp", "ols", "nnomp", "lasso", "positive_lasso"};  // in the order of kernels.h
+    for (int method = 0; method < 6; ++method) methods.value(names[method], Method(method));
     nb::enum_<Search>(m, "Search").value("int16", Search::int16).value("float32", Search::float32);
     bind<double>(m.def_submodule("float64"));
     bind<float>(m.def_submodule("float32"));
@@ -288,5 +312,5 @@ NB_MODULE(_core, m) {
     m.def("row_products", &row_products, Unlocked(), "A"_a, "B"_a, "rows"_a, "cols"_a, "out"_a.noconvert());
     m.def("lower_gram", &lower_gram, Unlocked(), "pointers"_a, "indices"_a, "data"_a, "G"_a.noconvert());
     m.def("all_or_nothing", &assign, Unlocked(), "starts"_a, "heads"_a, "costs"_a, "origins"_a, "demand"_a, "threads"_a,
-        "loads"_a.noconvert());
+          "loads"_a.noconvert());
 }

@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr int SPINS = 10'000;       // of a helper before it sleeps
+constexpr int SPINS = 10'000;  // of a helper before it sleeps
 
 // Tells the processor that this thread waits.
 void pause() {
@@ -36,13 +36,13 @@ int process_number() { return int(getpid()); }
 
 struct Pool {
     const int process = process_number();  // threads do not survive a fork
-    std::mutex busy;                 // held by whoever has a task
-    std::atomic<uint64_t> open{0};   // number of the task in the upper half, pieces that nobody took in the lower
+    std::mutex busy;                       // held by whoever has a task
+    std::atomic<uint64_t> open{0};         // number of the task in the upper half, pieces that nobody took in the lower
     std::atomic<int> done{0}, allowed{0};
     void (*work)(void *, int) = nullptr;
     void *context = nullptr;
-    std::exception_ptr problem;      // of the task
-    std::mutex lock;                 // of `problem`
+    std::exception_ptr problem;  // of the task
+    std::mutex lock;             // of `problem`
     int helpers = 0;
     uint32_t tasks = 0;
 

@@ -27,6 +27,24 @@ template <class A> bool same_atom(const Dictionary<A> &D, int i, int j, const A 
     return same || negated;
 }
 
+// The code of a signal: s atoms in increasing order, and their weights.
+template <class A, class T>
+void write_code(const Tile<A> &tile, int64_t number, const int32_t *atoms, const T *x, int s) {
+    for (int i = 0; i < s; ++i) {
+        int64_t place = number * tile.width;
+        for (int k = 0; k < s; ++k) place += atoms[k] < atoms[i];
+        tile.atoms[place] = atoms[i];
+        tile.x[place] = A(x[i]);
+    }
+    tile.counts[number] = s;
+}
+
+// A vector, times weights if there are any, in place; the end of it.
+template <class T> T *weighted(const T *w, T *vector, int d) {
+    for (int i = 0; w && i < d; ++i) vector[i] *= w[i];
+    return vector + d;
+}
+
 // The arithmetic is of type T, the entries of atoms are of type A.
 template <class T, class A = T> class Pursuit {
   public:
@@ -34,30 +52,29 @@ template <class T, class A = T> class Pursuit {
     const Method method;
     int s = 0, limit = 0, turns = 0;
     bool done = false;
-    bool delicate = false;          // whether errors of the weights could pass for correlations with the residual
-    T tol = 0, length = 0;          // length: the norm of y
-    T residual_square = 0;          // the squared norm of the residual, up to rounding
-    T longest = 0;                  // the largest norm of an atom
-    T last_step = 0;                // OLS: the product of the last direction with the residual
+    bool delicate = false;  // whether errors of the weights could pass for correlations with the residual
+    T tol = 0, length = 0;  // length: the norm of y
+    T residual_square = 0;  // the squared norm of the residual, up to rounding
+    T longest = 0;          // the largest norm of an atom
+    T last_step = 0;        // OLS: the product of the last direction with the residual
     const T *y = nullptr;
-    const A *w = nullptr;           // weights of the entries of y; null: all are 1
-    Array<int32_t> atoms;           // the active ones: numbers, entries, weights, products with y, norms
+    const A *w = nullptr;  // weights of the entries of y; null: all are 1
+    Array<int32_t> atoms;  // the active ones: numbers, entries, weights, products with y, norms
     Array<const A *> columns;
     Array<T> x, b, norms;
-    Array<T> inverse_diagonal;      // upper bounds of the diagonal of the inverse of H
-    Array<T> u;                     // the last row of L^-1
-    Array<T> candidate_norms;       // norms of all atoms, infinite for those that were tried
+    Array<T> inverse_diagonal;  // upper bounds of the diagonal of the inverse of H
+    Array<T> u;                 // the last row of L^-1
+    Array<T> candidate_norms;   // norms of all atoms, infinite for those that were tried
     // OLS: squared norms of the parts of all atoms that are orthogonal to the active ones
     Array<T> orthogonal;
     Array<T> residual;
-    const T noise;                  // rounding of a correlation relative to the norms of its factors
+    const T noise;  // rounding of a correlation relative to the norms of its factors
 
     Pursuit(const Dictionary<A> &D, const Tile<A> &tile, Method method)
         : d(D.d), n(D.n), width(tile.width), method(method), atoms(width), columns(width), x(width), b(width),
           norms(width), inverse_diagonal(width), u(width), candidate_norms(n),
-          orthogonal(method == Method::ols ? n : 0),
-          residual(d), noise(T(4 * std::sqrt(T(d)) * EPS<A>)), H(square()), L(square()), z(width),
-          stored(D.entry_stride == 1 ? 0 : size_t(width) * d) {}
+          orthogonal(method == Method::ols ? n : 0), residual(d), noise(T(4 * std::sqrt(T(d)) * EPS<A>)), H(square()),
+          L(square()), z(width), stored(D.entry_stride == 1 ? 0 : size_t(width) * d) {}
 
     void begin(const Tile<A> &tile, int64_t number, const T *signal, const A *all_norms) {
         y = signal;
@@ -76,7 +93,7 @@ template <class T, class A = T> class Pursuit {
     // Computes the residual and returns its norm.
     T residual_norm() {
         combine<T>(1, y, x, [&](int i) { return columns[i]; }, s, d, residual);
-        return std::sqrt(inner<T>(w, &residual[0], &residual[0], d));
+        return std::sqrt(inner<T>(w, residual.data(), residual.data(), d));
     }
 
     // Sizes of the terms of a residual: rounding moves a correlation by no more than `noise` of this times a norm.
@@ -89,7 +106,7 @@ template <class T, class A = T> class Pursuit {
     // Whether the residual is small enough; it is formed where `residual_square` does not decide.
     bool tolerable() {
         if (tol < 0) return false;
-        const T size = absolute_sum(), doubt = 16 * (turns + 4) * EPS<T> * size * size;
+        const T size = absolute_sum(), doubt = T(16 * (turns + 4)) * EPS<T> * size * size;
         return residual_square <= tol * tol + doubt && residual_norm() <= tol;
     }
 
@@ -101,7 +118,7 @@ template <class T, class A = T> class Pursuit {
     // The atom that enters next; -1 if none correlates beyond rounding. `key` has room for n numbers. Of equal atoms it
     // is the first, though their correlations may differ in the last bits: BLAS adds up in various orders.
     int best(const Dictionary<A> &D, const T *c, T *key) const {
-        const T floor = noise * absolute_sum(), least = 16 * (s + 4) * EPS<T>;
+        const T floor = noise * absolute_sum(), least = T(16 * (s + 4)) * EPS<T>;
         const T *const f = candidate_norms, *const v = orthogonal;
         T most = 0;
         const auto search = [&](auto merit) {
@@ -123,7 +140,8 @@ template <class T, class A = T> class Pursuit {
         int found = first_from(key, 0, method == Method::ols ? most / 2 : most - 2 * floor * longest);
         if (key[found] == most) return found;  // which no equal atom precedes
         found = first_from(key, found, most);
-        const T near = method == Method::ols ? most / 2 : most - 2 * floor * f[found];  // equal atoms have at least this
+        const T near =
+            method == Method::ols ? most / 2 : most - 2 * floor * f[found];  // equal atoms have at least this
         for (int i = first_from(key, 0, near); i < found; i = first_from(key, i + 1, near))
             if (same_atom(D, i, found, w)) return i;
         return found;
@@ -167,7 +185,7 @@ template <class T, class A = T> class Pursuit {
     // The same from the residual and the entries of the atoms.
     bool enter(int j, const A *column) {
         const auto h = [&](int k) { return inner<T>(w, k < s ? columns[k] : column, column, d); };
-        return enter(j, column, inner<T>(w, column, &residual[0], d), inner<T>(w, column, y, d), h);
+        return enter(j, column, inner<T>(w, column, residual.data(), d), inner<T>(w, column, y, d), h);
     }
 
     // One step of matching pursuit along atom j, of correlation c; false if it would be one atom too many.
@@ -205,21 +223,15 @@ template <class T, class A = T> class Pursuit {
 
     // One step of iterative refinement of the weights; `residual` is theirs.
     void refine() {
-        for (int i = 0; i < s; ++i) z[i] = inner<T>(w, columns[i], &residual[0], d);
+        for (int i = 0; i < s; ++i) z[i] = inner<T>(w, columns[i], residual.data(), d);
         solve(z);
         add<T>(x, 1, z, s);
     }
 
-    // Two steps of iterative refinement, if needed. The code, atoms in increasing order.
+    // Two steps of iterative refinement, if needed. The code.
     void finish(const Tile<A> &tile, int64_t number) {
         for (int turn = 0; turn < 2 && method != Method::mp && ill_conditioned(); ++turn) residual_norm(), refine();
-        for (int i = 0; i < s; ++i) {
-            int64_t place = number * width;
-            for (int k = 0; k < s; ++k) place += atoms[k] < atoms[i];
-            tile.atoms[place] = atoms[i];
-            tile.x[place] = A(x[i]);
-        }
-        tile.counts[number] = s;
+        write_code(tile, number, atoms.data(), x.data(), s);
     }
 
   private:
@@ -253,7 +265,7 @@ template <class T, class A = T> class Pursuit {
         std::memcpy(u, row, i * sizeof(T));
         solve_transposed(u, i);
         for (int k = 0; k < i; ++k) sum += std::fabs(u[k]) * norms[k];
-        if (!(pivot > 4 * (i + 2) * EPS<T> * sum * sum)) return false;
+        if (!(pivot > T(4 * (i + 2)) * EPS<T> * sum * sum)) return false;
         row[i] = std::sqrt(pivot);
         for (int k = 0; k < i; ++k) u[k] /= -row[i];
         u[i] = 1 / row[i];
@@ -272,7 +284,7 @@ template <class T, class A = T> class Pursuit {
                 std::memcpy(z, b, s * sizeof(T));
                 solve(z);
             }
-            int changed = members;  // rows of L from here on are no longer right
+            int changed = members;         // rows of L from here on are no longer right
             if (!step_towards(changed)) {  // all weights are positive: who of the others most wants to grow?
                 const int found = steepest(floor);
                 if (found < 0) break;
@@ -316,7 +328,6 @@ template <class T, class A = T> class Pursuit {
 
     void exchange(int i, int k) {
         if (i == k) return;
-        const auto swap = [](auto &p, auto &q) { const auto value = p; p = q; q = value; };
         swap(atoms[i], atoms[k]), swap(columns[i], columns[k]);
         T *vectors[] = {x, b, z, norms, inverse_diagonal};
         for (T *v : vectors) swap(v[i], v[k]);
@@ -354,8 +365,7 @@ template <class T> void careful(const Dictionary<T> &D, Method method, const Til
                 for (int i = 0; i < P.s; ++i) P.u[i] = -P.u[i];
                 combine<T>(0, nullptr, P.u, gram, P.s, D.n, t);  // subtracts, so that t = sum_i u_i G_i
                 P.remove_direction(t, c);
-            } else
-                combine<T>(1, products, P.x, gram, P.s, D.n, c);
+            } else combine<T>(1, products, P.x, gram, P.s, D.n, c);
         }
         P.finish(tile, number);
         products += D.n;

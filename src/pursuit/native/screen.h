@@ -23,10 +23,10 @@ template <class T> class Screen : public Screening<T> {
     const double max_square;  // upper limit of the squared norm of p, so that no product with a code leaves 32 bits
     Array<int8_t> coarse, fine;
     Array<double> error, fine_error;
-    Array<T *> copies;        // of strided columns
+    Array<T *> copies;  // of strided columns
     double smallest_scale = INFINITY, largest_norm = 0;
-    bool usable = false;      // whether the bounds hold: for the sizes of the columns, and for sums of as many squares
-    bool refined = false;     // whether there is a second code
+    bool usable = false;   // whether the bounds hold: for the sizes of the columns, and for sums of as many squares
+    bool refined = false;  // whether there is a second code
 
   public:
     // A vector is unit (p + a rest), where the unit is a power of two. In units, the norm of p, and a bound of that of
@@ -47,13 +47,14 @@ template <class T> class Screen : public Screening<T> {
         in_pieces(threads, D.n, [&](int64_t start, int64_t stop) { make_code<false>(start, stop); });
         double largest_scale = 0;
         for (int64_t j = 0; j < D.n; ++j) {
-            smallest_scale = smaller(smallest_scale, double(scale[j]));
-            largest_scale = larger(largest_scale, double(scale[j]));
+            smallest_scale = smaller(smallest_scale, scale[j]);
+            largest_scale = larger(largest_scale, scale[j]);
             largest_norm = larger(largest_norm, scale[j] * norm[j]);
         }
         usable = D.d < 1 << 20 && smallest_scale > 1e-280 && largest_scale < 1e280;
     }
-    ~Screen() {
+
+    ~Screen() override {
         for (int j = 0; strided() && j < D.n; ++j) delete[] copies[j];
     }
 
@@ -66,9 +67,8 @@ template <class T> class Screen : public Screening<T> {
             in_pieces(threads, D.n, [&](int64_t start, int64_t stop) { make_code<true>(start, stop); });
             refined = true;
         }
-        in_pieces(threads, count, [&](int64_t start, int64_t stop) {
-            enclose(rounded, which, start, stop, is_signed, lower, upper);
-        });
+        in_pieces(threads, count,
+                  [&](int64_t start, int64_t stop) { enclose(rounded, which, start, stop, is_signed, lower, upper); });
         return true;
     }
 

@@ -4,6 +4,7 @@
 // is in an unnamed namespace, and no template of the standard library is used: the linker keeps one copy of such a
 // template for all levels, and that copy could need a processor that is newer than the user's.
 #pragma once
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +18,10 @@
 #include <arm_neon.h>
 #endif
 
+#if __FLT_EVAL_METHOD__ != 0
+#error "the proofs of the kernels need float and double arithmetic as it is stored: on i686, -msse2 -mfpmath=sse"
+#endif
+
 namespace {
 
 #if defined(__AVX512BW__)
@@ -27,12 +32,18 @@ constexpr int VECTOR_BYTES = 32;
 constexpr int VECTOR_BYTES = 16;
 #endif
 
-template <class T, int BYTES> struct VectorType { typedef T type __attribute__((vector_size(BYTES))); };
+template <class T, int BYTES> struct VectorType {
+    typedef T type __attribute__((vector_size(BYTES)));
+};
 template <class T, int BYTES = VECTOR_BYTES> using Vec = typename VectorType<T, BYTES>::type;
 template <class T> constexpr int LANES = VECTOR_BYTES / int(sizeof(T));
 template <class T> constexpr T EPS = sizeof(T) == 8 ? T(0x1p-52) : T(0x1p-23);
 
-template <class T> inline Vec<T> load(const T *from) { Vec<T> v; std::memcpy(&v, from, sizeof v); return v; }
+template <class T> inline Vec<T> load(const T *from) {
+    Vec<T> v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+}
 template <class T> inline void store(T *to, Vec<T> v) { std::memcpy(to, &v, sizeof v); }
 template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 template <class V> inline V magnitude(V x) { return x < 0 ? -x : x; }
@@ -133,9 +144,28 @@ template <class V> inline uint64_t bits_above(V x, V low) {
 #endif
 }
 
+// Entries that lie one after the other, of which somebody else is the owner. Builds without NDEBUG check every index.
+template <class T> class Span {
+    T *entries = nullptr;
+    size_t count = 0;
+
+  public:
+    Span() = default;
+    Span(T *entries, size_t count) : entries(entries), count(count) {}
+    size_t size() const { return count; }
+    T *data() const { return entries; }
+    operator T *() const { return entries; }
+    template <class Index> T &operator[](Index i) const { return assert(size_t(i) < count), entries[i]; }
+    template <class Index> T *operator+(Index i) const { return assert(size_t(i) <= count), entries + i; }
+    Span part(size_t first, size_t length) const {
+        return assert(first + length <= count), Span(entries + first, length);
+    }
+};
+
 // An array of zeros that begins at a cache line.
 template <class T> class Array {
     void *memory = nullptr;
+    Span<T> all;
 
   public:
     explicit Array(size_t count = 0) { allocate(count); }
@@ -144,9 +174,42 @@ template <class T> class Array {
     void allocate(size_t count) {
         std::free(memory);
         if (!(memory = std::calloc(count * sizeof(T) + 128, 1))) throw std::bad_alloc();
+        all = {reinterpret_cast<T *>((reinterpret_cast<uintptr_t>(memory) + 63) & ~uintptr_t(63)), count};
     }
-    operator T *() const { return reinterpret_cast<T *>((reinterpret_cast<uintptr_t>(memory) + 63) & ~uintptr_t(63)); }
+    size_t size() const { return all.size(); }
+    T *data() { return all; }
+    const T *data() const { return all; }
+    operator T *() { return all; }
+    operator const T *() const { return all; }
+    template <class Index> T &operator[](Index i) { return all[i]; }
+    template <class Index> const T &operator[](Index i) const { return all[i]; }
+    template <class Index> T *operator+(Index i) { return all + i; }
+    template <class Index> const T *operator+(Index i) const { return all + i; }
+    Span<T> part(size_t first, size_t length) { return all.part(first, length); }
 };
+
+// Objects that are made one after the other and end together, also where memory ends before all are made.
+template <class T> class Objects {
+    Array<T *> made;
+    size_t count = 0;
+
+  public:
+    explicit Objects(size_t most) : made(most) {}
+    ~Objects() {
+        while (count > 0) delete made[--count];
+    }
+    template <class... Arguments> T &add(Arguments &&...arguments) {
+        made[count] = new T(arguments...);
+        return *made[count++];
+    }
+    size_t size() const { return count; }
+    T &operator[](size_t i) { return *made[i]; }
+};
+
+template <class V> inline void swap(V &p, V &q) {
+    const V value = p;
+    p = q, q = value;
+}
 
 inline int round_up(int n, int step) { return (n + step - 1) / step * step; }
 
@@ -169,8 +232,12 @@ template <class T, class Operation> inline T reduced(Vec<T> v, Operation operati
         for (int k = 0; k < half; ++k) each[k] = operation(each[k], each[k + half]);
     return each[0];
 }
-template <class T> inline T total(Vec<T> v) { return reduced<T>(v, [](auto x, auto y) { return decltype(x)(x + y); }); }
-template <class T> inline T largest(Vec<T> v) { return reduced<T>(v, [](auto x, auto y) { return larger(x, y); }); }
+template <class T> inline T total(Vec<T> v) {
+    return reduced<T>(v, [](auto x, auto y) { return decltype(x)(x + y); });
+}
+template <class T> inline T largest(Vec<T> v) {
+    return reduced<T>(v, [](auto x, auto y) { return larger(x, y); });
+}
 #if defined(__SSE4_1__)
 template <> inline int16_t largest<int16_t>(Vec<int16_t> v) {  // of numbers that are not negative
     Vec<int16_t, 16> part = lower_part<int16_t>(v, [](auto x, auto y) { return larger(x, y); });

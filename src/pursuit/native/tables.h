@@ -6,17 +6,17 @@
 namespace {
 
 constexpr int SHORT_MAX = 32767;
-constexpr double ATOM_SCALE = 32700;   // the norm of the longest atom, in integers
+constexpr double ATOM_SCALE = 32700;  // the norm of the longest atom, in integers
 // the largest norm of a signal, in integers: the product of the two is below 2^31
 constexpr double SIGNAL_NORM = 65000;
 constexpr int MAX_LEAD = 400;          // units by which the best atom must lead, at most
 constexpr int MAX_CLOSE = 16;          // atoms that are compared in full precision
-constexpr int SIGNALS_PER_GROUP = 32;              // signals that are multiplied by the dictionary together
+constexpr int SIGNALS_PER_GROUP = 32;  // signals that are multiplied by the dictionary together
 // numbers between rows, which would otherwise fall on the same lines of the cache
 constexpr int ROW_GAP = 32;
 constexpr int STRIP_VECTORS = VECTOR_BYTES == 64 ? 2 : 1;
 constexpr int ATOMS_PER_STRIP = STRIP_VECTORS * LANES<int32_t>;  // atoms that `multiply` handles together
-constexpr int SIGNALS_PER_BLOCK = 8;                                // signals that `multiply` handles together
+constexpr int SIGNALS_PER_BLOCK = 8;                             // signals that `multiply` handles together
 
 template <class S, class T> inline S to_search(T x) {
     if constexpr (std::is_integral_v<S>) return S(int32_t(nearest(x)));
@@ -48,13 +48,13 @@ template <class T, class S> struct Tables {
 
     const Dictionary<T> dictionary;
     const int columns, stride, words;
-    const bool prefetch;      // whether the Gram matrix is too large for the cache
+    const bool prefetch;  // whether the Gram matrix is too large for the cache
     T longest = 0, mu = 0;
-    T max_offdiagonal = 0;    // m in fast.h
-    T rounded_off = 0;        // the largest norm of an atom minus its integers
-    Array<S> rows;            // of the Gram matrix
-    Array<S> strips;          // atoms, ATOMS_PER_STRIP of them side by side
-    Array<float> squares;     // of the norms; infinite where there is no atom
+    T max_offdiagonal = 0;  // m in fast.h
+    T rounded_off = 0;      // the largest norm of an atom minus its integers
+    Array<S> rows;          // of the Gram matrix
+    Array<S> strips;        // atoms, ATOMS_PER_STRIP of them side by side
+    Array<float> squares;   // of the norms; infinite where there is no atom
 
     explicit Tables(const Dictionary<T> &D)
         : dictionary(D), columns(round_up(D.n, BLOCK)), stride(columns + ROW_GAP),

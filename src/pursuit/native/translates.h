@@ -70,7 +70,7 @@ template <class T> class Window {
     Array<T> samples, mixed;
     Array<const T *> rows, filters;
 
-    T *row(int64_t channel, int64_t r) const { return samples + (channel * A.height + r) * span; }
+    T *row(int64_t channel, int64_t r) { return samples + (channel * A.height + r) * span; }
 
   public:
     Window(const Templates<T> &A, const Signal<T> &y)
@@ -117,7 +117,7 @@ template <class T> class Window {
     }
 
   private:
-    void mix(int k, const T *factors, T *out) const {
+    void mix(int k, const T *factors, T *out) {
         constexpr int N = LANES<T>, M = 4;
         const int32_t first = A.part_starts[k];
         for (int64_t t = 0; t < span; t += N * M) {
@@ -239,7 +239,7 @@ template <class T> class Translates final : public EventSearch<T> {
     void destroy() override { delete this; }
 
   private:
-    T *at(int k, int64_t r, int64_t t) const { return c + (int64_t(k) * rows + r) * pitch + t; }
+    T *at(int k, int64_t r, int64_t t) { return c + (int64_t(k) * rows + r) * pitch + t; }
     int64_t blocks_of_blocks() const { return (blocks + BLOCK - 1) / BLOCK; }
     static int64_t first_with(const T *from, T value) {
         int64_t i = 0;
@@ -350,7 +350,7 @@ template <class T> class Translates final : public EventSearch<T> {
 
     // ------------------------------------------------------------------ refits: OMP, its non-negative form, the Lasso
 
-    int64_t &cell(int64_t r, int64_t column) const { return cells[r / height * cells_across + column / width]; }
+    int64_t &cell(int64_t r, int64_t column) { return cells[r / height * cells_across + column / width]; }
 
     int64_t insert(int32_t k, int64_t r, int64_t column, double score) {
         const Place place = {cell(r, column), r, column, k, 0, score, double(*at(k, r, column)), 0, false, false};

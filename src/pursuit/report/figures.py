@@ -44,7 +44,7 @@ def style() -> Iterator[None]:
         import matplotlib as mpl
         from cycler import cycler
     except ImportError as missing:
-        raise ImportError("figures need matplotlib; install pursuit[plot].") from missing
+        raise ImportError("figures need matplotlib; pip install matplotlib.") from missing
 
     with mpl.rc_context():
         mpl.rcdefaults()

@@ -116,5 +116,5 @@ def _sklearn_metrics() -> Any:
     try:
         from sklearn import metrics
     except ImportError as missing:
-        raise ImportError("reports of classes need scikit-learn; install pursuit[estimators].") from missing
+        raise ImportError("reports of classes need scikit-learn; pip install scikit-learn.") from missing
     return metrics
