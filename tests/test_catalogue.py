@@ -257,6 +257,7 @@ RIGHT = {  # a right value of each required argument, by its name; `function.arg
     "edges": [(0, 1), (1, 2)], "end": 2, "family": ps.families.Gaussian(TARGET, 1.0), "grad": abs, "groups": [0, 1],
     "indices": [(0, 0, 0), (1, 1, 1)], "k": 1, "lower": -TARGET, "m": 1, "n": 3, "p": 2, "positions": [0],
     "result": SOLVED, "rows": [0, 1], "shape": (3, 2), "start": 0, "t": y, "template": np.cos,
+    "templates": [[1.0, 2.0]],
     "terms": [lambda: ps.LeastSquares(TARGET)], "tolerance": 0.1, "traces": SOLVED, "update": ps.Away(),
     "upper": TARGET, "value": abs, "values": [1.0], "weights": [2.0, 1.0], "width": 1.0, "x": TARGET, "x0": TARGET,
     "y": [0, 1], "C": 1, "step": ps.OpenLoop(), "path": ps.path(PROBLEM["f"], BASIS, radii=[1.0, 2.0]),
@@ -268,13 +269,14 @@ RATES = {"L": 1, "mu": 0.5, "mdw": 0.5, "radius": 1, "eps0": 1, "diameter": 1, "
 RATES |= {"width": 0.5, "residual": TARGET, "grad": TARGET, "z": TARGET, "alpha": 2, "delta_mp": 0.5, "delta_fw": 0.5}
 RATES |= {"nu": 2, "distance": 1, "first": 1, "last": 2, "share": 0.5, "reach": 1, "beyond": 0.2}
 USED = {  # arguments that are given although they have defaults
-    "Polytope": {"A_ub": np.eye(3), "b_ub": TARGET}, "encode": {"atoms": 1}, "learn": {"sweeps": 1},
+    "Polytope": {"A_ub": np.eye(3), "b_ub": TARGET}, "encode": {"atoms": 1}, "learn": {"atoms": 1, "sweeps": 1},
     "path": {"radii": [1.0]}, "encode_to": {"atoms": 1},
 }  # fmt: skip
 NEEDS = {"Sharded": "distributed", "ShardedSum": "distributed", "encode_to": "zarr", "StoredCodes": "zarr"}
 
 CONTRACTS = (
-    "ActiveSet Answer Atom Atoms Domain Learned Move Objective Oracle Path Refine Result Space State Status Trace"
+    "ActiveSet Answer Atom Atoms Domain Events Learned LearnedTemplates Move Objective Oracle Path Refine Result Space "
+    "State Status Trace"
 )
 CONTRACTS = {*CONTRACTS.split(), "BestSubset", "UnboundedError", "Update"}
 """What users derive from, or are given: nobody calls it with arguments of their own."""

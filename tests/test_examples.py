@@ -11,6 +11,7 @@ EXAMPLES = {path.stem: path for path in sorted((Path(__file__).parent.parent / "
 
 CLAIMS = {  # about what `main` returns
     "assignment": lambda found: found["matched"] == 1.0 and found["stationarity"] <= 1e-6,
+    "clean": lambda right: right >= 55,
     "correlation": lambda found: (
         1.783321 < found["lower"] < 1.7833214  # the minimum, as interior-point methods find it, is 1.7833213
         and abs(found["value"] - found["lower"]) < 1e-5

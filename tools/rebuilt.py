@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = [f"tests/test_{name}.py" for name in ("encode*", "screened", "matrices", "native", "sets_of_solvers")]
+NAMES = "encode* screened matrices native sets_of_solvers convolutional recordings"
+TESTS = [f"tests/test_{name}.py" for name in NAMES.split()]
 
 
 def build(folder: Path, env: dict[str, str], *settings: str) -> Path:

@@ -17,6 +17,7 @@ from .coding.files import StoredCodes as StoredCodes
 from .coding.files import encode_to as encode_to
 from .derivatives import differentiate as differentiate
 from .dictionaries import Learned as Learned
+from .dictionaries import LearnedTemplates as LearnedTemplates
 from .dictionaries import learn as learn
 from .domains import Answer as Answer
 from .domains import Domain as Domain

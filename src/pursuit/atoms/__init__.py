@@ -3,6 +3,8 @@
 from pursuit.atoms import families
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.columns import Dictionary
+from pursuit.atoms.convolutional import Convolutional
+from pursuit.atoms.events import Events
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.graphs import Flows, Paths, SpanningTrees
 from pursuit.atoms.groups import Groups, KSupport
@@ -25,8 +27,10 @@ __all__ = [
     "Atoms",
     "Ball",
     "Box",
+    "Convolutional",
     "Dictionary",
     "Ellipsoid",
+    "Events",
     "Fantope",
     "Flows",
     "Groups",

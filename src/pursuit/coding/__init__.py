@@ -10,11 +10,13 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from pursuit.arguments import describe
+from pursuit.atoms.convolutional import Convolutional
 from pursuit.cluster.arrays import encode_blocks
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.device import encode_on_device, is_on_device
 from pursuit.coding.gaps import duality_gaps
 from pursuit.coding.operators import encode_on_operator
+from pursuit.coding.recordings import encode_recording
 from pursuit.coding.request import Arguments, Request, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
 from pursuit.threads import at_most
@@ -37,6 +39,13 @@ def encode(
     penalty: Any = None,
     positive: bool = False,
     gaps: bool = False,
+    threshold: float | None = None,
+    prior: float | None = None,
+    bounds: Any = None,
+    refractory: int | None = None,
+    block: int | None = None,
+    halo: int | None = None,
+    checkpoint: Any = None,
 ) -> Any:
     r"""Sparse codes of many signals: every row y of Y as a combination of few columns of D.
 
@@ -56,10 +65,11 @@ def encode(
 
     Parameters
     ----------
-    D : array of shape (n_features, n_atoms)
+    D : array of shape (n_features, n_atoms), or Convolutional
         Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense. A SciPy
         `LinearOperator` is used by its products alone, one signal after the other and in float64, by ``omp``,
-        ``nnomp``, ``lasso`` and ``nnls`` without weights. A stack of dictionaries codes a stack of Y.
+        ``nnomp``, ``lasso`` and ``nnls`` without weights. A stack of dictionaries codes a stack of Y. With the
+        translates of templates, Y is one recording (see Notes) and the answer its events.
     Y : array of shape (n_signals, n_features)
         Rows are signals. Masked entries of a masked array are missing, as with weight 0.
     atoms : int or one per signal, optional
@@ -90,6 +100,19 @@ def encode(
         For ``lasso`` and ``nnls``: return ``codes, gaps``, where ``gaps[i]`` is a proved upper bound on the objective
         of code i minus its minimum, rounding errors included. Without a penalty it is small where some vector has a
         positive product with every atom (a non-negative dictionary) or the residual is 0.
+    threshold : float, optional
+        This and all that follow are for recordings. An event enters where it lowers :math:`\|r\|^2` by more than this.
+    prior : float, optional
+        Of ``mp``, for weights near 1: an event of weight w costs :math:`\text{prior}\,\|a\|^2 (w - 1)^2`; inf: w = 1.
+    bounds : (least, most), optional
+        Of ``mp``: all weights lie between these, 0 <= least <= most.
+    refractory : int, optional
+        Of ``mp``: two events of one template are further apart than this many samples.
+    block, halo : int, optional
+        A recording is searched in blocks of so many positions, each with a halo on both sides. Where the events that
+        two neighbours find near their seam differ, the seam is listed in `Events.unverified`.
+    checkpoint : path, optional
+        A file to which finished blocks are written. A call with the same arguments goes on where it ended.
 
     Returns
     -------
@@ -98,10 +121,19 @@ def encode(
         one for each dictionary, and rules hold for all of them. Of a dask array Y: a dask array of sparse blocks, not
         computed yet; D goes to each worker once. Of torch tensors or CuPy arrays on a CUDA device: a CSR tensor or
         CuPy matrix there, found there without weights or gaps (with them, on the host). Where D or Y requires
-        gradients, they go through the values, for the active atoms that were found.
+        gradients, they go through the values, for the active atoms that were found. Of a recording: `Events`.
 
     Notes
     -----
+    Of a recording, Y is an array, memory map, Zarr, HDF5 or dask array with time as its last axis, or a function
+    (start, stop) -> samples. It is read block by block and computed with in float32, unless its numbers are larger.
+    ``mp`` and ``omp`` add the event that lowers :math:`\|r\|^2` most; ``omp`` and ``nnomp`` then solve for the
+    weights of the 32 events that overlap it most directly, and of others until all are exact to rounding. ``lasso``,
+    in float64, ends at a gap of 1e-10 of the objective, or as close as rounding allows; `Events.gap` is proved. With
+    `atoms`, events are counted over the whole recording, which is then one block. Memory: for every thread the
+    samples of a block, and 4 (or 8) bytes for each position of it and each template; the products of templates, as
+    many bytes as `Convolutional` allows; and the events. `docs/recordings.md` is a guide.
+
     Memory does not grow with the number of signals. Besides D, Y, the codes, two copies of the codes and three of D, it
     is the Gram matrix (``n_atoms**2`` numbers, and copies in 4 and 2 bytes, at most 1 GiB; beyond that, for few
     signals, and with weights, it is not formed) plus, for every thread, 32 MiB and ``8 k**2`` numbers, k the largest
@@ -122,7 +154,12 @@ def encode(
     (array([[2.  , 0.  , 0.  ],
            [0.  , 2.25, 0.  ]]), True)
     """
+    recording = {"threshold": threshold, "prior": prior, "bounds": bounds, "refractory": refractory, "block": block,
+                 "halo": halo, "checkpoint": checkpoint}  # fmt: skip
     arguments = Arguments(atoms, tol, method, gram, n_jobs, dtype, progress, weights, penalty, positive, gaps)
+    if isinstance(D, Convolutional):
+        return encode_recording(D, Y, vars(arguments) | recording)
+    refuse_options(recording)
     if is_dask_array(D) or is_dask_array(Y):
         return encode_blocks(encode, D, Y, vars(arguments))
     if getattr(D, "ndim", 2) == 3:
@@ -130,6 +167,15 @@ def encode(
     if is_on_device(D) or is_on_device(Y):
         return encode_on_device(encode_on_host, D, Y, arguments)
     return encode_on_host(D, Y, arguments)
+
+
+def refuse_options(recording: dict[str, Any]) -> None:
+    """Refuse options of recordings where D is a matrix."""
+    for name, value in recording.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} is {describe(value)}, which is for recordings; give D as ps.Convolutional(templates)."
+            )
 
 
 def encode_on_host(D: Any, Y: Any, arguments: Arguments) -> Any:

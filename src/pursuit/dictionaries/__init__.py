@@ -12,17 +12,18 @@ import numpy as np
 import scipy.sparse as sp
 from tqdm.auto import tqdm
 
-from pursuit.arguments import as_bool, as_int_or_nan, check_function, check_seed, number, quantity, require
+from pursuit.arguments import as_bool, as_int_or_nan, check_function, check_seed, describe, number, quantity, require
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.request import Array, thread_count
 from pursuit.dictionaries.distributed import DistributedFit, DistributedSignals
 from pursuit.dictionaries.learning import Fit, LearningTrace, Step, batch_steps, sweep_steps
 from pursuit.dictionaries.signals import Batches, LearningPlan, is_matrix, read_batches
 from pursuit.dictionaries.start import initial_dictionary
+from pursuit.dictionaries.templates import LearnedTemplates, learn_templates
 from pursuit.dictionaries.updates import Statistics
 from pursuit.run.stop import Status
 
-__all__ = ["Learned", "LearningTrace", "Statistics", "learn"]
+__all__ = ["Learned", "LearnedTemplates", "LearningTrace", "Statistics", "learn"]
 
 UPDATES = ("ksvd", "block", "online")
 
@@ -72,7 +73,7 @@ class Learned:
 
 def learn(
     Y: Any,
-    atoms: int,
+    atoms: int | None = None,
     *,
     code: Mapping[str, Any] | None = None,
     update: str | None = None,
@@ -86,7 +87,11 @@ def learn(
     callback: Callable[[Learned], Any] | None = None,
     progress: bool = False,
     n_jobs: int | None = None,
-) -> Learned:
+    convolutional: bool = False,
+    templates: int | None = None,
+    length: int | None = None,
+    rank: int | None = None,
+) -> Any:
     r"""Learn a dictionary D of unit vectors on which the rows of Y have sparse codes X, by alternating between the two.
 
     .. math:: \min_{D, X} \tfrac12 \|Y - X D^\top\|_F^2 + \lambda \|X\|_1
@@ -136,6 +141,21 @@ def learn(
         Show a bar where there is a terminal.
     n_jobs : int, optional
         Threads, as for `encode`.
+    convolutional : bool
+        Learn templates that repeat in one recording Y, (samples,) or (channels, samples): atoms are their translates.
+    templates, length : int
+        Their number and their samples, instead of `atoms`.
+    rank : 1, optional
+        Templates are a weight for each channel times one stretch of samples.
+
+    Returns
+    -------
+    Learned, or LearnedTemplates
+        With `convolutional`: templates of norm 1, and the events of the recording. Of the other arguments, `code`
+        (method, with threshold or penalty, as for `encode`), `sweeps`, `start`, `seed`, `callback`, `progress` and
+        `n_jobs` count. The objective, half the squared error and half the threshold for each event (or the penalty
+        times the sizes of weights), never rises from sweep to sweep. The passes that look for first templates take the
+        time of several sweeps. The recording is in memory.
 
     Notes
     -----
@@ -156,6 +176,12 @@ def learn(
     >>> ps.learn(Y, 3, code={"atoms": 3}, start=learned, sweeps=2).trace.sweep
     array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12])
     """
+    if as_bool(convolutional, "convolutional"):
+        options = {"code": code, "sweeps": sweeps, "start": start, "seed": seed, "callback": callback,
+                   "progress": as_bool(progress, "progress"), "n_jobs": n_jobs, "rank": rank}  # fmt: skip
+        refuse_others({"atoms": atoms, "update": update, "weights": weights}, "atoms are the translates of templates")
+        return learn_templates(Y, templates, length, options)
+    refuse_others({"templates": templates, "length": length, "rank": rank}, "give convolutional=True with it")
     check_arguments(atoms, batch, forgetting, seed, callback)
     distributed = is_dask_array(Y)
     plan = LearningPlan(
@@ -175,7 +201,9 @@ def learn(
         plan = replace(plan, code={"atoms": max(1, signals.features // 10)})
     limit = count_sweeps(sweeps, once)
     old = start if isinstance(start, Learned) else None
-    D = initial_dictionary(start if old is None else old.dictionary, signals, int(atoms), int(seed), plan.nonnegative)
+    D = initial_dictionary(
+        start if old is None else old.dictionary, signals, int(atoms or 0), int(seed), plan.nonnegative
+    )
     D = D if old is None or D.dtype != old.dictionary.dtype else old.dictionary  # to the last digit
     first = Learned(D, None, None, LearningTrace([]), Status.ITERATIONS, plan.update, plan.descends)
     if old is not None:
@@ -210,6 +238,13 @@ def run(first: Learned, steps: Iterator[Step], callback: Any, progress: bool) ->
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     return result()
+
+
+def refuse_others(given: Mapping[str, Any], why: str) -> None:
+    """Refuse arguments of the other kind of learning."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is {describe(value)}; {why}, or leave it out.")
 
 
 def check_arguments(atoms: Any, batch: Any, forgetting: Any, seed: Any, callback: Any) -> None:

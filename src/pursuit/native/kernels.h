@@ -4,6 +4,7 @@
 // interfaces; their few functions are always inlined, as the linker would keep one copy of them for all levels.
 #pragma once
 #include <cstdint>
+#include "events.h"
 
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 
@@ -113,6 +114,7 @@ template <class T> struct Level {
     DirectPursuits<T> *(*direct)(const Dictionary<T> &, Method, const Tile<T> &, const T *norms, int64_t norms_stride);
     Screening<T> *(*screen)(const Dictionary<T> &, int threads);
     void (*squared_norms)(const Dictionary<T> &, int64_t start, int64_t stop, T *out);
+    TranslateKernels<T> translates;
 };
 
 struct Levels {
@@ -127,3 +129,6 @@ struct Levels {
     void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G,
                        int64_t n);
 };
+
+// The level that this processor has (module.cpp).
+const Levels &level();

@@ -4,6 +4,7 @@
 #include "fast.h"
 #include "lasso.h"
 #include "subset.h"
+#include "translates.h"
 
 namespace {
 
@@ -57,7 +58,8 @@ template <class T> void squared_norms(const Dictionary<T> &D, int64_t start, int
         for (int64_t j = start; j < stop; ++j) out[j] += D.atom(j)[i * down] * D.atom(j)[i * down];
 }
 
-template <class T> constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squared_norms<T>};
+template <class T>
+constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squared_norms<T>, translate_kernels<T>};
 
 }  // namespace
 

@@ -39,7 +39,7 @@ static const Levels &choose_level() {
     return *chosen;
 }
 
-static const Levels &level() {
+const Levels &level() {
     static const Levels &chosen = choose_level();
     return chosen;
 }
@@ -53,6 +53,8 @@ template <class T, int N> using Out = nb::ndarray<T, nb::ndim<N>, nb::c_contig, 
 template <class T> using Strided = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
 Kernel::~Kernel() = default;
+
+void bind_events(nb::module_ float64, nb::module_ float32);  // events.cpp
 
 static void require(bool condition, const char *what) {
     if (!condition) throw std::invalid_argument(what);
@@ -363,6 +365,7 @@ NB_MODULE(_core, m) {
              "out"_a.noconvert(), "screened"_a.noconvert())
         .def("cones", &SubsetKernel::cones, Unlocked(), "columns"_a, "m"_a, "u"_a, "w"_a, "mu"_a, "cut"_a, "threads"_a,
              "bounds"_a.noconvert());
+    bind_events(m.attr("float64"), m.attr("float32"));
     m.def("row_products", &row_products, Unlocked(), "A"_a, "B"_a, "rows"_a, "cols"_a, "out"_a.noconvert());
     m.def("lower_gram", &lower_gram, Unlocked(), "pointers"_a, "indices"_a, "data"_a, "G"_a.noconvert());
     m.def("all_or_nothing", &assign, Unlocked(), "starts"_a, "heads"_a, "costs"_a, "origins"_a, "demand"_a, "threads"_a,

@@ -1,0 +1,356 @@
+"""Templates that repeat in a recording, learned by alternating between events and templates."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import toeplitz
+from tqdm.auto import tqdm
+
+from pursuit.arguments import as_int_or_nan, check_seed, real_array, require
+from pursuit.arrays import Small
+from pursuit.atoms.convolutional import Convolutional
+from pursuit.atoms.events import Events
+from pursuit.coding import encode
+from pursuit.run.stop import Status
+
+ROUNDS = 3
+"""The templates are corrected in turn so many times in a sweep."""
+ALIKE = 0.85
+"""A template is a copy of another if a translate of that one has at least this correlation with it."""
+FIRST_PASSES = 40
+"""Passes that look for templates before the first sweep; they may raise the objective."""
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedTemplates:
+    """Templates that were learned, with the events of the recording; `learn(..., start=learned)` goes on.
+
+    `templates` is (templates, samples), or (templates, channels, samples), all of norm 1. `objective` has that of every
+    sweep, which never rises: half the squared error, and half the threshold for each event (or the penalty times the
+    weights). `seconds` is when each sweep ended.
+    """
+
+    templates: Small
+    events: Events
+    objective: Small
+    seconds: Small
+    status: Status
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.templates.shape))
+        last = f", objective {self.objective[-1]:.6g}" if len(self.objective) else ""
+        return f"LearnedTemplates({shape}, {len(self.events)} events, {len(self.objective)} sweeps{last})"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What stays the same from sweep to sweep."""
+
+    y: Small
+    """The recording, channels x samples."""
+    code: Mapping[str, Any]
+    rank_one: bool
+    rng: np.random.Generator
+
+    @property
+    def is_lasso(self) -> bool:
+        return bool(self.code["method"] == "lasso")
+
+    def cost(self, events: Events, residual: Small) -> float:
+        """The objective."""
+        if self.is_lasso:
+            price = self.code["penalty"] * float(np.abs(events.weight).sum())
+        else:
+            price = 0.5 * self.code["threshold"] * len(events)
+        return 0.5 * float(np.vdot(residual, residual)) + float(price)
+
+    def find(self, D: Small) -> Events:
+        """The events of the templates D, (templates, channels, samples)."""
+        return encode(Convolutional(D), self.y, **self.code)  # type: ignore[no-any-return]
+
+    def residual(self, D: Small, events: Events) -> Small:
+        return np.asarray(self.y - Convolutional(D, shape=self.y.shape).synthesize(events))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Templates, events, and the objective there."""
+
+    D: Small
+    events: Events
+    cost: float = math.inf
+
+
+def learn_templates(recording: Any, templates: Any, length: Any, options: Mapping[str, Any]) -> LearnedTemplates:
+    """The templates of a recording; `options` are the other arguments of `learn`."""
+    y = np.asarray(real_array(recording, "Y"), dtype=np.float64)
+    require(y.ndim in (1, 2), "Y", recording, "a recording: (samples,) or (channels, samples)")
+    require(as_int_or_nan(templates) >= 1, "templates", templates, "the number of templates")
+    require(
+        1 <= as_int_or_nan(length) <= y.shape[-1], "length", length, "the samples of a template, which Y has room for"
+    )
+    require(options["rank"] in (None, 1), "rank", options["rank"], "None, or 1: "
+            "a weight for each channel times one stretch of samples")  # fmt: skip
+    sweeps, start = options["sweeps"], options["start"]
+    require(sweeps is None or as_int_or_nan(sweeps) >= 0, "sweeps", sweeps, "an integer of at least 0")
+    check_seed(options["seed"])
+    many = y.reshape(-1, y.shape[-1])
+    plan = Plan(many, read_code(many, options["code"], options["n_jobs"]), options["rank"] == 1,
+                np.random.default_rng(options["seed"]))  # fmt: skip
+    old = start if isinstance(start, LearnedTemplates) else None
+    given = old.templates if old is not None else start
+    D = (
+        first_templates(plan, int(templates), int(length))
+        if isinstance(given, str)
+        else _read_start(given, plan, length)
+    )
+    shape = (len(D), int(length)) if y.ndim == 1 else D.shape
+    first = LearnedTemplates(D.reshape(shape), Events.empty(1), np.empty(0), np.empty(0), Status.ITERATIONS)
+    events = Events.empty(1) if old is None else old.events
+    fit = Fit(D, events, math.inf if old is None else plan.cost(events, plan.residual(D, events)))
+    return _run(first if old is None else old, improvements(plan, fit), 20 if sweeps is None else int(sweeps), options)
+
+
+def read_code(y: Small, code: Any, n_jobs: Any) -> dict[str, Any]:
+    """How events are found. Without a word from the user, an event lowers the squared error by 4 % of what the loudest
+    hundredth of the samples have together, a hundredth of it each."""
+    if code is None:
+        energy = np.sort((y**2).sum(axis=0))
+        loud = energy[-max(1, len(energy) // 100) :]
+        code = {"threshold": 4.0 * float(loud.mean())}
+    method = code.get("method", "omp")
+    if method not in ("mp", "omp", "nnomp", "lasso"):
+        raise ValueError(f"code names method {method!r}; give 'mp', 'omp', 'nnomp' or 'lasso' for templates.")
+    needed = "penalty" if method == "lasso" else "threshold"
+    if needed not in code:
+        raise ValueError(f"code has no {needed!r}, which method {method!r} needs to learn templates; give it.")
+    return {"method": method, "n_jobs": n_jobs} | dict(code)
+
+
+def _read_start(start: Any, plan: Plan, length: Any) -> Small:
+    D = np.asarray(real_array(start, "start"), dtype=np.float64)
+    D = D.reshape(len(D), -1, D.shape[-1])
+    fits = D.shape[1:] == (len(plan.y), int(length)) and bool(D.any(axis=(1, 2)).all())
+    require(fits, "start", start, "'data', templates of the right channels and length, or what learn gave")
+    return np.asarray(D / np.linalg.norm(D, axis=(1, 2), keepdims=True))
+
+
+def _run(first: LearnedTemplates, steps: Iterator[Fit], sweeps: int, options: Mapping[str, Any]) -> LearnedTemplates:
+    """The result after all sweeps, or after those up to where the callback or Ctrl-C ends them."""
+    learned, shape = first, first.templates.shape
+    began = time.perf_counter() - (first.seconds[-1] if len(first.seconds) else 0.0)
+    callback: Callable[[Any], Any] | None = options["callback"]
+    try:
+        for _ in tqdm(range(sweeps), disable=None if options["progress"] else True, desc="learn", leave=False):
+            fit = next(steps)
+            learned = LearnedTemplates(
+                fit.D.reshape(shape), fit.events, np.append(learned.objective, fit.cost),
+                np.append(learned.seconds, time.perf_counter() - began), Status.ITERATIONS,
+            )  # fmt: skip
+            if callback is not None and callback(learned):
+                return replace(learned, status=Status.CALLBACK)
+    except KeyboardInterrupt:
+        return replace(learned, status=Status.INTERRUPTED)
+    return learned
+
+
+# ---------------------------------------------------------------------- sweeps
+
+
+def improvements(plan: Plan, fit: Fit) -> Iterator[Fit]:
+    """The fit after every sweep, each at least as good as the one before.
+
+    A sweep tries the templates with copies and unused ones replaced, and moved to where their energy is. Where that
+    does not lower the objective, they stay; where new events do not, the old ones stay, and only the templates improve.
+    """
+    while True:
+        some = int(plan.rng.integers(1, 2 + len(fit.D) // 16))
+        tried = sweep(plan, Fit(repaired(plan, fit, some), Events.empty(1))) if len(fit.events) else fit
+        fit = tried if len(fit.events) and tried.cost < fit.cost else sweep(plan, fit)
+        yield fit
+
+
+def sweep(plan: Plan, fit: Fit) -> Fit:
+    """New events where they are better, then better templates."""
+    events = plan.find(fit.D)
+    r = plan.residual(fit.D, events)
+    cost = plan.cost(events, r)
+    if cost > fit.cost:
+        events, r, cost = fit.events, plan.residual(fit.D, fit.events), fit.cost
+    D, moved, r = corrected(plan, fit.D, events, r)
+    better = plan.cost(moved, r)
+    return Fit(D, moved, better) if better <= cost else Fit(fit.D, events, cost)
+
+
+def corrected(plan: Plan, D: Small, events: Events, r: Small) -> tuple[Small, Events, Small]:
+    """Templates that fit the events best, one after the other; each is the exact minimum while the others stay.
+
+    The normal equations of template k are H d = b: H is the Toeplitz matrix of the autocorrelation of its events, b
+    their correlation with the residual to which its own part was added. Returns templates of norm 1, events, residual.
+    """
+    D, r, weight = D.copy(), r.copy(), events.weight.copy()
+    length = D.shape[2]
+    own = [np.flatnonzero(events.template == k) for k in range(len(D))]
+    for _ in range(ROUNDS):
+        for k, which in enumerate(own):
+            if not len(which):
+                continue
+            w, places = weight[which], events.position[which][:, None] + np.arange(length)
+            H = toeplitz(autocorrelation(events.position[which], w, length))
+            b = np.einsum("e,cel->cl", w, r[:, places]) + D[k] @ H
+            d = best_template(plan, D[k], H, b)
+            by = (d - D[k])[:, None, :] * w[None, :, None]
+            for row, change in zip(r, by, strict=True):
+                np.subtract.at(row, places, change)
+            D[k] = d
+    norms = np.linalg.norm(D, axis=(1, 2))
+    keep = norms > 0
+    scale = np.where(keep & (not plan.is_lasso), norms, 1.0)
+    D /= scale[:, None, None]
+    return D, replace(events, weight=weight * scale[events.template]), r
+
+
+def autocorrelation(position: Any, weight: Small, length: int) -> Small:
+    """sum of w_e w_f over events e, f at distance d, for d = 0, ..., length - 1."""
+    order = np.argsort(position)
+    p, w = position[order], weight[order]
+    out = np.zeros(length)
+    for step in range(len(p)):
+        distance = p[step:] - p[: len(p) - step]
+        near = distance < length
+        if not near.any():
+            break
+        np.add.at(out, distance[near], (w[step:] * w[: len(p) - step])[near])
+        if step:  # two events at one place are two pairs
+            out[0] += float((w[step:] * w[: len(p) - step])[distance == 0].sum())
+    return out
+
+
+def best_template(plan: Plan, d: Small, H: Small, b: Small) -> Small:
+    """The minimum of 1/2 <d, d H> - <b, d>, of rank one where asked, and of norm at most 1 for the Lasso."""
+    values, vectors = np.linalg.eigh(H)
+    if not plan.rank_one:
+        return _solve(values, vectors, b, plan.is_lasso)
+    u = np.linalg.svd(d, full_matrices=False)[0][:, 0]
+    v = u @ d
+    for _ in range(ROUNDS):
+        v = _solve(values, vectors, (u @ b)[None], plan.is_lasso)[0]
+        along = b @ v
+        if not np.linalg.norm(along) > 0:
+            return d
+        u = along / np.linalg.norm(along)
+    return np.asarray(np.multiply.outer(u, _solve(values, vectors, (u @ b)[None], plan.is_lasso)[0]))
+
+
+def _solve(values: Small, vectors: Small, b: Small, bounded: bool) -> Small:
+    """b H^-1, or where that is longer than 1, b (H + s)^-1 with the s > 0 that makes it 1."""
+    c, floor = b @ vectors, 1e-10 * float(values[-1])
+
+    def at(s: float) -> Small:
+        return np.asarray(c / (np.maximum(values, floor) + s))
+
+    low, high = 0.0, float(np.linalg.norm(c))
+    if bounded and np.linalg.norm(at(0.0)) > 1:
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if np.linalg.norm(at(middle)) > 1 else (low, middle)
+        return np.asarray(at(high) @ vectors.T)
+    return np.asarray(at(0.0) @ vectors.T)
+
+
+# ---------------------------------------------------------------------- where templates come from
+
+
+def first_templates(plan: Plan, count: int, length: int) -> Small:
+    """Templates after passes over the recording that replace many at first and few at last; the best fit of all.
+
+    They begin with stretches around its loudest places that look least like one another, and find events by matching
+    pursuit, which takes least time.
+    """
+    quick = plan if plan.is_lasso else replace(plan, code={**plan.code, "method": "mp"})
+    D = distinct_stretches(plan, plan.y, [], count, length)
+    best = Fit(D, Events.empty(1))
+    for i in range(FIRST_PASSES):
+        fit = sweep(quick, Fit(D, Events.empty(1)))
+        best = fit if fit.cost < best.cost else best
+        if not len(fit.events):
+            break
+        D = repaired(quick, fit, round(count * 0.12 * (1 - i / FIRST_PASSES)))
+    return best.D
+
+
+def repaired(plan: Plan, fit: Fit, replaced: int) -> Small:
+    """The templates, moved to where their energy is. Copies of others, and the `replaced` least valuable ones, at least
+    one, give way to stretches of the recording where most is left."""
+    length, r = fit.D.shape[2], plan.residual(fit.D, fit.events)
+    value = np.bincount(fit.events.template, fit.events.weight**2, len(fit.D))
+    D = np.stack([moved(d, r, fit.events[fit.events.template == k]) for k, d in enumerate(fit.D)])
+    kept: list[int] = []
+    worth = np.zeros(len(D))  # what the objective rises by without the template: others do in part what it does
+    for k in np.argsort(-value, kind="stable"):
+        like = max((likeness(D[k], D[j]) for j in kept), default=0.0)
+        if value[k] > 0 and like < ALIKE:
+            kept.append(int(k))
+            worth[k] = value[k] * (1.0 - like**2)
+    kept.sort(key=lambda k: -worth[k])
+    kept = kept[: len(D) - max(1, replaced)]
+    lost = sorted(set(range(len(D))) - set(kept))
+    D[lost] = distinct_stretches(plan, r, [D[k] for k in kept], len(lost), length)
+    return D
+
+
+def moved(d: Small, r: Small, events: Events) -> Small:
+    """The template over the stretch around it that has most energy, where r says how it goes on outside its window.
+
+    A template that was begun too early or too late so finds the end that it lacks.
+    """
+    length = d.shape[1]
+    more = length // 2
+    inside = (events.position >= more) & (events.position + length + more <= r.shape[1])
+    w, position = events.weight[inside], events.position[inside]
+    if not w.any():
+        return d
+    longer = np.einsum("e,cel->cl", w, r[:, position[:, None] + np.arange(-more, length + more)]) / float(w @ w)
+    longer[:, more : more + length] += d
+    energy = np.convolve((longer**2).sum(axis=0), np.ones(length), "valid")
+    start = int(energy.argmax())
+    return np.asarray(longer[:, start : start + length] / math.sqrt(float(energy[start])))
+
+
+def likeness(a: Small, b: Small) -> float:
+    """The largest correlation of one template with a translate of the other."""
+    n = 2 * a.shape[1]
+    c = np.fft.irfft((np.fft.rfft(a, n) * np.conj(np.fft.rfft(b, n))).sum(axis=0), n)
+    return float(np.abs(c).max())
+
+
+def distinct_stretches(plan: Plan, r: Small, known: list[Small], count: int, length: int) -> Small:
+    """Stretches of the recording where r has much energy that are unlike the known ones, and unlike one another."""
+    energy = np.convolve((r**2).sum(axis=0), np.ones(length), "valid")
+    found, patience = list(known), ALIKE / 2
+    places = np.argsort(-energy, kind="stable")
+    free = np.ones(len(energy), bool)
+    chosen: list[int] = []
+    for p in places:  # local maxima of the energy, the loudest first
+        if free[p] and len(chosen) < 20 * count + 50:
+            chosen.append(int(p))
+            free[max(0, p - length // 2) : p + length // 2 + 1] = False
+    loud = [plan.y[:, p : p + length] for p in chosen]
+    stretches = [s / np.linalg.norm(s) for s in loud if s.any()]
+    out: list[Small] = []
+    while len(out) < count and patience < 2:
+        for s in stretches:
+            if len(out) < count and all(likeness(s, d) < patience for d in found):
+                out.append(s)
+                found.append(s)
+        patience += 0.1
+    while len(out) < count:
+        noise = plan.rng.standard_normal((len(plan.y), length))
+        out.append(noise / np.linalg.norm(noise))
+    return np.stack(out)

@@ -1,0 +1,511 @@
+// Matching pursuit over all translates of some templates, with local updates.
+//
+// The correlations of all templates at all positions are computed once. An atom that enters changes them only where it
+// overlaps: <r, b> falls by w <a, b>, and <a, b> depends on the two templates and the distance. The largest score is
+// found in a tree: of every block of positions (one leaf for each template), of every block, of every BLOCK blocks.
+// Positions that may hold no atom have the correlation NaN, which no comparison chooses and no update changes.
+#pragma once
+#include "kernels.h"
+#include "refit.h"
+
+namespace {
+
+constexpr int TILE = 1024;   // positions that are correlated at once, so that their samples stay in cache
+constexpr int BLOCK = 64;
+constexpr int OVERRUN = 128; // `correlate` computes a multiple of 8 vectors of positions
+
+inline int64_t up_to_multiple(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+// out[t] = sum_i sum_l filters_i[l] rows_i[t + l] for t < n.
+template <class T>
+void correlate_rows(const T *const *rows, const T *const *filters, int terms, int width, int64_t n, T *out) {
+    constexpr int N = LANES<T>, M = 8;
+    for (int64_t t = 0; t < n; t += N * M) {
+        Vec<T> sums[M] = {};
+        for (int i = 0; i < terms; ++i) {
+            const T *row = rows[i] + t, *filter = filters[i];
+            for (int l = 0; l < width; ++l) {
+                const Vec<T> factor = splat(filter[l]);
+                for (int m = 0; m < M; ++m) sums[m] += factor * load(row + l + m * N);
+            }
+        }
+        for (int m = 0; m < M; ++m) store(out + t + m * N, sums[m]);
+    }
+}
+
+template <class T> void template_products(const Templates<T> &A, int k, T *out) {
+    const int width = A.width, span = 2 * width - 1, padded = 3 * width + OVERRUN, parts = A.parts(k);
+    const int32_t first = A.part_starts[k];
+    Array<T> shifted(size_t(parts) * padded), pair(span + OVERRUN);
+    Array<int32_t> place(size_t(A.channels) * A.height);  // 1 + the part of k on a channel and row
+    int most = 0;
+    for (int j = 0; j < A.count; ++j) most = larger(most, A.parts(j));
+    Array<const T *> rows(most), filters(most);
+    for (int i = 0; i < parts; ++i) {
+        std::memcpy(shifted + size_t(i) * padded + width - 1, A.samples + size_t(first + i) * width, width * sizeof(T));
+        place[size_t(A.part_channels[first + i]) * A.height + A.part_rows[first + i]] = 1 + i;
+    }
+    for (int64_t m = A.neighbour_starts[k]; m < A.neighbour_starts[k + 1]; ++m)
+        for (int dy = 1 - A.height; dy < A.height; ++dy, out += span) {
+            int terms = 0;
+            const int j = A.neighbours[m];
+            for (int p = A.part_starts[j]; p < A.part_starts[j + 1]; ++p) {
+                const int row = A.part_rows[p] + dy;
+                if (row < 0 || row >= A.height) continue;
+                const int i = place[size_t(A.part_channels[p]) * A.height + row];
+                if (!i) continue;
+                rows[terms] = shifted + size_t(i - 1) * padded;
+                filters[terms++] = A.samples + size_t(p) * width;
+            }
+            correlate_rows<T>(rows, filters, terms, width, span, pair);
+            std::memcpy(out, pair, span * sizeof(T));
+        }
+}
+
+// The samples that TILE positions see, of all channels and of `height` rows, and their correlations with a template.
+template <class T> class Window {
+    const Templates<T> &A;
+    const Signal<T> &y;
+    const int64_t span;
+    Array<T> samples, mixed;
+    Array<const T *> rows, filters;
+
+    T *row(int64_t channel, int64_t r) { return samples + (channel * A.height + r) * span; }
+
+  public:
+    Window(const Templates<T> &A, const Signal<T> &y)
+        : A(A), y(y), span(TILE + up_to_multiple(A.width + OVERRUN, 64)), samples(size_t(A.channels) * A.height * span) {
+        int64_t most = 0, factors = 0;
+        for (int k = 0; k < A.count; ++k) {
+            most = larger<int64_t>(most, A.parts(k));
+            if (A.factor_starts) factors = larger<int64_t>(factors, A.factor_starts[k + 1] - A.factor_starts[k]);
+        }
+        mixed.allocate(factors * span);
+        rows.allocate(larger(most, factors));
+        filters.allocate(larger(most, factors));
+    }
+
+    void read(int64_t first_row, int64_t first) {
+        const int64_t have = smaller(span, y.columns - first);
+        for (int64_t r = 0; r < A.height; ++r) {
+            const T *from = y.data + (first_row + r) * y.row_stride + first * y.stride;
+            for (int64_t t = 0; t < have; t += 16)  // channels may be next to one another: a transposition by pieces
+                for (int64_t c = 0; c < A.channels; ++c) {
+                    const T *at = from + c * y.channel_stride;
+                    T *to = row(c, r);
+                    for (int64_t u = t; u < smaller(t + 16, have); ++u) to[u] = at[u * y.stride];
+                }
+            for (int64_t c = 0; c < A.channels; ++c) std::memset(row(c, r) + have, 0, (span - have) * sizeof(T));
+        }
+    }
+
+    void correlate(int k, int64_t n, T *out) {
+        const int32_t first = A.part_starts[k];
+        int terms = 0;
+        if (!A.factor_starts)
+            for (; terms < A.parts(k); ++terms) {
+                rows[terms] = row(A.part_channels[first + terms], A.part_rows[first + terms]);
+                filters[terms] = A.samples + size_t(first + terms) * A.width;
+            }
+        else
+            for (int f = A.factor_starts[k]; f < A.factor_starts[k + 1]; ++f, ++terms) {
+                mix(k, A.mixing + A.mixing_starts[k] + int64_t(terms) * A.parts(k), mixed + terms * span);
+                rows[terms] = mixed + terms * span;
+                filters[terms] = A.filters + size_t(f) * A.width;
+            }
+        correlate_rows<T>(rows, filters, terms, A.width, n, out);
+    }
+
+  private:
+    void mix(int k, const T *factors, T *out) {
+        constexpr int N = LANES<T>, M = 4;
+        const int32_t first = A.part_starts[k];
+        for (int64_t t = 0; t < span; t += N * M) {
+            Vec<T> sums[M] = {};
+            for (int i = 0; i < A.parts(k); ++i) {
+                const T *from = row(A.part_channels[first + i], A.part_rows[first + i]) + t;
+                const Vec<T> factor = splat(factors[i]);
+                for (int m = 0; m < M; ++m) sums[m] += factor * load(from + m * N);
+            }
+            for (int m = 0; m < M; ++m) store(out + t + m * N, sums[m]);
+        }
+    }
+};
+
+// Calls done(k, r, t, n) once the correlations of template k at n positions from t on of row r are at out(k, r, t).
+template <class T, class Out, class Done>
+void correlate_all(const Templates<T> &A, const Signal<T> &y, Out out, Done done) {
+    const int64_t rows = y.rows - A.height + 1, columns = y.columns - A.width + 1;
+    Window<T> window(A, y);
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t t = 0; t < columns; t += TILE) {
+            const int64_t n = smaller<int64_t>(TILE, columns - t);
+            window.read(r, t);
+            for (int k = 0; k < A.count; ++k) {
+                window.correlate(k, n, out(k, r, t));
+                done(k, r, t, n);
+            }
+        }
+}
+
+template <class T> void correlate(const Templates<T> &A, const Signal<T> &y, T *out) {
+    const int64_t rows = y.rows - A.height + 1, pitch = up_to_multiple(y.columns - A.width + 1, OVERRUN);
+    correlate_all<T>(A, y, [=](int k, int64_t r, int64_t t) { return out + (k * rows + r) * pitch + t; },
+        [](int, int64_t, int64_t, int64_t) {});
+}
+
+template <class T> class Translates final : public EventSearch<T> {
+    struct Place {
+        int64_t next, row, column;
+        int32_t kernel;
+        double weight, score, correlation;  // correlation: <r, a>, kept in double
+        double pending;                     // the part of the weight that the correlations of all atoms do not know yet
+        bool queued, moved;
+    };
+    struct Held {  // the products of one template, held as long as this lives
+        Products<T> &products;
+        const int k;
+        const T *const rows;
+        Held(Products<T> &products, int k) : products(products), k(k), rows(products.hold(k)) {}
+        ~Held() { products.release(k); }
+    };
+
+    const Templates<T> &A;
+    const EventRules rules;
+    Products<T> &products;
+    const int K, height, width;
+    const int64_t rows, columns, pitch, row_blocks, blocks;
+    Array<T> c, scores, best, top;      // correlations; scores of blocks x templates, of blocks, of BLOCK blocks
+    T unit = 0;                         // the largest score at the beginning
+    Growing<Place> events;
+    Growing<int64_t> queue, moved;      // events to be settled; events with a pending change
+    double slack = 0;                   // events of the Lasso are settled to this accuracy, until no atom enters
+    int64_t living = 0, unused = -1, cells_across = 0;
+    Array<int64_t> cells;               // 1 + the first event of each cell of height x width positions
+
+  public:
+    Translates(const Templates<T> &A, const EventRules &rules, const Signal<T> &y, Products<T> &products)
+        : A(A), rules(rules), products(products), K(A.count), height(A.height), width(A.width),
+          rows(y.rows - A.height + 1), columns(y.columns - A.width + 1), pitch(up_to_multiple(columns, OVERRUN)),
+          row_blocks(pitch / BLOCK), blocks(rows * row_blocks), c(size_t(K) * rows * pitch),
+          scores(size_t(blocks) * K), best(up_to_multiple(blocks, BLOCK)), top(up_to_multiple(blocks, BLOCK) / BLOCK) {
+        correlate_all<T>(A, y, [this](int k, int64_t r, int64_t t) { return at(k, r, t); },
+            [this](int k, int64_t r, int64_t t, int64_t n) { close(k, r, t, n); });
+        refresh(0, blocks - 1);
+        for (int64_t q = 0; q < blocks_of_blocks(); ++q) unit = larger(unit, top[q]);
+        if (rules.method == EventMethod::mp) return;
+        cells_across = columns / width + 1;
+        cells.allocate((rows / height + 1) * cells_across);
+    }
+
+    void start(const Event *known, int64_t count) override {
+        for (int64_t i = 0; i < count; ++i) {
+            const int64_t e = insert(known[i].kernel, known[i].row, known[i].column, known[i].score);
+            events[e].weight = known[i].weight;
+            enqueue(e);
+        }
+        settle();
+    }
+
+    void run() override {
+        const double rounding = double(unit) * (64 * EPS<T>) * (64 * EPS<T>);
+        const bool is_lasso = rules.method == EventMethod::lasso;
+        const T threshold = T(is_lasso ? rules.penalty + 4 * tolerance(0) : larger(rules.threshold, rounding));
+        for (int64_t turn = 1; living < rules.limit; ++turn) {
+            if (turn % 256 == 0) check_interrupt(rules.stop);
+            int64_t q = 0;
+            for (int64_t i = 1; i < blocks_of_blocks(); ++i) q = top[i] > top[q] ? i : q;
+            if (!(top[q] > threshold)) {
+                if (slack == 0) break;
+                slack = 0;
+                for (int64_t e = 0; e < events.count; ++e)
+                    if (events[e].kernel >= 0) enqueue(e);
+                settle();
+                continue;
+            }
+            if (is_lasso) slack = 0.1 * (top[q] - rules.penalty);
+            enter(first_with(best + q * BLOCK, top[q]) + q * BLOCK);
+        }
+    }
+
+    int64_t count() const override { return living; }
+
+    void copy(Event *out) const override {
+        for (int64_t e = 0; e < events.count; ++e)
+            if (events[e].kernel >= 0)
+                *out++ = {events[e].row, events[e].column, events[e].kernel, events[e].weight, events[e].score};
+    }
+
+    void destroy() override { delete this; }
+
+  private:
+    T *at(int k, int64_t r, int64_t t) { return c + (int64_t(k) * rows + r) * pitch + t; }
+    int64_t blocks_of_blocks() const { return (blocks + BLOCK - 1) / BLOCK; }
+    static int64_t first_with(const T *from, T value) {
+        int64_t i = 0;
+        while (from[i] != value) ++i;
+        return i;
+    }
+
+    // Positions that hold no atom, once the correlations have been computed, and the scores of the blocks.
+    void close(int k, int64_t r, int64_t t, int64_t n) {
+        const int64_t end = up_to_multiple(t + n, t + n == columns ? OVERRUN : 1);
+        T *row = at(k, r, 0);
+        for (int64_t i = t + n; i < end; ++i) row[i] = T(NAN);
+        if (rules.step > 1 || rules.row_step > 1)
+            for (int64_t i = t; i < t + n; ++i)
+                if (i % rules.step || r % rules.row_step) row[i] = T(NAN);
+        score_blocks(k, r, t, end - 1);
+    }
+
+    // The largest correlation of a block, or the largest magnitude; 0 where there is none above 0.
+    T peak(const T *block) const {
+        Vec<T> most{};
+        for (int i = 0; i < BLOCK; i += LANES<T>) {
+            const Vec<T> v = load(block + i);
+            most = larger(rules.positive ? v : magnitude(v), most);
+        }
+        return largest<T>(most);
+    }
+    double amplitude(int k, double correlation) const {
+        const double free = correlation / A.squares[k];
+        const double w = std::isinf(rules.prior) ? 1 : (free + rules.prior) / (1 + rules.prior);
+        return rules.positive ? smaller(larger(w, rules.least), rules.most) : w;
+    }
+    // What an atom lowers the objective by; for the Lasso the correlation itself.
+    T score(int k, double correlation) const {
+        if (rules.method == EventMethod::lasso) return T(correlation);
+        const double square = A.squares[k];
+        if (rules.prior == 0 && rules.least == 0 && std::isinf(rules.most)) return T(correlation * correlation / square);
+        const double w = amplitude(k, correlation), prior = std::isinf(rules.prior) ? 0 : rules.prior;
+        return T(2 * w * correlation - w * w * square - prior * square * (w - 1) * (w - 1));
+    }
+    void score_blocks(int k, int64_t r, int64_t from, int64_t to) {
+        for (int64_t b = from / BLOCK; b <= to / BLOCK; ++b)
+            scores[(r * row_blocks + b) * K + k] = score(k, peak(at(k, r, b * BLOCK)));
+    }
+    static T largest_entry(const T *v, int64_t count) {
+        Vec<T> most{};
+        int64_t i = 0;
+        for (; i + LANES<T> <= count; i += LANES<T>) most = larger(load(v + i), most);
+        T found = largest<T>(most);
+        for (; i < count; ++i) found = larger(v[i], found);
+        return found;
+    }
+    void refresh(int64_t from, int64_t to) {
+        for (int64_t b = from; b <= to; ++b) best[b] = largest_entry(scores + b * K, K);
+        for (int64_t q = from / BLOCK; q <= to / BLOCK; ++q) top[q] = largest_entry(best + q * BLOCK, BLOCK);
+    }
+
+    // The best atom of the best block enters: at the first position, of the first template there.
+    void enter(int64_t b) {
+        int chosen = -1;
+        int64_t place = BLOCK;
+        const int64_t r = b / row_blocks, start = b % row_blocks * BLOCK;
+        for (int k = 0; k < K; ++k) {
+            if (scores[b * K + k] != best[b]) continue;
+            const T *block = at(k, r, start), most = peak(block);
+            int64_t i = 0;
+            while (i < place && block[i] != most && (rules.positive || -block[i] != most)) ++i;
+            if (i < place) {
+                place = i;
+                chosen = k;
+            }
+        }
+        const int64_t column = start + place;
+        const double correlation = *at(chosen, r, column);
+        if (rules.method != EventMethod::mp) {
+            if (!refit(chosen, r, column, best[b])) forbid(chosen, r, column, 0);  // it depends on the others
+            return;
+        }
+        const double w = amplitude(chosen, correlation);
+        events.push({-1, r, column, chosen, w, double(best[b]), 0, 0, false, false});
+        ++living;
+        const Held held(products, chosen);
+        subtract(held, r, column, w);
+        if (rules.refractory >= 0) forbid(chosen, r, column, rules.refractory);
+    }
+
+    // No atom of a template may stand within a distance of a position any more.
+    void forbid(int k, int64_t r, int64_t column, int64_t distance) {
+        const int64_t from = larger<int64_t>(0, column - distance), to = smaller(columns - 1, column + distance);
+        for (int64_t t = from; t <= to; ++t) *at(k, r, t) = T(NAN);
+        score_blocks(k, r, from, to);
+        refresh(r * row_blocks + from / BLOCK, r * row_blocks + to / BLOCK);
+    }
+
+    // The correlations after w times a template has been taken from the signal.
+    void subtract(const Held &held, int64_t r, int64_t column, double w) {
+        const int64_t from = larger<int64_t>(0, column - width + 1), to = smaller(columns - 1, column + width - 1);
+        const int64_t low = larger<int64_t>(0, r - height + 1), high = smaller(rows - 1, r + height - 1);
+        const int64_t first = A.neighbour_starts[held.k], span = 2 * width - 1;
+        const T *pair = held.rows + (height - 1 - r) * span + from - column + width - 1;
+        for (int64_t m = first; m < A.neighbour_starts[held.k + 1]; ++m, pair += A.products_of_pair())
+            for (int64_t i = low; i <= high; ++i) {
+                add<T>(at(A.neighbours[m], i, from), T(-w), pair + i * span, int(to - from + 1));
+                score_blocks(A.neighbours[m], i, from, to);
+            }
+        for (int64_t i = low; i <= high; ++i) refresh(i * row_blocks + from / BLOCK, i * row_blocks + to / BLOCK);
+    }
+
+    // ------------------------------------------------------------------ refits: OMP, its non-negative form, the Lasso
+
+    int64_t &cell(int64_t r, int64_t column) { return cells[r / height * cells_across + column / width]; }
+
+    int64_t insert(int32_t k, int64_t r, int64_t column, double score) {
+        const Place place = {cell(r, column), r, column, k, 0, score, double(*at(k, r, column)), 0, false, false};
+        int64_t e = unused;
+        if (e >= 0) {
+            unused = events[e].next;
+            events[e] = place;
+        } else {
+            e = events.count;
+            events.push(place);
+        }
+        cell(r, column) = e + 1;
+        ++living;
+        return e;
+    }
+
+    void remove(int64_t e) {
+        publish(e);
+        int64_t *link = &cell(events[e].row, events[e].column);
+        while (*link != e + 1) link = &events[*link - 1].next;
+        *link = events[e].next;
+        events[e].kernel = -1;
+        events[e].next = unused;
+        unused = e;
+        --living;
+    }
+
+    // Calls act(e) for the events that may overlap an atom at a position.
+    template <class Act> void near(int64_t r, int64_t column, Act act) const {
+        const int64_t last = columns / width, bottom = rows / height;
+        for (int64_t i = larger<int64_t>(0, r / height - 1); i <= smaller(bottom, r / height + 1); ++i)
+            for (int64_t q = larger<int64_t>(0, column / width - 1); q <= smaller(last, column / width + 1); ++q)
+                for (int64_t e = cells[i * cells_across + q] - 1; e >= 0; e = events[e].next - 1)
+                    if (std::abs(events[e].row - r) < height && std::abs(events[e].column - column) < width) act(e);
+    }
+
+    // <a, b> for the event e, whose template is held, and the event f.
+    double inner(const Held &held, const Place &e, const Place &f) const {
+        const int64_t dy = f.row - e.row, dx = f.column - e.column;
+        if (std::abs(dy) >= height || std::abs(dx) >= width) return 0;
+        int64_t low = A.neighbour_starts[held.k], high = A.neighbour_starts[held.k + 1];
+        const int64_t first = low;
+        while (low < high) {
+            const int64_t middle = (low + high) / 2;
+            if (A.neighbours[middle] < f.kernel) low = middle + 1;
+            else high = middle;
+        }
+        if (low == A.neighbour_starts[held.k + 1] || A.neighbours[low] != f.kernel) return 0;
+        return held.rows[(low - first) * A.products_of_pair() + (dy + height - 1) * (2 * width - 1) + dx + width - 1];
+    }
+
+    // Of a correlation with the residual: how far it may be from its value at the minimum.
+    double tolerance(int k) const {
+        if (rules.method == EventMethod::lasso) return larger(slack, 1e-10 * rules.penalty + 64 * double(EPS<T>) * unit);
+        return larger(1e-10, 16.0 * double(EPS<T>)) * std::sqrt(double(unit) * A.squares[k]);
+    }
+
+    bool is_settled(const Place &e) const {
+        const double slope = e.correlation - (e.weight < 0 ? -rules.penalty : rules.penalty);
+        return std::fabs(slope) <= tolerance(e.kernel);
+    }
+
+    void enqueue(int64_t e) {
+        if (events[e].queued) return;
+        events[e].queued = true;
+        queue.push(e);
+    }
+
+    // False: no weight has changed.
+    bool refit(int k, int64_t r, int64_t column, double score) {
+        int64_t e = -1;
+        near(r, column, [&](int64_t f) {
+            if (events[f].kernel == k && events[f].row == r && events[f].column == column) e = f;
+        });
+        const bool is_new = e < 0;
+        if (is_new) e = insert(k, r, column, score);
+        else events[e].correlation = *at(k, r, column);
+        const double before = events[e].weight;
+        enqueue(e);
+        settle();
+        return events[e].kernel >= 0 && events[e].weight != before;
+    }
+
+    // Clusters are solved until the weights of all events are settled.
+    void settle() {
+        for (int64_t i = 0; i < queue.count; ++i) {
+            if (i % 256 == 255) check_interrupt(rules.stop);
+            Place &e = events[queue[i]];
+            e.queued = false;
+            if (e.kernel >= 0 && (e.weight == 0 || !is_settled(e))) solve_cluster(queue[i]);
+        }
+        queue.count = 0;
+        for (int64_t i = 0; i < moved.count; ++i) publish(moved[i]);
+        moved.count = 0;
+    }
+
+    // The correlations of all atoms follow a weight once it is settled: it may change often until then.
+    void publish(int64_t e) {
+        const Place place = events[e];
+        events[e].moved = false;
+        events[e].pending = 0;
+        if (place.pending != 0) subtract(Held(products, place.kernel), place.row, place.column, place.pending);
+    }
+
+    void solve_cluster(int64_t first) {
+        LocalProblem local;
+        int64_t members[CLUSTER] = {first};
+        local.n = 1;
+        local.free = rules.method == EventMethod::omp;
+        local.positive = rules.positive;
+        local.penalty = rules.penalty;
+        for (int p = 0; p < local.n; ++p) {  // the events that overlap those that were found before
+            const Place e = events[members[p]];
+            const Held held(products, e.kernel);
+            near(e.row, e.column, [&](int64_t f) {
+                bool known = inner(held, e, events[f]) == 0;
+                for (int q = 0; q < local.n; ++q) known |= members[q] == f;
+                if (!known && local.n < CLUSTER) members[local.n++] = f;
+            });
+            for (int q = 0; q < local.n; ++q) local.G[p][q] = inner(held, e, events[members[q]]);
+            local.x[p] = e.weight;
+            local.r[p] = e.correlation;
+            local.tolerance[p] = tolerance(e.kernel);
+        }
+        for (int p = 0; p < local.n; ++p)  // those that came later; products in float32 are not quite symmetric
+            for (int q = 0; q < p; ++q) local.G[q][p] = local.G[p][q];
+        local.solve();
+        for (int p = 0; p < local.n; ++p) change(members[p], local.x[p]);
+        for (int p = 0; p < local.n; ++p)
+            if (events[members[p]].weight == 0) remove(members[p]);
+    }
+
+    void change(int64_t e, double weight) {
+        const double by = weight - events[e].weight;
+        if (by == 0) return;
+        events[e].weight = weight;
+        events[e].pending += by;
+        if (!events[e].moved) moved.push(e);
+        events[e].moved = true;
+        const Place place = events[e];
+        const Held held(products, place.kernel);
+        near(place.row, place.column, [&](int64_t f) {
+            const double product = inner(held, place, events[f]);
+            if (product == 0) return;
+            events[f].correlation -= by * product;
+            if (!is_settled(events[f])) enqueue(f);
+        });
+    }
+};
+
+template <class T>
+EventSearch<T> *search(const Templates<T> &A, const EventRules &rules, const Signal<T> &y, Products<T> &products) {
+    return new Translates<T>(A, rules, y, products);
+}
+
+template <class T> constexpr TranslateKernels<T> translate_kernels = {template_products<T>, correlate<T>, search<T>};
+
+}  // namespace
