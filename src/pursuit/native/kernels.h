@@ -83,12 +83,47 @@ template <class T> struct Screening {
     virtual void destroy() = 0;
 };
 
+// greedy.h: samples are rows[0], ... of X, which is dense or by sparse columns (values, indices, pointers).
+template <class T> struct GreedyMatrix {
+    int n, p, all_rows;
+    const int64_t *rows;
+    const T *dense;     // or null
+    int64_t row_stride, column_stride;
+    const T *values;
+    const int32_t *indices;
+    const int64_t *pointers;
+};
+
+enum class GreedyLoss { squares, logistic, poisson, huber, multinomial };
+
+// Problem k has the weights and the held-out weights of row group[k]; each row is divided by its sum.
+struct GreedyTask {
+    GreedyLoss loss;
+    int targets, classes, groups, count;
+    double width, separated;
+    bool intercept;
+    const double *y;        // targets x n
+    const double *weights, *held;
+    const int32_t *group;
+    const double *l2, *tols;
+};
+
+struct GreedyPaths {
+    virtual int advance(int32_t *entered) = 0;  // how many problems chose a column; -1 for those that did not
+    virtual void read(double *values, double *losses) const = 0;
+    virtual int size(int problem) const = 0;
+    virtual void coefficients(int problem, double *coef, double *intercept) const = 0;
+    virtual void scales(double *out) const = 0;
+    virtual void destroy() = 0;
+};
+
 template <class T> struct Level {
     FastPursuits<T> *(*fast)(const Dictionary<T> &, Method, Search);
     void (*one_by_one)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
     DirectPursuits<T> *(*direct)(const Dictionary<T> &, Method, const Tile<T> &, const T *norms, int64_t norms_stride);
     Screening<T> *(*screen)(const Dictionary<T> &, int threads);
     void (*squared_norms)(const Dictionary<T> &, int64_t start, int64_t stop, T *out);
+    GreedyPaths *(*greedy)(const GreedyMatrix<T> &, const GreedyTask &, int threads);
 };
 
 struct Levels {

@@ -2,6 +2,7 @@
 #include "alone.h"
 #include "direct.h"
 #include "fast.h"
+#include "greedy.h"
 #include "lasso.h"
 
 namespace {
@@ -56,7 +57,12 @@ template <class T> void squared_norms(const Dictionary<T> &D, int64_t start, int
         for (int64_t j = start; j < stop; ++j) out[j] += D.atom(j)[i * down] * D.atom(j)[i * down];
 }
 
-template <class T> constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squared_norms<T>};
+template <class T> GreedyPaths *greedy(const GreedyMatrix<T> &X, const GreedyTask &task, int threads) {
+    return new GreedyOver<T>(X, task, threads);
+}
+
+template <class T>
+constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squared_norms<T>, greedy<T>};
 
 }  // namespace
 

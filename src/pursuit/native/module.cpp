@@ -207,6 +207,8 @@ template <class T> void squared_norms(const Strided<T> &atoms, const Out<T, 1> &
     });
 }
 
+#include "greedy_module.h"
+
 // Arrays that are written to are never converted: a copy would be written to.
 template <class T> void bind(nb::module_ m) {
     using nb::init;
@@ -233,6 +235,7 @@ template <class T> void bind(nb::module_ m) {
         .def("products", &ScreenKernel<T>::products, Unlocked(), "g"_a, "which"_a, "value"_a.noconvert(),
             "size"_a.noconvert())
         .def("alone", &ScreenKernel<T>::alone, Unlocked());
+    bind_greedy<T>(m);
 }
 
 static void check_indices(const int32_t *indices, size_t count, size_t end) {

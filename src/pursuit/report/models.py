@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -212,7 +211,7 @@ class ModelReport:
 
     def _effects(self) -> Figure:
         panel = Panel("effects", "Effects")
-        scaled = replace(self.path, coef=self.path.coef * self.deviations)
+        scaled = self.path.at_unit_scale()
         plot_path(scaled, names=self.names, labels=6, ax=panel.ax)
         panel.ax.set(xlabel=self.level, ylabel="norm of the effects" if len(self.coef) > 1 else "effect")
         return panel.done("The six largest at the end of the path are named.", legend_below=True)
