@@ -660,7 +660,7 @@ def test_where_one_may_not_write_is_said_before_the_work(data, monkeypatch):
 
 
 def interrupt_in_evaluation(monkeypatch, at):
-    """Press Ctrl-C at these evaluations of the least-squares objective."""
+    """Press Ctrl-C at these evaluations of the least-squares objective, on the plain path."""
     original, seen = ps.LeastSquares.value_and_grad, iter(range(10**9))
 
     def value_and_grad(self, x):
@@ -669,6 +669,8 @@ def interrupt_in_evaluation(monkeypatch, at):
         return original(self, x)
 
     monkeypatch.setattr(ps.LeastSquares, "value_and_grad", value_and_grad)
+    for kind in (estimators.GreedyRegressor, estimators.GreedyRegressorCV):
+        monkeypatch.setattr(kind, "_plain", True)
 
 
 def test_ctrl_c_keeps_the_model_that_is_there(ctrl_c, data, monkeypatch):

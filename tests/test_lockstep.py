@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pursuit.estimators import GreedyClassifier, GreedyClassifierCV, GreedyRegressor, GreedyRegressorCV
+from pursuit.estimators.lockstep import Lockstep
 
 LOSSES = ["squared_error", "huber", "poisson", "two classes", "four classes", "two targets", "two huber", "two poisson"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*was the best one")
@@ -187,3 +188,22 @@ def test_the_number_of_threads_changes_nothing(rng):
     one, two = (GreedyClassifierCV(max_nonzero=5, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(one.cv_losses_, two.cv_losses_)
+
+
+@pytest.mark.parametrize("name", ["GreedyRegressor", "GreedyRegressorCV"])
+def test_ctrl_c_keeps_the_models_so_far_and_chooses_from_none(name, rng, monkeypatch):
+    X, y = problem("squared_error", rng)
+    plain = Lockstep.advance
+
+    def advance(self):
+        if len(self.losses) == 3:
+            raise KeyboardInterrupt
+        return plain(self)
+
+    monkeypatch.setattr(Lockstep, "advance", advance)
+    if name.endswith("CV"):
+        with pytest.raises(KeyboardInterrupt):
+            GreedyRegressorCV().fit(X, y)
+    else:
+        model = GreedyRegressor(n_nonzero=5).fit(X, y)
+        assert not model.path_.complete and np.count_nonzero(model.coef_) == 2

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
+from pursuit import native
 from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.columns import Dictionary
@@ -16,6 +18,7 @@ from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import SignedBasis
 from pursuit.domains import conv, penalty
 from pursuit.estimators import checks
+from pursuit.estimators.descent import Descent
 from pursuit.estimators.design import Design, Loss, ModelPath, Row
 from pursuit.estimators.linear import LinearModel, Samples, SparseClassifier, SparseRegressor
 from pursuit.estimators.tasks import Task
@@ -33,7 +36,7 @@ BALLS = ("l1", "group", "ksupport", "l2", "nuclear")
 FITTED = 1e-3
 """A path of radii ends once the mean loss is below this fraction of its value at radius 0."""
 
-PENALTIES = 0.9, 0.002
+PENALTIES = 0.9, 0.01
 """The first and the last penalty of a default path, beside the smallest one that leaves no feature in."""
 
 RADII = 0.1, 30.0
@@ -86,6 +89,8 @@ class BallSolver:
     l2: float
     tol: float
     max_iter: int
+    proved: bool = True
+    """Whether the last gap shall be proved."""
 
     def __call__(self, f: Loss, design: Design) -> ModelPath:
         F: Loss | Ridge = Ridge(f, design.q) if self.l2 and design.q else f
@@ -94,6 +99,8 @@ class BallSolver:
             first = first._replace(level=np.inf)
         if not design.q or not first.value > F.infimum:  # nothing to choose from, or nothing left to fit
             return ModelPath.of(design, [first], 1)
+        if self.penalised and self.ball == "l1" and len(f.space.shape) == 1 and native.is_built():
+            return self._by_descent(f, F, design, first)
         A, rule = self.atoms(design, f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
         floor = F.infimum + FITTED * (first.value - F.infimum)
         rows, n_iter = [first], 0
@@ -110,6 +117,39 @@ class BallSolver:
             if last.value <= floor or last.status is Status.INTERRUPTED:
                 break
         return ModelPath.of(design, rows, n_iter, last)
+
+    def _by_descent(self, f: Loss, F: Loss | Ridge, design: Design, first: Row) -> ModelPath:
+        """The models of all penalties on the sum of sizes, by coordinate descent."""
+        descent, rows = Descent(f, design, self.l2), [first]
+        floor, last = F.infimum + FITTED * (first.value - F.infimum), None
+        for level in self.levels:
+            descent.minimise(level, 0.3 * self.tol)
+            rows.append(Row(level, descent.value, math.inf, descent.b[:, None].copy(), np.array([descent.c])))
+            if descent.value <= floor:
+                break
+        if self.proved:
+            last = self._proof(F, design, rows[-1])
+            rows[-1] = Row.of(rows[-1].level, last, design.q)
+        return ModelPath.of(design, rows, descent.turns, last)
+
+    def _proof(self, F: Loss | Ridge, design: Design, row: Row) -> Result:
+        """A run from this model on, which ends at once where its gap is small enough."""
+        A = self.atoms(design, F.space.shape)
+        domain = design.with_intercepts(penalty(row.level * A), F.space.shape)
+        stop = Stop(rgap=self.tol, iterations=self.max_iter)
+        used = np.flatnonzero(row.B)
+        atoms = [A.atom(int(j) if row.B[j] > 0 else int(j) + design.q) for j in used]
+        weights, blocks = np.abs(row.B[used, 0]), np.zeros(len(used), dtype=np.intp)
+        if design.fit_intercept:
+            atoms, weights, blocks = (
+                [*atoms, domain.parts[1].A.atom(0)],
+                np.append(weights, row.c),
+                np.append(blocks, 1),
+            )
+        x = sum((w * a.vector for w, a in zip(weights, atoms, strict=True)), F.space.zeros())
+        begun = minimize(F, domain, stop=Stop(rgap=None, iterations=0))
+        start = replace(begun, x=x, weights=weights, atoms=atoms, blocks=blocks)
+        return minimize(F, domain, WARM_UPDATE, stop=stop, start=start)
 
     def atoms(self, design: Design, shape: tuple[int, ...]) -> Atoms:
         """The extreme points of the unit ball, seen through X."""
@@ -227,11 +267,12 @@ class _AtomicCV(_Atomic, CrossValidated):
         solver = self._solver(self._levels(samples), penalised)
         levels = np.array([np.inf if penalised else 0.0, *solver.levels])
         folds = self._folds(samples, groups)
-        _, best = self._choose(self._validate(samples, [solver], levels, folds), levels)
+        _, best = self._choose(self._validate(samples, [replace(solver, proved=False)], levels, folds), levels)
         models = samples.path(replace(solver, levels=solver.levels[: max(best, 1)]))
         row, chosen = models.at(levels[best]), float(levels[best])
-        self.radius_, self.penalty_ = (None, chosen) if penalised else (chosen, None)
-        if best == len(levels) - 1 and self.cv_losses_[0, best].mean() < self.cv_losses_[0, best - 1].mean():
+        self.radius_ = None if penalised else chosen
+        self.penalty_ = chosen if penalised else None
+        if best == len(levels) - 1 and not as_int_or_nan(self.penalties if penalised else self.radii) >= 1:
             name = "smallest of the penalties" if penalised else "largest of the radii"
             message = f"the {name}, {chosen:.4g}, was the best one; give more, beyond it."
             warnings.warn(message, UserWarning, stacklevel=2)

@@ -97,7 +97,7 @@ class LinearModel(Estimator):
     """eta = X coef' + intercept."""
 
     _checks = checks.table(fit_intercept=checks.boolean)
-    _not_saved = ("path_",)
+    _not_saved = ("path_", "_made_for")
 
     def _samples(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Data, targets and weights, checked."""

@@ -1,4 +1,4 @@
-// The binding of greedy.h, a part of module.cpp.
+// The bindings of greedy.h and descent.h, a part of module.cpp.
 #pragma once
 
 template <class T> class GreedyKernel {
@@ -78,4 +78,23 @@ template <class T> void bind_greedy(nb::module_ m) {
         .def("coefficients", &GreedyKernel<T>::coefficients, Unlocked(), "problem"_a, "coef"_a.noconvert(),
              "intercept"_a.noconvert())
         .def("scales", &GreedyKernel<T>::scales, Unlocked(), "out"_a.noconvert());
+}
+
+// Columns are given by their entries, or as the rows of `values` (one after the other) where there are no indices.
+static int descend(const In<double, 1> &values, const std::optional<In<int32_t, 1>> &indices,
+                   const std::optional<In<int64_t, 1>> &pointers, const In<double, 1> &prices, const In<double, 1> &ridges,
+                   const In<double, 1> &h, double tol, int most, const Out<double, 1> &v, const Out<double, 1> &b) {
+    const size_t count = prices.shape(0), rows = h.shape(0), entries = values.shape(0);
+    require(ridges.shape(0) == count && b.shape(0) == count && v.shape(0) == rows, "arrays do not fit");
+    require(indices.has_value() == pointers.has_value() && (indices || entries == count * rows), "columns do not fit");
+    if (indices) {
+        const int64_t *starts = pointers->data();
+        require(indices->shape(0) == entries && pointers->shape(0) == count + 1 && starts[0] == 0 &&
+                size_t(starts[count]) == entries && std::is_sorted(starts, starts + count + 1), "pointers must increase");
+        require(std::all_of(indices->data(), indices->data() + entries,
+                    [=](int32_t i) { return i >= 0 && size_t(i) < rows; }), "an index is out of range");
+    }
+    const PricedColumns X{int(rows), int64_t(count), values.data(), indices ? indices->data() : nullptr,
+                          pointers ? pointers->data() : nullptr, prices.data(), ridges.data()};
+    return levels().descend(X, h.data(), tol, most, v.data(), b.data());
 }

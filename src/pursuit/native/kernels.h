@@ -117,6 +117,16 @@ struct GreedyPaths {
     virtual void destroy() = 0;
 };
 
+// descent.h: columns by their entries, or dense (without `indices`), and what their coefficients cost.
+struct PricedColumns {
+    int rows;
+    int64_t count;
+    const double *values;
+    const int32_t *indices;
+    const int64_t *pointers;
+    const double *prices, *ridges;
+};
+
 template <class T> struct Level {
     FastPursuits<T> *(*fast)(const Dictionary<T> &, Method, Search);
     void (*one_by_one)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
@@ -136,4 +146,5 @@ struct Levels {
     // adds M'M to the lower triangle of G, for a sparse matrix M by rows with increasing indices
     void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G,
                        int64_t n);
+    int (*descend)(const PricedColumns &, const double *h, double tol, int most, double *v, double *b);
 };

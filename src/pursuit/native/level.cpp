@@ -1,5 +1,6 @@
 // The kernels of one processor level: compiled once for each, with -DLEVEL=its name and its compiler flags.
 #include "alone.h"
+#include "descent.h"
 #include "direct.h"
 #include "fast.h"
 #include "greedy.h"
@@ -70,5 +71,5 @@ constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squa
 #define NAME(x) TEXT(x)
 namespace LEVEL {
 extern const Levels level;
-const Levels level = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, lower_gram};
+const Levels level = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, lower_gram, descend};
 }
