@@ -736,7 +736,7 @@ def test_a_run_that_fails_for_numerical_reasons_has_exit_code_1(problem, data, m
 
 def test_a_run_of_values_that_are_no_numbers_has_exit_code_1(data, monkeypatch):
     monkeypatch.setattr(ps.LeastSquares, "value_and_grad", lambda self, x: (np.nan, x))
-    result = run("fit data.csv --target price")
+    result = run("fit data.csv --target price --radius 3")
     assert result.exit_code == 1 and "f returned NaN" in result.stderr and result.stderr.count("\n") == 1
 
 

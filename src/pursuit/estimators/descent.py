@@ -89,7 +89,8 @@ class Descent:
         b = np.append(self.b[columns], self.c)
         prices, ridges = np.full(count + 1, penalty), np.full(count + 1, self.l2)
         prices[-1] = ridges[-1] = 0.0
-        entries = (X.data, X.indices, X.indptr.astype(np.int64)) if bool(sp.issparse(X)) else (X.ravel(order="F"), None, None)
+        sparse = bool(sp.issparse(X))
+        entries = (X.data, X.indices, X.indptr.astype(np.int64)) if sparse else (X.ravel(order="F"), None, None)
         fell = False
         for _ in range(MODELS):
             loss, grad = self.f.value_and_grad(self.eta)
