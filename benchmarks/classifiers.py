@@ -73,7 +73,7 @@ def of_abess(classes: int) -> Fit:
 
     def fit(X: Any, y: np.ndarray) -> tuple[Callable[[Any], np.ndarray], int]:
         kind = abess.LogisticRegression if classes == 2 else abess.MultinomialRegression
-        model = kind(support_size=range(31), cv=5, cv_score="neg_log_loss" if classes == 2 else "accuracy", thread=1)
+        model = kind(support_size=range(31), cv=5, cv_score="test_loss", thread=1)
         model.fit(X, y if classes == 2 else np.eye(classes)[y])
         coef = model.coef_.reshape(X.shape[1], -1)
 

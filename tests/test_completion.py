@@ -550,7 +550,7 @@ def test_a_pivoted_table_keeps_its_labels_and_a_new_row_needs_no_new_fit(rng):
     seen = rng.random((60, 30)) < 0.6
     pivoted = pd.DataFrame(np.where(seen, whole[:60], np.nan), index=rows, columns=columns)
     model = LowRankCompletion(random_state=0).fit(pivoted)
-    table = pivoted.stack().reset_index()
+    table = pivoted.stack().dropna().reset_index()
     again = LowRankCompletion(random_state=0).fit(table.iloc[:, :2], table.iloc[:, 2])
     np.testing.assert_allclose(model.predict("u3", columns), again.predict("u3", columns))
     i = rows.index("u3")

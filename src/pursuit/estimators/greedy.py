@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from pursuit import native
 from pursuit.active import ActiveSet
@@ -178,9 +177,8 @@ class _Greedy(LinearModel):
 
     def at_size(self, k: int) -> Self:
         """A copy of the model with k features (the last with fewer, where none has k): that of the path."""
-        check_is_fitted(self)
         checks.iterations(k, "k")
-        return self._at(self.path_.at(int(k)))
+        return self._at(float(k))
 
 
 @dataclass(eq=False, repr=False)

@@ -134,9 +134,12 @@ class LinearModel(Estimator):
         check_is_fitted(self)
         return self._names()[np.atleast_2d(self.coef_).any(axis=0)]
 
-    def _at(self, row: int) -> Self:
-        """A copy of the model with the coefficients of another row of its path."""
-        return copy(self)._take(self._made_for, self.path_, row)
+    def _at(self, level: float) -> Self:
+        """A copy of the model with the coefficients of another level of its path."""
+        check_is_fitted(self)
+        if not hasattr(self, "path_"):
+            raise ValueError(f"this {type(self).__name__} was loaded from a file, which keeps no path; fit it again.")
+        return copy(self)._take(self._made_for, self.path_, self.path_.at(level))
 
     def summary(self) -> str:
         """The model as text: the features it uses with their coefficients, those of features at unit scale beside them
