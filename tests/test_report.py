@@ -519,3 +519,12 @@ def test_a_browser_shows_every_report_without_errors_and_cuts_nothing_off(tmp_pa
     for frame in found:
         assert frame["scroll"] <= frame["width"]
         assert frame["cut"] == []
+
+
+def test_the_report_of_a_data_frame_needs_no_names(tmp_path, rng):
+    import pandas as pd
+
+    frame = pd.DataFrame(rng.standard_normal((40, 3)), columns=["age", "height", "mass"])
+    model = GreedyRegressor(n_nonzero=1).fit(frame, 2.0 * frame["height"])
+    for data, name in ((frame, "height"), (frame.to_numpy(), "height")):
+        assert name in write_model_report(tmp_path / "r.html", model, data, 2.0 * frame["height"]).read_text("utf-8")

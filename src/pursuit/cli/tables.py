@@ -207,14 +207,14 @@ def _normalise(column: pl.Series, text: bool) -> pl.Series:
     column = column.set(column.is_in(MISSING), None)
     if text or column.null_count() == len(column):
         return column
-    readings = (
-        lambda: column.cast(pl.Float64, strict=False),
-        lambda: _where(column, GROUPED, column.str.replace_all(",", "")),
-        lambda: _where(column, COMMAS, column.str.replace_all(".", "", literal=True).str.replace(",", ".")),
-        lambda: _where(column, DATE, column).str.to_date("%Y-%m-%d", strict=False).cast(pl.Int32),
-    )
-    for reading in readings:
-        numbers = reading().cast(pl.Float64, strict=False)
+    undotted = column.str.replace_all(".", "", literal=True)
+    for reading in (
+        column,
+        _where(column, GROUPED, column.str.replace_all(",", "")),
+        _where(column, COMMAS, undotted.str.replace(",", ".")),
+        _where(column, DATE, column).str.to_date("%Y-%m-%d", strict=False).cast(pl.Int32),
+    ):
+        numbers = reading.cast(pl.Float64, strict=False)
         if numbers.null_count() == column.null_count():
             return numbers
     return column
