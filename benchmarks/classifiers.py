@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/classifiers.py [part of a name ...]
 
 Each row is a whole cross-validation (5 folds, up to 30 features) and the final fit, or one fit with an L1 penalty. The
-table has median processor seconds, the log-loss on new samples of the same distribution, the number of features chosen, and
+table has median processor seconds, the log-loss on new samples of the same distribution, the number of features, and
 the peak of memory so far. Data are drawn: a few features matter, the rest are noise, and features are correlated.
 """
 
