@@ -64,6 +64,8 @@ PARAMETERS = """
     fit_intercept : bool
     tol : float, optional
         Fitting ends once the objective is at most this fraction of its value without features.
+    n_jobs : int, optional
+        The number of threads, by default as many as the process may use.
 
     After `fit`, `coef_` and `intercept_` have scikit-learn's shapes, `path_` has the models of all sizes, `n_iter_` is
     their number, and `dropped_` has the names (or numbers) of constant features, whose coefficients are 0.
