@@ -2,7 +2,7 @@
 
 The 30 measurements of scikit-learn's breast cancer data are hidden among 3000 probes: the same columns with their rows
 shuffled, which look alike and say nothing. `GreedyClassifierCV` fits an intercept, adds the column that helps most, and
-refits; the number of columns and the ridge are those of the lowest held-out loss, from one path per fold and ridge.
+refits; the ridge is that of the lowest held-out loss, the number of columns the smallest within a standard error of it.
 `AtomicClassifierCV` is logistic regression in an L1 ball, its radius chosen likewise: about as good at predicting, but
 with many columns that mean nothing. The other 419 samples are for the test.
 """
@@ -25,7 +25,7 @@ def main() -> dict[str, tuple[int, float]]:
     real = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
     X = np.hstack([real, *(rng.permuted(real, axis=0) for _ in range(100))])
     X, X_test, y, y_test = train_test_split(X, data.target, train_size=150, stratify=data.target, random_state=0)
-    for model in (AtomicClassifierCV(), GreedyClassifierCV(max_nonzero=SIZES)):
+    for model in (AtomicClassifierCV(), GreedyClassifierCV(max_nonzero=SIZES, rule="1se")):
         chosen = np.flatnonzero(model.fit(X, y).coef_)
         probes, score = int(np.sum(chosen >= real.shape[1])), float(model.score(X_test, y_test))
         print(f"{type(model).__name__:20}{len(chosen):3} columns, {probes:2} are probes, {score:.1%} of the test right")
@@ -37,10 +37,10 @@ def main() -> dict[str, tuple[int, float]]:
     names = [*data.feature_names, *(f"probe {i}" for i in range(1, 1 + X.shape[1] - real.shape[1]))]
     ps.plots.plot_path(whole, names=names, labels=8, ax=left)
     left.set(title="the greedy path", xlabel="columns", ylabel="coefficient of a column at unit scale")
-    held_out = model.cv_losses_[list(model.l2).index(model.l2_)]
+    held_out = model.cv_losses_[list(model.ridges_).index(model.l2_)]
     right.errorbar(model.levels_, held_out.mean(axis=1), held_out.std(axis=1) / len(held_out[0]) ** 0.5, label="folds")
     right.plot(model.levels_, np.logaddexp(0, -margins).mean(axis=1), label="test")
-    right.axvline(model.n_nonzero_, color="0.6", linestyle=":", label="chosen")
+    right.axvline(model.n_nonzero_, color="0.6", linestyle=":", label="chosen: within a standard error")
     right.set(title="held-out loss", xlabel="columns", ylabel="mean logistic loss", ylim=(0, None))
     right.legend(frameon=False)
     Path("out").mkdir(exist_ok=True)

@@ -541,3 +541,26 @@ def test_bad_input_is_told_in_one_sentence(call, message):
     with pytest.raises((ValueError, TypeError), match=re.escape(message)) as info:
         call()
     assert "\n" not in str(info.value) and str(info.value).endswith(".")
+
+
+def test_a_pivoted_table_keeps_its_labels_and_a_new_row_needs_no_new_fit(rng):
+    rows, columns = [f"u{i}" for i in rng.permutation(60)], [f"f{j}" for j in rng.permutation(30)]
+    U, V = rng.standard_normal((61, 2)), rng.standard_normal((30, 2))
+    whole = 3.0 + U @ V.T
+    seen = rng.random((60, 30)) < 0.6
+    pivoted = pd.DataFrame(np.where(seen, whole[:60], np.nan), index=rows, columns=columns)
+    model = LowRankCompletion(random_state=0).fit(pivoted)
+    table = pivoted.stack().dropna().reset_index()
+    again = LowRankCompletion(random_state=0).fit(table.iloc[:, :2], table.iloc[:, 2])
+    np.testing.assert_allclose(model.predict("u3", columns), again.predict("u3", columns))
+    i = rows.index("u3")
+    best = model.recommend("u3", 30)
+    assert set(best) == {c for c, known in zip(columns, seen[i], strict=True) if not known}
+    assert (np.diff(model.predict("u3", best)) <= 0).all() and len(model.recommend("u3", 2)) == 2
+    assert len(model.recommend("a new user", 5)) == 5
+    known = rng.choice(30, 15, replace=False)
+    predicted = model.fold_in(np.array(columns)[known], whole[60, known])
+    assert np.abs(predicted - whole[60, np.argsort(columns)]).mean() < 0.2 * whole[60].std()
+    assert model.fold_in([], []).shape == (30,)
+    with pytest.raises(ValueError, match="n is 0"):
+        model.recommend("u3", 0)

@@ -278,6 +278,8 @@ def test_nothing_is_chosen_from_paths_that_ctrl_c_ended(name, at, ctrl_c, rng, m
 
     monkeypatch.setattr(ps.LeastSquares, "value_and_grad", value_and_grad)
     options = {"radius": 9.0} if name == "AtomicRegressor" else {"n_nonzero": 5}
+    for kind in ("GreedyRegressor", "GreedyRegressorCV"):
+        monkeypatch.setattr(getattr(estimators, kind), "_plain", True)
     model = getattr(estimators, name)(**options, fit_intercept=False).fit(X, y)
     assert next(evaluations) > at and not model.path_.complete  # the last complete model
     evaluations = count()

@@ -8,7 +8,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge, orthogonal_mp
+from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge, orthogonal_mp
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import pursuit.estimators as E
@@ -23,6 +27,7 @@ from pursuit.estimators import (
     GreedyRegressorCV,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*was the best one")  # two or three levels are few
 N, P = 60, 15
 SMALL = {
     "AtomicClassifierCV": {"radii": [0.5, 1.0], "cv": 2},
@@ -253,7 +258,7 @@ def test_cross_validation_chooses_a_size_and_a_radius(rng):
     assert model.cv_losses_.shape == (1, 11, 5)
     assert np.count_nonzero(model.coef_) == model.n_nonzero_
     X, labels = data(rng, classes=2)
-    greedy = GreedyClassifierCV(max_nonzero=8).fit(X, labels)
+    greedy = GreedyClassifierCV(max_nonzero=8, l2=(1e-3, 1e-1)).fit(X, labels)
     assert greedy.l2_ in (1e-3, 1e-1) and greedy.cv_losses_.shape == (2, 9, 5)
     mean = greedy.cv_losses_.mean(axis=2)
     assert mean.min() == pytest.approx(mean[[1e-3, 1e-1].index(greedy.l2_), greedy.n_nonzero_], rel=1e-2)
@@ -311,3 +316,119 @@ def test_a_penalised_model_is_the_lasso_of_columns_at_unit_scale(intercept, rng)
     assert model.dual_gap_ <= 1e-9
     with pytest.raises(ValueError, match="penalty"):
         AtomicRegressor(penalty=-1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.9])
+def test_an_elastic_net_of_columns_as_they_are_is_that_of_scikit_learn(ratio, rng):
+    X, y = rng.standard_normal((60, 30)) * np.geomspace(0.3, 3.0, 30) + 1.0, rng.standard_normal(60)
+    for data in (X, sp.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))):
+        for a in (0.02, 0.2):
+            model = AtomicRegressor(penalty=a * ratio, l2=a * (1 - ratio), standardize=False, tol=1e-10).fit(data, y)
+            theirs = ElasticNet(alpha=a, l1_ratio=ratio, tol=1e-12, max_iter=100_000).fit(data, y)
+            np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-5)
+            assert model.dual_gap_ <= 1e-9
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson", "log_loss"])
+@pytest.mark.parametrize("l2", [0.0, 0.05])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_descent_finds_the_minimum_that_the_loop_finds(loss, l2, intercept, rng, monkeypatch):
+    X, y = data(rng, classes=2 if loss == "log_loss" else None)
+    y = rng.poisson(np.exp(0.3 * (y - y.mean()))) if loss == "poisson" else y
+    options = {"penalty": 0.05, "l2": l2, "fit_intercept": intercept, "tol": 1e-9}
+    model = AtomicClassifier(**options) if loss == "log_loss" else AtomicRegressor(loss=loss, **options)
+    fast = clone(model).fit(X, y)
+    monkeypatch.setattr("pursuit.native.is_built", lambda: False)
+    slow = clone(model).fit(X, y)
+    np.testing.assert_allclose(fast.path_.value[-1], slow.path_.value[-1], rtol=1e-8)
+    np.testing.assert_allclose(fast.coef_ * X.std(axis=0), slow.coef_ * X.std(axis=0), atol=2e-3)
+    assert fast.dual_gap_ <= 1e-9 * max(1.0, abs(fast.path_.value[-1]))
+
+
+def test_penalties_are_chosen_by_cross_validation(rng):
+    X, y = data(rng)
+    model = AtomicRegressorCV(penalties=12).fit(X, y)
+    assert model.levels_[0] == np.inf and (np.diff(model.levels_[1:]) < 0).all() and model.radius_ is None
+    assert model.cv_losses_.shape == (1, 13, 5) and model.penalty_ in model.levels_
+    np.testing.assert_allclose(AtomicRegressor(penalty=model.penalty_).fit(X, y).coef_, model.coef_, atol=1e-2)
+    assert model.score(*data(np.random.default_rng(12345))) > 0.8
+    given = AtomicClassifierCV(penalties=[0.001, 0.1, 0.01], cv=2).fit(*data(rng, classes=2))
+    np.testing.assert_array_equal(given.levels_, [np.inf, 0.1, 0.01, 0.001])
+
+
+def test_the_simplest_model_within_one_standard_error_is_no_larger(rng):
+    X, y = data(rng)
+    for kind in (GreedyRegressorCV(l2=[0.0, 1e-3]), AtomicRegressorCV(penalties=8), AtomicRegressorCV(radii=8)):
+        best, simple = (clone(kind).set_params(rule=rule).fit(X, y) for rule in ("min", "1se"))
+        assert simple.best_index_ <= best.best_index_
+        losses = best.cv_losses_.reshape(-1, 5)
+        error = losses[best.best_index_].std(ddof=1) / 5**0.5
+        assert losses[simple.best_index_].mean() <= losses[best.best_index_].mean() + error
+        assert (losses[: simple.best_index_].mean(axis=1) > losses[best.best_index_].mean() + error).all()
+    with pytest.raises(ValueError, match="rule is 'max'"):
+        GreedyRegressorCV(rule="max").fit(X, y)
+
+
+@pytest.mark.parametrize("model", [GreedyClassifierCV(), AtomicClassifierCV(penalties=4)], ids=["greedy", "atomic"])
+def test_folds_scores_and_jobs_are_those_of_scikit_learn(model, rng):
+    X, y = data(rng, classes=2)
+    groups = np.arange(N) // 6
+    by_group = clone(model).set_params(cv=GroupKFold(3)).fit(X, y, groups=groups)
+    listed = clone(model).set_params(cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y)
+    np.testing.assert_array_equal(by_group.cv_losses_, listed.cv_losses_)
+    shuffled = clone(model).set_params(random_state=0).fit(X, y)
+    splitter = StratifiedKFold(5, shuffle=True, random_state=0)
+    np.testing.assert_array_equal(shuffled.cv_losses_, clone(model).set_params(cv=splitter).fit(X, y).cv_losses_)
+    np.testing.assert_allclose(
+        clone(model).set_params(n_jobs=2).fit(X, y).cv_losses_, clone(model).fit(X, y).cv_losses_
+    )
+    by_auc = clone(model).set_params(scoring="roc_auc").fit(X, y)
+    table = pd.DataFrame(by_auc.cv_results_)
+    assert table.mean_test_score.max() == table.mean_test_score[by_auc.best_index_] > 0.9
+    assert table.rank_test_score[by_auc.best_index_] == 1 and {"split0_test_score", "std_test_score"} <= set(table)
+
+
+def test_a_ridge_of_classifiers_fades_as_samples_are_added(rng):
+    X = rng.standard_normal((20_000, 3))
+    y = rng.random(20_000) < 1 / (1 + np.exp(-3.0 * X[:, 0]))
+    assert GreedyClassifier(n_nonzero=1).fit(X, y).coef_[0, 0] == pytest.approx(3.0, abs=0.1)
+    assert 0.0 in GreedyClassifierCV(cv=2).fit(X[:200], y[:200]).ridges_
+
+
+def test_sizes_are_tried_until_the_best_is_far_behind_and_edges_are_told(rng):
+    X = rng.standard_normal((300, 60))
+    y = X[:, :40] @ rng.choice([-1.0, 1.0], 40) + 0.1 * rng.standard_normal(300)
+    model = GreedyRegressorCV().fit(X, y)
+    assert 40 <= model.n_nonzero_ < len(model.levels_) - 1
+    with pytest.warns(UserWarning, match="largest number of features, 5, was the best one; give a larger max_nonzero"):
+        GreedyRegressorCV(max_nonzero=5).fit(X, y)
+    with pytest.warns(UserWarning, match="largest of the radii"):
+        AtomicRegressorCV(radii=[0.1, 0.2, 0.3], cv=2).fit(X, y)
+
+
+def test_a_selector_keeps_what_a_greedy_model_chose_inside_a_search(rng):
+    X, y = data(rng, classes=2)
+    selector = SelectFromModel(GreedyClassifier(n_nonzero=5)).fit(X, y)
+    assert selector.get_support().sum() == 5
+    steps = make_pipeline(StandardScaler(), SelectFromModel(GreedyClassifier()), LogisticRegression())
+    steps.set_output(transform="pandas")
+    search = GridSearchCV(steps, {"selectfrommodel__estimator__n_nonzero": [1, 4]}, cv=3, n_jobs=2)
+    assert search.fit(pd.DataFrame(X, columns=[f"g{j}" for j in range(P)]), y).best_score_ > 0.8
+
+
+def test_a_model_tells_its_features_and_other_sizes(rng):
+    X, y = data(rng)
+    frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(P)])
+    model = GreedyRegressorCV(max_nonzero=8).fit(frame, y)
+    assert set(model.features_) == set(frame.columns[model.coef_ != 0])
+    text = model.summary()
+    assert all(name in text for name in model.features_) and "held-out loss" in text and "5 folds" in text
+    for k in range(6):
+        small = model.at_size(k)
+        assert len(small.features_) == k and small.n_features_in_ == P
+        np.testing.assert_allclose(
+            small.predict(frame), GreedyRegressor(n_nonzero=k).fit(X, y).predict(X) if k else y.mean()
+        )
+    many = GreedyClassifier(n_nonzero=2).fit(*data(rng, classes=3))
+    assert "at unit scale" in many.summary() and "2 of 15 features" in many.summary()
+    assert "proved" in AtomicRegressor(penalty=0.1).fit(X, y).summary()

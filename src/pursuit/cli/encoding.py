@@ -29,7 +29,16 @@ class Encoding:
     def of(cls, frame: pl.DataFrame, path: Path, impute: bool) -> Encoding:
         """The encoding of a table; with `impute` missing values are filled by the median or the most frequent text,
         here and in other tables."""
-        encoding = cls({column.name: _categories(column, path) for column in frame}, {})
+        columns: dict[str, list[str] | None] = {}
+        faults: list[str] = []
+        for column in frame:
+            try:
+                columns[column.name] = _categories(column, path)
+            except UsageError as fault:
+                faults.append(str(fault))
+        if faults:
+            raise UsageError("\n".join(faults))
+        encoding = cls(columns, {})
         for name, values in encoding.columns.items() if impute else ():
             column = frame[name]
             numeric = values is None

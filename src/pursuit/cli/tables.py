@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
+import zlib
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -27,14 +32,26 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None")
 PARQUET = (".parquet", ".pq")
 LONGEST_LINE = 1 << 22
 SEPARATORS = ",;\t|"
+CHUNK = 1 << 20
+MICROSECONDS = 86_400e6
+"""In a day."""
+GROUPED, COMMAS = r"^[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?$", r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?$"
+"""Numbers with separators of thousands, and with decimal commas; a column that may be either has the former."""
+DATE = r"^\d{4}-\d\d-\d\d$"
 SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
 def read_table(path: Path, texts: Collection[str] = (), header: bool = True) -> pl.DataFrame:
     """The table of a CSV or Parquet file. Columns are numbers (float64 or int64), booleans or texts, and missing values
-    are null; the columns `texts` are read as texts, whatever they look like."""
+    are null; the columns `texts` are read as texts, whatever they look like. Numbers may have separators of thousands
+    (12,345.6) or decimal commas (12.345,6), dates are days since 1970; CSV may be compressed (gzip), in UTF-16 or in
+    Latin-1."""
     check_file(path, "give a CSV or Parquet file")
-    frame = _read_parquet(path) if path.suffix in PARQUET else _read_csv(path, set(texts), header)
+    if path.suffix in PARQUET:
+        frame = _read_parquet(path)
+    else:
+        with _in_utf8(path) as plain:
+            frame = _read_csv(plain, set(texts), header)
     frame = frame.with_columns(_normalise(column, column.name in texts) for column in frame)
     if not frame.height:
         raise UsageError(f"{path} has no rows; give at least one below the column names.")
@@ -49,9 +66,58 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
 
 def first_line(path: Path) -> list[str]:
     """The entries of the first line of a CSV file."""
+    with _in_utf8(path) as plain:
+        return _first_line(plain)
+
+
+def _first_line(path: Path) -> list[str]:
     separator = _separator(path)
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         return next(csv.reader(file, delimiter=separator))
+
+
+@contextmanager
+def _in_utf8(path: Path) -> Iterator[Path]:
+    """The file itself or, where it is compressed or in another encoding, a copy in UTF-8, whose name is in no error."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    read: Any = gzip.open if packed else open
+    try:
+        encoding = _encoding(read, path)
+    except (OSError, EOFError, zlib.error):
+        raise UsageError(f"{path} is a damaged gzip file; write it again.") from None
+    if encoding is None or (encoding == "utf-8" and not packed):
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        plain = Path(folder, "table.csv")
+        with (
+            read(path, "rt", encoding=encoding, newline="") as source,
+            plain.open("w", encoding="utf-8", newline="") as to,
+        ):
+            while chunk := source.read(CHUNK):
+                to.write(chunk)
+        try:
+            yield plain
+        except UsageError as error:
+            raise UsageError(str(error).replace(str(plain), str(path))) from None
+
+
+def _encoding(read: Any, path: Path) -> str | None:
+    """UTF-8, UTF-16 with its mark at the beginning, or else Latin-1; None for bytes that are no text."""
+    decoder, is_utf8, is_binary = codecs.getincrementaldecoder("utf-8")(), True, False
+    with read(path, "rb") as file:
+        first = chunk = file.read(CHUNK)
+        while chunk:
+            is_binary |= b"\0" in chunk
+            try:
+                decoder.decode(chunk if is_utf8 else b"")
+            except UnicodeDecodeError:
+                is_utf8 = False
+            chunk = file.read(CHUNK)
+    if first[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    return "utf-8" if is_utf8 else None if is_binary else "latin-1"
 
 
 def _read_parquet(path: Path) -> pl.DataFrame:
@@ -99,7 +165,7 @@ def _read_csv(path: Path, texts: set[str], header: bool) -> pl.DataFrame:
 
 def _heads(path: Path) -> list[str]:
     """The column names, as they stand in the first line."""
-    heads = first_line(path)
+    heads = _first_line(path)
     bare = [name.strip() for name in heads]
     if "" in bare:
         raise UsageError(f"{path} has no name for column {bare.index('') + 1}; name every column in the first line.")
@@ -129,6 +195,8 @@ def _normalise(column: pl.Series, text: bool) -> pl.Series:
     kind = column.dtype
     if isinstance(kind, pl.Categorical | pl.Enum) or (text and kind != pl.String):
         column = column.cast(pl.String)
+    elif kind in (pl.Date, pl.Datetime):
+        return column.cast(pl.Datetime("us")).cast(pl.Int64) / MICROSECONDS
     elif kind.is_float():
         return column.cast(pl.Float64).fill_nan(None)
     elif kind.is_numeric():
@@ -137,6 +205,21 @@ def _normalise(column: pl.Series, text: bool) -> pl.Series:
         return column
     column = column.str.strip_chars()
     column = column.set(column.is_in(MISSING), None)
-    numbers = column.cast(pl.Float64, strict=False)
-    all_numbers = numbers.null_count() == column.null_count() < len(column)
-    return numbers if all_numbers and not text else column
+    if text or column.null_count() == len(column):
+        return column
+    undotted = column.str.replace_all(".", "", literal=True)
+    for reading in (
+        column,
+        _where(column, GROUPED, column.str.replace_all(",", "")),
+        _where(column, COMMAS, undotted.str.replace(",", ".")),
+        _where(column, DATE, column).str.to_date("%Y-%m-%d", strict=False).cast(pl.Int32),
+    ):
+        numbers = reading.cast(pl.Float64, strict=False)
+        if numbers.null_count() == column.null_count():
+            return numbers
+    return column
+
+
+def _where(column: pl.Series, pattern: str, reading: pl.Series) -> pl.Series:
+    """The reading of the entries of this form; null elsewhere."""
+    return reading.set(~column.str.contains(pattern), None)

@@ -59,6 +59,7 @@ class Task:
             raise UsageError(f"{option} is {absent[0]!r}, and {path} has the columns {columns}; name one of them.")
         if target in without:
             raise UsageError(f"--without names the target, {target!r}; name other columns.")
+        frame = _with_targets(frame, target, path)
         rest = frame.drop(target, *without)
         if not rest.width:
             raise UsageError(f"{path} has no column besides {target}; give columns to predict it from.")
@@ -83,6 +84,7 @@ class Task:
         frame = read_table(path, [*self.encoding.texts, *([self.target] if self.is_text else [])])
         if self.target not in frame.columns:
             raise UsageError(f"{path} has no column {self.target}, the target; add it.")
+        frame = _with_targets(frame, self.target, path)
         X, unknown = self.encoding.matrix(frame, path)
         note_unknown(unknown, path)
         y, where = labels(frame[self.target], path), f"the target {self.target} of {path}"
@@ -91,6 +93,17 @@ class Task:
         if self.classes and (new := set(y.tolist()) - set(self.y.tolist())):
             raise UsageError(f"{where} has the new class {listed(sorted(map(str, new)))}; remove its rows.")
         return X, y
+
+
+def _with_targets(frame: pl.DataFrame, target: str, path: Path) -> pl.DataFrame:
+    """The rows that have a target; how many have none is said."""
+    column = frame[target]
+    if (count := column.null_count()) == len(column):
+        raise UsageError(f"the target {target} of {path} is empty; give a column with values.")
+    if count:
+        first = int(column.is_null().to_numpy().argmax()) + 1
+        note(f"{path} has {count} row(s) without {target}, the first of them row {first}; they are left out.")
+    return frame.filter(column.is_not_null())
 
 
 def note_unknown(unknown: dict[str, int], path: Path) -> None:
@@ -105,10 +118,6 @@ def labels(column: pl.Series, path: Path) -> Array:
     from pursuit.cli.encoding import require_numbers
     from pursuit.cli.tables import pl
 
-    if column.null_count():
-        row = int(column.is_null().to_numpy().argmax()) + 1
-        count = f"{column.null_count()} missing values, the first in row {row}"
-        raise UsageError(f"the target {column.name} of {path} has {count}; remove those rows.")
     if column.dtype in (pl.String, pl.Boolean):
         return np.array(column.cast(pl.String).to_list())
     require_numbers(column, path, "give numbers or text")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
+from pursuit import native
 from pursuit.arguments import as_int_or_nan, as_list, number, require
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.columns import Dictionary
@@ -15,9 +18,13 @@ from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import SignedBasis
 from pursuit.domains import conv, penalty
 from pursuit.estimators import checks
+from pursuit.estimators.descent import Descent
 from pursuit.estimators.design import Design, Loss, ModelPath, Row
 from pursuit.estimators.linear import LinearModel, Samples, SparseClassifier, SparseRegressor
 from pursuit.estimators.tasks import Task
+from pursuit.estimators.validation import PARAMETERS as FOLD_PARAMETERS
+from pursuit.estimators.validation import CrossValidated
+from pursuit.objectives import Ridge
 from pursuit.run.method import default_method
 from pursuit.run.result import Result
 from pursuit.run.stop import Status, Stop
@@ -28,6 +35,9 @@ BALLS = ("l1", "group", "ksupport", "l2", "nuclear")
 
 FITTED = 1e-3
 """A path of radii ends once the mean loss is below this fraction of its value at radius 0."""
+
+PENALTIES = 0.9, 0.01
+"""The first and the last penalty of a default path, beside the smallest one that leaves no feature in."""
 
 RADII = 0.1, 30.0
 """The smallest and the largest radius of a default path. The unit is the radius at which the loss would be zero, if it
@@ -46,6 +56,11 @@ PARAMETERS = """
     ball : 'l1', 'group', 'ksupport', 'l2' or 'nuclear'
         The norm. 'group' has a group for each label in `groups`; without them, a feature's coefficients for all outputs
         or classes are a group. 'nuclear' is for several outputs or classes; for one output it is 'l2'.
+    l2 : float
+        A ridge l2/2 ||b||^2 beside the loss: with ball='l1' the elastic net.
+    standardize : bool
+        Whether columns are divided by their deviation, so that units do not matter. (Coefficients are those of the
+        columns as given, in any case.)
     loss : {losses}
     groups : (n_features,) labels, optional
         For ball='group'.
@@ -71,35 +86,76 @@ class BallSolver:
     ball: str
     groups: Any
     k: int
+    l2: float
     tol: float
     max_iter: int
+    proved: bool = True
+    """Whether the last gap shall be proved."""
 
     def __call__(self, f: Loss, design: Design) -> ModelPath:
-        first = design.without_features(f, self.tol)
-        if not design.q or not first.value > f.infimum:  # nothing to choose from, or nothing left to fit
+        F: Loss | Ridge = Ridge(f, design.q) if self.l2 and design.q else f
+        first = design.without_features(F, self.tol)
+        if self.penalised:
+            first = first._replace(level=np.inf)
+        if not design.q or not first.value > F.infimum:  # nothing to choose from, or nothing left to fit
             return ModelPath.of(design, [first], 1)
+        if self.penalised and self.ball == "l1" and len(f.space.shape) == 1 and native.is_built():
+            return self._by_descent(f, F, design, first)
         A, rule = self.atoms(design, f.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
-        floor = f.infimum + FITTED * (first.value - f.infimum)
+        floor = F.infimum + FITTED * (first.value - F.infimum)
         rows, n_iter = [first], 0
         last: Result | None = None
         for level in self.levels:
             ball = penalty(level * A) if self.penalised else conv(level * A)
-            domain = design.with_intercepts(ball, f.space.shape)
-            update, refine = default_method(f, domain)
+            domain = design.with_intercepts(ball, F.space.shape)
+            update, refine = default_method(F, domain)
             if last is not None and refine is None and isinstance(update, FullyCorrective):
                 update = WARM_UPDATE
-            last = minimize(f, domain, update, refine=refine, stop=rule, start=last)
+            last = minimize(F, domain, update, refine=refine, stop=rule, start=last)
             rows.append(Row.of(level, last, design.q))
             n_iter += last.iterations + 1
             if last.value <= floor or last.status is Status.INTERRUPTED:
                 break
         return ModelPath.of(design, rows, n_iter, last)
 
+    def _by_descent(self, f: Loss, F: Loss | Ridge, design: Design, first: Row) -> ModelPath:
+        """The models of all penalties on the sum of sizes, by coordinate descent."""
+        descent, rows = Descent(f, design, self.l2), [first]
+        floor, last = F.infimum + FITTED * (first.value - F.infimum), None
+        for level in self.levels:
+            descent.minimise(level, 0.3 * self.tol)
+            rows.append(Row(level, descent.value, math.inf, descent.b[:, None].copy(), np.array([descent.c])))
+            if descent.value <= floor:
+                break
+        if self.proved:
+            last = self._proof(F, design, rows[-1])
+            rows[-1] = Row.of(rows[-1].level, last, design.q)
+        return ModelPath.of(design, rows, descent.turns, last)
+
+    def _proof(self, F: Loss | Ridge, design: Design, row: Row) -> Result:
+        """A run from this model on, which ends at once where its gap is small enough."""
+        A = self.atoms(design, F.space.shape)
+        domain = design.with_intercepts(penalty(row.level * A), F.space.shape)
+        stop = Stop(rgap=self.tol, iterations=self.max_iter)
+        used = np.flatnonzero(row.B)
+        atoms = [A.atom(int(j) if row.B[j] > 0 else int(j) + design.q) for j in used]
+        weights, blocks = np.abs(row.B[used, 0]), np.zeros(len(used), dtype=np.intp)
+        if design.fit_intercept:
+            atoms, weights, blocks = (
+                [*atoms, domain.parts[1].A.atom(0)],
+                np.append(weights, row.c),
+                np.append(blocks, 1),
+            )
+        x = sum((w * a.vector for w, a in zip(weights, atoms, strict=True)), F.space.zeros())
+        begun = minimize(F, domain, stop=Stop(rgap=None, iterations=0))
+        start = replace(begun, x=x, weights=weights, atoms=atoms, blocks=blocks)
+        return minimize(F, domain, WARM_UPDATE, stop=stop, start=start)
+
     def atoms(self, design: Design, shape: tuple[int, ...]) -> Atoms:
         """The extreme points of the unit ball, seen through X."""
         q, several = design.q, len(shape) == 2
         outputs = shape[1] if several else 1
-        if self.ball == "l1" and not several:
+        if self.ball == "l1" and not several and not self.l2:
             return Dictionary(design.X, signed=True)
         ball: Atoms
         if self.ball == "group":
@@ -113,26 +169,37 @@ class BallSolver:
         else:
             m = q * outputs
             ball = SignedBasis(m) if self.ball == "l1" else KSupport(m, m)  # unit vectors of all directions
-        return ball.through(design.X, columns=outputs if several else None)
+        return ball.through(design.X, columns=outputs if several else None, l2=self.l2)
 
-    def scale(self, f: Loss, design: Design) -> float:
-        """The radius at which the loss would be at its infimum, if it fell for ever as it falls at radius 0."""
+    def scale(self, f: Loss, design: Design) -> tuple[float, float]:
+        """The radius at which the loss would be at its infimum, if it fell for ever as it falls at radius 0; and how
+        fast it falls there, which is the smallest penalty of the model without features."""
         ones = design.intercepts(f.space.shape)
         x = f.space.zeros() if ones is None else minimize(f, ones, stop=Stop(rgap=self.tol)).x
         value, grad = f.value_and_grad(x)
-        slope = -float(np.vdot(grad, self.atoms(design, f.space.shape).lmo(grad).vector)) if design.q else 0.0
-        return (value - f.infimum) / slope if slope > 0 else 1.0
+        if not design.q:
+            return 1.0, 1.0
+        steepest = replace(self, l2=0.0).atoms(design, f.space.shape).lmo(grad)
+        slope = -float(np.vdot(grad, steepest.vector))
+        return ((value - f.infimum) / slope, slope) if slope > 0 else (1.0, 1.0)
 
 
 class _Atomic(LinearModel):
-    _checks = checks.table(ball=checks.one_of(*BALLS), tol=checks.positive, max_iter=checks.count)
+    _checks = checks.table(
+        ball=checks.one_of(*BALLS),
+        l2=checks.amount,
+        standardize=checks.boolean,
+        tol=checks.positive,
+        max_iter=checks.count,
+    )
 
     @property
     def _norm(self) -> str:
         return str(self.ball)
 
     def _solver(self, levels: list[float], penalised: bool = False) -> BallSolver:
-        return BallSolver(levels, penalised, self.ball, self.groups, self.k, self.tol, self.max_iter)
+        l2 = float(self.l2)
+        return BallSolver(levels, penalised, self.ball, self.groups, self.k, l2, self.tol, self.max_iter)
 
     def _take(self, task: Task, path: ModelPath, row: int) -> Self:
         self.dual_gap_ = float(path.gap[row])
@@ -149,7 +216,9 @@ class _AtomicOfRadius(_Atomic):
     loss: str = "squared_error"
     groups: Any = None
     k: int = 10
+    l2: float = 0.0
     fit_intercept: bool = True
+    standardize: bool = True
     tol: float = 1e-6
     max_iter: int = 1000
 
@@ -165,38 +234,65 @@ class _AtomicOfRadius(_Atomic):
 
 
 @dataclass(eq=False, repr=False)
-class _AtomicCV(_Atomic):
-    """The radius with the lowest held-out loss, from one warm-started path per fold."""
+class _AtomicCV(_Atomic, CrossValidated):
+    """The radius or the penalty with the lowest held-out loss, from one warm-started path per fold."""
 
     radii: Any = 20
+    penalties: Any = None
     ball: str = "l1"
     loss: str = "squared_error"
     groups: Any = None
     k: int = 10
+    l2: float = 0.0
     fit_intercept: bool = True
+    standardize: bool = True
     tol: float = 1e-4
     max_iter: int = 1000
+    cv: Any = None
+    rule: str = "min"
+    scoring: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the radius by cross-validation, and fit it on all data."""
+    @property
+    def _level(self) -> str:  # type: ignore[override]
+        return "radius" if self.penalties is None else "penalty"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose the radius (or the penalty) by cross-validation, and fit it on all data; `groups` go to the splitter
+        `cv`."""
         self._check()
         samples = self._samples(X, y, sample_weight)
-        solver = self._solver(self._radii(samples))
-        levels = np.array([0.0, *solver.levels])
-        losses, _, radius = samples.cross_validate([solver], levels, self.cv)
-        models = samples.path(replace(solver, levels=[r for r in solver.levels if r <= radius]))
-        self.cv_losses_, self.levels_, self.radius_ = losses, levels, radius
-        return self._take(samples.task, models, models.at(radius))
+        penalised = self.penalties is not None
+        solver = self._solver(self._levels(samples), penalised)
+        levels = np.array([np.inf if penalised else 0.0, *solver.levels])
+        folds = self._folds(samples, groups)
+        _, best = self._choose(self._validate(samples, [replace(solver, proved=False)], levels, folds), levels)
+        models = samples.path(replace(solver, levels=solver.levels[: max(best, 1)]))
+        row, chosen = models.at(levels[best]), float(levels[best])
+        self.radius_ = None if penalised else chosen
+        self.penalty_ = chosen if penalised else None
+        if best == len(levels) - 1 and not as_int_or_nan(self.penalties if penalised else self.radii) >= 1:
+            name = "smallest of the penalties" if penalised else "largest of the radii"
+            message = f"the {name}, {chosen:.4g}, was the best one; give more, beyond it."
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return self._take(samples.task, models, row)
 
-    def _radii(self, samples: Samples) -> list[float]:
-        """The user's radii, or as many as asked for, from a first fall of the loss to a fit of almost everything."""
-        if not as_int_or_nan(self.radii) >= 1:
-            radii = sorted(number(r) for r in as_list(self.radii))
-            wanted = "a number of radii, or positive numbers"
-            require(len(radii) > 0 and 0 < radii[0] <= radii[-1] < np.inf, "radii", self.radii, wanted)
-            return radii
-        unit = self._solver([]).scale(*samples.problem())
-        return [float(r) for r in unit * np.geomspace(*RADII, int(self.radii))] if unit > 0 else [1.0]
+    def _levels(self, samples: Samples) -> list[float]:
+        """The user's levels, from the simplest model on; or as many as asked for, from a first fall of the loss to a
+        fit of almost everything."""
+        penalised = self.penalties is not None
+        name, given = ("penalties", self.penalties) if penalised else ("radii", self.radii)
+        if not as_int_or_nan(given) >= 1:
+            levels = sorted((number(r) for r in as_list(given)), reverse=penalised)
+            wanted = f"a number of {name}, or positive numbers"
+            require(len(levels) > 0 and all(0 < level < np.inf for level in levels), name, given, wanted)
+            return levels
+        radius, penalty = self._solver([]).scale(*samples.problem())
+        if not radius > 0:
+            return [1.0]
+        unit, ends = (penalty, PENALTIES) if penalised else (radius, RADII)
+        return [float(level) for level in unit * np.geomspace(*ends, int(given))]
 
 
 @dataclass(eq=False, repr=False)
@@ -234,30 +330,48 @@ class AtomicClassifier(SparseClassifier, _AtomicOfRadius):
     class_weight: Any = None
 
 
+CV_PARAMETERS = (
+    """
+    Parameters
+    ----------
+    radii : int or positive numbers
+        The radii, or their number.
+    penalties : int or positive numbers, optional
+        Choose the factor of the norm among these instead of the radius.
+    ball, loss, groups, k, l2, fit_intercept, standardize, tol, max_iter
+        As for models of a given radius.
+"""
+    + FOLD_PARAMETERS.lstrip("\n")
+    + """
+    After `fit`, `radius_` (or `penalty_`) is the choice, `cv_losses_` has the losses (1, levels, folds), or minus the
+    scores, for `levels_`, of which the first is the model without features; `cv_results_` is the same as a table of
+    scikit-learn's.
+"""
+)
+
+
 @dataclass(eq=False, repr=False)
 class AtomicRegressorCV(SparseRegressor, _AtomicCV):
-    """`AtomicRegressor` with the radius of the lowest held-out loss, each fold a path of warm-started radii.
-
-    `radii` are the radii, or their number; `cv` is as everywhere in scikit-learn. After `fit`, `radius_` is the choice,
-    and `cv_losses_` has the losses of the radii (0 first, then `levels_`) and folds.
-
+    __doc__ = f"""`AtomicRegressor` with the radius or penalty of the lowest held-out loss, each fold a path.
+    {CV_PARAMETERS}
+    Examples
+    --------
     >>> import numpy as np
     >>> from pursuit.estimators import AtomicRegressorCV
     >>> X = np.random.default_rng(0).standard_normal((60, 200))
     >>> y = 4.0 + 3.0 * X[:, 5] - 2.0 * X[:, 9]
-    >>> model = AtomicRegressorCV(radii=[1.0, 2.0, 5.0]).fit(X, y)
+    >>> model = AtomicRegressorCV(radii=[1.0, 2.0, 5.0, 9.0]).fit(X, y)
     >>> model.radius_, np.flatnonzero(model.coef_)
     (5.0, array([5, 9]))
     """
 
-    cv: Any = None
-
 
 @dataclass(eq=False, repr=False)
 class AtomicClassifierCV(SparseClassifier, _AtomicCV):
-    """`AtomicClassifier` with the radius of the lowest held-out loss; parameters and attributes as for
-    `AtomicRegressorCV`.
-
+    __doc__ = f"""`AtomicClassifier` with the radius or penalty of the lowest held-out loss, each fold a path.
+    {CV_PARAMETERS}
+    Examples
+    --------
     >>> import numpy as np
     >>> from pursuit.estimators import AtomicClassifierCV
     >>> X = np.random.default_rng(0).standard_normal((60, 200))
@@ -269,4 +383,3 @@ class AtomicClassifierCV(SparseClassifier, _AtomicCV):
 
     loss: str = "log_loss"
     class_weight: Any = None
-    cv: Any = None

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pursuit.arguments import require
+from pursuit.arguments import as_int_or_nan, require
 from pursuit.atoms.factored import LowRank, compress
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.views import row_products
 from pursuit.domains import conv, lin
 from pursuit.estimators import checks
 from pursuit.estimators.base import Array
-from pursuit.estimators.entries import Completion, Entries, as_rows, is_table
+from pursuit.estimators.entries import Completion, Entries, as_rows, is_table, positions
 from pursuit.linalg import EPS
 from pursuit.objectives import LeastSquares
 from pursuit.refine import Factors
@@ -151,7 +151,10 @@ class LowRankCompletion(Completion):
     U_, s_, V_, mean_, row_bias_, column_bias_ : arrays and a float
         The matrix X is U diag(s) V'.
     labels_, counts_ : lists of two arrays
-        The labels of rows and columns, sorted (indices, if X was a matrix), and the weight of the observations of each.
+        The labels of rows and columns, sorted (of a pivoted data frame, its index and columns; of a matrix, indices),
+        and the weight of the observations of each.
+    observed_, noise_ : (2, observations) array and float
+        The positions of the observations among the labels, and the root mean square of what the model leaves of them.
     rank_, radius_, damping_, power_ : int and floats
         As given or chosen (None where they have no part).
     dual_gap_ : float
@@ -212,7 +215,43 @@ class LowRankCompletion(Completion):
         self.row_bias_, self.column_bias_ = unit * problem.biases.row, unit * problem.biases.column
         self.rank_, self.radius_ = len(matrix.s), None if math.isinf(radius) else unit * radius
         self.damping_, self.power_, self.validation_error_ = trial.damping, trial.power, errors
+        self.observed_ = entries.places
+        self.noise_ = unit * problem.error(result, entries, clip=False)
         return self
+
+    def recommend(self, row: Any, n: int = 10) -> Array:
+        """The labels of the n columns with the largest predictions among those that were not observed in this row, the
+        largest first."""
+        check_is_fitted(self)
+        require(as_int_or_nan(n) >= 1, "n", n, "how many columns are wanted, an integer of at least 1")
+        place = int(positions(self.labels_[0], [row], "row")[0])
+        values = np.array(self.predict(row, self.labels_[1]), dtype=np.float64)
+        start, stop = np.searchsorted(self.observed_[0], [place, place + 1]) if place >= 0 else (0, 0)
+        values[self.observed_[1][start:stop]] = -np.inf
+        best = np.argsort(-values, kind="stable")[: int(n)]
+        return np.asarray(self.labels_[1][best[values[best] > -np.inf]])
+
+    def fold_in(self, columns: Any, values: Any) -> Array:
+        r"""The predictions of all of `labels_[1]` for a new row with these values at these columns, without a new fit.
+
+        The row's bias is that of the ridge regression; its entry of the matrix is V u with the u of the largest
+        probability, where the rows of U diag(s) are draws of a normal variable, and values have errors of the size
+        `noise_`.
+        """
+        check_is_fitted(self)
+        at, y = positions(self.labels_[1], columns, "columns"), check_array(values, dtype=np.float64, ensure_2d=False)
+        require(at.ndim == 1 and at.shape == y.shape, "values", values, "a value for each of the columns")
+        at, y = at[at >= 0], y[at >= 0]
+        rest = y - self.mean_ - self.column_bias_[at]
+        bias = 0.0 if self.damping_ is None or not len(at) else rest.sum() / (len(at) + self.damping_)
+        if self.damping_ is None:
+            rest = y
+        V = self.V_ * (self.s_ / math.sqrt(len(self.U_)))
+        A = V[at]
+        kernel = A @ A.T + max(self.noise_, NOISE * float(np.abs(y).max(initial=1.0))) ** 2 * np.eye(len(at))
+        entry = V @ (A.T @ np.linalg.solve(kernel, rest - bias)) if len(at) else np.zeros(len(V))
+        base = 0.0 if self.damping_ is None else self.mean_ + bias + self.column_bias_
+        return self._within_range(base + entry)
 
     def predict(self, rows: Any, cols: Any = None) -> Array:
         """Predictions at labels of rows and of columns, which are broadcast; or at a table of such pairs.
@@ -238,8 +277,11 @@ class LowRankCompletion(Completion):
         require(sample_weight is None, "sample_weight", sample_weight, "None, as X is no table")
         if not sp.issparse(X) and any(isinstance(value, str) for value in np.asarray(X).flat):
             raise ValueError("X holds strings; give a table of row labels, column labels and values, or a matrix.")
+        frame, labels = X, (getattr(X, "index", None), getattr(X, "columns", None))
         X = validate_data(self, X, accept_sparse=("coo", "csr"), dtype=np.float64, ensure_all_finite="allow-nan")
-        return Entries.of_sparse(X) if sp.issparse(X) else Entries.of_array(X)
+        entries = Entries.of_sparse(X) if sp.issparse(X) else Entries.of_array(X)
+        named = hasattr(frame, "iloc")  # a data frame of pandas: a row and a column for each label
+        return entries.labelled([np.asarray(names) for names in labels]) if named else entries
 
     def _solve(self, problem: MatrixProblem, trial: Trial, tol: float, start: Result | None = None) -> Result | None:
         """The best matrix within the bounds; None where it is zero."""

@@ -1,7 +1,8 @@
 """The columns that a linear model may use, and the models of a path.
 
 Columns are divided by their standard deviation (without an intercept: by their root mean square), so that neither the
-choice of columns nor a radius depends on units; dense columns are centred, too, and sparse ones stay sparse. Columns
+choice of columns nor a radius depends on units, unless they are wanted as they are (`standardize=False`); dense columns
+are centred, too, and sparse ones stay sparse. Columns
 that are constant (without an intercept: zero) are dropped: their coefficient is 0.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,8 +42,9 @@ class Design:
     fit_intercept: bool
 
     @classmethod
-    def of(cls, X: Any, weights: Array, fit_intercept: bool) -> Design:
-        """The columns of X without those that are constant (or zero, without an intercept), at unit scale."""
+    def of(cls, X: Any, weights: Array, fit_intercept: bool, standardize: bool = True) -> Design:
+        """The columns of X without those that are constant (or zero, without an intercept), at unit scale or as they
+        are."""
         sparse = bool(sp.issparse(X))
         if sparse:
             X = X.tocsc()
@@ -54,6 +56,9 @@ class Design:
         mean = np.zeros(len(kept))
         if not len(kept):
             return cls(X, kept, np.ones(0), mean, p, fit_intercept)
+        if not standardize:
+            mean = share @ X if fit_intercept and not sparse else mean
+            return cls(X if sparse else X - mean, kept, np.ones(len(kept)), mean, p, fit_intercept)
         if sparse:
             means, variances = mean_variance_axis(X, axis=0, weights=share)
             scale = np.sqrt(variances if fit_intercept else variances + means**2)
@@ -102,12 +107,6 @@ class Design:
         fit = minimize(f, ones, stop=Stop(rgap=tol))
         return Row(0.0, fit.value, fit.gap, B, np.reshape(fit.coef, B.shape[1]))
 
-    def model(self, B: Array, c: Array) -> tuple[Array, Array]:
-        """Coefficients (outputs, p) and intercepts of the columns as given, from those (q, outputs) at unit scale."""
-        coef = np.zeros((B.shape[1], self.p))
-        coef[:, self.kept] = (B / self.scale[:, None]).T
-        return coef, c - (self.mean / self.scale) @ B
-
 
 class Row(NamedTuple):
     """A model at unit scale: coefficients B (q, outputs) and intercepts c."""
@@ -128,29 +127,34 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class ModelPath:
-    """Models along a path, one row each: the `level` (number of features, or radius), the objective's `value`, its
-    certified `gap` (infinite where nothing is proved), `coef` (rows, outputs, features) and `intercept`."""
+    """Models along a path, one row each: the `level` (number of features, radius, or penalty), the objective's `value`,
+    its certified `gap` (infinite where nothing is proved), and the coefficients that are not 0: `weights` (outputs,
+    features used) of the features `used`, and `intercept`."""
 
     level: Array
     value: Array
     gap: Array
-    coef: Array
+    used: list[Array]
+    weights: list[Array]
     intercept: Array
     n_iter: int
-    dropped: Array
-    """Columns that are constant (without an intercept: zero) and were left out."""
-    complete: bool
+    scale: Array
+    """The deviation of each feature, 0 where it is constant (without an intercept: zero) and was left out."""
+    complete: bool = True
     """False where Ctrl-C ended the path."""
 
     @classmethod
     def of(cls, design: Design, rows: Sequence[Row], n_iter: int, last: Result | None = None) -> ModelPath:
         """The path of these rows."""
-        models = [design.model(row.B, row.c) for row in rows]
         level, value, gap = (np.array([row[i] for row in rows]) for i in range(3))
-        coef, intercept = (np.array([model[i] for model in models]) for i in range(2))
-        dropped = np.setdiff1d(np.arange(design.p), design.kept)
+        used = [np.flatnonzero(row.B.any(axis=1)) for row in rows]
+        weights = [(row.B[at] / design.scale[at, None]).T for row, at in zip(rows, used, strict=True)]
+        intercept = np.array([row.c - (design.mean / design.scale) @ row.B for row in rows])
+        scale = np.zeros(design.p)
+        scale[design.kept] = design.scale
         complete = last is None or last.status is not Status.INTERRUPTED
-        return cls(level, value, gap, coef, intercept, max(n_iter, 1), dropped, complete)
+        used = [design.kept[at] for at in used]
+        return cls(level, value, gap, used, weights, intercept, max(n_iter, 1), scale, complete)
 
     def __len__(self) -> int:
         return len(self.level)
@@ -158,10 +162,32 @@ class ModelPath:
     def __repr__(self) -> str:
         return f"ModelPath({len(self)} models, levels {self.level[0]:g} to {self.level[-1]:g})"
 
+    @property
+    def dropped(self) -> Array:
+        """The features that are constant (without an intercept: zero) and were left out."""
+        return np.flatnonzero(self.scale == 0)
+
+    @property
+    def coef(self) -> Array:
+        """All coefficients: (rows, outputs, features)."""
+        return np.stack([self.coef_of(row) for row in range(len(self))])
+
+    def coef_of(self, row: int) -> Array:
+        """The coefficients of one row: (outputs, features)."""
+        coef = np.zeros((len(self.weights[row]), len(self.scale)))
+        coef[:, self.used[row]] = self.weights[row]
+        return coef
+
+    def at_unit_scale(self) -> ModelPath:
+        """The path with the coefficients of features that are divided by their deviations."""
+        scaled = [w * self.scale[at] for w, at in zip(self.weights, self.used, strict=True)]
+        return replace(self, weights=scaled)
+
     def along(self) -> tuple[Array, str]:
         """The levels as numbers, and what they are, for figures."""
         sizes = bool((self.level == np.arange(len(self.level))).all())
-        return np.asarray(self.level, dtype=float), "features" if sizes else "radius"
+        kind = "features" if sizes else "penalty" if self.level[0] == np.inf else "radius"
+        return np.asarray(self.level, dtype=float), kind
 
     def coefficients(self) -> Array:
         """A row for each level, a column for each feature: its coefficient, or the norm of several, for figures."""
@@ -169,8 +195,11 @@ class ModelPath:
 
     def scores(self, X: Any) -> Array:
         """X B + c of every row: (rows, samples, outputs)."""
-        return np.stack([X @ B.T + c for B, c in zip(self.coef, self.intercept, strict=True)])
+        rows = zip(self.used, self.weights, self.intercept, strict=True)
+        return np.stack([X[:, at] @ w.T + c for at, w, c in rows])
 
     def at(self, level: float) -> int:
-        """The last row at or below this level; the first row where there is none."""
-        return max(int(np.searchsorted(self.level, level * (1.0 + 1e-12), side="right")) - 1, 0)
+        """The last row that is not beyond this level; the first row where there is none. (Penalties fall on a path.)"""
+        levels, wanted = (-self.level, -level) if self.level[0] == np.inf else (self.level, level)
+        wanted += 1e-12 * abs(wanted) if np.isfinite(wanted) else 0.0
+        return max(int(np.searchsorted(levels, wanted, side="right")) - 1, 0)

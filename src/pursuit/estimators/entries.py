@@ -72,6 +72,11 @@ class Entries:
         seen = ~np.isnan(X.data)
         return cls.of([np.arange(n) for n in X.shape], np.array([X.row, X.col], dtype=np.intp)[:, seen], X.data[seen])
 
+    def labelled(self, names: list[Array]) -> Entries:
+        """The same entries with these labels of the indices, sorted; a label that comes twice is one."""
+        columns = [name[place] for name, place in zip(label_arrays(names), self.places, strict=True)]
+        return Entries.of_table(columns, self.values, self.weights)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(len(labels) for labels in self.labels)
@@ -132,6 +137,11 @@ def as_rows(X: Any) -> Any:
 def label_columns(table: Array) -> list[Array]:
     """The columns of an array, each of numbers or of strings."""
     return [_labels(column, f"column {k} of X") for k, column in enumerate(table.T)]
+
+
+def label_arrays(names: list[Array]) -> list[Array]:
+    """The labels of a data frame's rows and columns, each of numbers or of strings."""
+    return [_labels(each, kind) for each, kind in zip(names, ("the index of X", "the columns of X"), strict=True)]
 
 
 def _labels(column: Array, name: str) -> Array:

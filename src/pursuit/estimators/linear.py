@@ -7,41 +7,47 @@ coefficients are those of the columns as they were given.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_classifier
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pursuit.estimators import checks
-from pursuit.estimators.base import SPARSE, Array, Estimator
+from pursuit.estimators.base import FLOATS, SPARSE, Array, Estimator
 from pursuit.estimators.design import Design, Loss, ModelPath
+from pursuit.estimators.summary import described
 from pursuit.estimators.tasks import Classification, Regression, Task
 
 Solver = Callable[[Loss, Design], ModelPath]
 """How the models of a path are found."""
 
+Score = Callable[[Task, ModelPath, int, "Samples"], float]
+"""The score of a row of a path on samples."""
+
 
 @dataclass(frozen=True)
 class Samples:
-    """Data, targets and weights of samples, for a task."""
+    """Data, targets and weights of samples, for a task. `y` are the targets as they were given."""
 
     task: Task
     X: Any
+    y: Array
     target: Array
     weights: Array
     fit_intercept: bool
+    standardize: bool = True
 
     def rows(self, which: Array) -> Samples:
         """The samples `which`, without those of weight 0."""
         which = which[self.weights[which] > 0]
-        return replace(self, X=self.X[which], target=self.target[which], weights=self.weights[which])
+        X, y, target, weights = (each[which] for each in (self.X, self.y, self.target, self.weights))
+        return replace(self, X=X, y=y, target=target, weights=weights)
 
     def problem(self) -> tuple[Loss, Design]:
         """The mean loss, and the columns to choose from; samples of weight 0 have no part in them."""
@@ -50,65 +56,62 @@ class Samples:
         share = self.weights / self.weights.sum()
         equal = (self.weights == self.weights[0]).all()
         f = self.task.objective(self.target, float(share[0]) if equal else share)
-        return f, Design.of(self.X, self.weights, self.fit_intercept)
+        X = self.X.astype(np.float64, copy=False)
+        return f, Design.of(X, self.weights, self.fit_intercept, self.standardize)
 
     def path(self, solver: Solver) -> ModelPath:
         """The models of all levels."""
         return solver(*self.problem())
 
-    def cross_validate(self, solvers: Sequence[Solver], levels: Array, cv: Any) -> tuple[Array, int, float]:
-        """The held-out losses (solvers, levels, folds), and the solver and the level of the lowest mean loss."""
-        folds = self._folds(cv)
-        losses = np.empty((len(solvers), len(levels), len(folds)))
-        for (i, solver), (j, (train, held)) in product(enumerate(solvers), enumerate(folds)):
-            path, test = self.rows(train).path(solver), self.rows(held)
-            if not path.complete:
-                raise KeyboardInterrupt
-            loss = [self.task.held_out_loss(test.target, test.weights, eta) for eta in path.scores(test.X)]
-            losses[i, :, j] = [loss[path.at(level)] for level in levels]
-        sizes = [self.weights[held].sum() for _, held in folds]
-        i, best = divmod(int(np.argmin(losses @ sizes)), len(levels))
-        return losses, i, float(levels[best])
+    def losses(self, path: ModelPath, levels: Array, score: Score | None) -> list[float]:
+        """The mean loss of the models of these levels on these samples, or minus their score."""
+        rows = [path.at(level) for level in levels]
+        if score is not None:
+            found = {row: -score(self.task, path, row, self) for row in set(rows)}
+        else:
+            scores = enumerate(path.scores(self.X))
+            found = {row: self.task.held_out_loss(self.target, self.weights, eta) for row, eta in scores}
+        return [found[row] for row in rows]
 
-    def _folds(self, cv: Any) -> list[tuple[Array, Array]]:
-        """Rows for training and for validation, but for folds without a class to train on, or without weight."""
-        discrete = isinstance(self.task, Classification)
-        splitter = check_cv(cv, self.target, classifier=discrete)
-        if cv is None or isinstance(cv, int):  # no more folds than samples
-            most = int(np.bincount(self.target).max()) if discrete else len(self.target)
-            splitter = check_cv(max(2, min(splitter.get_n_splits(), most)), self.target, classifier=discrete)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a class with fewer samples than folds: see below
-            folds = list(splitter.split(self.X, self.target))
-        weighted = self.weights > 0
-        usable = [
-            (train, held)
-            for train, held in folds
-            if weighted[held].any() and self.task.trainable(self.target[train][weighted[train]])
-        ]
-        if not usable:
-            raise ValueError("no fold has every class to train on; give more samples of each class, or other folds.")
-        return usable
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out losses (solvers, levels, folds), the first level being that of the simplest model, and the weight of the
+    samples of each fold."""
+
+    losses: Array
+    sizes: Array
+
+    def choice(self, rule: str) -> tuple[int, int]:
+        """The solver and the level of the lowest mean loss; with the rule '1se' the simplest model of this solver whose
+        loss is at most one standard error higher."""
+        mean = self.losses @ self.sizes / self.sizes.sum()
+        solver, best = divmod(int(np.argmin(mean)), mean.shape[1])
+        if rule == "1se" and len(self.sizes) > 1:
+            error = self.losses[solver, best].std(ddof=1) / math.sqrt(len(self.sizes))
+            best = int(np.argmax(mean[solver] <= mean[solver, best] + error))
+        return solver, best
 
 
 class LinearModel(Estimator):
     """eta = X coef' + intercept."""
 
     _checks = checks.table(fit_intercept=checks.boolean)
-    _not_saved = ("path_",)
+    _not_saved = ("path_", "_made_for")
 
     def _samples(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Data, targets and weights, checked."""
         numeric = not is_classifier(self)
         X, y = validate_data(
-            self, X, y, accept_sparse=("csr",), dtype=np.float64,
+            self, X, y, accept_sparse=SPARSE, dtype=FLOATS,
             multi_output=numeric, y_numeric=numeric, ensure_min_samples=2,
         )  # fmt: skip
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if np.count_nonzero(weights) < 2:
             raise ValueError(f"sample_weight leaves {np.count_nonzero(weights)} sample(s); give two positive weights.")
         task, target, weights = self._task(y, weights)
-        return Samples(task, X, target, weights, bool(self.fit_intercept))
+        standardize = bool(getattr(self, "standardize", True))
+        return Samples(task, X, np.asarray(y), target, weights, bool(self.fit_intercept), standardize)
 
     def _task(self, y: Array, weights: Array) -> tuple[Task, Array, Array]:
         """What shall be predicted, with its targets and weights."""
@@ -116,14 +119,37 @@ class LinearModel(Estimator):
 
     def _take(self, task: Task, path: ModelPath, row: int) -> Self:
         """Make this row of the path the model."""
-        self.path_, self.n_iter_ = path, path.n_iter
-        self.dropped_ = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[path.dropped]
-        self.coef_, self.intercept_ = task.shaped(path.coef[row], path.intercept[row])
+        self._made_for, self.path_, self.n_iter_ = task, path, path.n_iter
+        self.dropped_ = self._names()[path.dropped]
+        self.coef_, self.intercept_ = task.shaped(path.coef_of(row), path.intercept[row])
         return self
+
+    def _names(self) -> Array:
+        """The names of the features, or their numbers."""
+        return np.asarray(getattr(self, "feature_names_in_", np.arange(self.n_features_in_)))
+
+    @property
+    def features_(self) -> Array:
+        """The names of the features that the model uses, or their numbers."""
+        check_is_fitted(self)
+        return self._names()[np.atleast_2d(self.coef_).any(axis=0)]
+
+    def _at(self, level: float) -> Self:
+        """A copy of the model with the coefficients of another level of its path."""
+        check_is_fitted(self)
+        if not hasattr(self, "path_"):
+            raise ValueError(f"this {type(self).__name__} was loaded from a file, which keeps no path; fit it again.")
+        return copy(self)._take(self._made_for, self.path_, self.path_.at(level))
+
+    def summary(self) -> str:
+        """The model as text: the features it uses with their coefficients, those of features at unit scale beside them
+        (the largest first), and what is known of its quality."""
+        check_is_fitted(self)
+        return described(self)
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=np.float64, reset=False)
+        X = validate_data(self, X, accept_sparse=SPARSE, dtype=FLOATS, reset=False)
         return np.asarray(X @ np.atleast_2d(self.coef_).T + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:

@@ -51,6 +51,10 @@ class Regression:
         """The mean loss of scores eta (samples, outputs)."""
         return self.objective(target, weights / weights.sum()).value(eta.reshape(target.shape))
 
+    def infimum(self, target: Array, weights: Array) -> float:
+        """A lower bound on the mean loss of all predictions."""
+        return self.objective(target, weights / weights.sum()).infimum if self.loss == "poisson" else 0.0
+
     def trainable(self, target: Array) -> bool:
         """Whether these targets suffice for a model."""
         return len(target) > 1
@@ -103,6 +107,10 @@ class Classification:
         """The mean loss of scores eta (samples, 1 or classes)."""
         eta = np.column_stack([np.zeros(len(eta)), eta]) if eta.shape[1] == 1 else eta
         return Multinomial(np.eye(len(self.classes))[target], weights / weights.sum()).value(eta)
+
+    def infimum(self, target: Array, weights: Array) -> float:
+        """A lower bound on the mean loss of all predictions."""
+        return 0.0
 
     def trainable(self, target: Array) -> bool:
         """Whether every class is there."""

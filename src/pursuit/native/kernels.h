@@ -108,6 +108,49 @@ struct Relaxation {
     int branch, rounds;     // the free column with the largest |b|, -1 if there is none
 };
 
+// greedy.h: samples are rows[0], ... of X, which is dense or by sparse columns (values, indices, pointers).
+template <class T> struct GreedyMatrix {
+    int n, p, all_rows;
+    const int64_t *rows;
+    const T *dense;     // or null
+    int64_t row_stride, column_stride;
+    const T *values;
+    const int32_t *indices;
+    const int64_t *pointers;
+};
+
+enum class GreedyLoss { squares, logistic, poisson, huber, multinomial };
+
+// Problem k has the weights and the held-out weights of row group[k]; each row is divided by its sum.
+struct GreedyTask {
+    GreedyLoss loss;
+    int targets, classes, groups, count;
+    double width, separated;
+    bool intercept;
+    const double *y;        // targets x n
+    const double *weights, *held;
+    const int32_t *group;
+    const double *l2, *tols;
+};
+
+struct GreedyPaths : Kernel {
+    virtual int advance(int32_t *entered) = 0;  // how many problems chose a column; -1 for those that did not
+    virtual void read(double *values, double *losses) const = 0;
+    virtual int size(int problem) const = 0;
+    virtual void coefficients(int problem, double *coef, double *intercept) const = 0;
+    virtual void scales(double *out) const = 0;
+};
+
+// descent.h: columns by their entries, or dense (without `indices`), and what their coefficients cost.
+struct PricedColumns {
+    int rows;
+    int64_t count;
+    const double *values;
+    const int32_t *indices;
+    const int64_t *pointers;
+    const double *prices, *ridges;
+};
+
 template <class T> struct Level {
     FastPursuits<T> *(*fast)(const Dictionary<T> &, Method, Search);
     void (*one_by_one)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
@@ -115,6 +158,7 @@ template <class T> struct Level {
     Screening<T> *(*screen)(const Dictionary<T> &, int threads);
     void (*squared_norms)(const Dictionary<T> &, int64_t start, int64_t stop, T *out);
     TranslateKernels<T> translates;
+    GreedyPaths *(*greedy)(const GreedyMatrix<T> &, const GreedyTask &, int threads);
 };
 
 struct Levels {
@@ -128,6 +172,7 @@ struct Levels {
     // adds M'M to the lower triangle of G, for a sparse matrix M by rows with increasing indices
     void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G,
                        int64_t n);
+    int (*descend)(const PricedColumns &, const double *h, double tol, int most, double *v, double *b);
 };
 
 // The level that this processor has (module.cpp).

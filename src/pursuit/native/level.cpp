@@ -1,7 +1,9 @@
 // The kernels of one processor level: compiled once for each, with -DLEVEL=its name and its compiler flags.
 #include "alone.h"
+#include "descent.h"
 #include "direct.h"
 #include "fast.h"
+#include "greedy.h"
 #include "lasso.h"
 #include "subset.h"
 #include "translates.h"
@@ -58,8 +60,13 @@ template <class T> void squared_norms(const Dictionary<T> &D, int64_t start, int
         for (int64_t j = start; j < stop; ++j) out[j] += D.atom(j)[i * down] * D.atom(j)[i * down];
 }
 
+template <class T> GreedyPaths *greedy(const GreedyMatrix<T> &X, const GreedyTask &task, int threads) {
+    return new GreedyOver<T>(X, task, threads);
+}
+
 template <class T>
-constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squared_norms<T>, translate_kernels<T>};
+constexpr Level<T> kernels = {fast<T>,   one_by_one<T>,    direct<T>,           screen<T>,
+                                 squared_norms<T>, translate_kernels<T>, greedy<T>};
 
 }  // namespace
 
@@ -67,5 +74,5 @@ constexpr Level<T> kernels = {fast<T>, one_by_one<T>, direct<T>, screen<T>, squa
 #define NAME(x) TEXT(x)
 namespace levels {
 extern const Levels LEVEL;
-const Levels LEVEL = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, relax_subset, lower_gram};
+const Levels LEVEL = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, relax_subset, lower_gram, descend};
 }  // namespace levels

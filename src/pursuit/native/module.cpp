@@ -229,6 +229,8 @@ template <class T> void squared_norms(const Strided<T> &atoms, const Out<T, 1> &
     });
 }
 
+#include "greedy_module.h"
+
 // Arrays that are written to are never converted: a copy would be written to.
 template <class T> void bind(nb::module_ m) {
     using nb::init;
@@ -255,6 +257,7 @@ template <class T> void bind(nb::module_ m) {
         .def("products", &ScreenKernel<T>::products, Unlocked(), "g"_a, "which"_a, "value"_a.noconvert(),
              "size"_a.noconvert())
         .def("alone", &ScreenKernel<T>::alone, Unlocked());
+    bind_greedy<T>(m);
 }
 
 static void check_indices(const int32_t *indices, size_t count, size_t end) {
@@ -320,7 +323,7 @@ struct SubsetKernel : Quadratic {
                 out.shape(0) == 2 && int(out.shape(1)) == p && m >= 0, "arrays do not fit");
         Relaxation r{m, limit, 30, cut, 2e-3, mu, state.data(), b.data(), nullptr, nullptr, out.data(), out.data() + p,
                      screened.data(), 0, -1, 0};
-        levels().relax_subset(*this, r);
+        level().relax_subset(*this, r);
         return {r.bound, r.mu, r.branch, r.rounds};
     }
 
@@ -341,7 +344,7 @@ struct SubsetKernel : Quadratic {
                 states[j] = 2, room[j] = sign ? -M[j] : M[j];
                 Relaxation r{m, 25, 2, cut, 1e-3, mu, states.get(), room.get(), w.data(), u.data(), room.get() + p,
                              room.get() + 2 * p, states.get() + p, 0, -1, 0};
-                levels().relax_subset(*this, r);
+                level().relax_subset(*this, r);
                 bounds.data()[2 * i + sign] = r.bound;
             }
         });
@@ -368,6 +371,8 @@ NB_MODULE(_core, m) {
     bind_events(m.attr("float64"), m.attr("float32"));
     m.def("row_products", &row_products, Unlocked(), "A"_a, "B"_a, "rows"_a, "cols"_a, "out"_a.noconvert());
     m.def("lower_gram", &lower_gram, Unlocked(), "pointers"_a, "indices"_a, "data"_a, "G"_a.noconvert());
+    m.def("descend", &descend, Unlocked(), "values"_a, "indices"_a.none(), "pointers"_a.none(), "prices"_a, "ridges"_a,
+        "h"_a, "tol"_a, "most"_a, "v"_a.noconvert(), "b"_a.noconvert());
     m.def("all_or_nothing", &assign, Unlocked(), "starts"_a, "heads"_a, "costs"_a, "origins"_a, "demand"_a, "threads"_a,
           "loads"_a.noconvert());
 }

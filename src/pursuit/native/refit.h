@@ -103,15 +103,15 @@ struct LocalProblem {
 };
 
 // An array that grows; its entries are plain structures.
-template <class E> class Growing {
+template <class E> class List {
     E *items = nullptr;
     int64_t capacity = 0;
 
   public:
     int64_t count = 0;
-    Growing() = default;
-    Growing(const Growing &) = delete;
-    ~Growing() { std::free(items); }
+    List() = default;
+    List(const List &) = delete;
+    ~List() { std::free(items); }
     E &operator[](int64_t i) { return items[i]; }
     const E &operator[](int64_t i) const { return items[i]; }
     void push(const E &item) {

@@ -177,8 +177,8 @@ template <class T> class Translates final : public EventSearch<T> {
     const int64_t rows, columns, pitch, row_blocks, blocks;
     Array<T> c, scores, best, top;      // correlations; scores of blocks x templates, of blocks, of BLOCK blocks
     T unit = 0;                         // the largest score at the beginning
-    Growing<Place> events;
-    Growing<int64_t> queue, moved;      // events to be settled; events with a pending change
+    List<Place> events;
+    List<int64_t> queue, moved;      // events to be settled; events with a pending change
     double slack = 0;                   // events of the Lasso are settled to this accuracy, until no atom enters
     int64_t living = 0, unused = -1, cells_across = 0;
     Array<int64_t> cells;               // 1 + the first event of each cell of height x width positions

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,14 @@ def write_result_report(
 
 
 def write_model_report(
-    path: Any, model: Any, X: Any, y: Any, *, names: Any, test: tuple[Any, Any] | None = None, title: str | None = None
+    path: Any,
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    names: Any = None,
+    test: tuple[Any, Any] | None = None,
+    title: str | None = None,
 ) -> Path:
     """Write the report of a fitted model: scores, features, path, fit and certificate, in one HTML file.
 
@@ -52,8 +60,9 @@ def write_model_report(
     path : str or path
         The file, which is returned; it is replaced as a whole, or not at all.
     model : fitted GreedyRegressor, GreedyClassifier, AtomicRegressor or AtomicClassifier, or their CV forms
-    X, y : arrays, the training data
-    names : sequence of str, the names of the columns of X
+    X, y : arrays or data frames, the training data
+    names : sequence of str, optional
+        The names of the columns of X; by default those of the data frame.
     test : (X, y), optional
         Held-out data.
     title : str, optional
@@ -80,8 +89,12 @@ def write_model_report(
         if len(pair) != 2:
             raise ValueError(f"test is {describe(test)}; give a pair (X, y).")
         sets["test"] = _data(pair[0], pair[1], "test", model)
-    names = _check_names(names, sets["training"][0].shape[1], "columns of X")
-    with style():
+    count = sets["training"][0].shape[1]
+    if names is None:
+        names = getattr(X, "columns", getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)]))
+    names = _check_names(names, count, "columns of X")
+    with style(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # the arrays of a data frame
         page = ModelReport(model, sets, names).page(title)
     return _write(page, file)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -138,7 +137,7 @@ class ModelReport:
         figures = [] if held_out is None else [self._held_out(held_out)]
         if self.path is not None and len(self.path) > 2:
             panel = Panel("effects", "Effects")
-            scaled = replace(self.path, coef=self.path.coef * self.deviations)
+            scaled = self.path.at_unit_scale()
             plot_path(scaled, names=self.names, labels=6, ax=panel.ax)
             panel.ax.set(xlabel=self.level, ylabel="effect")
             figures.append(panel.done("The six largest at the end of the path are named."))

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pursuit.arguments import as_list
 from pursuit.arrays import Small
 
 LOSSES = {
@@ -89,7 +88,7 @@ class HeldOut(NamedTuple):
         if losses is None:
             return None
         folds, greedy = losses.shape[2], hasattr(model, "n_nonzero_")
-        ridges = [float(l2) for l2 in as_list(model.l2)] if greedy else [0.0]
+        ridges = [float(l2) for l2 in model.ridges_] if greedy else [0.0]
         ridge = ridges.index(model.l2_) if greedy else 0
         level = np.argmin(np.abs(np.asarray(model.levels_) - (model.n_nonzero_ if greedy else model.radius_)))
         errors = losses.std(axis=2) / math.sqrt(folds)

@@ -1,0 +1,100 @@
+// The bindings of greedy.h and descent.h, a part of module.cpp.
+#pragma once
+
+template <class T> class GreedyKernel {
+    using Table = In<double, 2>;
+    std::unique_ptr<GreedyPaths> paths;
+    int count, p, across;
+
+  public:
+    // X is a matrix by any strides, or (values, indices, pointers) of sparse columns with the number of rows.
+    GreedyKernel(std::optional<Strided<T>> dense, std::optional<std::tuple<In<T, 1>, In<int32_t, 1>, In<int64_t, 1>>> csc,
+                 int64_t all_rows, In<int64_t, 1> rows, Table y, Table weights, Table held, In<int32_t, 1> group,
+                 In<double, 1> l2, In<double, 1> tols, int loss, int classes, double width, bool intercept,
+                 double separated, int threads)
+        : count(int(group.shape(0))) {
+        const size_t n = rows.shape(0), columns = dense ? dense->shape(1) : std::get<2>(*csc).shape(0) - 1;
+        p = int(columns);
+        require(std::max({n, columns, size_t(all_rows)}) < size_t(std::numeric_limits<int>::max()), "too many numbers");
+        require(n > 0 && p > 0 && (!dense || int64_t(dense->shape(0)) == all_rows), "X does not fit");
+        require(std::all_of(rows.data(), rows.data() + n, [=](int64_t i) { return i >= 0 && i < all_rows; }), "rows");
+        require(loss >= 0 && loss <= int(GreedyLoss::multinomial), "there is no such loss");
+        require(y.shape(1) == n && y.shape(0) > 0 && weights.shape(1) == n && held.shape(1) == n &&
+                held.shape(0) == weights.shape(0) && l2.shape(0) == group.shape(0) && tols.shape(0) == group.shape(0),
+            "arrays do not fit");
+        require(std::all_of(group.data(), group.data() + count, [&](int32_t k) { return k >= 0 && size_t(k) < weights.shape(0); }),
+            "there is no such group");
+        const bool multinomial = GreedyLoss(loss) == GreedyLoss::multinomial;
+        if (multinomial)
+            require(classes >= 2 && y.shape(0) == 1 && std::all_of(y.data(), y.data() + n, [=](double c) {
+                return c >= 0 && c < classes && c == int(c); }), "there is no such class");
+        across = multinomial ? classes : int(y.shape(0));
+        GreedyMatrix<T> X{int(n), p, int(all_rows), rows.data(), nullptr, 0, 0, nullptr, nullptr, nullptr};
+        if (dense) {
+            X.dense = dense->data(), X.row_stride = dense->stride(0), X.column_stride = dense->stride(1);
+        } else {
+            const auto &[values, indices, pointers] = *csc;
+            const size_t entries = indices.shape(0);
+            require(values.shape(0) == entries && pointers.data()[0] == 0 && size_t(pointers.data()[p]) == entries &&
+                    std::is_sorted(pointers.data(), pointers.data() + p + 1), "pointers must increase");
+            require(std::all_of(indices.data(), indices.data() + entries, [=](int32_t i) { return i >= 0 && i < all_rows; }),
+                "an index is out of range");
+            X.values = values.data(), X.indices = indices.data(), X.pointers = pointers.data();
+        }
+        const GreedyTask task{GreedyLoss(loss), int(y.shape(0)), classes, int(weights.shape(0)), count, width, separated,
+                              intercept, y.data(), weights.data(), held.data(), group.data(), l2.data(), tols.data()};
+        nb::gil_scoped_release release;
+        paths.reset(kernels<T>().greedy(X, task, threads));
+    }
+    int advance(const Out<int32_t, 1> &entered) {
+        require(int(entered.shape(0)) == count, "arrays do not fit");
+        return paths->advance(entered.data());
+    }
+    void read(const Out<double, 1> &values, const Out<double, 1> &losses) const {
+        require(int(values.shape(0)) == count && int(losses.shape(0)) == count, "arrays do not fit");
+        paths->read(values.data(), losses.data());
+    }
+    void coefficients(int problem, const Out<double, 2> &coef, const Out<double, 1> &intercept) const {
+        require(problem >= 0 && problem < count && int(coef.shape(0)) == paths->size(problem) &&
+                int(coef.shape(1)) == across && int(intercept.shape(0)) == across, "arrays do not fit");
+        paths->coefficients(problem, coef.data(), intercept.data());
+    }
+    void scales(const Out<double, 1> &out) const {
+        require(int(out.shape(0)) == p, "arrays do not fit");
+        paths->scales(out.data());
+    }
+};
+
+template <class T> void bind_greedy(nb::module_ m) {
+    using Csc = std::tuple<In<T, 1>, In<int32_t, 1>, In<int64_t, 1>>;
+    using Table = In<double, 2>;
+    nb::class_<GreedyKernel<T>>(m, "Greedy")
+        .def(nb::init<std::optional<Strided<T>>, std::optional<Csc>, int64_t, In<int64_t, 1>, Table, Table, Table,
+                      In<int32_t, 1>, In<double, 1>, In<double, 1>, int, int, double, bool, double, int>(),
+             "dense"_a.none(), "csc"_a.none(), "all_rows"_a, "rows"_a, "y"_a, "weights"_a, "held"_a, "group"_a, "l2"_a,
+             "tols"_a, "loss"_a, "classes"_a, "width"_a, "intercept"_a, "separated"_a, "threads"_a)
+        .def("advance", &GreedyKernel<T>::advance, Unlocked(), "entered"_a.noconvert())
+        .def("read", &GreedyKernel<T>::read, Unlocked(), "values"_a.noconvert(), "losses"_a.noconvert())
+        .def("coefficients", &GreedyKernel<T>::coefficients, Unlocked(), "problem"_a, "coef"_a.noconvert(),
+             "intercept"_a.noconvert())
+        .def("scales", &GreedyKernel<T>::scales, Unlocked(), "out"_a.noconvert());
+}
+
+// Columns are given by their entries, or as the rows of `values` (one after the other) where there are no indices.
+static int descend(const In<double, 1> &values, const std::optional<In<int32_t, 1>> &indices,
+                   const std::optional<In<int64_t, 1>> &pointers, const In<double, 1> &prices, const In<double, 1> &ridges,
+                   const In<double, 1> &h, double tol, int most, const Out<double, 1> &v, const Out<double, 1> &b) {
+    const size_t count = prices.shape(0), rows = h.shape(0), entries = values.shape(0);
+    require(ridges.shape(0) == count && b.shape(0) == count && v.shape(0) == rows, "arrays do not fit");
+    require(indices.has_value() == pointers.has_value() && (indices || entries == count * rows), "columns do not fit");
+    if (indices) {
+        const int64_t *starts = pointers->data();
+        require(indices->shape(0) == entries && pointers->shape(0) == count + 1 && starts[0] == 0 &&
+                size_t(starts[count]) == entries && std::is_sorted(starts, starts + count + 1), "pointers must increase");
+        require(std::all_of(indices->data(), indices->data() + entries,
+                    [=](int32_t i) { return i >= 0 && size_t(i) < rows; }), "an index is out of range");
+    }
+    const PricedColumns X{int(rows), int64_t(count), values.data(), indices ? indices->data() : nullptr,
+                          pointers ? pointers->data() : nullptr, prices.data(), ridges.data()};
+    return level().descend(X, h.data(), tol, most, v.data(), b.data());
+}
