@@ -106,7 +106,8 @@ def module(target: str, folder: Path, *settings: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     include = headers(folder / "include", target)
     given = {
-        "CMAKE_BUILD_TYPE": "Quick",  # nanobind unoptimised; the kernels as ever
+        "CMAKE_BUILD_TYPE": "Quick",  # nanobind hardly optimised; the kernels as ever
+        "CMAKE_CXX_FLAGS_QUICK": "-O1 -DNDEBUG",
         "CMAKE_TOOLCHAIN_FILE": ROOT / "tools" / "zig.cmake",
         "CMAKE_COMPILE_WARNING_AS_ERROR": "ON",
         "Python_EXECUTABLE": sys.executable,
