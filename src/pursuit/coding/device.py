@@ -92,13 +92,17 @@ def _encode(on_host: OnHost, D: Any, Y: Any, arguments: Arguments) -> Any:
         codes = on_host(D.cpu(), Y.cpu(), arguments)
         for name in ("weights", "gram", "gaps", "dtype"):
             if getattr(arguments, name) is not None and getattr(arguments, name) is not False:
-                _warn(f"encode has no kernel for {name} on the device: D and Y were copied to the host and coded there.")
+                _warn(
+                    f"encode has no kernel for {name} on the device: D and Y were copied to the host and coded there."
+                )
         return to_device(codes, D)
     codes, rest = coded
     if not len(rest):
         return codes
     if len(rest) > WARN_SHARE * len(Y):
-        _warn(f"rounding decides the atoms of {len(rest)} of {len(Y)} signals: these were coded on the host, which takes longer.")
+        _warn(
+            f"rounding decides the atoms of {len(rest)} of {len(Y)} signals: the host coded these, which takes longer."
+        )
     rows = rest.cpu().numpy()
     values = {"atoms": rules.limits, "tol": rules.tols, "penalty": rules.penalties}
     each = {name: value[rows] for name, value in values.items() if np.ndim(getattr(arguments, name))}
@@ -118,8 +122,8 @@ def _served(D: Any, Y: Any, arguments: Arguments) -> bool:
 
 
 def _encode_by_kernels(D: Any, Y: Any, rules: Rules, by_atoms: bool) -> tuple[Any, Any] | None:
-    """The codes, and the signals that are left to the host; None where the dictionary is. Without a number of atoms, codes
-    have room for few at first."""
+    """The codes, and the signals that are left to the host; None where the dictionary is. Without a number of atoms,
+    codes have room for few at first."""
     import torch
 
     try:
@@ -133,14 +137,4 @@ def _encode_by_kernels(D: Any, Y: Any, rules: Rules, by_atoms: bool) -> tuple[An
     numbers += [(rules.penalties, torch.float64)] * constrained
     with torch.cuda.device(D.device) if D.is_cuda else nullcontext():  # Triton launches on the current device
         room = most if by_atoms else min(most, ROOM[constrained])
-        each = [_per_signal(rule, len(Y), D.device, dtype) for rule, dtype in numbers]
-        return encode_pursuits(D, Y, rules.method, room, *each)
-
-
-def _per_signal(rule: Any, count: int, device: Any, dtype: Any) -> Any:
-    """One number per signal on the device, from one or from all of them; -1 for minus infinity."""
-    import torch
-
-    if len(rule) == 1:
-        return torch.full((count,), max(rule[0], -1.0), device=device, dtype=dtype)
-    return torch.from_numpy(np.maximum(rule, -1.0)).to(device, dtype)
+        return encode_pursuits(D, Y, rules.method, room, *numbers)

@@ -1,7 +1,8 @@
 """Triton kernels of the pursuits.
 
-Orthogonal pursuits keep, for each signal, the coefficients M of an orthonormal basis of its active atoms: the new direction
-q_t = sum_l M[t, l] a_l follows from their products alone (`direction`). An atom a_j with products g_l = <a_l, a_j> has
+Orthogonal pursuits keep, for each signal, the coefficients M of an orthonormal basis of its active atoms: the new
+direction q_t = sum_l M[t, l] a_l follows from their products alone (`direction`). An atom a_j with products g_l = <a_l,
+a_j> has
 
     w = M g,   nu^2 = |a_j|^2 - |w|^2,   M[t] = (e_t - M'w) / nu,
 
@@ -179,6 +180,17 @@ def products(R, D, which, inside, d, o, WIDTH: tl.constexpr):
 
 
 @triton.jit
+def better(merit, p, start, o, top, second, j, c):
+    """The best of the atoms seen so far and of those from `start` on: its merit, the next one, its place and product."""
+    most, i = tl.max(merit, 0, return_indices=True)
+    here = o == i
+    second = tl.maximum(tl.maximum(second, tl.max(tl.where(here, -1.0, merit), 0)), tl.minimum(top, most))
+    c = tl.where(most > top, tl.sum(tl.where(here, p, 0.0), 0), c)
+    j = tl.where(most > top, (start + i).to(tl.int64), j)
+    return tl.maximum(top, most), second, j, c
+
+
+@triton.jit
 def residual(Y, unit, D, atoms, x, count, first, d, o, CHUNK: tl.constexpr):
     """What the active atoms leave of a piece of a signal."""
     here = first + o < d
@@ -194,16 +206,15 @@ def residual(Y, unit, D, atoms, x, count, first, d, o, CHUNK: tl.constexpr):
 
 
 @triton.jit
-def best_of_block(R, D, first, n, d, o, WIDTH: tl.constexpr, COLUMNS: tl.constexpr):
-    """Of the atoms of a block, the one of largest product with a residual, that product, and the next largest size. One
-    by one, since it is rarely needed: more at a time would take registers from all else."""
+def best_of_block(R, D, first, n, d, o, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr):
+    """Of the atoms of a block, the one of largest product with a residual, that product, and the next largest size."""
     zero = tl.load(R) * 0.0
     top, second, j, c = zero - 1.0, zero - 1.0, first, zero
-    for i in range(first, tl.minimum(first + COLUMNS, n)):
-        new = product(R, D + i * d, d, o, WIDTH)
-        size = tl.abs(new)
-        second = tl.maximum(second, tl.minimum(top, size))
-        j, c, top = tl.where(size > top, i, j), tl.where(size > top, new, c), tl.maximum(top, size)
+    for start in range(0, COLUMNS, CHUNK):
+        some = first + start + tl.arange(0, CHUNK)
+        found = products(R, D, some, some < n, d, o, WIDTH)
+        sizes = tl.where(some < n, tl.abs(found), -1.0)
+        top, second, j, c = better(sizes, found, first + start, tl.arange(0, CHUNK), top, second, j, c)
     return j, c, second
 
 
@@ -251,7 +262,7 @@ def advance(
                     if WHOLE:
                         tl.store(R + o, residual(Y, unit, D, atoms, x, t, 0, d, o, CHUNK), mask=o < d)
                         tl.debug_barrier()
-                    new_j, new_c, new_second = best_of_block(R, D, i * COLUMNS, n, d, o, WIDTH, COLUMNS)
+                    new_j, new_c, new_second = best_of_block(R, D, i * COLUMNS, n, d, o, WIDTH, COLUMNS, CHUNK)
                 size = tl.abs(new_c)
                 second = tl.maximum(tl.maximum(second, new_second), tl.minimum(best, size))
                 better = (size > best) | ((size == best) & (new_j < j))
@@ -296,17 +307,6 @@ def advance(
             tl.store(states + b, tl.where(tiny, -1, tl.where(full, -2, under_way.to(tl.int32))))
 
 
-@triton.jit
-def better(merit, p, start, o, top, second, j, c):
-    """The best of the atoms seen so far and of those from `start` on: its merit, the next one, its place and product."""
-    most, i = tl.max(merit, 0, return_indices=True)
-    here = o == i
-    second = tl.maximum(tl.maximum(second, tl.max(tl.where(here, -1.0, merit), 0)), tl.minimum(top, most))
-    c = tl.where(most > top, tl.sum(tl.where(here, p, 0.0), 0), c)
-    j = tl.where(most > top, (start + i).to(tl.int64), j)
-    return tl.maximum(top, most), second, j, c
-
-
 @triton.jit(do_not_specialize=["k"])
 def pursue(
     P, S, G, squares, lengths, tols, limits, atoms, x, counts, M, n, k,
@@ -320,7 +320,7 @@ def pursue(
     o, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
     P, S, atoms, M = P + b * n, S + b * n, atoms + b * k, M + b * k * ROWS
     length, tol, limit = tl.load(lengths + b), tl.load(tols + b), tl.load(limits + b)
-    square, step = length * length, length * 0.0
+    square, step = length * length, tol * 0.0
     under_way = ((length > tol) | (tol < 0)) & (limit > 0) & (length > 0) & (length < float("inf"))
     count = 0
     weights = tl.zeros((ROWS,), P.dtype.element_ty)
@@ -377,7 +377,7 @@ def settle(P, G, squares, M, known, side, weights, penalty, count, n, row, ROWS:
         tl.debug_barrier()
         inside = row < count
         target = tl.where(inside, tl.load(P + known, mask=inside, other=0.0) - penalty * side, 0.0)
-        z, size = through(M, target, count, row, ROWS, PART)
+        z, _size = through(M, target, count, row, ROWS, PART)
         norms = tl.sqrt(tl.load(squares + known, mask=inside, other=1.0))
         least = tl.minimum(least, tl.min(tl.where(inside, tl.abs(z) * norms, float("inf")), 0))
         wrong = inside & (side * z <= 0)
@@ -419,7 +419,13 @@ def descend(
     while under_way:
         active = tl.load(squares + known, mask=row < count, other=0.0)
         size = length + tl.sum(tl.abs(weights) * tl.sqrt(active), 0)
-        top, second, c, error, j = length * 0.0 - 1.0, length * 0.0 - 1.0, length * 0.0, length * 0.0, tl.zeros((), tl.int64)
+        top, second, c, error, j = (
+            length * 0.0 - 1.0,
+            length * 0.0 - 1.0,
+            length * 0.0,
+            length * 0.0,
+            tl.zeros((), tl.int64),
+        )
         for start in range(0, n, WIDTH):
             here = start + o < n
             p, free = tl.load(P + start + o, mask=here, other=0.0), here
@@ -479,7 +485,7 @@ def match(
     o, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
     P += b * n
     length, tol, limit = tl.load(lengths + b), tl.load(tols + b), tl.load(limits + b)
-    square, change, last = length * length, length * 0.0, tl.zeros((), tl.int64)
+    square, change, last = length * length, tol * 0.0, tl.zeros((), tl.int64)
     under_way = ((length > tol) | (tol < 0)) & (limit > 0) & (length > 0) & (length < float("inf"))
     count, step = 0, 0
     weights, known = tl.zeros((ROWS,), P.dtype.element_ty), tl.full((ROWS,), -1, tl.int32)

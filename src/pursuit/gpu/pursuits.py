@@ -1,8 +1,8 @@
 """Codes of many signals, torch tensors on a CUDA device.
 
-Orthogonal matching pursuit finds its atoms on the tensor cores, or as the other pursuits do: they update the products of
-all atoms in full precision. Weights with constraints or a penalty are found in float64. What rounding decides is left to
-the host. Memory alone limits signals, entries, columns and atoms.
+Orthogonal matching pursuit finds its atoms on the tensor cores, or as the other pursuits do: they update the products
+of all atoms in full precision. Weights with constraints or a penalty are found in float64. What rounding decides is
+left to the host. Memory alone limits signals, entries, columns and atoms.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
+import numpy as np
 import torch
 import triton
 
@@ -30,8 +31,8 @@ PIECE, COLUMNS_AT_ONCE = 1024, 4096
 CHUNK = 4
 """Atoms that one signal reads at once."""
 ROOM, MORE_ROOM = {True: 64, False: 128}, 4
-"""Atoms for which a code has room, with constraints and without, where its rule is no number of atoms; and how many times
-as much it has where that does not suffice."""
+"""Atoms for which a code has room, with constraints and without, where its rule is no number of atoms; and how many
+times as much it has where that does not suffice."""
 MIN_SHARE = 1e-6
 """The least share of the squared length of an atom that is orthogonal to others, for weights with constraints, which
 lose at most six digits of sixteen."""
@@ -40,8 +41,8 @@ MAX_TILE_BYTES = 2**32
 KEPT, MAX_KEPT_BYTES = 8, 2**27
 """How many shapes of small calls have their launches kept, and what memory a call needs that is small."""
 PLAIN_RATE, TENSOR_RATE, CACHE_RATE, LAUNCH, TURN = 4e13, 3.5e14, 4e12, 6e-6, 4e-6
-"""About what an H200 reaches: operations a second in float32 and on its tensor cores, bytes a second; and the seconds of a
-launch, and of a turn of one signal. They choose between two right ways."""
+"""About what an H200 reaches: operations a second in float32 and on its tensor cores, bytes a second; and the seconds
+of a launch, and of a turn of one signal. They choose between two right ways."""
 
 Tensor = Any
 
@@ -63,8 +64,8 @@ PRECISIONS = {torch.float32: Precision(1e-3, 1e-4, 0.0, 1e-4), torch.float64: Pr
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes of some signals: up to k atoms each, their weights in units of the signal, and how many; -1: no code, -2: not
-    enough room, -3: a signal that is not finite."""
+    """Codes of some signals: up to k atoms each, their weights in units of the signal, and how many; -1: no code,
+    -2: not enough room, -3: a signal that is not finite."""
 
     atoms: Tensor
     x: Tensor
@@ -74,98 +75,118 @@ class Codes:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a call left on the device: codes with their places, how many atoms each has, where they start in a CSR tensor,
-    and the smallest count and the number of all atoms, -4 where a column of the dictionary is zero or not finite."""
+    """What a call left on the device: codes with their places, how many atoms each has, the parts of a CSR tensor,
+    which are longer than needed, and the smallest count and the number of all atoms; -4 where a column of the
+    dictionary is zero or not finite."""
 
     pursuit: Pursuit
+    rules: Sequence[Tensor]
     parts: list[tuple[Any, Codes]]
     counts: Tensor
-    starts: Tensor
+    csr: tuple[Tensor, Tensor, Tensor]
     summary: Tensor
 
     @classmethod
-    def of(cls, pursuit: Pursuit, parts: list[tuple[Any, Codes]], counts: Tensor) -> Solution:
+    def of(cls, pursuit: Pursuit, Y: Tensor, rules: Sequence[Tensor], parts: list[Any], counts: Tensor) -> Solution:
         starts = torch.nn.functional.pad(torch.cumsum(counts.clamp(min=0), 0, dtype=torch.int64), (1, 0))
-        return cls(pursuit, parts, counts, starts, torch.stack([torch.where(pursuit.sound, counts.min(), -4), starts[-1]]))
+        room = sum(codes.atoms.numel() for _, codes in parts)
+        columns = torch.empty(room, device=Y.device, dtype=torch.int64)
+        values = torch.empty(room, device=Y.device, dtype=Y.dtype)
+        for which, codes in parts:
+            pursuit.pack(codes, starts[which], columns, values)
+        summary = torch.stack([torch.where(pursuit.sound, counts.min(), -4), starts[-1]])
+        return cls(pursuit, rules, parts, counts, (starts, columns, values), summary)
 
-    def with_more_room(self, Y: Tensor, rules: Sequence[Tensor]) -> Solution:
+    def with_more_room(self, Y: Tensor) -> Solution:
         """The same, with codes for which there was not enough room."""
         pursuit, counts, places = copy(self.pursuit), self.counts.clone(), torch.nonzero(self.counts == -2).ravel()
-        pursuit.give_room(min(MORE_ROOM * pursuit.k, int(rules[0][places].max())))
-        more, counts[places] = _solve(pursuit, Y[places], [rule[places] for rule in rules])
-        return Solution.of(pursuit, self.parts + [(places[which], codes) for which, codes in more], counts)
+        rules = [rule[places] for rule in self.rules]
+        pursuit.give_room(min(MORE_ROOM * pursuit.k, int(rules[0].max())))
+        more, counts[places] = _solve(pursuit, Y[places], rules)
+        parts = self.parts + [(places[which], codes) for which, codes in more]
+        return Solution.of(pursuit, Y, self.rules, parts, counts)
 
 
-def encode_pursuits(D: Tensor, Y: Tensor, method: str, k: int, *rules: Tensor) -> tuple[Tensor, Tensor] | None:
+Rule = tuple[np.ndarray[Any, Any], Any]
+"""One number for each signal, or one for all, and the dtype that the kernels read."""
+
+
+def encode_pursuits(D: Tensor, Y: Tensor, method: str, k: int, *rules: Rule) -> tuple[Tensor, Tensor] | None:
     """The codes of the rows of Y as a CSR tensor, and the places of signals that are left to the host; None where a
-    column of the dictionary is zero or not finite. Codes have room for k atoms, and more where that does not suffice. The
-    rules are limits on the atoms, tolerances (negative: none) and, with constraints, penalties, one per signal, on the
-    device. Two numbers come to the host after all launches."""
+    column of the dictionary is zero or not finite. Codes have room for k atoms, and more where that does not suffice.
+    The rules are limits on the atoms, tolerances (negative: none) and, with constraints, penalties. Two numbers come to
+    the host after all launches."""
     Y = Y.contiguous()
-    solution = _launch(D, Y, method, k, rules)
+    solution, kept = _launch(D, Y, method, k, rules)
     while (head := solution.summary.tolist())[0] == -2:
-        solution = solution.with_more_room(Y, rules)
+        solution, kept = solution.with_more_room(Y), False
     least, total = head
     if least == -4:
         return None
     if least == -3:
         raise ValueError("Y contains NaN or infinity; remove or impute those entries first.")
-    starts, counts = solution.starts.clone(), solution.counts
-    columns = torch.empty(total, device=Y.device, dtype=torch.int64)
-    values = torch.empty(total, device=Y.device, dtype=Y.dtype)
-    for which, codes in solution.parts:
-        solution.pursuit.pack(codes, starts[which], columns, values)
-    unsolved = torch.nonzero(counts < 0).ravel() if least < 0 else counts[:0]
+    starts, columns, values = solution.csr
+    if kept or total < len(columns):
+        starts, columns, values = starts.clone(), columns[:total].clone(), values[:total].clone()
+    unsolved = torch.nonzero(solution.counts < 0).ravel() if least < 0 else starts[:0]
     return csr_tensor(starts, columns, values, (len(Y), D.shape[1])), unsolved
 
 
-def _launch(D: Tensor, Y: Tensor, method: str, k: int, rules: Sequence[Tensor]) -> Solution:
-    """Launch all kernels of a call. From the third small call of one shape on, in one thread and stream, they are one CUDA
-    graph: the host takes longer to launch them than the device to run them."""
+def _launch(D: Tensor, Y: Tensor, method: str, k: int, rules: Sequence[Rule]) -> tuple[Solution, bool]:
+    """Launch all kernels of a call. From the second small call of one kind on, in one thread and stream, they are one
+    CUDA graph, since the host takes longer to launch them than the device to run them: the solution is then kept, and
+    valid until the next call."""
     rows = triton.next_power_of_2(max(k, 16))
     numbers = D.numel() + D.shape[1] ** 2 + len(Y) * (D.shape[0] + D.shape[1] + k * rows)
     if not D.is_cuda or numbers * D.element_size() > MAX_KEPT_BYTES or torch.cuda.is_current_stream_capturing():
-        return _solution(D, Y, method, k, rules)
-    key = (get_ident(), torch.cuda.current_stream(D.device), D.dtype, D.shape, len(Y), method, k)
-    kept = _KEPT.pop(key, 0)
+        return _solution(D, Y, method, k, _per_signal(rules, Y)), False
+    stream = torch.cuda.current_stream(D.device)
+    key = (get_ident(), stream, D.dtype, D.shape, len(Y), method, k, *(rule.tobytes() for rule, _ in rules))
+    graph = _KEPT.pop(key, None)
     while len(_KEPT) >= KEPT:
         _KEPT.pop(next(iter(_KEPT)), None)
-    if isinstance(kept, Graph):
-        solution = kept.replay(D, Y, *rules)
-    elif kept < 1:
-        kept, solution = kept + 1, _solution(D, Y, method, k, rules)
-    else:
-        kept = Graph(method, k, D, Y, *rules)
-        solution = kept.replay(D, Y, *rules)
-    _KEPT[key] = kept
-    return solution
+    if isinstance(graph, Graph) or graph:
+        _KEPT[key] = graph = graph if isinstance(graph, Graph) else Graph(D, Y, method, k, _per_signal(rules, Y))
+        return graph.replay(D, Y), True
+    _KEPT[key] = True
+    return _solution(D, Y, method, k, _per_signal(rules, Y)), False
 
 
 def _solution(D: Tensor, Y: Tensor, method: str, k: int, rules: Sequence[Tensor]) -> Solution:
     pursuit = Pursuit(D, method, k, len(Y))
-    return Solution.of(pursuit, *_solve(pursuit, Y, rules))
+    return Solution.of(pursuit, Y, rules, *_solve(pursuit, Y, rules))
+
+
+def _per_signal(rules: Sequence[Rule], Y: Tensor) -> list[Tensor]:
+    """One number per signal on the device, from one or from all of them; -1 for minus infinity."""
+    numbers = [(np.maximum(rule, -1.0), dtype) for rule, dtype in rules]
+    return [
+        torch.full((len(Y),), rule[0], device=Y.device, dtype=dtype)
+        if len(rule) == 1
+        else torch.from_numpy(rule).to(Y.device, dtype)
+        for rule, dtype in numbers
+    ]
 
 
 class Graph:
     """The launches of a call on tensors of its own, into which those of later calls are copied."""
 
-    def __init__(self, method: str, k: int, *tensors: Tensor) -> None:
-        self.tensors = [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
-        D, Y, *rules = self.tensors
+    def __init__(self, D: Tensor, Y: Tensor, method: str, k: int, rules: Sequence[Tensor]) -> None:
+        self.D, self.Y = (a.clone(memory_format=torch.contiguous_format) for a in (D, Y))
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.solution = _solution(D, Y, method, k, rules)
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.solution = _solution(self.D, self.Y, method, k, rules)
 
-    def replay(self, *tensors: Tensor) -> Solution:
+    def replay(self, D: Tensor, Y: Tensor) -> Solution:
         """The solution, valid until the next call."""
-        for own, tensor in zip(self.tensors, tensors, strict=True):
-            own.copy_(tensor)
+        self.D.copy_(D)
+        self.Y.copy_(Y)
         self.graph.replay()
         return self.solution
 
 
 _KEPT: dict[Any, Any] = {}
-"""Graphs of the last shapes, or how often they came."""
+"""Graphs of the last small calls, or that there was one."""
 
 
 def _solve(pursuit: Pursuit, Y: Tensor, rules: Sequence[Tensor]) -> tuple[list[tuple[Any, Codes]], Tensor]:
@@ -201,15 +222,17 @@ class Launches:
             self.prepared(*arguments, *self.constants.values())
 
 
-def _warps(piece: int, rows: int) -> int:
-    """How many warps serve one signal."""
-    return 1 if max(piece, 8 * rows) <= 256 else 2 if max(piece, 4 * rows) <= 512 else 4
+def _occupancy(piece: int, rows: int) -> dict[str, int]:
+    """How many warps serve one signal, and the registers that each thread may have."""
+    if max(piece, 8 * rows) <= 256:
+        return {"num_warps": 1, "maxnreg": 80}
+    return {"num_warps": 2 if rows <= 128 else 8}
 
 
 class Pursuit:
-    """A dictionary times a power of two, the `scale`, so that its longest atom has a norm from 1/2 to 1, and codes of up
-    to k atoms of signals, for which each needs that many `bytes`. It is `sound` if no column is zero and all are finite.
-    What depends on the numbers of D stays on the device."""
+    """A dictionary times a power of two, the `scale`, so that its longest atom has a norm from 1/2 to 1, and codes of
+    up to k atoms of signals, for which each needs that many `bytes`. It is `sound` if no column is zero and all are
+    finite. What depends on the numbers of D stays on the device."""
 
     def __init__(self, D: Tensor, method: str, k: int, signals: int) -> None:
         self.method = method
@@ -253,7 +276,7 @@ class Pursuit:
         """The atoms in float16, in rows and columns that blocks of the search divide, and what is lost by that."""
         self.short = self.d <= SHORT
         self.width = triton.next_power_of_2(max(self.d, 16)) if self.short else 64
-        self.side, self.columns, self.warps = (128, 256, 8)
+        self.side, self.columns, self.warps = 128, 128, 4
         if self.short:
             self.side, self.columns, self.warps = (128, 128, 8) if self.d <= 128 else (64, 64, 4)
         half = self.atoms.half()
@@ -301,12 +324,12 @@ class Pursuit:
         sizes = {"COLUMNS": self.columns, "BLOCKS": min(1024, triton.next_power_of_2(blocks)), "WIDTH": piece}
         sizes |= {"ROWS": self.rows, "PART": self.part, "CHUNK": CHUNK, "GRAM": self.uses_gram}
         sizes["WHOLE"] = self.uses_gram and self.d <= piece
-        advance = Launches(kernels.advance, (B,), sizes, num_warps=_warps(piece, self.rows))
+        advance = Launches(kernels.advance, (B,), sizes, **_occupancy(piece, self.rows))
         for t in range(self.k):
             search(R16, self.half, states, *found, *where)
             advance(
-                self.atoms, self.gram, self.squares, Y, R, R16, tols, limits, units, lengths, errors, states, tops, seconds,
-                nearest, atoms, x, counts, M, t, B, self.n, self.d, self.stride, self.k, blocks, self.lost,
+                self.atoms, self.gram, self.squares, Y, R, R16, tols, limits, units, lengths, errors, states, tops,
+                seconds, nearest, atoms, x, counts, M, t, B, self.n, self.d, self.stride, self.k, blocks, self.lost,
                 precision.residual, precision.lead, precision.distance,
             )  # fmt: skip
         return Codes(atoms, x, units, torch.where(states == 0, counts, states.clamp(max=-1)))
@@ -317,7 +340,8 @@ class Pursuit:
         B, device, precision = len(Y), Y.device, self.precision
         atoms, counts = torch.empty(B, self.k, device=device, dtype=torch.int32), torch.empty_like(limits)
         x, M = torch.empty(B, self.k, device=device, dtype=Y.dtype), Y.new_empty(B, self.k, self.rows)
-        units = torch.exp2(torch.floor(torch.log2(Y.abs().amax(1).clamp(min=torch.finfo(Y.dtype).tiny))))
+        peaks = Y.abs().amax(1).nan_to_num(1.0, 1.0).clamp(min=torch.finfo(Y.dtype).tiny)
+        units = torch.exp2(torch.floor(torch.log2(peaks)))
         Y = Y / units[:, None]
         P = Y @ self.atoms.T
         rules = [torch.linalg.vector_norm(Y, dim=1), tols.to(Y.dtype) / units, limits]
