@@ -1,25 +1,30 @@
-"""OMP of many signals on a CUDA device, beside orthogonal-matching-pursuit-gpu (PyPI), taking turns in one run; codes
-with constraints beside the cores of its host; and `minimize` beside the bare products.
+"""OMP of many signals on a CUDA device, beside orthogonal-matching-pursuit-gpu (PyPI) and a loop of torch as users
+write it, taking turns in one run; random shapes beside the loop in float64; codes with constraints beside the cores of
+its host; and `minimize` beside the bare products.
 
     python benchmarks/gpu.py
 
-Prints a table: median milliseconds of `encode` and of the other package (where it is installed), how many times as fast
-ours is, how many signals have the atoms that float64 in full precision chooses, the share that was left to the host,
-and the memory beside D and Y. Signals are combinations of k atoms, with noise of a twentieth of their norm.
+Prints tables: median milliseconds of `encode` and of the others, how many times as fast ours is, the milliseconds of
+the searches alone, how many signals (of the first 200) have the atoms that the loop finds in float64, and the memory
+beside D and Y. Signals are combinations of k atoms, with noise of a twentieth of their norm.
 """
 
 from __future__ import annotations
 
+import math
+import random as random_module
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 import pursuit as ps
-from pursuit.gpu.pursuits import Pursuit, encode_pursuits
+from pursuit.gpu import kernels
 
 try:
     from orthogonal_matching_pursuit_gpu import run_omp
@@ -27,24 +32,110 @@ except ImportError:
     run_omp = None
 
 ROWS = [
-    (5_000, 256, 1024, 32), (5_000, 512, 2048, 64), (1_200, 8064, 1207, 30), (200_000, 64, 256, 10),
-    (200_000, 256, 1024, 20), (1_000_000, 256, 1024, 20),
+    (1, 256, 1024, 20), (100, 256, 1024, 20), (5_000, 256, 1024, 32), (5_000, 512, 2048, 64), (1_200, 8064, 1207, 30),
+    (200_000, 64, 256, 10), (200_000, 256, 1024, 20), (1_000_000, 256, 1024, 20), (8_192, 768, 8192, 32),
+    (2_000, 2304, 16384, 32), (4_096, 4096, 32768, 32), (65_536, 128, 4096, 32),
 ]  # fmt: skip
-PEER_LIMIT = 500_000
-"""Signals up to which the other package is tried: it needs the memory of all correlations."""
+MOST_NUMBERS = 4e10
+"""Bytes of active atoms, or of correlations, up to which the others are tried."""
 
 
 def problem(signals: int, d: int, n: int, k: int) -> tuple[Any, Any]:
-    torch.manual_seed(0)
-    D = torch.nn.functional.normalize(torch.randn(d, n, device="cuda", dtype=torch.float64), dim=0)
+    D = torch.nn.functional.normalize(torch.randn(d, n, device="cuda"), dim=0)
     parts = []
-    for size in torch.arange(signals).split(50_000):
+    for size in torch.arange(signals).split(max(1, 2**29 // n)):
         atoms = torch.rand(len(size), n, device="cuda").topk(k, 1).indices
-        x = torch.randn(len(size), k, device="cuda", dtype=torch.float64)
-        clean = torch.zeros(len(size), n, device="cuda", dtype=torch.float64).scatter_(1, atoms, x) @ D.T
+        x = torch.randn(len(size), k, device="cuda")
+        clean = torch.zeros(len(size), n, device="cuda").scatter_(1, atoms, x) @ D.T
         noise = torch.randn_like(clean) / d**0.5
         parts.append(clean + 0.05 * clean.norm(dim=1, keepdim=True) * noise)
     return D, torch.cat(parts)
+
+
+def loop(D: Any, Y: Any, k: int) -> Any:
+    """The atoms of each signal, as a few lines of torch find them."""
+    R, atoms = Y, torch.empty(len(Y), 0, device=Y.device, dtype=torch.long)
+    for _ in range(k):
+        atoms = torch.cat([atoms, (R @ D).abs().argmax(1, keepdim=True)], 1)
+        A = D.T[atoms]
+        x = torch.cholesky_solve(A @ Y[:, :, None], torch.linalg.cholesky(A @ A.mT))
+        R = Y - (A.mT @ x)[:, :, 0]
+    return atoms
+
+
+def same_atoms(D: Any, Y: Any, k: int) -> float:
+    """The share of some signals whose atoms are those of the loop in float64."""
+    found = ps.encode(D, Y[:200], atoms=k).col_indices().view(-1, k)
+    return float((loop(D.double(), Y[:200].double(), k).sort(1)[0] == found).all(1).float().mean())
+
+
+def searches_alone(D: Any, Y: Any, k: int) -> float:
+    """Milliseconds of the kernels that search; NaN where none does."""
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        ps.encode(D, Y, atoms=k)
+        torch.cuda.synchronize()
+    names = (kernels.search.__name__, kernels.search_short.__name__)
+    return sum(e.device_time_total for e in seen.key_averages() if e.key in names) / 1e3
+
+
+def pursuit_rows() -> None:
+    print("| signals, dictionary, atoms | dtype | ms | peer | loop | times | searches | same atoms | MB |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for signals, d, n, k in ROWS:
+        torch.manual_seed(0)
+        exact_D, exact_Y = problem(signals, d, n, k)
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            if dtype != torch.float32 and n * signals > 3e8:
+                continue
+            D, Y = exact_D.to(dtype), exact_Y.to(dtype)
+            for _ in range(3):
+                ps.encode(D, Y, atoms=k)
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            ps.encode(D, Y, atoms=k)
+            megabytes = (torch.cuda.max_memory_allocated() - before) / 1e6
+            calls: list[Callable[[], Any]] = [partial(ps.encode, D, Y, atoms=k)]
+            if dtype != torch.bfloat16 and signals <= 500_000:
+                if run_omp is not None:
+                    calls.append(partial(run_omp, D, Y, k, normalize=False, fit_intercept=False))
+                if signals * k * d * D.element_size() < MOST_NUMBERS:
+                    calls.append(partial(loop, D, Y, k))
+            torch.cuda.empty_cache()
+            ours, *others = milliseconds(calls, 5 if signals * n < 3e7 else 3)
+            beside = " | ".join([f"{other:.1f}" for other in others] + ["-"] * (2 - len(others)))
+            times = f"{min(others) / ours:.1f}" if others else "-"
+            same = same_atoms(*((a.float() if dtype == torch.bfloat16 else a) for a in (D, Y)), k)
+            print(
+                f"| {signals:,}, {d} x {n}, {k} | {str(dtype)[6:]} | {ours:.2f} | {beside} | {times} | "
+                f"{searches_alone(D, Y, k):.2f} | {100 * same:.1f} % | {megabytes:.0f} |",
+                flush=True,
+            )
+            torch.cuda.empty_cache()
+    print()
+
+
+def random_rows(count: int = 60) -> None:
+    """Shapes drawn at random: whether the codes are those of the loop, and whether any signal went to the host."""
+    random, wrong, worst = random_module.Random(1), [], 1.0
+    for _ in range(count):
+        d, n = (int(2 ** random.uniform(0, top)) for top in (12.5, 14.5))
+        k = random.randint(1, max(1, min(d, n, 40) // 2))
+        signals = int(2 ** random.uniform(0, min(16, 31 - math.log2(n))))
+        dtype = random.choice([torch.float32, torch.float64])
+        D, Y = (a.to(dtype) for a in problem(signals, d, n, k))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                share = same_atoms(D, Y, k) if d > 1 else 1.0
+                ps.encode(D, Y, atoms=k)
+            except Exception as problem_:
+                wrong.append(f"{signals}, {d} x {n}, {k}, {dtype}: {type(problem_).__name__}: {str(problem_)[:100]}")
+                continue
+        worst = min(worst, share)
+        if share < 0.97:
+            wrong.append(f"{signals}, {d} x {n}, {k}, {dtype}: {share:.3f} of the signals")
+    print(f"{count} random shapes: {count - len(wrong)} right (the least share of equal signals is {worst:.3f})")
+    print("\n".join(wrong), "\n", flush=True)
 
 
 def milliseconds(calls: list[Callable[[], Any]], repeats: int = 7) -> list[float]:
@@ -115,41 +206,10 @@ def minimize_rows() -> None:
 
 def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
-    print("| signals, dictionary, atoms | dtype | pursuit, ms | other, ms | times as fast | same atoms | host | MB |")
-    print("|---|---|---|---|---|---|---|---|")
-    for signals, d, n, k in ROWS:
-        exact_D, exact_Y = problem(signals, d, n, k)
-        for dtype in (torch.float32, torch.float64):
-            D, Y = exact_D.to(dtype), exact_Y.to(dtype)
-            limits = torch.full((signals,), k, device="cuda", dtype=torch.int32)
-            none = torch.full((signals,), -1.0, device="cuda", dtype=dtype)
-            codes = ps.encode(D, Y, atoms=k)
-            chosen, same = codes.col_indices().view(signals, k), []
-            left = len(encode_pursuits(Pursuit(D, "omp", k), Y, limits, none)[1])
-            reference = Pursuit(D.double(), "omp", k)
-            for part in torch.arange(signals, device="cuda").split(50_000):
-                found = reference.update(Y[part].double(), limits[part], none[part].double())
-                same.append((found.atoms.sort(dim=1).values == chosen[part]).all(1) | (found.counts < 0))
-            del codes, chosen, reference, found
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
-            before = torch.cuda.memory_allocated()
-            ps.encode(D, Y, atoms=k)
-            megabytes = (torch.cuda.max_memory_allocated() - before) / 1e6
-            calls: list[Callable[[], Any]] = [lambda D=D, Y=Y, k=k: ps.encode(D, Y, atoms=k)]
-            if run_omp is not None and signals <= PEER_LIMIT:
-                calls.append(lambda D=D, Y=Y, k=k: run_omp(D, Y, k, normalize=False, fit_intercept=False))
-            ours, *other = milliseconds(calls)
-            beside = f"{other[0]:.1f} | {other[0] / ours:.1f}" if other else "- | -"
-            share = float(torch.cat(same).float().mean())
-            print(
-                f"| {signals:,}, {d} x {n}, {k} | {str(dtype)[6:]} | {ours:.1f} | {beside} | "
-                f"{100 * share:.4f} % | {left / signals:.1e} | {megabytes:.0f} |",
-                flush=True,
-            )
-    print()
-    constrained_rows()
+    random_rows()
+    pursuit_rows()
     minimize_rows()
+    constrained_rows()
 
 
 if __name__ == "__main__":

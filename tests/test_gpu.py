@@ -4,6 +4,7 @@ Without a device the kernels run in Triton's interpreter, on tensors of the host
 """
 
 import os
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -28,8 +29,8 @@ def tensor(a, dtype):
 
 def coded(D, Y, limits, tols, dtype, method="omp"):
     """Dense codes, and the places that are left to the host."""
-    pursuit = pursuits.Pursuit(tensor(D, dtype), method, int(np.max(limits)))
-    found, left = pursuits.encode_pursuits(pursuit, tensor(Y, dtype), tensor(limits, torch.int32), tensor(tols, dtype))
+    rules = (np.asarray(limits), torch.int32), (np.asarray(tols), dtype)
+    found, left = pursuits.encode_pursuits(tensor(D, dtype), tensor(Y, dtype), method, int(np.max(limits)), *rules)
     return found.to_dense().cpu().numpy(), left.cpu().numpy()
 
 
@@ -85,14 +86,52 @@ def test_what_rounding_decides_is_left_to_the_host(rng):
     np.testing.assert_array_equal(left, np.arange(5))
 
 
-def test_more_atoms_than_the_device_has_room_for_are_left_to_the_host(rng, monkeypatch):
-    monkeypatch.setattr(pursuits, "MAX_ATOMS", 3)
+@pytest.mark.parametrize("method", ["omp", "ols", "mp"])
+def test_codes_get_more_room_where_they_need_it(method, rng):
     D, Y = rng.standard_normal((10, 20)), rng.standard_normal((6, 10))
     tols = np.where(np.arange(6) % 2, 0.05, 0.9) * np.linalg.norm(Y, axis=1)
-    codes, left = coded(D, Y, np.full(6, 10), tols, torch.float64)
-    reference = ps.encode(D, Y, tol=tols)
-    np.testing.assert_array_equal(left, np.flatnonzero(np.diff(reference.indptr) > 3))
-    np.testing.assert_array_equal(codes[left], 0.0)
+    rules = (np.full(6, 10), torch.int32), (tols, torch.float64)
+    codes, left = pursuits.encode_pursuits(tensor(D, torch.float64), tensor(Y, torch.float64), method, 2, *rules)
+    reference = ps.encode(D, Y, tol=tols, method=method, atoms=10)
+    assert not len(left) and np.diff(reference.indptr).max() > 2
+    np.testing.assert_allclose(codes.to_dense().cpu().numpy(), reference.toarray(), atol=1e-12)
+
+
+WAYS = {"searches": (True, True), "searches without a Gram matrix": (True, False), "updates": (False, True)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("count", "d", "n", "k"), [
+    (1, 1, 1, 1), (1, 7, 5, 5), (2, 513, 5, 3), (63, 7, 129, 1), (65, 7, 64, 1), (2, 768, 130, 2), (1, 1025, 1207, 2),
+    (3, 2304, 40, 3), (1, 5, 4097, 3), (2, 40, 30, 20), (1, 34, 40, 33),
+])  # fmt: skip
+def test_odd_shapes_have_the_codes_of_the_host(way, count, d, n, k, rng, monkeypatch):
+    monkeypatch.setattr(pursuits.Pursuit, "_plan", lambda *_: WAYS[way])
+    D, Y = rng.standard_normal((d, n)), rng.standard_normal((count, d))
+    compare(D, Y, np.full(count, k), np.full(count, -1.0), torch.float64)
+    if k < d:
+        compare(D, Y, np.full(count, min(k, 3)), np.full(count, -1.0), torch.float32)
+
+
+def test_without_signals_there_are_no_codes(monkeypatch):
+    for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
+        monkeypatch.setattr(name, torch.is_tensor)
+    codes = ps.encode(torch.ones(3, 4), torch.ones(0, 3), atoms=2)
+    assert codes.shape == (0, 4) and not codes.values().numel()
+
+
+@pytest.mark.parametrize("dtypes", [("float16", "float16"), ("bfloat16", "bfloat16"), ("float16", "float32")])
+def test_short_numbers_are_coded_in_float32(dtypes, rng, monkeypatch):
+    for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
+        monkeypatch.setattr(name, torch.is_tensor)
+    D, Y = (
+        torch.from_numpy(rng.standard_normal(s)).to(getattr(torch, t))
+        for s, t in zip(((8, 20), (9, 8)), dtypes, strict=True)
+    )
+    codes = ps.encode(D, Y, atoms=3)
+    assert codes.dtype == torch.float32
+    expected = ps.encode(D.double().numpy(), Y.double().numpy(), atoms=3).toarray()
+    np.testing.assert_allclose(codes.to_dense().numpy(), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("d", [12, 1100])
@@ -171,10 +210,9 @@ def test_bad_input_on_the_device_is_named(rng):
 def test_a_dictionary_with_a_column_that_is_zero_or_not_finite_is_left_to_the_host(bad, rng):
     D, Y = rng.standard_normal((8, 20)), rng.standard_normal((5, 8))
     D[:, 3] = bad
-    rules = tensor(np.full(5, 3), torch.int32), tensor(np.full(5, -1.0), torch.float64)
-    pursuit = pursuits.Pursuit(tensor(D, torch.float64), "omp", 3)
+    rules = (np.array([3]), torch.int32), (np.array([-np.inf]), torch.float64)
     with np.errstate(all="ignore"):  # of the interpreter
-        assert pursuits.encode_pursuits(pursuit, tensor(Y, torch.float64), *rules) is None
+        assert pursuits.encode_pursuits(tensor(D, torch.float64), tensor(Y, torch.float64), "omp", 3, *rules) is None
 
 
 CONSTRAINED = {
@@ -197,11 +235,10 @@ def test_codes_with_constraints_are_those_of_the_host(rule, dtype, shape, rng):
     host = ps.encode(D.double().cpu().numpy(), Y.double().cpu().numpy(), **options).toarray()
     kernel = {"nnls": "positive_lasso"}.get(options["method"], options["method"])
     kernel = "positive_lasso" if options.get("positive") else kernel
-    limits, tols = torch.full((8,), options.get("atoms", min(shape)), dtype=torch.int32), torch.full((8,), -1.0)
-    tols = tols if "tol" not in options else torch.full((8,), options["tol"])
-    penalties = torch.full((8,), options.get("penalty", 0.0), dtype=torch.float64)
-    rules = [a.to(WHERE) for a in (limits, tols, penalties)]
-    codes, left = pursuits.encode_pursuits(pursuits.Pursuit(D, kernel, int(limits.max())), Y, *rules)
+    k = options.get("atoms", min(shape))
+    rules = (np.full(8, k), torch.int32), (np.array([options.get("tol", -1.0)]), dtype)
+    penalty = np.array([options.get("penalty", 0.0)]), torch.float64
+    codes, left = pursuits.encode_pursuits(D, Y, kernel, k, *rules, penalty)
     found, rest = codes.to_dense().cpu().numpy(), np.setdiff1d(np.arange(8), left.cpu().numpy())
     assert codes.dtype == dtype and len(rest) >= 7
     if rule == "nnls" and shape == (8, 16):  # many x have the residual 0
@@ -284,7 +321,10 @@ def test_what_the_device_does_not_serve_goes_to_the_host(options, rng, monkeypat
     for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
         monkeypatch.setattr(name, torch.is_tensor)
     D, Y = rng.standard_normal((16, 40)), rng.standard_normal((12, 16))
-    codes, expected = (ps.encode(make(D), make(Y), **options) for make in (torch.from_numpy, np.asarray))
+    no_kernel = {"gaps", "weights"} & set(options)
+    with pytest.warns(UserWarning, match="no kernel") if no_kernel else nullcontext():
+        codes = ps.encode(torch.from_numpy(D), torch.from_numpy(Y), **options)
+    expected = ps.encode(D, Y, **options)
     if options.get("gaps"):
         (codes, gaps), (expected, _) = codes, expected
         assert torch.is_tensor(gaps) and float(gaps.max()) < 1e-9

@@ -1,11 +1,12 @@
 """`encode` for torch tensors and CuPy arrays on a CUDA device: codes as a CSR tensor or matrix there.
 
-All methods without weights run on the device (`pursuit.gpu`). Everything else, and the few signals that rounding
-decides, is coded on the host.
+All methods without weights run on the device (`pursuit.gpu`). What does not, and the few signals that rounding decides,
+is coded on the host; a warning says so where that costs time.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,6 +20,8 @@ from pursuit.gpu.tensors import is_cupy_array, is_on_cuda, to_device, with_rows
 
 OnHost = Callable[[Any, Any, Arguments], Any]
 """`encode` of arrays of the host."""
+WARN_SHARE = 0.01
+"""The share of the signals above which a warning says that they went to the host."""
 
 
 def is_on_device(a: Any) -> bool:
@@ -32,6 +35,7 @@ def encode_on_device(on_host: OnHost, D: Any, Y: Any, arguments: Arguments) -> A
         return _encode_cupy(on_host, D, Y, arguments)
     import torch
 
+    D, Y = _of_one_dtype(D, Y)
     if not (torch.is_grad_enabled() and any(getattr(a, "requires_grad", False) for a in (D, Y))):
         return _encode(on_host, D, Y, arguments)
     from pursuit.gpu.gradients import with_gradients
@@ -60,6 +64,16 @@ def _encode_cupy(on_host: OnHost, D: Any, Y: Any, arguments: Arguments) -> Any:
     return (matrix, *map(cupy.from_dlpack, gaps)) if gaps else matrix
 
 
+def _of_one_dtype(D: Any, Y: Any) -> tuple[Any, Any]:
+    """Tensors of floating-point numbers in the dtype of the arithmetic: float64, or float32 for all shorter ones."""
+    import torch
+
+    if not all(isinstance(a, torch.Tensor) and a.is_floating_point() for a in (D, Y)):
+        return D, Y
+    dtype = torch.float64 if torch.float64 in (D.dtype, Y.dtype) else torch.float32
+    return D.to(dtype), Y.to(dtype)
+
+
 def _encode(on_host: OnHost, D: Any, Y: Any, arguments: Arguments) -> Any:
     """The codes of tensors, on their device as far as its kernels serve."""
     import torch
@@ -73,51 +87,54 @@ def _encode(on_host: OnHost, D: Any, Y: Any, arguments: Arguments) -> Any:
     coded = None
     if _served(D, Y, arguments):
         rules = Rules.from_arguments(arguments, tuple(D.shape), count)
-        coded = _encode_by_kernels(D, Y, rules)
-    if coded is None:  # the host says which column is zero or not finite, or serves what the device does not
-        return to_device(on_host(D.cpu(), Y.cpu(), arguments), D)
+        coded = _encode_by_kernels(D, Y, rules, arguments.atoms is not None)
+    if coded is None:  # the host says which argument is wrong, or serves what the device does not
+        codes = on_host(D.cpu(), Y.cpu(), arguments)
+        for name in ("weights", "gram", "gaps", "dtype"):
+            if getattr(arguments, name) is not None and getattr(arguments, name) is not False:
+                _warn(
+                    f"encode has no kernel for {name} on the device: D and Y were copied to the host and coded there."
+                )
+        return to_device(codes, D)
     codes, rest = coded
     if not len(rest):
         return codes
+    if len(rest) > WARN_SHARE * len(Y):
+        _warn(
+            f"rounding decides the atoms of {len(rest)} of {len(Y)} signals: the host coded these, which takes longer."
+        )
     rows = rest.cpu().numpy()
     values = {"atoms": rules.limits, "tol": rules.tols, "penalty": rules.penalties}
     each = {name: value[rows] for name, value in values.items() if np.ndim(getattr(arguments, name))}
     return with_rows(codes, rest, to_device(on_host(D.cpu(), Y[rest].cpu(), replace(arguments, **each)), D))
 
 
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, UserWarning, stacklevel=5)
+
+
 def _served(D: Any, Y: Any, arguments: Arguments) -> bool:
     """Whether the kernels of the device take these tensors and arguments, if they are valid."""
-    import torch
-
     if any(value is not None for value in (arguments.gram, arguments.dtype, arguments.weights)) or arguments.gaps:
         return False
-    matrices = D.ndim == Y.ndim == 2 and D.dtype == Y.dtype and D.dtype in (torch.float32, torch.float64)
+    matrices = D.ndim == Y.ndim == 2 and D.dtype == Y.dtype and D.is_floating_point()
     return matrices and D.shape[0] == Y.shape[1] and D.numel() * Y.numel() > 0
 
 
-def _encode_by_kernels(D: Any, Y: Any, rules: Rules) -> tuple[Any, Any] | None:
-    """The codes, and the signals that are left to the host; None where the dictionary is."""
+def _encode_by_kernels(D: Any, Y: Any, rules: Rules, by_atoms: bool) -> tuple[Any, Any] | None:
+    """The codes, and the signals that are left to the host; None where the dictionary is. Without a number of atoms,
+    codes have room for few at first."""
     import torch
 
     try:
-        from pursuit.gpu.pursuits import CONSTRAINED, Pursuit, encode_pursuits, serves
+        from pursuit.gpu.pursuits import CONSTRAINED, ROOM, encode_pursuits
     except ImportError:
         raise ImportError(
             "encode of CUDA tensors needs Triton; pip install triton, or give D.cpu(), Y.cpu()."
         ) from None
-    if not serves(D, rules.method):
-        return None
+    constrained, most = rules.method in CONSTRAINED, int(rules.limits.max())
     numbers = [(rules.limits, torch.int32), (rules.tols, D.dtype)]
-    numbers += [(rules.penalties, torch.float64)] * (rules.method in CONSTRAINED)
+    numbers += [(rules.penalties, torch.float64)] * constrained
     with torch.cuda.device(D.device) if D.is_cuda else nullcontext():  # Triton launches on the current device
-        pursuit = Pursuit(D, rules.method, int(rules.limits.max()))
-        return encode_pursuits(pursuit, Y, *(_per_signal(rule, len(Y), D.device, dtype) for rule, dtype in numbers))
-
-
-def _per_signal(rule: Any, count: int, device: Any, dtype: Any) -> Any:
-    """One number per signal on the device, from one or from all of them; -1 for minus infinity."""
-    import torch
-
-    if len(rule) == 1:
-        return torch.full((count,), max(rule[0], -1.0), device=device, dtype=dtype)
-    return torch.from_numpy(np.maximum(rule, -1.0)).to(device, dtype)
+        room = most if by_atoms else min(most, ROOM[constrained])
+        return encode_pursuits(D, Y, rules.method, room, *numbers)

@@ -1,16 +1,20 @@
 """Codes of many signals, torch tensors on a CUDA device.
 
-Orthogonal matching pursuit of signals of up to 1,024 entries finds its atoms on the tensor cores; the other pursuits
-update the products of all atoms in full precision. Weights with constraints or a penalty are found in float64. What
-rounding decides is left to the host.
+Orthogonal matching pursuit finds its atoms on the tensor cores, or as the other pursuits do: they update the products
+of all atoms in full precision. Weights with constraints or a penalty are found in float64. What rounding decides is
+left to the host. Memory alone limits signals, entries, columns and atoms.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
+import numpy as np
 import torch
 import triton
 
@@ -18,23 +22,27 @@ from pursuit.gpu import kernels
 from pursuit.gpu.tensors import csr_tensor
 from pursuit.native import MP_STEPS
 
-MAX_FAST_ENTRIES = 1024
-"""Entries of a signal up to which a block of residuals fits beside a block of atoms."""
-MAX_COLUMNS = 8192
-"""Atoms of a dictionary up to which their products with a signal fit into the registers of a block of threads."""
-MAX_ATOMS, MAX_MEMBERS = 128, 64
-"""Atoms of a code up to which the device finds it; the same with constraints or a penalty."""
 CONSTRAINED = ("nnomp", "lasso", "positive_lasso")
 """Methods, as the kernels of the host call them."""
-SIDE = COLUMNS = 64
-"""Signals and atoms of a block of products on the tensor cores."""
+SHORT = 256
+"""Entries of a signal up to which a block of residuals stays in shared memory while all atoms pass by."""
+PIECE, COLUMNS_AT_ONCE = 1024, 4096
+"""Entries of a vector, and products with a dictionary, that one program reads at a time."""
 CHUNK = 4
 """Atoms that one signal reads at once."""
+ROOM, MORE_ROOM = {True: 64, False: 128}, 4
+"""Atoms for which a code has room, with constraints and without, where its rule is no number of atoms; and how many
+times as much it has where that does not suffice."""
 MIN_SHARE = 1e-6
 """The least share of the squared length of an atom that is orthogonal to others, for weights with constraints, which
 lose at most six digits of sixteen."""
 MAX_TILE_BYTES = 2**32
 """Memory of the signals that are coded at the same time; at most a quarter of the free memory."""
+KEPT, MAX_KEPT_BYTES = 8, 2**27
+"""How many shapes of small calls have their launches kept, and what memory a call needs that is small."""
+PLAIN_RATE, TENSOR_RATE, CACHE_RATE, LAUNCH, TURN = 4e13, 3.5e14, 4e12, 6e-6, 4e-6
+"""About what an H200 reaches: operations a second in float32 and on its tensor cores, bytes a second; and the seconds
+of a launch, and of a turn of one signal. They choose between two right ways."""
 
 Tensor = Any
 
@@ -56,8 +64,8 @@ PRECISIONS = {torch.float32: Precision(1e-3, 1e-4, 0.0, 1e-4), torch.float64: Pr
 
 @dataclass(frozen=True)
 class Codes:
-    """Codes of some signals: up to k atoms each, their weights in units of the signal, and how many; -1: no code, -2:
-    a signal that is not finite."""
+    """Codes of some signals: up to k atoms each, their weights in units of the signal, and how many; -1: no code,
+    -2: not enough room, -3: a signal that is not finite."""
 
     atoms: Tensor
     x: Tensor
@@ -65,38 +73,137 @@ class Codes:
     counts: Tensor
 
 
-def serves(D: Tensor, method: str) -> bool:
-    """Whether the dictionary has a size that the kernels are made for."""
-    fast = method == "omp" and D.shape[0] <= MAX_FAST_ENTRIES
-    return bool(D.shape[1] <= MAX_COLUMNS * (4 if fast else 0.5 if method in CONSTRAINED else 1))
+@dataclass(frozen=True)
+class Solution:
+    """What a call left on the device: codes with their places, how many atoms each has, the parts of a CSR tensor,
+    which are longer than needed, and the smallest count and the number of all atoms; -4 where a column of the
+    dictionary is zero or not finite."""
+
+    pursuit: Pursuit
+    rules: Sequence[Tensor]
+    parts: list[tuple[Any, Codes]]
+    counts: Tensor
+    csr: tuple[Tensor, Tensor, Tensor]
+    summary: Tensor
+
+    @classmethod
+    def of(cls, pursuit: Pursuit, Y: Tensor, rules: Sequence[Tensor], parts: list[Any], counts: Tensor) -> Solution:
+        starts = torch.nn.functional.pad(torch.cumsum(counts.clamp(min=0), 0, dtype=torch.int64), (1, 0))
+        room = sum(codes.atoms.numel() for _, codes in parts)
+        columns = torch.empty(room, device=Y.device, dtype=torch.int64)
+        values = torch.empty(room, device=Y.device, dtype=Y.dtype)
+        for which, codes in parts:
+            pursuit.pack(codes, starts[which], columns, values)
+        summary = torch.stack([torch.where(pursuit.sound, counts.min(), -4), starts[-1]])
+        return cls(pursuit, rules, parts, counts, (starts, columns, values), summary)
+
+    def with_more_room(self, Y: Tensor) -> Solution:
+        """The same, with codes for which there was not enough room."""
+        pursuit, counts, places = copy(self.pursuit), self.counts.clone(), torch.nonzero(self.counts == -2).ravel()
+        rules = [rule[places] for rule in self.rules]
+        pursuit.give_room(min(MORE_ROOM * pursuit.k, int(rules[0].max())))
+        more, counts[places] = _solve(pursuit, Y[places], rules)
+        parts = self.parts + [(places[which], codes) for which, codes in more]
+        return Solution.of(pursuit, Y, self.rules, parts, counts)
 
 
-def encode_pursuits(pursuit: Pursuit, Y: Tensor, *rules: Tensor) -> tuple[Tensor, Tensor] | None:
+Rule = tuple[np.ndarray[Any, Any], Any]
+"""One number for each signal, or one for all, and the dtype that the kernels read."""
+
+
+def encode_pursuits(D: Tensor, Y: Tensor, method: str, k: int, *rules: Rule) -> tuple[Tensor, Tensor] | None:
     """The codes of the rows of Y as a CSR tensor, and the places of signals that are left to the host; None where a
-    column of the dictionary is zero or not finite. The rules are limits on the atoms, tolerances (negative: none) and,
-    with constraints, penalties, one per signal, on the device. Nothing comes to the host before all is done, so that it
-    launches kernels while others run."""
+    column of the dictionary is zero or not finite. Codes have room for k atoms, and more where that does not suffice.
+    The rules are limits on the atoms, tolerances (negative: none) and, with constraints, penalties. Two numbers come to
+    the host after all launches."""
     Y = Y.contiguous()
-    memory = MAX_TILE_BYTES
-    if Y.is_cuda and len(Y) * pursuit.bytes > 2**28:  # asking for what is free takes a while
-        memory = min(memory, torch.cuda.mem_get_info(Y.device)[0] // 4)
-    tile = max(1, memory // pursuit.bytes)
-    parts = [pursuit.solve(*part) for part in zip(*(a.split(tile) for a in (Y, *rules)), strict=True)]
-    counts = torch.cat([codes.counts for codes in parts]) if len(parts) > 1 else parts[0].counts
-    starts = torch.nn.functional.pad(torch.cumsum(counts.clamp(min=0), 0, dtype=torch.int64), (1, 0))
-    least, total = torch.stack([torch.where(pursuit.sound, counts.min(), -3), starts[-1]]).tolist()
-    if least == -3:
+    solution, kept = _launch(D, Y, method, k, rules)
+    while (head := solution.summary.tolist())[0] == -2:
+        solution, kept = solution.with_more_room(Y), False
+    least, total = head
+    if least == -4:
         return None
-    if least == -2:
+    if least == -3:
         raise ValueError("Y contains NaN or infinity; remove or impute those entries first.")
-    columns = torch.empty(total, device=Y.device, dtype=torch.int64)
-    values = torch.empty(total, device=Y.device, dtype=Y.dtype)
-    first = 0
-    for codes in parts:
-        pursuit.pack(codes, starts[first:], columns, values)
-        first += len(codes.counts)
-    unsolved = torch.nonzero(counts < 0).ravel() if least < 0 else counts[:0]
-    return csr_tensor(starts, columns, values, (len(Y), pursuit.n)), unsolved
+    starts, columns, values = solution.csr
+    if kept or total < len(columns):
+        starts, columns, values = starts.clone(), columns[:total].clone(), values[:total].clone()
+    unsolved = torch.nonzero(solution.counts < 0).ravel() if least < 0 else starts[:0]
+    return csr_tensor(starts, columns, values, (len(Y), D.shape[1])), unsolved
+
+
+def _launch(D: Tensor, Y: Tensor, method: str, k: int, rules: Sequence[Rule]) -> tuple[Solution, bool]:
+    """Launch all kernels of a call. From the second small call of one kind on, in one thread and stream, they are one
+    CUDA graph, since the host takes longer to launch them than the device to run them: the solution is then kept, and
+    valid until the next call."""
+    rows = triton.next_power_of_2(max(k, 16))
+    numbers = D.numel() + D.shape[1] ** 2 + len(Y) * (D.shape[0] + D.shape[1] + k * rows)
+    if not D.is_cuda or numbers * D.element_size() > MAX_KEPT_BYTES or torch.cuda.is_current_stream_capturing():
+        return _solution(D, Y, method, k, _per_signal(rules, Y)), False
+    stream = torch.cuda.current_stream(D.device)
+    key = (get_ident(), stream, D.dtype, D.shape, len(Y), method, k, *(rule.tobytes() for rule, _ in rules))
+    graph = _KEPT.pop(key, None)
+    while len(_KEPT) >= KEPT:
+        _KEPT.pop(next(iter(_KEPT)), None)
+    if isinstance(graph, Graph) or graph:
+        _KEPT[key] = graph = graph if isinstance(graph, Graph) else Graph(D, Y, method, k, _per_signal(rules, Y))
+        return graph.replay(D, Y), True
+    _KEPT[key] = True
+    return _solution(D, Y, method, k, _per_signal(rules, Y)), False
+
+
+def _solution(D: Tensor, Y: Tensor, method: str, k: int, rules: Sequence[Tensor]) -> Solution:
+    pursuit = Pursuit(D, method, k, len(Y))
+    return Solution.of(pursuit, Y, rules, *_solve(pursuit, Y, rules))
+
+
+def _per_signal(rules: Sequence[Rule], Y: Tensor) -> list[Tensor]:
+    """One number per signal on the device, from one or from all of them; -1 for minus infinity."""
+    numbers = [(np.maximum(rule, -1.0), dtype) for rule, dtype in rules]
+    return [
+        torch.full((len(Y),), rule[0], device=Y.device, dtype=dtype)
+        if len(rule) == 1
+        else torch.from_numpy(rule).to(Y.device, dtype)
+        for rule, dtype in numbers
+    ]
+
+
+class Graph:
+    """The launches of a call on tensors of its own, into which those of later calls are copied."""
+
+    def __init__(self, D: Tensor, Y: Tensor, method: str, k: int, rules: Sequence[Tensor]) -> None:
+        self.D, self.Y = (a.clone(memory_format=torch.contiguous_format) for a in (D, Y))
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.solution = _solution(self.D, self.Y, method, k, rules)
+
+    def replay(self, D: Tensor, Y: Tensor) -> Solution:
+        """The solution, valid until the next call."""
+        self.D.copy_(D)
+        self.Y.copy_(Y)
+        self.graph.replay()
+        return self.solution
+
+
+_KEPT: dict[Any, Any] = {}
+"""Graphs of the last small calls, or that there was one."""
+
+
+def _solve(pursuit: Pursuit, Y: Tensor, rules: Sequence[Tensor]) -> tuple[list[tuple[Any, Codes]], Tensor]:
+    """Codes of the rows of Y, in tiles that fit into the memory, each with its places; and the count of all."""
+    memory = MAX_TILE_BYTES
+    if Y.is_cuda and len(Y) * pursuit.bytes > 2**28:
+        memory = min(memory, _free(Y.device))
+    tile = max(1, memory // pursuit.bytes)
+    tiles = [slice(first, first + tile) for first in range(0, len(Y), tile)]
+    parts = [(which, pursuit.solve(Y[which], *(rule[which] for rule in rules))) for which in tiles]
+    counts = [codes.counts for _, codes in parts]
+    return parts, torch.cat(counts) if len(counts) > 1 else counts[0]
+
+
+def _free(device: Any) -> int:
+    """A quarter of the bytes that are free; to ask takes a while."""
+    return int(torch.cuda.mem_get_info(device)[0] // 4)
 
 
 class Launches:
@@ -115,34 +222,76 @@ class Launches:
             self.prepared(*arguments, *self.constants.values())
 
 
-class Pursuit:
-    """A dictionary times a power of two, the `scale`, so that its longest atom has a norm from 1/2 to 1, its Gram
-    matrix, and codes of up to k atoms, for which a signal needs that many `bytes`. It is `sound` if no column is zero
-    and all are finite. What depends on the numbers of D stays on the device."""
+def _occupancy(piece: int, rows: int) -> dict[str, int]:
+    """How many warps serve one signal, and the registers that each thread may have."""
+    if max(piece, 8 * rows) <= 256:
+        return {"num_warps": 1, "maxnreg": 80}
+    return {"num_warps": 2 if rows <= 128 else 8}
 
-    def __init__(self, D: Tensor, method: str, k: int) -> None:
-        self.method, self.k = method, min(k, MAX_MEMBERS if method in CONSTRAINED else MAX_ATOMS)
+
+class Pursuit:
+    """A dictionary times a power of two, the `scale`, so that its longest atom has a norm from 1/2 to 1, and codes of
+    up to k atoms of signals, for which each needs that many `bytes`. It is `sound` if no column is zero and all are
+    finite. What depends on the numbers of D stays on the device."""
+
+    def __init__(self, D: Tensor, method: str, k: int, signals: int) -> None:
+        self.method = method
         D = D.double() if method in CONSTRAINED else D
-        self.rows = triton.next_power_of_2(max(self.k, 16))
-        shortest, longest = torch.aminmax(torch.linalg.vector_norm(D, dim=0))
-        self.sound = (shortest > 0) & (longest < math.inf)
-        self.scale = torch.exp2(-torch.ceil(torch.log2(longest)))
-        self.atoms = (D.T * self.scale).contiguous()
-        self.gram = self.atoms @ self.atoms.T
-        self.n, self.d = self.atoms.shape
+        self.d, self.n = D.shape
         self.precision = PRECISIONS[D.dtype]
         on_cuda = D.is_cuda  # otherwise in Triton's interpreter
         self.processors = torch.cuda.get_device_properties(D.device).multi_processor_count if on_cuda else 1
-        self.width = triton.next_power_of_2(max(self.d, 16))
-        self.bytes = D.element_size() * (self.n + self.k * self.rows) + 2 * self.width
-        self.searches = method == "omp" and self.d <= MAX_FAST_ENTRIES
+        norms = torch.linalg.vector_norm(D, dim=0)
+        shortest, longest = torch.aminmax(norms)
+        self.sound = (shortest > 0) & (longest < math.inf)
+        self.scale = torch.exp2(-torch.ceil(torch.log2(longest)))
+        self.atoms = (D.T * self.scale).contiguous()
+        self.squares = (norms * self.scale).square()
+        self.searches, self.uses_gram = self._plan(k, signals)
+        self.gram = self.atoms @ self.atoms.T if self.uses_gram else self.atoms
         if self.searches:
-            half = self.atoms.half()
-            lost = torch.linalg.vector_norm(self.atoms - half.to(D.dtype), dim=1)
-            self.lost = lost.max().float() + (self.d / 16 + 16) * 2.0**-22
-            beside, below = self.width - self.d, -self.n % COLUMNS
-            self.padded = torch.nn.functional.pad(self.atoms, (0, beside)) if beside else self.atoms
-            self.half = torch.nn.functional.pad(half, (0, beside, 0, below)) if beside or below else half
+            self._round()
+        self.give_room(k)
+
+    def _plan(self, k: int, signals: int) -> tuple[bool, bool]:
+        """Whether to find atoms by searches, and whether with the Gram matrix: whatever takes less time."""
+        B, d, n, size = max(signals, 1), self.d, self.n, self.atoms.element_size()
+        gram = 2.0 * n * n * d / PLAIN_RATE
+        bytes_of_gram = size * n * n
+        if self.atoms.is_cuda and bytes_of_gram > 2**28 and bytes_of_gram > _free(self.atoms.device):
+            gram = math.inf
+        pairs = 0.5 * B * k * k * size / CACHE_RATE  # to read all active atoms in all turns, for each of their entries
+        search = k * (2.0 * LAUNCH + 2.0 * max(B, 64) * d * n / TENSOR_RATE) + pairs * d + min(gram, pairs * d)
+        update = gram + 2.0 * B * d * n / PLAIN_RATE + pairs * n + k * TURN * math.ceil(B / (4 * self.processors))
+        if self.method == "omp" and search < update:
+            return True, gram < pairs * d
+        if gram == math.inf:
+            raise MemoryError(
+                f"{self.method!r} needs the Gram matrix of D, {bytes_of_gram / 1e9:.0f} GB for {n} columns, which the "
+                "device does not have; give fewer columns, or the tensors on the host."
+            )
+        return False, True
+
+    def _round(self) -> None:
+        """The atoms in float16, in rows and columns that blocks of the search divide, and what is lost by that."""
+        self.short = self.d <= SHORT
+        self.width = triton.next_power_of_2(max(self.d, 16)) if self.short else 64
+        self.side, self.columns, self.warps = 128, 128, 4
+        if self.short:
+            self.side, self.columns, self.warps = (128, 128, 8) if self.d <= 128 else (64, 64, 4)
+        half = self.atoms.half()
+        lost = torch.linalg.vector_norm(self.atoms - half.to(self.atoms.dtype), dim=1)
+        self.lost = lost.max().float() + (self.d / 16 + 16) * 2.0**-22
+        self.stride = triton.cdiv(self.d, self.width) * self.width
+        beside, below = self.stride - self.d, -self.n % self.columns
+        self.half = torch.nn.functional.pad(half, (0, beside, 0, below)) if beside or below else half
+
+    def give_room(self, k: int) -> None:
+        """Make codes of up to k atoms."""
+        self.k, self.rows = k, triton.next_power_of_2(max(k, 16))
+        self.part = max(1, min(32, self.rows, 4096 // self.rows))
+        numbers = k * (self.rows + 2) + (2 * self.d if self.searches else 2 * self.n)
+        self.bytes = self.atoms.element_size() * numbers
 
     def solve(self, Y: Tensor, *rules: Tensor) -> Codes:
         """The codes of the rows of Y."""
@@ -151,33 +300,37 @@ class Pursuit:
     def search(self, Y: Tensor, limits: Tensor, tols: Tensor) -> Codes:
         """Codes with atoms found on the tensor cores."""
         B, device, precision = len(Y), Y.device, self.precision
-        sides, blocks = triton.cdiv(B, SIDE), len(self.half) // COLUMNS
-        parts = max(1, min(blocks // 2, 4 * self.processors // sides))
-        span = triton.cdiv(blocks, parts) * COLUMNS
+        sides, blocks = triton.cdiv(B, self.side), len(self.half) // self.columns
         integers = {"device": device, "dtype": torch.int32}
-        R16 = torch.empty(B, self.width, device=device, dtype=torch.float16)
+        R, R16 = torch.empty_like(Y), torch.zeros(B, self.stride, device=device, dtype=torch.float16)
         errors, (tops, seconds) = torch.empty(B, device=device), torch.empty(2, blocks, B, device=device)
         states, nearest = torch.empty(B, **integers), torch.empty(blocks, B, **integers)
-        units, x = Y.new_empty(B), Y.new_empty(B, self.k)
-        atoms, counts, M = (
-            torch.empty(B, self.k, **integers),
-            torch.zeros(B, **integers),
-            Y.new_empty(B, self.k, self.rows),
+        (units, lengths), x = Y.new_empty(2, B), Y.new_empty(B, self.k)
+        atoms, counts = torch.empty(B, self.k, **integers), torch.zeros(B, **integers)
+        M = Y.new_empty(B, self.k, self.rows)
+        piece = min(PIECE, triton.next_power_of_2(max(self.d, 16)))
+        kernels.begin[(B,)](
+            Y, tols, limits, R, R16, units, lengths, errors, states, self.d, self.stride, WIDTH=piece, num_warps=1
         )
-        kernels.begin[(B,)](Y, tols, limits, R16, units, errors, states, self.d, WIDTH=self.width, num_warps=1)
-        search = Launches(
-            kernels.search, (sides, parts), {"WIDTH": self.width, "SIDE": SIDE, "COLUMNS": COLUMNS},
-            num_warps=4, num_stages=2,
-        )  # fmt: skip
-        sizes = {"COLUMNS": COLUMNS, "BLOCKS": triton.next_power_of_2(blocks), "WIDTH": self.width, "K": self.k}
-        sizes |= {"ROWS": self.rows, "CHUNK": CHUNK}
-        advance = Launches(kernels.advance, (B,), sizes, num_warps=1 if self.rows <= 32 else 2)
+        found = (tops, seconds, nearest, B)
+        sizes = {"WIDTH": self.width, "SIDE": self.side, "COLUMNS": self.columns}
+        if self.short:
+            span = triton.cdiv(blocks, max(1, min(blocks // 2, 4 * self.processors // sides))) * self.columns
+            grid, where = (sides, triton.cdiv(blocks * self.columns, span)), (len(self.half), self.stride, span)
+            search = Launches(kernels.search_short, grid, sizes, num_warps=self.warps, num_stages=2)
+        else:
+            grid, where = (sides * blocks,), (sides, blocks, self.stride)
+            search = Launches(kernels.search, grid, sizes | {"GROUP": 8}, num_warps=self.warps, num_stages=3)
+        sizes = {"COLUMNS": self.columns, "BLOCKS": min(1024, triton.next_power_of_2(blocks)), "WIDTH": piece}
+        sizes |= {"ROWS": self.rows, "PART": self.part, "CHUNK": CHUNK, "GRAM": self.uses_gram}
+        sizes["WHOLE"] = self.uses_gram and self.d <= piece
+        advance = Launches(kernels.advance, (B,), sizes, **_occupancy(piece, self.rows))
         for t in range(self.k):
-            search(R16, self.half, states, tops, seconds, nearest, B, len(self.half), span)
+            search(R16, self.half, states, *found, *where)
             advance(
-                self.padded, self.gram, Y, R16, tols, limits, units, errors, states, tops, seconds, nearest, atoms, x,
-                counts, M, t, B, self.n, self.d, blocks, self.lost, precision.residual, precision.lead,
-                precision.distance,
+                self.atoms, self.gram, self.squares, Y, R, R16, tols, limits, units, lengths, errors, states, tops,
+                seconds, nearest, atoms, x, counts, M, t, B, self.n, self.d, self.stride, self.k, blocks, self.lost,
+                precision.residual, precision.lead, precision.distance,
             )  # fmt: skip
         return Codes(atoms, x, units, torch.where(states == 0, counts, states.clamp(max=-1)))
 
@@ -187,32 +340,40 @@ class Pursuit:
         B, device, precision = len(Y), Y.device, self.precision
         atoms, counts = torch.empty(B, self.k, device=device, dtype=torch.int32), torch.empty_like(limits)
         x, M = torch.empty(B, self.k, device=device, dtype=Y.dtype), Y.new_empty(B, self.k, self.rows)
-        units = torch.exp2(torch.floor(torch.log2(Y.abs().amax(1).clamp(min=torch.finfo(Y.dtype).tiny))))
+        peaks = Y.abs().amax(1).nan_to_num(1.0, 1.0).clamp(min=torch.finfo(Y.dtype).tiny)
+        units = torch.exp2(torch.floor(torch.log2(peaks)))
         Y = Y / units[:, None]
-        arguments = [Y @ self.atoms.T, self.gram, torch.linalg.vector_norm(Y, dim=1), tols.to(Y.dtype) / units, limits]
+        P = Y @ self.atoms.T
+        rules = [torch.linalg.vector_norm(Y, dim=1), tols.to(Y.dtype) / units, limits]
         if penalties is not None:
-            arguments.append(penalties * self.scale / units)
-        arguments += [atoms, x, counts, *([] if self.method == "mp" else [M]), self.n]
-        sizes = {"WIDTH": triton.next_power_of_2(self.n), "K": self.k, "ROWS": self.rows}
-        warps = 4 if self.n <= 1024 else 8
+            rules.append(penalties * self.scale / units)
+        sizes = {"WIDTH": min(COLUMNS_AT_ONCE, triton.next_power_of_2(self.n)), "ROWS": self.rows}
+        options = sizes | {"num_warps": 4 if sizes["WIDTH"] <= 1024 else 8}
         if self.method == "mp":
-            kernels.match[(B,)](*arguments, precision.square, precision.lead, **sizes, STEPS=MP_STEPS, num_warps=warps)
+            kernels.match[(B,)](
+                P, self.gram, self.squares, *rules, atoms, x, counts, self.n, self.k, MP_STEPS, precision.square,
+                precision.lead, **options,
+            )  # fmt: skip
         elif self.method in CONSTRAINED:
             noise = 4.0 * self.d**0.5 * torch.finfo(Y.dtype).eps
             kernels.descend[(B,)](
-                *arguments, noise, precision.residual, precision.square, precision.lead, MIN_SHARE, **sizes,
-                TURNS=64 + 2 * self.k, POSITIVE=self.method != "lasso", PURSUIT=self.method == "nnomp", num_warps=warps,
+                P, self.gram, self.squares, *rules, atoms, x, counts, M, self.n, self.k, noise, precision.residual,
+                precision.square, precision.lead, MIN_SHARE, **options, PART=self.part,
+                POSITIVE=self.method != "lasso", PURSUIT=self.method == "nnomp",
             )  # fmt: skip
         else:
+            ols = self.method == "ols"
+            distances = self.squares.repeat(B, 1) if ols else P
             kernels.pursue[(B,)](
-                *arguments, precision.square, precision.lead, precision.distance, **sizes, OLS=self.method == "ols",
-                num_warps=warps,
+                P, distances, self.gram, self.squares, *rules, atoms, x, counts, M, self.n, self.k, precision.square,
+                precision.lead, precision.distance, **options, PART=self.part, OLS=ols,
             )  # fmt: skip
         return Codes(atoms, x, units, counts)
 
     def pack(self, codes: Codes, starts: Tensor, columns: Tensor, values: Tensor) -> None:
         """Write codes to their places in a CSR matrix."""
-        kernels.pack[(triton.cdiv(len(codes.counts), 64),)](
-            codes.atoms, codes.x, codes.units * self.scale, starts, codes.counts, columns, values, len(codes.counts),
-            K=self.k, SIDE=64, num_warps=2,
+        k = codes.atoms.shape[1]
+        kernels.pack[(len(codes.counts),)](
+            codes.atoms, codes.x, codes.units * self.scale, starts, codes.counts, columns, values, k,
+            ROWS=triton.next_power_of_2(max(k, 16)), num_warps=1,
         )  # fmt: skip
