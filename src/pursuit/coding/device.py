@@ -118,7 +118,7 @@ def _served(D: Any, Y: Any, arguments: Arguments) -> bool:
     if any(value is not None for value in (arguments.gram, arguments.dtype, arguments.weights)) or arguments.gaps:
         return False
     matrices = D.ndim == Y.ndim == 2 and D.dtype == Y.dtype and D.is_floating_point()
-    return matrices and D.shape[0] == Y.shape[1] and D.numel() * Y.numel() > 0
+    return bool(matrices and D.shape[0] == Y.shape[1] and D.numel() * Y.numel() > 0)
 
 
 def _encode_by_kernels(D: Any, Y: Any, rules: Rules, by_atoms: bool) -> tuple[Any, Any] | None:

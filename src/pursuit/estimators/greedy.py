@@ -332,7 +332,7 @@ class GreedyRegressor(SparseRegressor, _GreedyOfSize):
         self._check()
         require(self.n_nonzero is not None, "n_nonzero", None, f"a number of features with search={self.search!r}")
         samples, exact = self._samples(X, y, sample_weight), self.search == "exact"
-        solver = SubsetSolver(int(self.n_nonzero or 0), self.l2, self.groups, bool(self.positive), exact)
+        solver = SubsetSolver(int(self.n_nonzero or 0), self.l2 or 0.0, self.groups, bool(self.positive), exact)
         models = samples.path(solver)
         self.gap_, self.lower_ = float(models.gap[-1]), float(models.value[-1] - models.gap[-1])
         return self._take(samples.task, models, len(models) - 1)

@@ -316,7 +316,8 @@ class Pursuit:
         sizes = {"WIDTH": self.width, "SIDE": self.side, "COLUMNS": self.columns}
         if self.short:
             span = triton.cdiv(blocks, max(1, min(blocks // 2, 4 * self.processors // sides))) * self.columns
-            grid, where = (sides, triton.cdiv(blocks * self.columns, span)), (len(self.half), self.stride, span)
+            where: tuple[int, ...] = len(self.half), self.stride, span
+            grid: tuple[int, ...] = sides, triton.cdiv(blocks * self.columns, span)
             search = Launches(kernels.search_short, grid, sizes, num_warps=self.warps, num_stages=2)
         else:
             grid, where = (sides * blocks,), (sides, blocks, self.stride)

@@ -126,6 +126,8 @@ class Quadratic:
     M: Small = field(default_factory=lambda: np.zeros(0))
     split_at: int = 0
     """How many columns there were when d was computed."""
+    whole: Quadratic | None = None
+    """The problem before any column was projected out; None: this one."""
 
     @property
     def size(self) -> int:
@@ -167,13 +169,26 @@ class Quadratic:
             v = inverse @ self.c[inside]
             H = H - W.T @ W
             c, constant = c - W.T @ v, constant - float(v @ v) / 2
-            noise *= 1.0 + float(np.sum(inverse * inverse))
+            noise = self._noise_after(inside, inverse)
         smaller = replace(
             self, H=H, c=c, constant=constant, k=self.k - len(inside), units=self.units[rest], noise=noise,
             fixed=np.concatenate([self.fixed, self.units[inside]]), root=self.root[rest], floor=self.floor[rest],
-            d=self.d[rest], M=self.M[rest],
+            d=self.d[rest], M=self.M[rest], whole=self.whole or self,
         )  # fmt: skip
         return smaller, state[rest].copy(), Point(point.b[rest], point.price)
+
+    def _noise_after(self, inside: Indices, inverse: Small) -> float:
+        """The rounding error of H once these columns are projected out, too: that of the first H, and of each projection,
+        which all the columns that are out of it magnify together. The errors of one projection after the other would
+        be counted again in each."""
+        whole = self.whole or self
+        fixed = np.concatenate([self.fixed, self.units[inside]])
+        order = np.argsort(whole.units)
+        at = order[np.searchsorted(whole.units, fixed, sorter=order)]
+        together, pivot = _inverse_factor(whole.H[np.ix_(at, at)])
+        if together is None or pivot < SAFE_PIVOT:
+            return self.noise * (1.0 + float(np.sum(inverse * inverse)))
+        return whole.noise * (1.0 + len(fixed)) * (1.0 + float(np.sum(together * together)))
 
     def split(self, upper: float) -> Quadratic:
         """With a d and an M of its own, for all b with f(b) <= upper."""

@@ -86,7 +86,7 @@ class BestSubset(Result):
             x=x, value=value, gap=value - lower, lower=lower, status=ended.status,
             iterations=search.nodes, oracle_calls=search.relaxations, cached=0, seconds=ended.seconds,
             weights=weights, atoms=atoms, blocks=blocks, answers=[], trace=Trace(rows), start=x, refused=0,
-            stationarity=math.inf, k=k, l2=given.l2, chosen=search.chosen,
+            stationarity=math.inf, assumed=(), k=k, l2=given.l2, chosen=search.chosen,
             near=[(np.array(s, dtype=np.intp), v) for v, s in near], ended=ended, asked=given,
         )  # fmt: skip
 
@@ -132,7 +132,7 @@ class BestSubset(Result):
         """Refused: the tree of a search is not written to files."""
         raise TypeError("a search for the best subset is kept in its result, not in files; continue it by start=.")
 
-    def promise(self, *, mdw: Any = None, rho: Any = None) -> NoReturn:
+    def promise(self, **constants: object) -> NoReturn:
         """Refused: no theorem bounds the number of nodes."""
         raise TypeError("no rate is promised for a search of subsets; its trace has the gap over time.")
 
