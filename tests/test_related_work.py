@@ -74,7 +74,7 @@ class GradientPursuit(ps.Update):
 
     def begin(self, f, domain, space):
         def advance(now, active):
-            now.enter(active, 1)
+            active.enter(now.answers[0].atoms[0], 0)
             slopes = active.slopes(now.grad)
             d = active.synthesize(-slopes)
             active.weights = active.weights - (slopes @ slopes) / (d @ d) * slopes

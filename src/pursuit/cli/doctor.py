@@ -22,6 +22,7 @@ EXTRAS = {
     "files": ("zarr, h5py", "codes in files, arrays on disk"),
     "index": ("faiss-cpu", "an index of very many atoms"),
     "lp": ("highspy", "faster oracles of linear programs"),
+    "sindy": ("pysindy", "the best terms of a differential equation"),
     "gpu": ("torch, triton", "codes of many signals on a GPU"),
 }
 """Extras for users: their packages, and what they add."""

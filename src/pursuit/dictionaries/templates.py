@@ -34,6 +34,12 @@ class LearnedTemplates:
     `templates` is (templates, samples), or (templates, channels, samples), all of norm 1. `objective` has that of every
     sweep, which never rises: half the squared error, and half the threshold for each event (or the penalty times the
     weights). `seconds` is when each sweep ended.
+
+    >>> import pursuit as ps
+    >>> y = np.convolve(np.eye(1, 200, 20)[0] + np.eye(1, 200, 90)[0], [1.0, 3.0, -2.0, 1.0])
+    >>> learned = ps.learn(y, convolutional=True, templates=1, length=4, code={"threshold": 1.0})
+    >>> learned.templates.shape, len(learned.events)
+    ((1, 4), 2)
     """
 
     templates: Small

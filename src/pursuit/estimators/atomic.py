@@ -360,9 +360,9 @@ class AtomicRegressorCV(SparseRegressor, _AtomicCV):
     >>> from pursuit.estimators import AtomicRegressorCV
     >>> X = np.random.default_rng(0).standard_normal((60, 200))
     >>> y = 4.0 + 3.0 * X[:, 5] - 2.0 * X[:, 9]
-    >>> model = AtomicRegressorCV(radii=[1.0, 2.0, 5.0, 9.0]).fit(X, y)
+    >>> model = AtomicRegressorCV(radii=[1.0, 2.0, 5.0, 6.0, 9.0]).fit(X, y)
     >>> model.radius_, np.flatnonzero(model.coef_)
-    (5.0, array([5, 9]))
+    (6.0, array([5, 9]))
     """
 
 

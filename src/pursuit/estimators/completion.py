@@ -239,7 +239,8 @@ class LowRankCompletion(Completion):
         `noise_`.
         """
         check_is_fitted(self)
-        at, y = positions(self.labels_[1], columns, "columns"), check_array(values, dtype=np.float64, ensure_2d=False)
+        y = check_array(values, dtype=np.float64, ensure_2d=False, ensure_min_samples=0)
+        at = positions(self.labels_[1], columns, "columns") if len(columns) else np.zeros(0, np.intp)
         require(at.ndim == 1 and at.shape == y.shape, "values", values, "a value for each of the columns")
         at, y = at[at >= 0], y[at >= 0]
         rest = y - self.mean_ - self.column_bias_[at]

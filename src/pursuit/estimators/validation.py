@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
-from pursuit.arguments import as_int_or_nan
+from pursuit.arguments import as_int_or_nan, require
 from pursuit.estimators import checks
 from pursuit.estimators.base import Array
 from pursuit.estimators.design import ModelPath
@@ -73,7 +73,15 @@ class CrossValidated(LinearModel):
         """The score to choose by; None for the held-out loss."""
         if self.scoring is None:
             return None
-        scorer = check_scoring(self, scoring=self.scoring)
+        try:
+            scorer = check_scoring(self, scoring=self.scoring)
+        except (TypeError, ValueError):
+            require(
+                False,
+                "scoring",
+                self.scoring,
+                "the name of one of scikit-learn's scores, or a function of a model, X, y",
+            )
 
         def score(task: Task, path: ModelPath, row: int, held: Samples) -> float:
             return float(scorer(copy(self)._take(task, path, row), held.X, held.y))

@@ -118,7 +118,7 @@ class Quadratic(Objective):
             raise ValueError(f"H has the eigenvalue {smallest:.3g}; a convex quadratic needs H >= 0.")
         self.L = largest if largest > 0 else None
         self.mu = max(smallest - noise * largest, 0.0)
-        self.singular = not self.mu > 2.0 * len(spectrum) * self.space.eps * largest
+        self.singular = not self.mu > 2.0 * self.H.shape[0] * self.space.eps * largest
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         Hx = self.H @ x

@@ -151,7 +151,7 @@ class Question:
             search = self.begin(prepared, k)
         else:
             prepared, search = start.resumed(self.given, k, self.bound)
-        clock = Clock(self.stop, prepared, began, [] if start is None else list(start.trace._rows), k)
+        clock = Clock(self.stop, prepared, began, [] if start is None else list(start.trace.rows), k)
         search.tolerance, search.allowance = self._tolerance(prepared), self.within * search.value
         status = Status.GAP
         try:
