@@ -94,7 +94,9 @@ template <class T> class ProductCache : public Products<T> {
     }
 };
 
-struct Destroy { template <class Kernel> void operator()(Kernel *kernel) const { kernel->destroy(); } };
+struct Destroy {
+    template <class Kernel> void operator()(Kernel *kernel) const { kernel->destroy(); }
+};
 
 // What kernels read, and the arrays of Python that it points to.
 template <class T> struct TemplateSet : Templates<T> {
@@ -109,17 +111,29 @@ template <class T> struct TemplateSet : Templates<T> {
     std::vector<int64_t> mixing_offsets;
     std::unique_ptr<ProductCache<T>> cache;
 
-    TemplateSet(std::pair<int, int> shape, In<int32_t, 1> part_starts, In<int32_t, 1> part_channels, In<int32_t, 1> part_rows,
-                In<T, 2> samples, std::optional<In<int32_t, 1>> factor_starts, std::optional<In<T, 1>> mixing,
-                std::optional<In<T, 2>> filters, In<double, 1> squares, In<int64_t, 1> neighbour_starts,
-                In<int32_t, 1> neighbours, size_t memory)
+    TemplateSet(std::pair<int, int> shape, In<int32_t, 1> part_starts, In<int32_t, 1> part_channels,
+                In<int32_t, 1> part_rows, In<T, 2> samples, std::optional<In<int32_t, 1>> factor_starts,
+                std::optional<In<T, 1>> mixing, std::optional<In<T, 2>> filters, In<double, 1> squares,
+                In<int64_t, 1> neighbour_starts, In<int32_t, 1> neighbours, size_t memory)
         : part_starts_(part_starts), part_channels_(part_channels), part_rows_(part_rows), samples_(samples),
           factor_starts_(factor_starts), mixing_(mixing), filters_(filters), squares_(squares),
           neighbour_starts_(neighbour_starts), neighbours_(neighbours) {
         const int count = int(squares.shape(0)), parts = int(samples.shape(0));
-        static_cast<Templates<T> &>(*this) = {count, shape.first, shape.second, int(samples.shape(1)), part_starts.data(),
-            part_channels.data(), part_rows.data(), samples.data(), nullptr, nullptr, nullptr, nullptr, squares.data(),
-            neighbour_starts.data(), neighbours.data()};
+        static_cast<Templates<T> &>(*this) = {count,
+                                              shape.first,
+                                              shape.second,
+                                              int(samples.shape(1)),
+                                              part_starts.data(),
+                                              part_channels.data(),
+                                              part_rows.data(),
+                                              samples.data(),
+                                              nullptr,
+                                              nullptr,
+                                              nullptr,
+                                              nullptr,
+                                              squares.data(),
+                                              neighbour_starts.data(),
+                                              neighbours.data()};
         require(count > 0 && this->width > 0 && this->height > 0, "there are no templates");
         check_starts(part_starts, count, parts);
         check_starts(neighbour_starts, count, int64_t(neighbours.shape(0)));
@@ -148,23 +162,26 @@ template <class T> struct TemplateSet : Templates<T> {
 
     template <class I> static void check_starts(const In<I, 1> &starts, int count, int64_t end) {
         require(int(starts.shape(0)) == count + 1 && starts.data()[0] == 0 && int64_t(starts.data()[count]) == end &&
-                std::is_sorted(starts.data(), starts.data() + count + 1), "starts must increase");
+                    std::is_sorted(starts.data(), starts.data() + count + 1),
+                "starts must increase");
     }
     static void check_below(const In<int32_t, 1> &indices, size_t count, int end) {
-        require(indices.shape(0) == count && std::all_of(indices.data(), indices.data() + count,
-            [end](int32_t i) { return i >= 0 && i < end; }), "an index is out of range");
+        require(indices.shape(0) == count &&
+                    std::all_of(indices.data(), indices.data() + count, [end](int32_t i) { return i >= 0 && i < end; }),
+                "an index is out of range");
     }
 
     Signal<T> signal(const Samples<T> &y) const {
         require(int(y.shape(0)) == this->channels && int(y.shape(1)) >= this->height && int(y.shape(2)) >= this->width,
-            "the signal does not fit the templates");
+                "the signal does not fit the templates");
         return {y.data(), int64_t(y.shape(1)), int64_t(y.shape(2)), y.stride(0), y.stride(1), y.stride(2)};
     }
     void correlate(const Samples<T> &y, const Out<T, 3> &out) const {
         const Signal<T> signal = this->signal(y);
         const int64_t columns = (signal.columns - this->width + 128) / 128 * 128;
         require(int(out.shape(0)) == this->count && int64_t(out.shape(1)) == signal.rows - this->height + 1 &&
-                int64_t(out.shape(2)) == columns, "out does not fit");
+                    int64_t(out.shape(2)) == columns,
+                "out does not fit");
         kernels<T>().correlate(*this, signal, out.data());
     }
 };
@@ -185,7 +202,8 @@ template <class T> class Finder {
             const double *e = known.data() + 5 * i;
             const Event event = {int64_t(e[0]), int64_t(e[1]), int32_t(e[2]), e[3], e[4]};
             require(event.row >= 0 && event.row <= signal.rows - A.height && event.column >= 0 &&
-                    event.column <= signal.columns - A.width && event.kernel >= 0 && event.kernel < A.count, "no such event");
+                        event.column <= signal.columns - A.width && event.kernel >= 0 && event.kernel < A.count,
+                    "no such event");
             events.push_back(event);
         }
         require(events.empty() || rules.method != EventMethod::mp, "matching pursuit needs no known events");
@@ -210,22 +228,24 @@ template <class T> class Finder {
 template <class T> void bind(nb::module_ m) {
     using Set = TemplateSet<T>;
     nb::class_<Set>(m, "Templates")
-        .def("__init__", [](Set *self, int channels, int height, In<int32_t, 1> part_starts, In<int32_t, 1> part_channels,
-                            In<int32_t, 1> part_rows, In<T, 2> samples, std::optional<In<int32_t, 1>> factor_starts,
-                            std::optional<In<T, 1>> mixing, std::optional<In<T, 2>> filters, In<double, 1> squares,
-                            In<int64_t, 1> neighbour_starts, In<int32_t, 1> neighbours, size_t memory) {
-            new (self) Set({channels, height}, part_starts, part_channels, part_rows, samples, factor_starts, mixing, filters,
-                           squares, neighbour_starts, neighbours, memory);
-        }, "channels"_a, "height"_a, "part_starts"_a, "part_channels"_a, "part_rows"_a, "samples"_a,
-           "factor_starts"_a.none(), "mixing"_a.none(), "filters"_a.none(), "squares"_a, "neighbour_starts"_a,
-           "neighbours"_a, "memory"_a)
+        .def(
+            "__init__",
+            [](Set *self, int channels, int height, In<int32_t, 1> part_starts, In<int32_t, 1> part_channels,
+               In<int32_t, 1> part_rows, In<T, 2> samples, std::optional<In<int32_t, 1>> factor_starts,
+               std::optional<In<T, 1>> mixing, std::optional<In<T, 2>> filters, In<double, 1> squares,
+               In<int64_t, 1> neighbour_starts, In<int32_t, 1> neighbours, size_t memory) {
+                new (self) Set({channels, height}, part_starts, part_channels, part_rows, samples, factor_starts,
+                               mixing, filters, squares, neighbour_starts, neighbours, memory);
+            },
+            "channels"_a, "height"_a, "part_starts"_a, "part_channels"_a, "part_rows"_a, "samples"_a,
+            "factor_starts"_a.none(), "mixing"_a.none(), "filters"_a.none(), "squares"_a, "neighbour_starts"_a,
+            "neighbours"_a, "memory"_a)
         .def("correlate", &Set::correlate, Unlocked(), "y"_a, "out"_a.noconvert())
         .def_prop_ro("most_bytes", [](const Set &A) { return A.cache->most_bytes; })
         .def_prop_ro("rows_made", [](const Set &A) { return A.cache->made; });
     nb::class_<Finder<T>>(m, "Finder")
         .def(nb::init<Set &, const EventRules &, const Samples<T> &, const In<int32_t, 1> &, const In<double, 2> &>(),
-             "templates"_a, "rules"_a, "y"_a, "stop"_a, "known"_a,
-             nb::keep_alive<1, 2>())
+             "templates"_a, "rules"_a, "y"_a, "stop"_a, "known"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("count", &Finder<T>::count)
         .def("copy", &Finder<T>::copy, "out"_a.noconvert());
 }
@@ -234,15 +254,23 @@ template <class T> void bind(nb::module_ m) {
 
 void bind_events(nb::module_ float64, nb::module_ float32) {
     nb::enum_<EventMethod>(float64, "EventMethod")
-        .value("mp", EventMethod::mp).value("omp", EventMethod::omp).value("nnomp", EventMethod::nnomp)
+        .value("mp", EventMethod::mp)
+        .value("omp", EventMethod::omp)
+        .value("nnomp", EventMethod::nnomp)
         .value("lasso", EventMethod::lasso);
     nb::class_<EventRules>(float64, "EventRules")
         .def(nb::init<>())
-        .def_rw("method", &EventRules::method).def_rw("positive", &EventRules::positive)
-        .def_rw("threshold", &EventRules::threshold).def_rw("penalty", &EventRules::penalty)
-        .def_rw("prior", &EventRules::prior).def_rw("least", &EventRules::least).def_rw("most", &EventRules::most)
-        .def_rw("limit", &EventRules::limit).def_rw("refractory", &EventRules::refractory)
-        .def_rw("row_step", &EventRules::row_step).def_rw("step", &EventRules::step);
+        .def_rw("method", &EventRules::method)
+        .def_rw("positive", &EventRules::positive)
+        .def_rw("threshold", &EventRules::threshold)
+        .def_rw("penalty", &EventRules::penalty)
+        .def_rw("prior", &EventRules::prior)
+        .def_rw("least", &EventRules::least)
+        .def_rw("most", &EventRules::most)
+        .def_rw("limit", &EventRules::limit)
+        .def_rw("refractory", &EventRules::refractory)
+        .def_rw("row_step", &EventRules::row_step)
+        .def_rw("step", &EventRules::step);
     bind<double>(float64);
     bind<float>(float32);
 }

@@ -8,11 +8,12 @@ enum class EventMethod { mp, omp, nnomp, lasso };
 
 template <class T> struct Templates {
     int count, channels, height, width;
-    const int32_t *part_starts;       // of template k: parts part_starts[k] to part_starts[k + 1] - 1
+    const int32_t *part_starts;  // of template k: parts part_starts[k] to part_starts[k + 1] - 1
     const int32_t *part_channels, *part_rows;
-    const T *samples;                 // parts x width
-    const int32_t *factor_starts;     // or null: template k is a sum over its factors of mixing (parts) times filter (width)
-    const int64_t *mixing_starts;     // of template k, factors x parts
+    const T *samples;  // parts x width
+    const int32_t
+        *factor_starts;  // or null: template k is a sum over its factors of mixing (parts) times filter (width)
+    const int64_t *mixing_starts;  // of template k, factors x parts
     const T *mixing, *filters;
     const double *squares;            // squared norms
     const int64_t *neighbour_starts;  // the templates that share a channel with k, k among them, in increasing order
@@ -32,16 +33,16 @@ template <class T> struct Signal {
 struct EventRules {
     EventMethod method;
     bool positive;
-    double threshold;          // an atom enters where that lowers ||r||^2 (of the Lasso: where |<r, a>|) by (is) more
-    double penalty;            // of the Lasso
-    double prior, least, most; // of amplitudes, by mp: prior ||a||^2 (w - 1)^2, least <= w <= most
+    double threshold;           // an atom enters where that lowers ||r||^2 (of the Lasso: where |<r, a>|) by (is) more
+    double penalty;             // of the Lasso
+    double prior, least, most;  // of amplitudes, by mp: prior ||a||^2 (w - 1)^2, least <= w <= most
     int64_t limit, refractory, row_step, step;
     const int32_t *stop;
 };
 
 struct Event {
     int64_t row, column;
-    int32_t kernel;            // the number of the template
+    int32_t kernel;  // the number of the template
     double weight, score;
 };
 

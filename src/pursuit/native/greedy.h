@@ -12,9 +12,9 @@
 
 namespace {
 
-constexpr int ROWS = 512;                             // of a block: what is done to them stays in the cache
-constexpr int WIDE = VECTOR_BYTES == 64 ? 4 : 2;      // vectors of a panel
-constexpr int TOGETHER = 6;                           // gradients whose products with a panel are in registers
+constexpr int ROWS = 512;                         // of a block: what is done to them stays in the cache
+constexpr int WIDE = VECTOR_BYTES == 64 ? 4 : 2;  // vectors of a panel
+constexpr int TOGETHER = 6;                       // gradients whose products with a panel are in registers
 constexpr double DEAD = -1e300;
 constexpr double TINY = 1e-300;
 
@@ -65,8 +65,8 @@ inline void four_dots(const double *t, const double *const *columns, int from, i
 }
 
 // out[k] += <t, column k> for the first `count` columns.
-template <class Add> inline void dots(const double *t, const double *const *columns, int count, int from, int rows,
-                                      Add add) {
+template <class Add>
+inline void dots(const double *t, const double *const *columns, int count, int from, int rows, Add add) {
     int k = 0;
     double four[4];
     for (; k + 4 <= count; k += 4) {
@@ -246,8 +246,7 @@ template <class T> class UnitColumns {
             for (int b = 0; b < PANEL; ++b) sums[c * PANEL + b] += a[c][b / N][b % N];
     }
 
-    template <bool SQUARED>
-    void dense_products(const T *side, int groups, int count, int panel, double *sums) const {
+    template <bool SQUARED> void dense_products(const T *side, int groups, int count, int panel, double *sums) const {
         using Tile = void (*)(const T *, const T *, int, double *);
         static constexpr Tile tiles[] = {tile<1, SQUARED>, tile<2, SQUARED>, tile<3, SQUARED>,
                                          tile<4, SQUARED>, tile<5, SQUARED>, tile<6, SQUARED>};
@@ -260,8 +259,7 @@ template <class T> class UnitColumns {
                     sums + size_t(group) * TOGETHER * PANEL);
     }
 
-    template <bool SQUARED>
-    void sparse_products(const T *side, int groups, int first, int width, double *sums) const {
+    template <bool SQUARED> void sparse_products(const T *side, int groups, int first, int width, double *sums) const {
         for (int b = 0; b < width; ++b)
             for (int group = 0; group < groups; ++group) {
                 Vec<T> sum{};
@@ -280,7 +278,7 @@ struct SharedLoss {
     int n, classes, outputs;  // outputs: columns of coefficients
     double width;
     bool intercept;
-    const double *y;          // outputs x n, or n labels
+    const double *y;  // outputs x n, or n labels
 
     bool coupled() const { return kind == GreedyLoss::multinomial; }
     static double contrast(int o) { return 1.0 / std::sqrt((o + 1.0) * (o + 2.0)); }
@@ -295,7 +293,10 @@ struct Stretches {
         constexpr int GAP = 32;  // fewer rows of weight 0 than this are no gap
         begin.allocate(n / GAP + n / ROWS + 2), length.allocate(n / GAP + n / ROWS + 2);
         for (int i = 0; i < n;) {
-            if (weights[i] == 0.0) { ++i; continue; }
+            if (weights[i] == 0.0) {
+                ++i;
+                continue;
+            }
             int last = i;
             for (int k = i; k < smaller(n, i + ROWS) && k - last <= GAP; ++k)
                 if (weights[k] != 0.0) last = k;
@@ -310,18 +311,18 @@ class GreedyProblem {
     const SharedLoss &shared;
     const double *weights, *held;
     Stretches training, testing;
-    int m, u, blocks;                       // outputs; outputs that a Hessian couples; different Hessians
+    int m, u, blocks;  // outputs; outputs that a Hessian couples; different Hessians
     double l2, tol;
     Growing<const double *> columns;
     Growing<double> ridge, theta, slope, trial, trial_slope, direction, solution, H, L;
     Array<double> curvature, probability, work;
-    int factored = 0;                       // columns in L
-    bool stale = false;                     // L is that of other coefficients
+    int factored = 0;    // columns in L
+    bool stale = false;  // L is that of other coefficients
 
   public:
-    int s = 0;                              // active columns
+    int s = 0;  // active columns
     Growing<int32_t> features;
-    Array<double> gradient;                 // outputs x n
+    Array<double> gradient;  // outputs x n
     double value = 0, floor = DEAD, infimum = 0;
     bool alive = true;
 
@@ -391,7 +392,10 @@ class GreedyProblem {
             if (stale && before > 0) {
                 const double rate = std::sqrt(decrease / before);
                 const double left = rate < 1 ? 0.5 * std::log(tol * above / decrease) / std::log(rate) : 1e9;
-                if (left * step_cost > hessian_cost + 2 * step_cost) { refresh(), before = -1; continue; }
+                if (left * step_cost > hessian_cost + 2 * step_cost) {
+                    refresh(), before = -1;
+                    continue;
+                }
             }
             const double step = line_search(decrease, size);
             if (step == 0) {
@@ -541,7 +545,8 @@ class GreedyProblem {
         for (int c = K - 1; c >= 0; --c) {  // later: the sum over contrasts from c on
             double *zc = z + c * ROWS;
             const double *e = work + c * ROWS, *last = e - ROWS;
-            const double ahead = c < m ? SharedLoss::contrast(c) : 0.0, back = c ? c * SharedLoss::contrast(c - 1) : 0.0;
+            const double ahead = c < m ? SharedLoss::contrast(c) : 0.0,
+                         back = c ? c * SharedLoss::contrast(c - 1) : 0.0;
             for (int i = 0; c < m && i < count; ++i) later[i] += ahead * e[i];
             for (int i = 0; i < count; ++i) zc[i] = later[i] - (c ? back * last[i] : 0.0);
             for (int i = 0; i < count; ++i) top[i] = larger(top[i], zc[i]), own[i] = y[i] == c ? zc[i] : own[i];
@@ -616,9 +621,11 @@ class GreedyProblem {
             if (shared.coupled()) {
                 set_contrasts(r, count);
                 for (int a = 0; a < m; ++a)
-                    for (int b = 0; b <= a; ++b) pair_weights(a, b, r, count, factor), add_hessian(from, a, b, r, count, factor, t);
-            } else for (int b = 0; b < blocks; ++b)
-                add_hessian(from, b, b, r, count, curvature + size_t(b) * shared.n + r, t);
+                    for (int b = 0; b <= a; ++b)
+                        pair_weights(a, b, r, count, factor), add_hessian(from, a, b, r, count, factor, t);
+            } else
+                for (int b = 0; b < blocks; ++b)
+                    add_hessian(from, b, b, r, count, curvature + size_t(b) * shared.n + r, t);
         });
         for (int k = larger(from, intercepts()); k < s; ++k)
             for (int i = k * u; i < (k + 1) * u; ++i)
@@ -717,7 +724,8 @@ class GreedyProblem {
                 const double *Li = l + row(i) * B;
                 double sum = slope[place(i)];
                 if (B == 1) sum -= dot(Li, x, i);
-                else for (int k = 0; k < i; ++k) sum -= Li[k * B] * x[k];
+                else
+                    for (int k = 0; k < i; ++k) sum -= Li[k * B] * x[k];
                 x[i] = sum / Li[i * B];
             }
             for (int i = size - 1; i >= 0; --i) {
@@ -732,26 +740,33 @@ class GreedyProblem {
 template <class T> class GreedyOver final : public GreedyPaths {
     static constexpr int PANEL = UnitColumns<T>::panel_width;
     static constexpr double ROUNDING = sizeof(T) == 8 ? 1e-11 : 1e-5;  // of correlations, beside the largest possible
-    struct Best { double score; int column; };
+    struct Best {
+        double score;
+        int column;
+    };
 
     UnitColumns<T> X;
-    Array<double> y, weights, held, means, inverses;   // inverses: 1 / deviation of a column in a group of problems
+    Array<double> y, weights, held, means, inverses;  // inverses: 1 / deviation of a column in a group of problems
     Array<double> ones;
     Array<int32_t> group;
     SharedLoss shared;
     int count;
     Array<GreedyProblem *> problems;
-    Array<uint8_t> active;                             // count x p
-    Array<double *> columns;                           // those that some problem uses
+    Array<uint8_t> active;    // count x p
+    Array<double *> columns;  // those that some problem uses
     int threads;
 
   public:
     GreedyOver(const GreedyMatrix<T> &matrix, const GreedyTask &task, int threads)
         : X(matrix, task.intercept, threads), y(size_t(task.targets) * X.n), weights(size_t(task.groups) * X.n),
           held(size_t(task.groups) * X.n), means(size_t(task.groups) * X.p), inverses(size_t(task.groups) * X.p),
-          ones(X.n), group(task.count),
-          shared{task.loss, X.n, task.classes, task.loss == GreedyLoss::multinomial ? task.classes - 1 : task.targets,
-                 task.width, task.intercept, y},
+          ones(X.n), group(task.count), shared{task.loss,
+                                               X.n,
+                                               task.classes,
+                                               task.loss == GreedyLoss::multinomial ? task.classes - 1 : task.targets,
+                                               task.width,
+                                               task.intercept,
+                                               y},
           count(task.count), problems(task.count), active(size_t(task.count) * X.p), columns(X.p), threads(threads) {
         std::memcpy(y, task.y, size_t(task.targets) * X.n * sizeof(double));
         std::memcpy(group, task.group, count * sizeof(int32_t));
@@ -868,25 +883,25 @@ template <class T> class GreedyOver final : public GreedyPaths {
             }
         Array<Best> best(size_t(pieces) * going);
         for (int k = 0; k < pieces * going; ++k) best[k] = {0.0, -1};
-        X.template products<false>(vectors, going * m, threads, [&](int piece, int first, int width,
-                                                                    const double *sums) {
-            for (int q = 0; q < going; ++q) {
-                const double *mean = means + size_t(group[live[q]]) * X.p + first;
-                const double *inverse = inverses + size_t(group[live[q]]) * X.p + first;
-                const uint8_t *in = active + size_t(live[q]) * X.p + first;
-                double score[PANEL] = {};
-                for (int o = 0; o < m; ++o) {
-                    const double *sum = sums + size_t(q * m + o) * PANEL, all = totals[q * m + o];
-                    for (int b = 0; b < width; ++b) {
-                        const double c = (sum[b] - all * mean[b]) * inverse[b];
-                        score[b] += c * c;
+        X.template products<false>(
+            vectors, going * m, threads, [&](int piece, int first, int width, const double *sums) {
+                for (int q = 0; q < going; ++q) {
+                    const double *mean = means + size_t(group[live[q]]) * X.p + first;
+                    const double *inverse = inverses + size_t(group[live[q]]) * X.p + first;
+                    const uint8_t *in = active + size_t(live[q]) * X.p + first;
+                    double score[PANEL] = {};
+                    for (int o = 0; o < m; ++o) {
+                        const double *sum = sums + size_t(q * m + o) * PANEL, all = totals[q * m + o];
+                        for (int b = 0; b < width; ++b) {
+                            const double c = (sum[b] - all * mean[b]) * inverse[b];
+                            score[b] += c * c;
+                        }
                     }
+                    Best &top = best[size_t(piece) * going + q];
+                    for (int b = 0; b < width; ++b)
+                        if (score[b] > top.score && !in[b]) top = {score[b], first + b};
                 }
-                Best &top = best[size_t(piece) * going + q];
-                for (int b = 0; b < width; ++b)
-                    if (score[b] > top.score && !in[b]) top = {score[b], first + b};
-            }
-        });
+            });
         for (int q = 0; q < going; ++q) {
             Best top{ROUNDING * ROUNDING * problems[live[q]]->largest_score(), -1};
             for (int piece = 0; piece < pieces; ++piece)

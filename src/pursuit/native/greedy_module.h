@@ -8,10 +8,10 @@ template <class T> class GreedyKernel {
 
   public:
     // X is a matrix by any strides, or (values, indices, pointers) of sparse columns with the number of rows.
-    GreedyKernel(std::optional<Strided<T>> dense, std::optional<std::tuple<In<T, 1>, In<int32_t, 1>, In<int64_t, 1>>> csc,
-                 int64_t all_rows, In<int64_t, 1> rows, Table y, Table weights, Table held, In<int32_t, 1> group,
-                 In<double, 1> l2, In<double, 1> tols, int loss, int classes, double width, bool intercept,
-                 double separated, int threads)
+    GreedyKernel(std::optional<Strided<T>> dense,
+                 std::optional<std::tuple<In<T, 1>, In<int32_t, 1>, In<int64_t, 1>>> csc, int64_t all_rows,
+                 In<int64_t, 1> rows, Table y, Table weights, Table held, In<int32_t, 1> group, In<double, 1> l2,
+                 In<double, 1> tols, int loss, int classes, double width, bool intercept, double separated, int threads)
         : count(int(group.shape(0))) {
         const size_t n = rows.shape(0), columns = dense ? dense->shape(1) : std::get<2>(*csc).shape(0) - 1;
         p = int(columns);
@@ -20,14 +20,18 @@ template <class T> class GreedyKernel {
         require(std::all_of(rows.data(), rows.data() + n, [=](int64_t i) { return i >= 0 && i < all_rows; }), "rows");
         require(loss >= 0 && loss <= int(GreedyLoss::multinomial), "there is no such loss");
         require(y.shape(1) == n && y.shape(0) > 0 && weights.shape(1) == n && held.shape(1) == n &&
-                held.shape(0) == weights.shape(0) && l2.shape(0) == group.shape(0) && tols.shape(0) == group.shape(0),
-            "arrays do not fit");
-        require(std::all_of(group.data(), group.data() + count, [&](int32_t k) { return k >= 0 && size_t(k) < weights.shape(0); }),
-            "there is no such group");
+                    held.shape(0) == weights.shape(0) && l2.shape(0) == group.shape(0) &&
+                    tols.shape(0) == group.shape(0),
+                "arrays do not fit");
+        require(std::all_of(group.data(), group.data() + count,
+                            [&](int32_t k) { return k >= 0 && size_t(k) < weights.shape(0); }),
+                "there is no such group");
         const bool multinomial = GreedyLoss(loss) == GreedyLoss::multinomial;
         if (multinomial)
-            require(classes >= 2 && y.shape(0) == 1 && std::all_of(y.data(), y.data() + n, [=](double c) {
-                return c >= 0 && c < classes && c == int(c); }), "there is no such class");
+            require(
+                classes >= 2 && y.shape(0) == 1 &&
+                    std::all_of(y.data(), y.data() + n, [=](double c) { return c >= 0 && c < classes && c == int(c); }),
+                "there is no such class");
         across = multinomial ? classes : int(y.shape(0));
         GreedyMatrix<T> X{int(n), p, int(all_rows), rows.data(), nullptr, 0, 0, nullptr, nullptr, nullptr};
         if (dense) {
@@ -36,13 +40,17 @@ template <class T> class GreedyKernel {
             const auto &[values, indices, pointers] = *csc;
             const size_t entries = indices.shape(0);
             require(values.shape(0) == entries && pointers.data()[0] == 0 && size_t(pointers.data()[p]) == entries &&
-                    std::is_sorted(pointers.data(), pointers.data() + p + 1), "pointers must increase");
-            require(std::all_of(indices.data(), indices.data() + entries, [=](int32_t i) { return i >= 0 && i < all_rows; }),
-                "an index is out of range");
+                        std::is_sorted(pointers.data(), pointers.data() + p + 1),
+                    "pointers must increase");
+            require(std::all_of(indices.data(), indices.data() + entries,
+                                [=](int32_t i) { return i >= 0 && i < all_rows; }),
+                    "an index is out of range");
             X.values = values.data(), X.indices = indices.data(), X.pointers = pointers.data();
         }
-        const GreedyTask task{GreedyLoss(loss), int(y.shape(0)), classes, int(weights.shape(0)), count, width, separated,
-                              intercept, y.data(), weights.data(), held.data(), group.data(), l2.data(), tols.data()};
+        const GreedyTask task{
+            GreedyLoss(loss), int(y.shape(0)), classes,  int(weights.shape(0)), count,       width,
+            separated,        intercept,       y.data(), weights.data(),        held.data(), group.data(),
+            l2.data(),        tols.data()};
         nb::gil_scoped_release release;
         paths.reset(kernels<T>().greedy(X, task, threads));
     }
@@ -56,7 +64,8 @@ template <class T> class GreedyKernel {
     }
     void coefficients(int problem, const Out<double, 2> &coef, const Out<double, 1> &intercept) const {
         require(problem >= 0 && problem < count && int(coef.shape(0)) == paths->size(problem) &&
-                int(coef.shape(1)) == across && int(intercept.shape(0)) == across, "arrays do not fit");
+                    int(coef.shape(1)) == across && int(intercept.shape(0)) == across,
+                "arrays do not fit");
         paths->coefficients(problem, coef.data(), intercept.data());
     }
     void scales(const Out<double, 1> &out) const {
@@ -82,19 +91,27 @@ template <class T> void bind_greedy(nb::module_ m) {
 
 // Columns are given by their entries, or as the rows of `values` (one after the other) where there are no indices.
 static int descend(const In<double, 1> &values, const std::optional<In<int32_t, 1>> &indices,
-                   const std::optional<In<int64_t, 1>> &pointers, const In<double, 1> &prices, const In<double, 1> &ridges,
-                   const In<double, 1> &h, double tol, int most, const Out<double, 1> &v, const Out<double, 1> &b) {
+                   const std::optional<In<int64_t, 1>> &pointers, const In<double, 1> &prices,
+                   const In<double, 1> &ridges, const In<double, 1> &h, double tol, int most, const Out<double, 1> &v,
+                   const Out<double, 1> &b) {
     const size_t count = prices.shape(0), rows = h.shape(0), entries = values.shape(0);
     require(ridges.shape(0) == count && b.shape(0) == count && v.shape(0) == rows, "arrays do not fit");
     require(indices.has_value() == pointers.has_value() && (indices || entries == count * rows), "columns do not fit");
     if (indices) {
         const int64_t *starts = pointers->data();
         require(indices->shape(0) == entries && pointers->shape(0) == count + 1 && starts[0] == 0 &&
-                size_t(starts[count]) == entries && std::is_sorted(starts, starts + count + 1), "pointers must increase");
+                    size_t(starts[count]) == entries && std::is_sorted(starts, starts + count + 1),
+                "pointers must increase");
         require(std::all_of(indices->data(), indices->data() + entries,
-                    [=](int32_t i) { return i >= 0 && size_t(i) < rows; }), "an index is out of range");
+                            [=](int32_t i) { return i >= 0 && size_t(i) < rows; }),
+                "an index is out of range");
     }
-    const PricedColumns X{int(rows), int64_t(count), values.data(), indices ? indices->data() : nullptr,
-                          pointers ? pointers->data() : nullptr, prices.data(), ridges.data()};
+    const PricedColumns X{int(rows),
+                          int64_t(count),
+                          values.data(),
+                          indices ? indices->data() : nullptr,
+                          pointers ? pointers->data() : nullptr,
+                          prices.data(),
+                          ridges.data()};
     return level().descend(X, h.data(), tol, most, v.data(), b.data());
 }

@@ -90,29 +90,29 @@ template <class T> struct Screening : Kernel {
 struct Quadratic {
     int p;
     const double *H, *c, *d, *M;
-    const double *root;     // the square roots of the diagonal of H before columns were projected out
+    const double *root;  // the square roots of the diagonal of H before columns were projected out
     double constant, noise;
-    bool positive;          // whether b >= 0
+    bool positive;  // whether b >= 0
 };
 
 struct Relaxation {
-    int m, limit, sweeps;   // columns that may be used; rounds at most, sweeps of a round
-    double cut, tolerance;  // it ends at a bound of the cut, or where rounds gain less than this of what is missing
-    double mu;              // first and last price of a column
-    const int8_t *state;    // 0: free, 1: in, -1: out, 2: the largest, at its start
-    double *b;              // first and last point
+    int m, limit, sweeps;      // columns that may be used; rounds at most, sweeps of a round
+    double cut, tolerance;     // it ends at a bound of the cut, or where rounds gain less than this of what is missing
+    double mu;                 // first and last price of a column
+    const int8_t *state;       // 0: free, 1: in, -1: out, 2: the largest, at its start
+    double *b;                 // first and last point
     const double *w, *shared;  // c - Qu at a u that many relaxations share, and that u; or null
-    double *psi, *best;     // at the point of the best bound, and that point
-    int8_t *screened;       // the state with what the bound decides
+    double *psi, *best;        // at the point of the best bound, and that point
+    int8_t *screened;          // the state with what the bound decides
     double bound;
-    int branch, rounds;     // the free column with the largest |b|, -1 if there is none
+    int branch, rounds;  // the free column with the largest |b|, -1 if there is none
 };
 
 // greedy.h: samples are rows[0], ... of X, which is dense or by sparse columns (values, indices, pointers).
 template <class T> struct GreedyMatrix {
     int n, p, all_rows;
     const int64_t *rows;
-    const T *dense;     // or null
+    const T *dense;  // or null
     int64_t row_stride, column_stride;
     const T *values;
     const int32_t *indices;
@@ -127,7 +127,7 @@ struct GreedyTask {
     int targets, classes, groups, count;
     double width, separated;
     bool intercept;
-    const double *y;        // targets x n
+    const double *y;  // targets x n
     const double *weights, *held;
     const int32_t *group;
     const double *l2, *tols;

@@ -64,9 +64,8 @@ template <class T> GreedyPaths *greedy(const GreedyMatrix<T> &X, const GreedyTas
     return new GreedyOver<T>(X, task, threads);
 }
 
-template <class T>
-constexpr Level<T> kernels = {fast<T>,   one_by_one<T>,    direct<T>,           screen<T>,
-                                 squared_norms<T>, translate_kernels<T>, greedy<T>};
+template <class T> constexpr Level<T> kernels = {fast<T>,          one_by_one<T>,        direct<T>, screen<T>,
+                                                 squared_norms<T>, translate_kernels<T>, greedy<T>};
 
 }  // namespace
 

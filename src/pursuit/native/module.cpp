@@ -307,33 +307,50 @@ struct SubsetKernel : Quadratic {
     using Vector = In<double, 1>;
     std::tuple<In<double, 2>, Vector, Vector, Vector, Vector> arrays;
 
-    SubsetKernel(In<double, 2> H, Vector c, Vector d, Vector M, Vector root, double constant, double noise, bool positive)
+    SubsetKernel(In<double, 2> H, Vector c, Vector d, Vector M, Vector root, double constant, double noise,
+                 bool positive)
         : Quadratic{int(c.shape(0)), H.data(), c.data(), d.data(), M.data(), root.data(), constant, noise, positive},
           arrays(H, c, d, M, root) {
         const size_t p = c.shape(0);
         require(H.shape(0) == p && H.shape(1) == p && d.shape(0) == p && M.shape(0) == p && root.shape(0) == p,
-            "arrays do not fit");
+                "arrays do not fit");
     }
 
     // The bound, the last price, the column to branch on, the rounds.
     std::tuple<double, double, int, int> relax(const In<int8_t, 1> &state, int m, const Out<double, 1> &b, double mu,
                                                double cut, int limit, const Out<double, 2> &out,
                                                const Out<int8_t, 1> &screened) const {
-        require(int(state.shape(0)) == p && int(b.shape(0)) == p && int(screened.shape(0)) == p &&
-                out.shape(0) == 2 && int(out.shape(1)) == p && m >= 0, "arrays do not fit");
-        Relaxation r{m, limit, 30, cut, 2e-3, mu, state.data(), b.data(), nullptr, nullptr, out.data(), out.data() + p,
-                     screened.data(), 0, -1, 0};
+        require(int(state.shape(0)) == p && int(b.shape(0)) == p && int(screened.shape(0)) == p && out.shape(0) == 2 &&
+                    int(out.shape(1)) == p && m >= 0,
+                "arrays do not fit");
+        Relaxation r{m,
+                     limit,
+                     30,
+                     cut,
+                     2e-3,
+                     mu,
+                     state.data(),
+                     b.data(),
+                     nullptr,
+                     nullptr,
+                     out.data(),
+                     out.data() + p,
+                     screened.data(),
+                     0,
+                     -1,
+                     0};
         level().relax_subset(*this, r);
         return {r.bound, r.mu, r.branch, r.rounds};
     }
 
     // bounds[i] of f where column columns[i / 2] is the largest of all beside M and at least M, positive (even i) or
     // negative (odd i): relaxations that begin at u, with w = c - Qu. Column i of `points` is where it was proved.
-    void cones(const In<int32_t, 1> &columns, int m, const Vector &u, const Vector &w, double mu, double cut, int threads,
-               const Out<double, 1> &bounds) const {
+    void cones(const In<int32_t, 1> &columns, int m, const Vector &u, const Vector &w, double mu, double cut,
+               int threads, const Out<double, 1> &bounds) const {
         require(int(u.shape(0)) == p && int(w.shape(0)) == p && bounds.shape(0) == 2 * columns.shape(0) && m >= 0,
-            "arrays do not fit");
-        require(std::all_of(columns.data(), columns.data() + columns.shape(0), [this](int j) { return j >= 0 && j < p; }),
+                "arrays do not fit");
+        require(
+            std::all_of(columns.data(), columns.data() + columns.shape(0), [this](int j) { return j >= 0 && j < p; }),
             "an index is out of range");
         in_parallel(threads, int(columns.shape(0)), [&](int i) {
             const std::unique_ptr<double[]> room(new double[3 * size_t(p)]);
@@ -342,8 +359,22 @@ struct SubsetKernel : Quadratic {
                 const int j = columns.data()[i];
                 std::copy(u.data(), u.data() + p, room.get());
                 states[j] = 2, room[j] = sign ? -M[j] : M[j];
-                Relaxation r{m, 25, 2, cut, 1e-3, mu, states.get(), room.get(), w.data(), u.data(), room.get() + p,
-                             room.get() + 2 * p, states.get() + p, 0, -1, 0};
+                Relaxation r{m,
+                             25,
+                             2,
+                             cut,
+                             1e-3,
+                             mu,
+                             states.get(),
+                             room.get(),
+                             w.data(),
+                             u.data(),
+                             room.get() + p,
+                             room.get() + 2 * p,
+                             states.get() + p,
+                             0,
+                             -1,
+                             0};
                 level().relax_subset(*this, r);
                 bounds.data()[2 * i + sign] = r.bound;
             }
@@ -372,7 +403,7 @@ NB_MODULE(_core, m) {
     m.def("row_products", &row_products, Unlocked(), "A"_a, "B"_a, "rows"_a, "cols"_a, "out"_a.noconvert());
     m.def("lower_gram", &lower_gram, Unlocked(), "pointers"_a, "indices"_a, "data"_a, "G"_a.noconvert());
     m.def("descend", &descend, Unlocked(), "values"_a, "indices"_a.none(), "pointers"_a.none(), "prices"_a, "ridges"_a,
-        "h"_a, "tol"_a, "most"_a, "v"_a.noconvert(), "b"_a.noconvert());
+          "h"_a, "tol"_a, "most"_a, "v"_a.noconvert(), "b"_a.noconvert());
     m.def("all_or_nothing", &assign, Unlocked(), "starts"_a, "heads"_a, "costs"_a, "origins"_a, "demand"_a, "threads"_a,
           "loads"_a.noconvert());
 }

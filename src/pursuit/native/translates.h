@@ -10,9 +10,9 @@
 
 namespace {
 
-constexpr int TILE = 1024;   // positions that are correlated at once, so that their samples stay in cache
+constexpr int TILE = 1024;  // positions that are correlated at once, so that their samples stay in cache
 constexpr int BLOCK = 64;
-constexpr int OVERRUN = 128; // `correlate` computes a multiple of 8 vectors of positions
+constexpr int OVERRUN = 128;  // `correlate` computes a multiple of 8 vectors of positions
 
 inline int64_t up_to_multiple(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
@@ -74,7 +74,8 @@ template <class T> class Window {
 
   public:
     Window(const Templates<T> &A, const Signal<T> &y)
-        : A(A), y(y), span(TILE + up_to_multiple(A.width + OVERRUN, 64)), samples(size_t(A.channels) * A.height * span) {
+        : A(A), y(y), span(TILE + up_to_multiple(A.width + OVERRUN, 64)),
+          samples(size_t(A.channels) * A.height * span) {
         int64_t most = 0, factors = 0;
         for (int k = 0; k < A.count; ++k) {
             most = larger<int64_t>(most, A.parts(k));
@@ -150,7 +151,8 @@ void correlate_all(const Templates<T> &A, const Signal<T> &y, Out out, Done done
 
 template <class T> void correlate(const Templates<T> &A, const Signal<T> &y, T *out) {
     const int64_t rows = y.rows - A.height + 1, pitch = up_to_multiple(y.columns - A.width + 1, OVERRUN);
-    correlate_all<T>(A, y, [=](int k, int64_t r, int64_t t) { return out + (k * rows + r) * pitch + t; },
+    correlate_all<T>(
+        A, y, [=](int k, int64_t r, int64_t t) { return out + (k * rows + r) * pitch + t; },
         [](int, int64_t, int64_t, int64_t) {});
 }
 
@@ -175,21 +177,22 @@ template <class T> class Translates final : public EventSearch<T> {
     Products<T> &products;
     const int K, height, width;
     const int64_t rows, columns, pitch, row_blocks, blocks;
-    Array<T> c, scores, best, top;      // correlations; scores of blocks x templates, of blocks, of BLOCK blocks
-    T unit = 0;                         // the largest score at the beginning
+    Array<T> c, scores, best, top;  // correlations; scores of blocks x templates, of blocks, of BLOCK blocks
+    T unit = 0;                     // the largest score at the beginning
     List<Place> events;
-    List<int64_t> queue, moved;      // events to be settled; events with a pending change
-    double slack = 0;                   // events of the Lasso are settled to this accuracy, until no atom enters
+    List<int64_t> queue, moved;  // events to be settled; events with a pending change
+    double slack = 0;            // events of the Lasso are settled to this accuracy, until no atom enters
     int64_t living = 0, unused = -1, cells_across = 0;
-    Array<int64_t> cells;               // 1 + the first event of each cell of height x width positions
+    Array<int64_t> cells;  // 1 + the first event of each cell of height x width positions
 
   public:
     Translates(const Templates<T> &A, const EventRules &rules, const Signal<T> &y, Products<T> &products)
         : A(A), rules(rules), products(products), K(A.count), height(A.height), width(A.width),
           rows(y.rows - A.height + 1), columns(y.columns - A.width + 1), pitch(up_to_multiple(columns, OVERRUN)),
-          row_blocks(pitch / BLOCK), blocks(rows * row_blocks), c(size_t(K) * rows * pitch),
-          scores(size_t(blocks) * K), best(up_to_multiple(blocks, BLOCK)), top(up_to_multiple(blocks, BLOCK) / BLOCK) {
-        correlate_all<T>(A, y, [this](int k, int64_t r, int64_t t) { return at(k, r, t); },
+          row_blocks(pitch / BLOCK), blocks(rows * row_blocks), c(size_t(K) * rows * pitch), scores(size_t(blocks) * K),
+          best(up_to_multiple(blocks, BLOCK)), top(up_to_multiple(blocks, BLOCK) / BLOCK) {
+        correlate_all<T>(
+            A, y, [this](int k, int64_t r, int64_t t) { return at(k, r, t); },
             [this](int k, int64_t r, int64_t t, int64_t n) { close(k, r, t, n); });
         refresh(0, blocks - 1);
         for (int64_t q = 0; q < blocks_of_blocks(); ++q) unit = larger(unit, top[q]);
@@ -208,7 +211,7 @@ template <class T> class Translates final : public EventSearch<T> {
     }
 
     void run() override {
-        const double rounding = double(unit) * (64 * EPS<T>) * (64 * EPS<T>);
+        const double rounding = double(unit) * (64 * EPS<T>)*(64 * EPS<T>);
         const bool is_lasso = rules.method == EventMethod::lasso;
         const T threshold = T(is_lasso ? rules.penalty + 4 * tolerance(0) : larger(rules.threshold, rounding));
         for (int64_t turn = 1; living < rules.limit; ++turn) {
@@ -276,7 +279,8 @@ template <class T> class Translates final : public EventSearch<T> {
     T score(int k, double correlation) const {
         if (rules.method == EventMethod::lasso) return T(correlation);
         const double square = A.squares[k];
-        if (rules.prior == 0 && rules.least == 0 && std::isinf(rules.most)) return T(correlation * correlation / square);
+        if (rules.prior == 0 && rules.least == 0 && std::isinf(rules.most))
+            return T(correlation * correlation / square);
         const double w = amplitude(k, correlation), prior = std::isinf(rules.prior) ? 0 : rules.prior;
         return T(2 * w * correlation - w * w * square - prior * square * (w - 1) * (w - 1));
     }
@@ -404,7 +408,8 @@ template <class T> class Translates final : public EventSearch<T> {
 
     // Of a correlation with the residual: how far it may be from its value at the minimum.
     double tolerance(int k) const {
-        if (rules.method == EventMethod::lasso) return larger(slack, 1e-10 * rules.penalty + 64 * double(EPS<T>) * unit);
+        if (rules.method == EventMethod::lasso)
+            return larger(slack, 1e-10 * rules.penalty + 64 * double(EPS<T>) * unit);
         return larger(1e-10, 16.0 * double(EPS<T>)) * std::sqrt(double(unit) * A.squares[k]);
     }
 

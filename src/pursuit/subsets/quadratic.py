@@ -178,7 +178,7 @@ class Quadratic:
         return smaller, state[rest].copy(), Point(point.b[rest], point.price)
 
     def _noise_after(self, inside: Indices, inverse: Small) -> float:
-        """The rounding error of H once these columns are projected out, too: that of the first H, and of each projection,
+        """The rounding error of H with these columns projected out as well: that of the first H and of each projection,
         which all the columns that are out of it magnify together. The errors of one projection after the other would
         be counted again in each."""
         whole = self.whole or self
