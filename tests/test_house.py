@@ -34,7 +34,7 @@ def lines_of_body(function):
 def test_the_loop_reads_like_the_paper_and_its_driver_fits_a_screen():
     functions = {function.name: function for function in nodes(PACKAGE / "solve.py", ast.FunctionDef)}
     assert lines_of_body(functions["iterate"]) <= 12
-    assert lines_of_body(functions["minimize"]) <= 60
+    assert lines_of_body(functions["minimize"]) <= 40
 
 
 def test_states_are_made_by_one_loop_only():
@@ -65,7 +65,7 @@ def test_a_call_of_omp_goes_through_few_functions_and_a_turn_of_its_loop_through
     f, domain, omp = ps.LeastSquares(D[:, [3, 7]] @ [1.0, -2.0]), ps.lin(ps.Dictionary(D)), ps.FullyCorrective()
     ps.minimize(f, domain, omp, stop=ps.Stop(atoms=2))  # imports what it needs
     functions, files = traced(lambda: ps.minimize(f, domain, omp, stop=ps.Stop(atoms=2)))
-    assert functions <= 160 and files <= 36
+    assert functions <= 161 and files <= 36
     states = ps.iterate(f, domain, omp)
     next(states), next(states)
     assert traced(lambda: next(states))[0] <= 92

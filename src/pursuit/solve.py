@@ -21,9 +21,8 @@ from pursuit.oracles import Exact, Oracle
 from pursuit.refine.proposals import Refine
 from pursuit.run.begin import Run, begin
 from pursuit.run.method import Given, Problem, choose
-from pursuit.run.result import Result, State, proved_fields, unbounded_fields
+from pursuit.run.result import Result, State
 from pursuit.run.stop import Status, Stop
-from pursuit.run.trace import Trace
 from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver
 from pursuit.updates import Update
 
@@ -146,18 +145,15 @@ def minimize(
     began = time.perf_counter()
     if not isinstance(stop, Stop):
         raise TypeError(f"stop is {describe(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
-    keep, called = as_bool(keep, "keep"), None if callback is None else Callback(callback)
+    called = None if callback is None else Callback(callback)
     problem = choose(f, domain, Given(update, oracle, refine), sparse=stop.atoms is not None)
     saver = None if checkpoint is None else Saver(checkpoint, every, problem)
-    resumed = None if saver is None else saver.resume()
-    run = begin(problem, _fit_uncounted(problem, stop) if start is None and resumed is None else resumed or start)
-    recorder = Recorder(began, run.resumed)
-    logger = verbose if isinstance(verbose, logging.Logger) else None
-    log = Log(logger, recorder) if logger or as_bool(verbose, "verbose") else None
-    bar = Bar() if as_bool(progress, "progress") else None
+    kept = None if saver is None else saver.resume()
+    run = begin(problem, _fit_uncounted(problem, stop) if start is None and kept is None else kept or start)
+    recorder = Recorder(began, run, as_bool(keep, "keep"))
+    log, bar = Log.of(verbose, recorder), Bar() if as_bool(progress, "progress") else None
     watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]
     status, state = None, None
-    memory: dict[str, Any] = {}
     try:
         with nullcontext() if bar is None else closing(bar):
             for state in iterate(f, domain, start=run):
@@ -165,26 +161,23 @@ def minimize(
                 if saver is not None:
                     saver.save(recorder, state, status is not None)
                 if status is not None:
-                    memory = run.memory(state) if keep else {}
-                    recorder.fields |= proved_fields(run, recorder.fields)
+                    recorder.end(state)
                     break
     except UnboundedError:
         if state is None:
             raise
         status = Status.UNBOUNDED
-        recorder.fields |= unbounded_fields(state)
+        recorder.end_unbounded(state)
     except KeyboardInterrupt:
-        if state is None or not recorder.fields:
+        if not recorder.fields:
             raise
         status = Status.INTERRUPTED
-        recorder.forget_unfinished()
-        memory = run.memory_without_update(recorder.fields["iterations"], recorder.members) if keep else {}
-        recorder.fields |= proved_fields(run, recorder.fields)
+        recorder.end_interrupted()
     assert status is not None
-    fields = recorder.fields | {"start": recorder.first, "seconds": recorder.seconds, "trace": Trace(recorder.rows)}
+    result = recorder.result(status)
     if log is not None:
-        log.write(f"ended after {fields['iterations']} iterations and {fields['seconds']:.3g} s: {status.value}")
-    return Result(problem.f, domain, *problem.method, status=status, memory=memory, **fields)
+        log.write(f"ended after {result.iterations} iterations and {result.seconds:.3g} s: {status.value}")
+    return result
 
 
 def _fit_uncounted(problem: Problem, stop: Stop) -> Result | None:

@@ -9,26 +9,31 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pursuit.arguments import describe, quantity
+from pursuit.arguments import as_bool, describe, quantity
 from pursuit.arrays import Array
 from pursuit.deadline import Deadline
 from pursuit.run.method import Problem
-from pursuit.run.result import State, result_fields
+from pursuit.run.result import Result, State, proved_fields, result_fields, unbounded_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
-from pursuit.run.trace import trace_row
+from pursuit.run.trace import Trace, trace_row
+
+if TYPE_CHECKING:
+    from pursuit.run.begin import Run
 
 
 class Recorder:
     """Keeps the rows of the trace, the first point, and the fields of a result: an interrupted update may leave the
     active set half changed."""
 
-    def __init__(self, began: float, kept: Kept | None) -> None:
+    def __init__(self, began: float, run: Run, keep: bool) -> None:
+        kept = run.resumed
         self.rows = kept.rows[:-1] if kept else []
         self.first: Array | None = kept.first if kept else None
         self.fields: dict[str, Any] = {}
+        self._run, self._keep = run, keep
         self._began = began - (kept.seconds if kept else 0.0)
 
     @property
@@ -36,23 +41,42 @@ class Recorder:
         """The time of the run so far, that of the run before it included."""
         return time.perf_counter() - self._began
 
-    @property
-    def members(self) -> dict[str, Any]:
-        """The atoms, weights, blocks and point of the last complete state."""
-        return {name: self.fields[name] for name in ("atoms", "weights", "blocks", "x")}
-
-    def forget_unfinished(self) -> None:
-        """Drop the row of a state that was interrupted before all of it was recorded."""
-        del self.rows[self.fields["iterations"] + 1 :]
-
     def watch(self, state: State) -> None:
         self.rows.append(trace_row(state, self.seconds))
         self.first = state.x if self.first is None else self.first
         self.fields = result_fields(state)
 
+    def end(self, state: State) -> None:
+        """The run ends at this state: prove its bound."""
+        memory = self._run.memory(state) if self._keep else {}
+        self.fields |= {"memory": memory} | proved_fields(self._run, self.fields)
+
+    def end_unbounded(self, state: State) -> None:
+        """The run ends while f falls for ever."""
+        self.fields |= unbounded_fields(state)
+
+    def end_interrupted(self) -> None:
+        """The run ends at the last complete state: the row of one that was interrupted is dropped."""
+        iterations = self.fields["iterations"]
+        del self.rows[iterations + 1 :]
+        members = {name: self.fields[name] for name in ("atoms", "weights", "blocks", "x")}
+        memory = self._run.memory_without_update(iterations, members) if self._keep else {}
+        self.fields |= {"memory": memory} | proved_fields(self._run, self.fields)
+
+    def result(self, status: Status) -> Result:
+        f, domain, method = self._run.problem
+        fields = self.fields | {"start": self.first, "seconds": self.seconds, "trace": Trace(self.rows)}
+        return Result(f, domain, *method, status=status, **fields)
+
 
 class Log:
     """Writes a line at iterations 0, 1, 2, 4, 8, ... and at the first state of a run that goes on."""
+
+    @classmethod
+    def of(cls, verbose: object, recorder: Recorder) -> Log | None:
+        """The log that `verbose` asks for: to a logger, to stderr, or none."""
+        logger = verbose if isinstance(verbose, logging.Logger) else None
+        return cls(logger, recorder) if logger or as_bool(verbose, "verbose") else None
 
     def __init__(self, logger: logging.Logger | None, recorder: Recorder) -> None:
         self._logger = logger
