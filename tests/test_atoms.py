@@ -217,9 +217,19 @@ def test_membership_is_unknown_where_it_cannot_be_told():
     assert (Own() | ps.Simplex(2)).contains(a) is None
     assert (Own() | ps.Simplex(2)).contains(np.array([0.0, 1.0])) is True
     assert ps.Ball(2, 2).through(np.eye(2)).contains(a) is None
-    with pytest.raises(NotImplementedError, match=r"Own cannot draw atoms; define sample\(rng\)"):
-        (2 * Own()).sample(np.random.default_rng(0))
+    assert (2 * Own()).contains((2 * Own()).sample(np.random.default_rng(0)).vector) is None
+    with pytest.raises(NotImplementedError, match=r"Own cannot draw atoms; set shape, or define sample\(rng\)"):
+        type("Own", (ps.Atoms,), {"lmo": Own.lmo})().sample(np.random.default_rng(0))
     ps.check_atoms(Own())
+
+
+KEPT = np.zeros(3)
+
+
+def one_array(self, j, sign, kept=KEPT):
+    """An atom that is always written into the same array."""
+    kept[:] = sign * np.eye(3)[j]
+    return ps.Atom(kept, j, sign)
 
 
 def broken(**methods):
@@ -240,7 +250,18 @@ def broken(**methods):
         (broken(best=lambda self, g, several: [self.atom(0)]), "not the best"),
         (broken(lmo=lambda self, g: ps.SignedBasis(3).lmo(g), best=lambda self, g, several: [self.atom(0)]),
          "does not begin with"),
-        (broken(gauge=lambda self, x: 2.0), "has gauge 2"),
+        (broken(gauge=lambda self, x: 2.0), "gauge"),
+        (broken(gauge=lambda self, x: 0.1 * abs(x).sum()), "lies on the boundary: it must be 1"),
+        (broken(gauge=lambda self, x: abs(x).sum() ** 2), "is not 3 gauge|weights of sum"),
+        (broken(gauge=lambda self, x: abs(x).max()), "is too small"),
+        (broken(contains=lambda self, a: True), "contains 1.5 lmo"),
+        (broken(begin=lambda self, seed=0: lambda g, several, level: (ps.SignedBasis(3).best(g, several), 0.0)),
+         "claims <g, a> >= 0, but an atom has"),
+        (broken(begin=lambda self, seed=0: lambda g, several, level: ([self.lmo(-g)], -math.inf)),
+         "does not begin with the best"),
+        (broken(begin=lambda self, seed=0: lambda g, several, level: ([], -math.inf)), "named no atom"),
+        (broken(column=lambda self, j, sign: ps.Atom(sign * np.eye(3)[j], abs(j - 1), sign)), "two different atoms"),
+        (broken(column=one_array), "changed the array of an"),
         (broken(atom=lambda self, i: ps.SignedBasis(3).atom(5 - i)), "do not agree on"),
     ],
 )  # fmt: skip

@@ -115,3 +115,13 @@ def test_differences_stand_in_for_missing_derivatives(make):
     weights, parameters = r.coef
     heavy = weights > 0.1
     assert sorted(parameters[heavy].ravel()) == pytest.approx([0.333, 0.77], abs=1e-5)
+
+
+def test_a_chart_with_wrong_slopes_is_found_out():
+    t = np.linspace(0.0, 1.0, 30)
+    family = ps.families.Gaussian(t, 0.1)
+    good = ps.Parametric(family, [(0.0, 1.0)])
+    ps.check_atoms(good, trials=4)
+    for grad, words in ((lambda theta: 2.0 * family.grad(theta), "slope along parameter 0"),):
+        with pytest.raises(AssertionError, match=words):
+            ps.check_atoms(ps.Parametric(family, [(0.0, 1.0)], grad=grad), trials=4)

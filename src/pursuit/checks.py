@@ -14,6 +14,7 @@ import numpy as np
 from pursuit.arguments import as_int_or_nan, check_seed, describe, real_array, require
 from pursuit.arrays import Array, Space, everywhere, host
 from pursuit.atoms.base import Atoms, as_atom
+from pursuit.atoms.combinations import Derived
 from pursuit.atoms.frames import Atom
 from pursuit.objectives import Objective, inside
 from pursuit.oracles import as_atom_of
@@ -26,9 +27,10 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
     """Check the laws of a set of atoms.
 
     The answers of the oracle are atoms of the set. None is worse than another answer, or than any of 1,000 random atoms
-    where the set can draw them. The answer depends on the direction of g only, is deterministic, is symmetric where the
-    set says so, and g is not changed. An atom can be rebuilt from its source. Radius, diameter, width, gauge and list,
-    where the set has them, are true, and so are those of its closed form, `A.geometry()`.
+    where the set draws them. The answer depends on the direction of g only, is deterministic, is symmetric where the
+    set says so, and neither g nor an earlier answer is changed; g may be 0. What `begin` proves holds. Atoms of one
+    source and `coef` are equal, and an atom can be rebuilt from them. Radius, diameter, width, gauge, membership, list
+    and chart, where the set has them, are true, and so is its closed form, `A.geometry()`.
 
     >>> import pursuit as ps
     >>> check_atoms(ps.Ball(4, 3))
@@ -48,8 +50,13 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
     space = A.space or Space.default(shape)
     rng = np.random.default_rng(seed)
     directions = [space.put(rng.standard_normal(shape)) for _ in range(trials)]
-    named = [_ask(A, space, g) for g in directions]
-    drawn = _draw(A, space, rng)
+    named = [_ask(A, space, directions[0])]
+    first = host(named[0].dense(space)).copy()
+    named += [_ask(A, space, g) for g in directions[1:]]
+    _ask(A, space, space.zeros())
+    kept = np.array_equal(host(named[0].dense(space)), first)
+    assert kept, "a later answer of lmo changed the array of an earlier one; return a new array each time."
+    drawn = _draw(A, space, rng, trials)
     rivals = np.stack([[a.dot(space, g) for g in directions] for a in named + drawn]).min(axis=0)
     longest = max(a.norm(space) for a in named)
     for g, own, rival in zip(directions, named, rivals, strict=True):
@@ -58,14 +65,85 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
             f"lmo(g) is not the best: another atom has <g, a> = {rival:.6g}, its own has {best:.6g}."
         )
         _check_answer(A, space, g, own, tolerance)
+        _check_search(A, space, g, rival, tolerance)
+        _check_gauge(A, g, own, named, rng)
+    _check_names(space, named + drawn[:trials])
     for a in named + drawn[:trials]:
         _check_atom(A, space, a)
+    _check_chart(A, space, named, rng)
     closed = A.geometry()
     for sizes in (A, closed) if closed is not None else (A,):
         _check_radius(sizes.radius, space, named + drawn[:trials])
         _check_diameter(sizes.diameter, space, named + drawn[:trials])
     for width in (A.width, None if closed is None else closed.mdw):
         _check_width(A, width, space, named, rng)
+
+
+def _check_search(A: Atoms, space: Space, g: Array, rival: float, tolerance: float) -> None:
+    """What the search of a run answers and proves."""
+    for seed in (0, 1):
+        atoms, lower = A.begin(seed)(g, 2, -math.inf)
+        assert len(atoms), "the search of begin() named no atom; it must name one for every g."
+        values = [as_atom(a).dot(space, g) for a in atoms]
+        assert lower <= rival + tolerance, f"begin() claims <g, a> >= {lower:.6g}, but an atom has {rival:.6g}."
+        assert not A.exact or values[0] <= rival + tolerance, "the search of begin() does not begin with the best atom."
+
+
+def _check_gauge(A: Atoms, g: Array, own: Atom, named: Sequence[Atom], rng: np.random.Generator) -> None:
+    """z = lmo(g) with <g, z> < 0 lies on the boundary: c conv(A) has it for c >= 1 only. The gauge is homogeneous and
+    convex, and at least <d, x> / max <d, a> for every d."""
+    space = Space.of(g)
+    z, best, slack = own.dense(space), own.dot(space, g), 1e4 * space.eps
+    gauge = A.gauge(z)
+    outside = best < -slack * own.norm(space) * space.norm(g) and A.exact
+    assert not outside or A.contains(1.5 * z) is not True, "the set contains 1.5 lmo(g), which lies outside its hull."
+    if gauge is None:
+        return
+    assert not outside or gauge >= 1.0 - slack, f"lmo(g) has gauge {gauge}, and lies on the boundary: it must be 1."
+    weights = rng.exponential(size=min(3, len(named)))
+    x = sum((w * a.dense(space) for w, a in zip(weights, named, strict=False)), space.zeros())
+    total, gauge = float(weights.sum()), A.gauge(x)
+    assert gauge is None or gauge <= total * (1.0 + slack), f"gauge(x) = {gauge}, but x has weights of sum {total}."
+    double = A.gauge(3.0 * x)
+    assert gauge is None or double is None or abs(double - 3.0 * gauge) <= slack * double, (
+        "gauge(3 x) is not 3 gauge(x)."
+    )
+    most, along = -best, -space.dot(g, x)
+    true = gauge is None or not A.exact or gauge * most >= along - slack * space.norm(g) * space.norm(x)
+    assert true, f"gauge(x) = {gauge} is too small: <d, x> = {along:.6g} for a d with <d, a> <= {most:.6g}."
+
+
+def _check_names(space: Space, atoms: Sequence[Atom]) -> None:
+    """Atoms that share a source and `coef` are equal."""
+    firsts: dict[Any, Atom] = {}
+    for a in atoms:
+        twin = firsts.setdefault(a.key(False), a)
+        same = a.distance(space, twin) <= 1e3 * space.eps * a.norm(space)
+        assert same, f"two different atoms have the source {a.source!r} and coef {a.coef:g}; one of them must differ."
+
+
+def _check_chart(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.Generator) -> None:
+    """The chart combines the atoms of its parameters, and its slopes are theirs."""
+    chart, rebuilt = A.chart(), [a for a in named[:3] if A.rebuild(a) is not None]
+    if chart is None or not rebuilt:
+        return
+    thetas, coefs = np.array([chart.parameters(a.source) for a in rebuilt]), np.array([a.coef for a in rebuilt])
+    x, pull = chart.combine(thetas, coefs)
+    made = sum((a.dense(space) for a in rebuilt), space.zeros())
+    error, size = space.norm(space.put(host(x)) - made), sum(a.norm(space) for a in rebuilt)
+    assert error <= 1e-6 * size, "the chart does not combine the atoms that its parameters name."
+    g, step = space.put(rng.standard_normal(space.shape)), 1e-5
+    dots, slopes = pull(g)
+    spans = np.ptp(np.where(np.isfinite(chart.bounds), chart.bounds, [0.0, 1.0]), axis=1)
+    for j, span in enumerate(spans):
+        ends = [np.clip(thetas + c * step * span * np.eye(1, len(spans), j), *chart.bounds.T) for c in (-1.0, 1.0)]
+        low, high = (chart.combine(end, coefs)[1](g)[0] for end in ends)
+        rise = (ends[1] - ends[0])[:, j]
+        wrong = np.abs((high - low) - rise * slopes[:, j]) > 1e-3 * (np.abs(high - low) + step * size * space.norm(g))
+        assert not wrong.any(), f"the chart's slope along parameter {j} is not that of <g, a>."
+    assert np.allclose(dots * coefs, [a.dot(space, g) for a in rebuilt]), (
+        "the chart's <g, a> are not those of the atoms."
+    )
 
 
 def _check_arguments(shape: Any, trials: Any, seed: Any) -> tuple[int, ...] | None:
@@ -86,15 +164,22 @@ def _ask(A: Atoms, space: Space, g: Array) -> Atom:
     return answer
 
 
-def _draw(A: Atoms, space: Space, rng: np.random.Generator) -> list[Atom]:
-    """Random atoms of the set; an empty list where it cannot draw them."""
+def _draw(A: Atoms, space: Space, rng: np.random.Generator, trials: int) -> list[Atom]:
+    """Random atoms of the set; fewer where each is an answer of the oracle, none where there is no shape."""
     try:
-        drawn = [as_atom_of(space, A.sample(rng)) for _ in range(RANDOM_ATOMS)]
+        drawn = [as_atom_of(space, A.sample(rng)) for _ in range(RANDOM_ATOMS if _draws(A) else trials)]
     except NotImplementedError:
         return []
     problem = drawn[0].mismatch(space)
     assert problem is None, f"sample(rng) drew an atom of {problem}."
     return drawn
+
+
+def _draws(A: Atoms) -> bool:
+    """Whether random atoms are drawn without the oracle."""
+    if isinstance(A, Derived):
+        return all(map(_draws, A.terms))
+    return A.size is not None or type(A).sample is not Atoms.sample
 
 
 def _check_answer(A: Atoms, space: Space, g: Array, own: Atom, tolerance: float) -> None:

@@ -66,6 +66,8 @@ class Atoms:
     """Whether -a is an atom whenever a is."""
     convex: bool = False
     """Whether every point of the hull counts as an atom, as in a ball."""
+    spherical: bool = False
+    """Whether all atoms have the norm `radius`, and all points of the hull with this norm are atoms."""
     exact: bool = True
     """Whether `lmo` finds the minimum, to rounding; False where it may find only a local one."""
     size: int | None = None
@@ -140,10 +142,12 @@ class Atoms:
         return None
 
     def sample(self, rng: np.random.Generator) -> Atom:
-        """A random atom; of a convex set an extreme one."""
-        if self.size is None:
-            raise NotImplementedError(f"{type(self).__name__} cannot draw atoms; define sample(rng).")
-        return self.atom(int(rng.integers(self.size)))
+        """A random atom, of a convex set an extreme one: by default one of the list, or the best for a random g."""
+        if self.size is not None:
+            return self.atom(int(rng.integers(self.size)))
+        if self.shape is None:
+            raise NotImplementedError(f"{type(self).__name__} cannot draw atoms; set shape, or define sample(rng).")
+        return as_atom(self.lmo((self.space or Space.default(self.shape)).put(rng.standard_normal(self.shape))))
 
     def contains(self, a: Array) -> bool | None:
         """Whether the array is an atom, to rounding; None where that is not known."""
@@ -152,10 +156,14 @@ class Atoms:
 
     def _is_atom(self, a: Array, tolerance: float) -> bool | None:
         """The same for an array of the shape of the atoms; the tolerance is relative to their entries."""
-        if self.size is None:
-            return None
         space = Space.of(a)
         norm = space.norm(a)
+        gauge = self.gauge(a) if self.convex or self.spherical else None
+        if gauge is not None:
+            radius = norm if self.convex or self.radius is None else self.radius
+            return gauge <= 1.0 + tolerance and abs(norm - radius) <= tolerance * radius
+        if self.size is None:
+            return None
         scores = self.scores(a / norm if norm > 0 else a)
         near = np.flatnonzero(np.abs(scores - norm) <= tolerance * norm)  # an atom b = a has <a, b> = <a, a>
         return any(space.norm(self.atom(int(i)).dense(space) - a) <= tolerance * norm for i in near)

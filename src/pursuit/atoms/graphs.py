@@ -17,7 +17,6 @@ from pursuit.arguments import as_int_or_nan, floating_array, host_array, quantit
 from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
-from pursuit.atoms.polytopes import rounded_signs
 from pursuit.atoms.sparse import SparseAtom
 from pursuit.threads import allowed_threads
 
@@ -59,8 +58,9 @@ class EdgeSets(Atoms):
 
     def _indicated(self, a: Array, tolerance: float) -> Indices | None:
         """The edges whose indicator `a` is; None where it is none."""
-        signs = rounded_signs(a, tolerance)
-        return None if signs is None or (signs < 0).any() else np.flatnonzero(signs)
+        values = host(a)
+        chosen = values > 0.5
+        return np.flatnonzero(chosen) if (np.abs(values - chosen) <= tolerance).all() else None
 
     def rebuild(self, a: Atom) -> Atom | None:
         """The indicator of the edges that the source names."""
@@ -299,9 +299,6 @@ class SpanningTrees(EdgeSets):
         ranks = np.arange(1.0, len(order) + 1.0)  # only the order of costs counts, and SciPy drops edges of cost 0
         tree = csgraph.minimum_spanning_tree(self._graph(ranks, order))
         return self._chosen(order[tree.data.astype(np.intp) - 1])
-
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self.lmo(rng.standard_normal(len(self.edges)))
 
     def _is_atom(self, a: Array, tolerance: float) -> bool:
         places = self._indicated(a, tolerance)

@@ -210,10 +210,6 @@ class KSupport(Selection, Units):
         places = np.sort(chosen)
         return self.unit(tuple(places.tolist()), -g[places])
 
-    def _is_atom(self, a: Array, tolerance: float) -> bool:
-        sizes = np.abs(host(a))
-        return bool(abs(np.linalg.norm(sizes) - 1.0) <= tolerance and (sizes > tolerance).sum() <= self.k)
-
     def gauge(self, x: Array) -> float:
         sizes = np.sort(np.abs(host(flat(x))))[::-1]
         top = float(sizes[0])

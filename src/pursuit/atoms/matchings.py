@@ -95,11 +95,6 @@ class Matchings(EdgeSets):
         pairs = scipy.optimize.linear_sum_assignment(matrix)
         return [self._chosen(cheapest[pairs] if self.perfect else cheapest[pairs][matrix[pairs] < 0.0])]
 
-    def sample(self, rng: np.random.Generator) -> Atom:
-        if self._program is not None:
-            return super().sample(rng)
-        return self.lmo(rng.standard_normal(len(self.edges)))
-
     def _is_atom(self, a: Array, tolerance: float) -> bool:
         places = self._indicated(a, tolerance)
         if places is None:

@@ -52,6 +52,7 @@ class Factored(Atoms):
     """Sets of matrices u v' with unit vectors u and v, and of their negatives; a subclass defines `_search`."""
 
     view: View
+    spherical = True
 
     def __init__(self, shape: tuple[int, int], failure: float) -> None:
         require(0 <= number(failure) < 1, "failure", failure, "a probability, or 0 for bounds that never fail")
@@ -67,13 +68,6 @@ class Factored(Atoms):
         dims = self.view.dims
         view = ObservedEntries(dims, matrix_places(rows, cols, dims), isinstance(self, _Symmetric))
         return self._with(view=view, shape=view.shape)
-
-    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
-        """None at observed entries, which do not decide it."""
-        if self.view.observed:
-            return None
-        s = np.linalg.svd(host(a), compute_uv=False)
-        return bool(abs(s[0] - 1.0) <= 1e-8 and s[1:].sum() <= 1e-8)
 
     def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
         """Atoms with small <M, a>, the best first, and a lower bound on <M, a>; the largest |M_ij| is 1."""
@@ -279,15 +273,6 @@ class _Symmetric(Factored):
     def sample(self, rng: np.random.Generator) -> Atom:
         v = unit(rng.standard_normal(self.n))
         return self._atom(v, v, float(rng.choice([-1.0, 1.0])) if self.symmetric else 1.0)
-
-    def _is_atom(self, a: Array, tolerance: float) -> bool | None:
-        if self.view.observed:
-            return None
-        values = symmetric_eigenvalues(a)
-        if values is None:
-            return False
-        sizes = np.sort(np.abs(values) if self.symmetric else values)
-        return bool(abs(sizes[-1] - 1.0) <= 1e-8 and np.abs(sizes[:-1]).sum() <= 1e-8)
 
     def _size(self) -> object:
         return self.n

@@ -11,7 +11,7 @@ from pursuit.arrays import Array, Small, everywhere, host
 from pursuit.atoms.base import Found
 from pursuit.atoms.factored import RankOneAtom
 from pursuit.atoms.frames import Atom
-from pursuit.atoms.matrices import Factored, check_shape, leading
+from pursuit.atoms.matrices import Factored, RankOne, check_shape, leading
 from pursuit.atoms.views import DeviceMatrix, Matrix, is_sparse
 from pursuit.linalg import unit, unit_columns
 from pursuit.linalg.lanczos import Memory
@@ -85,7 +85,9 @@ class NonnegativeRankOne(Factored):
         return self._atom(u, v, 1.0)
 
     def _is_atom(self, a: Array, tolerance: float) -> bool | None:
-        return super()._is_atom(a, tolerance) if self.view.observed or host(a).min() >= 0 else False
+        return (
+            RankOne(check_shape(self.view.dims)).contains(a) and everywhere(a >= 0) if not self.view.observed else None
+        )
 
 
 def _clipped(A: Small) -> Small:

@@ -67,12 +67,6 @@ class OrderedWeights(Atoms):
         signs = np.where(values[places] > 0, -1.0, 1.0)
         return SparseAtom(places, signs / self._sums[len(places) - 1], (self.n,))
 
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self._vertex(rng.permutation(self.n)[: rng.integers(1, self.n + 1)], rng.standard_normal(self.n))
-
-    def _is_atom(self, a: Array, tolerance: float) -> bool:
-        return self.gauge(a) <= 1.0 + tolerance
-
     def gauge(self, x: Array) -> float:
         return float(np.sort(np.abs(host(x)))[::-1] @ self.weights)
 
@@ -126,9 +120,6 @@ class Ellipsoid(Atoms):
     def _boundary(self, v: Small, space: Space) -> Atom:
         u = v / np.linalg.norm(v)
         return Atom(space.put(self.center + scipy.linalg.solve_triangular(self._factor.T, u, lower=False)))
-
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self._boundary(rng.standard_normal(self.n), Space.default(self.shape or ()))
 
     def _is_atom(self, a: Array, tolerance: float) -> bool:
         x = host(a)

@@ -27,18 +27,12 @@ def check_selection(n: int, k: int) -> tuple[int, int]:
     return n, int(k)
 
 
-def rounded_signs(a: Array, tolerance: float) -> Small | None:
-    """The entries rounded to integers, where all of them are -1, 0 or 1 to rounding."""
-    values = host(a)
-    signs = np.rint(values)
-    return signs if bool((np.abs(values - signs) <= tolerance).all() and (np.abs(signs) <= 1.0).all()) else None
-
-
 class Selection(Atoms):
     """Polytopes whose vertices choose k of n entries: the best vertex takes the k entries of largest merit."""
 
     n: int
     k: int
+    spherical = True
 
     def _set_size(self, n: int, k: int) -> None:
         self.n, self.k = check_selection(n, k)
@@ -71,9 +65,6 @@ class Selection(Atoms):
         for j in range(spare):
             yield from ((m, j) for m, limit in limits.items() if m * (j + 1) <= limit)
 
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self._vertex(rng.choice(self.n, self.k, replace=False), rng.standard_normal(self.n))
-
 
 class KSparse(Selection):
     r"""Vectors of R^n with k entries :math:`\pm 1` and zeros elsewhere: the K-sparse polytope, whose gauge is
@@ -98,10 +89,6 @@ class KSparse(Selection):
         places = np.sort(chosen)
         signs = np.where(g[places] > 0, -1.0, 1.0)
         return SparseAtom(places, signs, (self.n,), tuple(zip(places.tolist(), signs.tolist(), strict=True)))
-
-    def _is_atom(self, a: Array, tolerance: float) -> bool:
-        signs = rounded_signs(a, tolerance)
-        return signs is not None and np.count_nonzero(signs) == self.k
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)
@@ -128,10 +115,6 @@ class Hypersimplex(Selection):
         places = np.sort(chosen)
         return SparseAtom(places, np.ones(self.k), (self.n,), tuple(places.tolist()))
 
-    def _is_atom(self, a: Array, tolerance: float) -> bool:
-        ones = rounded_signs(a, tolerance)
-        return ones is not None and bool((ones >= 0).all() and ones.sum() == self.k)
-
     def gauge(self, x: Array) -> float:
         xp = namespace(x)
         level = float(xp.sum(x)) / self.k
@@ -147,6 +130,8 @@ class Permutations(Atoms):
     >>> ps.Permutations(3).lmo(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0], [2.0, 1.0, 0.0]])).source
     (1, 0, 2)
     """
+
+    spherical = True
 
     def __init__(self, n: int) -> None:
         self.n = check_dimension(n)
@@ -173,13 +158,6 @@ class Permutations(Atoms):
 
     def sample(self, rng: np.random.Generator) -> Atom:
         return self._atom(rng.permutation(self.n))
-
-    def _is_atom(self, a: Array, tolerance: float) -> bool:
-        ones = rounded_signs(a, tolerance)
-        if ones is None:
-            return False
-        lines = np.concatenate([ones.sum(axis=0), ones.sum(axis=1)])
-        return bool((ones >= 0).all() and (lines == 1.0).all())
 
     def gauge(self, x: Array) -> float:
         X = host(x)

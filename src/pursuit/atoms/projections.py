@@ -25,6 +25,7 @@ class Orthogonal(Atoms):
     """
 
     symmetric = True
+    spherical = True
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = check_shape(shape)
@@ -38,12 +39,6 @@ class Orthogonal(Atoms):
 
     def gauge(self, x: Array) -> float:
         return float(np.linalg.norm(host(x), 2))
-
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return Atom(host(self.lmo(rng.standard_normal(self.shape)).vector))
-
-    def _is_atom(self, a: Array, tolerance: float) -> bool:
-        return bool(np.abs(np.linalg.svd(host(a), compute_uv=False) - 1.0).max() <= 1e-8)
 
     def __repr__(self) -> str:
         return f"Orthogonal({self.shape})"
@@ -62,6 +57,8 @@ class Fantope(Atoms):
            [0., 0., 1.]])
     """
 
+    spherical = True
+
     def __init__(self, n: int, k: int) -> None:
         self.n, self.k = check_selection(n, k)
         self.shape = (self.n, self.n)
@@ -77,14 +74,6 @@ class Fantope(Atoms):
         top = float(xp.max(abs(g))) or 1.0  # only the direction counts, and sums must stay in range
         V = xp.linalg.eigh(0.5 * (g / top + (g / top).T))[1][:, : self.k]
         return Atom(xp.matmul(V, V.T) + 0.0)
-
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self.lmo(rng.standard_normal(self.shape))
-
-    def _is_atom(self, a: Array, tolerance: float) -> bool:
-        values = symmetric_eigenvalues(a)
-        ones = np.arange(self.n) >= self.n - self.k
-        return values is not None and bool(np.abs(values - ones).max() <= 1e-8)
 
     def gauge(self, x: Array) -> float:
         values = symmetric_eigenvalues(x)

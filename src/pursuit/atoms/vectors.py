@@ -137,9 +137,6 @@ class Box(Atoms):
     def lmo(self, g: Array) -> Atom:
         return Atom(self.space.xp.where(g > 0, self.lower, self.upper))
 
-    def sample(self, rng: np.random.Generator) -> Atom:
-        return self.lmo(self.space.put(rng.choice([-1.0, 1.0], self.space.shape)))
-
     def _is_atom(self, a: Array, tolerance: float) -> bool:
         slack = tolerance * float(self.space.xp.max(abs(self.lower) + abs(self.upper)))
         return everywhere((a >= self.lower - slack) & (a <= self.upper + slack))
@@ -185,15 +182,6 @@ class Ball(Atoms):
         power = (size / largest) ** (1.0 / (self.p - 1.0))  # |g|^(q-1), q - 1 = 1/(p-1)
         norm = float(xp.sum(power**self.p)) ** (1.0 / self.p)
         return Atom(-xp.sign(g) * power / norm)
-
-    def sample(self, rng: np.random.Generator) -> Atom:
-        if self.p == 1.0:
-            return SignedBasis(self.n).sample(rng)
-        v = rng.standard_normal(self.n)
-        return Atom(np.sign(v)) if math.isinf(self.p) else Atom(v / self.gauge(v))
-
-    def _is_atom(self, a: Array, tolerance: float) -> bool:
-        return self.gauge(a) <= 1.0 + tolerance
 
     def gauge(self, x: Array) -> float:
         xp = namespace(x)
