@@ -56,15 +56,11 @@ class Contender:
 
 @dataclass
 class Case:
-    """Contenders for one task; the first is ours, and what ratios refer to.
-
-    `work` tells from our row (amount, "flop" or "byte", what was counted), to compare with the machine's limit.
-    """
+    """Contenders for one task; the first is ours, and what ratios refer to."""
 
     key: str
     title: str
     contenders: list[Contender]
-    work: Callable[[Row], tuple[float, str, str]] | None = None
     notes: list[str] = field(default_factory=list)
 
 

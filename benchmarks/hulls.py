@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from common import Case, Contender, NotThereError, Row, peer
+from common import Case, Contender, NotThereError, peer
 
 import pursuit as ps
 
@@ -58,9 +58,6 @@ class Problem:
 
     def all_notes(self) -> list[str]:
         return [f"tolerances: {', '.join(self.tolerances)}", *self.notes]
-
-    def work(self, row: Row) -> tuple[float, str, str]:
-        return (row.calls or 0) * self.X.nbytes, "byte", "one reading of X per oracle call"
 
 
 def contender(name: str, problem: Problem, solve: Callable[[float], Any] | None) -> Contender:
@@ -161,7 +158,7 @@ def least_squares(threads: int) -> Case:
     ]
     active = int(np.count_nonzero(tight))
     title = f"l1: least squares over an L1 ball, {m} x {n:,}, {active} active, to {ACCURACY:g}"
-    return Case("l1", title, contenders, problem.work, problem.all_notes())
+    return Case("l1", title, contenders, problem.all_notes())
 
 
 # ---------------------------------------------------------------------- logistic regression
@@ -195,7 +192,7 @@ def logistic(threads: int) -> Case:
     ]
     active = int(np.count_nonzero(tight))
     title = f"logistic: over an L1 ball, {m} x {n:,}, {active} active, to {ACCURACY:g}"
-    return Case("logistic", title, contenders, problem.work, problem.all_notes())
+    return Case("logistic", title, contenders, problem.all_notes())
 
 
 warnings.filterwarnings("ignore")  # peers tell that a loose tolerance was not reached, and of their own future

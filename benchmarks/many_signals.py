@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from common import Case, Contender, Row, peer
+from common import Case, Contender, peer
 from threadpoolctl import threadpool_limits
 
 from pursuit import encode
@@ -22,11 +22,6 @@ def sklearn_omp(D: np.ndarray, Y: np.ndarray, k: int, G: np.ndarray) -> np.ndarr
     with threadpool_limits(1):
         codes: np.ndarray = orthogonal_mp_gram(G, D.T @ Y[::PART].T, n_nonzero_coefs=k, copy_Xy=False).T
     return codes
-
-
-def work(signals: int, d: int, n: int, k: int) -> Callable[[Row], tuple[float, str, str]]:
-    flops = 2.0 * d * n * signals + signals * n * k * (k + 1.0)
-    return lambda _: (flops, "flop", "D'Y, and k(k+1)/2 Gram columns per signal; not the Gram matrix")
 
 
 def contenders(D: np.ndarray, Y: np.ndarray, k: int, threads: int) -> list[Contender]:
@@ -61,7 +56,7 @@ def random(key: str, threads: int) -> Case:
     D /= np.linalg.norm(D, axis=0)
     Y = rng.standard_normal((signals, d))
     title = f"{key}: {signals:,} signals, {d} x {n}, {k} atoms each"
-    return Case(key, title, contenders(D, Y, k, threads), work(signals, d, n, k), NOTES)
+    return Case(key, title, contenders(D, Y, k, threads), NOTES)
 
 
 def cosines(side: int, per_axis: int) -> np.ndarray:
@@ -82,7 +77,7 @@ def patches(threads: int) -> Case:
     Y = Y[np.linalg.norm(Y, axis=1) > 0.1][:15_000]  # flat ones are combinations of fewer atoms, the rest is rounding
     D, k = cosines(8, 16), 8
     title = f"dct: {len(Y):,} textured patches of a picture, overcomplete DCT, 64 x 256, {k} atoms each"
-    return Case("dct", title, contenders(D, Y, k, threads), work(len(Y), *D.shape, k), NOTES)
+    return Case("dct", title, contenders(D, Y, k, threads), NOTES)
 
 
 def sklearn_lasso(D: np.ndarray, Y: np.ndarray, penalty: float) -> np.ndarray:
@@ -141,7 +136,7 @@ def convex(key: str, threads: int) -> Case:
     notes = [
         f"scikit-learn and SciPy code one signal in {PART}, on one BLAS thread; their times are multiplied by {PART}"
     ]
-    return Case(key, title, rows_of_table, work(signals, d, n, k), notes)
+    return Case(key, title, rows_of_table, notes)
 
 
 CASES: dict[str, Callable[[int], Case]] = {

@@ -10,12 +10,15 @@ import gc
 import json
 import math
 import os
+import platform
+import re
 import subprocess
 import sys
 import tempfile
 import textwrap
 import time
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ HERE = Path(__file__).parent
 OUT = HERE.parent / "out" / "bench"
 WIDTH = 34
 VARIABLES = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]
-
+PACKAGES = ["numpy", "scipy", "scikit-learn", "spams-bin", "celer", "skglm", "copt", "pylops"]
 
 LEGEND = """\
 ms     median time; on one thread that of the processor
@@ -41,37 +44,30 @@ def worker(threads: int, path: Path, keys: list[str]) -> None:
     import hulls
     import many_signals
     import one_signal
-    import small_problems
     from common import measure
-    from machine import facts, first_calls, growth, limits
 
-    cases = one_signal.CASES | many_signals.CASES | hulls.CASES | small_problems.CASES
+    cases = one_signal.CASES | many_signals.CASES | hulls.CASES
     unknown = set(keys) - set(cases)
     if unknown:
         sys.exit(f"no case is called {', '.join(sorted(unknown))}; there are {', '.join(cases)}.")
-    found: dict[str, Any] = {"facts": facts(), "limits": limits(), "titles": {}, "rows": [], "notes": {}, "work": {}}
+    found: dict[str, Any] = {"titles": {}, "rows": [], "notes": {}}
     for key in keys or cases:
         began = time.perf_counter()
         try:
             case = cases[key](threads)
-            rows = measure(case, threads)
+            found["rows"] += [asdict(row) for row in measure(case, threads)]
             found["titles"][key], found["notes"][key] = case.title, case.notes
-            found["rows"] += [asdict(row) for row in rows]
-            if case.work is not None and rows[0].seconds:
-                found["work"][key] = case.work(rows[0])
         except Exception as error:  # one case that breaks must not cost the others
             found["titles"][key] = f"{key}: failed, {error}"
         case = None
         gc.collect()
         print(f"  {threads} thread{'s' * (threads > 1)}, {key}: {time.perf_counter() - began:.0f} s", flush=True)
-    if threads == 1 and not keys:
-        found |= {"growth": growth(), "first_calls": first_calls()}
     path.write_text(json.dumps(found))
 
 
 def gather(counts: list[int], keys: list[str]) -> dict[str, Any]:
     """One process per number of threads; what they found, together."""
-    run: dict[str, Any] = {"threads": counts, "rows": [], "limits": {}, "growth": {}, "first_calls": []}
+    run: dict[str, Any] = {"threads": counts, "rows": []}
     for threads in counts:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "found.json"
@@ -79,8 +75,7 @@ def gather(counts: list[int], keys: list[str]) -> dict[str, Any]:
             subprocess.run([sys.executable, __file__, "--worker", str(threads), str(path), *keys], env=env, check=True)
             found = json.loads(path.read_text())
         run["rows"] += found.pop("rows")
-        run["limits"][str(threads)] = found.pop("limits")
-        run = found | run | {name: found[name] for name in ("growth", "first_calls") if name in found}
+        run = found | run
     return run
 
 
@@ -91,9 +86,8 @@ def table(run: dict[str, Any]) -> str:
     """One block of lines per case, one line per contender, all thread counts side by side."""
     threads, rows = run["threads"], run["rows"]
     over = " " * WIDTH + "".join(f"{f'{t} thread' + 's' * (t > 1):>19}" for t in threads)
-    head = (
-        f"{'':{WIDTH}}" + "".join(f"{'ms':>11}{'ratio':>8}" for _ in threads) + f"{'calls':>7}{'atoms':>7}{'same':>7}"
-    )
+    columns = "".join(f"{'ms':>11}{'ratio':>8}" for _ in threads)
+    head = f"{'':{WIDTH}}{columns}{'calls':>7}{'atoms':>7}{'same':>7}"
     lines = [over, head]
     for key, title in run["titles"].items():
         lines += ["-" * len(head), title]
@@ -101,14 +95,9 @@ def table(run: dict[str, Any]) -> str:
         names = list(dict.fromkeys(row.contender for row in mine))
         first = {row.threads: row.seconds for row in mine if row.contender == names[0]} if names else {}
         lines += [line([r for r in mine if r.contender == name], threads, first) for name in names]
-        lines += wrapped(run["notes"].get(key, []), len(head))
+        for note in run["notes"].get(key, []):
+            lines += textwrap.wrap(note, len(head), initial_indent="  * ", subsequent_indent="    ")
     return "\n".join(line.rstrip() for line in lines)
-
-
-def wrapped(notes: list[str], width: int) -> list[str]:
-    return [
-        text for note in notes for text in textwrap.wrap(note, width, initial_indent="  * ", subsequent_indent="    ")
-    ]
 
 
 def line(rows: list[Row], threads: list[int], first: dict[int, float | None]) -> str:
@@ -144,7 +133,7 @@ def digits(x: float) -> str:
 
 
 def results(run: dict[str, Any]) -> str:
-    facts = "\n".join(f"| {name} | {value} |" for name, value in run["facts"].items())
+    facts = "\n".join(f"| {name} | {value} |" for name, value in machine().items())
     return f"""\
 # The last run of `make bench`
 
@@ -158,30 +147,7 @@ not counted. One process per number of threads, which holds for BLAS and for the
 {table(run)}
 ```
 
-## How near to what the machine can do
-
-Measured in the same run:
-
-{limit_table(run)}
-
-Bytes are compared with the faster of the two readings, floating-point operations with dgemm. More than 100 % of a limit
-means that the work counted, that of the plain way, was not done: the same answer was found with less.
-
-{fractions(run)}
-
-## How cost grows
-
-{slopes(run)}
-
-## What a process waits for at first
-
-Milliseconds: the import beyond that of numpy and scipy, and the first call.
-
-{waiting(run)}
-
-## The machine
-
-| | |
+| the machine | |
 |---|---|
 {facts}
 """
@@ -190,54 +156,35 @@ Milliseconds: the import beyond that of numpy and scipy, and the first call.
 def commit() -> str:
     """The commit that was measured; with a sign where files differ from it."""
     asked = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
-    return subprocess.run(asked, check=False, capture_output=True, text=True).stdout.strip() or "unknown"
+    return output(asked).strip() or "unknown"
 
 
-def limit_table(run: dict[str, Any]) -> str:
-    names = list(run["limits"][str(run["threads"][0])])
-    lines = ["| threads | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
-    rates = {t: " | ".join(f"{run['limits'][str(t)][name]:.0f}" for name in names) for t in run["threads"]}
-    lines += [f"| {t} | {text} |" for t, text in rates.items()]
-    return "\n".join(lines)
+def machine() -> dict[str, str]:
+    """The processor and the versions."""
+    listed = dict(re.findall(r"^\s*([^:\n]+):\s+(.+)$", output(["lscpu"]), flags=re.MULTILINE))
+    vectors = [name for name in ("avx2", "avx512f") if name in listed.get("Flags", "")]
+    model = listed.get("Model name", platform.processor() or platform.machine())
+    return {
+        "processor": f"{model} ({', '.join(vectors) or 'neither AVX2 nor AVX-512'})",
+        "cores": str(os.cpu_count()),
+        "load at the end": f"{os.getloadavg()[0]:.2f}",
+        "Python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
 
 
-def fractions(run: dict[str, Any]) -> str:
-    threads = run["threads"]
-    head = "".join(f" {t} thread{'s' * (t > 1)} |" for t in threads)
-    lines = [f"| case | counted |{head}", "|---|---|" + "---|" * len(threads)]
-    for key, (amount, unit, counted) in run["work"].items():
-        text = f"| {key} | {amount / 1e9:.3g} G{unit}: {counted} |"
-        first = {}
-        for row in run["rows"]:
-            if row.case == key:
-                first.setdefault(row.threads, row.seconds)
-        for t in threads:
-            machine = run["limits"][str(t)]
-            limit = machine["dgemm GF/s"] if unit == "flop" else max(machine["gemv GB/s"], machine["copy GB/s"])
-            rate = amount / first[t] / 1e9 if first.get(t) else 0.0
-            text += f" {rate:.3g} {'GF/s' if unit == 'flop' else 'GB/s'}, {100 * rate / limit:.0f} % |"
-        lines.append(text)
-    return "\n".join(lines)
+def version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
-def slopes(run: dict[str, Any]) -> str:
-    lines = ["One thread; time ~ size^slope.", "", "| against | what | sizes | slope |", "|---|---|---|---|"]
-    for against, curves in run["growth"].items():
-        lines += [f"| {against} | {c['label']} | {span(c['sizes'])} | {c['slope']:.2f} |" for c in curves]
-    return "\n".join(lines)
-
-
-def waiting(run: dict[str, Any]) -> str:
-    lines = ["| first call | import | call |", "|---|---|---|"]
-    lines += [f"| {what} | {1e3 * load:.0f} | {1e3 * call:.1f} |" for what, load, call in run["first_calls"]]
-    return "\n".join(lines)
-
-
-def span(sizes: list[int]) -> str:
-    return f"{sizes[0]:,} to {sizes[-1]:,}"
-
-
-# ---------------------------------------------------------------------- the command
+def output(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def main() -> None:
