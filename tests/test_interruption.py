@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pursuit as ps
-from pursuit import refine, solve
+from pursuit import refine
 from pursuit.paper.problems import lower_bound
 from pursuit.run import watchers
 
@@ -137,7 +137,7 @@ def test_ctrl_c_ends_a_run_and_a_second_one_raises(ctrl_c, rng, monkeypatch):
     assert r.status is ps.Status.INTERRUPTED
     assert "Ctrl-C" in str(r)
     evaluations = count()
-    monkeypatch.setattr(solve, "Trace", lambda rows: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(watchers, "Trace", lambda rows: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         ps.minimize(Counted(f, press), ps.conv(3 * A), ps.Plain(ps.LineSearch()))
 
