@@ -24,7 +24,7 @@ from pursuit.paper.experiments import experiment
 ORDER = """
 theorem_1 theorem_2 theorem_2_sharp equation_rho corollary_4 theorem_7 theorem_8 theorem_8_sharp corollary_9 theorem_10
 sparse_targets theorem_11 theorem_12 theorem_13 affine_invariance theorem_14 oracle_qualities lemma_15 lemma_16 lemma_17
-lemma_18 appendix other_norms additive_errors cone_pursuit away_steps pairwise_steps blended_pairwise lazy_oracle
+lemma_18 appendix other_norms additive_errors cone_pursuit away_steps pairwise_steps lazy_oracle
 backtracking random_pursuit atomic_norm acceleration
 """
 """The order of the paper, then later methods."""

@@ -1,9 +1,10 @@
-"""Rates of methods that are later than the paper, with the proofs in `pursuit.rates.variants`."""
+"""Rates of methods that are later than the paper, with the proofs in `pursuit.rates.later`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from itertools import islice, pairwise
 from typing import Any
 
@@ -20,13 +21,18 @@ from pursuit.paper.problems import (
     ERROR_FLOOR,
     LINE_SEARCH,
     SHORT_STEP,
+    Constants,
     Problem,
+    Rate,
     algorithm_6,
     finished,
     hull,
+    hull_constants,
+    keeps,
     objective,
+    shrinks,
+    span_constants,
     spans,
-    width_and_radius,
 )
 from pursuit.updates.pursuits import leverage
 
@@ -41,11 +47,11 @@ def finite_hulls(plan: Plan) -> list[Problem]:
 
 @cache
 def cones(plan: Plan) -> list[Problem]:
+    """Problems over cones of atoms on one side of the origin, with a minimiser inside or on the boundary, not 0."""
     return [cone(plan, i) for i in range(plan.problems // 2)]
 
 
 def cone(plan: Plan, i: int) -> Problem:
-    """A problem over the cone of atoms on one side of the origin, with a minimiser inside or on the boundary, not 0."""
     rng, n = plan.rng(20, i), 2 + i % 3
     side, D = rng.standard_normal(n), rng.standard_normal((n, n + 2))
     A = ps.Dictionary(D * np.sign(side @ D) + 0.5 * side[:, None])
@@ -62,14 +68,8 @@ def unclipped(p: Problem, states: list[ps.State]) -> Small:
     for now, after in pairwise(states):
         d = after.x - now.x
         begin, end = float(now.grad @ d), float(after.grad @ d)
-        found.append(min(abs(end), abs((p.f.L or 0.0) * float(d @ d) + begin)) <= 1e-6 * abs(begin))
+        found.append(min(abs(end), abs(p.L * float(d @ d) + begin)) <= 1e-6 * abs(begin))
     return np.array(found)
-
-
-def good(p: Problem, states: list[ps.State], factor: float) -> Case:
-    """The claim eps_{t+1} <= factor eps_t for the steps that were not cut short."""
-    eps, which = p.errors(states), unclipped(p, states)
-    return Case(p.name, eps[1:][which], factor * eps[:-1][which], floor=ERROR_FLOOR * eps[0])
 
 
 def constants(p: Problem, over_cone: bool, along_atoms: bool = False) -> dict[str, Any]:
@@ -79,6 +79,20 @@ def constants(p: Problem, over_cone: bool, along_atoms: bool = False) -> dict[st
         size = max(geometry.diameter(p.A).upper, size if over_cone else 0.0)
     width = geometry.pyramidal_width(p.A, origin=over_cone)
     return {"mu": p.f.mu, "L": p.f.L, "width": width, "diameter": size}
+
+
+def walks(
+    rate: Rate, shape: Constants, first: Callable[[Problem], float], problems: Iterable[Problem], over: Any,
+    updates: list[Any],
+) -> Iterator[Case]:  # fmt: skip
+    """The rate of a run, and the factor by which a step that is not cut short shrinks the error, which is the rate
+    after `first(p)` steps, one of which is good."""
+    for p in problems:
+        size = shape(p)
+        for delta, states, eps in p.trials(over(p.A), updates, STEPS):
+            yield p.below(eps, rate(np.arange(STEPS + 1), **size, eps0=eps[0], delta=delta), delta)
+            good, kept = unclipped(p, states), rate(first(p), **size, eps0=1, delta=delta)
+            yield Case(p.name, eps[1:][good], kept * eps[:-1][good], floor=ERROR_FLOOR * eps[0])
 
 
 def half_of_a_simplex(n: int) -> tuple[Problem, float]:
@@ -108,47 +122,32 @@ def triangle() -> Problem:
     return Problem("a triangle", ps.LeastSquares(target), A, 0.0, ([0.999, 0.001], [A.atom(0), A.atom(1)]))
 
 
-def _drops(update: Any) -> Iterator[Case]:
-    """The two steps on the segment, one of which is good."""
-    p = segment()
-    states = p.states(ps.conv(p.A), update, 2)
-    yield Case(p.name, np.cumsum(unclipped(p, states)), rates.good_steps(np.arange(1, 3)), "==", delta=1.0)
-
-
-def _linear_over_hulls(plan: Plan, updates: list[Any]) -> Iterator[Case]:
-    t = np.arange(STEPS + 1)
-    for p in [triangle(), *finite_hulls(plan)]:
-        shape, spare = constants(p, over_cone=False), len(p.start[0]) - 1
-        for delta, states, eps in p.trials(ps.conv(p.A), updates, STEPS):
-            yield p.below(eps, rates.away_steps(t, **shape, eps0=eps[0], delta=delta, spare=spare), delta)
-            yield good(p, states, rates.away_steps(1, **shape, eps0=1, delta=delta))
-
-
 @claim("Away steps", "linear", "ε<sub>t</sub> ≤ (1 − (δ/(1+δ))² μ W² / (L diam(A)²))<sup>t/2</sup> ε<sub>0</sub>")
 def away_steps(plan: Plan) -> Iterator[Case]:
-    """Lacoste-Julien and Jaggi (2015), over hulls; W is the pyramidal width. Equalities: half of the steps are good
-    where every second one drops an atom; W is attained on simplices, from one half to the other; and the decrease is
-    that of a pairwise step over (1 + δ)²."""
-    yield from _linear_over_hulls(plan, [ps.Away(), ps.Away(ps.ShortStep())])
-    yield from _drops(ps.Away(ps.ShortStep()))
+    """Lacoste-Julien and Jaggi (2015), Tsuji, Tanaka and Pokutta (2022): away steps and blended pairwise ones, over
+    hulls; W is the pyramidal width. Equalities: half of the steps are good where every second one drops an atom; W is
+    attained on simplices, from one half to the other; and the decrease is that of a pairwise step over (1 + δ)²."""
+
+    def shape(p: Problem) -> dict[str, Any]:
+        return constants(p, over_cone=False) | {"spare": len(p.start[0]) - 1}
+
+    updates = [walk(step) for walk in (ps.Away, ps.BlendedPairwise) for step in (None, ps.ShortStep())]
+    problems = [triangle(), *finite_hulls(plan)]
+    yield from walks(rates.away_steps, shape, lambda p: len(p.start[0]), problems, ps.conv, updates)
+    for update in updates[1::2]:
+        p = segment()
+        good = np.cumsum(unclipped(p, p.states(ps.conv(p.A), update, 2)))
+        yield Case(p.name, good, rates.good_steps(np.arange(1, 3)), "==", delta=1.0)
     for n in (2, 4, 6, 8):
         p, width = half_of_a_simplex(n)
         (state,) = p.states(ps.conv(p.A), ps.Away(), 0)
         slope = state.grad[n - 1] - state.grad.min()  # of z - v
         yield Case(p.name, slope, width * np.linalg.norm(state.grad), "==", delta=1.0)
-    shape: dict[str, Any] = {"mu": 0.7, "L": 2.0, "width": 1.5, "diameter": 3.0, "eps0": 1.0}
+    size: dict[str, Any] = {"mu": 0.7, "L": 2.0, "width": 1.5, "diameter": 3.0, "eps0": 1.0}
     for delta in DELTAS:
-        away = 1 - rates.away_steps(1, **shape, delta=delta)
-        swap = 1 - rates.pairwise_steps(5, **shape, n=2, delta=delta)
+        away = 1 - rates.away_steps(1, **size, delta=delta)
+        swap = 1 - rates.pairwise_steps(5, **size, n=2, delta=delta)
         yield Case("", away * (1 + delta) ** 2, swap, "==")
-
-
-@claim("Blended pairwise", "linear", "ε<sub>t</sub> ≤ (1 − (δ/(1+δ))² μ W² / (L diam(A)²))<sup>t/2</sup> ε<sub>0</sub>")
-def blended_pairwise(plan: Plan) -> Iterator[Case]:
-    """Tsuji, Tanaka and Pokutta (2022), over hulls. Equality: half of the steps are good where every second one drops
-    an atom."""
-    yield from _linear_over_hulls(plan, [ps.BlendedPairwise(), ps.BlendedPairwise(ps.ShortStep())])
-    yield from _drops(ps.BlendedPairwise(ps.ShortStep()))
 
 
 @claim("Pairwise steps", "linear", "ε<sub>t+1</sub> ≤ (1 − δ² μ W² / (L diam(A)²)) ε<sub>t</sub> in good steps")
@@ -156,52 +155,49 @@ def pairwise_steps(plan: Plan) -> Iterator[Case]:
     """Lacoste-Julien and Jaggi (2015), over hulls and cones; at least every ⌊e n!⌋-th step is good. Equalities: the
     first step on a simplex, from one half towards the other; the first step over a cone of two atoms that are close to
     each other; and ⌊e n!⌋."""
-    yield from _pairwise(finite_hulls(plan), ps.conv)
-    yield from _pairwise(cones(plan), ps.cone)
+    for over, problems in ((ps.conv, finite_hulls(plan)), (ps.cone, cones(plan))):
+
+        def shape(p: Problem, over_cone: bool = over is ps.cone) -> dict[str, Any]:
+            return constants(p, over_cone) | {"n": p.A.size}
+
+        yield from walks(rates.pairwise_steps, shape, _arrangements, problems, over, [ps.Pairwise()])
     for n in (2, 4, 6, 8):
         p, _ = half_of_a_simplex(n)
-        yield from _first_pairwise_step(p, ps.conv(p.A), constants(p, over_cone=False))
+        yield _first_pairwise_step(p, ps.conv(p.A), constants(p, over_cone=False))
     for angle in (0.2, 0.5, 1.0):
         A = ps.Dictionary(np.array([[1.0, np.cos(angle)], [0.0, np.sin(angle)]]))
         p = Problem(f"angle {angle}", ps.LeastSquares([2.0, 0.1]), A, 0.0, ([2.0], [A.atom(0)]))
-        yield from _first_pairwise_step(p, ps.cone(A), constants(p, over_cone=True))
+        yield _first_pairwise_step(p, ps.cone(A), constants(p, over_cone=True))
     first = [np.argmax(rates.good_pairwise_steps(np.arange(100), n=n) >= 1) for n in range(1, 5)]
     yield Case("", first, [np.floor(np.e * m) for m in (1, 2, 6, 24)], "==")
 
 
-def _pairwise(problems: list[Problem], over: Any) -> Iterator[Case]:
-    t = np.arange(STEPS + 1)
-    for p in problems:
-        shape = constants(p, over_cone=over is ps.cone)
-        for delta, states, eps in p.trials(over(p.A), [ps.Pairwise()], STEPS):
-            bound = rates.pairwise_steps(t, **shape, eps0=eps[0], n=p.A.size or 0, delta=delta)
-            yield p.below(eps, bound, delta)
-            yield good(p, states, rates.pairwise_steps(5, **shape, eps0=1, n=2, delta=delta))
+def _arrangements(p: Problem) -> float:
+    """⌊e n!⌋, after which a pairwise step among n atoms has been good."""
+    return float(np.floor(np.e * math.factorial(p.A.size or 0)))
 
 
-def _first_pairwise_step(p: Problem, domain: Domain, shape: dict[str, Any]) -> Iterator[Case]:
+def _first_pairwise_step(p: Problem, domain: Domain, shape: dict[str, Any]) -> Case:
     eps = p.errors(p.states(domain, ps.Pairwise(), 1))
-    yield Case(p.name, eps[1], rates.pairwise_steps(5, **shape, eps0=eps[0], n=2), "==", delta=1.0, scale=eps[0])
+    return Case(p.name, eps[1], rates.pairwise_steps(5, **shape, eps0=eps[0], n=2), "==", delta=1.0, scale=eps[0])
 
 
 @claim("Cone pursuit", "sublinear", "ε<sub>t</sub> ≤ 8C / (δ²t + 8C/ε<sub>0</sub>), C = L ρ² radius(A)²")
 def cone_pursuit(plan: Plan) -> Iterator[Case]:
     """Locatello, Tschannen, Rätsch and Jaggi (2017): non-negative matching pursuit and the variants of Algorithm 4 over
-    cones, ρ the largest sum of weights of the run; and the linear rate of away steps, W that of A and 0. Equalities:
-    over the non-negative orthant, half the sum of the squares of the d − t smallest positive residuals is left; and
-    one over the bound grows by δ²/(8C) a step."""
+    cones, ρ the largest ‖x<sub>t</sub>‖ over the distance of 0 from the hull, which bounds the sums of weights; and the
+    linear rate of away steps, W that of A and 0. Equalities: over the non-negative orthant, half the sum of the squares
+    of the d − t smallest positive residuals is left; and one over the bound grows by δ²/(8C) a step."""
     t = np.arange(STEPS + 1)
     for p in cones(plan):
-        rho_of_target, radius = geometry.gauge(p.A, p.minimiser).upper, geometry.radius(p.A)
-        for update in (LINE_SEARCH, SHORT_STEP, ps.NormCorrective()):
-            for delta in DELTAS:
-                sums, eps = _sums_and_errors(p, ps.cone(p.A), update, delta)
-                size: dict[str, Any] = {"L": p.f.L or 0.0, "radius": radius, "rho": max(sums, rho_of_target)}
-                yield p.below(eps, rates.cone_pursuit(t, **size, eps0=eps[0], delta=delta), delta)
-        shape = constants(p, over_cone=True, along_atoms=True)
-        for delta, states, eps in p.trials(ps.cone(p.A), [ps.Away()], STEPS):
-            yield p.below(eps, rates.away_steps(t, **shape, eps0=eps[0], delta=delta), delta)
-            yield good(p, states, rates.away_steps(1, **shape, eps0=1, delta=delta))
+        outside = -geometry.mdw(p.A).upper
+        for delta, states, eps in p.trials(ps.cone(p.A), [LINE_SEARCH, SHORT_STEP, ps.NormCorrective()], STEPS):
+            rho = max(float(np.linalg.norm(x)) for x in (p.minimiser, *(s.x for s in states))) / outside
+            bound = rates.cone_pursuit(t, L=p.L, radius=geometry.radius(p.A), rho=rho, eps0=eps[0], delta=delta)
+            yield p.below(eps, bound, delta)
+
+    away = partial(constants, over_cone=True, along_atoms=True)
+    yield from walks(rates.away_steps, away, lambda p: 1, cones(plan), ps.cone, [ps.Away()])
     for i in range(plan.problems // 2):
         d = 2 + i % 6
         y = plan.rng(21, i).standard_normal(d)
@@ -215,30 +211,20 @@ def cone_pursuit(plan: Plan) -> Iterator[Case]:
         yield Case("", np.diff(inverse), np.full(STEPS, delta**2 / (8 * C)), "==")
 
 
-def _sums_and_errors(p: Problem, domain: Domain, update: Any, delta: float) -> tuple[float, Small]:
-    """The largest sum of weights of a run, and its errors."""
-    oracle = ps.Approximate(delta) if delta < 1 else ps.Exact()
-    states = islice(ps.iterate(p.f, domain, update, oracle=oracle), STEPS + 1)
-    rows = np.array([(s.active.weights.sum(), s.value) for s in states])  # weights change with the next state
-    return float(rows[:, 0].max()), rows[:, 1] - p.optimum
-
-
 @claim("Lazy oracle", "FW and MP", "every rate for errors with δ = 1/K")
 def lazy_oracle(plan: Plan) -> Iterator[Case]:
     """Braun, Pokutta and Zink (2017): Frank-Wolfe and blended pairwise steps over hulls, matching pursuit over spans,
-    for two values of K. Equalities: where two residuals of one size are halved a step, the first answer from the
-    active set has exactly 1/K of the best correlation for K = 2, 4, 8; and the set is asked again exactly where the
-    correlation has fallen by more than K."""
+    for two values of K. Equality: where two residuals of one size are halved a step, the first answer from the active
+    set has exactly 1/K of the best correlation for K = 2, 4, 8."""
     t = np.arange(STEPS + 1)
     for p, q in zip(finite_hulls(plan), spans(plan, plan.problems // 2), strict=True):
-        D, shape = geometry.diameter(p.A), width_and_radius(q.A)
         for K in (1.5, 5.0):
             delta = rates.lazy_quality(K)
             for update, steps in ((LINE_SEARCH, t), (SHORT_STEP, t), (ps.BlendedPairwise(), rates.good_steps(t))):
                 eps = p.errors(_lazy(p, ps.conv(p.A), update, K))
-                bound = rates.frank_wolfe(steps, L=p.f.L or 0.0, diameter=D, eps0=eps[0], delta=delta)
+                bound = rates.frank_wolfe(steps, **hull_constants(p), eps0=eps[0], delta=delta)
                 yield p.below(eps, bound, 1.0)
-            factor = rates.linear(1, mu=q.f.mu, L=q.f.L or 0.0, **shape, eps0=1, delta=delta)
+            factor = rates.linear(1, **span_constants(q), eps0=1, delta=delta)
             for pursuit in (LINE_SEARCH, ps.NormCorrective()):
                 yield q.shrinks(q.errors(_lazy(q, ps.lin(q.A), pursuit, K)), factor, 1.0)
     for k in (1, 2, 3):
@@ -247,71 +233,40 @@ def lazy_oracle(plan: Plan) -> Iterator[Case]:
         states = _lazy(p, ps.lin(p.A), ps.Plain(ps.ShortStep(L=2.0)), K)
         quality = [s.answers[0].dot / -np.abs(s.grad).max() for s in states]
         yield Case(p.name, quality[k], rates.lazy_quality(K), "==", delta=1.0)
-        line = Problem(f"one atom, K = {K:g}", ps.LeastSquares([1.0]), ps.SignedBasis(1), 0.0)
-        calls = [s.oracle_calls for s in _lazy(line, ps.lin(line.A), ps.Plain(ps.ShortStep(L=2.0)), K)]
-        yield Case(line.name, calls, 1 + t // (k + 1), "==", delta=1.0)
 
 
 def _lazy(p: Problem, domain: Domain, update: Any, K: float) -> list[ps.State]:
     return list(islice(ps.iterate(p.f, domain, update, oracle=ps.Lazy(K), start=p.start), STEPS + 1))
 
 
-class Counted(ps.Objective):
-    """An objective whose values, without gradients, are counted."""
-
-    def __init__(self, f: ps.Objective) -> None:
-        self.f, self.L, self.mu, self.space, self.count = f, f.L, f.mu, f.space, 0
-
-    def value_and_grad(self, x: Small) -> tuple[float, Small]:
-        return self.f.value_and_grad(x)
-
-    def value(self, x: Small) -> float:
-        self.count += 1
-        return self.f.value(x)
-
-
-@claim(
-    "Backtracking", "FW and MP", "every rate with L → τL; t + log<sub>τ</sub>(L<sub>t</sub>/L<sub>1</sub>) + … values"
-)
+@claim("Backtracking", "FW and MP", "every rate with L → τL")
 def backtracking(plan: Plan) -> Iterator[Case]:
     """Pedregosa, Negiar, Askari and Jaggi (2020): Frank-Wolfe over hulls, matching pursuit over spans, and the
-    estimates of L themselves. Equalities: how often f is evaluated; and the estimate τL where the one before was just
-    too small."""
-    t, rule = np.arange(STEPS + 1), ps.Backtracking()
+    estimates of L themselves. Equality: the estimate τL where the one before was just too small."""
+    rule = ps.Backtracking()
+
     step, few = [ps.Plain(ps.ShortStep(rule))], spans(plan, plan.problems // 2)
-    for p in finite_hulls(plan):
-        most, D = rates.backtracking(L=p.f.L or 0.0, grow=rule.grow), geometry.diameter(p.A)
-        for delta, _, eps in p.trials(ps.conv(p.A), step, STEPS):
-            yield p.below(eps, rates.frank_wolfe(t, L=most, diameter=D, eps0=eps[0], delta=delta), delta)
+
+    def times_grow(constants: Constants, p: Problem) -> dict[str, Any]:
+        return constants(p) | {"L": rates.backtracking(L=p.L, grow=rule.grow)}
+
+    over_hull, over_span = partial(times_grow, hull_constants), partial(times_grow, span_constants)
+    yield from keeps(rates.frank_wolfe, over_hull, finite_hulls(plan), ps.conv, step, STEPS)
+    yield from shrinks(rates.linear, over_span, few, ps.lin, step, STEPS)
     for q in few:
-        most, shape = rates.backtracking(L=q.f.L or 0.0, grow=rule.grow), width_and_radius(q.A)
-        for delta, _, eps in q.trials(ps.lin(q.A), step, STEPS):
-            yield q.shrinks(eps, rates.linear(1, mu=q.f.mu, L=most, **shape, eps0=1, delta=delta), delta)
-        L, values = _estimates(q, rule, 12)
-        yield Case(q.name, L, rates.backtracking(L=q.f.L or 0.0, grow=rule.grow), delta=1.0)
-        first = L[0] / rule.grow ** (values[0] - 1)
-        exact = [rates.backtracking_evaluations(k + 1, first=first, last=end) for k, end in enumerate(L)]
-        yield Case(q.name, values, exact, "==")
+        yield Case(q.name, _estimates(q, rule, 12), over_span(q)["L"], delta=1.0)
     for grow in (1.5, 2.0, 4.0):
         near = ps.Backtracking(shrink=(1 - 1e-7) / 1.001, grow=grow)  # the first estimate is 1.001 L
         p = Problem(f"τ = {grow:g}", ps.LeastSquares([1.0, 2.0, 4.0], weights=3.0), ps.SignedBasis(3), 0.0)
-        L, _ = _estimates(p, near, 2)
-        yield Case(p.name, L[1], rates.backtracking(L=3.0, grow=grow), "==", delta=1.0, tolerance=1e-6)
+        promised = rates.backtracking(L=3.0, grow=grow)
+        yield Case(p.name, _estimates(p, near, 2)[1], promised, "==", delta=1.0, tolerance=1e-6)
 
 
-def _estimates(p: Problem, rule: ps.Backtracking, steps: int) -> tuple[Small, Small]:
-    """The estimates of L in the first steps over a span, from their lengths, and how often f was evaluated by then."""
-    f = Counted(p.f)
-    states = ps.iterate(f, ps.lin(p.A), ps.Plain(ps.ShortStep(rule)), start=p.start)
-    rows, before = [], next(states)
-    for after in islice(states, steps):
-        d = after.x - before.x
-        if not float(d @ d) > 1e-10 * float(after.x @ after.x):  # the length of the step is known to rounding only
-            break
-        rows.append((-float(before.grad @ d) / float(d @ d), f.count))
-        before = after
-    L, counts = np.array(rows).T
-    return L, counts
+def _estimates(p: Problem, rule: ps.Backtracking, steps: int) -> list[float]:
+    """The estimates of L in the first steps over a span, from the lengths of those that are not mostly rounding."""
+    states = p.states(ps.lin(p.A), ps.Plain(ps.ShortStep(rule)), steps)
+    moves = [(now.grad, after.x, after.x - now.x) for now, after in pairwise(states)]
+    return [-float(g @ d) / float(d @ d) for g, x, d in moves if float(d @ d) > 1e-10 * float(x @ x)]
 
 
 @claim("Atomic norm", "affine MP", "ε<sub>t</sub> ≤ 2 L<sub>A</sub> R<sub>A</sub>² / (δ² (t + 2))")
@@ -320,7 +275,7 @@ def atomic_norm(plan: Plan) -> Iterator[Case]:
     R<sub>A</sub> = 2ρ it is Theorem 2 sharp, but for δ²(t + 2) in place of δ²t + 4."""
     for p in spans(plan, plan.problems // 2):
         L = geometry.curvature(p.f, p.A, "mp")
-        for delta, states, eps in p.trials(ps.lin(p.A), algorithm_6(p)[2], 10):
+        for delta, states, eps in p.trials(ps.lin(p.A), algorithm_6(p), 10):
             reach = max(geometry.gauge(p.A, s.x - p.minimiser).upper for s in states)
             yield p.below(eps, rates.affine_pursuit(np.arange(11), L=L, reach=reach, delta=delta), delta)
     t = np.arange(30.0)
@@ -368,26 +323,26 @@ def acceleration(plan: Plan, seeds: int = 12) -> Iterator[Case]:
         f, optimum = objective(rng, i % 3, target)
         A = ps.Dictionary(D, signed=True)
         p = Problem(f"mean {i}", f, A, optimum, x0, target)
-        nu, L = leverage(A, f.space or ps.LeastSquares(target).space), f.L or 0.0
+        nu = leverage(A, f.space or ps.LeastSquares(target).space)
         distance = float(np.sqrt((x0 - target) @ np.linalg.solve(D @ D.T / D.shape[1], x0 - target)))
-        mean = np.mean([_greedy(p, L, seed)[0] for seed in range(seeds)], axis=0)
-        yield Case(p.name, mean, rates.accelerated_pursuit(t, L=L, nu=nu, distance=distance), delta=1.0)
+        mean = np.mean([_greedy(p, seed)[0] for seed in range(seeds)], axis=0)
+        yield Case(p.name, mean, rates.accelerated_pursuit(t, L=p.L, nu=nu, distance=distance), delta=1.0)
     for n, L in ((1, 1.0), (2, 3.0), (3, 0.5)):
         signs = np.sign(plan.rng(23, n).standard_normal(n))
         p = Problem(f"basis {n}", ps.LeastSquares(signs, weights=L), ps.SignedBasis(n), 0.0, None, signs)
         drawn = {}
         for seed in range(20):
-            eps, v = _greedy(p, L, seed)
+            eps, v = _greedy(p, seed)
             drawn[int(np.abs(v).argmax())] = float((v - signs) @ (v - signs)) * n  # P = n I
         assert len(drawn) == n
         reached = eps[0] + L * n * float(np.mean([*drawn.values()])) / 2 + L * n / 2
         yield Case(p.name, reached, rates.accelerated_pursuit(1, L=L, nu=n, distance=n), "==", delta=1.0)
 
 
-def _greedy(p: Problem, L: float, seed: int) -> tuple[Small, Small]:
+def _greedy(p: Problem, seed: int) -> tuple[Small, Small]:
     """The errors of the greedy points x_1, x_2, ..., and v_1; the states are the points y between x and v."""
     states = p.states(ps.lin(p.A), ps.AcceleratedPursuit(seed=seed), STEPS - 1)
-    points = [s.x - s.answers[0].dot / (L * float(z @ z)) * z for s in states for z in [s.atom.dense(s.active.space)]]
+    points = [s.x - s.answers[0].dot / (p.L * float(z @ z)) * z for s in states for z in [s.atom.dense(s.active.space)]]
     tau = 2 / (1 + np.sqrt(5))  # alpha / beta of the second step
     v = points[0] + (states[1].x - points[0]) / tau
     return np.array([p.f.value(x) for x in points]) - p.optimum, v

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,14 @@ from pursuit.paper.problems import (
     algorithm_6,
     asymmetric,
     hull,
+    hull_constants,
     just_below,
+    keeps,
     narrowest,
     quadratic,
+    rho_and_curvature,
+    shrinks,
+    span_constants,
     spans,
     width_and_radius,
     with_worst_atom,
@@ -39,11 +45,8 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
     the first step towards the direction in which the set is narrowest shrinks the error by exactly
     1 − δ² mDW(A)², exact oracle and adversary alike."""
     sided = [asymmetric(plan, i) for i in range(plan.problems // 4)]
-    for p in [*spans(plan, plan.problems), *sided]:
-        shape, domain = width_and_radius(p.A), ps.lin(p.A, symmetric=p not in sided)
-        for delta, _, eps in p.trials(domain, PURSUITS.values(), LINEAR_STEPS):
-            factor = rates.linear(1, mu=p.f.mu, L=p.f.L or 0.0, **shape, eps0=1, delta=delta)
-            yield p.shrinks(eps, factor, delta)
+    for over, problems in ((ps.lin, spans(plan, plan.problems)), (partial(ps.lin, symmetric=False), sided)):
+        yield from shrinks(rates.linear, span_constants, problems, over, PURSUITS.values(), LINEAR_STEPS)
     for i in range(plan.problems // 3):
         rng, r = plan.rng(5, i), 2 + i % 4
         for delta in DELTAS:
@@ -65,11 +68,12 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
 def theorem_13(plan: Plan) -> Iterator[Case]:
     """Both variants of Algorithm 6. Steps longer than 1 are covered too (erratum 21). Equality: as for Theorem 7, in
     the norm of the Hessian."""
-    for p in spans(plan, plan.problems):
-        rho, C, updates = algorithm_6(p)
-        mu = geometry.strong_convexity(p.f, p.A, rho)
-        for delta, _, eps in p.trials(ps.lin(p.A), updates, LINEAR_STEPS):
-            yield p.shrinks(eps, rates.linear_affine(1, mu=mu, C=C, eps0=1, delta=delta), delta)
+
+    def affine(p: Problem) -> dict[str, Any]:
+        rho, C = rho_and_curvature(p)
+        return {"mu": geometry.strong_convexity(p.f, p.A, rho), "C": C}
+
+    yield from shrinks(rates.linear_affine, affine, spans(plan, plan.problems), ps.lin, algorithm_6, LINEAR_STEPS)
     for i in range(plan.problems // 3):
         rng, r = plan.rng(6, i), 2 + i % 4
         root = rng.standard_normal((r, r)) + 2 * np.eye(r)
@@ -89,26 +93,18 @@ def theorem_13(plan: Plan) -> Iterator[Case]:
 def other_norms(plan: Plan) -> Iterator[Case]:
     """Theorem 1 for variants 0 and 1 of Algorithm 2, Theorem 7 with the width in the dual norm for line searches
     (errata 6 and 8). Equality: least squares on the signed basis with residuals of one size, in the norm of p = 1."""
-    t, open_loop = np.arange(LINEAR_STEPS + 1), ps.Plain(ps.OpenLoop())
     few = max(plan.problems // 6, 1)
     over_spans = [p for p in spans(plan, plan.problems) if p.f.quadratic][:few]
     over_hulls = [p for p in (hull(plan, i) for i in range(plan.problems)) if p.f.quadratic][:few]
+    free = [ps.Plain(ps.OpenLoop()), LINE_SEARCH]
     for norm in (1.0, 1.5, 3.0, np.inf):
-        for p in over_spans:
-            mu, L = (constant(p.f, p.A, norm=norm) for constant in (geometry.convexity, geometry.smoothness))
-            for delta, _, eps in p.trials(ps.lin(p.A), [LINE_SEARCH], LINEAR_STEPS):
-                factor = rates.linear(1, mu=mu, L=L, **width_and_radius(p.A, norm), eps0=1, delta=delta)
-                yield p.shrinks(eps, factor, delta)
-        for p in over_hulls:
-            L, D = geometry.smoothness(p.f, p.A, norm=norm), geometry.diameter(p.A, norm=norm)
-            for delta, _, eps in p.trials(ps.conv(p.A), [open_loop, LINE_SEARCH], LINEAR_STEPS):
-                yield p.below(eps, rates.frank_wolfe(t, L=L, diameter=D, eps0=eps[0], delta=delta), delta)
+        of_span, of_hull = (partial(constants, norm=norm) for constants in (span_constants, hull_constants))
+        yield from shrinks(rates.linear, of_span, over_spans, ps.lin, [LINE_SEARCH], LINEAR_STEPS)
+        yield from keeps(rates.frank_wolfe, of_hull, over_hulls, ps.conv, free, LINEAR_STEPS)
     for n in range(1, 7):
-        A, f = ps.SignedBasis(n), ps.LeastSquares(np.ones(n))
-        shape = width_and_radius(A, 1)
-        kept = rates.linear(1, mu=geometry.convexity(f, A, norm=1), L=1, **shape, eps0=n / 2)
-        p = Problem(f"basis {n}", f, A, 0.0)
-        yield Case(p.name, p.errors(p.states(ps.lin(A), LINE_SEARCH, 1))[1], kept, "==", delta=1.0, scale=n / 2)
+        p = Problem(f"basis {n}", ps.LeastSquares(np.ones(n)), ps.SignedBasis(n), 0.0)
+        kept = rates.linear(1, **span_constants(p, 1.0), eps0=n / 2)
+        yield Case(p.name, p.errors(p.states(ps.lin(p.A), LINE_SEARCH, 1))[1], kept, "==", delta=1.0, scale=n / 2)
 
 
 @claim("Section 5", "coherence", "ε<sub>t+1</sub> ≤ (1 − (1 − μ(B, m−1))/m) ε<sub>t</sub> for m-sparse targets")

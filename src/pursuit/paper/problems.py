@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -53,6 +53,11 @@ class Problem:
         """x_0 over a span."""
         return np.zeros(len(self.minimiser)) if self.start is None else np.asarray(self.start)
 
+    @property
+    def L(self) -> float:
+        """The smoothness of f."""
+        return self.f.L or 0.0
+
     def states(self, domain: Domain, update: Any, steps: int, delta: float = 1.0) -> list[ps.State]:
         """The states x_0, ..., x_steps; for delta < 1 under the adversary."""
         oracle = ps.Approximate(delta, worst=True) if delta < 1 else ps.Exact()
@@ -78,6 +83,33 @@ class Problem:
     def shrinks(self, eps: Small, factor: float, delta: float) -> Case:
         """The claim eps_{t+1} <= factor eps_t."""
         return Case(self.name, eps[1:], factor * eps[:-1], delta=delta, floor=ERROR_FLOOR * eps[0])
+
+
+Rate = Callable[..., Any]
+"""A function of `pursuit.rates`, of t and constants."""
+Constants = Callable[[Problem], dict[str, Any]]
+"""The constants of a rate on a problem."""
+
+
+def keeps(
+    rate: Rate, constants: Constants, problems: Iterable[Problem], over: Any, updates: Any, steps: int
+) -> Iterator[Case]:
+    """The claim that no run exceeds a rate, for every problem, update and oracle; `updates` are a list, or a function
+    of the problem."""
+    for p in problems:
+        size = constants(p)
+        for delta, _, eps in p.trials(over(p.A), updates(p) if callable(updates) else updates, steps):
+            yield p.below(eps, rate(np.arange(steps + 1), **size, eps0=eps[0], delta=delta), delta)
+
+
+def shrinks(
+    rate: Rate, constants: Constants, problems: Iterable[Problem], over: Any, updates: Any, steps: int
+) -> Iterator[Case]:
+    """The claim that each step shrinks the error by the factor of a linear rate, in the same cases."""
+    for p in problems:
+        size = constants(p)
+        for delta, _, eps in p.trials(over(p.A), updates(p) if callable(updates) else updates, steps):
+            yield p.shrinks(eps, rate(1, **size, eps0=1, delta=delta), delta)
 
 
 def quadratic(rng: np.random.Generator, n: int, minimiser: Small, condition: float = 8.0) -> tuple[Objective, float]:
@@ -162,15 +194,31 @@ def spans(plan: Plan, count: int) -> list[Problem]:
     return [span(plan, i) for i in range(count)]
 
 
+def hull_constants(p: Problem, norm: float = 2.0) -> dict[str, Any]:
+    """Those of Theorem 1, in a p-norm."""
+    return {"L": geometry.smoothness(p.f, p.A, norm=norm), "diameter": geometry.diameter(p.A, norm=norm)}
+
+
+def span_constants(p: Problem, norm: float = 2.0) -> dict[str, Any]:
+    """Those of Theorem 7, in a p-norm."""
+    mu, L = (constant(p.f, p.A, norm=norm) for constant in (geometry.convexity, geometry.smoothness))
+    return {"mu": mu, "L": L, **width_and_radius(p.A, norm)}
+
+
 def width_and_radius(A: Atoms, norm: float = 2.0) -> dict[str, Any]:
     return {"mdw": geometry.mdw(A, norm=norm), "radius": geometry.radius(A, norm=norm)}
 
 
-def algorithm_6(p: Problem) -> tuple[float, Interval, list[ps.Update]]:
-    """rho, known before the run, the curvature of rho A, and both variants."""
+def rho_and_curvature(p: Problem) -> tuple[float, Interval]:
+    """rho, known before the run, and the curvature of rho A."""
     rho = geometry.rho(p.A, p.f, p.first).upper
-    C = geometry.curvature(p.f, p.A, "mp", rho)
-    return rho, C, [ps.Plain(ps.CurvatureStep(C.upper, rho)), ps.FullyCorrective()]
+    return rho, geometry.curvature(p.f, p.A, "mp", rho)
+
+
+def algorithm_6(p: Problem) -> list[ps.Update]:
+    """Both variants of Algorithm 6."""
+    rho, C = rho_and_curvature(p)
+    return [ps.Plain(ps.CurvatureStep(C.upper, rho)), ps.FullyCorrective()]
 
 
 def asymmetric(plan: Plan, i: int) -> Problem:

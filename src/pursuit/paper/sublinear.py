@@ -22,9 +22,11 @@ from pursuit.paper.problems import (
     Problem,
     algorithm_6,
     hull,
+    hull_constants,
+    keeps,
+    rho_and_curvature,
     spans,
 )
-from pursuit.steps import Length, StepRule
 
 SUBLINEAR_STEPS = 20
 
@@ -46,13 +48,6 @@ def nearly_tight() -> Problem:
     return Problem("the far end", ps.LeastSquares([1.001]), A, 0.0, ([1.0], [A.atom(0)]))
 
 
-class PrintedStep(StepRule):
-    """gamma = 2/(t + 2), whatever the quality of the oracle: variant 0 of Algorithm 2 as printed."""
-
-    def begin(self, f: Any, domain: Any, space: Any) -> Length:
-        return lambda move: 2.0 / (move.iteration + 2.0)
-
-
 @cache
 def hulls(plan: Plan) -> list[Problem]:
     return [nearly_tight(), *(hull(plan, i) for i in range(plan.problems))]
@@ -62,18 +57,17 @@ def hulls(plan: Plan) -> list[Problem]:
 def theorem_1(plan: Plan) -> Iterator[Case]:
     """All variants of Algorithms 2 and 3. The equality is the induction of the proof, which no run attains. Erratum 5:
     with a poor oracle the open-loop step 2/(t + 2) of the printed algorithm breaks the bound; 2/(δt + 2) keeps it."""
-    t = np.arange(SUBLINEAR_STEPS + 1)
-    for p in hulls(plan):
-        D, L = geometry.diameter(p.A), p.f.L or 0.0
-        across = ps.Plain(ps.DiameterStep(diameter=D.upper))
-        updates = [ps.Plain(ps.OpenLoop()), LINE_SEARCH, across, SHORT_STEP, ps.NormCorrective()]
-        for delta, _, eps in p.trials(ps.conv(p.A), updates, SUBLINEAR_STEPS):
-            yield p.below(eps, rates.frank_wolfe(t, L=L, diameter=D, eps0=eps[0], delta=delta), delta)
+
+    def variants(p: Problem) -> list[ps.Update]:
+        across = ps.Plain(ps.DiameterStep(diameter=geometry.diameter(p.A).upper))
+        return [ps.Plain(ps.OpenLoop()), LINE_SEARCH, across, SHORT_STEP, ps.NormCorrective()]
+
+    yield from keeps(rates.frank_wolfe, hull_constants, hulls(plan), ps.conv, variants, SUBLINEAR_STEPS)
     yield from induction(lambda t, C, e, d: rates.frank_wolfe(t, L=C / 9, diameter=3, eps0=e, delta=d), 1.0)
     f = ps.Smooth(lambda x: -float(x[0]), lambda x: -np.ones(1), L=1e-300)
     segment = Problem("a segment", f, ps.Box([0.0], [1.0]), -1.0, ([1.0], [ps.Atom(np.zeros(1))]))
     bound = rates.frank_wolfe(np.arange(101), L=0, diameter=1, eps0=1, delta=0.25)
-    steps: list[tuple[Any, bool]] = [(PrintedStep(), True), (ps.OpenLoop(), False)]
+    steps: list[tuple[Any, bool]] = [(lambda move: 2.0 / (move.iteration + 2.0), True), (ps.OpenLoop(), False)]
     for step, printed in steps:
         eps = segment.errors(segment.states(ps.conv(segment.A), ps.Plain(step), 100, 0.25))
         yield Case(segment.name, eps[1:], bound[1:], delta=0.25, printed=printed)
@@ -83,13 +77,17 @@ def theorem_1(plan: Plan) -> Iterator[Case]:
 def theorem_11(plan: Plan) -> Iterator[Case]:
     """Algorithm 5. Equalities: the induction of the proof, and C<sub>f</sub> = L diam(A)² for multiples of the squared
     norm."""
-    t = np.arange(SUBLINEAR_STEPS + 1)
+
+    def curvature(p: Problem) -> dict[str, Any]:
+        return {"C": geometry.curvature(p.f, p.A)}
+
+    def update(p: Problem) -> list[ps.Update]:
+        return [ps.Plain(ps.CurvatureStep(curvature(p)["C"].upper))]
+
+    yield from keeps(rates.frank_wolfe_affine, curvature, hulls(plan)[1:], ps.conv, update, SUBLINEAR_STEPS)
     for p in hulls(plan)[1:]:
-        C = geometry.curvature(p.f, p.A)
-        for delta, _, eps in p.trials(ps.conv(p.A), [ps.Plain(ps.CurvatureStep(C.upper))], SUBLINEAR_STEPS):
-            yield p.below(eps, rates.frank_wolfe_affine(t, C=C, eps0=eps[0], delta=delta), delta)
         if isinstance(p.f, ps.LeastSquares):
-            yield Case(p.name, C.upper, (p.f.L or 0.0) * geometry.diameter(p.A).upper ** 2, "==")
+            yield Case(p.name, curvature(p)["C"].upper, p.L * geometry.diameter(p.A).upper ** 2, "==")
     yield from induction(lambda t, C, e, d: rates.frank_wolfe_affine(t, C=C, eps0=e, delta=d), 1.0)
 
 
@@ -169,22 +167,16 @@ def theorem_2_sharp(plan: Plan) -> Iterator[Case]:
 @claim("Corollary 4", "rate without ρ", "ε<sub>t</sub> ≤ 2 L ρ̃² diam(A)² / (δ² mDW(A)² (t + 2))")
 def corollary_4(plan: Plan) -> Iterator[Case]:
     """ρ̃ is the largest norm of the run. Erratum 3: the paper leaves out L, and then f = 50 (x − 1)² breaks the bound.
-    Equalities: its sharper form, with δ²t + 4 for δ²(t + 2), is Theorem 2 sharp at ρ = ρ̃/mDW(A), and is attained at
-    t = 0 if the minimiser is −x<sub>0</sub>."""
+    Equality: with δ²t + 4 for δ²(t + 2) it is Theorem 2 sharp at ρ = ρ̃/mDW(A)."""
     for r in pursuits(plan):
         size: dict[str, Any] = {"diameter": geometry.diameter(r.p.A), "mdw": geometry.mdw(r.p.A)}
-        bound = rates.least_squares(np.arange(len(r.eps)), **size, norm=r.norm, L=r.p.f.L or 0.0, delta=r.delta)
+        bound = rates.least_squares(np.arange(len(r.eps)), **size, norm=r.norm, L=r.p.L, delta=r.delta)
         yield r.p.below(r.eps, bound, r.delta)
-    p, constants = opposite()
-    eps, diameter = p.errors(p.states(ps.lin(p.A), SHORT_STEP, 0)), geometry.diameter(p.A)
-    bound = rates.least_squares_sharp(np.zeros(1), diameter=diameter, mdw=geometry.mdw(p.A), norm=3.0, L=constants["L"])
-    yield Case(p.name, eps, bound, "==", delta=1.0)
-    t, shape = np.arange(30.0), {"diameter": 4.0, "mdw": 0.5, "norm": 3.0, "L": 7.0}
+    t = np.arange(30.0)
     for delta in DELTAS:
         sharp = rates.matching_pursuit_sharp(t, L=7.0, radius=2.0, rho=3.0 / 0.5, delta=delta)
-        stated = sharp * (delta**2 * t + 4) / (delta**2 * (t + 2))
-        forms = [bound(t, **shape, delta=delta) for bound in (rates.least_squares_sharp, rates.least_squares)]
-        yield Case("", forms, [sharp, stated], "==")
+        stated = rates.least_squares(t, diameter=4.0, mdw=0.5, norm=3.0, L=7.0, delta=delta)
+        yield Case("", stated, sharp * (delta**2 * t + 4) / (delta**2 * (t + 2)), "==")
     steep = Problem("steep", ps.LeastSquares([1.0], weights=100.0), ps.SignedBasis(1), 0.0)
     eps = steep.errors(steep.states(ps.lin(steep.A), SHORT_STEP, 0))
     for L, printed in ((1.0, True), (100.0, False)):
@@ -201,14 +193,17 @@ def theorem_12(plan: Plan) -> Iterator[Case]:
     """Both variants of Algorithm 6, with the ρ that is known before the run. Equalities: the induction of the proof,
     with δt + 4 throughout (erratum 27); for multiples of the squared norm C = L ρ² radius(A)², a quarter of
     C<sub>f</sub>."""
-    t = np.arange(SUBLINEAR_STEPS + 1)
-    for p in spans(plan, plan.problems):
-        rho, C, updates = algorithm_6(p)
-        for delta, _, eps in p.trials(ps.lin(p.A), updates, SUBLINEAR_STEPS):
-            yield p.below(eps, rates.matching_pursuit_affine(t, C=C, eps0=eps[0], delta=delta), delta)
+
+    def curvature(p: Problem) -> dict[str, Any]:
+        return {"C": rho_and_curvature(p)[1]}
+
+    problems = spans(plan, plan.problems)
+    yield from keeps(rates.matching_pursuit_affine, curvature, problems, ps.lin, algorithm_6, SUBLINEAR_STEPS)
+    for p in problems:
         if isinstance(p.f, ps.LeastSquares):
-            size = (p.f.L or 0.0) * (rho * geometry.radius(p.A).upper) ** 2
-            yield Case(p.name, [C.upper, geometry.curvature(p.f, p.A, "fw", rho).upper / 4], [size, size], "==")
+            rho, C = rho_and_curvature(p)
+            bound = p.L * (rho * geometry.radius(p.A).upper) ** 2
+            yield Case(p.name, [C.upper, geometry.curvature(p.f, p.A, "fw", rho).upper / 4], [bound, bound], "==")
     yield from induction(lambda t, C, e, d: rates.matching_pursuit_affine(t, C=C, eps0=e, delta=d), 0.5)
 
 

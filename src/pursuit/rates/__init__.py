@@ -10,7 +10,7 @@ whichever number of the interval is the true one.
 | Theorems 1, 11 | `frank_wolfe`, `frank_wolfe_affine` | conv |
 | Theorems 2, 12 | `matching_pursuit`, `matching_pursuit_affine` | lin |
 | Theorems 2, 12 sharp | `matching_pursuit_sharp`, `matching_pursuit_affine_sharp` | lin |
-| Corollary 4, and sharp | `least_squares`, `least_squares_sharp` | lin |
+| Corollary 4 | `least_squares` | lin |
 | Theorems 7, 13 | `linear`, `linear_affine` | lin |
 | Theorem 8, and sharp; Corollary 9 | `lower_bound`, `lower_bound_sharp`; `signed_basis` | lin |
 | Theorem 10 | `coherence`, `mdw_from_coherence` | |
@@ -19,7 +19,7 @@ whichever number of the interval is the true one.
 | Stich et al. (2013) | `random_pursuit` | lin |
 | Lacoste-Julien and Jaggi (2015), Tsuji et al. (2022) | `away_steps`, `pairwise_steps`, `good_steps` | conv, cone |
 | Locatello et al. (2017b, 2018) | `cone_pursuit`; `affine_pursuit`, `accelerated_pursuit` | cone; lin |
-| Braun et al. (2017), Pedregosa et al. (2020) | `lazy_quality`; `backtracking`, `backtracking_evaluations` | |
+| Braun et al. (2017), Pedregosa et al. (2020) | `lazy_quality`; `backtracking` | |
 
 L, mu, radius, diameter and mdw must be measured in the norm of the algorithm, which is a Hilbert norm for projections
 and short steps; line searches and open-loop steps allow any norm, and the affine-invariant forms need none (errata 6
@@ -30,31 +30,11 @@ and 8).
 array([7.   , 4.667, 1.167, 0.137])
 """
 
-from pursuit.rates.contraction import (
-    incoherent_pursuit,
-    linear,
-    linear_affine,
-    lower_bound,
-    lower_bound_sharp,
-    signed_basis,
-)
-from pursuit.rates.relations import coherence, delta_fw, delta_mp, frank_wolfe_limit, mdw_from_coherence
-from pursuit.rates.sublinear import (
-    frank_wolfe,
-    frank_wolfe_affine,
-    least_squares,
-    least_squares_sharp,
-    matching_pursuit,
-    matching_pursuit_affine,
-    matching_pursuit_affine_sharp,
-    matching_pursuit_sharp,
-)
-from pursuit.rates.variants import (
+from pursuit.rates.later import (
     accelerated_pursuit,
     affine_pursuit,
     away_steps,
     backtracking,
-    backtracking_evaluations,
     cone_pursuit,
     good_pairwise_steps,
     good_steps,
@@ -62,13 +42,32 @@ from pursuit.rates.variants import (
     pairwise_steps,
     random_pursuit,
 )
+from pursuit.rates.theorems import (
+    coherence,
+    delta_fw,
+    delta_mp,
+    frank_wolfe,
+    frank_wolfe_affine,
+    frank_wolfe_limit,
+    incoherent_pursuit,
+    least_squares,
+    linear,
+    linear_affine,
+    lower_bound,
+    lower_bound_sharp,
+    matching_pursuit,
+    matching_pursuit_affine,
+    matching_pursuit_affine_sharp,
+    matching_pursuit_sharp,
+    mdw_from_coherence,
+    signed_basis,
+)
 
 __all__ = [
     "accelerated_pursuit",
     "affine_pursuit",
     "away_steps",
     "backtracking",
-    "backtracking_evaluations",
     "coherence",
     "cone_pursuit",
     "delta_fw",
@@ -81,7 +80,6 @@ __all__ = [
     "incoherent_pursuit",
     "lazy_quality",
     "least_squares",
-    "least_squares_sharp",
     "linear",
     "linear_affine",
     "lower_bound",

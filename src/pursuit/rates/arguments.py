@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -36,21 +35,17 @@ def quality(delta: Any, name: str = "delta") -> Any:
     return values
 
 
-def upper(name: str, value: Constant, least: float, strict: bool = False) -> float:
-    """A constant with which the bound grows; of an interval, the upper end."""
-    return _at_least(name, value.upper if isinstance(value, Interval) else value, least, strict)
-
-
-def lower(name: str, value: Constant, least: float, strict: bool = False) -> float:
-    """A constant with which the bound shrinks; of an interval, the lower end."""
-    return _at_least(name, value.lower if isinstance(value, Interval) else value, least, strict)
-
-
-def _at_least(name: str, value: float, least: float, strict: bool) -> float:
-    size = number(value)
+def upper(name: str, value: Constant, least: float = 0.0, strict: bool = False) -> float:
+    """A constant with which the bound grows, at least (`strict`: above) `least`; of an interval, the upper end."""
+    size = number(value.upper if isinstance(value, Interval) else value)
     holds = size > least if strict else size >= least
     require(holds, name, value, f"a number {'above' if strict else 'of at least'} {least:g}")
     return size
+
+
+def lower(name: str, value: Constant, least: float = 0.0, strict: bool = False) -> float:
+    """A constant with which the bound shrinks; of an interval, the lower end."""
+    return upper(name, value.lower if isinstance(value, Interval) else value, least, strict)
 
 
 def positive_width(mdw: Constant) -> float:
@@ -62,7 +57,7 @@ def positive_width(mdw: Constant) -> float:
 
 def share(name: str, part: Constant, of: str, whole: Constant) -> float:
     """part / whole, at its safe end: a number in [0, 1]."""
-    ratio = lower(name, part, 0) / upper(of, whole, 0, strict=True)
+    ratio = lower(name, part) / upper(of, whole, strict=True)
     if ratio > 1 + 1e-9:
         raise ValueError(f"{name} is {describe(part)} with {of} {describe(whole)}; it cannot be larger, so check both.")
     return ratio
@@ -72,13 +67,6 @@ def atom_count(n: int) -> int:
     """A number of atoms, n >= 1."""
     require(as_int_or_nan(n) >= 1, "n", n, "the number of atoms, at least 1")
     return int(n)
-
-
-def scales(alpha: float, rho: float) -> tuple[float, float]:
-    """The scale alpha of a set and a bound rho < alpha on atomic norms."""
-    if not 0 <= number(rho) < number(alpha) < math.inf:
-        raise ValueError(f"alpha is {describe(alpha)} with rho {describe(rho)}; the conversion needs 0 <= rho < alpha.")
-    return float(alpha), float(rho)
 
 
 def float_or_array(values: Any) -> Any:

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from pursuit.arguments import as_int_or_nan, number, require
 from pursuit.rates.arguments import Constant, atom_count, float_or_array, lower, quality, share, update_counts, upper
-from pursuit.rates.contraction import linear_affine
-from pursuit.rates.sublinear import matching_pursuit_sharp
+from pursuit.rates.theorems import linear_affine, matching_pursuit_sharp
 
 
 def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
@@ -60,7 +59,7 @@ def away_steps(
     >>> away_steps([0, 1, 2, 3], mu=1, L=1, width=1, diameter=1, eps0=16.0)
     array([16., 12., 12.,  9.])
     """
-    mu, delta = lower("mu", mu, 0) * share("width", width, "diameter", diameter) ** 2, quality(delta)
+    mu, delta = lower("mu", mu) * share("width", width, "diameter", diameter) ** 2, quality(delta)
     return linear_affine(good_steps(t, spare=spare), mu=mu, C=L, eps0=eps0, delta=delta / (1 + delta))
 
 
@@ -77,7 +76,7 @@ def pairwise_steps(
     >>> pairwise_steps([0, 4, 5, 10], mu=1, L=2, width=1, diameter=1, eps0=8.0, n=2)
     array([8., 8., 4., 2.])
     """
-    mu = lower("mu", mu, 0) * share("width", width, "diameter", diameter) ** 2
+    mu = lower("mu", mu) * share("width", width, "diameter", diameter) ** 2
     return linear_affine(good_pairwise_steps(t, n=n), mu=mu, C=L, eps0=eps0, delta=delta)
 
 
@@ -96,13 +95,11 @@ def cone_pursuit(
     >>> cone_pursuit([0, 4], L=1, radius=1, rho=1, eps0=2)
     array([2., 1.])
     """
-    return matching_pursuit_sharp(t, L=L, radius=radius, rho=rho, eps0=upper("eps0", eps0, 0), delta=delta)
+    return matching_pursuit_sharp(t, L=L, radius=radius, rho=rho, eps0=upper("eps0", eps0), delta=delta)
 
 
 def lazy_quality(K: float) -> float:
-    r"""The quality delta = 1/K that the rates of Frank-Wolfe and of matching pursuit have with `Lazy(K)` (Braun,
-    Pokutta
-    and Zink, 2017).
+    r"""The quality delta = 1/K that rates have with `Lazy(K)` (Braun, Pokutta and Zink, 2017).
 
     An answer from the active set descends by at least :math:`\phi/K`, :math:`\phi` the descent of the best atom at an
     earlier iterate, which is large where the error was. So rates that compare the descent with the *error* hold: those
@@ -124,27 +121,8 @@ def backtracking(*, L: Constant, grow: float = 2.0, first: float = 0.0) -> float
     >>> backtracking(L=3.0), backtracking(L=3.0, grow=1.5, first=10.0)
     (6.0, 10.0)
     """
-    return max(_factor(grow) * upper("L", L, 0, strict=True), lower("first", first, 0))
-
-
-def backtracking_evaluations(
-    t: ArrayLike, *, first: float, last: Constant, shrink: float = 0.9, grow: float = 2.0
-) -> Any:
-    r"""How often f is evaluated in t > 0 steps with `Backtracking`: exactly :math:`t+\log_\tau(L_t/L_1)+(t-1)\log_\tau
-    (1/\eta)`, where the estimate is multiplied by :math:`\eta` before each step but the first; `first` is L_1, with
-    which the first step begins, `last` is L_t, which the last one accepts, and at most `backtracking`.
-
-    >>> backtracking_evaluations(3, first=1.0, last=4.0, shrink=0.5, grow=2.0)
-    7.0
-    """
-    require(0 < number(shrink) <= 1, "shrink", shrink, "a factor in (0, 1]")
-    steps, start, end = update_counts(t), lower("first", first, 0, strict=True), upper("last", last, 0, strict=True)
-    return float_or_array(steps + (math.log(end / start) - (steps - 1) * math.log(shrink)) / math.log(_factor(grow)))
-
-
-def _factor(grow: float) -> float:
     require(1 < number(grow) < math.inf, "grow", grow, "a factor above 1")
-    return grow
+    return max(grow * upper("L", L, strict=True), lower("first", first))
 
 
 def random_pursuit(t: ArrayLike, *, mu: Constant, L: Constant, share: float, eps0: Constant) -> Any:
@@ -158,8 +136,7 @@ def random_pursuit(t: ArrayLike, *, mu: Constant, L: Constant, share: float, eps
     array([4., 2., 1.])
     """
     require(0 < number(share) <= 1, "share", share, "the least mean square of a direction along the atoms, in (0, 1]")
-    high = upper("L", L, 0, strict=True)
-    return linear_affine(t, mu=lower("mu", mu, 0) * share, C=high, eps0=eps0)
+    return linear_affine(t, mu=lower("mu", mu) * share, C=upper("L", L, strict=True), eps0=eps0)
 
 
 def affine_pursuit(t: ArrayLike, *, L: Constant, reach: Constant, delta: Any = 1.0) -> Any:
@@ -172,7 +149,7 @@ def affine_pursuit(t: ArrayLike, *, L: Constant, reach: Constant, delta: Any = 1
     >>> affine_pursuit([0, 2], L=1, reach=2)
     array([4., 2.])
     """
-    scale = upper("L", L, 0) * upper("reach", reach, 0) ** 2
+    scale = upper("L", L) * upper("reach", reach) ** 2
     return float_or_array(2 * scale / (quality(delta) ** 2 * (update_counts(t) + 2)))
 
 
@@ -186,5 +163,5 @@ def accelerated_pursuit(t: ArrayLike, *, L: Constant, nu: Constant, distance: Co
     >>> accelerated_pursuit([1, 3], L=1, nu=2, distance=2)
     array([4., 1.])
     """
-    scale = upper("L", L, 0) * upper("nu", nu, 0) * upper("distance", distance, 0) ** 2
+    scale = upper("L", L) * upper("nu", nu) * upper("distance", distance) ** 2
     return float_or_array(2 * scale / (update_counts(t) + 1) ** 2)
