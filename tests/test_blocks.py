@@ -1,6 +1,8 @@
 """Products of domains, and updates of one summand at a time."""
 
 import math
+import sys
+from collections import Counter
 from itertools import islice
 
 import numpy as np
@@ -91,6 +93,30 @@ def test_only_the_block_whose_turn_it_is_is_asked_and_the_bound_stays_until_all_
             assert s.stationarity == math.inf
         bounds.append(s.lower)
     assert bounds[14] < bounds[15]
+
+
+def calls_of_turns(count, turns=7):
+    """The functions that a few turns of one block go through, each as often as it is called."""
+    f = ps.LeastSquares(np.random.default_rng(0).standard_normal(4 * count))
+    domain = ps.product(*(ps.conv(ps.Simplex(4)) for _ in range(count)))
+    calls = Counter()
+
+    def note(frame, event, _):
+        calls[frame.f_code.co_qualname] += event == "call"
+
+    def measure(s):
+        sys.setprofile({count: note, count + turns: None}.get(s.iteration, sys.getprofile()))
+
+    stop = ps.Stop(iterations=count + turns + 1, rgap=None)
+    ps.minimize(f, domain, ps.Blocks(ps.Plain(ps.ShortStep())), stop=stop, callback=measure)
+    return calls
+
+
+def test_a_turn_of_one_block_takes_the_same_calls_however_many_blocks_there_are():
+    few, many = calls_of_turns(8), calls_of_turns(80)
+    assert many == few
+    assert few["GuardedOracle.ask"] == 7  # one oracle a turn
+    assert few["SparseAtom.norm"] <= 7
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -222,6 +222,7 @@ def test_an_active_set_keeps_the_order_in_which_kinds_of_atoms_are_added_up():
     sets = [ps.cone(ps.SignedBasis(5)).active_set(ps.Space.default((5,))) for _ in range(2)]
     for atom in (ps.SparseAtom([0], [1.0], (5,), 0), ps.Atom(np.ones(5), 1), ps.SparseAtom([2], [1.0], (5,), 2)):
         sets[0].enter(atom)
+    sets[0].refresh()
     sets[0].keep(np.array([False, True, True]))
     sets[1].restore(sets[0].state())
     assert sets[0].state()["frames"] == sets[1].state()["frames"] == [1, 0]

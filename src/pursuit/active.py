@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -19,6 +19,9 @@ from pursuit.state import Stateful
 
 WANTED = 1 << 30
 """The number of atoms of an answer that an update can use, as long as it has said nothing: all."""
+
+UNUSED = 64
+"""Atoms of weight zero that S may hold, beside as many as have weight, where blocks of it are set."""
 
 
 @dataclass(eq=False, repr=False)
@@ -53,8 +56,8 @@ class ActiveSet(Stateful):
     x: Array = field(init=False)
     wanted: int = field(default=WANTED, init=False)
     """The number of atoms of the next answer that the update can use."""
-    turn: list[int] | None = field(default=None, init=False)
-    """The blocks whose oracles are asked next; None: all."""
+    replaced: int = field(default=0, init=False)
+    """How often all atoms were replaced, as by refinements."""
 
     def __post_init__(self) -> None:
         self.x = self.space.zeros()
@@ -62,12 +65,15 @@ class ActiveSet(Stateful):
         """When the run must end; `minimize` sets it. Long loops of updates and refinements look at it."""
         self.ceiling = math.inf
         """The largest value of f that a refinement may propose; the run sets it."""
-        self._counted = np.array(self.counted or [True] * len(self.signless))
+        self.turn: dict[int, Callable[[ActiveSet], ActiveSet]] | None = None
+        """The blocks whose oracles are asked next, each with the function that gives it alone; None: all."""
+        self._counted = None if all(self.counted) else np.array(self.counted)
         self._prices = np.array(self.prices or [0.0] * len(self.signless))
         self._priced = bool(self._prices.any())
         self._index: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
-        self._parts: list[tuple[Frame, list[int]]] = []  # frames, and the places of their atoms in the order above
+        self._frames: list[tuple[Frame, list[int]]] = []  # and the places of their atoms in the order above
+        self._unframed: list[int] = []  # the places of the others
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.weights))
@@ -75,7 +81,7 @@ class ActiveSet(Stateful):
     @property
     def count(self) -> int:
         """The number of atoms with weight, without those of uncounted summands."""
-        return int(np.count_nonzero(self.weights[self._counted[self.blocks]]))
+        return len(self) if self._counted is None else int(np.count_nonzero(self.weights[self._counted[self.blocks]]))
 
     @property
     def terms(self) -> float:
@@ -104,7 +110,7 @@ class ActiveSet(Stateful):
         atom = atom.scaled(-1.0) if flip else atom
         self._index[key] = i
         self._keys.append(key)
-        self._frame(i, atom)
+        self._unframed.append(i)
         self.atoms.append(atom)
         self.weights = np.concatenate([self.weights, (0.0,)])
         self.blocks = np.concatenate([self.blocks, (block,)])
@@ -128,27 +134,43 @@ class ActiveSet(Stateful):
             return float(np.sign(atom.coef * stored.coef))
         return 1.0 if self.space.dot(atom.dense(self.space), stored.dense(self.space)) > 0 else -1.0
 
-    def _frame(self, i: int, atom: Atom) -> None:
-        """Store the atom at place i in the frame of its kind."""
-        part = next((part for part in self._parts if part[0].holds(atom)), None)
-        if part is None:
-            part = (atom.frame(self.space), [])
-            self._parts.append(part)
-        part[0].append(atom)
-        part[1].append(i)
+    @property
+    def _parts(self) -> list[tuple[Frame, list[int]]]:
+        """The frames, each with the places of its atoms, which join the frame of their kind when it is asked for:
+        updates that only walk need none."""
+        for i in self._unframed:
+            atom = self.atoms[i]
+            part = next((part for part in self._frames if part[0].holds(atom)), None)
+            if part is None:
+                part = (atom.frame(self.space), [])
+                self._frames.append(part)
+            part[0].append(atom)
+            part[1].append(i)
+        self._unframed = []
+        return self._frames
+
+    def assign(self, block: int, weights: Small, atoms: Sequence[Atom]) -> None:
+        """Set the atoms with weight of a block. The point is not changed."""
+        self.weights[self.blocks == block] = 0.0
+        for weight, atom in zip(weights.tolist(), atoms, strict=True):
+            if weight:
+                place, sign = self.enter(atom, block)
+                self.weights[place] = sign * weight
+        if len(self.atoms) > 2 * len(self) + UNUSED:
+            self.keep(self.weights != 0)
 
     def keep(self, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
         """Drop the atoms where the mask is False."""
         if mask.all():
             return
         new_place = np.cumsum(mask) - 1
-        parts = []
-        for frame, places in self._parts:
+        frames = []
+        for frame, places in self._frames:
             kept = np.flatnonzero(mask[places])
             if len(kept):
                 frame.keep(kept)
-                parts.append((frame, [int(new_place[places[i]]) for i in kept]))
-        self._parts = parts
+                frames.append((frame, [int(new_place[places[i]]) for i in kept]))
+        self._frames, self._unframed = frames, [int(new_place[i]) for i in self._unframed if mask[i]]
         self.atoms = [a for a, stays in zip(self.atoms, mask, strict=True) if stays]
         self._keys = [k for k, stays in zip(self._keys, mask, strict=True) if stays]
         self._index = {k: i for i, k in enumerate(self._keys)}
@@ -156,7 +178,8 @@ class ActiveSet(Stateful):
 
     def replace(self, weights: Sequence[float] | Small, atoms: Sequence[Atom], blocks: Any = 0) -> None:
         """Replace all atoms and weights by these."""
-        self.atoms, self._keys, self._index, self._parts = [], [], {}, []
+        self.atoms, self._keys, self._index, self._frames, self._unframed = [], [], {}, [], []
+        self.replaced += 1
         self.weights, self.blocks = np.zeros(0), np.zeros(0, dtype=np.intp)
         for w, atom, block in zip(weights, atoms, np.broadcast_to(blocks, (len(atoms),)), strict=True):
             i, sign = self.enter(atom, int(block))
@@ -171,9 +194,8 @@ class ActiveSet(Stateful):
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore({name: value for name, value in state.items() if name != "frames"})
         self._keys = [(int(b), a.key(self.signless[b])) for a, b in zip(self.atoms, self.blocks, strict=True)]
-        self._index, self._parts = {key: i for i, key in enumerate(self._keys)}, []
-        for i in state["frames"]:
-            self._frame(i, self.atoms[i])
+        self._index = {key: i for i, key in enumerate(self._keys)}
+        self._frames, self._unframed = [], list(state["frames"])
 
     def refresh(self) -> None:
         """Compute the point from the weights."""
@@ -184,9 +206,9 @@ class ActiveSet(Stateful):
 
     def synthesize(self, w: Small) -> Array:
         """sum_a w_a a."""
-        if not self._parts:
+        if not (parts := self._parts):
             return self.space.zeros()
-        (frame, places), *rest = self._parts
+        (frame, places), *rest = parts
         x = frame.synthesize(w[places] if rest else w)
         for frame, places in rest:
             x = x + frame.synthesize(w[places])
@@ -194,10 +216,10 @@ class ActiveSet(Stateful):
 
     def analyze(self, g: Array) -> Small:
         """<g, a> for every active atom."""
-        if len(self._parts) == 1:
-            return self._parts[0][0].analyze(g)
+        if len(parts := self._parts) == 1:
+            return parts[0][0].analyze(g)
         out = np.empty(len(self.atoms))
-        for frame, places in self._parts:
+        for frame, places in parts:
             out[places] = frame.analyze(g)
         return out
 
@@ -229,8 +251,9 @@ class ActiveSet(Stateful):
 
     def rows(self, metric: Metric, start: int) -> Small:
         """<a, M b> for every atom a of S, a row for each atom b from place `start` on."""
-        frame = self._parts[0][0]
-        if len(self._parts) == 1 and isinstance(frame, DenseFrame):
+        parts = self._parts
+        frame = parts[0][0]
+        if len(parts) == 1 and isinstance(frame, DenseFrame):
             return frame.rows_from(metric, start)
         if not start:
             return self.gram(metric, np.arange(len(self.atoms)))
@@ -238,11 +261,11 @@ class ActiveSet(Stateful):
 
     def gram(self, metric: Metric, which: Indices) -> Small:
         """<a, M b> for all pairs of the atoms at these places."""
-        if len(self._parts) == 1:
-            return self._parts[0][0].gram(metric, which)
+        if len(parts := self._parts) == 1:
+            return parts[0][0].gram(metric, which)
         out, row_of = np.empty((len(which), len(which))), {int(place): row for row, place in enumerate(which)}
         pieces = []  # frames, the places of their atoms in them, and the rows of these atoms
-        for frame, places in self._parts:
+        for frame, places in parts:
             chosen = np.array([i for i, place in enumerate(places) if place in row_of], dtype=np.intp)
             if len(chosen):
                 pieces.append((frame, chosen, np.array([row_of[places[i]] for i in chosen])))

@@ -139,8 +139,8 @@ class Certificate(Stateful):
         after an answer from memory, or a random one: the next answer may still help."""
         with np.errstate(over="ignore", invalid="ignore"):  # a bound that is not finite is none
             self._observe(value, grad, answers, active)
-        searched = all(answer.calls > 0 and (answer.lower is not None or answer.delta > 0) for answer in answers)
-        better = value < self._lowest or self.gap < self._smallest_gap or not searched
+        better = value < self._lowest or self.gap < self._smallest_gap or active.turn is not None
+        better = better or any(answer.calls == 0 or (answer.lower is None and answer.delta <= 0) for answer in answers)
         self._lowest = min(value, self._lowest)
         self._smallest_gap = min(self.gap, self._smallest_gap)
         self._stalled = 0 if better else self._stalled + 1
@@ -160,31 +160,36 @@ class Certificate(Stateful):
         if not self.f.exact or self.contradicted:
             self.lower, self.gap = -math.inf, math.inf
             return
-        lengths = [answer.atoms[0].norm(self.space) for answer in answers]
-        self._longest, self._reach = list(map(max, self._longest, lengths)), max(self._reach, self._length)
-        noise = [error * norm * length for length in map(_error_norm, self._longest, answers)]
-        slack = error * (abs(value) + norm * self._length) + sum(noise)  # the rounding errors of the inner products
+        asked = range(len(answers)) if active.turn is None else active.turn
+        lengths = [answers[b].atoms[0].norm(self.space) for b in asked]
+        for b, length in zip(asked, lengths, strict=True):
+            self._longest[b] = max(self._longest[b], length)
+        self._reach, whole = max(self._reach, self._length), active.turn is None  # else few were asked
+        noise = [error * norm * length for length in map(_error_norm, self._longest, answers)] if whole else []
+        slack = error * (abs(value) + norm * self._length)  # the rounding errors of the inner products
+        slack += sum(noise) if whole else error * norm * sum(self._longest)
         doubt = 1e3 * (slack + eps * self._unit())
-        gap = self.domain.frank_wolfe_gap(answers, noise)
-        self.stationarity = gap
-        self.stationary = self._at_rounding(answers, sum(lengths))
+        gap = self.stationarity = self.domain.frank_wolfe_gap(answers, noise) if whole else math.inf
+        self.stationary = whole and self._at_rounding(answers, sum(lengths))
         if not self.f.convex:
             self.gap = value - self.lower
             return
         if self._best[0] > value + doubt:  # an estimate that was false
             self._best, self.lower = (-math.inf, None, [], 0.0), self.f.infimum
-        parts = zip(self.domain.parts, answers, strict=True)
-        self._keep(value - gap, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
         best = value - gap
+        if whole:
+            parts = zip(self.domain.parts, answers, strict=True)
+            self._keep(best, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
         if mu > 0:
-            best = max(best, value - self.domain.strong_gap(answers, mu, noise), alone - norm * (norm / (2.0 * mu)))
+            strong = self.domain.strong_gap(answers, mu, noise) if whole else math.inf
+            best = max(best, value - strong, alone - norm * (norm / (2.0 * mu)))
         self._trusted, self.lower = max(self._trusted, best - slack), max(self.lower, best)
         beyond = self._trusted - value  # or the oracle misses better atoms
         if beyond > doubt and beyond > 1e3 * eps * norm * active.terms:
             self.contradicted = True
             self.lower, self.gap = -math.inf, math.inf
             return
-        if self.dual.possible:
+        if whole and self.dual.possible:
             bound = self.dual(value, grad, answers, active, self.lower, self.stationary)
             if bound <= value + doubt:
                 self._keep(bound, self.dual.u, self.dual.lows, norm)

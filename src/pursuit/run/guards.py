@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arguments import describe
 from pursuit.arrays import Array, Space
-from pursuit.atoms.frames import Atom
 from pursuit.domains import Answer, Domain
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value
@@ -62,8 +62,10 @@ class GuardedOracle(Stateful):
     calls: int = field(default=0, init=False)
     cached: int = field(default=0, init=False)
     t: int = field(default=0, init=False)
-    _last: list[Atom] = field(default_factory=list, init=False)
-    """The first atom of each summand's last answer."""
+    _last: list[Answer] = field(default_factory=list, init=False)
+    """The last answer of each summand."""
+    _asked: list[int] = field(default_factory=list, init=False)
+    """The summands that were asked last."""
 
     @classmethod
     def of(cls, oracle: Oracle, update: Update, domain: Domain, space: Space) -> GuardedOracle:
@@ -75,19 +77,25 @@ class GuardedOracle(Stateful):
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
     def __call__(self, grad: Array, active: ActiveSet) -> list[Answer]:
-        """One answer per summand, each with its level <grad, x_b>."""
-        levels, t = active.levels(grad), self.t
+        """One answer per summand, each with its level <grad, x_b>. Where it is the turn of a few, the others keep their
+        last atom, of which nothing is proved now: a turn costs the same however many summands there are."""
+        if active.turn is None:
+            levels = dict(enumerate(active.levels(grad)))
+            answers: list[Any] = [None] * len(levels)
+        else:
+            levels = {b: alone(active).levels(grad)[0] for b, alone in active.turn.items()}
+            answers = self._last.copy()
+            for b in self._asked:
+                answers[b] = Answer(answers[b].atoms[:1], math.nan, 0.0, 0, level=math.nan)
+        t, self._asked = self.t, list(levels)
         self.t += 1
-        if math.isnan(sum(levels)):
+        if math.isnan(sum(levels.values())):
             raise not_a_number("f", t)
-        turn = range(len(levels)) if active.turn is None or not self._last else active.turn
-        answers = [
-            self.ask(b, grad, active, gx) if b in turn else _not_asked(self._last[b], grad, active, b, gx)
-            for b, gx in enumerate(levels)
-        ]
-        self._last = [answer.atoms[0] for answer in answers]
-        if math.isnan(sum(answer.dot for answer in answers)):
+        for b, level in levels.items():
+            answers[b] = self.ask(b, grad, active, level)
+        if math.isnan(sum(answers[b].dot for b in levels)):
             raise not_a_number("the oracle", t)
+        self._last = answers
         return answers
 
     def ask(self, b: int, grad: Array, active: ActiveSet, gx: float) -> Answer:
@@ -98,11 +106,6 @@ class GuardedOracle(Stateful):
         self.calls += answer.calls
         self.cached += not answer.calls
         return Answer(answer.atoms, answer.dot, answer.delta, answer.calls, answer.lower, gx)
-
-
-def _not_asked(atom: Atom, grad: Array, active: ActiveSet, b: int, level: float) -> Answer:
-    """The answer for a summand whose turn it is not: its last atom, of which nothing is proved now."""
-    return Answer([atom], atom.dot(active.space, grad) + float(active.prices[b]), 0.0, 0, level=level)
 
 
 def check_shape(grad: Array, space: Space) -> None:

@@ -85,5 +85,5 @@ class Trace:
 
 def trace_row(state: State, seconds: float) -> tuple[float, ...]:
     """The row of a trace for this state."""
-    delta = min(answer.delta or 0.0 for answer in state.answers)
+    delta = min(answer.delta or 0.0 for answer in state.answers) if state.active.turn is None else 0.0
     return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds, delta

@@ -85,7 +85,8 @@ class Blocks(Update):
         return self.update.descends
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        blocks = tuple(_Block(b, part, space, self.update, Shifted(f, space)) for b, part in enumerate(domain.parts))
+        alone = Shifted(f, space)  # of the block that moves
+        blocks = tuple(_Block(b, part, self.update, alone, space) for b, part in enumerate(domain.parts))
         return _Turns(self, domain, blocks, np.random.default_rng(self.seed))
 
 
@@ -104,21 +105,20 @@ class _Turns(Stateful):
         self._gaps = np.full(len(self.blocks), np.inf)
 
     def __call__(self, now: Now, active: ActiveSet) -> None:
-        count = len(self.blocks)
-        for turn, b in enumerate(self._choose(now)):
+        count, everyone = len(self.blocks), range(len(self.blocks))
+        for b in everyone if active.turn is None else active.turn:
+            answer = now.answers[b]
+            if answer.calls:
+                self._gaps[b] = -self.domain.parts[b].descent(answer.dot, answer.level)
+        for turn, b in enumerate(everyone if self.plan.order == "full" else [self._choose(now)]):
             self.blocks[b].advance(now, now.iteration // count, active, fresh=turn == 0)
         self._current = self._next()
-        everyone = self.plan.order == "full" or (now.iteration + 1) % (self.plan.certify * count) == 0
-        active.turn = None if everyone else [self._current]
+        all_next = self.plan.order == "full" or (now.iteration + 1) % (self.plan.certify * count) == 0
+        active.turn = None if all_next or count == 1 else {self._current: self.blocks[self._current].alone}
 
-    def _choose(self, now: Now) -> list[int]:
-        """The blocks that move now."""
-        for b, (part, answer) in enumerate(zip(self.domain.parts, now.answers, strict=True)):
-            if answer.calls:
-                self._gaps[b] = -part.descent(answer.dot, answer.level)
-        if self.plan.order == "full":
-            return list(range(len(self.blocks)))
-        return [self._current] if now.answers[self._current].calls else [int(self._gaps.argmax())]
+    def _choose(self, now: Now) -> int:
+        """The block that moves now."""
+        return self._current if now.answers[self._current].calls else int(self._gaps.argmax())
 
     def _next(self) -> int:
         """The block that moves next."""
@@ -137,37 +137,38 @@ class _Block(Stateful):
 
     b: int
     part: Part
-    space: Space
     update: Update
     f: Shifted
+    space: Space
     own: ActiveSet = field(init=False)
     _advance: Advance = field(init=False)
     _turns: int = field(default=0, init=False)
+    _replaced: int = field(default=-1, init=False)
+    """How often the atoms of the run had been replaced when this set was taken from them."""
 
     def __post_init__(self) -> None:
         self.own = self.part.active_set(self.space)
         self._advance = self.update.begin(self.f, self.part, self.space)
 
+    def alone(self, active: ActiveSet) -> ActiveSet:
+        """The active set of this block alone."""
+        if self._replaced != active.replaced:  # the run begins, or a refinement has changed the block
+            mine, self._replaced = active.of(self.b), active.replaced
+            self.own.replace(active.weights[mine], [active.atoms[i] for i in mine])
+        return self.own
+
     def advance(self, now: Now, turn: int, active: ActiveSet, fresh: bool) -> None:
         """Move this block for the turn-th time; `fresh` says that the gradient is that at x."""
-        b, own, mine = self.b, self.own, active.support[active.blocks[active.support] == self.b]
-        members, support = [active.atoms[i] for i in mine], own.support
-        if [own.atoms[i] for i in support] != members or (own.weights[support] != active.weights[mine]).any():
-            own.replace(active.weights[mine], members)  # a refinement has changed the block, or the user began there
+        b, own = self.b, self.alone(active)
         others = active.cost - own.cost
         own.wanted, own.deadline, self.f.rest = active.wanted, active.deadline, active.x - own.x
         answer, value, grad = now.answers[b], now.value - others, now.grad
         if not fresh:
             alone, grad = self.f.value_and_grad(own.x)
-            value, dot = alone + own.cost, answer.atoms[0].dot(self.space, grad) + self.part.price
+            value, dot = alone + own.cost, answer.atoms[0].dot(own.space, grad) + self.part.price
             answer = replace(answer, dot=dot, level=own.levels(grad)[0])
         self._advance(Now(turn, value, grad, [answer]), own)
-        active.weights[active.blocks == b] = 0.0
-        for atom, weight in zip(own.atoms, own.weights, strict=True):
-            if weight:
-                place, sign = active.enter(atom, b)
-                active.weights[place] = sign * weight
-        active.keep(active.weights != 0)
+        active.assign(b, own.weights, own.atoms)
         active.x, active.wanted = self.f.rest + own.x, own.wanted
         self._turns += 1
         if self._turns % REFRESH_PERIOD == 0:
