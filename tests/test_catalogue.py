@@ -341,6 +341,7 @@ UNCHECKED = {"NormCorrective.metric", "ShortStep.metric", "SparseAtom.source", "
 """Metrics are checked when a run begins, `every` where there is a checkpoint; a source may be anything."""
 OTHER_NAMES = {
     "rates.away_steps.L": "C",
+    "rates.linear.L": "C",
     "rates.pairwise_steps.L": "C",
     "A.through.M": "D",
     "product.domain": "domains",

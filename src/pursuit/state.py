@@ -66,9 +66,9 @@ def restore(own: Any, state: Any) -> Any:
         own.restore(state)
     elif isinstance(own, np.random.Generator):
         own.bit_generator.state = state
-    elif is_stateful(own):
+    elif isinstance(own, tuple) and any(callable(part) or is_stateful(part) for part in own):
         for part, part_state in zip(own, state, strict=True):
             restore(part, part_state)
-    else:
+    elif not callable(own):
         return state_of(state)
     return own
