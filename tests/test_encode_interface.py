@@ -171,7 +171,6 @@ CASES = {
     "zero atom": (lambda: encode(D2 * [1, 0], Y2, atoms=1), ValueError, "column 1 of D is zero"),
     "nan in Y": (lambda: encode(D2, spoiled(Y2, np.nan), atoms=1), ValueError, "row 1 of Y contains NaN"),
     "infinity in Y": (lambda: encode(D2, spoiled(Y2, np.inf), atoms=1), ValueError, "row 1 of Y contains NaN or inf"),
-    "complex": (lambda: encode(D2 * 1j, Y2, atoms=1), TypeError, "D is complex"),
     "strings": (lambda: encode(D2, Y2.astype(str), atoms=1), TypeError, "Y has dtype <U32"),
     "mixed": (lambda: encode(D2, Y2.astype(np.float32), atoms=1), TypeError, "D and Y should have one dtype"),
     "half precision": (lambda: encode(D2.astype("f2"), Y2.astype("f2"), atoms=1), TypeError, "D has dtype float16"),

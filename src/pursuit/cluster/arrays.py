@@ -32,6 +32,8 @@ def encode_blocks(encode: Callable[..., Any], D: Any, Y: Any, options: dict[str,
         raise ValueError(f"Y has shape {Y.shape}; give a matrix (one signal: Y[None, :]).")
     if options["progress"]:
         raise ValueError("progress was asked of a dask array, whose codes are computed later; leave it out.")
+    if options["joint"] is not None and options["joint"] is not False:
+        raise ValueError("joint was given with a dask array, whose blocks are coded alone; map encode over its blocks.")
     each = {name: options[name] for name in EACH_SIGNAL if is_dask_array(options[name]) or np.ndim(options[name])}
     fixed = {name: value for name, value in options.items() if name not in each} | {"progress": False}
     fixed["n_jobs"] = fixed["n_jobs"] or 1  # the blocks are what runs in parallel

@@ -15,10 +15,12 @@ from pursuit.cluster.arrays import encode_blocks
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.device import encode_on_device, is_on_device
 from pursuit.coding.gaps import duality_gaps
+from pursuit.coding.joint import encode_joint, is_joint
 from pursuit.coding.operators import encode_on_operator
 from pursuit.coding.recordings import encode_recording
 from pursuit.coding.request import Arguments, Request, thread_count
 from pursuit.coding.scheduling import solve_in_tiles
+from pursuit.coding.variants import encode_variant
 from pursuit.threads import at_most
 
 __all__ = ["encode"]
@@ -39,6 +41,9 @@ def encode(
     penalty: Any = None,
     positive: bool = False,
     gaps: bool = False,
+    joint: Any = None,
+    l2: float = 0.0,
+    prices: Any = None,
     threshold: float | None = None,
     prior: float | None = None,
     bounds: Any = None,
@@ -61,12 +66,14 @@ def encode(
     ``nnomp`` largest :math:`\langle r, a_j\rangle > 0`             non-negative least squares; zeros leave
     ``lasso`` :math:`\min_x \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1` over all x or (`positive`) :math:`x \ge 0`
     ``nnls``  the same with :math:`\lambda = 0`                      over :math:`x \ge 0`
+    simplex   the same                                              over :math:`x \ge 0` with the sum 1 (unmixing)
     ========= ===================================================== ================================================
 
     Parameters
     ----------
     D : array of shape (n_features, n_atoms), or Convolutional
-        Columns are atoms, of any norm but zero. Sparse matrices, here and for Y, are made dense. A SciPy
+        Columns are atoms, of any norm but zero. D and Y may be complex (see `joint`). Sparse matrices, here and for Y,
+        are made dense. A SciPy
         `LinearOperator` is used by its products alone, one signal after the other and in float64, by ``omp``,
         ``nnomp``, ``lasso`` and ``nnls`` without weights. A stack of dictionaries codes a stack of Y. With the
         translates of templates, Y is one recording (see Notes) and the answer its events.
@@ -76,9 +83,10 @@ def encode(
         The most atoms of a code. ``mp`` ends where a step would need one more, or after 10 steps for each. A code has
         fewer where no atom correlates with the residual beyond rounding, so never more than the rank.
     tol : float or one per signal, optional
-        Stop where :math:`\|y - Dx\| \le` tol, a norm, not its square. With `atoms`, whichever comes first.
-    method : {"omp", "mp", "ols", "nnomp", "lasso", "nnls"}
-        The first four take `atoms` or `tol` or both; ``lasso`` takes `penalty`.
+        Stop where :math:`\|y - Dx\| \le` tol, a norm, not its square. With `atoms`, whichever comes first. Of
+        ``lasso``, instead of `penalty`: the smallest :math:`\|x\|_1` with this error, for the time of some Lassos.
+    method : {"omp", "mp", "ols", "nnomp", "lasso", "nnls", "simplex"}
+        The first four take `atoms` or `tol` or both; ``lasso`` takes `penalty`, or `tol`.
     gram : array of shape (n_atoms, n_atoms), optional
         D.T @ D, if you have it.
     n_jobs : int, optional
@@ -100,6 +108,15 @@ def encode(
         For ``lasso`` and ``nnls``: return ``codes, gaps``, where ``gaps[i]`` is a proved upper bound on the objective
         of code i minus its minimum, rounding errors included. Without a penalty it is small where some vector has a
         positive product with every atom (a non-negative dictionary) or the residual is 0.
+    joint : True or a label for each signal, optional
+        Signals with one label (True: all) share their atoms: ``omp`` (then SOMP), ``ols`` and ``mp`` choose by the norm
+        over the signals, ``lasso`` is :math:`\tfrac12\|Y - XD^\top\|^2 + \lambda\sum_j\|x_j\|` over columns of X.
+        `atoms`, `tol` (of the whole residual) and `penalty` are one number, or one for each label in sorted order.
+        These codes and complex ones are products of arrays on one thread (the device of CUDA tensors) and have no
+        weights, gram or gaps; ``lasso`` ends at a gap of 1e-9, after some hundred products.
+    l2, prices : float; array of shape (n_atoms,), optional
+        Of ``lasso``, :math:`\lambda \sum_j p_j |x_j| + \tfrac12 l_2 \|x\|^2` as the penalty. With `l2`, signals become
+        longer by n_atoms entries.
     threshold : float, optional
         This and all that follow are for recordings. An event enters where it lowers :math:`\|r\|^2` by more than this.
     prior : float, optional
@@ -156,7 +173,8 @@ def encode(
     """
     recording = {"threshold": threshold, "prior": prior, "bounds": bounds, "refractory": refractory, "block": block,
                  "halo": halo, "checkpoint": checkpoint}  # fmt: skip
-    arguments = Arguments(atoms, tol, method, gram, n_jobs, dtype, progress, weights, penalty, positive, gaps)
+    arguments = Arguments(atoms, tol, method, gram, n_jobs, dtype, progress, weights, penalty, positive, gaps,
+                          joint, l2, prices)  # fmt: skip
     if isinstance(D, Convolutional):
         return encode_recording(D, Y, vars(arguments) | recording)
     refuse_options(recording)
@@ -181,6 +199,11 @@ def refuse_options(recording: dict[str, Any]) -> None:
 def encode_on_host(D: Any, Y: Any, arguments: Arguments) -> Any:
     """The codes of one matrix of signals in the memory of the host."""
     with at_most(thread_count(arguments.n_jobs)):
+        if is_joint(D, Y, arguments):
+            return encode_joint(D, Y, arguments)
+        codes = encode_variant(encode_on_host, D, Y, arguments)
+        if codes is not None:
+            return codes
         request = Request.from_arguments(D, Y, arguments)
         if isinstance(D, LinearOperator):
             codes, gaps = encode_on_operator(request)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pursuit.arguments import describe
+from pursuit.coding.joint import encode_joint, is_joint
 from pursuit.coding.request import Arguments, Rules
 from pursuit.gpu.tensors import is_cupy_array, is_on_cuda, to_device, with_rows
 
@@ -35,6 +36,8 @@ def encode_on_device(on_host: OnHost, D: Any, Y: Any, arguments: Arguments) -> A
         return _encode_cupy(on_host, D, Y, arguments)
     import torch
 
+    if is_joint(D, Y, arguments):
+        return to_device(encode_joint(D, Y, arguments), D)
     D, Y = _of_one_dtype(D, Y)
     if not (torch.is_grad_enabled() and any(getattr(a, "requires_grad", False) for a in (D, Y))):
         return _encode(on_host, D, Y, arguments)

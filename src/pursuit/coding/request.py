@@ -41,6 +41,9 @@ class Arguments:
     penalty: Any = None
     positive: Any = False
     gaps: Any = False
+    joint: Any = None
+    l2: Any = 0.0
+    prices: Any = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ class Rules:
         """The rules for `count` signals on a dictionary of this shape."""
         method, positive = arguments.method, as_bool(arguments.positive, "positive")
         if not isinstance(method, str) or method not in METHODS:
-            raise ValueError(f"method is {describe(method)}; give one of {', '.join(map(repr, METHODS))}.")
+            raise ValueError(
+                f"method is {describe(method)}; give one of {', '.join(map(repr, (*METHODS, 'simplex')))}."
+            )
         if as_bool(arguments.gaps, "gaps") and method not in CONVEX:
             raise ValueError(f"gaps belong to convex problems, 'lasso' and 'nnls'; leave them out with {method!r}.")
         if positive and method not in CONVEX:
@@ -279,7 +284,7 @@ def _stopping_rules(arguments: Arguments, shape: tuple[int, ...], count: int) ->
             raise ValueError(f"atoms is {asked.min()} for some signal; give at least 1.")
         limits = np.minimum(asked, most).astype(np.int64)
     if tol is not None:
-        tols = _amounts(tol, "tol", count)
+        tols = amounts(tol, "tol", count)
     return limits, tols
 
 
@@ -290,10 +295,10 @@ def _penalties(arguments: Arguments, count: int) -> Array:
         raise ValueError("penalty is None; give the factor of the sum of |x|, a number or one per signal.")
     if method != "lasso" and penalty is not None:
         raise ValueError(f"penalty belongs to method='lasso'; leave it out with method={method!r}.")
-    return _amounts(0.0 if penalty is None else penalty, "penalty", count)
+    return amounts(0.0 if penalty is None else penalty, "penalty", count)
 
 
-def _amounts(value: Any, name: str, count: int) -> Array:
+def amounts(value: Any, name: str, count: int) -> Array:
     """Finite numbers of at least 0, one per signal."""
     amounts = _per_signal(value, name, count).astype(np.float64)
     if amounts.size and not (amounts.min() >= 0 and amounts.max() < np.inf):
