@@ -17,7 +17,7 @@ def sets(rng):
         ps.RankOne((3, 4)).at([0, 0, 1, 1, 2, 2], [0, 1, 2, 3, 1, 0]),
         ps.RankOneTensor((2, 2, 2)).at([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 0, 1]]),
         ps.RankOne((3, 3)), ps.SymmetricRankOne(3), ps.Spectrahedron(3), ps.Orthogonal((3, 3)), ps.Permutations(3),
-        ps.NonnegativeRankOne((3, 3)),
+        ps.NonnegativeRankOne((3, 3)), ps.Outer(ps.KSupport(3, 2), ps.Groups([0, 0, 1]), starts=2),
         ps.OrderedWeights([3, 2, 2, 1, 0.5, 0]), ps.Ellipsoid(np.eye(6) + 0.1, rng.standard_normal(6)),
         ps.Polytope(rng.standard_normal((3, 6)), np.ones(3), bounds=(-1, 1)), ps.Fantope(3, 2),
         ps.Transport([1, 2, 3], [2, 2, 2]), ps.SpanningTrees(ARCS), ps.Matchings([*ARCS[:5], (4, 3)]),

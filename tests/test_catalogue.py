@@ -251,11 +251,12 @@ SOLVED = ps.minimize(**PROBLEM)
 DERIVATIVE = ps.differentiate(ps.minimize(PROBLEM["f"], ps.conv(2 * BASIS)))
 
 RIGHT = {  # a right value of each required argument, by its name; `function.argument` where a function needs another
-    **PROBLEM, "A": BASIS, "D": UNITS, "H": H, "K": 2, "M": UNITS[:, :3], "Y": np.ones((2, 4)), "a": [1.0, 2.0],
-    "atoms": 1, "b": [2.0, 1.0], "bounds": [(0, 1)], "coherence": 0.5, "codes": D, "cols": [0, 1],
+    **PROBLEM, "A": BASIS, "B": BASIS, "D": UNITS, "H": H, "K": 2, "M": UNITS[:, :3], "Y": np.ones((2, 4)),
+    "a": [1.0, 2.0], "atoms": 1, "b": [2.0, 1.0], "bounds": [(0, 1)], "coherence": 0.5, "codes": D, "cols": [0, 1],
     "columns": [lambda: D], "d": TARGET, "delta": 0.5, "demand": np.triu(np.ones((3, 3)), 1),
     "edges": [(0, 1), (1, 2)], "end": 2, "family": ps.families.Gaussian(TARGET, 1.0), "grad": abs, "groups": [0, 1],
     "indices": [(0, 0, 0), (1, 1, 1)], "k": 1, "lower": -TARGET, "m": 1, "n": 3, "p": 2, "positions": [0],
+    "prox": abs,
     "result": SOLVED, "rows": [0, 1], "shape": (3, 2), "start": 0, "t": y, "template": np.cos,
     "templates": [[1.0, 2.0]],
     "terms": [lambda: ps.LeastSquares(TARGET)], "tolerance": 0.1, "traces": SOLVED, "update": ps.Away(),

@@ -117,6 +117,7 @@ def _documented(cls, name):
         (ps.Smooth(lambda x: 0.0, lambda x: x, L=2.0), "Smooth(L=2, mu=0)"),
         (ps.Smooth(lambda x: 0.0, lambda x: x), "Smooth(L=None, mu=0)"),
         (ps.Stochastic(lambda x, rng: 0.0, lambda x, rng: x, seed=3), "Stochastic(seed=3)"),
+        (ps.Homotopy(ps.LeastSquares([1.0]), abs, beta=2.0), "Homotopy(LeastSquares(y of 1 entries), beta=2)"),
     ],
 )
 def test_objectives_print_what_they_hold(f, text):

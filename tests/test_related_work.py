@@ -181,3 +181,93 @@ def test_boosting_with_trees_as_atoms():
         np.testing.assert_allclose(point, x, rtol=0, atol=1e-9)
         h = tree.DecisionTreeRegressor(max_depth=2, random_state=0).fit(X, y - x).predict(X)
         x = x + (h @ (y - x)) / (h @ h) * h
+
+
+# ---------------------------------------------------------------------- homotopy, structured factors, total variation
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_homotopy_conditional_gradients(noise):
+    """Yurtsever et al. (2018), Locatello et al. (2019): a constraint M x = b over a simplex, smoothed less and less."""
+    rng = np.random.default_rng(0)
+    M, b, y, beta = rng.standard_normal((2, 6)), np.zeros(2), rng.standard_normal(6), 0.7
+    b = M @ rng.dirichlet(np.ones(6))
+    exact = ps.LeastSquares(y)
+    noisy = ps.Stochastic(lambda x, r: exact.value(x), lambda x, r: x - y + noise * r.standard_normal(6), seed=3)
+    f = ps.Homotopy(noisy if noise else exact, lambda v, step: b, M, beta=beta)
+    found = points(f, ps.conv(ps.Simplex(6)), ps.Plain(ps.OpenLoop(9)), 3000, start=np.full(6, 1 / 6))
+    x, d, draws = np.full(6, 1 / 6), None, np.random.default_rng(3)
+    for t, point in enumerate(found[:200]):
+        np.testing.assert_allclose(point, x, rtol=0, atol=1e-9)
+        g = x - y + (noise * draws.standard_normal(6) if noise else 0.0)
+        rho = 4 / (t + 8) ** (2 / 3) if noise else 1.0
+        d = g if d is None else (1 - rho) * d + rho * g
+        z = np.eye(6)[(d + M.T @ (M @ x - b) * np.sqrt(t + 2) / beta).argmin()]
+        x = x + 9 / (t + 9) * (z - x)
+    violations = [np.linalg.norm(M @ p - b) for p in (found[30], found[3000])]
+    assert violations[1] < 0.1 < violations[0]
+
+
+def test_homotopy_takes_a_function_that_is_no_constraint():
+    """min ||x - y||^2 / 2 + |x|_1 over a large box: soft thresholds."""
+    y = np.array([2.0, -0.5, -1.5])
+    f = ps.Homotopy(ps.LeastSquares(y), lambda v, beta: v - np.clip(v, -beta, beta), g=lambda v: float(abs(v).sum()))
+    r = ps.minimize(f, ps.conv(3.0 * ps.Ball(3, np.inf)), ps.Plain(ps.OpenLoop()), stop=ps.Stop(iterations=20_000))
+    np.testing.assert_allclose(r.x, [1.0, 0.0, -0.5], atol=0.05)
+    assert "yurtsever2018conditional" in ps.citation(f, ps.conv(ps.Ball(3, 2)))
+
+
+def test_structured_factors_of_counts():
+    """Gunasekar et al. (2014): exponential-family PCA whose factors come from sets of atoms: sparse ones find the block
+    of a few rows and columns, and every component keeps the structure; a pair is as good as the best of all pairs."""
+    rng = np.random.default_rng(1)
+    Y = rng.poisson(np.exp(np.outer(np.arange(12) < 3, 2.0 * (np.arange(9) < 4)))).astype(float)
+    A = ps.Outer(ps.KSupport(12, 3), ps.KSupport(9, 4))
+    r = ps.minimize(ps.Poisson(Y), ps.lin(A), ps.NormCorrective(), stop=ps.Stop(atoms=2))
+    u, v = r.atoms[0].source
+    assert (np.flatnonzero(u).tolist(), np.flatnonzero(v).tolist()) == ([0, 1, 2], [0, 1, 2, 3])
+    assert all((len(np.flatnonzero(u)), len(np.flatnonzero(v))) == (3, 4) for u, v in (a.source for a in r.atoms))
+    assert np.all(np.diff(r.trace.value) < 0)
+    listed = ps.Outer(ps.Dictionary(rng.standard_normal((4, 6))), ps.Dictionary(rng.standard_normal((3, 5))))
+    G = rng.standard_normal((4, 3))
+    best = min(float(listed.A.atom(i).vector @ G @ listed.B.atom(j).vector) for i in range(6) for j in range(5))
+    atoms, lower = listed.begin()(G, 1, -np.inf)
+    assert lower <= best == pytest.approx(float(atoms[0].u @ G @ atoms[0].v))
+
+
+def differences(n):
+    """D x: the differences of neighbours."""
+    return np.diff(np.eye(n), axis=0)
+
+
+def test_fused_atoms_denoise_a_signal():
+    """Total variation of a signal is the atomic norm of steps; its dual is a box seen through D'. Both ways agree."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 2.0, 1.0], 10) + 0.2 * rng.standard_normal(30)
+    steps, price = np.tri(30, 29, -1), 0.8  # D times the k-th step is a unit vector
+    fused = ps.penalty(price * ps.SignedBasis(29).through(steps)) + ps.lin(ps.Dictionary(np.ones((30, 1))))
+    r = ps.minimize(ps.LeastSquares(y), fused, stop=ps.Stop(rgap=1e-10))
+    box = ps.conv(price * ps.Ball(29, np.inf).through(differences(30).T))
+    dual = ps.minimize(ps.LeastSquares(y), box, ps.FullyCorrective(), stop=ps.Stop(rgap=1e-10, iterations=2000))
+    np.testing.assert_allclose(r.x, y - dual.x, atol=1e-4)
+    assert len(np.flatnonzero(abs(np.diff(r.x)) > 1e-6)) == 3  # of 29
+
+
+def test_total_variation_denoises_an_image():
+    """The picture that Tibshirani (2015) denoises is y less its projection on D' of a box: D takes the differences of
+    neighbours in rows and columns."""
+    rng = np.random.default_rng(0)
+    truth = np.zeros((8, 8))
+    truth[2:6, 3:7] = 1.0
+    y = (truth + 0.2 * rng.standard_normal((8, 8))).ravel()
+    one = np.eye(8)
+    D = np.concatenate([np.kron(differences(8), one), np.kron(one, differences(8))])
+    box = ps.conv(0.1 * ps.Ball(len(D), np.inf).through(D.T))
+    x = y - ps.minimize(ps.LeastSquares(y), box, ps.FullyCorrective(), stop=ps.Stop(rgap=1e-6, iterations=500)).x
+
+    def error(picture):
+        return np.linalg.norm(picture - truth.ravel())
+
+    assert error(x) < 0.55 * error(y)
+    slack = 0.1 * abs(D @ x).sum() - (y - x) @ x  # 0 at the minimum: the duality gap of the two problems
+    assert 0 <= slack + 1e-9 < 1e-4

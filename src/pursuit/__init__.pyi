@@ -46,6 +46,7 @@ from .solve import iterate as iterate
 from .solve import minimize as minimize
 from .state import Stateful as Stateful
 from .steps import *
+from .stochastic import Homotopy as Homotopy
 from .stochastic import Stochastic as Stochastic
 from .subsets import BestSubset as BestSubset
 from .subsets import best as best

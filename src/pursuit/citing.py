@@ -33,7 +33,7 @@ def citation(f: Objective, domain: Domain, update: Update | None = None) -> str:
     if _has(update, AutoConditioned):
         keys.append("giangtran2026auto")
     if isinstance(f, Stochastic):
-        keys.append("mokhtari2020stochastic")
+        keys.extend(f.cites)
     text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
     works = {match[1]: match[0] for match in re.finditer(r"@\w+\{(\w+),.*?\n\}", text, re.DOTALL)}
     return "\n\n".join(works.get(key, key) for key in keys)

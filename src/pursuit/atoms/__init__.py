@@ -12,6 +12,7 @@ from pursuit.atoms.matchings import Matchings
 from pursuit.atoms.matrices import RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.atoms.nonnegative import NonnegativeRankOne
 from pursuit.atoms.norms import Ellipsoid, OrderedWeights
+from pursuit.atoms.outer import Outer
 from pursuit.atoms.parametric import Parametric
 from pursuit.atoms.polytopes import Hypersimplex, KSparse, Permutations
 from pursuit.atoms.programs import Polytope
@@ -41,6 +42,7 @@ __all__ = [
     "NonnegativeRankOne",
     "OrderedWeights",
     "Orthogonal",
+    "Outer",
     "Parametric",
     "Paths",
     "Permutations",
