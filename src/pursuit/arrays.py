@@ -131,7 +131,7 @@ class Space:
     def gather(self, x: Array, positions: np.ndarray[Any, Any]) -> Small:
         """x at flat positions, on the host."""
         if self.numpy:
-            return np.asarray(x.reshape(-1)[positions], dtype=np.float64)
+            return np.asarray(x.take(positions), dtype=np.float64)
         return host(self.xp.take(flat(x), self.xp.asarray(positions, device=self.device), axis=0))
 
 
@@ -179,7 +179,7 @@ def largest(c: Array, several: int, sizes: bool = False) -> tuple[Indices, Small
     merit = abs(c) if sizes else c
     if several == 1:
         j = int(merit.argmax() if isinstance(c, np.ndarray) else compat.array_namespace(c).argmax(merit))
-        return np.array([j]), np.array([float(c[j])])
+        return np.array([j]), host(c[j : j + 1])
     if compat.is_torch_array(c) and several < len(c):  # a short list of a long vector, which stays on its device
         candidates = (merit >= merit.topk(several).values[-1]).nonzero().ravel()
         places, entries = host(candidates).astype(np.intp), host(c[candidates])

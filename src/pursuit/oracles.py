@@ -100,12 +100,12 @@ class AskSet(Stateful):
     several: int = 1
 
     def __call__(self, grad: Array, active: ActiveSet, gx: float) -> Answer:
-        part = self.part
-        atoms, lower = self.search(grad, min(self.several, active.wanted), part.origin(gx) - part.price)
+        part, price = self.part, self.part.price
+        atoms, lower = self.search(grad, min(self.several, active.wanted), part.origin(gx) - price)
         atoms = [as_atom_of(self.space, a) for a in atoms]
-        dot, lower = atoms[0].dot(self.space, grad) + part.price, lower + part.price
+        dot, lower = atoms[0].dot(self.space, grad) + price, lower + price
         quality = 1.0 if dot <= lower else part.quality(dot, lower, gx)
-        return Answer(atoms, dot, quality, part.asked.questions, lower)
+        return Answer(atoms, dot, quality, part.asked.questions, lower, gx)
 
 
 @dataclass(eq=False)

@@ -155,7 +155,8 @@ class Dictionary(Listed):
         stay the same, and less memory is read."""
         if type(self) is not Dictionary:  # a subclass may answer by a `best` of its own
             return super().begin(seed)
-        return self._search(entries_to_copy(self.matrix))
+        large = self.matrix is not None and self.matrix.shape[0] * self.n >= self.min_screened
+        return self._search(entries_to_copy(self.matrix) if large else 0)
 
     def _search(self, entries: int) -> DictionarySearch:
         made = self.eight_bit is not None

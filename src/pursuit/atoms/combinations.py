@@ -82,6 +82,9 @@ class DerivedSearch(Stateful):
 
     def __call__(self, g: Array, several: int, level: float) -> Found:
         A = self.A
+        if len(self.searches) == 1:
+            answers, lower = self.searches[0](A._questions(g)[0], several, level / A.factor)
+            return [A._answer(0, as_atom(a)) for a in answers], A.factor * lower
         most = 1 if A.one_each else several
         atoms: list[Atom] = []
         bounds = []
@@ -89,10 +92,8 @@ class DerivedSearch(Stateful):
             answers, lower = ask(h, most, level / A.factor)
             atoms += [A._answer(which, as_atom(a)) for a in answers]
             bounds.append(A.factor * lower)
-        if len(self.searches) > 1:
-            space = Space.of(g)
-            atoms = sorted(atoms, key=lambda a: a.dot(space, g))[:most]
-        return atoms, min(bounds)
+        space = Space.of(g)
+        return sorted(atoms, key=lambda a: a.dot(space, g))[:most], min(bounds)
 
 
 class Image(Derived):

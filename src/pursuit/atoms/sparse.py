@@ -141,15 +141,14 @@ class SparseAtom(CompactAtom):
     def of(cls, positions: Indices, values: Small, shape: tuple[int, ...], source: Source, coef: float) -> SparseAtom:
         """The atom of positions that are known to be sorted and within the shape: nothing is checked."""
         atom = cls.__new__(cls)
-        CompactAtom.__init__(atom, source, coef)
-        atom.positions, atom.values, atom.shape = positions, values, shape
+        atom.positions, atom.values, atom.shape, atom.source, atom.coef = positions, values, shape, source, coef
         return atom
 
     def scaled(self, c: float) -> SparseAtom:
         return SparseAtom.of(self.positions, c * self.values, self.shape, self.source, c * self.coef)
 
     def norm(self, space: Space) -> float:
-        return float(np.linalg.norm(self.values))
+        return math.sqrt(self.values.dot(self.values))
 
 
 class LiftedFrame(Frame):

@@ -7,15 +7,8 @@ import math
 import numpy as np
 
 from pursuit.arguments import as_int_or_nan, number, real_array, require
-from pursuit.arrays import (
-    Array,
-    Space,
-    everywhere,
-    flat,
-    host,
-    namespace,
-)
-from pursuit.atoms.base import Atoms
+from pursuit.arrays import Array, Space, everywhere, flat, host, largest, namespace
+from pursuit.atoms.base import Atoms, Found, Search
 from pursuit.atoms.closed import Closed, Cuboid, LpBall, Orthogonal
 from pursuit.atoms.columns import Dictionary, Listed
 from pursuit.atoms.frames import Atom
@@ -32,6 +25,15 @@ class _Basis(Listed):
 
     def correlations(self, g: Array) -> Array:
         return flat(g)
+
+    def begin(self, seed: int = 0) -> Search:
+        return self._search if type(self) in (SignedBasis, Simplex) else super().begin(seed)  # a subclass may differ
+
+    def _search(self, g: Array, several: int, level: float) -> Found:
+        c = flat(g)
+        places, merits = largest(c if self.symmetric else -c, several, sizes=self.symmetric)
+        best = abs(merits[0]) if self.symmetric else merits[0]
+        return self.signed_columns(places, merits), -float(best)
 
     def column(self, j: int, sign: float) -> Atom:
         return SparseAtom.of(np.array([j]), np.array([sign]), (self.n,), j, sign)

@@ -101,6 +101,7 @@ class Certificate(Stateful):
         self.lower = self.f.infimum if self.f.exact else -math.inf
         self.dual = DualBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
         self._longest = [part.A.radius or 0.0 for part in self.domain.parts]
+        self._error = product_error(self.space)
         self._proof: tuple[Any, float, float] | None = None  # the best point, the trusted bound, and what they prove
 
     @property
@@ -154,7 +155,7 @@ class Certificate(Stateful):
         return Bound(self.lower, self.gap, *state, self.dual.calls, stalled)
 
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
-        eps, mu, error = self.space.eps, self.f.mu, product_error(self.space)
+        eps, mu, error = self.space.eps, self.f.mu, self._error
         alone = value - active.cost  # f(x) without a penalty
         norm = self.observe_point(active.x, alone, grad)
         if not self.f.exact or self.contradicted:

@@ -6,8 +6,7 @@ The values of f and the answers of the oracle are checked and counted, and an f 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -80,32 +79,29 @@ class GuardedOracle(Stateful):
         """One answer per summand, each with its level <grad, x_b>. Where it is the turn of a few, the others keep their
         last atom, of which nothing is proved now: a turn costs the same however many summands there are."""
         if active.turn is None:
-            levels = dict(enumerate(active.levels(grad)))
-            answers: list[Any] = [None] * len(levels)
+            answers = [self.ask(b, grad, active, level) for b, level in enumerate(active.levels(grad))]
         else:
-            levels = {b: alone(active).levels(grad)[0] for b, alone in active.turn.items()}
             answers = self._last.copy()
             for b in self._asked:
                 answers[b] = Answer(answers[b].atoms[:1], math.nan, 0.0, 0, level=math.nan)
-        t, self._asked = self.t, list(levels)
+            for b, alone in active.turn.items():
+                answers[b] = self.ask(b, grad, active, alone(active).levels(grad)[0])
+        self._last, self._asked = answers, list(active.turn or range(len(answers)))
         self.t += 1
-        if math.isnan(sum(levels.values())):
-            raise not_a_number("f", t)
-        for b, level in levels.items():
-            answers[b] = self.ask(b, grad, active, level)
-        if math.isnan(sum(answers[b].dot for b in levels)):
-            raise not_a_number("the oracle", t)
-        self._last = answers
         return answers
 
     def ask(self, b: int, grad: Array, active: ActiveSet, gx: float) -> Answer:
         """The answer for summand b, checked and counted."""
+        if math.isnan(gx):
+            raise not_a_number("f", self.t)
         answer = self.asks[b](grad, active, gx)
+        if math.isnan(answer.dot):
+            raise not_a_number("the oracle", self.t)
         if answer.atoms[0].mismatch(self.space) is not None:
             check_fits(answer.atoms[0], self.space)
         self.calls += answer.calls
         self.cached += not answer.calls
-        return Answer(answer.atoms, answer.dot, answer.delta, answer.calls, answer.lower, gx)
+        return answer if answer.level == gx else replace(answer, level=gx)
 
 
 def check_shape(grad: Array, space: Space) -> None:

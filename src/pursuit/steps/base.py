@@ -117,6 +117,7 @@ class _Clipped(Stateful):
 
     def __call__(self, move: Move) -> float:
         length = self.rule(move)
-        if math.isnan(gamma := number(length)):
+        gamma = length if type(length) is float else number(length)
+        if math.isnan(gamma):
             raise TypeError(f"step returned {describe(length)}; return a number, the length along move.direction.")
         return clip(gamma, move.reach)

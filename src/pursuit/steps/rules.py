@@ -27,18 +27,15 @@ class _Shortest(Stateful):
     square: float | None = None
 
     def __call__(self, move: Move) -> float:
-        square = self.bound.square(move.direction) if self.square is None else self.square
-
-        def length(L: float) -> float:
-            return clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
+        bound, square = self.bound, self.bound.square(move.direction) if self.square is None else self.square
+        if bound.fixed and bound.L is not None:
+            return clip(-move.slope / (bound.L * square), move.reach) if square > 0 else 0.0
 
         def propose(L: float) -> tuple[float, Array, float, float]:
-            gamma = length(L)
+            gamma = clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
             return gamma, gamma * move.direction, gamma * move.slope, 0.0
 
-        if self.bound.fixed and self.bound.L is not None:
-            return length(self.bound.L)
-        return self.bound.minimise(move.x, move.value, (move.direction, move.slope), propose) or 0.0
+        return bound.minimise(move.x, move.value, (move.direction, move.slope), propose) or 0.0
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,8 @@ class _Steps(Stateful):
             return
         x = active.x + gamma * d.vector
         d.move(gamma)
-        active.keep(active.weights != 0)
+        if len(active) < len(active.atoms):
+            active.keep(active.weights != 0)
         active.x = x
         if now.iteration % REFRESH_PERIOD == REFRESH_PERIOD - 1 or gamma >= LONG_STEP:
             if self.part.compact:
