@@ -7,6 +7,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from threadpoolctl import threadpool_info
+
 import pursuit
 from pursuit import native
 from pursuit.cli.errors import AsJson, print_json, terminal_table
@@ -40,34 +42,30 @@ def doctor(as_json: AsJson = False) -> None:
 
     console, table = Console(highlight=False, markup=False), Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
-    for name, value in {
-        "pursuit": here["pursuit"],
-        "Python": f"{here['python']} on {here['system']}",
-        "packages": ", ".join(f"{name} {number}" for name, number in here["packages"].items() if number),
-        "kernels": here["kernels"]["words"],
-        "threads": f"{here['threads']['kernels']} for kernels, {here['threads']['blas']} for BLAS",
-        "GPU": ", ".join(here["gpu"]) or "none that torch finds",
-    }.items():
-        table.add_row(name, value)
-    console.print(table)
-    console.print()
+    table.add_row("pursuit", here["pursuit"])
+    table.add_row("Python", f"{here['python']} on {here['system']}")
+    table.add_row("packages", ", ".join(f"{name} {number}" for name, number in here["packages"].items() if number))
+    table.add_row("kernels", here["kernels"]["words"])
+    table.add_row("threads", f"{here['threads']['kernels']} for kernels, {here['threads']['blas']} for BLAS")
+    table.add_row("GPU", ", ".join(here["gpu"]) or "none that torch finds")
     extras = terminal_table(("extra", "left"), ("here", "left"), ("what it adds", "wrap"), ("to install", "left"))
     for name, extra in here["extras"].items():
         installed = extra["installed"]
         extras.add_row(name, "yes" if installed else "no", extra["adds"], "" if installed else extra["install"])
-    console.print(extras)
+    console.print(table, "", extras, sep="\n")
 
 
 def environment() -> dict[str, Any]:
     """Versions, kernels, threads, GPU and extras."""
     optional = [package for packages, _ in EXTRAS.values() for package in packages.split(", ")]
+    blas = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
     return {
         "pursuit": pursuit.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "packages": {name: _version(name) for name in [*REQUIRED, *optional]},
         "kernels": _kernels(),
-        "threads": {"kernels": processors(), "blas": _blas_threads()},
+        "threads": {"kernels": processors(), "blas": max(blas, default=1)},
         "gpu": _gpus(),
         "extras": {
             name: {
@@ -94,12 +92,6 @@ def _kernels() -> dict[str, Any]:
     level = native.core().level
     forced = f", forced by PURSUIT_LEVEL={os.environ['PURSUIT_LEVEL']}" if os.environ.get("PURSUIT_LEVEL") else ""
     return {"level": level, "words": f"level {level} ({LEVELS.get(level, level)}){forced}"}
-
-
-def _blas_threads() -> int:
-    from threadpoolctl import threadpool_info
-
-    return max((lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"), default=1)
 
 
 def _gpus() -> list[str]:

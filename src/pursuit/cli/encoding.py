@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,11 @@ class Encoding:
                 faults.append(str(fault))
         if faults:
             raise UsageError("\n".join(faults))
-        encoding = cls(columns, {})
-        for name, values in encoding.columns.items() if impute else ():
-            column = frame[name]
-            numeric = values is None
-            encoding.fill[name] = (
-                float(column.cast(pl.Float64).median()) if numeric else column.drop_nulls().mode().min()
-            )
-        return encoding
+        fill = {
+            name: frame[name].drop_nulls().mode().min() if texts else float(frame[name].cast(pl.Float64).median())
+            for name, texts in columns.items()
+        }
+        return cls(columns, fill if impute else {})
 
     @classmethod
     def from_file(cls, columns: Any, fill: Any) -> Encoding:
@@ -53,21 +49,24 @@ class Encoding:
         columns, fill = dict(columns), dict(fill)
         for name, values in columns.items():
             kind = float if values is None else str
-            if not isinstance(name, str) or not all(isinstance(value, str) for value in values or ()):
-                raise ValueError
-            if not isinstance(fill.get(name, kind()), kind):
+            texts = all(isinstance(text, str) for text in (name, *(values or ())))
+            if not texts or not isinstance(fill.get(name, kind()), kind):
                 raise ValueError
         return cls(columns, fill)
 
-    def places(self) -> Iterator[tuple[str, list[str]]]:
-        """The columns of the table, and the names of their columns in the matrix."""
-        for name, values in self.columns.items():
-            yield name, [name] if values is None else [f"{name}={value}" for value in values]
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """The columns of the matrix: the column of the table, and the name."""
+        return [
+            (name, name if value is None else f"{name}={value}")
+            for name, values in self.columns.items()
+            for value in ([None] if values is None else values)
+        ]
 
     @property
     def names(self) -> list[str]:
         """The names of the columns of the matrix."""
-        return [name for _, names in self.places() for name in names]
+        return [name for _, name in self.places]
 
     @property
     def texts(self) -> list[str]:
@@ -76,37 +75,33 @@ class Encoding:
 
     def used(self, coef: Array) -> set[str]:
         """The columns of the table that a model with these coefficients uses."""
-        sources = np.array([column for column, names in self.places() for _ in names])
-        return set(sources[np.atleast_2d(coef).any(axis=0)].tolist())
+        return {self.places[j][0] for j in np.flatnonzero(np.atleast_2d(coef).any(axis=0))}
 
     def matrix(self, frame: pl.DataFrame, path: Path, needed: set[str] | None = None) -> tuple[Array, dict[str, int]]:
         """The matrix, and how many values of each column are unknown categories, which are zero in all its columns.
         Columns that are not needed are 0."""
-        needed = set(self.columns) if needed is None else needed
-        if missing := [name for name in self.columns if name in needed and name not in frame.columns]:
+        wanted = [name for name in self.columns if needed is None or name in needed]
+        if missing := [name for name in wanted if name not in frame.columns]:
             advice = "add it" if len(missing) == 1 else "add them"
             raise UsageError(f"{path} has no column {listed(missing)}, which the model needs; {advice}.")
-        empty = {name: frame[name].null_count() for name in self.columns if name in needed and name not in self.fill}
+        empty = {name: frame[name].null_count() for name in wanted if name not in self.fill}
         if counts := [f"{name} ({count})" for name, count in empty.items() if count]:
             raise UsageError(f"{path} has missing values: {listed(counts)}; fill them, or fit with --impute.")
         blocks, unknown = [], {}
-        for name, names in self.places():
-            block = np.zeros((frame.height, len(names)))
-            if name in needed:
-                block = self._block(frame[name], path)
-                if self.columns[name] is not None and (count := int((~block.any(axis=1)).sum())):
-                    unknown[name] = count
-            blocks.append(block)
+        for name, values in self.columns.items():
+            if name not in wanted:
+                blocks.append(np.zeros((frame.height, 1 if values is None else len(values))))
+                continue
+            column = frame[name]
+            if values is None:
+                require_numbers(column, path, "the model was fitted on numbers: correct it")
+                column = column.cast(pl.Float64)
+            column = column.fill_null(self.fill[name]) if name in self.fill else column
+            parts = [column] if values is None else [column == value for value in values]
+            blocks.append(np.column_stack([part.to_numpy() for part in parts]))
+            if values is not None and (count := int((~blocks[-1].any(axis=1)).sum())):
+                unknown[name] = count
         return np.asfortranarray(np.hstack(blocks), dtype=np.float64), unknown
-
-    def _block(self, column: pl.Series, path: Path) -> Array:
-        """The columns of the matrix for one of the table."""
-        name, values = column.name, self.columns[column.name]
-        if values is None:
-            require_numbers(column, path, "the model was fitted on numbers: correct it")
-            column = column.cast(pl.Float64)
-        column = column.fill_null(self.fill[name]) if name in self.fill else column
-        return np.column_stack([column.to_numpy()] if values is None else [column == value for value in values])
 
 
 def _categories(column: pl.Series, path: Path) -> list[str] | None:

@@ -1,23 +1,16 @@
-"""How every command ends: errors of one sentence, exit codes, Ctrl-C, and checks of files before the work.
+"""How every command ends: errors of one sentence, exit codes, signals, and checks of files before the work.
 
-==== =================================================================
-code meaning
-==== =================================================================
-0    good
-1    the run failed, or a claim does not hold
-2    wrong input: the command line, or a file
-130  Ctrl-C; what was done by then has been written
-==== =================================================================
+Exit codes: 0 good; 1 the run failed, or a claim does not hold; 2 wrong input, of the command line or a file; 130 Ctrl-C
+and 143 SIGTERM, after which what was done by then has been written.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -32,7 +25,7 @@ if TYPE_CHECKING:
 ClickError: Any = typer.BadParameter.__base__
 """Wrong command lines, as the click that typer has calls them: its own, or the package."""
 
-WRONG, FAILED, INTERRUPTED = 2, 1, 130
+WRONG, FAILED = 2, 1
 MAX_NAMES = 5
 """Names that a message quotes before it counts the others."""
 
@@ -46,7 +39,27 @@ class UsageError(Exception):
 
 
 class Interrupted(BaseException):
-    """Ctrl-C that ends the command at once. No solver takes it for the Ctrl-C that asks for the best so far."""
+    """Ctrl-C or SIGTERM that ends the command at once. No solver takes it for one that asks for the best so far."""
+
+    def __init__(self, number: int = signal.SIGINT, *_: object) -> None:
+        super().__init__()
+        self.code = 128 + number
+
+
+@contextmanager
+def signals_call(handle: Callable[..., Any]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM call `handle` in this block; one that is ignored, as in a background job, stays ignored."""
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, *_: object) -> NoReturn:
+    raise Interrupted(number)
 
 
 class Commands(TyperGroup):
@@ -55,15 +68,16 @@ class Commands(TyperGroup):
     def main(self, *args: Any, **options: Any) -> NoReturn:
         """Run the command of the command line, and exit."""
         try:
-            code = super().main(*args, **options | {"standalone_mode": False})
-            sys.stdout.flush()
+            with signals_call(_end):
+                code = super().main(*args, **options | {"standalone_mode": False})
+                sys.stdout.flush()
         except UsageError as error:
             code = _say(str(error), error.code)
         except ClickError as error:
             command = error.ctx.command_path if error.ctx else "pursuit"
             code = _say(f"{error.format_message().strip().rstrip('.')}; see {command} --help.", WRONG)
-        except (Interrupted, KeyboardInterrupt, typer.Abort):
-            code = _say("interrupted; nothing was written.", INTERRUPTED)
+        except (Interrupted, KeyboardInterrupt, typer.Abort) as stop:
+            code = _say("interrupted; nothing was written.", getattr(stop, "code", 130))
         except BrokenPipeError:  # the reader of our output has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
@@ -107,28 +121,34 @@ def waiting(sentence: str) -> AbstractContextManager[Any]:
 
 
 class CtrlC:
-    """During a run: the first Ctrl-C asks it for the best so far, the second ends the command.
+    """During a run: the first Ctrl-C or SIGTERM asks it for the best so far, the second ends the command.
 
-    `keeps` says whether the run returns something useful when it is interrupted; `seen`, afterwards, whether it was.
+    `keeps` says whether the run returns something useful when it is interrupted; `code`, afterwards, is the exit code.
     """
 
     def __init__(self, keeps: bool = True) -> None:
-        self.keeps, self.seen = keeps, False
+        self.keeps, self.code, self._signals = keeps, 0, signals_call(self._handle)
 
     def __enter__(self) -> CtrlC:
-        self._before = signal.signal(signal.SIGINT, self._handle)
+        self._signals.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        self._signals.__exit__(None, None, None)
         if kind is KeyboardInterrupt:  # the run had nothing to return
-            raise Interrupted from None
+            raise Interrupted(self.code - 128) from None
 
-    def _handle(self, *signal_and_frame: object) -> NoReturn:
-        if self.seen or not self.keeps:
-            raise Interrupted
-        self.seen = True
+    def _handle(self, number: int, *_: object) -> NoReturn:
+        if self.code or not self.keeps:
+            raise Interrupted(number)
+        self.code = 128 + number
         raise KeyboardInterrupt
+
+    def finish(self, what: str) -> None:
+        """Leave the command with what was there when it was interrupted, if it was."""
+        if self.code:
+            note(f"interrupted by {'Ctrl-C' if self.code == 130 else 'SIGTERM'}; this is {what}.")
+            raise typer.Exit(self.code)
 
 
 # ---------------------------------------------------------------------- options, files and output
@@ -199,15 +219,5 @@ def terminal_table(*columns: tuple[str, str]) -> Table:
 
 def print_json(values: dict[str, Any]) -> None:
     """One JSON object on stdout; numbers that JSON has no word for are null."""
-    print(json.dumps(_finite(values), indent=2))
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _finite(entry) for key, entry in value.items()}
-        case list() | tuple():
-            return [_finite(entry) for entry in value]
-        case float() if not math.isfinite(value):
-            return None
-    return value
+    plain = json.loads(json.dumps(values), parse_constant=lambda _: None)
+    print(json.dumps(plain, indent=2))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from pursuit.cli import errors
 from pursuit.cli.errors import AsJson, CtrlC, UsageError, argument, option, refusals, switch, waiting
@@ -72,25 +71,24 @@ def fit(
             title, names = f"{target}, from {data.name}", task.encoding.names
             write_model_report(new, model, task.X, task.y, names=names, test=held_out, title=title)
     if as_json:
-        errors.print_json(summary.plain() | {"interrupted": ctrl_c.seen})
+        errors.print_json(summary.plain() | {"interrupted": bool(ctrl_c.code)})
     else:
         summary.show({"the model": save, "the report": report})
-    if ctrl_c.seen:
-        errors.note("interrupted by Ctrl-C; this is the model that was there by then.")
-        raise typer.Exit(errors.INTERRUPTED)
+    ctrl_c.finish("the model that was there by then")
 
 
 def estimator(task: Task, atoms: int | None, radius: float | None, cv: bool) -> Any:
     """The model to fit."""
-    from pursuit import estimators as e
+    from pursuit import estimators
 
+    kind = "Classifier" if task.classes else "Regressor"
     options: dict[str, Any] = {} if task.classes else {"loss": SKLEARN_NAMES[task.loss]}
     if radius is not None:
         ball = "group" if task.loss is Loss.multinomial else "l1"
-        return (e.AtomicClassifier if task.classes else e.AtomicRegressor)(radius=radius, ball=ball, **options)
+        return getattr(estimators, f"Atomic{kind}")(radius=radius, ball=ball, **options)
     if cv:
-        return (e.GreedyClassifierCV if task.classes else e.GreedyRegressorCV)(**options)
-    return (e.GreedyClassifier if task.classes else e.GreedyRegressor)(n_nonzero=atoms or 10, **options)
+        return getattr(estimators, f"Greedy{kind}CV")(**options)
+    return getattr(estimators, f"Greedy{kind}")(n_nonzero=atoms or 10, **options)
 
 
 def save_model(model: Any, task: Task, path: Path) -> None:

@@ -28,7 +28,7 @@ def paper(
     Exits with status 1 if a bound was violated.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from tqdm.auto import tqdm
 
     from pursuit.paper import CLAIMS, Plan
     from pursuit.paper.document import write
@@ -37,19 +37,9 @@ def paper(
     from pursuit.threads import single_threaded_blas
 
     console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
-    bar = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    rows, sections = [], []
-    progress = Progress(*bar, console=Console(stderr=True), transient=True)
-    with progress, style(), single_threaded_blas:  # products are small, and threads would wait for each other
-        task = progress.add_task("", total=len(CLAIMS) + len(FIGURES))
-        for claim in CLAIMS:
-            progress.update(task, description=claim.number)
-            rows.append(claim.row(plan))
-            progress.advance(task)
-        for draw in FIGURES:
-            progress.update(task, description=f"figure: {draw.__name__.replace('_', ' ')}")
-            sections.append(draw(plan))
-            progress.advance(task)
+    with style(), single_threaded_blas:  # products are small, and threads would wait for each other
+        rows = [claim.row(plan) for claim in tqdm(CLAIMS, "claims", leave=False, disable=None)]
+        sections = [draw(plan) for draw in tqdm(FIGURES, "figures", leave=False, disable=None)]
     seconds = time.perf_counter() - began
     page = write(out, rows, sections, seconds)
     console.print(_table(rows))

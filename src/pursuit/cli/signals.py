@@ -13,6 +13,7 @@ file       signals
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from struct import error as StructError
@@ -20,13 +21,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
-import typer
 
 import pursuit
 from pursuit.cli import errors
 from pursuit.cli.errors import AsJson, CtrlC, Interrupted, UsageError, argument, check_file, check_outputs, option
 from pursuit.files import replacing
-from pursuit.run.stop import Status
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -34,17 +33,19 @@ LUMINANCE = (0.299, 0.587, 0.114)
 """Shares of red, green and blue in the brightness that people see (ITU-R BT.601)."""
 PATCH, FRAME = 8, 256
 """The side of patches and the length of frames, by default."""
+OTHER_FORMATS = (".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".mp3", ".ogg", ".flac", ".m4a")
 
 Method = StrEnum("Method", ["omp", "mp", "ols", "nnomp", "lasso", "nnls"])
 """The methods of `pursuit.encode`."""
-
 Signals = Annotated[Path, argument("SIGNALS", "Signals: .npy or a table (rows), .png (patches) or .wav (frames).")]
+Patch = Annotated[
+    int | None,
+    option("N", "Side of patches, or length of frames. By default as the atoms have it, or 8 and 256.", min=1),
+]
 Step = Annotated[
     int | None,
     option("N", "Pixels or samples from one patch or frame to the next. By default they do not overlap.", min=1),
 ]
-
-OTHER_FORMATS = (".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".mp3", ".ogg", ".flac", ".m4a")
 
 
 def encode(
@@ -55,9 +56,7 @@ def encode(
     tol: Annotated[float | None, option("R", "The norm of the error at which a code is good enough.")] = None,
     method: Annotated[Method, option("METHOD", "omp, mp, ols, nnomp, lasso or nnls.")] = Method.omp,
     penalty: Annotated[float | None, option("R", "The factor of the L1 norm, for lasso.")] = None,
-    patch: Annotated[
-        int | None, option("N", "Side of patches, or length of frames. By default as the atoms have it.", min=1)
-    ] = None,
+    patch: Patch = None,
     step: Step = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,20 +71,18 @@ def encode(
     D = read_matrix(dictionary)
     Y = read_signals(signals, patch, step, len(D))
     if Y.shape[1] != len(D):
-        raise UsageError(
-            f"{signals} has signals of {Y.shape[1]} numbers, and {dictionary} has atoms (columns) of {len(D)}; "
-            "give signals and atoms of one length."
-        )
+        lengths = f"{signals} has signals of {Y.shape[1]} numbers, and {dictionary} has atoms (columns) of {len(D)}"
+        raise UsageError(f"{lengths}; give signals and atoms of one length.")
     with CtrlC(keeps=False), errors.refusals():
         codes = pursuit.encode(D, Y, atoms=atoms, tol=tol, method=method, penalty=penalty, progress=True)
     with replacing(output) as new, new.open("wb") as file:
         sp.save_npz(file, codes)
-    error = float(np.linalg.norm(Y - codes @ D.T) / (np.linalg.norm(Y) or 1.0))
+    error, each = float(np.linalg.norm(Y - codes @ D.T) / (np.linalg.norm(Y) or 1.0)), codes.nnz / len(Y)
     if as_json:
-        numbers = {"signals": len(Y), "atoms_each": codes.nnz / len(Y), "relative_error": error}
+        numbers = {"signals": len(Y), "atoms_each": each, "relative_error": error}
         errors.print_json(numbers | {"output": str(output)})
     else:
-        print(f"{len(Y)} signals, {codes.nnz / len(Y):.3g} atoms each, relative error {error:.3g}: {output}")
+        print(f"{len(Y)} signals, {each:.3g} atoms each, relative error {error:.3g}: {output}")
 
 
 def learn(
@@ -94,9 +91,7 @@ def learn(
     atoms: Annotated[int, option("N", "How many atoms to learn.", min=1)] = 256,
     code_atoms: Annotated[int, option("N", "The most atoms of a code.", min=1)] = 5,
     sweeps: Annotated[int, option("N", "How often to go through all signals.", min=1)] = 10,
-    patch: Annotated[
-        int | None, option("N", "Side of patches (8 by default), or length of frames (256 by default).", min=1)
-    ] = None,
+    patch: Patch = None,
     step: Step = None,
     seed: Annotated[int, option("N", "Seed of the choice of the first atoms.", min=0)] = 0,
     as_json: AsJson = False,
@@ -108,23 +103,20 @@ def learn(
     check_outputs({"--output": output}, [signals])
     check_suffix(output, ".npy")
     Y = read_signals(signals, patch, step)
-    with CtrlC(), errors.refusals():
+    with CtrlC() as ctrl_c, errors.refusals():
         learned = pursuit.learn(Y, atoms, code={"atoms": code_atoms}, sweeps=sweeps, seed=seed, progress=True)
     if not len(learned.trace):
         raise Interrupted
     with replacing(output) as new, new.open("wb") as file:
         np.save(file, learned.dictionary, allow_pickle=False)
     sweep, _, error, used, _ = learned.trace.rows[-1]
-    interrupted = learned.status is Status.INTERRUPTED
     if as_json:
         numbers = {"signals": len(Y), "atoms": atoms, "used": int(used), "relative_error": float(error)}
-        errors.print_json(numbers | {"sweeps": int(sweep), "interrupted": interrupted, "output": str(output)})
+        errors.print_json(numbers | {"sweeps": int(sweep), "interrupted": bool(ctrl_c.code), "output": str(output)})
     else:
         reached = f"relative error {error:.3g} after {sweep} sweeps"
         print(f"{used} of {atoms} atoms used by {len(Y)} signals, {reached}: {output}")
-    if interrupted:
-        errors.note("interrupted by Ctrl-C; this is the dictionary of the last complete sweep.")
-        raise typer.Exit(errors.INTERRUPTED)
+    ctrl_c.finish("the dictionary of the last complete sweep")
 
 
 def check_suffix(output: Path, suffix: str) -> None:
@@ -134,40 +126,30 @@ def check_suffix(output: Path, suffix: str) -> None:
 
 
 def read_matrix(path: Path) -> Array:
-    """The matrix of a .npy file or of a table of numbers."""
+    """The matrix of a .npy file, or of a table of numbers, whose first line may have names."""
     check_file(path, "give a file of signals")
     if path.suffix != ".npy":
-        return _read_rows(path)
+        from pursuit.cli.encoding import Encoding
+        from pursuit.cli.tables import read_table
+
+        frame = read_table(path, header=False)
+        encoding = Encoding.of(frame, path, impute=False)
+        if encoding.texts:
+            raise UsageError(f"the column {encoding.texts[0]} of {path} has text; give numbers only.")
+        return encoding.matrix(frame, path)[0]
+    a = _load(path, lambda file: np.load(file, allow_pickle=False), "an array of numbers that numpy.save wrote")
+    if not isinstance(a, np.ndarray) or a.ndim != 2 or not a.size or a.dtype.kind not in "biuf":
+        what = f"shape {a.shape} and dtype {a.dtype}" if isinstance(a, np.ndarray) else "several arrays"
+        raise UsageError(f"{path} has {what}; give a matrix of real numbers.")
+    return _finite(a if a.dtype == np.float32 else a.astype(np.float64), path)
+
+
+def _load(path: Path, load: Callable[[Path], Any], kind: str) -> Any:
+    """What a function reads from a file."""
     try:
-        matrix = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        raise UsageError(f"{path} is not an array of numbers that numpy.save wrote; write it again.") from None
-    if not isinstance(matrix, np.ndarray):  # an archive of several
-        raise UsageError(f"{path} has several arrays; give a matrix of real numbers.")
-    if matrix.ndim != 2 or not matrix.size or matrix.dtype.kind not in "biuf":
-        shape = f"shape {matrix.shape} and dtype {matrix.dtype}"
-        raise UsageError(f"{path} has {shape}; give a matrix of real numbers.")
-    return _finite(matrix if matrix.dtype == np.float32 else matrix.astype(np.float64), path)
-
-
-def _read_rows(path: Path) -> Array:
-    """The numbers of a table; its first line has names unless it is all numbers."""
-    from pursuit.cli.encoding import Encoding
-    from pursuit.cli.tables import PARQUET, first_line, read_table
-
-    header = path.suffix in PARQUET or not all(map(_is_number, first_line(path)))
-    frame = read_table(path, header=header)
-    encoding = Encoding.of(frame, path, impute=False)
-    if encoding.texts:
-        raise UsageError(f"the column {encoding.texts[0]} of {path} has text; give numbers only.")
-    return encoding.matrix(frame, path)[0]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
+        return load(path)
+    except (OSError, EOFError, SyntaxError, StructError, ValueError):
+        raise UsageError(f"{path} is not {kind}, or a damaged one; write it again.") from None
 
 
 def _finite(a: Array, path: Path) -> Array:
@@ -199,35 +181,28 @@ def read_signals(path: Path, size: int | None, step: int | None, length: int | N
 
 def _read_picture(path: Path) -> Array:
     try:
-        import matplotlib.image
+        from matplotlib.image import imread
     except ImportError:
         raise UsageError("pictures need matplotlib; pip install matplotlib.") from None
-    try:
-        pixels = np.asarray(matplotlib.image.imread(path, format="png"), dtype=np.float64)
-    except (OSError, SyntaxError, ValueError):
-        raise UsageError(f"{path} is not a PNG picture, or a damaged one; save it as PNG again.") from None
-    if pixels.ndim == 3 and pixels.shape[2] >= 3:
-        if (pixels[..., :3] != pixels[..., :1]).any():
-            errors.note(f"{path} is a colour picture; its luminance is used.")
-        pixels = pixels[..., :3] @ LUMINANCE
-    return pixels if pixels.ndim == 2 else pixels[..., 0]
+    pixels: Array = np.atleast_3d(_load(path, lambda file: imread(file, format="png"), "a PNG picture")).astype(float)
+    if pixels.shape[2] < 3:  # grey, perhaps with an opacity
+        return pixels[..., 0]
+    if (pixels[..., :3] != pixels[..., :1]).any():
+        errors.note(f"{path} is a colour picture; its luminance is used.")
+    return np.asarray(pixels[..., :3] @ LUMINANCE)
 
 
 def _read_sound(path: Path) -> Array:
     from scipy.io import wavfile
 
-    try:
-        _, samples = wavfile.read(path)
-    except (ValueError, EOFError, OSError, StructError):
-        raise UsageError(f"{path} is not a WAV sound, or a damaged one; save it as WAV again.") from None
+    _, samples = _load(path, wavfile.read, "a WAV sound")
     if not samples.size:
         raise UsageError(f"{path} holds no sound; record some.")
-    kind, samples = samples.dtype, samples.astype(np.float64)
-    if kind.kind == "u":  # 8 bits, silence at 128
-        samples = samples / 128.0 - 1.0
-    elif kind.kind == "i":
-        samples = samples / -float(np.iinfo(kind).min)
-    samples = _finite(samples, path)
-    if samples.ndim == 2 and samples.shape[1] > 1:
-        errors.note(f"{path} has {samples.shape[1]} channels; their mean is used.")
-    return samples if samples.ndim == 1 else samples.mean(axis=1)
+    silence, loudest = 0.0, 1.0
+    if samples.dtype.kind in "iu":  # unsigned ones have silence in the middle
+        limits = np.iinfo(samples.dtype)
+        silence, loudest = (limits.max + limits.min + 1) / 2, (limits.max - limits.min + 1) / 2
+    amplitudes = _finite((samples.astype(np.float64) - silence) / loudest, path).reshape(len(samples), -1)
+    if amplitudes.shape[1] > 1:
+        errors.note(f"{path} has {amplitudes.shape[1]} channels; their mean is used.")
+    return np.asarray(amplitudes.mean(axis=1))

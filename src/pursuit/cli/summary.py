@@ -10,7 +10,7 @@ import numpy as np
 
 from pursuit.cli.errors import listed, terminal_table
 from pursuit.cli.tasks import Task
-from pursuit.report.scores import LOSSES, HeldOut, model_scores
+from pursuit.report.scores import HeldOut, model_scores
 from pursuit.report.text import certificate, proved_bound
 
 if TYPE_CHECKING:
@@ -26,25 +26,23 @@ class FitSummary:
     """A fitted model, as the user reads it.
 
     `weights` (columns, classes or 1) are in the units of the data, `effects` for columns at unit standard deviation;
-    `scores` are by data, "fit" or "test", and `dropped` are constant columns, which the model leaves out.
+    `chosen` are the columns with weights, the strongest first; `scores` are by data, "fit" or "test".
     """
 
     def __init__(self, model: Any, task: Task, test: tuple[Array, Array] | None) -> None:
-        self.model, self.task = model, task
+        self.model, self.task, self.names = model, task, task.encoding.names
         self.weights = np.atleast_2d(model.coef_).T
         with np.errstate(over="ignore", invalid="ignore"):  # columns in extreme units
-            self.effects = self.weights * task.X.std(axis=0)[:, None]
+            self.effects = np.linalg.norm(self.weights, axis=1) * task.X.std(axis=0)
+        used = np.flatnonzero(self.weights.any(axis=1))
+        self.chosen: list[int] = used[np.argsort(-self.effects[used], kind="stable")].tolist()
         self.intercept: list[float] = np.atleast_1d(model.intercept_).tolist()
         self.classes: list[Any] = model.classes_.tolist() if task.classes else []
         sets = {"fit": (task.X, task.y)} | ({} if test is None else {"test": test})
         self.scores = {name: model_scores(model, X, y) for name, (X, y) in sets.items()}
-        self.dropped = [task.encoding.names[j] for j in model.dropped_]
-
-    @property
-    def chosen(self) -> list[int]:
-        """The columns with weights, the strongest first."""
-        used = np.flatnonzero(self.weights.any(axis=1))
-        return [int(j) for j in used[np.argsort(-np.linalg.norm(self.effects[used], axis=1), kind="stable")]]
+        self.dropped = [self.names[j] for j in model.dropped_]
+        held_out = HeldOut.of(model)
+        self.cross_validation = None if held_out is None else held_out.plain
 
     @property
     def certificate(self) -> dict[str, Any] | None:
@@ -56,29 +54,20 @@ class FitSummary:
         words = certificate(value, gap, infimum, "model of this kind").replace("\u00a0", " ")
         return {"relative_gap": math.nextafter(gap / value, math.inf) if gap < value else None, "words": words}
 
-    @property
-    def cross_validation(self) -> dict[str, Any] | None:
-        """The loss by which cross-validation chose the model."""
-        if (held_out := HeldOut.of(self.model)) is None:
-            return None
-        loss, error = (float(table[held_out.chosen]) for table in (held_out.mean, held_out.error))
-        return {"loss": loss, "standard_error": error, "folds": held_out.folds, "of": LOSSES[self.model.loss]}
-
     def plain(self) -> dict[str, Any]:
         """For JSON."""
-        task, names = self.task, self.task.encoding.names
 
         def by_class(numbers: list[float]) -> Any:
             return dict(zip(map(str, self.classes), numbers, strict=True)) if len(numbers) > 1 else numbers[0]
 
         return {
             "model": type(self.model).__name__,
-            "target": task.target,
-            "loss": {"name": str(task.loss), "because": task.why},
-            "rows": len(task.y),
-            "columns": len(names),
+            "target": self.task.target,
+            "loss": {"name": str(self.task.loss), "because": self.task.why},
+            "rows": len(self.task.y),
+            "columns": len(self.names),
             "classes": self.classes,
-            "weights": [{"column": names[j], "weight": by_class(self.weights[j].tolist())} for j in self.chosen],
+            "weights": [{"column": self.names[j], "weight": by_class(self.weights[j].tolist())} for j in self.chosen],
             "intercept": by_class(self.intercept),
             "scores": self.scores,
             "cross_validation": self.cross_validation,
@@ -92,15 +81,12 @@ class FitSummary:
 
         console, task, cv = Console(highlight=False, markup=False), self.task, self.cross_validation
         by = ", chosen by cross-validation" if cv else ""
-        columns = f"{len(self.chosen)} of {len(task.encoding.names)} columns"
+        columns = f"{len(self.chosen)} of {len(self.names)} columns"
         console.print(f"{task.target} from {columns}{by}, {len(task.y)} rows", style="bold")
         console.print(f"loss: {task.loss} ({task.why})")
         if len(self.classes) == 2:
             console.print(f"weights are for {self.classes[1]}, against {self.classes[0]}")
-        for table in (self._weights_table(), self._scores_table()):
-            console.print()
-            console.print(table)
-        console.print()
+        console.print("", self._weights_table(), "", self._scores_table(), "", sep="\n")
         if cv:
             number = f"{cv['loss']:.4g} ± {cv['standard_error']:.2g}"
             console.print(f"cross-validated loss: {number} ({cv['of']}, {cv['folds']} folds)")
@@ -115,15 +101,15 @@ class FitSummary:
                 console.print(f"wrote {what}: {path}", soft_wrap=True)
 
     def _weights_table(self) -> Table:
+        """A row for each column; of many classes only the norms of the weights."""
         outputs = len(self.intercept)
         wide = outputs <= MAX_CLASS_COLUMNS
         heads = [str(c) for c in self.classes] if outputs > 1 else ["weight"]
         effect = "weight x std" if outputs == 1 else "norm of weights x std"
         table = terminal_table(("column", "wrap"), *((head, "right") for head in [*(heads if wide else []), effect]))
         for j in self.chosen:
-            size = self.effects[j, 0] if outputs == 1 else np.linalg.norm(self.effects[j])
-            weights = [f"{w:.5g}" for w in self.weights[j]] if wide else []
-            table.add_row(self.task.encoding.names[j], *weights, f"{size:.3g}")
+            size = self.effects[j] * (np.sign(self.weights[j, 0]) if outputs == 1 else 1)
+            table.add_row(self.names[j], *(f"{w:.5g}" for w in self.weights[j] if wide), f"{size:.3g}")
         if wide:
             table.add_row("intercept", *(f"{c:.5g}" for c in self.intercept), "")
         return table

@@ -17,28 +17,20 @@ if TYPE_CHECKING:
     from pursuit.cli.encoding import Encoding
     from pursuit.cli.tables import Array
 
-
 SMALLEST = 1e-100
 """The smallest magnitude of a target, so that squares of errors are numbers; its inverse is the largest."""
+MAX_CLASSES = 100
 
-
-class Loss(StrEnum):
-    """The loss, averaged over the rows."""
-
-    squared = "squared"
-    huber = "huber"
-    poisson = "poisson"
-    logistic = "logistic"
-    multinomial = "multinomial"
+Loss = StrEnum("Loss", ["squared", "huber", "poisson", "logistic", "multinomial"])
+"""The loss, averaged over the rows."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """The table to fit, as arrays, and its loss."""
+    """The table to fit, as arrays, and its loss; `is_text` says whether the target is text in the table."""
 
     target: str
     is_text: bool
-    """Whether the target is text in the table."""
     encoding: Encoding
     X: Array
     y: Array
@@ -59,11 +51,10 @@ class Task:
             raise UsageError(f"{option} is {absent[0]!r}, and {path} has the columns {columns}; name one of them.")
         if target in without:
             raise UsageError(f"--without names the target, {target!r}; name other columns.")
-        frame = _with_targets(frame, target, path)
+        frame, y = _rows_with_target(frame, target, path)
         rest = frame.drop(target, *without)
         if not rest.width:
             raise UsageError(f"{path} has no column besides {target}; give columns to predict it from.")
-        y = labels(frame[target], path)
         if len(y) < 2 or (y == y[0]).all():
             raise UsageError(f"the target {target} of {path} has one value, {y[0]}; there is nothing to predict.")
         loss, why = guess(y, target) if loss is None else (loss, "as asked for")
@@ -84,10 +75,10 @@ class Task:
         frame = read_table(path, [*self.encoding.texts, *([self.target] if self.is_text else [])])
         if self.target not in frame.columns:
             raise UsageError(f"{path} has no column {self.target}, the target; add it.")
-        frame = _with_targets(frame, self.target, path)
+        frame, y = _rows_with_target(frame, self.target, path)
         X, unknown = self.encoding.matrix(frame, path)
         note_unknown(unknown, path)
-        y, where = labels(frame[self.target], path), f"the target {self.target} of {path}"
+        where = f"the target {self.target} of {path}"
         if self.y.dtype.kind != "U" and y.dtype.kind == "U":
             raise UsageError(f"{where} has text; give numbers.")
         if self.classes and (new := set(y.tolist()) - set(self.y.tolist())):
@@ -95,15 +86,23 @@ class Task:
         return X, y
 
 
-def _with_targets(frame: pl.DataFrame, target: str, path: Path) -> pl.DataFrame:
-    """The rows that have a target; how many have none is said."""
-    column = frame[target]
-    if (count := column.null_count()) == len(column):
+def _rows_with_target(frame: pl.DataFrame, target: str, path: Path) -> tuple[pl.DataFrame, Array]:
+    """The rows that have a target, which are counted where others have none, and the targets: numbers or texts."""
+    from pursuit.cli.encoding import require_numbers
+    from pursuit.cli.tables import pl
+
+    missing = frame[target].is_null().to_numpy()
+    if missing.all():
         raise UsageError(f"the target {target} of {path} is empty; give a column with values.")
-    if count:
-        first = int(column.is_null().to_numpy().argmax()) + 1
-        note(f"{path} has {count} row(s) without {target}, the first of them row {first}; they are left out.")
-    return frame.filter(column.is_not_null())
+    if missing.any():
+        rows = f"{missing.sum()} row(s) without {target}, the first of them row {missing.argmax() + 1}"
+        note(f"{path} has {rows}; they are left out.")
+    frame = frame.filter(~missing)
+    column = frame[target]
+    if column.dtype in (pl.String, pl.Boolean):
+        return frame, np.array(column.cast(pl.String).to_list())
+    require_numbers(column, path, "give numbers or text")
+    return frame, column.to_numpy()
 
 
 def note_unknown(unknown: dict[str, int], path: Path) -> None:
@@ -111,17 +110,6 @@ def note_unknown(unknown: dict[str, int], path: Path) -> None:
     if unknown:
         counts = listed(f"{name} ({count})" for name, count in unknown.items())
         note(f"{path} has categories that are new to the model and count as none: {counts}.")
-
-
-def labels(column: pl.Series, path: Path) -> Array:
-    """The target as an array of numbers or texts."""
-    from pursuit.cli.encoding import require_numbers
-    from pursuit.cli.tables import pl
-
-    if column.dtype in (pl.String, pl.Boolean):
-        return np.array(column.cast(pl.String).to_list())
-    require_numbers(column, path, "give numbers or text")
-    return np.asarray(column.to_numpy())
 
 
 def guess(y: Array, target: str) -> tuple[Loss, str]:
@@ -136,13 +124,11 @@ def guess(y: Array, target: str) -> tuple[Loss, str]:
 
 def check_loss(loss: Loss, y: Array, where: str) -> None:
     """Refuse a target that a loss does not fit."""
-    from pursuit.cli.encoding import MAX_CATEGORIES
-
     count = len(np.unique(y))
     if loss in (Loss.logistic, Loss.multinomial):
-        if count > MAX_CATEGORIES:
-            advice = "give numbers and --loss squared"
-            raise UsageError(f"{where} has {count} different values, too many for classes; {advice}.")
+        if count > MAX_CLASSES:
+            values = f"{count} different values, too many for classes"
+            raise UsageError(f"{where} has {values}; give numbers and --loss squared.")
         if (loss is Loss.logistic) != (count == 2):
             other = Loss.logistic if count == 2 else Loss.multinomial
             raise UsageError(f"--loss is {loss}, and {where} has {count} classes; give --loss {other}.")

@@ -142,7 +142,11 @@ class ModelReport:
             panel.ax.set(xlabel=self.level, ylabel="effect")
             figures.append(panel.done("The six largest at the end of the path are named."))
         if figures:
-            words = [] if held_out is None else [f"Cross-validation had {held_out.folds} folds. {held_out.sentence}"]
+            words = []
+            if held_out is not None:
+                cv = held_out.plain
+                number = f"{cv['loss']:.4g} ± {cv['standard_error']:.2g} ({cv['of']}, ± standard error)"
+                words.append(f"Cross-validation had {cv['folds']} folds. The cross-validated loss is {number}.")
             yield Section("The path", words, figures=figures)
 
     def _held_out(self, held_out: HeldOut) -> Figure:

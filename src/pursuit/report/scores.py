@@ -76,10 +76,10 @@ class HeldOut(NamedTuple):
     loss: str
 
     @property
-    def sentence(self) -> str:
+    def plain(self) -> dict[str, Any]:
         """The cross-validated loss of the chosen model."""
-        mean, error = self.mean[self.chosen], self.error[self.chosen]
-        return f"The cross-validated loss is {mean:.4g} ± {error:.2g} ({self.loss}, ± standard error)."
+        loss, error = (float(table[self.chosen]) for table in (self.mean, self.error))
+        return {"loss": loss, "standard_error": error, "folds": self.folds, "of": self.loss}
 
     @classmethod
     def of(cls, model: Any) -> HeldOut | None:
