@@ -272,7 +272,7 @@ def test_page_escapes_embeds_and_labels():
     text = page("a < b", "lead", [Section("h & h", ["text"], table, [figure])], "end")
     assert "<h1>a &lt; b</h1>" in text
     assert "<h2>h &amp; h</h2>" in text
-    assert 'data-label="size">1</td>' in text
+    assert '<td class="number">1</td>' in text
     assert_self_contained(text)
 
 

@@ -27,10 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Column heads, and rows of as many cells.
-
-    `kind` is a CSS class: on a phone the rows of a table without one become cards, a "narrow" one stays a table.
-    """
+    """Column heads, rows of as many cells, and a CSS class, such as "narrow"."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -51,16 +48,12 @@ class Section:
 def bar_table(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str], float]]) -> Table:
     """A row for each name (HTML): numbers, and a bar for the last of them; the colour of the bar is its sign."""
     largest = max((abs(size) for *_, size in rows), default=0.0) or 1.0
-    cells = [
-        [Cell(name), *(Cell(number, "number") for number in numbers), _bar(size / largest)]
-        for name, numbers, size in rows
-    ]
-    return Table([*heads, ""], cells, "narrow bars")
-
-
-def _bar(share: float) -> Cell:
-    kind = ' class="minus"' if share < 0 else ""
-    return Cell(f'<i{kind} style="width:{100 * abs(share):.1f}%"></i>', "bar")
+    cells = []
+    for name, numbers, size in rows:
+        colour, width = "minus" if size < 0 else "plus", 100 * abs(size) / largest
+        bar = Cell(f'<i class="{colour}" style="width:{width:.1f}%"></i>', "bar")
+        cells.append([Cell(name), *(Cell(number, "number") for number in numbers), bar])
+    return Table([*heads, ""], cells, "narrow")
 
 
 def fact_table(facts: Sequence[tuple[str, str]]) -> Table:
@@ -78,7 +71,6 @@ def page(title: str, lead: str, sections: Sequence[Section], footer: str, tiles:
     (True, False)
     """
     top = "".join(f"<div><b>{number}</b><span>{meaning}</span></div>" for number, meaning in tiles)
-    top = f'<div class="tiles">{top}</div>\n' if tiles else ""
     body = "\n".join(part for section in sections for part in _section(section))
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -92,7 +84,8 @@ def page(title: str, lead: str, sections: Sequence[Section], footer: str, tiles:
 <body>
 <h1>{escape(title)}</h1>
 <p class="lead">{lead}</p>
-{top}{body}
+<div class="tiles">{top}</div>
+{body}
 <footer>{footer}</footer>
 </body>
 </html>
@@ -115,10 +108,6 @@ def _section(section: Section) -> Iterator[str]:
 def _table(table: Table) -> str:
     kinds = [cell.kind for cell in table.rows[0]] if table.rows else [""] * len(table.heads)
     heads = "".join(f'<th scope="col" class="{k}">{escape(h)}</th>' for h, k in zip(table.heads, kinds, strict=True))
-    heads = f"<thead><tr>{heads}</tr></thead>\n" if any(table.heads) else ""
-    rows = "\n".join("<tr>" + "".join(map(_cell, table.heads, row)) + "</tr>" for row in table.rows)
-    return f'<table class="{table.kind}">\n{heads}<tbody>\n{rows}\n</tbody>\n</table>'
-
-
-def _cell(head: str, cell: Cell) -> str:
-    return f'<td class="{cell.kind}" data-label="{escape(head)}">{cell.html}</td>'
+    cells = ["".join(f'<td class="{cell.kind}">{cell.html}</td>' for cell in row) for row in table.rows]
+    rows = "\n".join(f"<tr>{row}</tr>" for row in [heads if any(table.heads) else "", *cells])
+    return f'<div class="table"><table class="{table.kind}">\n{rows}\n</table></div>'

@@ -40,7 +40,7 @@ class ModelReport:
         self.samples = len(sets["training"][1])
         self.deviations = _deviations(sets["training"][0])
         self.scores = {name: model_scores(model, X, y) for name, (X, y) in sets.items()}
-        self.bound = self._proved()
+        self.numbers, self.bound = self._proved()
 
     def page(self, title: str | None) -> str:
         """The report."""
@@ -70,22 +70,16 @@ class ModelReport:
 
     # ------------------------------------------------------------------ certificate
 
-    @property
-    def _row(self) -> int:
-        """The place of the model on its path."""
-        return int(self.path.at(getattr(self.model, "n_nonzero_", getattr(self.model, "radius_", math.inf))))
+    def _proved(self) -> tuple[tuple[float, float, float], str | None]:
+        """The objective, its gap and a bound on the objective that holds for all models; and the proved bound.
 
-    @property
-    def _numbers(self) -> tuple[float, float, float]:
-        """The objective, its gap, and a bound on the objective that holds for all models."""
+        A greedy model without features was compared with other constants only, and a loaded one has no path."""
+        if self.path is None:
+            return (math.nan, math.inf, 0.0), None
+        row = int(self.path.at(getattr(self.model, "n_nonzero_", getattr(self.model, "radius_", math.inf))))
         infimum = -math.inf if self.model.loss == "poisson" else 0.0
-        return float(self.path.value[self._row]), float(self.path.gap[self._row]), infimum
-
-    def _proved(self) -> str | None:
-        """The proved bound; a greedy model without features was compared with other constants only."""
-        if self.path is None or (self.greedy and self.path.level[self._row] == 0):
-            return None
-        return text.proved_bound(*self._numbers)
+        numbers = float(self.path.value[row]), float(self.path.gap[row]), infimum
+        return numbers, None if self.greedy and self.path.level[row] == 0 else text.proved_bound(*numbers)
 
     def _certificate(self) -> Section:
         if self.path is None:
@@ -98,9 +92,9 @@ class ModelReport:
             if self.bound is not None:
                 signs = " with coefficients of at least 0" if self.model.positive else ""
                 subject = f"linear model of these {self.coef.shape[1]:,} features{signs}, however many it uses,"
-                words.append(escape(text.certificate(*self._numbers, subject)))
+                words.append(escape(text.certificate(*self.numbers, subject)))
         else:
-            words = [f"<b>{escape(text.certificate(*self._numbers, 'model of this kind'))}</b>"]
+            words = [f"<b>{escape(text.certificate(*self.numbers, 'model of this kind'))}</b>"]
             words.append("Models of this kind minimise the same objective over the same ball, or with the same price.")
         return Section("How good it is", words)
 
@@ -183,9 +177,9 @@ class ModelReport:
         model = self.model
         facts = [("Model", type(model).__name__), ("Loss", LOSSES[model.loss])]
         if self.path is not None:
-            value, gap, _ = self._numbers
-            facts.append(("Objective", format_number(value, 10)))
-            facts.append(("Gap", format_number(gap, 10) if self.bound is not None else "not certified"))
+            facts.append(("Objective", format_number(self.numbers[0], 10)))
+            gap = format_number(self.numbers[1], 10)
+            facts.append(("Gap", gap if self.bound is not None else "not certified"))
         facts.append(("Iterations", f"{model.n_iter_:,}"))
         chosen = {name: getattr(model, name) for name in ("n_nonzero_", "l2_", "radius_") if hasattr(model, name)}
         parameters = dict(sorted(model.get_params().items())) | chosen
