@@ -650,13 +650,13 @@ def test_where_one_may_not_write_is_said_before_the_work(data, monkeypatch):
 # ------------------------------------------------------------------------------ Ctrl-C, pipes, numbers
 
 
-def interrupt_in_evaluation(monkeypatch, at):
-    """Press Ctrl-C at these evaluations of the least-squares objective, on the plain path."""
+def interrupt_in_evaluation(monkeypatch, at, number=signal.SIGINT):
+    """Send a signal at these evaluations of the least-squares objective, on the plain path."""
     original, seen = ps.LeastSquares.value_and_grad, iter(range(10**9))
 
     def value_and_grad(self, x):
         if next(seen) in at:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
         return original(self, x)
 
     monkeypatch.setattr(ps.LeastSquares, "value_and_grad", value_and_grad)
@@ -664,13 +664,15 @@ def interrupt_in_evaluation(monkeypatch, at):
         monkeypatch.setattr(kind, "_plain", True)
 
 
-def test_ctrl_c_keeps_the_model_that_is_there(ctrl_c, data, monkeypatch):
-    interrupt_in_evaluation(monkeypatch, {8})
+@pytest.mark.parametrize(("number", "name", "code"), [(signal.SIGINT, "Ctrl-C", 130), (signal.SIGTERM, "SIGTERM", 143)])
+def test_a_signal_keeps_the_model_that_is_there(number, name, code, ctrl_c, data, monkeypatch):
+    interrupt_in_evaluation(monkeypatch, {8}, number)
+    before = signal.getsignal(number)
     result = run(f"{fit('price')} --save m.json")
-    assert result.exit_code == 130 and "intercept" in result.stdout
-    assert "interrupted by Ctrl-C; this is the model that was there by then." in result.stderr
+    assert result.exit_code == code and "intercept" in result.stdout
+    assert f"interrupted by {name}; this is the model that was there by then." in result.stderr
     assert 0 < np.count_nonzero(ps.load("m.json").coef_) < 5
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(number) is before
 
 
 @pytest.mark.parametrize(
@@ -731,12 +733,12 @@ def test_a_run_of_values_that_are_no_numbers_has_exit_code_1(data, monkeypatch):
     assert result.exit_code == 1 and "f returned NaN" in result.stderr and result.stderr.count("\n") == 1
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(data):
+@pytest.mark.parametrize("line", ["predict m.json long.csv", "fit long.csv --target price", "--help"])
+def test_a_reader_that_has_seen_enough_is_no_error(line, data):
     pl.concat([data] * 2000).write_csv("long.csv")
     good(f"{fit('price')} --save m.json")
-    predict = [sys.executable, "-m", "pursuit", "predict", "m.json", "long.csv"]
-    with subprocess.Popen(predict, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "price\n"
+    command = [sys.executable, "-m", "pursuit", *line.split()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 0

@@ -81,6 +81,8 @@ class Commands(TyperGroup):
         except BrokenPipeError:  # the reader of our output has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
+        except SystemExit as end:  # rich's answer to a closed pipe
+            code = 0 if isinstance(end.__context__, BrokenPipeError) else end.code
         except OSError as error:
             code = _say(f"{error.filename or 'a file'}: {(error.strerror or str(error)).lower()}.", WRONG)
         except (ArithmeticError, LinAlgError, MemoryError) as error:

@@ -115,7 +115,8 @@ def learn(
     Y : array of shape (n_signals, n_features), or iterable of such arrays
         Rows are signals. Masked entries are missing. Batches of an iterable, each an array or a pair (Y, weights), are
         in memory one at a time; an iterator, which ends, allows one sweep. A dask array is learned from online on its
-        cluster, as one batch: the workers code its blocks, and only X'X and Y'X of the blocks travel.
+        cluster, as one batch: the workers code its blocks, and only X'X and Y'X of the blocks travel. Each sweep makes
+        the blocks anew; `Y.persist()` keeps them in the workers' memory.
     atoms : int
     code : dict, optional
         Arguments of `encode`: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
