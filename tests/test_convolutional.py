@@ -131,3 +131,23 @@ def test_wrong_input_is_refused_in_one_sentence(given, message):
 def test_without_a_shape_the_oracle_says_what_is_missing():
     with pytest.raises(ValueError, match="no shape"):
         ps.Convolutional([[1.0, 2.0]]).lmo(np.ones(5))
+
+
+def test_atoms_of_one_call_are_those_of_different_events():
+    """Waves whose neighbours are almost alike: several atoms a call explain what one atom a call explains."""
+    rng, t, n = np.random.default_rng(0), np.arange(60) - 30.0, 3000
+    T = np.stack([np.exp(-(t**2) / (2 * s**2)) * np.cos(w * t) for s, w in ((4, 0.1), (8, 0.3), (12, 0.05))])
+    y = 0.02 * rng.standard_normal(n)
+    for p in 60 * rng.permutation(n // 60)[:25]:
+        y[p : p + 60] += rng.uniform(1, 3) * T[rng.integers(3)]
+    f, A = ps.LeastSquares(y), ps.Convolutional(T, shape=(n,), signed=True)
+    positions = [a.source[1] for a in A.best(-y, 20)]
+    assert np.diff(np.sort(positions)).min() > 10
+    dense = ps.Dictionary(np.stack([A.atom(i).dense(ps.Space.default((n,))) for i in range(A.n)], axis=1))
+    stop = ps.Stop(atoms=30, rgap=None)
+    alone = 1 - ps.minimize(f, ps.lin(A), ps.FullyCorrective(), stop=stop).value / f.value(np.zeros(n))
+    for several in (8, 64):
+        for B in (A, dense):
+            r = ps.minimize(f, ps.lin(B), ps.FullyCorrective(several=several), stop=stop)
+            assert len(r.atoms) < 50
+            assert 1 - r.value / f.value(np.zeros(n)) > 0.97 * alone

@@ -190,8 +190,17 @@ class Convolutional(Atoms):
         values: list[Small] = []
         places: list[Any] = []
         for first, c in self._pieces(g):
-            flat = self._listed(c)
-            at, entries = largest(flat if self.symmetric else -flat, several, sizes=self.symmetric)
+            flat, merit = self._listed(c), self._listed(abs(c) if self.symmetric else -c)
+            if several > 1:  # one for each event, not its neighbours
+                from scipy.ndimage import maximum_filter  # slow to import
+
+                peaks = (abs(c) if self.symmetric else -c).max(axis=0)
+                window = (self.templates.height, self.templates.width)
+                highest = maximum_filter(peaks, [max(1, size // self.stride) for size in window])
+                merit = np.where(merit == np.repeat(highest.ravel(), len(c)), merit, -math.inf)
+            at = largest(merit, several)[0]
+            at = at[merit[at] > -math.inf]
+            entries = flat[at] if self.symmetric else -flat[at]
             row, column, k = np.unravel_index(at, (c.shape[1], c.shape[2], c.shape[0]))
             places += [(int(i), int(r), int(q) + first) for i, r, q in zip(k, row, column, strict=True)]
             values.append(entries if self.symmetric else -entries)

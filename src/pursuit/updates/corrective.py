@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
 from pursuit.line_search import line_search, tilted
-from pursuit.metrics import Metric
+from pursuit.metrics import Identity, Metric
 from pursuit.objectives import Objective, inside
 from pursuit.state import Stateful
 from pursuit.steps import Decrease, Smoothness, UpperBound, check_smoothness, guaranteed
@@ -30,6 +30,9 @@ from pursuit.weights import WeightProblem, projected_gradient
 SINGLE_THREADED_NUMBERS = 1 << 23
 """Numbers in the active atoms below which a correction uses one thread of BLAS."""
 
+
+MAX_COHERENCE = 0.5
+"""The largest cosine between two atoms of one call that enter a span together."""
 
 MAX_UNUSED_ATOMS = 128
 """Atoms of weight zero that S may hold, beside two per atom with weight; beyond it the least promising are dropped."""
@@ -76,8 +79,10 @@ class _Admission(Stateful):
 
     def enter(self, now: Now, active: ActiveSet) -> None:
         """Add atoms of the oracle's answers to S."""
-        answers = [(b, answer.atoms[: self.limit]) for b, answer in enumerate(now.answers)]
-        self._places = [active.enter(atom, b)[0] for b, atoms in answers for atom in atoms]
+        parts = zip(self.domain.parts, now.answers, strict=True)
+        answers = [(b, answer.atoms if part.nonnegative else _apart(active.space, answer.atoms))
+                   for b, (part, answer) in enumerate(parts)]  # fmt: skip
+        self._places = [active.enter(atom, b)[0] for b, atoms in answers for atom in atoms[: self.limit]]
 
     def adapt(self, active: ActiveSet) -> None:
         """Set the limit for the next call, once the new weights are known."""
@@ -85,6 +90,21 @@ class _Admission(Stateful):
             used = sum(bool(active.weights[i]) for i in self._places)
             self.limit = active.wanted = min(self.several, 2 * used + 1)
             self._places = []  # places change when atoms are dropped
+
+
+def _apart(space: Space, atoms: Sequence[Atom]) -> Sequence[Atom]:
+    """Those of some atoms that are not like a better one: over a span, all neighbours of one event would get weight."""
+    if len(atoms) == 1:
+        return atoms
+    some = ActiveSet(space, [False])
+    for atom in atoms:
+        some.enter(atom)
+    G = some.gram(Identity(), np.arange(len(some.atoms)))
+    G, kept = abs(G) / np.sqrt(np.outer(G.diagonal(), G.diagonal())), [0]
+    for i in range(1, len(G)):
+        if not G[i, kept].max() > MAX_COHERENCE:
+            kept.append(i)
+    return [some.atoms[i] for i in kept]
 
 
 @dataclass(eq=False)
