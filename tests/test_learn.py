@@ -352,7 +352,7 @@ def test_the_callback_ends_a_run_and_so_does_an_interruption():
         ({"code": 5}, TypeError, "code is 5; give a dict of method, atoms"),
         ({"code": {"n_jobs": 2}}, TypeError, "give a dict of method, atoms"),
         ({"code": {}}, ValueError, "atoms and tol are both None"),
-        ({"code": {"atoms": [1, 2]}}, ValueError, "atoms of code is .*give one number for all signals"),
+        ({"code": {"atoms": [1, 2]}}, ValueError, "atoms of code has shape .*give one number, or one for each row"),
         ({"code": {"method": "lasso"}}, ValueError, "the penalty of code is None"),
         ({"code": {"method": "lasso", "penalty": -1}}, ValueError, "the penalty of code is -1"),
         ({"update": "mod"}, ValueError, "update is 'mod'; give one of 'ksvd', 'block', 'online'"),
@@ -386,3 +386,26 @@ def test_wrong_arguments_are_refused_in_a_sentence_that_names_them(change, kind,
     given = {"Y": np.random.default_rng(0).standard_normal((4, 3)), "atoms": 2, "code": {"atoms": 1}} | change
     with pytest.raises(kind, match=words):
         ps.learn(given.pop("Y"), given.pop("atoms"), **given)
+
+
+@pytest.mark.parametrize("update", ["ksvd", "online"])
+def test_each_signal_may_have_a_tolerance_and_a_number_of_atoms(update, rng):
+    Y = rng.standard_normal((300, 10))
+    tols, atoms = rng.uniform(0.5, 3.0, 300), rng.integers(1, 5, 300)
+    learned = ps.learn(Y, 20, code={"tol": tols}, update=update, sweeps=3, batch=64)
+    codes = ps.encode(learned.dictionary, Y, tol=tols)
+    assert (np.linalg.norm(Y - codes @ learned.dictionary.T, axis=1) <= tols + 1e-9).all()
+    limited = ps.learn(Y, 20, code={"atoms": atoms}, update=update, sweeps=3, batch=64).codes
+    assert (np.diff(limited.indptr) <= atoms).all()
+    with pytest.raises(ValueError, match="one for each row of a matrix"):
+        ps.learn([Y, Y], 20, code={"tol": tols})
+
+
+def test_many_signals_are_learned_online_by_default_which_ends_lower(rng):
+    D = rng.standard_normal((16, 32))
+    Y = (rng.standard_normal((3000, 32)) * (rng.random((3000, 32)) < 0.1)) @ D.T
+    sizes = {}
+    for update in (None, "ksvd"):
+        learned = ps.learn(Y, 32, code={"atoms": 3}, update=update, sweeps=5, batch=256)
+        sizes[learned.update] = np.linalg.norm(Y - learned.codes @ learned.dictionary.T)
+    assert sizes["online"] < sizes["ksvd"]

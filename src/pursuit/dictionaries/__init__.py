@@ -17,7 +17,7 @@ from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.request import Array, thread_count
 from pursuit.dictionaries.distributed import DistributedFit, DistributedSignals
 from pursuit.dictionaries.learning import Fit, LearningTrace, Step, batch_steps, sweep_steps
-from pursuit.dictionaries.signals import Batches, LearningPlan, is_matrix, read_batches
+from pursuit.dictionaries.signals import Batches, LearningPlan, for_each_signal, is_matrix, read_batches
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.templates import LearnedTemplates, learn_templates
 from pursuit.dictionaries.updates import Statistics
@@ -26,6 +26,8 @@ from pursuit.run.stop import Status
 __all__ = ["Learned", "LearnedTemplates", "LearningTrace", "Statistics", "learn"]
 
 UPDATES = ("ksvd", "block", "online")
+MANY_BATCHES = 4
+"""Batches of a matrix of signals from which online learning is the better default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,7 @@ class Learned:
     """A dictionary that was learned; `learn(Y, atoms, start=learned, ...)` goes on where it ended.
 
     `dictionary` has the atoms as columns, all of norm 1, and `codes` are those of the signals, Y ~ codes @ dictionary.T
-    (None online). `descends` says whether it is promised that the objective never rises from a row of the trace to the
+    (None where signals came in batches). `descends` says whether it is promised that the objective never rises from a row of the trace to the
     next: by sweeps over all signals, unless codes stop at an error (`tol`); not online. `statistics` is what is
     remembered of batches (None for sweeps over all signals).
 
@@ -119,10 +121,11 @@ def learn(
         the blocks anew; `Y.persist()` keeps them in the workers' memory.
     atoms : int
     code : dict, optional
-        Arguments of `encode`: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
+        Arguments of `encode`, `atoms` and `tol` also one for each row of a matrix Y: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
         By default ``{"atoms": max(1, n_features // 10)}``.
     update : {"ksvd", "block", "online"}, optional
-        By default ``ksvd``, and ``online`` for an iterable.
+        By default ``ksvd``, and ``online`` for an iterable and for more than four batches of signals: there it finds
+        the better dictionary in the same time, and only promises nothing from sweep to sweep.
     sweeps : int, optional
         Passes over all signals: by default 10, for an iterable that ends 1.
     start : "data", "random", array of shape (n_features, n_atoms), or Learned
@@ -185,8 +188,11 @@ def learn(
     refuse_others({"templates": templates, "length": length, "rank": rank}, "give convolutional=True with it")
     check_arguments(atoms, batch, forgetting, seed, callback)
     distributed = is_dask_array(Y)
+    at_once = not distributed and is_matrix(Y)
+    if update is None and at_once and np.shape(Y)[0] > MANY_BATCHES * batch:
+        update = "online"
     plan = LearningPlan(
-        {"atoms": 1} if code is None else code, choose_update(update, not distributed and is_matrix(Y)),
+        {"atoms": 1} if code is None else code, choose_update(update, at_once),
         as_bool(nonnegative, "nonnegative"), float(forgetting), thread_count(n_jobs),
     )  # fmt: skip
     fit: Callable[..., Any] = DistributedFit.of if distributed else Fit.of
@@ -194,10 +200,11 @@ def learn(
     if distributed:
         if weights is not None:
             raise TypeError("weights were given with a dask array, which is learned from without; leave them out.")
+        for_each_signal(plan.code, ())  # refuses them
         blocks = DistributedSignals(Y)
         signals, batches, once = blocks.first, blocks.batches, False
     else:
-        signals, batches, once = read_batches(Y, weights, int(batch), int(seed))
+        signals, batches, once = read_batches(Y, weights, int(batch), int(seed), plan.code)
     if code is None:
         plan = replace(plan, code={"atoms": max(1, signals.features // 10)})
     limit = count_sweeps(sweeps, once)
@@ -216,7 +223,10 @@ def learn(
     else:
         codes = None if first.codes is None or first.codes.shape[0] != len(signals) else first.codes
         steps = islice(sweep_steps(plan, signals, D, codes, past), limit)
-    return run(first, steps, callback, as_bool(progress, "progress"))
+    learned = run(first, steps, callback, as_bool(progress, "progress"))
+    if plan.update == "online" and at_once and learned.status is not Status.INTERRUPTED:
+        return replace(learned, codes=plan.encode(learned.dictionary, signals))
+    return learned
 
 
 def run(first: Learned, steps: Iterator[Step], callback: Any, progress: bool) -> Learned:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import describe, number, require
+from pursuit.arguments import describe, host_array, number, require
 from pursuit.coding import encode
 from pursuit.coding.request import Array, read_signals
 
@@ -25,10 +25,12 @@ Batches = Callable[[int], Iterator[Any]]
 
 @dataclass(frozen=True)
 class Signals:
-    """Rows of Y, 0 where an entry is missing, and the weights of their entries, if any."""
+    """Rows of Y, 0 where an entry is missing, the weights of their entries, if any, and the arguments of `encode` that
+    have a number for each row."""
 
     Y: Array
     W: Array | None = None
+    each: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
     def checked(cls, Y: Any, weights: Any = None, dtype: Any = None) -> Signals:
@@ -58,7 +60,8 @@ class Signals:
         return int(self.Y.shape[1])
 
     def rows(self, which: Any) -> Signals:
-        return Signals(self.Y[which], None if self.W is None else self.W[which])
+        each = {name: values[which] for name, values in self.each.items()}
+        return Signals(self.Y[which], None if self.W is None else self.W[which], each)
 
     def energy(self, R: Array) -> Array:
         """The squared norms of the rows of R, in the metric of the weights."""
@@ -87,9 +90,6 @@ class LearningPlan:
         if code.get("method") == "lasso":
             penalty = code.get("penalty")
             require(0 <= number(penalty) < np.inf, "the penalty of code", penalty, "one number of at least 0")
-        for name in ("atoms", "tol"):
-            one = code.get(name) is None or not np.isnan(number(code[name]))
-            require(one, f"{name} of code", code.get(name), "one number for all signals")
 
     @property
     def penalty(self) -> float:
@@ -108,7 +108,7 @@ class LearningPlan:
 
     def encode(self, D: Array, signals: Signals) -> sp.csr_array:
         threads = self.n_jobs if len(signals) * D.size > MIN_SHARED_WORK else 1
-        codes: sp.csr_array = encode(D, signals.Y, weights=signals.W, n_jobs=threads, **self.code)
+        codes: sp.csr_array = encode(D, signals.Y, weights=signals.W, n_jobs=threads, **{**self.code, **signals.each})
         return codes
 
     def costs(self, signals: Signals, R: Array, X: sp.csr_array) -> Array:
@@ -145,19 +145,31 @@ def is_matrix(Y: Any) -> bool:
     return np.ndim(first[0] if isinstance(first, tuple) and first else first) < 2
 
 
-def read_batches(Y: Any, weights: Any, size: int, seed: int) -> tuple[Signals, Batches, bool]:
+def for_each_signal(code: Mapping[str, Any], Y: Any) -> dict[str, Array]:
+    """The entries of `code` that have a number for each row of a matrix Y."""
+    each = {name: host_array(code[name], name) for name in ("atoms", "tol") if np.ndim(code.get(name))}
+    for name, values in each.items():
+        if not is_matrix(Y) or values.shape != np.shape(Y)[:1]:
+            raise ValueError(
+                f"{name} of code has shape {values.shape}; give one number, or one for each row of a matrix."
+            )
+    return each
+
+
+def read_batches(Y: Any, weights: Any, size: int, seed: int, code: Mapping[str, Any]) -> tuple[Signals, Batches, bool]:
     """The first signals, the batches of every sweep as a function of its number, and whether there can be only one.
 
     A matrix is the first signals as a whole, and cut into batches of this size, in an order that each sweep draws anew.
     """
     if is_matrix(Y):
-        signals = Signals.checked(Y, weights)
+        signals = replace(Signals.checked(Y, weights), each=for_each_signal(code, Y))
 
         def cut(sweep: int) -> Iterator[Signals]:
             order = np.random.default_rng([seed, sweep]).permutation(len(signals))
             return (signals.rows(order[start : start + size]) for start in range(0, len(signals), size))
 
         return signals, cut, False
+    for_each_signal(code, Y)
     if not isinstance(Y, Iterable):
         raise TypeError(f"Y is {describe(Y)}; give a matrix whose rows are signals, or an iterable of such matrices.")
     if weights is not None:
