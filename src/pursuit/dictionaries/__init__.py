@@ -35,9 +35,9 @@ class Learned:
     """A dictionary that was learned; `learn(Y, atoms, start=learned, ...)` goes on where it ended.
 
     `dictionary` has the atoms as columns, all of norm 1, and `codes` are those of the signals, Y ~ codes @ dictionary.T
-    (None where signals came in batches). `descends` says whether it is promised that the objective never rises from a row of the trace to the
-    next: by sweeps over all signals, unless codes stop at an error (`tol`); not online. `statistics` is what is
-    remembered of batches (None for sweeps over all signals).
+    (None where signals came in batches). `descends` says whether it is promised that the objective never rises from a
+    row of the trace to the next: by sweeps over all signals, unless codes stop at an error (`tol`); not online.
+    `statistics` is what is remembered of batches (None for sweeps over all signals).
 
     >>> import numpy as np, pursuit as ps
     >>> Y = np.random.default_rng(0).standard_normal((200, 8))
@@ -121,8 +121,8 @@ def learn(
         the blocks anew; `Y.persist()` keeps them in the workers' memory.
     atoms : int
     code : dict, optional
-        Arguments of `encode`, `atoms` and `tol` also one for each row of a matrix Y: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
-        By default ``{"atoms": max(1, n_features // 10)}``.
+        Arguments of `encode`: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
+        By default ``{"atoms": max(1, n_features // 10)}``. `atoms` and `tol` may be one for each row of a matrix Y.
     update : {"ksvd", "block", "online"}, optional
         By default ``ksvd``, and ``online`` for an iterable and for more than four batches of signals: there it finds
         the better dictionary in the same time, and only promises nothing from sweep to sweep.

@@ -147,7 +147,7 @@ def is_matrix(Y: Any) -> bool:
 
 def for_each_signal(code: Mapping[str, Any], Y: Any) -> dict[str, Array]:
     """The entries of `code` that have a number for each row of a matrix Y."""
-    each = {name: host_array(code[name], name) for name in ("atoms", "tol") if np.ndim(code.get(name))}
+    each = {name: host_array(code[name], name) for name in ("atoms", "tol") if np.ndim(code.get(name, 0))}
     for name, values in each.items():
         if not is_matrix(Y) or values.shape != np.shape(Y)[:1]:
             raise ValueError(
