@@ -301,6 +301,7 @@ NEARLY_DEPENDENT = {
     "nearly equal": two_columns(10, 5e-15),
     "nearly equal, long": two_columns(1000, 5e-13),
     "one huge row": (np.array([[9.97e36, 2 * 9.97e36], [1.0, -1.0]]), np.array([0.0, 3.0])),
+    "one tiny row": (np.array([[1e-33, -3e-33], [-1.0, -2.0]]), np.array([1.0, 2.0])),
     "an intercept beside time stamps": (np.stack([np.ones(500), TIMES], axis=1), (TIMES - 1.7e18) / 1e7),
 }
 

@@ -135,6 +135,8 @@ def _basis(columns: Small, errors: Small, D: Small, used: np.ndarray) -> _Basis 
         if errors.any():
             return None
         rank = rank_of(columns)
+    if not diagonal[:rank].all():
+        return None
     keep = order[:rank]
     B, E = columns[:, keep], errors[:, keep]
     T = solve_triangular(R[:rank, :rank], np.eye(rank)) / norms[keep][:, None]
