@@ -16,13 +16,14 @@ each unit of weight. For every vector u, by Fenchel's inequality,
              0 where all <u, a> >= -price       for a penalty, and minus infinity elsewhere.
 
 The u of the file is a hint: `bound` makes of it a vector for which all terms are finite, and evaluates (1) in rational
-numbers, which every float64 is. Only exp, log and roots are rounded, outwards. Each rule has its proof beside it.
+numbers, which every float64 is. Only exp, log and roots are rounded, upwards. Each rule has its proof beside it.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import decimal
 import hashlib
 import io
 import json
@@ -32,9 +33,9 @@ import sys
 import zipfile
 import zlib
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction as Q
-from itertools import pairwise, repeat
+from itertools import pairwise, product
 from operator import mul
 from typing import Any
 
@@ -43,16 +44,16 @@ try:
 except ImportError:
     np = None  # type: ignore[assignment]
 
-Vector = tuple[list[int], int]
-"""Numerators, and their common denominator, which is positive."""
+Spec = dict[str, Any]
+"""An object of the proof, in JSON."""
 Reader = Callable[[Any, str], tuple[tuple[int, ...], Any]]
 """(what a proof says of an array, its name) -> (shape, values row by row, or a sparse `Table`)."""
 Metric = Callable[[list[int]], list[int]]
 
-BITS = 128
-"""Digits of fixed-point numbers: t stands for t / 2^BITS = t / ONE."""
-GUARD, ONE, EPS = BITS + 32, 1 << BITS, 2.0**-53
-MAX_FILE, MAX_DATA, MAX_DEPTH = 1 << 28, 1 << 36, 16
+CEILING = decimal.Context(prec=50, rounding=decimal.ROUND_CEILING, Emin=-20_000)
+DIGITS, EPS = 160, 2.0**-53
+"""Binary digits of numbers that are rounded outwards, and half a unit in the last place of a float."""
+MAX_FILE, MAX_DATA = 1 << 28, 1 << 36
 MAX_SPAN = 96
 """Atoms of spans off which u is projected, and rows of a singular H that is eliminated."""
 TOLERANCE = Q(1, 10**6)
@@ -75,50 +76,77 @@ def need(condition: object, sentence: str) -> None:
 # ---------------------------------------------------------------- numbers
 
 
-def exact(values: Sequence[float]) -> Vector:
-    """Floats as integers over a power of two."""
-    sizes = [abs(v) for v in values if v]
-    if not sizes:
-        return [0] * len(values), 1
-    k = max(0, 53 - math.frexp(min(sizes))[1])  # 2^k v is an integer for all v
-    if k <= 1000 and math.frexp(max(sizes))[1] + k <= 1000:
-        return list(map(int, map(math.ldexp, values, repeat(k)))), 1 << k
-    ratios = [v.as_integer_ratio() for v in values]
-    den = max(d for _, d in ratios)
-    return [n * (den // d) for n, d in ratios], den
+class Vector:
+    """Rational numbers over one denominator, which is positive."""
+
+    def __init__(self, numbers: list[int], den: int = 1) -> None:
+        self.numbers, self.den = numbers, den
+
+    @classmethod
+    def of(cls, values: Iterable[float | Q]) -> Vector:
+        ratios = [v.as_integer_ratio() for v in values]
+        den = math.lcm(*{d for _, d in ratios})
+        return cls([n * (den // d) for n, d in ratios], den)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[Q]:
+        return (Q(v, self.den) for v in self.numbers)
+
+    def __getitem__(self, where: slice | Sequence[int]) -> Vector:
+        numbers = self.numbers[where] if isinstance(where, slice) else [self.numbers[i] for i in where]
+        return Vector(numbers, self.den)
+
+    def __add__(self, other: Vector) -> Vector:
+        den = math.lcm(self.den, other.den)
+        p, q = den // self.den, den // other.den
+        return Vector([p * a + q * b for a, b in zip(self.numbers, other.numbers, strict=True)], den)
+
+    def __sub__(self, other: Vector) -> Vector:
+        return self + Q(-1) * other
+
+    def __rmul__(self, c: Q) -> Vector:
+        return Vector([c.numerator * v for v in self.numbers], c.denominator * self.den)
+
+    def __matmul__(self, other: Vector) -> Q:
+        return Q(sum(map(mul, self.numbers, other.numbers)), self.den * other.den)
+
+    def norm_up(self) -> Q:
+        return root_up(self @ self)
 
 
-def dot(a: Vector, b: Vector) -> Q:
-    return Q(sum(map(mul, a[0], b[0])), a[1] * b[1])
-
-
-def add(a: Vector, b: Vector, c: Q = Q(1)) -> Vector:
-    """a + c b."""
-    den = math.lcm(a[1], b[1] * c.denominator)
-    p, q = den // a[1], den // (b[1] * c.denominator) * c.numerator
-    return [p * s + q * t for s, t in zip(a[0], b[0], strict=True)], den
-
-
-def scaled(a: Vector, c: Q) -> Vector:
-    return [v * c.numerator for v in a[0]], a[1] * c.denominator
+def up(function: Callable[[decimal.Decimal], decimal.Decimal], q: Q) -> Q:
+    """An upper bound on an increasing function of q: Python's decimals round exp, ln and sqrt correctly, so
+    that the next number of 50 digits is above the truth."""
+    return Q(CEILING.next_plus(function(CEILING.divide(q.numerator, q.denominator))))
 
 
 def root_up(q: Q) -> Q:
-    """An upper bound on the root of q: with an even k, sqrt(q) = sqrt(q 2^k) / 2^(k/2), and isqrt(n) + 1 > sqrt(n)."""
-    k = 2 * max(0, BITS - (q.numerator.bit_length() - q.denominator.bit_length()) // 2)
-    return Q(math.isqrt((q.numerator << k) // q.denominator) + 1, 1 << k // 2) if q > 0 else Q(0)
+    return up(CEILING.sqrt, q) if q > 0 else Q(0)
 
 
-def norm_up(a: Vector) -> Q:
-    return root_up(dot(a, a))
+def exp_up(q: Q) -> Q:
+    need(q <= 5000, "The point needs exp of a number above 5000.")
+    return up(CEILING.exp, max(q, Q(-5000)))
 
 
-def sum_up(terms: list[tuple[int, int]]) -> Q:
-    """An upper bound on the sum of n / d, exact where all d are one; else in units far below the largest term."""
-    if len({d for _, d in terms}) == 1:
-        return Q(sum(n for n, _ in terms), terms[0][1])
-    k = max(0, GUARD - max((n.bit_length() - d.bit_length() for n, d in terms if n), default=0))
-    return Q(sum(-((-n << k) // d) for n, d in terms), 1 << k)
+def log_sum_exp_up(row: list[Q]) -> Q:
+    """An upper bound on log sum_k exp(v_k)."""
+    top = max(row)
+    return top + up(CEILING.ln, sum((exp_up(v - top) for v in row), Q(0)))
+
+
+def xlogx_up(q: Q) -> Q:
+    """An upper bound on q log q for q >= 0."""
+    return q * up(CEILING.ln, q) if q else q
+
+
+def around(q: Q) -> tuple[Q, Q]:
+    """Numbers of few digits, at most and at least q; q itself, if it has few."""
+    k = max(0, DIGITS - q.numerator.bit_length() + q.denominator.bit_length())
+    n, rest = divmod(q.numerator << k, q.denominator)
+    return Q(n, 1 << k), Q(n + (rest > 0), 1 << k)
 
 
 def nearest(q: Q, way: float) -> float:
@@ -130,53 +158,9 @@ def nearest(q: Q, way: float) -> float:
     return v if Q(v) == q or (Q(v) > q) == (way > 0) else math.nextafter(v, way)
 
 
-def _atanh(z: int) -> int:
-    """atanh(z / 2^GUARD) for |z| <= 2^GUARD / 3 by its series z + z^3/3 + z^5/5 + ...: at most 60 terms, each of which
-    `>>` and `//` put below the truth by 2 units of 2^-GUARD at most, and a rest below 1; in all less than 2^8."""
-    total, power, k = 0, z, 1
-    while power not in (0, -1):
-        total += power // k
-        power, k = power * (z * z >> GUARD) >> GUARD, k + 2
-    return total
-
-
-LN2 = 2 * _atanh((1 << GUARD) // 3)  # log 2 = 2 atanh(1/3), to 2^10 units
-
-
-def log(n: int, d: int) -> tuple[int, int]:
-    """A lower and an upper bound on ONE times the logarithm of n/d = 2^e a/b, 2/3 <= a/b <= 4/3, where that of a/b is
-    2 atanh(z), z = (a - b) / (a + b) between -1/5 and 1/7. A unit by which z is cut counts below 2: atanh' < 1.1."""
-    e = n.bit_length() - d.bit_length()
-    a, b = (n, d << e) if e >= 0 else (n << -e, d)
-    if 3 * a > 4 * b:
-        b, e = 2 * b, e + 1
-    elif 3 * a < 2 * b:
-        a, e = 2 * a, e - 1
-    value, error = 2 * _atanh(((a - b) << GUARD) // (a + b)) + e * LN2, (2 + abs(e)) << 10
-    return (value - error) >> (GUARD - BITS), ((value + error) >> (GUARD - BITS)) + 1
-
-
-def exp_up(q: Q) -> int:
-    """An upper bound on ONE exp(q). q = n log 2 + r and exp(r) = exp(r / 256)^256: the series of exp(r / 256) has at
-    most 40 terms, each cut by less than a unit; eight squarings, each cut by a unit, double the relative error each, to
-    less than 2^15 units; n log 2 is known to |n| 2^10 units, and exp(r) <= 2."""
-    need(q <= 5000, "The point needs exp of a number above 5000.")
-    x = -((-q.numerator << GUARD) // q.denominator) if q > -5000 else -5000 << GUARD
-    n = x // LN2
-    r, total, term, k = (x - n * LN2) >> 8, 1 << GUARD, 1 << GUARD, 1
-    while term:
-        term, k = (term * r >> GUARD) // k, k + 1
-        total += term
-    for _ in range(8):
-        total = total * total >> GUARD
-    total, shift = total + (1 << 16) + (abs(n) << 12), n - (GUARD - BITS)
-    return (total << shift if shift >= 0 else total >> -shift) + 1
-
-
-def xlogx_up(a: int) -> int:
-    """An upper bound on ONE q log q for all q >= 0 in [a, a + 1] / ONE: by convexity it grows there by at most its
-    slope at the end, 1 + log q < BITS + (bits of a), over ONE."""
-    return -(-a * log(a, ONE)[1] >> BITS) + BITS + a.bit_length() + 1 if a > 0 else 0
+def clip(q: Q, low: Q | None, high: Q | None) -> Q:
+    q = q if low is None else max(q, low)
+    return q if high is None else min(q, high)
 
 
 # ---------------------------------------------------------------- matrices
@@ -195,69 +179,53 @@ class Table:
         part = slice(int(self.starts[j]), int(self.starts[j + 1]))
         return self.rows[part].tolist(), self.values[part].tolist()
 
-    def product(self, j: int, u: Sequence[int]) -> tuple[int, int]:
-        """<column j, u>, numerator and denominator."""
+    def product(self, j: int, u: Vector) -> Q:
+        """<column j, u>."""
         rows, values = self.column(j)
-        numbers, den = exact(values)
-        return sum(map(mul, numbers, u if self.starts is None else [u[i] for i in rows])), den
+        return Vector.of(values) @ u[rows]
 
-    def adjoint(self, u: Sequence[int]) -> Vector:
-        """The products with all columns; their denominators are powers of two."""
-        products = [self.product(j, u) for j in range(self.n)]
-        den = max(d for _, d in products)
-        return [n * (den // d) for n, d in products], den
+    def adjoint(self, u: Vector, across: int = 1) -> Vector:
+        """The products of all columns with u, a matrix of so many columns, row after row."""
+        return Vector.of(self.product(j, u[k::across]) for j in range(self.n) for k in range(across))
 
-    def extremes(self, u: Vector, magnitude: bool, limit: float | None = None) -> list[tuple[int, Q]]:
-        """All j and <column j, u> where this product may be the least (with `magnitude`: the largest in size; with a
-        limit: at most that); of the other columns it is proved that theirs is not.
+    def image(self, b: Vector, across: int = 1) -> Vector:
+        """The matrix times b, a matrix of so many columns, row after row."""
+        out = Vector([0] * (self.m * across))
+        for place, weight in enumerate(b.numbers):
+            if weight:
+                rows, values = self.column(place // across)
+                column, moved = Vector.of(values), [0] * len(out)
+                for i, a in zip(rows, column.numbers, strict=True):
+                    moved[i * across + place % across] += a
+                out += Q(weight, b.den) * Vector(moved, column.den)
+        return out
+
+    def candidates(self, u: Vector, magnitude: bool, limit: float | None = None) -> list[tuple[int, Q]]:
+        """All j and <column j, u> where this product, or minus its magnitude, may be the least (or at most a limit);
+        of the other columns it is proved that theirs is not.
 
         Divide u by a power of two and round it to floats v. Let x be a column, c the float value of <x, v>. In any
         order of summation |c - <x, v>| <= m EPS / (1 - m EPS) <|x|, |v|> (Higham 2002, 3.5), but for m underflows, and
         |<x, v> - <x, u>| <= 2 EPS <|x|, |v|>; here <|x|, |v|> <= max |x| sum |v|. A factor of 2 covers the rounding of
-        `error` itself, as long as all is finite and m EPS < 0.01."""
-        numbers, den = u
-        if not any(numbers):
-            return [(0, Q(0))]
-        shift = max(map(abs, numbers)).bit_length() - den.bit_length()
-        p, q = (1, den << shift) if shift >= 0 else (1 << -shift, den)
-        v = [a * p / q for a in numbers]
-        size = sum(map(abs, v))
-        if self.starts is None and np is not None:
-            X = np.asarray(self.values).reshape(self.m, self.n)
-            c, most = (np.array(v) @ X).tolist(), np.maximum(X.max(axis=0), -X.min(axis=0)).tolist()
-        else:
-            columns = (self.column(j) for j in range(self.n))
-            pairs = [
-                (sum(a * v[i] for i, a in zip(*x, strict=True)), max(map(abs, x[1]), default=0.0)) for x in columns
-            ]
-            c, most = [a for a, _ in pairs], [b for _, b in pairs]
-        factor, tiny = 4.0 * (self.m + 4) * EPS * size, (self.m + 4) * (1.0 + size) * 2.0**-1021
-        error = [factor * b + tiny for b in most]
-        merit = [-abs(a) for a in c] if magnitude else c
-        best = min(map(float.__add__, merit, error)) if limit is None else math.nextafter(limit, math.inf)
-        sure = math.isfinite(sum(error) + sum(map(abs, c))) and self.m * EPS < 0.01
-        near = [j for j in range(self.n) if not (sure and merit[j] - error[j] > best)]
-        return [(j, Q(*self.product(j, numbers)) / den) for j in near]
-
-    def images(self, b: Vector, across: int) -> Vector:
-        """The matrix times b, which has `across` columns, row after row."""
-        out: Vector = [0] * (self.m * across), 1
-        for place, weight in enumerate(b[0]):
-            if weight:
-                rows, values = self.column(place // across)
-                numbers, den = exact(values)
-                column = [0] * (self.m * across)
-                for i, a in zip(rows, numbers, strict=True):
-                    column[i * across + place % across] = a
-                out = add(out, (column, den), Q(weight, b[1]))
-        return out
+        `error` itself, as long as all is finite and m EPS < 0.01. Without NumPy all are computed."""
+        near: Any = range(self.n if any(u.numbers) else 1)
+        if self.starts is None and np is not None and any(u.numbers):
+            unit = Q(2) ** (max(map(abs, u.numbers)).bit_length() - u.den.bit_length())
+            v = np.array([a * unit.denominator / (u.den * unit.numerator) for a in u.numbers])
+            X, length = np.asarray(self.values).reshape(self.m, self.n), float(np.abs(v).sum())
+            c, most = v @ X, np.maximum(X.max(axis=0), -X.min(axis=0))
+            error = 4.0 * (self.m + 4) * EPS * length * most + (self.m + 4) * (1.0 + length) * 2.0**-1021
+            size = -np.abs(c) if magnitude else c
+            if np.isfinite(size + error).all() and self.m * EPS < 0.01:
+                near = np.flatnonzero(size - error <= (np.min(size + error) if limit is None else limit)).tolist()
+        return [(j, self.product(j, u)) for j in near]
 
 
 def eliminate(A: list[list[int]], b: list[int]) -> tuple[list[int], int, bool]:
     """(w, d, whole) with A w = d b where that has a solution, for a symmetric A: Gauss and Jordan without fractions
     (Bareiss 1968: all divisions are exact), with positive pivots on the diagonal. What is left has no such pivot;
     A >= 0 if and only if it is 0, since a Schur complement with a diagonal of 0 is >= 0 only then: that is `whole`."""
-    rows, left, before, done = [[*row, v] for row, v in zip(A, b, strict=True)], list(range(len(A))), 1, []
+    rows, left, before = [[*row, v] for row, v in zip(A, b, strict=True)], list(range(len(A))), 1
     while left:
         i = max(left, key=lambda i: rows[i][i])
         head, pivot = rows[i], rows[i][i]
@@ -269,24 +237,18 @@ def eliminate(A: list[list[int]], b: list[int]) -> tuple[list[int], int, bool]:
                 c = row[i]
                 for j in [*left, len(A)]:
                     row[j] = (pivot * row[j] - c * head[j]) // before
-        done.append(i)
         before = pivot
-    w = [rows[i][-1] if i in set(done) else 0 for i in range(len(A))]
+    w = [0 if i in set(left) else row[-1] for i, row in enumerate(rows)]
     return w, before, not any(rows[i][j] for i in left for j in left)
 
 
-def _factor(A: list[list[float]]) -> list[list[float]] | None:
-    """A Cholesky factor in floats, of which nothing is assumed."""
-    if np is not None:
-        try:
-            return np.linalg.cholesky(np.array(A)).tolist()  # type: ignore[no-any-return]
-        except np.linalg.LinAlgError:
-            return None
-    L: list[list[float]] = [[0.0] * len(A) for _ in A]
+def _factor(A: list[list[float]], shift: float) -> list[list[float]] | None:
+    """A Cholesky factor of A + shift in floats, of which nothing is assumed."""
+    L = [[0.0] * len(A) for _ in A]
     for j, row in enumerate(L):
         for i in range(j):
-            row[i] = (A[j][i] - sum(map(mul, row[:i], L[i][:i]))) / L[i][i]
-        pivot = A[j][j] - sum(map(mul, row[:j], row[:j]))
+            row[i] = (A[j][i] - sum(map(mul, row[:i], L[i]))) / L[i][i]
+        pivot = A[j][j] + shift - sum(map(mul, row[:j], row))
         if not pivot > 0.0:
             return None
         row[j] = math.sqrt(pivot)
@@ -300,25 +262,24 @@ def least_eigenvalue(A: list[list[int]], den: int, hint: float) -> Q:
     n, unit = len(A), 1 << max(v.bit_length() for row in A for v in row)
     F = [[v / unit for v in row] for row in A]
     guess = float(Q(hint) * den / unit) if math.isfinite(hint) else -2.0 * n
-    R, s = None, 2.0 * n  # above the norm of A: there R = 0 will do
-    for k in range(2, 24):
-        s = min(2.0 * n, -guess + n * EPS * 4.0**k) if R is None else s
-        R = R or _factor([[v + s * (i == j) for j, v in enumerate(row)] for i, row in enumerate(F)])
-    numbers, d = exact([v for row in R for v in row] if R else [0.0] * n * n)
-    rows, (p, q) = [numbers[i * n : i * n + n] for i in range(n)], s.as_integer_ratio()
-    scale, sums = math.lcm(unit, d * d, q), [0] * n
+    shifts = (min(2.0 * n, -guess + n * EPS * 4.0**k) for k in range(2, 24))  # 2 n is above the norm of F
+    tried = ((s, _factor(F, s)) for s in shifts)
+    s, R = next((pair for pair in tried if pair[1]), (2.0 * n, F))
+    root, shift = Vector.of(v for row in R or F for v in row), Q(s)
+    rows = [root.numbers[i * n : i * n + n] for i in range(n)]
+    scale, sums = math.lcm(unit, root.den**2, shift.denominator), [0] * n
     for i in range(n):
         for j in range(i + 1):
-            rest = A[i][j] * (scale // unit) - sum(map(mul, rows[i], rows[j])) * (scale // (d * d))
+            rest = A[i][j] * (scale // unit) - sum(map(mul, rows[i], rows[j])) * (scale // root.den**2)
             for k in {i, j}:
-                sums[k] += abs(rest + (p * (scale // q) if i == j else 0))
-    return -(Q(p, q) + Q(max(sums), scale)) * unit / den
+                sums[k] += abs(rest + int(shift * scale) * (i == j))
+    return -(shift + Q(max(sums), scale)) * unit / den
 
 
 def largest_singular(V: list[list[int]], den: int, hint: float) -> Q:
     """An upper bound on the largest singular value of V / den, the root of the largest eigenvalue of V V'. Long numbers
     are cut: that moves each entry by less than 2^k / den, the value by less than the root of their number times it."""
-    k = max(0, max(v.bit_length() for row in V for v in row) - 2 * BITS)
+    k = max(0, max(v.bit_length() for row in V for v in row) - 2 * DIGITS)
     rows = [[v >> k for v in row] for row in (V if len(V) <= len(V[0]) else zip(*V, strict=True))]
     gram, unit = [[-sum(map(mul, a, b)) for b in rows] for a in rows], Q(1 << k, den)
     low = least_eigenvalue(gram, unit.denominator**2, -hint * hint / unit.numerator**2)
@@ -342,129 +303,104 @@ class Loss:
 
     A ridge adds |x_2|^2 / 2 of `extra` entries below, and |u_2|^2 / 2 to the conjugate."""
 
-    def __init__(self, spec: dict[str, Any], read: Reader) -> None:
+    def __init__(self, spec: Spec, read: Reader) -> None:
         self.kind, self.extra, (shape, y) = spec["kind"], whole(spec, "ridge", 0), read(spec.get("y"), "y")
-        need(self.kind in ("least_squares", "huber", "logistic", "poisson", "multinomial"), "f is no known loss.")
-        self.discrete = self.kind in ("poisson", "multinomial")
-        y, self.width = list(y), Q(number(spec, "width") if self.kind == "huber" else 1)
-        if self.kind == "multinomial" and len(shape) == 1:  # labels 0, 1, 2, ...
-            need(all(0 <= v == int(v) < 1 << 16 for v in y), "y holds labels that are not 0, 1, 2, and so on.")
-            shape = len(y), int(max(y)) + 1
-            y = [float(k == v) for v in y for k in range(shape[1])]
-        if self.kind == "logistic" and set(y) <= {0.0, 1.0}:
-            y = [2.0 * v - 1.0 for v in y]
+        kinds = ("least_squares", "huber", "logistic", "poisson", "multinomial")
+        need(self.kind in kinds, "f is no known loss.")
+        w = Q(number(spec, "width") if self.kind == "huber" else 1)
         k = self.classes = shape[-1] if self.kind == "multinomial" else 1
-        weights = spec.get("weights", 1.0)
-        s = [float(v) for v in (read(weights, "weights")[1] if not isinstance(weights, float | int) else [weights])]
-        s = s * (len(y) // k) if len(s) == 1 else s
+        given = spec.get("weights", 1.0)
+        s = [as_float(given)] * (len(y) // k) if isinstance(given, float | int) else list(read(given, "weights")[1])
         s = [v for v in s for _ in range(k)] if len(s) * k == len(y) else s  # one for each row
-        self.n, self.size, self.y, self.s = len(y), len(y) + self.extra, exact(y), exact(s)
-        need(len(s) == len(y) and min(s) > 0 and self.width > 0, "The weights of f, or its width, are not positive.")
-        need(self.kind != "logistic" or set(y) <= {1.0, -1.0}, "y holds labels that are not -1 and 1, or 0 and 1.")
-        need(not self.discrete or min(y) >= 0, "y is negative somewhere.")
-        rows = [slice(i, i + k) for i in range(0, len(y), k)] if k > 1 else []
-        even = all(sum(self.y[0][row]) == self.y[1] and len(set(s[row])) == 1 for row in rows)
+        need(len(s) == len(y) and min(s) > 0 and w > 0, "The weights of f, or its width, are not positive.")
+        need(self.kind != "logistic" or set(y) <= {1.0, -1.0}, "y holds labels that are not -1 and 1.")
+        need(self.kind not in kinds[3:] or min(y) >= 0, "y is negative somewhere.")
+        self.n, self.size, self.width = len(y), len(y) + self.extra, w
+        self.y, self.s = list(map(Q, y)), list(map(Q, s))
+        self.rows = [slice(i, i + k) for i in range(0, len(y), k)]
+        even = k == 1 or all(sum(self.y[row]) == 1 and len(set(s[row])) == 1 for row in self.rows)
         need(even, "A row of y does not sum to 1, or has several weights.")
+        ends = {"huber": lambda _: (-w, w), "logistic": lambda v: (Q(-(v > 0)), Q(v < 0))}
+        ends |= dict.fromkeys(kinds[3:], lambda v: (-v, None)) | {"least_squares": lambda _: (None, None)}
+        self.ends: list[tuple[Q | None, Q | None]] = list(map(ends[self.kind], self.y))  # of the range of t
         weighted = " with weights" if set(s) != {1.0} else ""
-        self.words = f"the {self.kind.replace('_', ' ')} loss of {len(y) // k:,} data{weighted}"
-        self.words += f", width {float(self.width)!r}" if self.kind == "huber" else ""
+        self.words = f"the {self.kind.replace('_', ' ')} loss of {len(self.rows):,} data{weighted}"
+        self.words += f", width {float(w)!r}" if self.kind == "huber" else ""
         self.words += f" and half the squares of {self.extra:,} coefficients" if self.extra else ""
 
-    def ratios(self, u: Vector) -> list[tuple[int, int]]:
-        """Numerators and denominators of q, or of t where there is none."""
-        (U, d), (y, e), (S, r) = u, self.y, self.s
-        if self.discrete:
-            return [(a * r * e + b * s * d, d * s * e) for a, b, s in zip(U, y, S, strict=False)]
-        signs = [-1 if self.kind == "logistic" and b > 0 else 1 for b in y]
-        return [(a * r * c, d * s) for a, s, c in zip(U, S, signs, strict=False)]
+    def slopes(self, u: Vector) -> list[Q]:
+        return [v / s for v, s in zip(u, self.s, strict=False)]
+
+    def sums(self, u: Vector) -> list[int]:
+        """Of the rows of u that must sum to 0."""
+        return [sum(u.numbers[row]) for row in self.rows] if self.kind == "multinomial" else [0]
 
     def share(self, u: Vector) -> Q:
         """The largest c <= 1 with a finite f* at c u; its range is convex and holds 0."""
-        c, k, y = Q(1), self.classes, self.y
-        if k > 1 and any(sum(u[0][i : i + k]) for i in range(0, self.n, k)):
-            return Q(0)
-        for i, (n, m) in enumerate(self.ratios(u)) if self.kind != "least_squares" else ():
-            if self.discrete and n < 0:  # q = y + c t
-                c = min(c, Q(y[0][i], y[1]) / (Q(y[0][i], y[1]) - Q(n, m)))
-            elif self.kind == "logistic" and not 0 <= n <= m:
-                c = min(c, Q(m, n) if n > 0 else Q(0))
-            elif self.kind == "huber" and abs(n) > m * self.width:
-                c = min(c, self.width * m / abs(n))
+        c = Q(0 if any(self.sums(u)) else 1)
+        for t, (low, high) in zip(self.slopes(u), self.ends, strict=True):
+            inside = clip(t, low, high)
+            c = c if inside == t else min(c, inside / t)
         return c
 
     def conjugate_up(self, u: Vector) -> Q | None:
-        """An upper bound on f*(u); None where it is infinite."""
-        (S, r), tail = self.s, (u[0][self.n :], u[1])
+        """An upper bound on f*(u); None where it is infinite. phi* is convex: of the numbers between two, it is largest
+        at one of them."""
         if self.share(u) < 1:
             return None
-        if self.kind in ("least_squares", "huber"):  # s t^2 / 2 = u^2 / (2 s)
-            half = sum_up([(a * a * r, 2 * u[1] * u[1] * s) for a, s in zip(u[0], S, strict=False)])
-            return half + dot((u[0][: self.n], u[1]), self.y) + dot(tail, tail) / 2
-        total = 0
-        for (n, m), s in zip(self.ratios(u), S, strict=True):
-            a = (n << BITS) // m  # q lies in [a, a + 1] / ONE
-            if self.kind == "logistic":
-                total += s * (min(0, xlogx_up(a) + xlogx_up(ONE - a - 1)) if 0 < a < ONE - 1 else 0)
-            else:
-                total += s * (xlogx_up(a) - a if self.kind == "poisson" else min(0, xlogx_up(a)))
-        return Q(total, r * ONE) + dot(tail, tail) / 2
+        terms, tail = [], u[self.n :]
+        for t, y, s, ends in zip(self.slopes(u), self.y, self.s, self.ends, strict=True):
+            terms.append(around(s * max(self.phi_star_up(clip(v, *ends), y) for v in around(t)))[1])
+        return sum(terms, tail @ tail / 2)
+
+    def phi_star_up(self, t: Q, y: Q) -> Q:
+        if self.kind == "logistic":
+            return xlogx_up(-y * t) + xlogx_up(1 + y * t)
+        if self.kind in ("poisson", "multinomial"):
+            return xlogx_up(t + y) - (t + y if self.kind == "poisson" else 0)
+        return t * t / 2 + t * y
 
     def value_up(self, x: Vector) -> Q:
         """An upper bound on f(x)."""
-        (X, d), (y, e), (S, r), k, tail = x, self.y, self.s, self.classes, (x[0][self.n :], x[1])
-        away, den = add((X[: self.n], d), self.y, Q(-1))
-        if self.kind == "least_squares":
-            return Q(sum(s * v * v for s, v in zip(S, away, strict=True)), 2 * r * den * den) + dot(tail, tail) / 2
-        total = Q(0)
-        for i in range(0, self.n, k):
-            row, w = [Q(v, d) for v in X[i : i + k]], self.width
-            top, a = max(row), Q(abs(away[i]), den)
-            linear = sum((Q(b, e) * v for b, v in zip(y[i : i + k], row, strict=True)), Q(0))
-            if self.kind == "huber":
-                term = a * a / 2 if a <= w else w * a - w * w / 2
-            elif self.kind == "poisson":
-                term = Q(exp_up(top), ONE) - linear
-            elif self.kind == "logistic":  # log(1 + e^t) = max(t, 0) + log(1 + e^-|t|)
-                t = -linear
-                term = max(t, Q(0)) + Q(log(ONE + exp_up(-abs(t)), ONE)[1], ONE)
-            else:
-                term = top + Q(log(sum(exp_up(v - top) for v in row), ONE)[1], ONE) - linear
-            total += S[i] * term
-        return total / r + dot(tail, tail) / 2
+        entries, tail = list(x), x[self.n :]
+        terms = (around(self.s[row][0] * self.phi_up(entries[row], self.y[row]))[1] for row in self.rows)
+        return sum(terms, tail @ tail / 2)
+
+    def phi_up(self, x: list[Q], y: list[Q]) -> Q:
+        """phi of a row, which has one entry but for multinomials."""
+        linear, away = sum(map(mul, x, y), Q(0)), abs(x[0] - y[0])
+        if self.kind == "logistic":
+            return log_sum_exp_up([Q(0), -linear])
+        if self.kind in ("poisson", "multinomial"):
+            return (exp_up(x[0]) if self.kind == "poisson" else log_sum_exp_up(x)) - linear
+        w = self.width
+        return away * away / 2 if self.kind == "least_squares" or away <= w else w * away - w * w / 2
 
     def repair(self, u: Vector) -> Vector:
         """u moved into the range of f*, entry by entry; then, in rows, the entry of largest q moves the sum to 0."""
-        (U, d), (y, e), (S, r), k = u, self.y, self.s, self.classes
-        den = math.lcm(d, e * r * self.width.denominator)
-        out = [v * (den // d) for v in U]
-        for i, (b, s) in enumerate(zip(y, S, strict=True) if self.kind != "least_squares" else ()):
-            one = s * (den // r)  # t = 1
-            low = {"huber": -int(one * self.width), "logistic": -one if b > 0 else 0}.get(self.kind, -one * b // e)
-            high = {"huber": -low, "logistic": 0 if b > 0 else one}.get(self.kind)
-            out[i] = max(low, out[i] if high is None else min(high, out[i]))
-        for i in range(0, self.n if k > 1 else 0, k):
-            j = max(range(i, i + k), key=lambda j: out[j] + S[j] * (den // r) * y[j] // e)
-            out[j] -= sum(out[i : i + k])
-        return out, den
+        out = [s * clip(t, *ends) for t, s, ends in zip(self.slopes(u), self.s, self.ends, strict=True)]
+        for row, missed in zip(self.rows, self.sums(Vector.of(out)), strict=False):
+            if missed:
+                j = max(range(*row.indices(self.n)), key=lambda j: out[j] + self.s[j] * self.y[j])
+                out[j] -= sum(out[row])
+        return Vector.of([*out, *u[self.n :]])
 
     def metric(self, u: Vector) -> Metric:
         """A multiple of the Hessian of f where its gradient is u, nearly: 0 where u is at the end of its range, so that
         `orthogonal`, for which any symmetric H >= 0 will do, leaves it there."""
-        S, k, one = self.s[0], self.classes, 1 << 24
-        q, w = [(n << 24) // m for n, m in self.ratios(u)], int(self.width * one)
-        kinds: dict[str, Metric] = {
-            "least_squares": lambda q: [1] * len(q),
-            "huber": lambda q: [int(abs(a) < w) for a in q],
-            "logistic": lambda q: [a * (one - a) for a in q],
-        }
-        h = list(map(mul, S, kinds.get(self.kind, list)(q)))
+        h, q = [], []
+        for t, y, s, (low, high) in zip(self.slopes(u), self.y, Vector.of(self.s).numbers, self.ends, strict=True):
+            room = Q(1) if low is None else t - low if high is None else (t - low) * (high - t)
+            room = Q(room > 0) if self.kind == "huber" else room
+            h.append(s * int(room * (1 << 24)))
+            q.append(int((t + y) * (1 << 24)))
         unit = max(h, default=1) or 1
 
         def apply(v: list[int]) -> list[int]:
             out = list(map(mul, h, v))
-            for i in range(0, self.n if k > 1 else 0, k):  # s (sum(q) diag(q) - q q')
-                total, mean = sum(q[i : i + k]), sum(map(mul, q[i : i + k], v[i : i + k]))
-                out[i : i + k] = [a * (total * b - mean) for a, b in zip(h[i : i + k], v[i : i + k], strict=True)]
+            for row in self.rows if self.classes > 1 else ():  # s (sum(q) diag(q) - q q')
+                total, mean = sum(q[row]), sum(map(mul, q[row], v[row]))
+                out[row] = [a * (total * b - mean) for a, b in zip(h[row], v[row], strict=True)]
             return out + [unit * a for a in v[self.n :]]
 
         return apply
@@ -478,13 +414,13 @@ class Quadratic:
 
     which holds for mu = 0 at u = g. Of a small singular H: f*(u) = <u - c, w> / 2 where Hw = u - c has a solution."""
 
-    def __init__(self, spec: dict[str, Any], read: Reader) -> None:
-        self.c, (shape, values) = exact(list(read(spec.get("c"), "c")[1])), read(spec.get("H"), "H")
+    def __init__(self, spec: Spec, read: Reader) -> None:
+        self.c, (shape, values) = Vector.of(read(spec.get("c"), "c")[1]), read(spec.get("H"), "H")
         self.mu: Any = None
-        n, (H, den) = len(self.c[0]), exact(list(values))
+        n, H = len(self.c), Vector.of(values)
         need(shape == (n, n), "H is not a square matrix with a row for each entry of c.")
-        self.H, self.den = [[H[i * n + j] + H[j * n + i] for j in range(n)] for i in range(n)], 2 * den
-        self.size, self.words, self.z = n, f"a quadratic function of {n:,} variables", ([0] * n, 1)
+        self.H = [[H.numbers[i * n + j] + H.numbers[j * n + i] for j in range(n)] for i in range(n)]
+        self.den, self.size, self.words = 2 * H.den, n, f"a quadratic function of {n:,} variables"
 
     def take(self, z: Vector, hint: float) -> None:
         """Take z and what is hoped of mu; prove mu (-1: nothing is proved)."""
@@ -495,36 +431,36 @@ class Quadratic:
             self.mu = Q(0 if self.size <= MAX_SPAN and eliminate(self.H, [0] * self.size)[2] else -1)
 
     def times(self, v: Vector) -> Vector:
-        return [sum(map(mul, row, v[0])) for row in self.H], self.den * v[1]
+        return Vector([sum(map(mul, row, v.numbers)) for row in self.H], self.den * v.den)
 
     def value_up(self, x: Vector) -> Q:
-        return dot(x, self.times(x)) / 2 + dot(self.c, x)
+        return x @ self.times(x) / 2 + self.c @ x
 
     def conjugate_up(self, u: Vector) -> Q | None:
-        away = add(u, add(self.times(self.z), self.c), Q(-1))
-        apart = dot(away, away)
-        if self.mu > 0 or (self.mu == 0 and not apart):
-            return dot(u, self.z) - self.value_up(self.z) + (apart / (2 * self.mu) if apart else 0)
-        b, d = add(u, self.c, Q(-1))
-        w, det, _ = eliminate(self.H, b) if self.mu == 0 else ([], 1, False)
-        if not w or any(sum(map(mul, row, w)) != det * v for row, v in zip(self.H, b, strict=True)):
+        away = u - self.times(self.z) - self.c
+        if self.mu > 0 or (self.mu == 0 and not away @ away):
+            return u @ self.z - self.value_up(self.z) + (away @ away / (2 * self.mu) if self.mu else 0)
+        b = u - self.c
+        w, det, _ = eliminate(self.H, b.numbers) if self.mu == 0 else ([], 1, False)
+        solution = Vector([self.den * v for v in w], det * b.den)
+        if not w or any((self.times(solution) - b).numbers):
             return None
-        return Q(sum(map(mul, b, w)) * self.den, 2 * det * d * d)
+        return b @ solution / 2
 
     def repair(self, u: Vector) -> Vector:
-        return u if self.mu > 0 else add(self.times(self.z), self.c)
+        return u if self.mu > 0 else self.times(self.z) + self.c
 
     def share(self, u: Vector) -> Q:
         return Q(1)
 
     def metric(self, u: Vector) -> Metric:
-        return lambda v: self.times((v, 1))[0]
+        return lambda v: self.times(Vector(v)).numbers
 
 
 # ---------------------------------------------------------------- sets of atoms
 
 
-def _k_largest(v: list[int], k: int) -> list[int]:
+def _largest(v: list[int], k: int) -> list[int]:
     return sorted(map(abs, v))[-k:]
 
 
@@ -532,208 +468,190 @@ PLAIN: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "basis": (lambda v, k: min(v), lambda v, k: sum(v)),
     "signed": (lambda v, k: -max(map(abs, v)), lambda v, k: sum(map(abs, v))),
     "linf": (lambda v, k: -sum(map(abs, v)), lambda v, k: max(map(abs, v))),
-    "ksparse": (lambda v, k: -sum(_k_largest(v, k)), lambda v, k: max(*map(abs, v), Q(sum(map(abs, v)), k))),
+    "ksparse": (lambda v, k: -sum(_largest(v, k)), lambda v, k: max(*map(abs, v), Q(sum(map(abs, v)), k))),
     "hypersimplex": (lambda v, k: sum(sorted(v)[:k]), lambda v, k: Q(sum(v), k)),
 }
 """Sets whose minimum of <h, .> and whose gauge, the least sum of weights of atoms that make b, are linear in sizes:
 e_i; e_i and -e_i; vectors of signs; k signs and zeros (the gauge is max(|b|_inf, |b|_1 / k)); k ones and zeros (a b
 with 0 <= b <= sum(b) / k). Of the first and the last, the weights of a point are not negative."""
+MATRICES = ("rank_one", "symmetric_rank_one", "spectrahedron")
+CONSTRAINED = ("box", "polytope", "transport", "permutations", "flows")
+"""Sets that are polytopes: A x = b, at most b in the first rows, `lower` <= x <= `upper`."""
+KINDS = (*PLAIN, *MATRICES, *CONSTRAINED, "l2", "ksupport", "groups", "trusted")
 
 
 class Atoms:
     """A set of vectors a with n entries. `lowest(h)` is a lower bound on <h, a> over the atoms; `gauge(b)` an upper
-    bound on their weights in b; sets without a gauge have `miss(b)`, by how much b misses constraints of the hull."""
+    bound on their weights in b, for sets that are `gauged`."""
 
-    def __init__(self, spec: dict[str, Any], read: Reader) -> None:
-        self.kind, self.read, self.spec = spec["kind"], read, spec
+    def __init__(self, spec: Spec, read: Reader) -> None:
+        self.kind, self.read, self.spec, self.k = spec["kind"], read, spec, whole(spec, "k", 1)
+        need(self.kind in KINDS, "The set is not known, or empty.")
         self.symmetric = self.kind not in ("basis", "hypersimplex", "spectrahedron", "trusted", *CONSTRAINED)
-        self.gauged = self.kind not in ("trusted", *CONSTRAINED)
+        self.gauged = self.kind in (*PLAIN, "l2", "groups")
         self.n = whole(spec, "n", 0)
-        self.k = whole(spec, "k", 1)
-        self.ends, self.A = [bounds(spec, name, self.n) for name in ("lower", "upper")], None
-        if self.kind == "polytope":
-            self.A, self.b = matrix(read, spec["A"], "A"), self.numbers(spec, "b")
-            self.inequalities = whole(spec, "inequalities")
-            need((self.A.m, self.A.n) == (len(self.b[0]), self.n), "The rows of a polytope are of other sizes.")
-        elif self.kind == "groups":
-            self.groups, (w, d) = spec["groups"], self.numbers(spec, "weights")
-            need(sorted(i for g in self.groups for i in g) == list(range(self.n)), "The groups are no partition.")
-            need(len(w) == len(self.groups) and min(w) > 0, "The weights of groups are not positive, one for each.")
-            self.weights = [Q(v, d) for v in w]
-        elif self.kind in ("transport", "permutations"):
-            one = [1] * whole(spec, "size", 0), 1
-            self.a, self.b = (
-                (self.numbers(spec, "a"), self.numbers(spec, "b")) if self.kind == "transport" else (one, one)
+        if self.kind in ("box", "polytope"):
+            self.lower, self.upper = (bounds(spec, name, self.n) for name in ("lower", "upper"))
+            pairs = zip(self.lower, self.upper, strict=True)
+            need(all(None in pair or pair[0] <= pair[1] for pair in pairs), "The bounds of a set leave it empty.")  # type: ignore[operator]
+            self.A, self.b, self.inequalities = (
+                Table((0, self.n), array("d")),
+                Vector([]),
+                whole(spec, "inequalities", 0),
             )
-            self.n = len(self.a[0]) * len(self.b[0])
+            if self.kind == "polytope":
+                self.A, self.b = matrix(read, spec["A"], "A"), self.numbers(spec, "b")
+            need((self.A.m, self.A.n) == (len(self.b), self.n), "The rows of a polytope are of other sizes.")
+        elif self.kind == "groups":
+            self.groups, self.weights = spec["groups"], list(self.numbers(spec, "weights"))
+            need(sorted(i for g in self.groups for i in g) == list(range(self.n)), "The groups are no partition.")
+            right = len(self.weights) == len(self.groups) and min(self.weights) > 0
+            need(right, "The weights of groups are not positive, one for each.")
+        elif self.kind in ("transport", "permutations"):
+            ones = Vector([1] * whole(spec, "size", 0))
+            self.sums = [self.numbers(spec, name) if self.kind == "transport" else ones for name in "ab"]
+            m, n = map(len, self.sums)
+            self.constrain([v for a in self.sums for v in a], list(product(range(m), range(m, m + n))), 1.0)
         elif self.kind == "flows":
-            self.edges = list(zip(spec["edges"][::2], spec["edges"][1::2], strict=True))
-            self.trips = [(o, t, Q(as_float(v))) for o, t, v in spec["trips"]]
-            self.nodes = whole(spec, "nodes")
-            named = [i for e in self.edges for i in e] + [i for o, t, _ in self.trips for i in (o, t)]
-            need(set(named) <= set(range(self.nodes)) and len(self.edges) == self.n, "Edges or trips are of no node.")
+            edges, nodes = list(zip(spec["edges"][::2], spec["edges"][1::2], strict=True)), whole(spec, "nodes")
+            self.edges, self.trips = edges, [(o, t, Q(as_float(v))) for o, t, v in spec["trips"]]
+            named = {i for o, t, *_ in (*edges, *self.trips) for i in (o, t)}
+            need(named <= set(range(nodes)) and len(edges) == self.n, "Edges or trips are of no node.")
             need(all(v >= 0 for *_, v in self.trips), "A trip is negative.")
+            out = [sum((v * ((o == i) - (t == i)) for o, t, v in self.trips), Q(0)) for i in range(nodes)]
+            self.constrain(out, edges, -1.0)
         elif self.kind in MATRICES:
             self.shape = m, n = whole(spec["shape"], 0), whole(spec["shape"], 1)
-            places = (
-                zip(spec["rows"], spec["columns"], strict=True)
-                if "rows" in spec
-                else ((i, j) for i in range(m) for j in range(n))
-            )
-            self.places = list(places)
+            every = product(range(m), range(n))
+            self.places = list(zip(spec["rows"], spec["columns"], strict=True) if "rows" in spec else every)
             need(all(0 <= i < m and 0 <= j < n for i, j in self.places), "Entries are outside the matrix.")
             need(len(set(self.places)) == len(self.places), "Entries are named twice.")
             need(m == n or self.kind == "rank_one", "Symmetric matrices are not square.")
             self.n = len(self.places)
-        empty = any(None not in pair and pair[0] > pair[1] for pair in zip(*self.ends, strict=True))
-        need(not empty, "The bounds of a set leave it empty.")
-        need(1 <= self.k <= self.n and (self.kind in KINDS), "The set is not known, or empty.")
+        need(1 <= self.k <= self.n, "The set is not known, or empty.")
 
-    def numbers(self, spec: dict[str, Any], name: str) -> Vector:
-        return exact([float(v) for v in self.read(spec[name], name)[1]])
+    def constrain(self, sums: list[Q], ends: Sequence[tuple[int, int]], other: float) -> None:
+        """x >= 0 with these sums, in which entry i counts once in row ends[i][0], and `other` times in ends[i][1]."""
+        self.n, self.b, self.inequalities = len(ends), Vector.of(sums), 0
+        starts, rows = range(0, 2 * self.n + 1, 2), array("q", [i for pair in ends for i in pair])
+        self.A = Table((len(sums), self.n), array("d", [1.0, other] * self.n), starts, rows)
+        self.lower, self.upper = [Q(0)] * self.n, [None] * self.n
 
-    def hint(self, hint: dict[str, Any], name: str, n: int) -> Vector:
-        v = self.numbers(hint, name) if name in hint else ([0] * n, 1)
-        need(len(v[0]) == n, f"The hint {name} is not one number for each row or node.")
+    def numbers(self, spec: Spec, name: str) -> Vector:
+        return Vector.of(self.read(spec[name], name)[1])
+
+    def hint(self, hint: Spec, name: str, n: int) -> Vector:
+        v = self.numbers(hint, name) if name in hint else Vector([0] * n)
+        need(len(v) == n, f"The hint {name} is not one number for each row or node.")
         return v
 
     def norms(self, h: Vector) -> list[Q]:
-        """w_G |h_G| for all groups G."""
-        return [root_up(Q(sum(h[0][i] ** 2 for i in g), h[1] ** 2)) for g in self.groups]
+        """|h_G| w_G for all groups G."""
+        return [h[g].norm_up() for g in self.groups]
 
-    def lowest(self, h: Vector, hint: dict[str, Any]) -> Q:
+    def lowest(self, h: Vector, hint: Spec) -> Q:
         """Unit vectors: -|h| by Cauchy and Schwarz; with k nonzeros: on the k largest entries; vectors of norm 1 / w_G
         on a group G: -|h_G| / w_G. The others below."""
-        v, d = h
         if self.kind in PLAIN:
-            return Q(PLAIN[self.kind][0](v, self.k), d)
-        if self.kind == "l2":
-            return -norm_up(h)
-        if self.kind == "ksupport":
-            return -norm_up((_k_largest(v, self.k), d))
+            return Q(PLAIN[self.kind][0](h.numbers, self.k)) / h.den
+        if self.kind in ("l2", "ksupport"):
+            return -Vector(_largest(h.numbers, self.k if self.kind == "ksupport" else self.n), h.den).norm_up()
         if self.kind == "groups":
             return -max(a / w for a, w in zip(self.norms(h), self.weights, strict=True))
         if self.kind == "trusted":
-            return Q(number(hint, "lowest") if any(v) else 0)
-        return {"flows": self.flows, "transport": self.plans, "permutations": self.plans}.get(
-            self.kind, self.matrices if self.kind in MATRICES else self.rows
-        )(h, hint)
+            return Q(number(hint, "lowest") if any(h.numbers) else 0)
+        others = {"flows": self.flows, "transport": self.plans, "permutations": self.plans}
+        return others.get(self.kind, self.spectrum if self.kind in MATRICES else self.program)(h, hint)
 
-    def matrices(self, h: Vector, hint: dict[str, Any]) -> Q:
+    def spectrum(self, h: Vector, hint: Spec) -> Q:
         """l r' with unit vectors l and r, all entries or some: minus the largest singular value of h, with zeros at the
         other entries. l l': the least eigenvalue of (h + h') / 2; l l' and -l l': minus the largest in size."""
-        (m, n), (values, d) = self.shape, h
+        (m, n), sigma = self.shape, number(hint, "sigma", 0.0)
         V = [[0] * n for _ in range(m)]
-        for v, (i, j) in zip(values, self.places, strict=True):
+        for v, (i, j) in zip(h.numbers, self.places, strict=True):
             V[i][j] = v
-        sigma = number(hint, "sigma", 0.0)
         if self.kind == "rank_one":
-            return -largest_singular(V, d, sigma)
+            return -largest_singular(V, h.den, sigma)
         even = [[V[i][j] + V[j][i] for j in range(n)] for i in range(n)]
-        low = least_eigenvalue(even, 2 * d, number(hint, "least", 0.0))
+        low = least_eigenvalue(even, 2 * h.den, number(hint, "least", 0.0))
         odd = [[-v for v in row] for row in even]
-        return low if self.kind == "spectrahedron" else min(low, least_eigenvalue(odd, 2 * d, -sigma))
+        return low if self.kind == "spectrahedron" else min(low, least_eigenvalue(odd, 2 * h.den, -sigma))
 
-    def rows(self, h: Vector, hint: dict[str, Any]) -> Q:
-        """A_ub x <= b_ub, A_eq x = b_eq and bounds: for all y, at most 0 on the inequalities, <h, x> = <y, Ax> +
-        <h - A'y, x> >= <y, b> + the least of <h - A'y, x> between the bounds. Entries without an upper bound need
-        h - A'y >= 0, which y + eps y' has if -A'y' > 0 there (`bounding`). Integers may be left out: the set grows."""
-        if self.A is not None:
-            y, more = (self.multipliers(hint, name) for name in ("y", "bounding"))
-            rest, push = (add(v, self.times(y), Q(-1)) for v, y in ((h, y), (([0] * self.n, 1), more)))
-            wrong = [(v, p) for v, p, end in zip(rest[0], push[0], self.ends[1], strict=True) if v < 0 and end is None]
-            eps = max((Q(-v * push[1], p * rest[1]) for v, p in wrong if p > 0), default=Q(0))
-            h, total = add(rest, push, eps), dot(add(y, more, eps), self.b)
-        else:
-            total = Q(0)
-        for v, low, high in zip(h[0], *self.ends, strict=True):
+    def program(self, h: Vector, hint: Spec) -> Q:
+        """For all y, at most 0 on the inequalities, <h, x> = <y, Ax> + <h - A'y, x> >= <y, b> + the least of
+        <h - A'y, x> between the bounds. Entries without an upper bound need h - A'y >= 0, which y + eps y' has if
+        -A'y' > 0 there (`bounding`). Integers may be left out: the set grows."""
+        y, more = (self.hint(hint, name, len(self.b)) for name in ("y", "bounding"))
+        for hinted in (y, more):
+            hinted.numbers[: self.inequalities] = [min(a, 0) for a in hinted.numbers[: self.inequalities]]
+        rest, push = h - self.A.adjoint(y), Q(-1) * self.A.adjoint(more)
+        wrong = [(v, p) for v, p, end in zip(rest, push, self.upper, strict=True) if v < 0 < p and end is None]
+        eps = max((-v / p for v, p in wrong), default=Q(0))
+        rest, total = rest + eps * push, (y + eps * more) @ self.b
+        for v, low, high in zip(rest, self.lower, self.upper, strict=True):
             end = low if v > 0 else high
             if v and end is None:
                 raise Unproved("An entry without a bound has a cost of the wrong sign.")
-            total += Q(v, h[1]) * (end or 0)
+            total += v * (end or 0)
         return total
 
-    def multipliers(self, hint: dict[str, Any], name: str) -> Vector:
-        y, d = self.hint(hint, name, len(self.b[0]))
-        return [min(v, 0) if i < self.inequalities else v for i, v in enumerate(y)], d
-
-    def times(self, y: Vector) -> Vector:
-        products, d = self.A.adjoint(y[0])  # type: ignore[union-attr]
-        return products, d * y[1]
-
-    def plans(self, h: Vector, hint: dict[str, Any]) -> Q:
+    def plans(self, h: Vector, hint: Spec) -> Q:
         """X >= 0 with row sums a and column sums b: if alpha_i + beta_j <= h_ij for all i, j, then <h, X> is at least
         <a, alpha> + <b, beta>. alpha is a hint, beta_j = min_i (h_ij - alpha_i)."""
-        n, alpha = len(self.b[0]), self.hint(hint, "alpha", len(self.a[0]))
-        left, d = add(h, ([a for a in alpha[0] for _ in range(n)], alpha[1]), Q(-1))
-        return dot(self.a, alpha) + dot(self.b, ([min(left[j::n]) for j in range(n)], d))
+        a, b = self.sums
+        n, alpha = len(b), self.hint(hint, "alpha", len(a))
+        left = h - Vector([v for v in alpha.numbers for _ in range(n)], alpha.den)
+        return a @ alpha + b @ Vector([min(left.numbers[j::n]) for j in range(n)], left.den)
 
-    def flows(self, h: Vector, hint: dict[str, Any]) -> Q:
+    def flows(self, h: Vector, hint: Spec) -> Q:
         """Amounts D_t go from o to t over routes without cycles. For all potentials p a route costs sum h_e =
         p_t - p_o + the sum of h_e - p_j + p_i over its edges e = (i, j), each of which it uses once: at least
         p_t - p_o + sum over all edges of min(0, h_e - p_j + p_i)."""
-        origins, total = sorted({o for o, _, _ in self.trips}), Q(0)
-        potentials, d = self.hint(hint, "potentials", len(origins) * self.nodes)
+        origins, nodes, total = sorted({o for o, _, _ in self.trips}), self.A.m, Q(0)
+        potentials = self.hint(hint, "potentials", len(origins) * nodes)
         for k, origin in enumerate(origins):
-            p = potentials[k * self.nodes : (k + 1) * self.nodes]
-            costs, e = add(h, ([p[j] - p[i] for i, j in self.edges], d), Q(-1))
-            below = Q(sum(min(0, c) for c in costs), e)
-            total += sum(v * (Q(p[t] - p[o], d) + below) for o, t, v in self.trips if o == origin)
+            p = potentials[k * nodes : (k + 1) * nodes]
+            costs = h - Vector([p.numbers[j] - p.numbers[i] for i, j in self.edges], p.den)
+            below = Q(sum(min(0, c) for c in costs.numbers), costs.den)
+            rise = {t: Q(p.numbers[t] - p.numbers[origin], p.den) + below for o, t, _ in self.trips if o == origin}
+            total += sum(v * rise[t] for o, t, v in self.trips if o == origin)
         return total
 
     def gauge(self, b: Vector) -> Q:
-        v, d = b
-        need(self.symmetric or min(v) >= 0, "A weight of the point is negative.")
+        need(self.symmetric or min(b.numbers) >= 0, "A weight of the point is negative.")
         if self.kind in PLAIN:
-            total = Q(PLAIN[self.kind][1](v, self.k)) / d
-            need(self.kind != "hypersimplex" or max(v) <= total * d, "The point is outside its hull.")
+            total = Q(PLAIN[self.kind][1](b.numbers, self.k)) / b.den
+            need(self.kind != "hypersimplex" or max(b) <= total, "The point is outside its hull.")
             return total
-        return (
-            norm_up(b)
-            if self.kind == "l2"
-            else sum((a * w for a, w in zip(self.norms(b), self.weights, strict=True)), Q(0))
-        )
+        return b.norm_up() if self.kind == "l2" else sum(map(mul, self.norms(b), self.weights), Q(0))
 
-    def clipped(self, b: Vector) -> Vector:
-        """b moved between the bounds of a box."""
-        if self.kind != "box":
-            return b
-        inside = [max(low or 0, min(high or 0, Q(v, b[1]))) for v, low, high in zip(b[0], *self.ends, strict=True)]
-        den = math.lcm(*(q.denominator for q in inside))
-        return [int(q * den) for q in inside], den
+    def atom(self, spec: Spec) -> tuple[Sequence[int], Vector, Q]:
+        """The places and entries of an atom of a point, and its own gauge, where the set is not `gauged`."""
+        if self.kind in MATRICES:
+            left, right = self.numbers(spec, "left"), self.numbers(spec, "right")
+            need((len(left), len(right)) == self.shape, "A factor of the point has the wrong length.")
+            need(self.kind == "rank_one" or spec["left"] == spec["right"], "The factors of a symmetric matrix differ.")
+            entries = Vector([left.numbers[i] * right.numbers[j] for i, j in self.places], left.den * right.den)
+            squared = (left @ left) * (right @ right)
+            return range(self.n), entries, left @ left if self.kind == "spectrahedron" else root_up(squared)
+        entries, places = self.numbers(spec, "values"), spec.get("at", range(self.n))
+        inside = len(set(places)) == len(places) and all(0 <= i < self.n for i in places)
+        need(inside, "An atom of the point has entries outside its set, or one twice.")
+        few = self.kind != "ksupport" or sum(map(bool, entries.numbers)) <= self.k
+        need(few, "An atom of the point has more than k nonzeros.")
+        return places, entries, entries.norm_up() if self.kind == "ksupport" else Q(1)
 
-    def miss(self, b: Vector) -> Q:
-        """The largest violation of a constraint, over the largest number in them or in b (of flows: what comes to
-        a node but does not leave; the single trips cannot be read off their sum)."""
-        v, d = b
-        over, sizes = [Q(0)], [Q(max(map(abs, v)), d)]
-        if self.kind in ("box", "polytope"):
-            over += [low - Q(a, d) for a, low in zip(v, self.ends[0], strict=True) if low is not None]
-            over += [Q(a, d) - high for a, high in zip(v, self.ends[1], strict=True) if high is not None]
-        else:
-            over += [Q(-min(v), d)]
-        pairs: list[tuple[Vector, Vector]] = []
-        if self.kind == "polytope":
-            rows, e = add(self.A.images(b, 1), self.b, Q(-1))  # type: ignore[union-attr]
-            pairs = [(([a if i >= self.inequalities else max(a, 0) for i, a in enumerate(rows)], e), self.b)]
-        elif self.kind in ("transport", "permutations"):
-            n = len(self.b[0])
-            sums = ([sum(v[i : i + n]) for i in range(0, self.n, n)], d), ([sum(v[j::n]) for j in range(n)], d)
-            pairs = [(add(given, got, Q(-1)), given) for given, got in zip((self.a, self.b), sums, strict=True)]
-        elif self.kind == "flows":
-            surplus = {i: Q(0) for i in range(self.nodes)}
-            steps = [(o, t, -a) for o, t, a in self.trips] + [(*e, Q(a, d)) for e, a in zip(self.edges, v, strict=True)]
-            for i, j, a in steps:
-                surplus[i], surplus[j] = surplus[i] + a, surplus[j] - a
-            over, sizes = [*over, *map(abs, surplus.values())], [*sizes, *(a for *_, a in self.trips)]
-        over += [Q(max(map(abs, x[0])), x[1]) for x, _ in pairs]
-        sizes += [Q(max(map(abs, x[0])), x[1]) for _, x in pairs]
-        return max(over) / (max(sizes) or 1)
-
-
-MATRICES = ("rank_one", "symmetric_rank_one", "spectrahedron")
-CONSTRAINED = ("box", "polytope", "transport", "permutations", "flows")
-KINDS = (*PLAIN, *MATRICES, *CONSTRAINED, "l2", "ksupport", "groups", "trusted")
+    def moved(self, b: Vector) -> tuple[Vector, Q]:
+        """b moved between the bounds of a box, and the largest violation of a constraint, over the largest number in
+        them or in b (of flows: what comes to a node but does not leave; single trips cannot be read off the sum)."""
+        if self.kind == "box":
+            return Vector.of(map(clip, b, self.lower, self.upper)), Q(0)
+        if self.kind not in CONSTRAINED:
+            return b, Q(0)
+        over = list(self.A.image(b) - self.b)
+        over[self.inequalities :] = map(abs, over[self.inequalities :])
+        over += (abs(v - clip(v, *ends)) for v, *ends in zip(b, self.lower, self.upper, strict=True))
+        return b, max([Q(0), *over]) / (max([Q(0), *map(abs, b), *map(abs, self.b)]) or 1)
 
 
 class Part:
@@ -741,119 +659,89 @@ class Part:
     cone at a price. With `columns` K, a is a matrix of K columns, and so is M a; with `below`, that number times a
     stands under M a; with `start`, all this are the entries start, start + 1, ... of x, and the others are 0."""
 
-    def __init__(self, spec: dict[str, Any], read: Reader, size: int) -> None:
+    def __init__(self, spec: Spec, read: Reader, size: int) -> None:
         self.kind, self.atoms, self.size = spec["kind"], Atoms(spec["set"], read), size
-        self.scale, self.price = Q(number(spec, "scale", 1.0)), Q(number(spec, "price", 0.0))
+        self.price, self.below = (Q(number(spec, name, 0.0)) for name in ("price", "below"))
         self.rho = Q(number(spec, "rho")) if "rho" in spec else None
-        self.below, self.across, self.start = (
-            Q(number(spec, "below", 0.0)),
+        self.scale, self.across, self.start = (
+            Q(number(spec, "scale", 1.0)),
             whole(spec, "columns", 1),
             whole(spec, "start", 0),
         )
         self.map, A = matrix(read, spec["map"], "map") if "map" in spec else None, self.atoms
         need(self.kind in ("hull", "cone", "span", "penalty"), "A summand is no hull, cone, span or penalty.")
         need((self.price > 0) == (self.kind == "penalty") and self.price >= 0, "A price is not that of a penalty.")
-        need(
-            self.scale and (self.rho is None or (self.rho > 0 and self.kind in ("cone", "span"))), "A factor is wrong."
-        )
+        limited = self.rho is None or (self.rho > 0 and self.kind in ("cone", "span"))
+        need(self.scale and limited, "A factor is wrong.")
         need(self.map is None or self.map.n * self.across == A.n, "A matrix has not a column for each entry.")
         self.middle = self.start + (A.n if self.map is None else self.map.m * self.across)
         self.stop = self.middle + (A.n if self.below else 0)
         need(self.stop <= size and ("start" in spec or self.stop == size), "Atoms and f differ in size.")
-        need(A.gauged or self.kind == "hull", f"Only the hull of a set {A.kind} has a rule.")
+        bounded = A.kind in CONSTRAINED or A.kind == "trusted"
+        need(self.kind == "hull" or not bounded, f"Only the hull of a set {A.kind} has a rule.")
         self.linear = self.rho is None and (self.kind == "span" or (self.kind == "cone" and A.symmetric))
         self.conic = self.rho is None and self.kind == "cone" and not A.symmetric
-        need(not self.conic or A.kind in ("basis", "hypersimplex"), f"The cone of a set {A.kind} has no rule.")
         need(not self.conic or A.kind == "basis", f"The cone of a set {A.kind} has no rule.")
         self.listed = self.map is not None and self.across == 1 and not self.below and A.kind in ("basis", "signed")
-        name = {"penalty": f"{float(self.price)!r} times the norm given by"}.get(self.kind, f"the {self.kind} of")
-        given = [
-            key if isinstance(v, list) else f"{key} {v!r}" for key, v in A.spec.items() if key not in ("kind", "n")
-        ]
-        given = [text for text in given if not text.endswith("}")]  # arrays are named below
-        of = f" ({', '.join(given)} of the proof)" if given else ""
-        self.words = f"{name} {float(self.scale)!r} times the set {A.kind}{of} of {A.n:,} entries"
+        self.words = f"{float(self.price)!r} times the norm given by" if self.price else f"the {self.kind} of"
+        given = {key: v for key, v in A.spec.items() if key not in ("kind", "n") and not isinstance(v, dict)}
+        named = ", ".join(key if isinstance(v, list) else f"{key} {v!r}" for key, v in given.items())
+        named = named and f" ({named} of the proof)"
+        self.words += f" {float(self.scale)!r} times the set {A.kind}{named} of {A.n:,} entries"
         self.words += f", seen through a matrix of {self.map.m:,} rows" if self.map is not None else ""
         self.words += "" if self.rho is None else f", weights of at most {float(self.rho)!r} in sum being assumed"
 
     def adjoint(self, u: Vector) -> Vector:
         """The vector h with <h, a> = <u, scale M a>."""
-        h = u[0][self.start : self.middle], u[1]
-        if self.map is not None:
-            columns = [self.map.adjoint(h[0][k :: self.across]) for k in range(self.across)]
-            den = max(d for _, d in columns)
-            rows = zip(*([v * (den // d) for v in values] for values, d in columns), strict=True)
-            h = [v for row in rows for v in row], den * u[1]
-        h = add(h, (u[0][self.middle : self.stop], u[1]), self.below) if self.below else h
-        return scaled(h, self.scale)
+        h = u[self.start : self.middle]
+        h = h if self.map is None else self.map.adjoint(h, self.across)
+        return self.scale * (h + self.below * u[self.middle : self.stop] if self.below else h)
 
     def image(self, b: Vector) -> Vector:
         """scale M b, as an entry of the sum."""
-        top = b if self.map is None else self.map.images(b, self.across)
-        zeros = [0] * self.start, [0] * (self.size - self.stop)
-        under = [0] * (self.middle - self.start) + b[0] if self.below else [], b[1]
-        wide = [*top[0], *([0] * (self.stop - self.middle))], top[1]
-        values, d = add(wide, under, self.below) if self.below else wide
-        return scaled(([*zeros[0], *values, *zeros[1]], d), self.scale)
-
-    def seen(self, u: Vector) -> Vector:
-        return scaled((u[0][self.start : self.stop], u[1]), self.scale)
+        top = b if self.map is None else self.map.image(b, self.across)
+        x = Vector([0] * self.start + top.numbers + [0] * (self.size - self.middle), top.den)
+        if self.below:
+            x += self.below * Vector([0] * self.middle + b.numbers + [0] * (self.size - self.stop), b.den)
+        return self.scale * x
 
     def unit(self, i: int) -> Vector:
-        return self.image(([int(i == j) for j in range(self.atoms.n)], 1))
+        return self.image(Vector([int(i == j) for j in range(self.atoms.n)]))
 
-    def lowest(self, u: Vector, hint: dict[str, Any]) -> Q:
+    def lowest(self, u: Vector, hint: Spec) -> Q:
         """A lower bound on <u, scale M a>."""
-        if not self.listed:
+        if self.map is None or not self.listed:
             return self.atoms.lowest(self.adjoint(u), hint)
-        found = self.map.extremes(self.seen(u), self.atoms.symmetric)  # type: ignore[union-attr]
+        found = self.map.candidates(self.scale * u[self.start : self.stop], self.atoms.symmetric)
         return min(-abs(a) if self.atoms.symmetric else a for _, a in found)
 
     def negative(self, u: Vector) -> dict[int, Q]:
         """The products with atoms e_i that are negative."""
-        h, d = ([], 1) if self.listed else self.adjoint(u)
-        found = [(i, Q(a, d)) for i, a in enumerate(h)]
-        if self.listed:
-            found = self.map.extremes(self.seen(u), False, 0.0)  # type: ignore[union-attr]
+        if self.map is not None and self.listed:
+            found = self.map.candidates(self.scale * u[self.start : self.stop], False, 0.0)
+        else:
+            found = list(enumerate(self.adjoint(u)))
         return {i: a for i, a in found if a < 0}
 
-    def point(self, spec: dict[str, Any], read: Reader) -> tuple[Vector, Q, Q]:
+    def point(self, spec: Spec, read: Reader) -> tuple[Vector, Q, Q]:
         """The combination of the atoms, moved exactly into the domain, its weight, and by how much it misses the
         constraints of sets for which this is not possible."""
-        A, size, (weights, e) = self.atoms, Q(0), exact([float(v) for v in read(spec["weights"], "weights")[1]])
-        sums: dict[int, Q] = {}
-        for a, v in zip(spec["atoms"], weights, strict=True):
-            w = Q(v, e)
+        A, size, sums = self.atoms, Q(0), dict[int, Q]()
+        weights = Vector.of(read(spec["weights"], "weights")[1])
+        for a, w in zip(spec["atoms"], weights, strict=True):
             need(w >= 0 or A.symmetric or self.kind == "span", "A weight of the point is negative.")
-            if A.kind in MATRICES:
-                (left, d), (right, c) = A.numbers(a, "left"), A.numbers(a, "right")
-                need((len(left), len(right)) == A.shape, "A factor of the point has the wrong length.")
-                need(A.kind == "rank_one" or a["left"] == a["right"], "The factors of a symmetric matrix differ.")
-                places, values, norm = range(A.n), ([left[i] * right[j] for i, j in A.places], d * c), Q(1)
-                squares = dot((left, d), (left, d)), dot((right, c), (right, c))
-                norm = squares[0] if A.kind == "spectrahedron" else root_up(squares[0] * squares[1])
-            else:
-                values, norm = A.numbers(a, "values"), Q(0)
-                places = a.get("at", range(A.n))
-                inside = len(set(places)) == len(places) and all(0 <= i < A.n for i in places)
-                need(inside, "An atom of the point has entries outside its set, or one twice.")
-                if A.kind == "ksupport":
-                    need(sum(map(bool, values[0])) <= A.k, "An atom of the point has more than k nonzeros.")
-                    norm = norm_up(values)
+            places, values, norm = A.atom(a)
             size += abs(w) * norm
-            for i, b in zip(places, values[0], strict=True):
-                sums[i] = sums.get(i, Q(0)) + w * Q(b, values[1])
-        den = math.lcm(1, *(v.denominator for v in sums.values()))
-        point: Vector = [int(sums.get(i, 0) * den) for i in range(A.n)], den
+            for i, b in zip(places, values, strict=True):
+                sums[i] = sums.get(i, Q(0)) + w * b
+        point = Vector.of(sums.get(i, Q(0)) for i in range(A.n))
         if self.kind == "span":
             return point, Q(0), Q(0)
-        by_atoms = A.kind in MATRICES or A.kind == "ksupport"
-        size = size if by_atoms else A.gauge(point) if A.gauged else Q(sum(weights), e)
+        size = A.gauge(point) if A.gauged else size
         if self.kind != "hull" or (size <= 1 and A.symmetric):
             return point, size, Q(0)
         need(abs(size - 1) <= TOLERANCE, f"The weights of the point sum to {float(size)!r} in a hull.")
-        point = A.clipped(scaled(point, 1 / size))
-        missed = A.miss(point) if A.kind in CONSTRAINED else Q(0)
+        point, missed = A.moved(1 / size * point)
         need(missed <= TOLERANCE, f"The point misses the constraints of its set by {float(missed):.2g}.")
         return point, Q(1), missed
 
@@ -864,56 +752,55 @@ class Part:
 class Problem:
     """f and the summands of its domain."""
 
-    def __init__(self, spec: dict[str, Any], read: Reader) -> None:
+    def __init__(self, spec: Spec, read: Reader) -> None:
         f, self.read = spec["f"], read
         self.f: Any = (Quadratic if f["kind"] == "quadratic" else Loss)(f, read)
         self.parts = [Part(part, read, self.f.size) for part in spec["domain"]]
         self.trusted = [part.words for part in self.parts if part.atoms.kind == "trusted"]
 
     def vector(self, spec: Any, name: str) -> Vector:
-        v = exact([float(v) for v in self.read(spec, name)[1]])
-        need(len(v[0]) == self.f.size, f"{name} has another length than x.")
+        v = Vector.of(self.read(spec, name)[1])
+        need(len(v) == self.f.size, f"{name} has another length than x.")
         return v
 
 
 def orthogonal(u: Vector, B: list[list[int]], metric: Metric) -> Vector | None:
     """u - H B w with (B'HB) w = B'u, so that B'(u - H B w) = 0, for a symmetric H >= 0; None where there is none."""
-    products = [sum(map(mul, b, u[0])) for b in B]
+    products = [sum(map(mul, b, u.numbers)) for b in B]
     if not any(products):
         return u
     HB = [metric(b) for b in B]
     w, det, _ = eliminate([[sum(map(mul, b, c)) for c in HB] for b in B], products)
-    out = [v * det for v in u[0]]
+    out = [v * det for v in u.numbers]
     for c, column in zip(w, HB, strict=True):
         out = [v - c * a for v, a in zip(out, column, strict=True)] if c else out
-    common = math.gcd(det * u[1], *out)
+    common = math.gcd(det * u.den, *out)
     out = [v // common for v in out]
-    return None if any(sum(map(mul, b, out)) for b in B) else (out, det * u[1] // common)
+    return None if any(sum(map(mul, b, out)) for b in B) else Vector(out, det * u.den // common)
 
 
 def prove(problem: Problem, dual: Any) -> Q | None:
-    """The best lower bound that (1) proves at the vector of `dual` (or several) and at 0; None: minus infinity."""
-    duals = [*(dual if isinstance(dual, list) else [dual]), {"u": [0.0] * problem.f.size}]
+    """The best lower bound that (1) proves at the vector of `dual` and at 0; None: minus infinity."""
     found = []
-    for each in duals:
+    for each in (dual, {"u": [0.0] * problem.f.size}):
         with contextlib.suppress(Unproved):
             found.append(bound(problem, each))
     return max((low for low in found if low is not None), default=None)
 
 
-def bound(problem: Problem, dual: dict[str, Any]) -> Q | None:
+def bound(problem: Problem, dual: Spec) -> Q | None:
     """(1) at a vector near dual["u"], made feasible in this order: the range of f*; spans and cones, by linear steps; a
     factor c <= 1 for penalties and for what has left the range of f*. All conditions hold at c u if they hold at u."""
     f, parts, hints = problem.f, problem.parts, dual.get("hints") or [{} for _ in problem.parts]
     u = given = problem.vector(dual["u"], "u")
-    zero: Vector = [0] * f.size, 1
+    zero = Vector([0] * f.size)
     if isinstance(f, Quadratic):
         f.take(problem.vector(dual["z"], "z") if "z" in dual else zero, number(dual, "mu", 0.0))
     u = f.repair(u)
     linear, cones = [p for p in parts if p.linear], [p for p in parts if p.conic]
     small = sum(p.atoms.n for p in linear) <= MAX_SPAN
-    B = [p.unit(i)[0] for p in linear for i in range(p.atoms.n)] if small else []
-    if not small and any(any(p.adjoint(u)[0]) for p in linear):
+    B = [p.unit(i).numbers for p in linear for i in range(p.atoms.n)] if small else []
+    if not small and any(any(p.adjoint(u).numbers) for p in linear):
         u = zero
     if B:
         tried = (orthogonal(u, B, metric) for metric in (f.metric(u), list))
@@ -922,11 +809,11 @@ def bound(problem: Problem, dual: dict[str, Any]) -> Q | None:
     if any(below):  # u + eps v with <v, a> > 0 has no negative product with any atom a of the cones
         v = problem.vector(dual["v"], "v") if "v" in dual else zero
         v = orthogonal(v, B, list) or zero
-        pairs = [(a, dot(p.unit(i), v)) for p, found in zip(cones, below, strict=True) for i, a in found.items()]
-        u = add(u, v, max((-a / push for a, push in pairs if push > 0), default=Q(0)))
+        pairs = [(a, p.unit(i) @ v) for p, found in zip(cones, below, strict=True) for i, a in found.items()]
+        u += max((-a / push for a, push in pairs if push > 0), default=Q(0)) * v
         if any(p.negative(u) for p in cones):
             return None
-    if problem.trusted and any(add(u, given, Q(-1))[0]):  # its oracle was not asked at u
+    if problem.trusted and any((u - given).numbers):  # its oracle was not asked at u
         return None
     share, total = f.share(u), Q(0)
     for p, hint in zip(parts, hints, strict=True):
@@ -934,22 +821,21 @@ def bound(problem: Problem, dual: dict[str, Any]) -> Q | None:
             continue
         low = p.lowest(u, hint)
         if p.kind == "span" and not p.atoms.symmetric:  # with rho, over the atoms and their negatives
-            low = min(low, p.lowest(scaled(u, Q(-1)), hint))
+            low = min(low, p.lowest(Q(-1) * u, hint))
         if p.kind == "penalty":
             share = min(share, p.price / -low) if -low > p.price else share
         else:
             total += low if p.rho is None else p.rho * min(Q(0), low)
-    conjugate = f.conjugate_up(u if share == 1 else scaled(u, share))
+    conjugate = f.conjugate_up(share * u)
     return None if conjugate is None else share * total - conjugate
 
 
 def value(problem: Problem, point: Any) -> tuple[Q, Q]:
     """An upper bound on f and the prices at the point, moved into the domain, and by how much it misses it."""
-    x: Vector = [0] * problem.f.size, 1
-    cost = missed = Q(0)
+    x, cost, missed = Vector([0] * problem.f.size), Q(0), Q(0)
     for p, spec in zip(problem.parts, point, strict=True):
         b, size, moved = p.point(spec, problem.read)
-        x, cost, missed = add(x, p.image(b)), cost + p.price * size, max(missed, moved)
+        x, cost, missed = x + p.image(b), cost + p.price * size, max(missed, moved)
     return problem.f.value_up(x) + cost, missed
 
 
@@ -962,7 +848,7 @@ def as_float(v: Any) -> float:
     return float(v)
 
 
-def number(spec: dict[str, Any], name: str, default: float | None = None) -> float:
+def number(spec: Spec, name: str, default: float | None = None) -> float:
     return as_float(spec.get(name, default))
 
 
@@ -972,9 +858,9 @@ def whole(spec: Any, name: Any, default: int | None = None) -> int:
     return int(v)
 
 
-def bounds(spec: dict[str, Any], name: str, n: int) -> list[Q | None]:
-    values = [None if v is None else Q(as_float(v)) for v in spec.get(name, [])]
-    need(len(values) == n or name not in spec, f"The entry {name!r} is not one bound for each entry.")
+def bounds(spec: Spec, name: str, n: int) -> list[Q | None]:
+    values = [None if v is None else Q(as_float(v)) for v in spec[name]]
+    need(len(values) == n, f"The entry {name!r} is not one bound for each entry.")
     return values
 
 
@@ -1001,19 +887,7 @@ def reader(data: dict[str, tuple[str, tuple[int, ...], Any]], used: list[str]) -
     return read
 
 
-TYPES = {
-    "f8": "d",
-    "f4": "f",
-    "i1": "b",
-    "i2": "h",
-    "i4": "i",
-    "i8": "q",
-    "u1": "B",
-    "u2": "H",
-    "u4": "I",
-    "u8": "Q",
-    "b1": "B",
-}
+TYPES = dict(zip(("f8", "f4", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"), "dfbhiqBHIQB", strict=True))
 HEADER = re.compile(rb"\{'descr': '[<|]([fiub]\d)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), ?\}\s*")
 
 
@@ -1032,10 +906,7 @@ def read_npy(file: Any, name: str) -> tuple[tuple[int, ...], array[Any]]:
     need(len(values) == count, f"{name} ends too early.")
     if match[2] == b"True" and len(shape) > 1:
         need(len(shape) == 2, f"{name} is in Fortran's order with more than two axes; save it in C's order.")
-        m, turned = shape[0], array(values.typecode)
-        for i in range(m):
-            turned.extend(values[i::m])
-        values = turned
+        values = array(values.typecode, (v for i in range(shape[0]) for v in values[i :: shape[0]]))
     return shape, values
 
 
@@ -1048,8 +919,8 @@ def read_sparse(path: str) -> tuple[tuple[int, ...], Table]:
         values, rows, starts, (m, n) = (read_npy(io.BytesIO(archive.read(f"{v}.npy")), path)[1] for v in names)
     fits = starts[0] == 0 and len(starts) == n + 1 and starts[-1] == len(rows) == len(values) and m * n > 0
     fits = fits and all(a <= b for a, b in pairwise(starts)) and 0 <= min(rows, default=0) <= max(rows, default=0) < m
-    parts = [rows[a:b] for a, b in pairwise(starts)] if fits else [array("q", [0, 0])]
-    need(all(a < b for p in parts for a, b in pairwise(p)), f"{path} is not sorted, or names an entry twice.")
+    fits = fits and all(a < b for i, j in pairwise(starts) for a, b in pairwise(rows[i:j]))
+    need(fits, f"{path} is not sorted, or names an entry twice.")
     return (m, n), Table((m, n), array("d", values), array("q", starts), array("q", rows))
 
 
@@ -1065,28 +936,24 @@ def load(path: str) -> tuple[str, tuple[int, ...], Any]:
     """A file of the user: its numbers as float64, row by row, or as a sparse table."""
     values: Any
     if path.endswith(".npz"):
-        shape, table = read_sparse(path)
-        values, numbers = table, table.values
+        shape, values = read_sparse(path)
     else:
         with open(path, "rb") as file:
             shape, values = read_npy(file, path)
         safe = values.typecode in "df" or (max(values) <= 1 << 53 and min(values) >= -(1 << 53))
         need(safe, f"{path} holds integers that are no float64 numbers.")
-        numbers = values = values if values.typecode == "d" else array("d", values)
+        values = values if values.typecode == "d" else array("d", values)
+    numbers = values.values if isinstance(values, Table) else values
     finite = np.isfinite(np.frombuffer(numbers)).all() if np is not None else all(map(math.isfinite, numbers))
     need(finite, f"{path} holds a number that is not finite.")
     return path, shape, values
 
 
-def parse(path: str) -> dict[str, Any]:
-    """The proof, a JSON object, of limited size and depth."""
+def parse(path: str) -> Spec:
+    """The proof, a JSON object, of limited size; its depth is limited by that of Python's own reader."""
     with open(path, "rb") as file:
         text = file.read(MAX_FILE + 1)
     need(len(text) <= MAX_FILE, f"{path} is longer than {MAX_FILE:,} bytes.")
-    depth = 0
-    for bracket in re.findall(rb"[\[\]{}]", re.sub(rb'"(?:[^"\\]|\\.)*"', b"", text)):
-        depth += 1 if bracket in b"[{" else -1
-        need(depth <= MAX_DEPTH, f"{path} is nested more than {MAX_DEPTH} deep.")
     proof = json.loads(text)
     right = isinstance(proof, dict) and (proof.get("format"), proof.get("version")) == ("pursuit-proof", 1)
     need(right, f"{path} is not a proof in the format 'pursuit-proof', version 1.")
@@ -1095,10 +962,8 @@ def parse(path: str) -> dict[str, Any]:
 
 def check(path: str, files: Sequence[str]) -> tuple[bool, str]:
     """Whether the claim of a file is proved, and what is, in words."""
-    proof, data, used = parse(path), {}, list[str]()
-    for file in files:
-        loaded = load(file)
-        data[digest(loaded[2])] = loaded
+    proof, used = parse(path), list[str]()
+    data = {digest(loaded[2]): loaded for loaded in map(load, files)}
     problem = Problem(proof, reader(data, used))
     arrays = used.copy()  # those of the problem; what is read from here on are hints and the point
     low, (high, missed) = prove(problem, proof["dual"]), value(problem, proof["point"])
@@ -1115,16 +980,8 @@ def check(path: str, files: Sequence[str]) -> tuple[bool, str]:
     return holds, "\n".join(words)
 
 
-MISTAKES: tuple[type[Exception], ...] = (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError)
-MISTAKES = (
-    *MISTAKES,
-    NotImplementedError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-)  # what wrong files raise
+MISTAKES = (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
+"""What wrong files raise, beside `Refused`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -1138,7 +995,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Refused, OSError) as why:
         print(f"refused: {why}", file=sys.stderr)
         return 2
-    except MISTAKES as why:
+    except (*MISTAKES, zipfile.BadZipFile, zlib.error) as why:
         print(f"refused: the file is not a proof ({type(why).__name__}: {str(why)[:80]}).", file=sys.stderr)
         return 2
     print(words)
