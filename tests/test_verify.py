@@ -232,7 +232,9 @@ def test_the_filter_of_columns_leaves_out_no_best_one(library, scale, monkeypatc
         assert max(abs(a) for _, a in table.candidates(u, True)) == max(map(abs, every))
         below = dict(table.candidates(u, False, 0.0))
         assert all(below[j] == a for j, a in enumerate(every) if a <= 0)
-        assert trial or scale != 1.0 or library == "plain" or len(table.candidates(u, True)) < 10  # and most of the others
+        assert (
+            trial or scale != 1.0 or library == "plain" or len(table.candidates(u, True)) < 10
+        )  # and most of the others
 
 
 def test_numbers_are_rounded_to_the_side_that_is_asked():

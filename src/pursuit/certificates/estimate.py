@@ -166,9 +166,10 @@ class Certificate(Stateful):
         for b, length in zip(asked, lengths, strict=True):
             self._longest[b] = max(self._longest[b], length)
         self._reach, whole = max(self._reach, self._length), active.turn is None  # else few were asked
-        noise = [error * norm * length for length in map(_error_norm, self._longest, answers)] if whole else []
-        slack = error * (abs(value) + norm * self._length)  # the rounding errors of the inner products
-        slack += sum(noise) if whole else error * norm * sum(self._longest)
+        longest = list(map(_error_norm, self._longest, answers)) if whole else self._longest
+        noise = [error * norm * length for length in longest] if whole else []
+        terms = norm + (self.f.L or 0.0) * self._length  # those of the gradient, which may cancel
+        slack = error * (abs(value) + terms * (self._length + sum(longest)))  # the errors of the inner products
         doubt = 1e3 * (slack + eps * self._unit())
         gap = self.stationarity = self.domain.frank_wolfe_gap(answers, noise) if whole else math.inf
         self.stationary = whole and self._at_rounding(answers, sum(lengths))
