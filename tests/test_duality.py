@@ -412,6 +412,7 @@ def test_a_singular_quadratic_where_long_atoms_cancel_is_bounded_as_its_products
     H = np.array([[2, 2, -4], [2, 4, -6], [-4, -6, 10]], np.float32)
     c, a = np.array([8, 14, -22], np.float32), np.array([1000000.875, 999999.125, 999999.875], np.float32)
     x = [Fraction(float(v)) for v in a]
-    least = sum(p * (q / 2 + Fraction(float(r))) for p, q, r in zip(x, [sum(map(mul, map(int, h), x)) for h in H], c))
+    Hx = [sum(map(mul, map(int, row), x)) for row in H]
+    least = sum(map(mul, x, Hx)) / 2 + sum(map(mul, map(int, c), x))
     r = ps.minimize(ps.Quadratic(H, c), ps.conv(ps.Dictionary(a[:, None])))
     assert max(r.lower, r.check().lower) <= least < r.value  # the only point of the domain
