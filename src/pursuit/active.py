@@ -81,7 +81,8 @@ class ActiveSet(Stateful):
     @property
     def count(self) -> int:
         """The number of atoms with weight, without those of uncounted summands."""
-        return len(self) if self._counted is None else int(np.count_nonzero(self.weights[self._counted[self.blocks]]))
+        counted = self.weights if self._counted is None else self.weights[self._counted[self.blocks]]
+        return int(np.count_nonzero(counted))
 
     @property
     def terms(self) -> float:

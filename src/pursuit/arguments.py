@@ -49,7 +49,7 @@ def _is_array(a: object) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether the value is one real number: Python's, NumPy's, or an array without axes; booleans are none."""
-    if type(value) is float:
+    if type(value) is float or type(value) is int:
         return True
     if np.ma.isMaskedArray(value):
         return False
@@ -88,7 +88,7 @@ def use_python_numbers(parameters: Any) -> None:
     """Make Python's of the numbers in a frozen dataclass: those of other types have a precision of their own."""
     for field in fields(parameters):
         value = getattr(parameters, field.name)
-        if is_number(value) and not isinstance(value, int | float):
+        if not isinstance(value, int | float | None) and is_number(value):
             object.__setattr__(parameters, field.name, int(value) if as_int_or_nan(value) == value else number(value))
 
 

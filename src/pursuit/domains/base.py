@@ -128,7 +128,7 @@ class Domain:
         """A lower bound on the slope of every direction, from the answers and their quality."""
         slope = 0.0
         for part, answer in zip(self.parts, answers, strict=True):
-            slope += part.steepest(answer)
+            slope += -math.inf if part.blind else part.descent(part.lowest(answer, answer.level), answer.level)
         return slope
 
     def inner_gap(self, active: ActiveSet, q: Small) -> float:
@@ -202,6 +202,9 @@ class Part(Domain):
     counted: bool = True
     """Whether its atoms count in `Stop(atoms)` and in traces."""
 
+    blind: bool = False
+    """Whether directions that no answer shows may descend."""
+
     def __init__(self, A: Atoms) -> None:
         if not isinstance(A, Atoms):
             A = own_atoms(A)
@@ -242,10 +245,6 @@ class Part(Domain):
         if answer.delta <= 0:
             return -math.inf
         return self.origin(gx) + (answer.dot - self.origin(gx)) / answer.delta
-
-    def steepest(self, answer: Answer) -> float:
-        """A lower bound on the slope of every direction of this summand; -inf where there is none."""
-        return self.descent(self.lowest(answer, answer.level), answer.level)
 
     def quality(self, gz: float, lower: float, gx: float) -> float:
         """The delta of an answer, given a lower bound on <grad, a> over all atoms."""

@@ -205,6 +205,7 @@ class Span(Part):
         self.asked = self.A.symmetrised() if as_bool(symmetric, "symmetric") else self.A
         self.rho = _positive("rho", rho)
         self.width = _positive("width", width) or self.asked.width
+        self.blind = not self.asked.symmetric and not (self.width or 0.0) > 0
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         z, sign = answer.atoms[0], 1.0 if answer.dot <= 0 else -1.0  # the best atom of A alone may point uphill
@@ -217,10 +218,6 @@ class Span(Part):
 
     def descent(self, gz: float, gx: float) -> float:
         return gz if self.asked.symmetric else -abs(gz)
-
-    def steepest(self, answer: Answer) -> float:
-        blind = not self.asked.symmetric and not (self.width or 0.0) > 0  # then other atoms may descend
-        return -math.inf if blind else super().steepest(answer)
 
     def gap_on(self, w: Small, q: Small) -> float:
         return float(np.abs(q).max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
@@ -17,6 +18,7 @@ from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.refine.proposals import Refinements
 from pursuit.run.first import set_first_atoms
+from pursuit.run.given import read_start
 from pursuit.run.guards import GuardedObjective, GuardedOracle, Probing
 from pursuit.run.method import Problem
 from pursuit.run.result import Result, State
@@ -80,6 +82,9 @@ def begin(problem: Problem, start: object = None) -> Run:
     kept = None if start is None else run_to_continue(start, problem)
     space = find_space(f, domain, start)
     f = f.begin() if isinstance(f, Stochastic) else f
+    advance = update.begin(f, domain, space)
+    if f.exact and not (domain.bounded or f.infimum > -math.inf or f.mu > 0):
+        advance = Probing(advance, f, domain)
     run = Run(
         problem,
         f,
@@ -87,14 +92,16 @@ def begin(problem: Problem, start: object = None) -> Run:
         GuardedObjective(f, space),
         GuardedOracle.of(oracle, update, domain, space),
         Certificate(f, domain, space, update.descends),
-        Probing.of(update.begin(f, domain, space), f, domain),
+        advance,
         Refinements(refine, f, domain, space),
         resumed=kept,
     )
     if kept is not None:
         run.resume(kept.memory)
+    elif start is None:
+        set_first_atoms(run.active, f, domain, run.ask, run.certify)
     else:
-        run.refine.assumed = set_first_atoms(run.active, f, domain, start, run.ask, run.certify)
+        run.active.replace(*read_start(domain, space, start, run.refine.assumed))
     return run
 
 

@@ -12,7 +12,6 @@ from pursuit.certificates import Certificate
 from pursuit.domains import Domain, Part
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value, inside
-from pursuit.run.given import read_start
 from pursuit.run.guards import GuardedOracle, check_shape
 
 START_SEED = 3
@@ -30,28 +29,16 @@ START_ATOMS = 4096
 
 
 def set_first_atoms(
-    active: ActiveSet, f: Objective, domain: Domain, start: object, ask: GuardedOracle, certificate: Certificate
-) -> list[str]:
-    """S at iteration 0, given an empty one: the user's start if there is one. Otherwise spans and cones begin at 0, and
-    a hull begins at the atom that the oracle names for the gradient at 0; the other atoms of this answer enter S with
-    weight zero. Where f is larger at this atom than at 0, a hull that has the negatives of its atoms begins between the
-    two. Where f is infinite at 0, all begin at means of atoms.
+    active: ActiveSet, f: Objective, domain: Domain, ask: GuardedOracle, certificate: Certificate
+) -> None:
+    """S at iteration 0 where the user gives no start. Spans and cones begin at 0, and a hull begins at the atom that
+    the oracle names for the gradient at 0; the other atoms of this answer enter S with weight zero. Where f is larger
+    at this atom than at 0, a hull that has the negatives of its atoms begins between the two. Where f is infinite at 0,
+    all begin at means of atoms.
 
     The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
     that later bounds, which hold with high probability, rest on numbers on which x does not depend.
-
-    Returned is what has to be taken on the user's word.
     """
-    assumed: list[str] = []
-    if start is None:
-        _begin(active, f, domain, ask, certificate)
-    else:
-        active.replace(*read_start(domain, active.space, start, assumed))
-    return assumed
-
-
-def _begin(active: ActiveSet, f: Objective, domain: Domain, ask: GuardedOracle, certificate: Certificate) -> None:
-    """The start where the user gives none."""
     space, hulls = active.space, [b for b, part in enumerate(domain.parts) if part.compact]
     if not hulls:
         if f.L is None and f.exact and f.value(active.x) == math.inf:  # a smooth f is finite everywhere

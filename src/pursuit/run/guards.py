@@ -126,12 +126,6 @@ class Probing(Stateful):
     f: Objective
     domain: Domain
 
-    @classmethod
-    def of(cls, advance: Advance, f: Objective, domain: Domain) -> Advance:
-        """The update itself where nothing is to be tested: the domain is bounded, or f has a known bound."""
-        bounded = domain.bounded or f.infimum > -math.inf or f.mu > 0 or not f.exact
-        return advance if bounded else cls(advance, f, domain)
-
     def __call__(self, now: Now, active: ActiveSet) -> None:
         if now.iteration in PROBE_ITERATIONS:
             self._probe(now, active)

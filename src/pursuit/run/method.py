@@ -75,7 +75,8 @@ def choose(f: Objective, domain: Domain, given: Given, sparse: bool = False) -> 
     refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
     if not all(callable(each) and not isinstance(each, type) for each in refinements):
         raise TypeError(f"refine is {describe(refine)}; give a function of (f, domain, active), or several.")
-    f = next((adapted(f, part.A.space) for part in domain.parts if part.A.space is not None), f)
+    spaces = [part.A.space for part in domain.parts if part.A.space not in (None, f.space)]
+    f = adapted(f, spaces[0]) if spaces else f
     return Problem(f, domain, Method(update, oracle, refine))
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pursuit.run.result import State
 
 COUNTS = ("iteration", "atoms", "oracle_calls", "sweep", "used")
 """Columns of whole numbers."""
@@ -32,6 +30,7 @@ def html_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:
     return "<table>" + "".join(f"<tr>{line}</tr>" for line in ([head] if head else []) + lines) + "</table>"
 
 
+@dataclass(eq=False, repr=False)
 class Trace:
     """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds and delta, as arrays; delta is
     the quality that the oracle proved for its answer (of a sum, the smallest; 0: none).
@@ -46,8 +45,7 @@ class Trace:
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds", "delta")
 
-    def __init__(self, rows: Sequence[tuple[float, ...]]) -> None:
-        self.rows = rows
+    rows: Sequence[tuple[float, ...]]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -81,9 +79,3 @@ class Trace:
     def _repr_html_(self) -> str:
         rows = [[f"{number:.6g}" for number in row] for row in self.rows]
         return html_table(rows, [name.replace("_", " ") for name in self.COLUMNS])
-
-
-def trace_row(state: State, seconds: float) -> tuple[float, ...]:
-    """The row of a trace for this state."""
-    delta = min(answer.delta or 0.0 for answer in state.answers) if state.active.turn is None else 0.0
-    return state.iteration, state.value, state.gap, state.active.count, state.oracle_calls, seconds, delta

@@ -18,7 +18,7 @@ from pursuit.run.method import Problem
 from pursuit.run.result import Result, State, proved_fields, result_fields, unbounded_fields
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
-from pursuit.run.trace import Trace, trace_row
+from pursuit.run.trace import Trace
 
 if TYPE_CHECKING:
     from pursuit.run.begin import Run
@@ -42,7 +42,10 @@ class Recorder:
         return time.perf_counter() - self._began
 
     def watch(self, state: State) -> None:
-        self.rows.append(trace_row(state, self.seconds))
+        active = state.active
+        delta = min(answer.delta or 0.0 for answer in state.answers) if active.turn is None else 0.0
+        row = state.iteration, state.value, state.gap, active.count, state.oracle_calls, self.seconds, delta
+        self.rows.append(row)
         self.first = state.x if self.first is None else self.first
         self.fields = result_fields(state)
 

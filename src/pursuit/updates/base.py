@@ -51,21 +51,10 @@ class Update:
 
     cites: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def several(self) -> int:
-        return 1
-
-    @property
-    def blends(self) -> bool:
-        return False
-
-    @property
-    def faces(self) -> bool:
-        return False
-
-    @property
-    def descends(self) -> bool:
-        return True
+    several: int = 1
+    blends: bool = False
+    faces: bool = False
+    descends: bool = True
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         """The update for one run: a function of (now, active), or a `Stateful` object with this call. Raises a

@@ -73,15 +73,15 @@ class Blocks(Update):
         use_python_numbers(self)
 
     @property
-    def several(self) -> int:
+    def several(self) -> int:  # type: ignore[override]
         return self.update.several
 
     @property
-    def blends(self) -> bool:
+    def blends(self) -> bool:  # type: ignore[override]
         return self.update.blends
 
     @property
-    def descends(self) -> bool:
+    def descends(self) -> bool:  # type: ignore[override]
         return self.update.descends
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:

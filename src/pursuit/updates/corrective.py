@@ -216,12 +216,15 @@ class _Projection(Stateful):
             q = active.slopes(now.grad)
             one_atom = self.small.admission.most == 1
             tolerance = 0.0 if one_atom else 1e-3 * abs(self.small.domain.slope(now.answers))
-            if self.bound.fixed:
-                weights: Small | None = self._weights(self.bound.L, q, active, tolerance)
-            else:
+            problem, L = self.small.problem, self.bound.L
+            if not self.bound.fixed:
                 weights = self._backtrack(now, q, active, tolerance)
-            if weights is not None and self.small.problem.ray is not None:
-                self._follow(self.small.problem.ray, q, active)
+            elif self.inner is None and L is not None:
+                weights = problem.descend(q / L, active.weights, tolerance / L)
+            else:
+                weights = self._weights(L, q, active, tolerance)
+            if weights is not None and problem.ray is not None:
+                self._follow(problem.ray, q, active)
             self.small.set_weights(active, active.weights if weights is None else weights, q)
 
     def _weights(self, L: float | None, q: Small, active: ActiveSet, tolerance: float) -> Small:

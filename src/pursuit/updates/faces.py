@@ -46,7 +46,7 @@ class DecompositionInvariant(Update):
 
     cites: ClassVar[tuple[str, ...]] = ("garber2016linear",)
     step: Step | None = None
-    faces: ClassVar[bool] = True
+    faces = True
     """The oracle names the worst vertex of the face, too, as the second atom of its answer."""
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class DecompositionInvariant(Update):
             check_step(self.step)
 
     @property
-    def descends(self) -> bool:
+    def descends(self) -> bool:  # type: ignore[override]
         return self.step is None or is_monotone(self.step)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:

@@ -51,7 +51,7 @@ class BlendedPursuit(Update):
     """
 
     cites: ClassVar[tuple[str, ...]] = ("combettes2019blended",)
-    blends: ClassVar[bool] = True
+    blends = True
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = _span(domain, self)
@@ -112,7 +112,7 @@ class AcceleratedPursuit(Update):
     cites: ClassVar[tuple[str, ...]] = ("locatello2018matching",)
     nu: float | None = None
     seed: int = 0
-    descends: ClassVar[bool] = False
+    descends = False
 
     def __post_init__(self) -> None:
         if self.nu is not None and not 0 < number(self.nu) < math.inf:

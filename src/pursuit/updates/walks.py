@@ -39,7 +39,7 @@ class _Walk(Update):
             check_step(self.step)
 
     @property
-    def descends(self) -> bool:
+    def descends(self) -> bool:  # type: ignore[override]
         return self.step is None or is_monotone(self.step)
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
@@ -194,7 +194,7 @@ class BlendedPairwise(_Retreating):
 
     cites: ClassVar[tuple[str, ...]] = ("tsuji2022pairwise",)
     step: Step | None = None
-    blends: ClassVar[bool] = True
+    blends = True
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         answer, q = now.answers[0], active.analyze(now.grad)
