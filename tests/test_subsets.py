@@ -1,7 +1,6 @@
 """Best subsets: equal to brute force, bounds that are never above the optimum, proofs that can be computed again."""
 
 import itertools
-import os
 import signal
 from fractions import Fraction
 
@@ -167,13 +166,13 @@ def test_the_result_is_the_same_for_any_number_of_threads(monkeypatch):
     assert len({(r.value, r.lower, r.iterations, r.oracle_calls) for r in results}) == 1
 
 
-def test_ctrl_c_returns_what_is_proved_and_the_search_goes_on(monkeypatch):
+def test_ctrl_c_returns_what_is_proved_and_the_search_goes_on(ctrl_c, monkeypatch):
     f, A, k = hard()
     whole, look = ps.best(f, A, k), Clock.enough
 
     def interrupted(self, search):
         if search.nodes > 10:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         return look(self, search)
 
     monkeypatch.setattr(Clock, "enough", interrupted)
@@ -183,8 +182,8 @@ def test_ctrl_c_returns_what_is_proved_and_the_search_goes_on(monkeypatch):
     assert ps.best(f, A, k, start=half).value == whole.value
 
 
-def test_a_search_interrupted_before_its_roots_proves_nothing(monkeypatch):
-    monkeypatch.setattr(Search, "begin", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+def test_a_search_interrupted_before_its_roots_proves_nothing(ctrl_c, monkeypatch):
+    monkeypatch.setattr(Search, "begin", lambda *_: signal.raise_signal(signal.SIGINT))
     f, A, k = hard()
     r = ps.best(f, A, k)
     assert r.status is ps.Status.INTERRUPTED and r.lower == 0.0 and r.check().lower == 0.0
