@@ -122,6 +122,18 @@ def test_cones_that_cannot_list_their_atoms_are_certified():
         assert r.status is ps.Status.GAP, (A, r.gap, r.value)
 
 
+def test_a_cone_of_rectangular_matrices_without_the_ones_inside_claims_nothing():
+    class TwoAtoms(ps.Atoms):
+        shape, radius = (2, 3), 4.0
+        atoms = np.array([[[-1.0, 2, 0], [0, 0, -3]], [[0, -1, -1], [1, 0, -1]]])
+
+        def lmo(self, g):
+            return min(self.atoms, key=lambda a: float(np.vdot(a, g)))
+
+    r = ps.minimize(ps.LeastSquares(np.array([[-1.0, 1, 0], [3, 0, -2]])), ps.cone(TwoAtoms()))
+    assert (r.lower, r.status) == (0.0, ps.Status.STATIONARY)
+
+
 def test_a_cone_that_fills_the_space_together_with_a_span_has_no_false_certificate():
     D = np.array([[3.3, 2.5, 6.3, 6.0], [3.5, 0.2, 5.1, 1.4]])
     domain = ps.cone(ps.Dictionary(D)) + ps.lin(ps.Dictionary(np.ones((2, 1))))

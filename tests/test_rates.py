@@ -128,6 +128,7 @@ def test_the_two_forms_of_the_coherence_theorem_are_inverse(n, coherence):
     if width > 0:
         assert rates.coherence(n=n, mdw=width) == pytest.approx(coherence, abs=1e-9)
     assert rates.mdw_from_coherence(n=n, coherence=1 + coherence) == 0.0  # which says nothing
+    assert rates.mdw_from_coherence(n=n, coherence=Interval(coherence / 2, coherence)) == width
 
 
 @law
