@@ -71,12 +71,7 @@ def check_atoms(A: Atoms, *, shape: tuple[int, ...] | None = None, trials: int =
     for a in named + drawn[:trials]:
         _check_atom(A, space, a)
     _check_chart(A, space, named, rng)
-    closed = A.geometry()
-    for sizes in (A, closed) if closed is not None else (A,):
-        _check_radius(sizes.radius, space, named + drawn[:trials])
-        _check_diameter(sizes.diameter, space, named + drawn[:trials])
-    for width in (A.width, None if closed is None else closed.mdw):
-        _check_width(A, width, space, named, rng)
+    _check_sizes(A, space, named, drawn[:trials], rng)
 
 
 def _check_search(A: Atoms, space: Space, g: Array, rival: float, tolerance: float) -> None:
@@ -225,6 +220,18 @@ def _check_atom(A: Atoms, space: Space, a: Atom) -> None:
         assert (twin.source, twin.coef) == (a.source, a.coef), f"rebuild renames the atom of source {a.source!r}."
 
 
+def _check_sizes(
+    A: Atoms, space: Space, named: Sequence[Atom], drawn: Sequence[Atom], rng: np.random.Generator
+) -> None:
+    """Radius, diameter and width are true: the set's, and those of its closed form."""
+    closed = A.geometry()
+    for sizes in (A, closed) if closed is not None else (A,):
+        _check_radius(sizes.radius, space, [*named, *drawn])
+        _check_diameter(sizes.diameter, space, [*named, *drawn])
+    for width in (A.width, None if closed is None else closed.mdw):
+        _check_width(A, width, space, named, rng)
+
+
 def _check_radius(radius: float | None, space: Space, atoms: Sequence[Atom]) -> None:
     longest = max(a.norm(space) for a in atoms)
     true = radius is None or longest <= radius * (1.0 + 1e3 * space.eps)
@@ -283,36 +290,50 @@ def check_objective(
     rng = np.random.default_rng(seed)
     for _ in range(trials):
         x, d, value, grad = _draw_point(f, space, space.zeros() if middle is None else middle, rng)
-        slope, h = space.dot(grad, d), space.eps ** (1 / 3)
+        slope, h, new = space.dot(grad, d), space.eps ** (1 / 3), f.value(x + d)
         numeric = (f.value(x + h * d) - f.value(x - h * d)) / (2 * h)
         noise = 50 * h * h * (1.0 + abs(value) / h + abs(slope) + space.norm(grad))
         assert abs(slope - numeric) <= noise, (
             f"the gradient is not that of the value: along d it says {slope:.6g}, differences say {numeric:.6g}."
         )
-        new, square = f.value(x + d), space.dot(d, d)
-        slack = 1e3 * space.eps * (abs(value) + abs(new) + abs(slope) + square)
-        assert not f.convex or new >= value + slope + 0.5 * f.mu * square - slack, (
-            f"f is not convex with mu = {f.mu:g}: it lies below its lower model by {value + slope - new:.3g}; "
-            "where it is meant to be only on a part of the space, let it be infinite elsewhere."
-        )
-        if f.L is not None:
-            assert new <= value + slope + 0.5 * f.L * square + slack, f"L is not {f.L:g}: f rises faster than that."
+        slack = 1e3 * space.eps * (abs(value) + abs(new) + abs(slope) + space.dot(d, d))
         assert value >= f.infimum - slack, f"the infimum is not {f.infimum:g}: f is {value:g} somewhere."
-        hessian = f.hessian(x)
-        if hessian is not None:
-            curvature = space.dot(d, hessian(d))
-            assert not f.convex or curvature >= -slack, "the Hessian has negative curvature; f is not convex."
-            assert math.isfinite(curvature), "the Hessian is not finite."
-            change = (f.value_and_grad(x + h * d)[1] - f.value_and_grad(x - h * d)[1]) / (2 * h)
-            wrong, size = space.norm(change - hessian(d)), space.norm(change) + space.norm(hessian(d))
-            assert wrong <= 1e2 * h * (size + space.norm(grad)) or not f.twice_differentiable(x), (
-                f"the Hessian is not that of f: along d it differs from gradients' by {wrong:.3g} of {size:.3g}."
-            )
-        conjugate = f.conjugate(grad) if f.convex else None
-        if conjugate is not None:
-            product = space.dot(grad, x)
-            low = conjugate < product - value - slack - 1e3 * space.eps * abs(product)
-            assert not low, f"the conjugate at a gradient is {conjugate:.6g}, below <u, x> - f(x) there."
+        _check_models(f, new - value - slope, space.dot(d, d), slack)
+        _check_hessian(f, space, x, d, slack)
+        product = space.dot(grad, x)
+        _check_conjugate(f, grad, product, value, slack + 1e3 * space.eps * abs(product))
+
+
+def _check_models(f: Objective, rise: float, square: float, slack: float) -> None:
+    """mu/2 ||d||^2 <= f(x + d) - f(x) - <grad f(x), d> <= L/2 ||d||^2."""
+    assert not f.convex or rise >= 0.5 * f.mu * square - slack, (
+        f"f is not convex with mu = {f.mu:g}: it lies below its lower model by {-rise:.3g}; "
+        "where it is meant to be only on a part of the space, let it be infinite elsewhere."
+    )
+    if f.L is not None:
+        assert rise <= 0.5 * f.L * square + slack, f"L is not {f.L:g}: f rises faster than that."
+
+
+def _check_hessian(f: Objective, space: Space, x: Array, d: Array, slack: float) -> None:
+    """The Hessian along d is that of the gradients."""
+    hessian, h = f.hessian(x), space.eps ** (1 / 3)
+    if hessian is None:
+        return
+    curvature = space.dot(d, hessian(d))
+    assert not f.convex or curvature >= -slack, "the Hessian has negative curvature; f is not convex."
+    assert math.isfinite(curvature), "the Hessian is not finite."
+    change = (f.value_and_grad(x + h * d)[1] - f.value_and_grad(x - h * d)[1]) / (2 * h)
+    wrong, size = space.norm(change - hessian(d)), space.norm(change) + space.norm(hessian(d))
+    assert wrong <= 1e2 * h * (size + space.norm(f.value_and_grad(x)[1])) or not f.twice_differentiable(x), (
+        f"the Hessian is not that of f: along d it differs from gradients' by {wrong:.3g} of {size:.3g}."
+    )
+
+
+def _check_conjugate(f: Objective, grad: Array, product: float, value: float, slack: float) -> None:
+    """f*(u) >= <u, x> - f(x) at the gradient u; `product` is <u, x>."""
+    conjugate = f.conjugate(grad) if f.convex else None
+    low = conjugate is not None and conjugate < product - value - slack
+    assert not low, f"the conjugate at a gradient is {conjugate:.6g}, below <u, x> - f(x) there."
 
 
 def _draw_point(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,55 +41,106 @@ def line_search(f: Objective, x: Array, d: Array, slope: float, reach: float, ac
     """
     if not slope < 0:
         return 0.0
-    space, hessian = Space.of(x), f.hessian(x)
-    curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
+    line = _Line(f, Space.of(x), d, -accuracy * slope)
+    curvature = line.curvature(x)
     if f.quadratic:
         return min(-slope / curvature, reach) if curvature > 0 else _bounded(reach)
-    ceiling = _ceiling(f, space, x, bool(accuracy), -1e-3 * slope * min(reach, 1.0))
-    low, high, at_low, at_high, growth, last = 0.0, reach, slope, math.inf, 2.0, -slope
-    size = space.norm(d)
-    horizon = min(reach, 1e150 / max(size, 1e-150))  # a function that descends there descends for ever
+    line.ceiling = _ceiling(f, line.space, x, bool(accuracy), -1e-3 * slope * min(reach, 1.0))
+    bracket = _Bracket(reach, reach, slope, -slope)
+    horizon = min(reach, 1e150 / max(line.size, 1e-150))  # a function that descends there descends for ever
     gamma = -slope / curvature if curvature > 0 else 1.0
-    bisections, ended = 0, False  # whether the end of the interval was tried
     for _ in range(200):
         gamma = min(gamma, horizon)
-        ended |= gamma == reach
         point = x + gamma * d
-        value, grad = f.value_and_grad(point)
-        reached = math.isfinite(value) and value <= ceiling
-        derivative = space.dot(grad, d) if reached else math.inf
-        enough = max(2.0 * space.eps * space.norm(grad) * size, -accuracy * slope) if reached else 0.0
-        stationary = math.isfinite(derivative) and abs(derivative) <= enough
+        derivative, stationary = line.derivative(point)
         if stationary or (derivative < 0 and gamma == reach):
             return gamma
-        if derivative < 0:
-            low, at_low = gamma, derivative
-        else:  # also where the derivative is not finite
-            high, at_high = gamma, derivative
-        if (math.isfinite(high) and high - low <= 4.0 * space.eps * high) or (derivative < 0 and gamma == horizon):
+        bracket.narrow(gamma, derivative)
+        if bracket.closed(4.0 * line.space.eps) or (derivative < 0 and gamma == horizon):
             break
-        hessian = f.hessian(point) if math.isfinite(derivative) else None
-        curvature = space.dot(d, hessian(d)) if hessian is not None else 0.0
+        gamma = bracket.next(gamma, derivative, line.curvature(point, derivative))
+    else:
+        gamma = bracket.low
+    if math.isinf(bracket.high):
+        return _bounded(bracket.high)
+    return gamma if math.isfinite(bracket.at_high) else bracket.low
+
+
+@dataclass
+class _Line:
+    """f along the direction d."""
+
+    f: Objective
+    space: Space
+    d: Array
+    enough: float
+    """The size of the derivative at which a search ends."""
+    ceiling: float = math.inf
+
+    def __post_init__(self) -> None:
+        self.size = self.space.norm(self.d)
+
+    def derivative(self, point: Array) -> tuple[float, bool]:
+        """<grad f, d>, and whether it is small enough, or 0 to rounding; infinite where f is not defined, or above the
+        ceiling."""
+        value, grad = self.f.value_and_grad(point)
+        if not (math.isfinite(value) and value <= self.ceiling):
+            return math.inf, False
+        derivative = self.space.dot(grad, self.d)
+        enough = max(2.0 * self.space.eps * self.space.norm(grad) * self.size, self.enough)
+        return derivative, math.isfinite(derivative) and abs(derivative) <= enough
+
+    def curvature(self, point: Array, derivative: float = 0.0) -> float:
+        """<d, H d> with the Hessian H of f; 0 where none is known, or the derivative is not finite."""
+        hessian = self.f.hessian(point) if math.isfinite(derivative) else None
+        return self.space.dot(self.d, hessian(self.d)) if hessian is not None else 0.0
+
+
+@dataclass
+class _Bracket:
+    """An interval within [0, reach]: the derivative is negative at `low`, and not so at `high`, if that was tried."""
+
+    reach: float
+    high: float
+    at_low: float
+    last: float
+    """The size of the last derivative."""
+    low: float = 0.0
+    at_high: float = math.inf
+    growth: float = 2.0
+    bisections: int = 0
+    ended: bool = False
+    """Whether the end of the interval was tried."""
+
+    def narrow(self, gamma: float, derivative: float) -> None:
+        self.ended |= gamma == self.reach
+        if derivative < 0:
+            self.low, self.at_low = gamma, derivative
+        else:  # also where the derivative is not finite
+            self.high, self.at_high = gamma, derivative
+
+    def closed(self, rounding: float) -> bool:
+        return math.isfinite(self.high) and self.high - self.low <= rounding * self.high
+
+    def next(self, gamma: float, derivative: float, curvature: float) -> float:
+        """Where to look next: by Newton's method or a secant, if that stays inside and is fast enough."""
         if curvature > 0 and math.isfinite(curvature):
             gamma = gamma - derivative / curvature
-        elif math.isfinite(at_high):
-            gamma = low + (high - low) * at_low / (at_low - at_high)
+        elif math.isfinite(self.at_high):
+            gamma = self.low + (self.high - self.low) * self.at_low / (self.at_low - self.at_high)
         else:
             gamma = math.nan
-        if math.isinf(high):  # no bracket yet: at least double, faster each time
-            gamma = growth * low if math.isnan(gamma) else max(gamma, growth * low)
-            growth = min(growth * growth, 1e30)
-        elif high == reach and not (ended or gamma < reach):
-            gamma = reach
-        elif not (low < gamma < high and abs(derivative) <= 0.25 * last):
-            bisections += 1
-            gamma = 0.5 * (low + high) if bisections % 2 else middle_float(low, high)
-        last = abs(derivative)
-    else:
-        gamma = low
-    if math.isinf(high):
-        return _bounded(high)
-    return gamma if math.isfinite(at_high) else low
+        if math.isinf(self.high):  # no bracket yet: at least double, faster each time
+            least, self.growth = self.growth * self.low, min(self.growth * self.growth, 1e30)
+            gamma = least if math.isnan(gamma) else max(gamma, least)
+        elif self.high == self.reach and not (self.ended or gamma < self.reach):
+            gamma = self.reach
+        elif not (self.low < gamma < self.high and abs(derivative) <= 0.25 * self.last):
+            self.bisections += 1
+            odd = self.bisections % 2
+            gamma = 0.5 * (self.low + self.high) if odd else middle_float(self.low, self.high)
+        self.last = abs(derivative)
+        return gamma
 
 
 def _ceiling(f: Objective, space: Space, x: Array, rough: bool, rise: float) -> float:

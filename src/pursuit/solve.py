@@ -23,7 +23,7 @@ from pursuit.run.begin import Run, begin
 from pursuit.run.method import Given, Problem, choose
 from pursuit.run.result import Result, State
 from pursuit.run.stop import Status, Stop
-from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver
+from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher
 from pursuit.updates import Update
 
 
@@ -153,31 +153,36 @@ def minimize(
     recorder = Recorder(began, run, as_bool(keep, "keep"))
     log, bar = Log.of(verbose, recorder), Bar() if as_bool(progress, "progress") else None
     watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]
-    status, state = None, None
-    try:
-        with nullcontext() if bar is None else closing(bar):
-            for state in iterate(f, domain, start=run):
-                status = next(filter(None, [watcher.watch(state) for watcher in watchers]), None)
-                if saver is not None:
-                    saver.save(recorder, state, status is not None)
-                if status is not None:
-                    recorder.end(state)
-                    break
-    except UnboundedError:
-        if state is None:
-            raise
-        status = Status.UNBOUNDED
-        recorder.end_unbounded(state)
-    except KeyboardInterrupt:
-        if not recorder.fields:
-            raise
-        status = Status.INTERRUPTED
-        recorder.end_interrupted()
-    assert status is not None
+    with nullcontext() if bar is None else closing(bar):
+        status = _follow(run, recorder, watchers, saver)
     result = recorder.result(status)
     if log is not None:
         log.write(f"ended after {result.iterations} iterations and {result.seconds:.3g} s: {status.value}")
     return result
+
+
+def _follow(run: Run, recorder: Recorder, watchers: Sequence[Watcher], saver: Saver | None) -> Status:
+    """Go through the states until a watcher ends the run, f falls for ever, or Ctrl-C is pressed."""
+    state = None
+    try:
+        for state in iterate(*run.problem[:2], start=run):
+            status = next(filter(None, [watcher.watch(state) for watcher in watchers]), None)
+            if saver is not None:
+                saver.save(recorder, state, status is not None)
+            if status is not None:
+                recorder.end(state)
+                return status
+    except UnboundedError:
+        if state is None:
+            raise
+        recorder.end_unbounded(state)
+        return Status.UNBOUNDED
+    except KeyboardInterrupt:
+        if not recorder.fields:
+            raise
+        recorder.end_interrupted()
+        return Status.INTERRUPTED
+    raise AssertionError("the loop does not end")
 
 
 def _fit_uncounted(problem: Problem, stop: Stop) -> Result | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pursuit import native
 from pursuit.arguments import as_bool, as_int_or_nan, real_array, require
-from pursuit.arrays import Array, Small, host, largest
+from pursuit.arrays import Array, Indices, Small, host, largest
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.events import Events
 from pursuit.atoms.frames import Atom, Source
@@ -77,14 +77,12 @@ class Convolutional(Atoms):
         memory: int = 1 << 30,
     ) -> None:
         self.shape = None if shape is None else _shape(shape)
-        given: tuple[int, ...] = self.shape or ()
         if channels is None:
             templates = np.asarray(real_array(templates, "templates"), dtype=np.float64)
         window: tuple[int, ...] = () if channels is not None else np.shape(templates)[1:]
-        fills = len(window) == 2 and len(given) == 2 and window[0] == given[0]
-        spatial = None if self.shape is None or fills else 1 if len(given) == 1 or channels is not None else 2
-        count = given[0] if channels is not None and len(given) == 2 else None
-        self.templates, self.axes = read_templates(templates, channels, spatial, count)
+        count = (self.shape or (0,))[0] if channels is not None and len(self.shape or ()) == 2 else None
+        moving = self._moving_axes(window, channels is not None)
+        self.templates, self.axes = read_templates(templates, channels, moving, count)
         if rank is not None:
             self.templates = self.templates.compressed(rank)
         require(as_int_or_nan(stride) >= 1, "stride", stride, "an integer of at least 1")
@@ -95,6 +93,14 @@ class Convolutional(Atoms):
         self.diameter = 2.0 * self.radius
         if self.shape is not None:
             self._take_shape()
+
+    def _moving_axes(self, window: tuple[int, ...], on_channels: bool) -> int | None:
+        """The number of axes along which templates of this window move; None where the shape does not tell."""
+        shape = self.shape or ()
+        fills = len(window) == 2 and len(shape) == 2 and window[0] == shape[0]
+        if self.shape is None or fills:
+            return None
+        return 1 if len(shape) == 1 or on_channels else 2
 
     def _take_shape(self) -> None:
         box, t = self._box(self.shape), self.templates
@@ -187,29 +193,29 @@ class Convolutional(Atoms):
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         self._check_shape(g)
-        values: list[Small] = []
-        places: list[Any] = []
-        for first, c in self._pieces(g):
-            flat, merit = self._listed(c), self._listed(abs(c) if self.symmetric else -c)
-            if several > 1:  # one for each event, not its neighbours
-                from scipy.ndimage import maximum_filter  # slow to import
-
-                peaks = (abs(c) if self.symmetric else -c).max(axis=0)
-                window = (self.templates.height, self.templates.width)
-                highest = maximum_filter(peaks, [max(1, size // self.stride) for size in window])
-                merit = np.where(merit == np.repeat(highest.ravel(), len(c)), merit, -math.inf)
-            at = largest(merit, several)[0]
-            at = at[merit[at] > -math.inf]
-            entries = flat[at] if self.symmetric else -flat[at]
-            row, column, k = np.unravel_index(at, (c.shape[1], c.shape[2], c.shape[0]))
-            places += [(int(i), int(r), int(q) + first) for i, r, q in zip(k, row, column, strict=True)]
-            values.append(entries if self.symmetric else -entries)
-        c = np.concatenate(values)
+        found = [self._best_of(first, c, several) for first, c in self._pieces(g)]
+        k, row, column, c = (np.concatenate(values) for values in zip(*found, strict=True))
         merit = -np.abs(c) if self.symmetric else c
-        keys = [r * self._grid[1] + q for _, r, q in places]
-        order = np.lexsort(([k for k, *_ in places], keys, merit))[:several]
-        chosen = [(places[i], -1.0 if self.symmetric and c[i] > 0 else 1.0) for i in order]
-        return [self._column(k, row, column, sign) for (k, row, column), sign in chosen]
+        order = np.lexsort((k, row * self._grid[1] + column, merit))[:several]
+        signs = [-1.0 if self.symmetric and c[i] > 0 else 1.0 for i in order]
+        return [
+            self._column(int(k[i]), int(row[i]), int(column[i]), sign) for i, sign in zip(order, signs, strict=True)
+        ]
+
+    def _best_of(self, first: int, c: Small, several: int) -> tuple[Indices, Indices, Indices, Small]:
+        """The best atoms at columns from the first on: templates, rows, columns and correlations."""
+        merits = abs(c) if self.symmetric else -c
+        merit = self._listed(merits)
+        if several > 1:  # one for each event, not its neighbours
+            from scipy.ndimage import maximum_filter  # slow to import
+
+            window = [max(1, size // self.stride) for size in (self.templates.height, self.templates.width)]
+            highest = maximum_filter(merits.max(axis=0), window)
+            merit = np.where(merit == np.repeat(highest.ravel(), len(c)), merit, -math.inf)
+        at = largest(merit, several)[0]
+        at = at[merit[at] > -math.inf]
+        row, column, k = np.unravel_index(at, (c.shape[1], c.shape[2], c.shape[0]))
+        return k, row, column + first, self._listed(c)[at]
 
     def _check_shape(self, g: Array) -> None:
         if self.shape is None:

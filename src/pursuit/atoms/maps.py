@@ -20,6 +20,15 @@ SLACK = 1e-3
 """More than the rounding of a Frobenius norm, relative to it."""
 
 
+def _read_matrix(M: object) -> Any:
+    """An array, or a sparse matrix by columns, of finite numbers."""
+    if not sp.issparse(M):
+        return real_array(M, "M")
+    columns = sparse_matrix(M, "M")
+    real_array(columns.data, "M")
+    return columns
+
+
 class LinearMap:
     """A matrix, sparse matrix or operator M that maps atoms of the given shape to vectors: a -> M a.
 
@@ -33,13 +42,8 @@ class LinearMap:
         one_or_more = columns is None or as_int_or_nan(columns) >= 1
         require(one_or_more, "columns", columns, "the number of columns of the matrices, at least 1")
         require(0 <= number(l2) < math.inf, "l2", l2, "a number of at least 0")
-        self.M: Any
         self._operator, self._sparse = operator(M, "M"), sp.issparse(M)
-        if self._sparse:
-            self.M = sparse_matrix(M, "M")
-            real_array(self.M.data, "M")
-        else:
-            self.M = real_array(M, "M") if self._operator is None else self._operator
+        self.M: Any = _read_matrix(M) if self._operator is None else self._operator
         matrix = len(self.M.shape) == 2 and 0 not in self.M.shape
         require(matrix, "M", self.M, "a matrix (rows, length of an atom)")
         self.n, self.p = map(int, self.M.shape)

@@ -175,19 +175,22 @@ def _on_channels(templates: Any, channels: Any, count: int | None) -> Templates:
         raise ValueError(f"channels has {len(places)} entries for {len(waveforms)} templates; give a list for each.")
     width = waveforms[0].shape[-1] if waveforms[0].ndim else 0
     for k, (w, c) in enumerate(zip(waveforms, places, strict=True)):
-        if w.ndim != 2 or w.shape[1] != width or not width or not len(w):
-            raise ValueError(f"template {k} has shape {w.shape}; give (its channels, {width or 'samples'}) for each.")
-        distinct = (
-            c.shape == (len(w),) and c.dtype.kind in "iu" and len(np.unique(c)) == len(c) and bool((c >= 0).all())
-        )
-        if not distinct:
-            raise ValueError(f"channels of template {k} must be {len(w)} different integers of at least 0.")
+        _check_waveform(k, w, c, width)
     check_not_zero([float(np.abs(w).max()) for w in waveforms])
     most = 1 + max(int(c.max()) for c in places)
     if count is not None and most > count:
         raise ValueError(f"channels name channel {most - 1}, the recording has {count}.")
     listed = [(c, np.zeros(len(c)), w) for c, w in zip(places, waveforms, strict=True)]
     return Templates.read(listed, (len(listed), count or most, 1), width)
+
+
+def _check_waveform(k: int, w: Array, c: Array, width: int) -> None:
+    """Refuse a template that is not (its channels, width), on different channels."""
+    if w.ndim != 2 or w.shape[1] != width or not w.size:
+        raise ValueError(f"template {k} has shape {w.shape}; give (its channels, {width or 'samples'}) for each.")
+    numbers = c.shape == (len(w),) and c.dtype.kind in "iu"
+    if not (numbers and len(np.unique(c)) == len(c) and (c >= 0).all()):
+        raise ValueError(f"channels of template {k} must be {len(w)} different integers of at least 0.")
 
 
 def check_not_zero(sizes: list[float]) -> None:

@@ -67,9 +67,7 @@ class DualBound(Stateful):
         linear = [p.A for p in self.parts if is_linear(p)]
         self.free_cones = [b for b, p in enumerate(self.parts) if is_free_cone(p) and not p.A.symmetric]
         columns = sum(MAX_ATOMS + 1 if A.size is None else A.size for A in linear)
-        free = bool(linear or self.free_cones)
-        self.possible = self.f.exact and (free or any(p.price for p in self.parts))
-        self.possible &= not (free and self.f.singular) and columns <= min(MAX_ATOMS, self.space.size)
+        self.possible = self._is_possible(bool(linear or self.free_cones), columns)
         self._cheap = self.space.size * columns * columns <= CHEAP_PRODUCT
         self.u = self._anchor = self.space.zeros()
         if self.possible:
@@ -77,6 +75,12 @@ class DualBound(Stateful):
             if linear:
                 self.spans = Spans(self.space, host(columns_of(self.space, linear)).astype(np.float64))
         self.cones = Cones(self.space, [self.parts[b].A for b in self.free_cones], self.spans, self._ask_cones)
+
+    def _is_possible(self, free: bool, columns: int) -> bool:
+        """Whether conjugates are needed and may be finite; `free`: there are linear spaces, of so many atoms, or
+        cones."""
+        hopeless = (free and self.f.singular) or columns > min(MAX_ATOMS, self.space.size)
+        return self.f.exact and not hopeless and (free or any(p.price for p in self.parts))
 
     def __call__(
         self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet, lower: float, last: bool

@@ -101,7 +101,7 @@ class Certificate(Stateful):
         self.lower = self.f.infimum if self.f.exact else -math.inf
         self.dual = DualBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
         self._longest = [part.A.radius or 0.0 for part in self.domain.parts]
-        self._error = product_error(self.space)
+        self._error, self._L = product_error(self.space), self.f.L or 0.0
         self._proof: tuple[Any, float, float] | None = None  # the best point, the trusted bound, and what they prove
 
     @property
@@ -133,7 +133,7 @@ class Certificate(Stateful):
 
     def _unit(self) -> float:
         """The size of the terms of f(x), the unit of its rounding error."""
-        return self._largest + (self.f.L or 0.0) * self._length * self._length
+        return self._largest + self._L * self._length * self._length
 
     def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
         """The best bound so far, with what this iteration proves. The count of iterations without progress starts again
@@ -155,24 +155,19 @@ class Certificate(Stateful):
         return Bound(self.lower, self.gap, *state, self.dual.calls, stalled)
 
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
-        eps, mu, error = self.space.eps, self.f.mu, self._error
         alone = value - active.cost  # f(x) without a penalty
         norm = self.observe_point(active.x, alone, grad)
         if not self.f.exact or self.contradicted:
-            self.lower, self.gap = -math.inf, math.inf
+            self._prove_nothing()
             return
-        asked = range(len(answers)) if active.turn is None else active.turn
-        lengths = [answers[b].atoms[0].norm(self.space) for b in asked]
-        for b, length in zip(asked, lengths, strict=True):
-            self._longest[b] = max(self._longest[b], length)
-        self._reach, whole = max(self._reach, self._length), active.turn is None  # else few were asked
-        longest = list(map(_error_norm, self._longest, answers)) if whole else self._longest
-        noise = [error * norm * length for length in longest] if whole else []
-        terms = norm + (self.f.L or 0.0) * self._length  # those of the gradient, which may cancel
-        slack = error * (abs(value) + terms * (self._length + sum(longest)))  # the errors of the inner products
-        doubt = 1e3 * (slack + eps * self._unit())
-        gap = self.stationarity = self.domain.frank_wolfe_gap(answers, noise) if whole else math.inf
-        self.stationary = whole and self._at_rounding(answers, sum(lengths))
+        whole = active.turn is None  # else few were asked
+        longest, size = self._lengths(answers, active)
+        terms = norm + self._L * self._length  # those of the gradient, which may cancel
+        slack = self._error * (abs(value) + terms * (self._length + sum(longest)))  # the errors of the inner products
+        doubt = 1e3 * (slack + self.space.eps * self._unit())
+        gap, strong = self._gaps(answers, [self._error * norm * length for length in longest], whole)
+        self.stationarity = gap
+        self.stationary = whole and self._at_rounding(answers, size)
         if not self.f.convex:
             self.gap = value - self.lower
             return
@@ -182,14 +177,13 @@ class Certificate(Stateful):
         if whole:
             parts = zip(self.domain.parts, answers, strict=True)
             self._keep(best, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
-        if mu > 0:
-            strong = self.domain.strong_gap(answers, mu, noise) if whole else math.inf
-            best = max(best, value - strong, alone - norm * (norm / (2.0 * mu)))
+        if self.f.mu > 0:
+            best = max(best, value - strong, alone - norm * (norm / (2.0 * self.f.mu)))
         self._trusted, self.lower = max(self._trusted, best - slack), max(self.lower, best)
         beyond = self._trusted - value  # or the oracle misses better atoms
-        if beyond > doubt and beyond > 1e3 * eps * norm * active.terms:
+        if beyond > doubt and beyond > 1e3 * self.space.eps * norm * active.terms:
             self.contradicted = True
-            self.lower, self.gap = -math.inf, math.inf
+            self._prove_nothing()
             return
         if whole and self.dual.possible:
             bound = self.dual(value, grad, answers, active, self.lower, self.stationary)
@@ -198,6 +192,26 @@ class Certificate(Stateful):
                 self.lower = max(self.lower, bound)
         self.lower = min(self.lower, value)
         self.gap = max(value - self.lower, 0.0)
+
+    def _gaps(self, answers: Sequence[Answer], noise: list[float], whole: bool) -> tuple[float, float]:
+        """The Frank-Wolfe gap, and the gap by strong convexity; infinite where few summands were asked."""
+        if not whole:
+            return math.inf, math.inf
+        strong = self.domain.strong_gap(answers, self.f.mu, noise) if self.f.mu > 0 else math.inf
+        return self.domain.frank_wolfe_gap(answers, noise), strong
+
+    def _prove_nothing(self) -> None:
+        self.lower, self.gap = -math.inf, math.inf
+
+    def _lengths(self, answers: Sequence[Answer], active: ActiveSet) -> tuple[list[float], float]:
+        """The norms by which rounding errors enter, one for each summand, and the sum of those of the atoms that this
+        iteration names. Note how long x and the atoms have been."""
+        asked = range(len(answers)) if active.turn is None else active.turn
+        lengths = [answers[b].atoms[0].norm(self.space) for b in asked]
+        for b, length in zip(asked, lengths, strict=True):
+            self._longest[b] = max(self._longest[b], length)
+        self._reach = max(self._reach, self._length)
+        return list(map(_error_norm, self._longest, answers)) if active.turn is None else self._longest, sum(lengths)
 
     def _keep(self, bound: float, u: Array, lows: Sequence[float], norm: float) -> None:
         """Keep the point for the proof, if its bound is the best so far."""
@@ -232,7 +246,7 @@ class Certificate(Stateful):
             size += length
         else:
             factor = 32.0
-            scale = max(scale, (self.f.L or 0.0) * length)
+            scale = max(scale, self._L * length)
             size += length * any(p.nonnegative for p in self.domain.parts)
         return -self.domain.steepest_slope(answers) <= factor * self.space.eps * scale * size
 

@@ -47,6 +47,11 @@ class Refine(Protocol):
     ) -> Proposal | tuple[Small, Sequence[Atom]] | None: ...
 
 
+def as_refinements(refine: Refine | Sequence[Refine] | None) -> Sequence[Refine]:
+    """None, one or several as a sequence."""
+    return refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
+
+
 @dataclass(eq=False)
 class Refinements(Stateful):
     """Line 7 of Algorithms 3 and 4 in one run: the refinements propose in turn. A proposal is accepted if its point
@@ -61,8 +66,7 @@ class Refinements(Stateful):
     """What nobody could check about the points and atoms of the run."""
 
     def __post_init__(self) -> None:
-        refine = self.refine
-        self._refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
+        self._refinements = as_refinements(self.refine)
 
     def __call__(self, now: Now, active: ActiveSet) -> None:
         """Refine the active set after the update of this iteration."""

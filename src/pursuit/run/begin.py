@@ -134,25 +134,36 @@ def _comparable(thing: object) -> bool:
 
 def find_space(f: Objective, domain: Domain, start: object) -> Space:
     """H, as the objective, the atoms or the start determine it; they must agree."""
-    space = f.space
-    for A in (part.A for part in domain.parts):
-        if space is not None and A.space is not None and space.xp is not A.space.xp:
-            names = f"{space.xp.__name__} and {A.space.xp.__name__}"
-            raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
-        if space is not None and A.space is not None and space.dtype != A.space.dtype:
-            raise TypeError(f"f has dtype {space.dtype}, the atoms {A.space.dtype}; convert one to the other.")
-        if space is not None and A.space is not None and space.device != A.space.device:
-            raise TypeError(f"f lies on device {space.device}, the atoms on {A.space.device}; move one to the other.")
-        if space is not None and A.shape is not None and space.shape != A.shape:
-            raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have {A.shape}; they must agree.")
+    space, sets = f.space, [part.A for part in domain.parts]
+    for A in sets:
+        if space is not None:
+            _check_same_space(space, A)
         space = space or A.space
-    shapes = [part.A.shape for part in domain.parts if part.A.shape is not None]
-    if space is None and shapes:
-        space = Space.default(shapes[0])
-    if space is None and start is not None:
-        known = start.first if isinstance(start, Kept) else start.x if isinstance(start, Result) else None
-        given = known if known is not None else start[1][0] if isinstance(start, tuple) else start
-        space = Space.of(given.vector if isinstance(given, Atom) else real_array(given, "start"))
     if space is None:
-        raise ValueError("neither f nor the atoms know the shape of x; give start=, or set `shape` on the atom set.")
+        shape = next((A.shape for A in sets if A.shape is not None), None)
+        space = _space_of(start) if shape is None else Space.default(shape)
     return space
+
+
+def _check_same_space(space: Space, A: Atoms) -> None:
+    """Refuse atoms of another array library, dtype, device or shape."""
+    own = space if A.space is None else A.space
+    if space.xp is not own.xp:
+        names = f"{space.xp.__name__} and {own.xp.__name__}"
+        raise TypeError(f"f and the atoms come from different array libraries, {names}; convert one to the other.")
+    if space.dtype != own.dtype:
+        raise TypeError(f"f has dtype {space.dtype}, the atoms {own.dtype}; convert one to the other.")
+    if space.device != own.device:
+        raise TypeError(f"f lies on device {space.device}, the atoms on {own.device}; move one to the other.")
+    if A.shape is not None and space.shape != A.shape:
+        raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have {A.shape}; they must agree.")
+
+
+def _space_of(start: object) -> Space:
+    """The space of the first point."""
+    if start is None:
+        raise ValueError("neither f nor the atoms know the shape of x; give start=, or set `shape` on the atom set.")
+    if isinstance(start, Kept | Result):
+        return Space.of(start.first if isinstance(start, Kept) else start.x)
+    point = start[1][0] if isinstance(start, tuple) else start
+    return Space.of(point.vector if isinstance(point, Atom) else real_array(point, "start"))

@@ -39,17 +39,24 @@ def set_first_atoms(
     The question belongs to the run: it counts as an oracle call, and it uses random numbers of the run's oracle, so
     that later bounds, which hold with high probability, rest on numbers on which x does not depend.
     """
+    if any(part.compact for part in domain.parts):
+        defined = _begin_at_answers(active, f, domain, ask, certificate)
+    else:
+        defined = f.L is not None or not f.exact or f.value(active.x) != math.inf  # a smooth f is finite everywhere
+    if not defined:
+        _search_inside(f, domain, active, ask)
+
+
+def _begin_at_answers(
+    active: ActiveSet, f: Objective, domain: Domain, ask: GuardedOracle, certificate: Certificate
+) -> bool:
+    """Begin hulls at the atoms that are named for the gradient at 0; whether f is defined there."""
     space, hulls = active.space, [b for b, part in enumerate(domain.parts) if part.compact]
-    if not hulls:
-        if f.L is None and f.exact and f.value(active.x) == math.inf:  # a smooth f is finite everywhere
-            _search_inside(f, domain, active, ask)
-        return
     value, grad = f.value_and_grad(active.x)
     if math.isfinite(as_value(value)):
         check_shape(grad, space)
     if not inside(space, value, grad):
-        _search_inside(f, domain, active, ask)
-        return
+        return False
     certificate.observe_point(active.x, value, grad)
     answers = {b: ask.ask(b, grad, active, 0.0).atoms for b in hulls}
     firsts = {b: atoms[0] for b, atoms in answers.items()}
@@ -57,11 +64,11 @@ def set_first_atoms(
     if f.exact and f.value(active.x) > value:
         _move_towards_zero(f, domain, active, firsts)
         if math.isinf(f.value(active.x)):
-            _search_inside(f, domain, active, ask)
-            return
+            return False
     for b, atoms in answers.items():
         for a in atoms[1:]:
             active.enter(a, b)
+    return True
 
 
 def _move_towards_zero(f: Objective, domain: Domain, active: ActiveSet, firsts: dict[int, Atom]) -> None:
@@ -85,64 +92,73 @@ def _search_inside(f: Objective, domain: Domain, active: ActiveSet, ask: Guarded
     summands."""
     hulls = [b for b, part in enumerate(domain.parts) if part.compact]
     everything = list(range(len(domain.parts)))
-    if not any(_found_inside(f, domain, active, ask, blocks) for blocks in (hulls, everything) if blocks):
+    tried = (_Means(f, domain, active, blocks) for blocks in (hulls, everything) if blocks)
+    if not any(means.of_answers(ask) or means.of_all_atoms() for means in tried):
         raise ValueError(
             "f is not finite at 0, nor at the means of atoms that were tried; give start= where it is finite."
         )
 
 
-def _found_inside(f: Objective, domain: Domain, active: ActiveSet, ask: GuardedOracle, searched: list[int]) -> bool:
-    """Whether f is defined at the mean of the oracle's answers to random directions, one mean for each of these
-    summands; else at the mean of all atoms, if there are few of them. There the active set begins.
+class _Means:
+    """Means of atoms of some summands, one of each, at which f may be defined: there the active set begins."""
 
-    Of answers with several atoms, the mean of the first 1, 2, 4, ... of each summand is tried, since the update would
-    have to take the weight of most of them away again. f may be finite at a mean by rounding only, as a singular matrix
-    may have a Cholesky factor or a positive determinant. So f must be finite for slightly different weights, too; then
-    up to four times as many atoms are tried, and up to twice as many directions asked, and the run begins at the mean
-    with the smallest f.
-    """
-    space, rng = active.space, np.random.default_rng(START_SEED)
-    origin, found = domain.active_set(space), domain.active_set(space)
-    lowest, best, last = math.inf, 0, START_QUESTIONS  # the smallest f so far, and the size of its mean
-    tried, most = 0, math.inf
+    def __init__(self, f: Objective, domain: Domain, active: ActiveSet, searched: list[int]) -> None:
+        self.f, self.domain, self.active, self.searched = f, domain, active, searched
+        self.rng = np.random.default_rng(START_SEED)
 
-    def mean(size: int) -> float:
-        """f at the mean of the first atoms of each summand, this many, from which the run would begin."""
-        places = np.concatenate([np.flatnonzero(found.blocks == b)[:size] for b in searched])
+    def of_answers(self, ask: GuardedOracle) -> bool:
+        """Whether f is defined at the mean of the oracle's answers to random directions.
+
+        Of answers with several atoms, the mean of the first 1, 2, 4, ... of each summand is tried, since the update
+        would have to take the weight of most of them away again. f may be finite at a mean by rounding only, as a
+        singular matrix may have a Cholesky factor or a positive determinant. So f must be finite for slightly different
+        weights, too; then up to four times as many atoms are tried, and up to twice as many directions asked, and the
+        run begins at the mean with the smallest f.
+        """
+        space, origin, found = self.active.space, *(self.domain.active_set(self.active.space) for _ in range(2))
+        lowest, best, last = math.inf, 0, START_QUESTIONS  # the smallest f so far, and the size of its mean
+        tried, most = 0, math.inf
+        for question in range(START_QUESTIONS):
+            if question > last or tried >= most:
+                break
+            direction = space.put(self.rng.standard_normal(space.shape))
+            for b in self.searched:
+                for atom in ask.ask(b, direction, origin, 0.0).atoms:
+                    found.enter(atom, b)  # each atom once
+            count = int(np.bincount(found.blocks).max())
+            while tried < min(count, most):
+                tried = min(max(2 * tried, 1), count)
+                value = self._value(found, tried)
+                if value < lowest:
+                    last, most = min(last, 2 * question + 1), min(most, 4 * tried)
+                    lowest, best = value, tried
+        if best:
+            self._value(found, best)
+        return best > 0
+
+    def of_all_atoms(self) -> bool:
+        """Whether f is defined at the mean of all atoms, of sets with few of them."""
+        sets = {b: self.domain.parts[b].asked for b in self.searched}
+        if not all(A.size is not None and A.size <= START_ATOMS for A in sets.values()):
+            return False
+        found = self.domain.active_set(self.active.space)
+        for b, A in sets.items():
+            for i in range(A.size or 0):
+                found.enter(A.atom(i), b)
+        return math.isfinite(self._value(found, START_ATOMS))
+
+    def _value(self, found: ActiveSet, size: int) -> float:
+        """f at the mean of the first atoms of each summand, this many, to which the active set moves."""
+        f, active = self.f, self.active
+        places = np.concatenate([np.flatnonzero(found.blocks == b)[:size] for b in self.searched])
         blocks = found.blocks[places]
         active.replace(1.0 / np.bincount(blocks)[blocks], [found.atoms[i] for i in places], blocks)
-        noise = 1.0 + math.sqrt(space.eps) * rng.standard_normal((START_TRIALS, len(places)))
+        noise = 1.0 + math.sqrt(active.space.eps) * self.rng.standard_normal((START_TRIALS, len(places)))
         points = [active.x, *(active.synthesize(active.weights * row) for row in noise)]
         if not all(f.value(point) < math.inf for point in points):
             return math.inf  # before the gradient, which may not exist, is asked for
         value, grad = f.value_and_grad(active.x)
-        return value if inside(space, value, grad) else math.inf
-
-    for question in range(START_QUESTIONS):
-        if question > last or tried >= most:
-            break
-        direction = space.put(rng.standard_normal(space.shape))
-        for b in searched:
-            for atom in ask.ask(b, direction, origin, 0.0).atoms:
-                found.enter(atom, b)  # each atom once
-        count = int(np.bincount(found.blocks).max())
-        while tried < min(count, most):
-            tried = min(max(2 * tried, 1), count)
-            value = mean(tried)
-            if value < lowest:
-                last, most = min(last, 2 * question + 1), min(most, 4 * tried)
-                lowest, best = value, tried
-    if best:
-        mean(best)
-        return True
-    sets = {b: domain.parts[b].asked for b in searched}
-    if not all(A.size is not None and A.size <= START_ATOMS for A in sets.values()):
-        return False
-    found = domain.active_set(space)
-    for b, A in sets.items():
-        for i in range(A.size or 0):
-            found.enter(A.atom(i), b)
-    return math.isfinite(mean(START_ATOMS))
+        return value if inside(active.space, value, grad) else math.inf
 
 
 def _negative(part: Part, z: Atom) -> Atom:

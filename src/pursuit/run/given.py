@@ -4,65 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from pursuit import geometry
 from pursuit.arguments import describe, numeric_array, real_array
-from pursuit.arrays import Array, Small, Space, host
+from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.base import as_atom
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part, Product
 from pursuit.oracles import check_fits
 from pursuit.run.result import Result
 
+Started = tuple[Small, list[Atom], Indices]
+"""Weights, atoms and blocks."""
 
-def read_start(domain: Domain, space: Space, start: Any, assumed: list[str]) -> tuple[Small, list[Atom], Any]:
+
+def read_start(domain: Domain, space: Space, start: object, assumed: list[str]) -> Started:
     """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), a bare point, or "first"; over
-    a
-    product also a list with one of them for each piece. What cannot be checked joins `assumed`."""
+    a product also a list with one of them for each piece. What cannot be checked joins `assumed`."""
     if isinstance(domain, Product) and isinstance(start, list | tuple):
         return _read_pieces(domain, space, start, assumed)
     if isinstance(start, str):
         return _first_atoms(domain, start)
     if isinstance(start, Result):
-        weights, atoms, blocks = start.weights, start.atoms, start.blocks
-    elif isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
-        weights, atoms = _read_pair(*start)
-        blocks = np.zeros(len(atoms), dtype=np.intp)
-    else:
-        if isinstance(start, Atom):
-            raise TypeError(f"start is {describe(start)}; give it as a pair of lists, ([1.0], [atom]).")
-        return _read_point(domain, space, start, assumed)
-    for a in atoms:
+        return _read_result(domain, space, start) or _read_point(domain, space, start.x, assumed)
+    if isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
+        return _read_pair(domain, space, *start)
+    if isinstance(start, Atom):
+        raise TypeError(f"start is {describe(start)}; give it as a pair of lists, ([1.0], [atom]).")
+    return _read_point(domain, space, start, assumed)
+
+
+def _read_result(domain: Domain, space: Space, start: Result) -> Started | None:
+    """The weights and atoms of a Result; None where only its point can be used, since it has more summands, or weights
+    of another kind."""
+    for a in start.atoms:
         check_fits(a, space)
-    if len(blocks) and blocks.max() >= len(domain.parts):
-        return _read_point(domain, space, start.x, assumed)  # a Result over more summands: only its point can be used
+    if len(start.blocks) and start.blocks.max() >= len(domain.parts):
+        return None
+    started = _decomposed(domain, start.weights, start.atoms, start.blocks)
+    if not domain.admits(started[0], started[2]):
+        return None
+    if not _owns(domain, space, started):
+        raise ValueError(f"start is a Result with atoms that {domain!r} does not have; leave it out, or give a point.")
+    return started
+
+
+def _decomposed(domain: Domain, weights: Small, atoms: Sequence[Atom], blocks: Indices) -> Started:
+    """Each summand's members as atoms of its set."""
     pieces = [
         part.decompose(weights[blocks == b], [a for a, mine in zip(atoms, blocks == b, strict=True) if mine])
         for b, part in enumerate(domain.parts)
     ]
-    weights, atoms = np.concatenate([w for w, _ in pieces]), [a for _, own in pieces for a in own]
-    blocks = np.repeat(np.arange(len(pieces)), [len(own) for _, own in pieces])
-    if not domain.admits(weights, blocks):
-        if isinstance(start, Result):
-            return _read_point(domain, space, start.x, assumed)
-        if len(domain.parts) > 1:
-            raise ValueError(f"start lies outside {domain!r}: its atoms count as those of one summand; give a Result.")
-        raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
-    if not all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True)):
-        if isinstance(start, Result):
-            raise ValueError(
-                f"start is a Result with atoms that {domain!r} does not have; leave it out, or give a point."
-            )
-        raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
-    return weights, atoms, blocks
+    own_blocks = np.repeat(np.arange(len(pieces)), [len(own) for _, own in pieces])
+    return np.concatenate([w for w, _ in pieces]), [a for _, own in pieces for a in own], own_blocks
 
 
-def _read_pieces(
-    domain: Product, space: Space, starts: Sequence[Any], assumed: list[str]
-) -> tuple[Small, list[Atom], Any]:
+def _owns(domain: Domain, space: Space, started: Started) -> bool:
+    _, atoms, blocks = started
+    return all(domain.parts[b].owns(space, a) for a, b in zip(atoms, blocks, strict=True))
+
+
+def _read_pieces(domain: Product, space: Space, starts: Sequence[object], assumed: list[str]) -> Started:
     """Weights, atoms and blocks of a start that is given piece by piece."""
     if len(starts) != len(domain.domains):
         raise ValueError(
@@ -74,14 +78,14 @@ def _read_pieces(
             own, members, where = read_start(piece, replace(space, shape=shape), start, assumed)
         except (ValueError, TypeError) as error:
             raise type(error)(f"piece {i} of {error}") from None
-        where = summands + np.broadcast_to(where, own.shape)
+        where = summands + where
         weights, blocks, summands = [*weights, own], [*blocks, where], summands + len(piece.parts)
         atoms += [domain.embed(a, b) for a, b in zip(members, where, strict=True)]
     return np.concatenate(weights), atoms, np.concatenate(blocks)
 
 
-def _read_pair(weights: object, atoms: object) -> tuple[Small, list[Atom]]:
-    """A start that is given as weights and atoms, checked."""
+def _read_pair(domain: Domain, space: Space, weights: object, atoms: object) -> Started:
+    """A start that is given as weights and atoms of the first summand, checked."""
     if not isinstance(atoms, Iterable):
         raise TypeError(f"start has the atoms {describe(atoms)}; give a pair (weights, atoms) of two lists.")
     weights = host(numeric_array(weights, "the weights of start"))
@@ -90,10 +94,19 @@ def _read_pair(weights: object, atoms: object) -> tuple[Small, list[Atom]]:
         raise ValueError(f"start has {len(atoms)} atoms, its weights have shape {weights.shape}; give one weight each.")
     if not np.isfinite(weights).all():
         raise ValueError("start has NaN or infinite weights; give finite ones.")
-    return weights, atoms
+    for a in atoms:
+        check_fits(a, space)
+    started = _decomposed(domain, weights, atoms, np.zeros(len(atoms), dtype=np.intp))
+    if not domain.admits(started[0], started[2]):
+        if len(domain.parts) > 1:
+            raise ValueError(f"start lies outside {domain!r}: its atoms count as those of one summand; give a Result.")
+        raise ValueError(f"start lies outside {domain!r}: its weights must be non-negative and sum to 1.")
+    if not _owns(domain, space, started):
+        raise ValueError(f"start lies outside {domain!r}: one of its atoms is not an atom of the set.")
+    return started
 
 
-def _first_atoms(domain: Domain, start: str) -> tuple[Small, list[Atom], Any]:
+def _first_atoms(domain: Domain, start: str) -> Started:
     """The first atom that each hull lists, and 0 in spans and cones."""
     if start != "first":
         raise ValueError(f'start is {describe(start)}; give a point, (weights, atoms), a Result, or "first".')
@@ -106,9 +119,10 @@ def _first_atoms(domain: Domain, start: str) -> tuple[Small, list[Atom], Any]:
     return np.ones(len(blocks)), [domain.parts[b].A.atom(0) for b in blocks], np.array(blocks, dtype=np.intp)
 
 
-def _read_point(domain: Domain, space: Space, x: Any, assumed: list[str]) -> tuple[Small, list[Atom], Any]:
+def _read_point(domain: Domain, space: Space, start: object, assumed: list[str]) -> Started:
     """A bare point as the first element of S, as in the paper: S = {x_0}."""
-    x = space.put(real_array(x, "start")) if isinstance(x, list | tuple | np.ndarray) else real_array(x, "start")
+    given = real_array(start, "start")
+    x = space.put(given) if isinstance(given, np.ndarray) else given
     if tuple(x.shape) != space.shape:
         raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")
     if isinstance(domain, Product):
@@ -120,7 +134,7 @@ def _read_point(domain: Domain, space: Space, x: Any, assumed: list[str]) -> tup
         assumed.append(f"start lies in {domain!r}")
     if inside is False:
         raise ValueError(f"start lies outside {domain!r}; give a point of the domain.")
-    return np.ones(1), [Atom(space.xp.asarray(x, copy=True))], 0
+    return np.ones(1), [Atom(space.xp.asarray(x, copy=True))], np.zeros(1, dtype=np.intp)
 
 
 def _inside(part: Part, space: Space, x: Array) -> bool | None:

@@ -12,6 +12,7 @@ from pursuit.domains import Domain
 from pursuit.objectives import Objective, adapted
 from pursuit.oracles import Exact, Oracle
 from pursuit.refine import Alternating, Factors, Refine, Regroup, Slide
+from pursuit.refine.proposals import as_refinements
 from pursuit.updates import FullyCorrective, NormCorrective, Update
 
 ATOMS_PER_CALL = 64
@@ -72,8 +73,7 @@ def choose(f: Objective, domain: Domain, given: Given, sparse: bool = False) -> 
         )
     if not isinstance(oracle, Oracle):
         raise TypeError(f"oracle is {describe(oracle)}; give an oracle such as Exact() or Lazy().")
-    refinements = refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
-    if not all(callable(each) and not isinstance(each, type) for each in refinements):
+    if not all(callable(each) and not isinstance(each, type) for each in as_refinements(refine)):
         raise TypeError(f"refine is {describe(refine)}; give a function of (f, domain, active), or several.")
     spaces = [part.A.space for part in domain.parts if part.A.space not in (None, f.space)]
     f = adapted(f, spaces[0]) if spaces else f

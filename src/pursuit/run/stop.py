@@ -96,24 +96,21 @@ class Stop:
 
     def reached(self, state: State, seconds: float) -> Status | None:
         """The first rule that this state meets, or None."""
-        if state.bound.contradicted:
-            return Status.CONTRADICTION
-        gap_limit = self.largest_gap(state.value)
-        if self.gap is not None or self.rgap is not None:
-            if state.gap <= gap_limit and math.isfinite(state.gap):
-                return Status.GAP
-            if not state.convex and state.stationarity <= gap_limit and math.isfinite(state.stationarity):
-                return Status.NEARLY_STATIONARY
-        if self.value is not None and state.value <= self.value:
-            return Status.VALUE
-        if self.atoms is not None and state.active.count >= self.atoms:
-            return Status.ATOMS
-        if state.bound.stationary:
-            return Status.STATIONARY
-        if state.bound.stalled:
-            return Status.STALLED
-        if self.iterations is not None and state.iteration >= self.iterations:
-            return Status.ITERATIONS
-        if self.seconds is not None and seconds >= self.seconds:
-            return Status.SECONDS
-        return None
+        bound, limit = state.bound, self.largest_gap(state.value)
+        wanted = self.gap is not None or self.rgap is not None
+        rules = {
+            Status.CONTRADICTION: bound.contradicted,
+            Status.GAP: wanted and _within(state.gap, limit),
+            Status.NEARLY_STATIONARY: wanted and not state.convex and _within(state.stationarity, limit),
+            Status.VALUE: self.value is not None and state.value <= self.value,
+            Status.ATOMS: self.atoms is not None and state.active.count >= self.atoms,
+            Status.STATIONARY: bound.stationary,
+            Status.STALLED: bound.stalled,
+            Status.ITERATIONS: self.iterations is not None and state.iteration >= self.iterations,
+            Status.SECONDS: self.seconds is not None and seconds >= self.seconds,
+        }
+        return next((status for status, met in rules.items() if met), None)
+
+
+def _within(gap: float, limit: float) -> bool:
+    return gap <= limit and math.isfinite(gap)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pursuit.arguments import as_bool, describe, quantity
 from pursuit.arrays import Array
@@ -22,6 +22,10 @@ from pursuit.run.trace import Trace
 
 if TYPE_CHECKING:
     from pursuit.run.begin import Run
+
+
+class Watcher(Protocol):
+    def watch(self, state: State) -> Status | None: ...
 
 
 class Recorder:
