@@ -89,6 +89,14 @@ def test_units_and_offsets_of_columns_do_not_matter(model, rng):
     assert scaled.predict(X * units - 7.0 * units)[0] == plain.predict(X)[0] or not hasattr(model, "predict_proba")
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_of_an_atomic_model_may_have_any_size(sparse, rng):
+    X, y = data(rng)
+    units = 10.0 ** np.linspace(-200, 200, P)
+    coefs = [AtomicRegressor(penalty=0.1).fit(sp.csr_array(Z) if sparse else Z, y).coef_ for Z in (X, X * units)]
+    np.testing.assert_allclose(coefs[1] * units, coefs[0], atol=1e-7)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_constant_and_zero_columns_get_coefficient_zero(name, rng):
     model = model_of(name)
@@ -119,6 +127,20 @@ def test_a_weight_is_a_repetition_and_zero_leaves_out(models, loss, greedy, rng)
     weighted = clone(model).fit(X, y, sample_weight=counts)
     repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
+def test_an_offset_is_added_to_the_scores(model, rng):
+    X, y = data(rng)
+    offset, free = 0.3 * rng.standard_normal(N), X[:, 4] / X[:, 4].std()
+    moved = clone(model).fit(X, y + offset, offset=offset)
+    np.testing.assert_allclose(moved.coef_, clone(model).fit(X, y).coef_, atol=1e-6)
+    np.testing.assert_allclose(moved.predict(X, offset), moved.predict(X) + offset)
+    counts = rng.poisson(np.exp(0.3 * free + offset))
+    fitted = clone(model).set_params(loss="poisson").fit(X, counts, offset=offset)
+    slopes = X.T @ (fitted.predict(X, offset) - counts) / X.std(axis=0)
+    used = np.abs(slopes[fitted.coef_ != 0])
+    assert abs(np.sum(fitted.predict(X, offset) - counts)) < 1e-3 and used.min() == pytest.approx(used.max(), abs=1e-3)
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
@@ -299,6 +321,15 @@ def test_two_blobs_with_many_labels_are_told_apart():
         (lambda X, y: AtomicRegressor(radius=0.0).fit(X, y), "radius is 0.0"),
         (lambda X, y: AtomicRegressor(ball="ksupport", k=0).fit(X, y), "k is 0"),
         (lambda X, y: AtomicRegressorCV(radii=[0.0, 1.0]).fit(X, y), "radii is"),
+        (
+            lambda X, y: AtomicRegressor(factors=np.zeros(P)).fit(X, y),
+            "give 15 finite numbers, all positive",
+        ),
+        (lambda X, y: AtomicRegressor(penalty=1.0).fit(X, 1e200 * y), "y has numbers up to .*; divide y by it"),
+        (lambda X, y: GreedyRegressor().fit(X, y, offset=[1.0]), r"offset is \[1.0\]; give 60 finite numbers"),
+        (lambda X, y: GreedyClassifier().fit(X, y > 3, offset=y), "give None for classes"),
+        (lambda X, y: GreedyRegressorCV().fit(X[:2], y[:2]), "no fold has two samples"),
+        (lambda X, y: AtomicRegressorCV(n_jobs=0).fit(X, y), "n_jobs is 0"),
     ],
 )
 def test_bad_parameters_are_one_helpful_sentence(call, words, rng):
@@ -314,6 +345,10 @@ def test_a_penalised_model_is_the_lasso_of_columns_at_unit_scale(intercept, rng)
     lasso = Lasso(alpha=0.1, fit_intercept=intercept, tol=1e-12, max_iter=100_000).fit(X / scale, y)
     np.testing.assert_allclose(model.coef_ * scale, lasso.coef_, atol=1e-6)
     assert model.dual_gap_ <= 1e-9
+    prices = np.geomspace(0.5, 2.0, 30)
+    priced = AtomicRegressor(penalty=0.1, fit_intercept=intercept, factors=prices, tol=1e-10).fit(X, y)
+    lasso.fit(X / (scale * prices), y)
+    np.testing.assert_allclose(priced.coef_ * scale * prices, lasso.coef_, atol=1e-6)
     with pytest.raises(ValueError, match="penalty"):
         AtomicRegressor(penalty=-1.0).fit(X, y)
 
@@ -367,6 +402,8 @@ def test_the_simplest_model_within_one_standard_error_is_no_larger(rng):
         assert (losses[: simple.best_index_].mean(axis=1) > losses[best.best_index_].mean() + error).all()
     with pytest.raises(ValueError, match="rule is 'max'"):
         GreedyRegressorCV(rule="max").fit(X, y)
+    with pytest.warns(UserWarning, match="not well-defined"), pytest.raises(ValueError, match="scoring='r2' is NaN"):
+        GreedyRegressorCV(cv=[(np.arange(50), np.arange(50, 51))], scoring="r2").fit(X, y)
 
 
 @pytest.mark.parametrize("model", [GreedyClassifierCV(), AtomicClassifierCV(penalties=4)], ids=["greedy", "atomic"])

@@ -158,6 +158,8 @@ def test_targets_of_any_size_are_fitted(rng):
             with np.errstate(over="ignore"):  # the value of the loss
                 plain, scaled = (GreedyRegressor(n_nonzero=4, loss=loss).fit(X, c * y).coef_ for c in (1.0, size))
             np.testing.assert_allclose(scaled / size, plain, atol=1e-9)
+    chosen = [GreedyRegressorCV().fit(X, c * y).n_nonzero_ for c in (1e-200, 1.0, 1e200)]
+    assert chosen[0] == chosen[1] == chosen[2] > 0
 
 
 @pytest.mark.parametrize("loss", LOSSES)

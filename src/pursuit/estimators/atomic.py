@@ -61,6 +61,8 @@ PARAMETERS = """
     standardize : bool
         Whether columns are divided by their deviation, so that units do not matter. (Coefficients are those of the
         columns as given, in any case.)
+    factors : (n_features,) positive numbers, optional
+        The price of each feature: columns are divided by them.
     loss : {losses}
     groups : (n_features,) labels, optional
         For ball='group'.
@@ -219,16 +221,18 @@ class _AtomicOfRadius(_Atomic):
     l2: float = 0.0
     fit_intercept: bool = True
     standardize: bool = True
+    factors: Any = None
     tol: float = 1e-6
     max_iter: int = 1000
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Minimise the mean loss over the ball, or the mean loss and the penalty."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        """Minimise the mean loss over the ball, or the mean loss and the penalty; an `offset` of each sample is added
+        to its scores."""
         self._check()
         penalised = self.penalty is not None
         name, level = ("penalty", self.penalty) if penalised else ("radius", self.radius)
         require(0 < number(level) < np.inf, name, level, "a positive number")
-        samples = self._samples(X, y, sample_weight)
+        samples = self._samples(X, y, sample_weight, offset)
         models = samples.path(self._solver([number(level)], penalised))
         return self._take(samples.task, models, len(models) - 1)
 
@@ -246,6 +250,7 @@ class _AtomicCV(_Atomic, CrossValidated):
     l2: float = 0.0
     fit_intercept: bool = True
     standardize: bool = True
+    factors: Any = None
     tol: float = 1e-4
     max_iter: int = 1000
     cv: Any = None
@@ -258,11 +263,11 @@ class _AtomicCV(_Atomic, CrossValidated):
     def _level(self) -> str:  # type: ignore[override]
         return "radius" if self.penalties is None else "penalty"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, offset: Any = None) -> Self:
         """Choose the radius (or the penalty) by cross-validation, and fit it on all data; `groups` go to the splitter
-        `cv`."""
+        `cv`, and an `offset` of each sample is added to its scores."""
         self._check()
-        samples = self._samples(X, y, sample_weight)
+        samples = self._samples(X, y, sample_weight, offset)
         penalised = self.penalties is not None
         solver = self._solver(self._levels(samples), penalised)
         levels = np.array([np.inf if penalised else 0.0, *solver.levels])
@@ -338,7 +343,7 @@ CV_PARAMETERS = (
         The radii, or their number.
     penalties : int or positive numbers, optional
         Choose the factor of the norm among these instead of the radius.
-    ball, loss, groups, k, l2, fit_intercept, standardize, tol, max_iter
+    ball, loss, groups, k, l2, fit_intercept, standardize, factors, tol, max_iter
         As for models of a given radius.
 """
     + FOLD_PARAMETERS.lstrip("\n")

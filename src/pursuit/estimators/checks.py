@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import as_bool, as_int_or_nan, number, require
+from pursuit.arguments import as_bool, as_int_or_nan, as_list, number, require
 
 Check = Callable[[Any, str], Any]
 """A function of the value and the name of a parameter."""
@@ -41,6 +41,14 @@ def one_of(*choices: Any) -> Check:
 def between(low: float, high: float) -> Check:
     """The check that a value is None or a finite number within these bounds."""
     return optional(lambda x: low <= number(x) <= high and number(x) < np.inf, f"a number from {low:g} to {high:g}")
+
+
+def vector(values: Any, name: str, count: int, least: float = -np.inf) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """These numbers as an array, if they are finite and at least `least`."""
+    numbers = np.array([number(v) for v in as_list(values)])
+    fits = numbers.shape == (count,) and np.isfinite(numbers).all() and (numbers >= least).all()
+    require(bool(fits), name, values, f"{count} finite numbers{', all positive' if least > 0 else ''}")
+    return numbers
 
 
 boolean = as_bool

@@ -42,9 +42,11 @@ class Design:
     fit_intercept: bool
 
     @classmethod
-    def of(cls, X: Any, weights: Array, fit_intercept: bool, standardize: bool = True) -> Design:
+    def of(
+        cls, X: Any, weights: Array, fit_intercept: bool, standardize: bool = True, factors: Array | None = None
+    ) -> Design:
         """The columns of X without those that are constant (or zero, without an intercept), at unit scale or as they
-        are."""
+        are, divided by `factors`."""
         sparse = bool(sp.issparse(X))
         if sparse:
             X = X.tocsc()
@@ -53,24 +55,23 @@ class Design:
             low, high = X.min(axis=0), X.max(axis=0)
         kept = np.flatnonzero(low != high if fit_intercept else (low != 0) | (high != 0))
         p, X, share = X.shape[1], X[:, kept], weights / weights.sum()
-        mean = np.zeros(len(kept))
-        if not len(kept):
-            return cls(X, kept, np.ones(0), mean, p, fit_intercept)
-        if not standardize:
-            mean = share @ X if fit_intercept and not sparse else mean
-            return cls(X if sparse else X - mean, kept, np.ones(len(kept)), mean, p, fit_intercept)
-        if sparse:
-            means, variances = mean_variance_axis(X, axis=0, weights=share)
-            scale = np.sqrt(variances if fit_intercept else variances + means**2)
-            X = X.multiply(1.0 / scale).tocsc()
-        else:
-            mean = share @ X if fit_intercept else mean
-            X = X - mean
-            largest = np.abs(X).max(axis=0)
-            X /= largest
-            deviation = np.sqrt(share @ (X * X))
-            X /= deviation
-            scale = largest * deviation
+        mean = share @ X if fit_intercept and not sparse else np.zeros(len(kept))
+        X = X if sparse else X - mean
+        scale = np.ones(len(kept))
+        if standardize and len(kept):
+            largest = abs(X).max(axis=0)
+            scale = largest.toarray().ravel() if sparse else largest
+            _divide(X, scale)  # so that squares are numbers
+            if sparse:
+                means, variances = mean_variance_axis(X, axis=0, weights=share)
+                deviation = np.sqrt(variances if fit_intercept else variances + means**2)
+            else:
+                deviation = np.sqrt(share @ (X * X))
+            _divide(X, deviation)
+            scale = scale * deviation
+        if factors is not None:
+            _divide(X, factors[kept])
+            scale = scale * factors[kept]
         return cls(X, kept, scale, mean, p, fit_intercept)
 
     @property
@@ -106,6 +107,14 @@ class Design:
             return Row(0.0, value, value - f.infimum, B, np.zeros(B.shape[1]))
         fit = minimize(f, ones, stop=Stop(rgap=tol))
         return Row(0.0, fit.value, fit.gap, B, np.reshape(fit.coef, B.shape[1]))
+
+
+def _divide(X: Any, by: Array) -> None:
+    """Divide the columns of X, dense or CSC."""
+    if bool(sp.issparse(X)):
+        X.data /= np.repeat(by, np.diff(X.indptr))
+    else:
+        X /= by
 
 
 class Row(NamedTuple):

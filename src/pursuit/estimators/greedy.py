@@ -197,10 +197,10 @@ class _GreedyOfSize(_Greedy):
     tol: float | None = None
     n_jobs: int | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose features and fit their coefficients."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        """Choose features and fit their coefficients; an `offset` of each sample is added to its scores."""
         self._check()
-        samples = self._samples(X, y, sample_weight)
+        samples = self._samples(X, y, sample_weight, offset)
         l2 = SLIGHT / samples.weights.sum() if self.l2 is None else float(self.l2)
         if self._plain:
             models = samples.path(self._solver(self.n_nonzero, l2, PATH_UPDATE))
@@ -239,11 +239,11 @@ class _GreedyCV(_Greedy, CrossValidated):
     n_jobs: int | None = None
     random_state: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, offset: Any = None) -> Self:
         """Choose the number of features and the ridge by cross-validation, and fit all data; `groups` go to the
-        splitter `cv`."""
+        splitter `cv`, and an `offset` of each sample is added to its scores."""
         self._check()
-        samples = self._samples(X, y, sample_weight)
+        samples = self._samples(X, y, sample_weight, offset)
         ridges = [c / samples.weights.sum() for c in RIDGES] if self.l2 is None else as_list(self.l2)
         for l2 in ridges:
             checks.amount(l2, "l2")
@@ -285,7 +285,7 @@ class _GreedyCV(_Greedy, CrossValidated):
             levels, held = np.arange(len(run.losses)), [samples.rows(out) for _, out in folds]
             for i, k in np.ndindex(len(table), len(folds)):
                 table[i, :, k] = held[k].losses(run.path(i, 1 + k), levels, score)
-        return Validation(table, sizes), lambda ridge, _: run.path(ridge)
+        return Validation(table, sizes, run.unit if score is None else 1.0), lambda ridge, _: run.path(ridge)
 
     def _warn_at_edge(self, models: ModelPath, ridge: int, size: int) -> None:
         """Warn where a larger size or another ridge may be better."""
@@ -325,13 +325,13 @@ class GreedyRegressor(SparseRegressor, _GreedyOfSize):
     search: str = "greedy"
     _checks = checks.table(search=checks.one_of("greedy", "swaps", "exact"))
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose features and fit their coefficients."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        """Choose features and fit their coefficients; an `offset` of each sample is added to its scores."""
         if self.search == "greedy":
-            return super().fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight, offset)
         self._check()
         require(self.n_nonzero is not None, "n_nonzero", None, f"a number of features with search={self.search!r}")
-        samples, exact = self._samples(X, y, sample_weight), self.search == "exact"
+        samples, exact = self._samples(X, y, sample_weight, offset), self.search == "exact"
         solver = SubsetSolver(int(self.n_nonzero or 0), self.l2 or 0.0, self.groups, bool(self.positive), exact)
         models = samples.path(solver)
         self.gap_, self.lower_ = float(models.gap[-1]), float(models.value[-1] - models.gap[-1])

@@ -18,11 +18,12 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from pursuit.arguments import require
 from pursuit.estimators import checks
 from pursuit.estimators.base import FLOATS, SPARSE, Array, Estimator
 from pursuit.estimators.design import Design, Loss, ModelPath
 from pursuit.estimators.summary import described
-from pursuit.estimators.tasks import Classification, Regression, Task
+from pursuit.estimators.tasks import Classification, Regression, Task, without_offset
 
 Solver = Callable[[Loss, Design], ModelPath]
 """How the models of a path are found."""
@@ -42,6 +43,7 @@ class Samples:
     weights: Array
     fit_intercept: bool
     standardize: bool = True
+    factors: Array | None = None
 
     def rows(self, which: Array) -> Samples:
         """The samples `which`, without those of weight 0."""
@@ -56,8 +58,12 @@ class Samples:
         share = self.weights / self.weights.sum()
         equal = (self.weights == self.weights[0]).all()
         f = self.task.objective(self.target, float(share[0]) if equal else share)
+        if not math.isfinite(f.value(f.space.zeros())):
+            raise ValueError(
+                f"y has numbers up to {np.abs(self.target).max():.1g}, whose loss overflows; divide y by it."
+            )
         X = self.X.astype(np.float64, copy=False)
-        return f, Design.of(X, self.weights, self.fit_intercept, self.standardize)
+        return f, Design.of(X, self.weights, self.fit_intercept, self.standardize, self.factors)
 
     def path(self, solver: Solver) -> ModelPath:
         """The models of all levels."""
@@ -76,11 +82,12 @@ class Samples:
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out losses (solvers, levels, folds), the first level being that of the simplest model, and the weight of the
-    samples of each fold."""
+    """Held-out losses (solvers, levels, folds), the first level being that of the simplest model, in squares of `unit`,
+    and the weight of the samples of each fold."""
 
     losses: Array
     sizes: Array
+    unit: float = 1.0
 
     def choice(self, rule: str) -> tuple[int, int]:
         """The solver and the level of the lowest mean loss; with the rule '1se' the simplest model of this solver whose
@@ -99,8 +106,8 @@ class LinearModel(Estimator):
     _checks = checks.table(fit_intercept=checks.boolean)
     _not_saved = ("path_", "_made_for")
 
-    def _samples(self, X: Any, y: Any, sample_weight: Any) -> Samples:
-        """Data, targets and weights, checked."""
+    def _samples(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Samples:
+        """Data, targets and weights, checked; targets are those without the offset."""
         numeric = not is_classifier(self)
         X, y = validate_data(
             self, X, y, accept_sparse=SPARSE, dtype=FLOATS,
@@ -109,9 +116,14 @@ class LinearModel(Estimator):
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if np.count_nonzero(weights) < 2:
             raise ValueError(f"sample_weight leaves {np.count_nonzero(weights)} sample(s); give two positive weights.")
+        if offset is not None:
+            require(numeric, "offset", offset, "None for classes")
+            y, weights = without_offset(self.loss, y, weights, checks.vector(offset, "offset", len(weights)))
         task, target, weights = self._task(y, weights)
-        standardize = bool(getattr(self, "standardize", True))
-        return Samples(task, X, np.asarray(y), target, weights, bool(self.fit_intercept), standardize)
+        standardize, factors = bool(getattr(self, "standardize", True)), getattr(self, "factors", None)
+        if factors is not None:
+            factors = checks.vector(factors, "factors", X.shape[1], least=np.finfo(float).tiny)
+        return Samples(task, X, np.asarray(y), target, weights, bool(self.fit_intercept), standardize, factors)
 
     def _task(self, y: Array, weights: Array) -> tuple[Task, Array, Array]:
         """What shall be predicted, with its targets and weights."""
@@ -166,9 +178,9 @@ class SparseRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
     def _task(self, y: Array, weights: Array) -> tuple[Task, Array, Array]:
         return *Regression.of(self.loss, y, weights), weights
 
-    def predict(self, X: Any) -> Array:
-        """The predicted targets (of the Poisson loss, the rates)."""
-        eta = self._scores(X)
+    def predict(self, X: Any, offset: Any = 0.0) -> Array:
+        """The predicted targets (of the Poisson loss, the rates); an `offset` is added to the scores of each sample."""
+        eta = self._scores(X) + np.reshape(offset, (-1, 1))
         eta = eta[:, 0] if np.ndim(self.coef_) == 1 else eta
         return np.exp(eta) if self.loss == "poisson" else eta
 

@@ -33,7 +33,8 @@ class Lockstep:
     """Greedy paths on all samples and on each of the folds, for each of the ridges.
 
     `folds` are pairs of rows to train on and rows held out. `losses` has, for each size from 0, the held-out losses
-    (ridges, folds). Coefficients on all samples are kept, and with `keep` those in folds.
+    (ridges, folds) in squares of `unit`, the unit of targets. Coefficients on all samples are kept, and with `keep`
+    those in folds.
     """
 
     def __init__(self, samples: Any, folds: Sequence[tuple[Array, Array]], ridges: Sequence[float], **how: Any) -> None:
@@ -72,7 +73,8 @@ class Lockstep:
         """The models of all sizes of one problem; fold 0 is that of all samples."""
         k = ridge * self.shape[1] + fold
         rows, order = self.rows[k], np.array(self.order[k], dtype=np.intp)
-        value = self._in_squares(np.array([row[0] for row in rows]))
+        with np.errstate(over="ignore", under="ignore"):
+            value = self.unit * (self.unit * np.array([row[0] for row in rows]))
         weights = [self.unit * coef.T for _, coef, _ in rows]
         intercept = self.unit * np.array([c for _, _, c in rows])
         used, scale = [order[:size] for size in range(len(rows))], np.empty(self.p)
@@ -88,12 +90,7 @@ class Lockstep:
                 coef, intercept = np.empty((len(self.order[k]), self.outputs)), np.empty(self.outputs)
                 self.kernel.coefficients(problem=int(k), coef=coef, intercept=intercept)
                 self.rows[k].append((float(values[k]), coef, intercept))
-        self.losses.append(self._in_squares(losses.reshape(self.shape)[:, 1:]))
-
-    def _in_squares(self, values: Array) -> Array:
-        """Values in the square of the unit of the targets."""
-        with np.errstate(over="ignore", under="ignore"):
-            return self.unit * (self.unit * values)
+        self.losses.append(losses.reshape(self.shape)[:, 1:])
 
 
 def _weights(weights: Array, folds: Sequence[tuple[Array, Array]]) -> tuple[Array, Array, Array]:

@@ -64,6 +64,14 @@ class Regression:
         return (coef[0], float(intercept[0])) if self.single else (coef, intercept)
 
 
+def without_offset(loss: str, y: Any, weights: Array, offset: Array) -> tuple[Array, Array]:
+    """Targets and weights whose model has the scores of y less the offset o: y - o and, of Poisson's loss, where
+    exp(eta + o) - y eta = exp(o) (exp(eta) - y exp(-o) eta), y exp(-o) with the factors exp(o) of weights."""
+    y = np.asarray(y, dtype=np.float64)
+    across = np.reshape(offset, (-1,) + (1,) * (y.ndim - 1))
+    return (y * np.exp(-across), weights * np.exp(offset)) if loss == "poisson" else (y - across, weights)
+
+
 def _huber_width(columns: Array, weights: Array) -> float:
     """A width for noise of the size of the deviations from the median."""
     deviations = np.abs(columns - _medians(columns, weights))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from copy import copy
@@ -15,7 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from pursuit.arguments import as_int_or_nan, require
 from pursuit.estimators import checks
-from pursuit.estimators.base import Array
+from pursuit.estimators.base import Array, threads
 from pursuit.estimators.design import ModelPath
 from pursuit.estimators.linear import LinearModel, Samples, Score, Solver, Validation
 from pursuit.estimators.tasks import Classification, Task
@@ -66,7 +67,8 @@ class CrossValidated(LinearModel):
             if weighted[held].any() and samples.task.trainable(target[train][weighted[train]])
         ]
         if not usable:
-            raise ValueError("no fold has every class to train on; give more samples of each class, or other folds.")
+            missing = "every class" if discrete else "two samples"
+            raise ValueError(f"no fold has {missing} to train on; give more samples, or other folds.")
         return usable
 
     def _score(self) -> Score | None:
@@ -84,7 +86,10 @@ class CrossValidated(LinearModel):
             )
 
         def score(task: Task, path: ModelPath, row: int, held: Samples) -> float:
-            return float(scorer(copy(self)._take(task, path, row), held.X, held.y))
+            found = float(scorer(copy(self)._take(task, path, row), held.X, held.y))
+            if math.isnan(found):
+                raise ValueError(f"scoring={self.scoring!r} is NaN on a fold; give larger folds, or another score.")
+            return found
 
         return score
 
@@ -102,13 +107,14 @@ class CrossValidated(LinearModel):
         if self.n_jobs in (None, 1):
             found = [losses(*pair) for pair in pairs]
         else:
-            found = Parallel(n_jobs=self.n_jobs)(delayed(losses)(*pair) for pair in pairs)
+            found = Parallel(n_jobs=threads(self.n_jobs))(delayed(losses)(*pair) for pair in pairs)
         table = np.reshape(found, (len(solvers), len(folds), len(levels))).transpose(0, 2, 1)
         return Validation(table, weight_of_folds(samples, folds))
 
     def _choose(self, validation: Validation, levels: Array) -> tuple[int, int]:
         """The solver and the level of the choice, which is kept with all losses."""
-        self.cv_losses_, self.levels_ = validation.losses, levels
+        with np.errstate(over="ignore", under="ignore"):
+            self.cv_losses_, self.levels_ = validation.unit * (validation.unit * validation.losses), levels
         chosen = validation.choice(self.rule)
         self.best_index_ = chosen[0] * len(levels) + chosen[1]
         return chosen
