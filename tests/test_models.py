@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import KFold
 
 import pursuit
-from pursuit import estimators, models
+from pursuit import estimators, models, predictions
 from pursuit.estimators import OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, SparseCoder
 
 rng = np.random.default_rng(0)
@@ -101,21 +102,57 @@ def test_values_come_back_in_every_bit_and_type(value, tmp_path):
 
 PREDICT = """
 import sys
-absent = "matplotlib polars pandas rich typer triton dask distributed zarr h5py faiss highspy pysindy".split()
+absent = "sklearn joblib matplotlib polars pandas rich typer triton dask distributed zarr h5py faiss highspy".split()
 sys.modules.update(dict.fromkeys([*absent, "pursuit.native._core"]))
 import numpy as np, pursuit
 from concurrent.futures import ThreadPoolExecutor
-assert "scipy" not in sys.modules and "sklearn" not in sys.modules  # import pursuit loads NumPy alone
-model, X = pursuit.load(sys.argv[1]), np.random.default_rng(0).standard_normal((100, 8))
-with ThreadPoolExecutor(20) as threads:
-    same = all((answer == model.predict(X)).all() for answer in threads.map(model.predict, [X] * 200))
-print(model.n_nonzero, same)
+assert "scipy" not in sys.modules  # import pursuit loads NumPy alone
+X = np.load(sys.argv[1])
+for path in sys.argv[2:]:
+    model = pursuit.load(path)
+    with ThreadPoolExecutor(20) as threads:
+        assert all((answer == model.predict(X)).all() for answer in threads.map(model.predict, [X] * 200))
+    print(model.predict(X[:5]).tolist(), getattr(model, "predict_proba", model.predict)(X[:5]).round(12).tolist())
+try:
+    model.predict(X[:, 1:])
+except ValueError as problem:
+    print(problem)
 """
 
 
-def test_a_model_predicts_from_twenty_threads_with_the_core_and_scikit_learn_alone(tmp_path):
-    estimators.GreedyClassifier(n_nonzero=2).fit(X, X[:, 0] > 0).save(tmp_path / "m.json")
-    assert run_python(PREDICT, tmp_path / "m.json") == "2 True"
+def test_linear_models_predict_from_twenty_threads_with_numpy_and_scipy_alone(tmp_path):
+    target = X @ [1, 0, 0, -1, 0.5, 0, 0.2, 0]
+    fits = [
+        OrthogonalMatchingPursuit(n_nonzero_coefs=2).fit(X, np.c_[target, X @ np.arange(8)]),
+        estimators.AtomicRegressor(radius=0.5, loss="poisson").fit(X, np.exp(target)),
+        estimators.GreedyClassifier(n_nonzero=2).fit(X, target > 0),
+        estimators.GreedyClassifier(n_nonzero=3).fit(X, np.digitize(target, [-1.0, 1.0])),
+    ]
+    np.save(tmp_path / "X.npy", X)
+    for i, model in enumerate(fits):
+        model.save(tmp_path / f"{i}.json")
+    *found, refusal = run_python(PREDICT, tmp_path / "X.npy", *(tmp_path / f"{i}.json" for i in range(4))).splitlines()
+    for model, line in zip(fits, found, strict=True):
+        chances = getattr(model, "predict_proba", model.predict)(X[:5])
+        assert line == f"{model.predict(X[:5]).tolist()} {chances.round(12).tolist()}"
+    assert refusal == "X is ndarray of shape (40, 7); give a matrix of 8 columns."
+
+
+def test_other_models_say_that_they_need_scikit_learn(tmp_path, monkeypatch):
+    SparseCoder(**SETTINGS["SparseCoder"]).fit(X).save(tmp_path / "m.json")
+    monkeypatch.setitem(sys.modules, "pursuit.estimators", None)
+    with pytest.raises(ImportError):
+        pursuit.load(tmp_path / "m.json")
+
+
+def test_predictions_without_scikit_learn_look_at_the_names_of_columns():
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1.0], "b": [2.0]})
+    model = predictions.stored(
+        "GreedyRegressor", {"coef_": np.ones(2), "intercept_": 1, "feature_names_in_": ["a", "b"]}
+    )
+    assert model.predict(frame) == [4.0]
+    with pytest.raises(ValueError, match="X has the columns \\['b', 'a'\\]; give those of the fit"):
+        model.predict(frame[["b", "a"]])
 
 
 def test_a_file_is_json_with_a_line_for_each_parameter(tmp_path):

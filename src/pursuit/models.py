@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pursuit import predictions
 from pursuit.arguments import describe
 from pursuit.files import write_whole
 
@@ -66,7 +67,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The estimator that `model.save(path)` wrote. Needs `pursuit.estimators`; runs nothing that the file contains.
+    """The estimator that `model.save(path)` wrote; runs nothing that the file contains.
+
+    Without scikit-learn, linear models still predict: then they have `predict`, and classifiers `predict_proba`, alone.
 
     >>> import tempfile, pursuit
     >>> from pursuit.estimators import OrthogonalMatchingPursuit
@@ -77,7 +80,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     array([6.])
     """
     found = _read(_file(path))
-    cls = _classes().get(found["class"]) if isinstance(found["class"], str) else None
+    try:
+        classes = _classes()
+    except ImportError:
+        predictor = _predictor(found, path)
+        if predictor is None:
+            raise
+        return predictor
+    cls = classes.get(found["class"]) if isinstance(found["class"], str) else None
     if cls is None:
         _refuse(path, f"has the class {describe(found['class'])}, which pursuit.estimators does not know")
     given, known = found["parameters"], inspect.signature(cls).parameters
@@ -91,6 +101,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     for name, value in found["state"].items():
         setattr(model, name, _value(value, name, path))
     return model
+
+
+def _predictor(found: dict[str, Any], path: Any) -> Any:
+    """A stored linear model, which needs no scikit-learn; None for others."""
+    values = {name: _value(v, name, path) for name, v in {**found["parameters"], **found["state"]}.items()}
+    return predictions.stored(str(found["class"]), values)
 
 
 def _classes() -> dict[str, Any]:

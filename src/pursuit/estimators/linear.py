@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -24,6 +23,7 @@ from pursuit.estimators.base import FLOATS, SPARSE, Array, Estimator
 from pursuit.estimators.design import Design, Loss, ModelPath
 from pursuit.estimators.summary import described
 from pursuit.estimators.tasks import Classification, Regression, Task, without_offset
+from pursuit.predictions import Linear, LinearClassifier, LinearRegressor
 
 Solver = Callable[[Loss, Design], ModelPath]
 """How the models of a path are found."""
@@ -100,7 +100,7 @@ class Validation:
         return solver, best
 
 
-class LinearModel(Estimator):
+class LinearModel(Linear, Estimator):
     """eta = X coef' + intercept."""
 
     _checks = checks.table(fit_intercept=checks.boolean)
@@ -159,10 +159,9 @@ class LinearModel(Estimator):
         check_is_fitted(self)
         return described(self)
 
-    def _scores(self, X: Any) -> Array:
+    def _read(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=FLOATS, reset=False)
-        return np.asarray(X @ np.atleast_2d(self.coef_).T + self.intercept_)
+        return validate_data(self, X, accept_sparse=SPARSE, dtype=FLOATS, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -170,7 +169,7 @@ class LinearModel(Estimator):
         return tags
 
 
-class SparseRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
+class SparseRegressor(LinearRegressor, MultiOutputMixin, RegressorMixin, LinearModel):
     """Predictions of one target or several."""
 
     _checks = checks.table(loss=checks.one_of("squared_error", "huber", "poisson"))
@@ -178,14 +177,8 @@ class SparseRegressor(MultiOutputMixin, RegressorMixin, LinearModel):
     def _task(self, y: Array, weights: Array) -> tuple[Task, Array, Array]:
         return *Regression.of(self.loss, y, weights), weights
 
-    def predict(self, X: Any, offset: Any = 0.0) -> Array:
-        """The predicted targets (of the Poisson loss, the rates); an `offset` is added to the scores of each sample."""
-        eta = self._scores(X) + np.reshape(offset, (-1, 1))
-        eta = eta[:, 0] if np.ndim(self.coef_) == 1 else eta
-        return np.exp(eta) if self.loss == "poisson" else eta
 
-
-class SparseClassifier(ClassifierMixin, LinearModel):
+class SparseClassifier(LinearClassifier, ClassifierMixin, LinearModel):
     """Predictions of classes by logistic models: one score for two classes, one per class for more."""
 
     _checks = checks.table(loss=checks.one_of("log_loss"))
@@ -194,23 +187,3 @@ class SparseClassifier(ClassifierMixin, LinearModel):
         task, target, weights = Classification.of(self._norm, y, weights, self.class_weight)
         self.classes_ = task.classes
         return task, target, weights
-
-    def decision_function(self, X: Any) -> Array:
-        """The scores: (samples,) for two classes, (samples, classes) for more."""
-        eta = self._scores(X)
-        return eta[:, 0] if eta.shape[1] == 1 else eta
-
-    def predict(self, X: Any) -> Array:
-        """The most probable class of each sample."""
-        eta = self.decision_function(X)
-        return np.asarray(self.classes_[(eta > 0).astype(np.intp) if eta.ndim == 1 else eta.argmax(axis=1)])
-
-    def predict_proba(self, X: Any) -> Array:
-        """The probability of each class."""
-        eta = self.decision_function(X)
-        return np.column_stack([expit(-eta), expit(eta)]) if eta.ndim == 1 else softmax(eta, axis=1)
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the probabilities."""
-        eta = self.decision_function(X)
-        return np.column_stack([log_expit(-eta), log_expit(eta)]) if eta.ndim == 1 else log_softmax(eta, axis=1)

@@ -16,18 +16,17 @@ from pursuit.estimators import checks
 from pursuit.estimators.base import FLOATS, SPARSE, Array, Estimator, dense, threads
 from pursuit.estimators.functions import answer, check_precompute, most_atoms
 from pursuit.estimators.omp import codes_of, path, pursue, stacked
+from pursuit.predictions import LinearRegressor
 
 
-class _Pursuit(MultiOutputMixin, RegressorMixin, Estimator):
+class _Pursuit(LinearRegressor, MultiOutputMixin, RegressorMixin, Estimator):
     """A linear model X coef' + intercept, of one target or several, by orthogonal matching pursuit."""
 
     _checks = checks.table(fit_intercept=checks.boolean)
 
-    def predict(self, X: Any) -> Array:
-        """The predicted targets: shape (n_samples,), or (n_samples, n_targets) where `fit` was given several."""
+    def _read(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=SPARSE, dtype=FLOATS, reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        return validate_data(self, X, accept_sparse=SPARSE, dtype=FLOATS, reset=False)
 
     def _fit(self, X: Array, y: Array, limit: int, tol: Any = None, n_jobs: int | None = None) -> Self:
         """Fit coefficients and intercept by a pursuit of at most `limit` features."""
