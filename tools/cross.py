@@ -118,7 +118,8 @@ def module(target: str, folder: Path, *settings: str) -> Path:
         library = python_library(folder, cmake)
         given |= {"Python_LIBRARY": library, "Python_SABI_LIBRARY": library}
     defined = [f"-D{name}={value}" for name, value in given.items()]
-    env = os.environ | {"PURSUIT_ZIG_PROGRAM": zig(), "PURSUIT_ZIG_TARGET": target}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where pip puts cmake and ninja
+    env = os.environ | {"PURSUIT_ZIG_PROGRAM": zig(), "PURSUIT_ZIG_TARGET": target, "PATH": path}
     build = folder / "build"
     for command in (
         ["cmake", "-S", str(NATIVE), "-B", str(build), "-G", "Ninja", *defined, *settings],
