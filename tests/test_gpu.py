@@ -4,6 +4,7 @@ Without a device the kernels run in Triton's interpreter, on tensors of the host
 """
 
 import os
+import re
 from contextlib import nullcontext
 
 import numpy as np
@@ -342,3 +343,64 @@ def test_arguments_for_tensors_are_checked_as_those_for_arrays(options, rng, mon
             ps.encode(make(D), make(Y), atoms=3, **options)
         messages.append(str(refused.value))
     assert messages[0] == messages[1]
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """Tensors of the host stand for those of a device where there is none, and are coded on the host."""
+    names = (
+        "coding.is_on_device",
+        "coding.device.is_on_cuda",
+        "dictionaries.is_on_cuda",
+        "dictionaries.signals.is_on_cuda",
+    )
+    for name in () if CUDA else names:
+        monkeypatch.setattr(f"pursuit.{name}", torch.is_tensor)
+    if not CUDA:
+        monkeypatch.setattr("pursuit.coding.device._served", lambda *_: False)  # the interpreter takes a second a batch
+
+
+LEARNED = {
+    "omp": {"code": {"atoms": 2}},
+    "random start, nonnegative": {"start": "random", "nonnegative": True},
+    "lasso": {"code": {"method": "lasso", "penalty": 1.0}},
+    "each its own": {"code": {"atoms": 1 + np.arange(90) % 3}},
+    "rare atoms": {"code": {"atoms": 1}, "start": np.eye(6, 14) + 0.5, "forgetting": 0.0, "sweeps": 4},
+}
+
+
+@pytest.mark.filterwarnings("ignore:rounding decides")
+@pytest.mark.parametrize("options", LEARNED, ids=str)
+def test_tensors_of_the_device_are_learned_from_there(options, rng, on_device):
+    Y = rng.standard_normal((90, 6)) ** 3
+    options = {"update": "online", "batch": 40, "sweeps": 2} | LEARNED[options]
+    found, expected = ps.learn(tensor(Y, torch.float64), 14, **options), ps.learn(Y, 14, **options)
+    assert found.dictionary.device.type == WHERE and torch.is_tensor(found.statistics.XX)
+    np.testing.assert_allclose(found.dictionary.cpu().numpy(), expected.dictionary, atol=1e-9)
+    np.testing.assert_allclose(found.codes.to_dense().cpu().numpy(), expected.codes.toarray(), atol=1e-9)
+    for name in ("objective", "error", "used"):
+        np.testing.assert_allclose(getattr(found.trace, name), getattr(expected.trace, name), rtol=1e-9)
+
+
+def test_batches_on_the_device_and_a_run_that_goes_on(rng, on_device):
+    Y = rng.standard_normal((90, 6))
+    parts = [[make(part) for part in np.split(Y, 3)] for make in (lambda a: tensor(a, torch.float64), np.asarray)]
+    found, expected = (ps.learn(loader, 8, sweeps=2) for loader in parts)
+    np.testing.assert_allclose(found.dictionary.cpu().numpy(), expected.dictionary, atol=1e-9)
+    again, whole = ps.learn(parts[0], 8, start=found, sweeps=1), ps.learn(parts[0], 8, sweeps=3)
+    assert torch.equal(again.dictionary, whole.dictionary) and again.codes is None
+    with pytest.raises(TypeError, match="give start=learned"):
+        ps.learn(parts[0], 8, start=expected)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"update": "ksvd"}, 'give "online"'), ({"weights": 1.0}, "Y.cpu()"), ({"batch": 0}, "batch is 0"),
+])  # fmt: skip
+def test_what_cannot_be_learned_on_the_device_is_named(options, message, rng, on_device):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        ps.learn(tensor(rng.standard_normal((20, 4)), torch.bfloat16), 3, **options)
+
+
+def test_short_numbers_are_learned_from_in_float32(rng, on_device):
+    learned = ps.learn(tensor(rng.standard_normal((20, 4)), torch.bfloat16), 3, sweeps=1)
+    assert learned.dictionary.dtype == learned.codes.dtype == torch.float32

@@ -13,19 +13,24 @@ import scipy.sparse as sp
 from tqdm.auto import tqdm
 
 from pursuit.arguments import as_bool, as_int_or_nan, check_function, check_seed, describe, number, quantity, require
+from pursuit.arrays import host
 from pursuit.cluster.workers import is_dask_array
 from pursuit.coding.request import Array, thread_count
+from pursuit.dictionaries.device import DeviceFit, DeviceSignals
 from pursuit.dictionaries.distributed import DistributedFit, DistributedSignals
 from pursuit.dictionaries.learning import Fit, LearningTrace, Step, batch_steps, sweep_steps
 from pursuit.dictionaries.signals import Batches, LearningPlan, for_each_signal, is_matrix, read_batches
 from pursuit.dictionaries.start import initial_dictionary
 from pursuit.dictionaries.templates import LearnedTemplates, learn_templates
 from pursuit.dictionaries.updates import Statistics
+from pursuit.gpu.tensors import is_on_cuda
 from pursuit.run.stop import Status
 
 __all__ = ["Learned", "LearnedTemplates", "LearningTrace", "Statistics", "learn"]
 
 UPDATES = ("ksvd", "block", "online")
+HOST_BATCH, DEVICE_BATCH = 1024, 65_536
+"""Signals of a batch, where nothing is said."""
 MANY_BATCHES = 4
 """Batches of a matrix of signals from which online learning is the better default."""
 
@@ -56,7 +61,7 @@ class Learned:
 
     def curves(self, most: int) -> list[Any]:
         """The first atoms as columns, for figures."""
-        return [np.asarray(self.dictionary[:, :most], dtype=np.float64)]
+        return [host(self.dictionary[:, :most])]
 
     def __repr__(self) -> str:
         last = self.trace.rows[-1] if len(self.trace) else (0, np.nan, np.nan, 0, 0.0)
@@ -83,7 +88,7 @@ def learn(
     start: Any = "data",
     nonnegative: bool = False,
     weights: Any = None,
-    batch: int = 1024,
+    batch: int | None = None,
     forgetting: float = 6.0,
     seed: int = 0,
     callback: Callable[[Learned], Any] | None = None,
@@ -118,7 +123,8 @@ def learn(
         Rows are signals. Masked entries are missing. Batches of an iterable, each an array or a pair (Y, weights), are
         in memory one at a time; an iterator, which ends, allows one sweep. A dask array is learned from online on its
         cluster, as one batch: the workers code its blocks, and only X'X and Y'X of the blocks travel. Each sweep makes
-        the blocks anew; `Y.persist()` keeps them in the workers' memory.
+        the blocks anew; `Y.persist()` keeps them in the workers' memory. Torch tensors on a CUDA device, one or an
+        iterable of them, are learned from online and without weights there; dictionary and codes are tensors.
     atoms : int
     code : dict, optional
         Arguments of `encode`: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
@@ -134,8 +140,8 @@ def learn(
         Whether the entries of the dictionary must be at least 0.
     weights : array of Y's shape, optional
         Non-negative; 0 marks a missing entry, where Y may hold anything, NaN too.
-    batch : int
-        The number of signals of a batch, where ``online`` cuts Y into batches.
+    batch : int, optional
+        The number of signals of a batch, where ``online`` cuts Y into batches: by default 1,024, on a device 65,536.
     forgetting : float
         Online, after n signals the i-th has the weight :math:`(i/n)^\text{forgetting}`; 0 forgets nothing.
     seed : int
@@ -186,16 +192,16 @@ def learn(
         refuse_others({"atoms": atoms, "update": update, "weights": weights}, "atoms are the translates of templates")
         return learn_templates(Y, templates, length, options)
     refuse_others({"templates": templates, "length": length, "rank": rank}, "give convolutional=True with it")
+    distributed, on_device = is_dask_array(Y), is_on_cuda(Y)
+    batch = (DEVICE_BATCH if on_device else HOST_BATCH) if batch is None else batch
     check_arguments(atoms, batch, forgetting, seed, callback)
-    distributed = is_dask_array(Y)
     at_once = not distributed and is_matrix(Y)
-    if update is None and at_once and np.shape(Y)[0] > MANY_BATCHES * batch:
+    if update is None and at_once and (on_device or np.shape(Y)[0] > MANY_BATCHES * batch):
         update = "online"
     plan = LearningPlan(
-        {"atoms": 1} if code is None else code, choose_update(update, at_once),
+        {"atoms": 1} if code is None else code, choose_update(update, at_once and not on_device),
         as_bool(nonnegative, "nonnegative"), float(forgetting), thread_count(n_jobs),
     )  # fmt: skip
-    fit: Callable[..., Any] = DistributedFit.of if distributed else Fit.of
     batches: Batches
     if distributed:
         if weights is not None:
@@ -205,6 +211,8 @@ def learn(
         signals, batches, once = blocks.first, blocks.batches, False
     else:
         signals, batches, once = read_batches(Y, weights, int(batch), int(seed), plan.code)
+    host_fit: Callable[..., Any] = DistributedFit.of if distributed else Fit.of
+    fit = DeviceFit.of if isinstance(signals, DeviceSignals) else host_fit
     if code is None:
         plan = replace(plan, code={"atoms": max(1, signals.features // 10)})
     limit = count_sweeps(sweeps, once)
@@ -212,6 +220,8 @@ def learn(
     D = initial_dictionary(
         start if old is None else old.dictionary, signals, int(atoms or 0), int(seed), plan.nonnegative
     )
+    if old is not None and type(D) is not type(old.dictionary):
+        raise TypeError("start and Y are not both on the host or both on a device; give start=learned.dictionary.")
     D = D if old is None or D.dtype != old.dictionary.dtype else old.dictionary  # to the last digit
     first = Learned(D, None, None, LearningTrace([]), Status.ITERATIONS, plan.update, plan.descends)
     if old is not None:
@@ -274,7 +284,10 @@ def choose_update(update: Any, all_at_once: bool) -> str:
     known = isinstance(update, str) and update in UPDATES
     require(known, "update", update, f"one of {', '.join(map(repr, UPDATES))}")
     if not all_at_once and update != "online":
-        raise ValueError(f'update is {update!r}, which needs all signals at once, and Y gives batches; give "online".')
+        raise ValueError(
+            f"update is {update!r}, which needs all signals at once and on the host, and Y gives batches or is on a "
+            'device; give "online".'
+        )
     return str(update)
 
 

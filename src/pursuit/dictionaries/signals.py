@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 from pursuit.arguments import describe, host_array, number, require
 from pursuit.coding import encode
 from pursuit.coding.request import Array, read_signals
+from pursuit.gpu.tensors import is_on_cuda
 
 CODE_ARGUMENTS = ("method", "atoms", "tol", "penalty", "positive")
 NONNEGATIVE_METHODS = ("nnomp", "nnls")
@@ -40,11 +42,7 @@ class Signals:
             Y, W = np.where(W > 0, Y, 0), W.astype(kind, copy=False)
         Y = np.ascontiguousarray(Y, kind)
         peak = float(max(Y.max(initial=0), -Y.min(initial=0)))
-        if not np.isfinite(peak):
-            raise ValueError("Y contains NaN or infinity; give such entries weight 0 or impute them.")
-        info = np.finfo(kind)
-        if peak and not float(info.tiny) / float(info.eps) ** 2 < peak * peak < float(info.max) * float(info.eps):
-            raise ValueError(f"Y has entries up to {peak:.3g}, whose squares overflow; bring Y to another scale.")
+        check_scale(peak, kind)
         return cls(Y, W)
 
     @classmethod
@@ -54,6 +52,15 @@ class Signals:
 
     def __len__(self) -> int:
         return len(self.Y)
+
+    def put(self, D: Array) -> Array:
+        """A dictionary beside the signals."""
+        return np.asfortranarray(D, self.Y.dtype)
+
+    def peaks(self, nonnegative: bool) -> Array:
+        """The largest entries of each row, without signs; if `nonnegative`, those above 0."""
+        largest: Array = (np.maximum(self.Y, 0) if nonnegative else np.abs(self.Y)).max(axis=1)
+        return largest
 
     @property
     def features(self) -> int:
@@ -67,6 +74,15 @@ class Signals:
         """The squared norms of the rows of R, in the metric of the weights."""
         squares: Array = np.einsum("ij,ij->i", R, R) if self.W is None else np.einsum("ij,ij,ij->i", self.W, R, R)
         return squares
+
+
+def check_scale(peak: float, dtype: Any) -> None:
+    """Refuse signals whose largest entry is not finite, or whose squares leave the range of the dtype."""
+    if not np.isfinite(peak):
+        raise ValueError("Y contains NaN or infinity; give such entries weight 0 or impute them.")
+    info = np.finfo(dtype)
+    if peak and not float(info.tiny) / float(info.eps) ** 2 < peak * peak < float(info.max) * float(info.eps):
+        raise ValueError(f"Y has entries up to {peak:.3g}, whose squares overflow; bring Y to another scale.")
 
 
 @dataclass(frozen=True)
@@ -107,7 +123,7 @@ class LearningPlan:
         return self.update != "online" and not self.stops_at_error
 
     def encode(self, D: Array, signals: Signals) -> sp.csr_array:
-        threads = self.n_jobs if len(signals) * D.size > MIN_SHARED_WORK else 1
+        threads = self.n_jobs if len(signals) * math.prod(D.shape) > MIN_SHARED_WORK else 1
         codes: sp.csr_array = encode(D, signals.Y, weights=signals.W, n_jobs=threads, **{**self.code, **signals.each})
         return codes
 
@@ -162,7 +178,7 @@ def read_batches(Y: Any, weights: Any, size: int, seed: int, code: Mapping[str, 
     A matrix is the first signals as a whole, and cut into batches of this size, in an order that each sweep draws anew.
     """
     if is_matrix(Y):
-        signals = replace(Signals.checked(Y, weights), each=for_each_signal(code, Y))
+        signals = replace(_kind(Y).checked(Y, weights), each=for_each_signal(code, Y))
 
         def cut(sweep: int) -> Iterator[Signals]:
             order = np.random.default_rng([seed, sweep]).permutation(len(signals))
@@ -178,10 +194,20 @@ def read_batches(Y: Any, weights: Any, size: int, seed: int, code: Mapping[str, 
     head = next(batches, None)
     if head is None:
         raise ValueError("Y is an iterable without batches; an iterator that was used before is at its end.")
-    first = Signals.of_batch(head)
+    kind = _kind(head[0] if isinstance(head, tuple) and head else head)
+    first = kind.of_batch(head)
     begun = [chain([head], batches)]
 
     def read(sweep: int) -> Iterator[Signals]:
-        return (Signals.of_batch(batch, first.Y.dtype) for batch in (begun.pop() if begun else Y))
+        return (kind.of_batch(batch, first.Y.dtype) for batch in (begun.pop() if begun else Y))
 
     return first, read, batches is Y
+
+
+def _kind(Y: Any) -> type[Signals]:
+    """Signals of the host, or of a device."""
+    if not is_on_cuda(Y):
+        return Signals
+    from pursuit.dictionaries.device import DeviceSignals
+
+    return DeviceSignals

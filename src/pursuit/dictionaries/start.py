@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pursuit.arguments import require
+from pursuit.arrays import host
 from pursuit.coding.request import Array, matrix
 from pursuit.dictionaries.signals import Signals
 
@@ -23,19 +24,20 @@ def initial_dictionary(start: Any, signals: Signals, atoms: int, seed: int, nonn
         D = np.hstack([D, np.abs(random) if nonnegative else random])
     else:
         D = read_dictionary(start, (signals.features, atoms), nonnegative)
-    return np.asfortranarray(D / np.linalg.norm(D, axis=0), signals.Y.dtype)
+    return signals.put(D / np.linalg.norm(D, axis=0))
 
 
 def choose_signals(signals: Signals, atoms: int, rng: np.random.Generator, nonnegative: bool) -> Array:
     """Different signals as columns, drawn at random; not those much smaller than others, which may be rounding."""
     order = rng.permutation(len(signals))
     for drawn in (order[: 4 * atoms], order):  # the first few are enough, where most signals are not zero
-        Y = np.maximum(signals.Y[drawn], 0) if nonnegative else signals.Y[drawn]
-        peaks = np.abs(Y).max(axis=1)
+        some = signals.rows(drawn)
+        peaks = some.peaks(nonnegative)
         rows = np.flatnonzero(peaks > 1e-6 * peaks.max())[:atoms]
         if len(rows) == atoms:
             break
-    return np.asarray(Y[rows].T / peaks[rows])
+    Y = host(some.rows(rows).Y)
+    return np.asarray((np.maximum(Y, 0) if nonnegative else Y).T / peaks[rows])
 
 
 def read_dictionary(start: Any, shape: tuple[int, int], nonnegative: bool) -> Array:

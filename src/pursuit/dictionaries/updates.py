@@ -61,7 +61,7 @@ class Statistics:
 
     def __add__(self, other: Statistics) -> Statistics:
         signals = self.signals + other.signals
-        return Statistics(self.XX + other.XX, self.YX + other.YX, self.uses + other.uses, signals)
+        return replace(self, XX=self.XX + other.XX, YX=self.YX + other.YX, uses=self.uses + other.uses, signals=signals)
 
     def __mul__(self, weight: float) -> Statistics:
         """The statistics where every signal has this weight; their number stays what it was."""
