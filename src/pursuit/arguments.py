@@ -162,6 +162,8 @@ def numeric_array(a: Any, name: str) -> Array:
 def floating_array(a: Any, name: str) -> Array:
     """A numeric array of at least single precision. The values are not looked at."""
     a = numeric_array(a, name)
+    if compat.is_jax_array(a):
+        raise TypeError(f"{name} is an array of JAX, which cannot be written to; convert it by np.asarray.")
     if compat.array_namespace(a).finfo(a.dtype).bits < 32:
         raise TypeError(f"{name} has dtype {a.dtype}, too coarse to prove anything; convert to float32 or float64.")
     return a

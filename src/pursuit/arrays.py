@@ -1,6 +1,6 @@
 """The space H: array namespace, shape, dtype and device, looked up once per solve.
 
-Vectors of H stay where the user put them (NumPy, PyTorch, CuPy, JAX, any array API library); scalars and small arrays
+Vectors of H stay where the user put them (NumPy, PyTorch, CuPy, any array API library); scalars and small arrays
 (weights, Gram matrices) are Python floats and NumPy float64 on the host. Only this module and `arguments` import
 `array_api_compat`.
 """

@@ -92,9 +92,11 @@ def minimize(
         By default a certified relative gap of 1e-6, or 10,000 iterations.
     start : Result, (weights, atoms), point, "first", or a list of them, optional
         The first point of the run: over a product, the vector x or a list with a start for each piece; over most other
-        sums, a Result. A point x_0 becomes the first member of S, as in the paper; (weights, atoms) puts these atoms
-        into S. That a point lies in the domain is proved where the set or `geometry.contains` can, else it is taken on
-        your word, and `Result.assumed` says so. "first" is the first atom that each hull lists. A Result of the same
+        sums, a Result. x has its library and dtype where neither f nor the atoms have one. A point x_0 becomes the
+        first member of S, as in the paper; 0 is the zero vector; (weights, atoms) puts these atoms into S. That a point
+        lies in the domain is proved where the set or `geometry.contains` can, else it is taken on your word, and
+        `Result.assumed` says so. A Result over a hull of another radius, whose point lies outside this one, is scaled:
+        the weights of each hull sum to 1 again. "first" is the first atom that each hull lists. A Result of the same
         problem and method that was made with `keep=True` is continued instead, as if its run had not stopped: 50
         iterations and then 50 are the 100, bit for bit, with the trace and all counts. Without it, spans and cones
         begin at 0 (beside `lin(B, counted=False)`, at the minimum over lin(B)), and hulls at the atom that the oracle
@@ -149,7 +151,8 @@ def minimize(
     problem = choose(f, domain, Given(update, oracle, refine), sparse=stop.atoms is not None)
     saver = None if checkpoint is None else Saver(checkpoint, every, problem)
     kept = None if saver is None else saver.resume()
-    run = begin(problem, _fit_uncounted(problem, stop) if start is None and kept is None else kept or start)
+    first = _fit_uncounted(problem, stop) if start is None and kept is None else kept or start
+    run = begin(problem, first, stop.deadline(began))
     recorder = Recorder(began, run, as_bool(keep, "keep"))
     log, bar = Log.of(verbose, recorder), Bar() if as_bool(progress, "progress") else None
     watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]

@@ -32,17 +32,18 @@ def rows_of(A: object, b: object, name: str) -> tuple[Any, Small] | None:
 def box_of(bounds: object, n: int) -> tuple[Small, Small]:
     """Lower and upper bounds of n entries, infinite where there are none."""
     pairs = as_list((None, None) if bounds is None else bounds)
-    if len(pairs) == 2 and not any(hasattr(v, "__len__") and getattr(v, "ndim", 1) for v in pairs):
-        pairs = [pairs] * n
+    same = len(pairs) == 2 and not any(hasattr(v, "__len__") and getattr(v, "ndim", 1) for v in pairs)
+    pairs = [pairs] if same else pairs
     both = [as_list(pair) for pair in pairs]
-    paired = len(both) == n and all(len(pair) == 2 for pair in both)
+    paired = (same or len(both) == n) and all(len(pair) == 2 for pair in both)
     require(paired, "bounds", bounds, f"a pair (lower, upper), or one for each of {n} entries")
     box = np.array([[-math.inf if a is None else number(a), math.inf if b is None else number(b)] for a, b in both])
     empty = ~((box[:, 0] <= box[:, 1]) & (box[:, 0] < math.inf) & (box[:, 1] > -math.inf))  # or no numbers
     j = int(empty.argmax())
     need = "numbers or None, the lower not above the upper"
     require(not empty.any(), f"bounds[{j}]", tuple(both[j]), need)
-    return box[:, 0].copy(), box[:, 1].copy()
+    low, high = np.broadcast_to(box, (n, 2)).T.copy()
+    return low, high
 
 
 def integers_of(integrality: object, n: int) -> Any:

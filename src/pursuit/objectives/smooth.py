@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pursuit.arguments import as_bool, check_function, describe, number, require
 from pursuit.arrays import Array
 from pursuit.metrics import Diagonal, Metric, Operator
@@ -21,7 +23,9 @@ class Smooth(Objective):
     Parameters
     ----------
     value, grad : callables of x
-        Without `grad`, `value` returns the pair (value, gradient).
+        Without `grad`, `value` returns the pair (value, gradient). x has the library and dtype of the atoms, else of
+        `start=`, else it is NumPy's: over `Simplex(n)`, functions of PyTorch want `start=` a tensor. The gradient may
+        be one buffer that is written to at every call: then it is copied.
     L : float, optional
         Smoothness in the norm of H; None: found by backtracking.
     mu : float
@@ -78,6 +82,7 @@ class Smooth(Objective):
             text = f"mu is {describe(mu)} with convex=False"
             raise ValueError(f"{text}; a strongly convex f is convex, leave one of them out.")
         self._value, self._grad, self._conjugate, self._hessian = value, grad, conjugate, hessian
+        self._last: Any = None
         self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
 
     def value(self, x: Array) -> float:
@@ -88,9 +93,14 @@ class Smooth(Objective):
             pair = self._value(x)
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise TypeError(f"value returned {describe(pair)}; without grad=, return the pair (value, gradient).")
-            return as_value(pair[0]), pair[1]
+            return as_value(pair[0]), self._own(pair[1])
         value = as_value(self._value(x))
-        return value, self._grad(x) if math.isfinite(value) else math.nan * x
+        return value, self._own(self._grad(x)) if math.isfinite(value) else math.nan * x
+
+    def _own(self, grad: Any) -> Any:
+        """A gradient that the next call does not change: a copy where it is, or may be, a buffer of the user's."""
+        known, self._last = self._last, grad
+        return grad.copy() if isinstance(grad, np.ndarray) and (known is None or known is grad) else grad
 
     @property
     def has_hessian(self) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -14,6 +14,7 @@ from pursuit.arrays import Array, Space
 from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Certificate
+from pursuit.deadline import Deadline
 from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.refine.proposals import Refinements
@@ -76,7 +77,7 @@ class Run(Stateful):
         setattr(self, name, first_call)
 
 
-def begin(problem: Problem, start: object = None) -> Run:
+def begin(problem: Problem, start: object = None, deadline: Deadline = Deadline()) -> Run:
     """The parts of a run and S_0, or those of the run that `start` is a result of."""
     f, domain, (update, oracle, refine) = problem
     kept = None if start is None else run_to_continue(start, problem)
@@ -96,6 +97,7 @@ def begin(problem: Problem, start: object = None) -> Run:
         Refinements(refine, f, domain, space),
         resumed=kept,
     )
+    run.active.deadline = deadline
     if kept is not None:
         run.resume(kept.memory)
     elif start is None:
@@ -139,10 +141,7 @@ def find_space(f: Objective, domain: Domain, start: object) -> Space:
         if space is not None:
             _check_same_space(space, A)
         space = space or A.space
-    if space is None:
-        shape = next((A.shape for A in sets if A.shape is not None), None)
-        space = _space_of(start) if shape is None else Space.default(shape)
-    return space
+    return space or _space_of(start, next((A.shape for A in sets if A.shape is not None), None))
 
 
 def _check_same_space(space: Space, A: Atoms) -> None:
@@ -159,11 +158,17 @@ def _check_same_space(space: Space, A: Atoms) -> None:
         raise ValueError(f"f lives on vectors of shape {space.shape}, the atoms have {A.shape}; they must agree.")
 
 
-def _space_of(start: object) -> Space:
-    """The space of the first point."""
-    if start is None:
+def _space_of(start: Any, shape: tuple[int, ...] | None) -> Space:
+    """The space of the arrays of a start, for an f and atoms that have no library, dtype and device; the shape is that
+    of the atoms, where they know it."""
+    point = start.first if isinstance(start, Kept) else start.x if isinstance(start, Result) else start
+    if isinstance(point, tuple) and len(point) == 2:
+        point = next(iter(point[1]), None) if isinstance(point[1], Iterable) else None
+    if type(point) is Atom:
+        point = point.vector
+    if shape is not None and not hasattr(point, "dtype"):
+        return Space.default(shape)
+    if point is None:
         raise ValueError("neither f nor the atoms know the shape of x; give start=, or set `shape` on the atom set.")
-    if isinstance(start, Kept | Result):
-        return Space.of(start.first if isinstance(start, Kept) else start.x)
-    point = start[1][0] if isinstance(start, tuple) else start
-    return Space.of(point.vector if isinstance(point, Atom) else real_array(point, "start"))
+    space = Space.of(real_array(point, "start"))
+    return space if shape is None else replace(space, shape=shape)

@@ -12,7 +12,7 @@ from pursuit.certificates import Certificate
 from pursuit.domains import Domain, Part
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value, inside
-from pursuit.run.guards import GuardedOracle, check_shape
+from pursuit.run.guards import GuardedOracle, check_gradient
 
 START_SEED = 3
 """The seed of the directions in which a first point is searched where f is not defined at 0."""
@@ -54,7 +54,7 @@ def _begin_at_answers(
     space, hulls = active.space, [b for b, part in enumerate(domain.parts) if part.compact]
     value, grad = f.value_and_grad(active.x)
     if math.isfinite(as_value(value)):
-        check_shape(grad, space)
+        check_gradient(grad, space)
     if not inside(space, value, grad):
         return False
     certificate.observe_point(active.x, value, grad)
@@ -119,7 +119,7 @@ class _Means:
         lowest, best, last = math.inf, 0, START_QUESTIONS  # the smallest f so far, and the size of its mean
         tried, most = 0, math.inf
         for question in range(START_QUESTIONS):
-            if question > last or tried >= most:
+            if question > last or tried >= most or (best and self.active.deadline.passed):
                 break
             direction = space.put(self.rng.standard_normal(space.shape))
             for b in self.searched:

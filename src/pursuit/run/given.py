@@ -28,7 +28,7 @@ def read_start(domain: Domain, space: Space, start: object, assumed: list[str]) 
     if isinstance(start, str):
         return _first_atoms(domain, start)
     if isinstance(start, Result):
-        return _read_result(domain, space, start) or _read_point(domain, space, start.x, assumed)
+        return _read_result(domain, space, start, assumed)
     if isinstance(start, tuple) and len(start) == 2 and not isinstance(start[1], int | float):
         return _read_pair(domain, space, *start)
     if isinstance(start, Atom):
@@ -36,19 +36,25 @@ def read_start(domain: Domain, space: Space, start: object, assumed: list[str]) 
     return _read_point(domain, space, start, assumed)
 
 
-def _read_result(domain: Domain, space: Space, start: Result) -> Started | None:
-    """The weights and atoms of a Result; None where only its point can be used, since it has more summands, or weights
-    of another kind."""
+def _read_result(domain: Domain, space: Space, start: Result, assumed: list[str]) -> Started:
+    """The weights and atoms of a Result; its point where it has more summands, or weights of another kind; and where
+    that lies outside, the weights of each hull scaled to sum to 1."""
     for a in start.atoms:
         check_fits(a, space)
     if len(start.blocks) and start.blocks.max() >= len(domain.parts):
-        return None
-    started = _decomposed(domain, start.weights, start.atoms, start.blocks)
-    if not domain.admits(started[0], started[2]):
-        return None
-    if not _owns(domain, space, started):
+        return _read_point(domain, space, start.x, assumed)
+    weights, atoms, blocks = _decomposed(domain, start.weights, start.atoms, start.blocks)
+    if not domain.admits(weights, blocks):
+        try:
+            return _read_point(domain, space, start.x, assumed)
+        except ValueError:  # it lies outside, or in a sum
+            sums = [float(weights[blocks == b].sum()) if part.compact else 1.0 for b, part in enumerate(domain.parts)]
+            weights = weights / np.array([total or 1.0 for total in sums])[blocks]
+            if not domain.admits(weights, blocks):
+                raise
+    if not _owns(domain, space, (weights, atoms, blocks)):
         raise ValueError(f"start is a Result with atoms that {domain!r} does not have; leave it out, or give a point.")
-    return started
+    return weights, atoms, blocks
 
 
 def _decomposed(domain: Domain, weights: Small, atoms: Sequence[Atom], blocks: Indices) -> Started:
@@ -122,6 +128,7 @@ def _first_atoms(domain: Domain, start: str) -> Started:
 def _read_point(domain: Domain, space: Space, start: object, assumed: list[str]) -> Started:
     """A bare point as the first element of S, as in the paper: S = {x_0}."""
     given = real_array(start, "start")
+    given = space.zeros() if given.ndim == 0 and float(given) == 0.0 else given
     x = space.put(given) if isinstance(given, np.ndarray) else given
     if tuple(x.shape) != space.shape:
         raise ValueError(f"start has shape {tuple(x.shape)}, f lives on vectors of shape {space.shape}.")

@@ -46,8 +46,8 @@ class GuardedObjective(Stateful):
                 "give start= a point where it is finite" if t == 0 else "use a step that descends, or Monotone(step)"
             )
             raise ValueError(f"f is infinite {where}; {advice}.")
-        if getattr(grad, "shape", None) != self.space.shape:
-            check_shape(grad, self.space)
+        if getattr(grad, "shape", None) != self.space.shape or grad.dtype != self.space.dtype:
+            check_gradient(grad, self.space)
         return value + active.cost, grad
 
 
@@ -104,12 +104,16 @@ class GuardedOracle(Stateful):
         return answer if answer.level == gx else replace(answer, level=gx)
 
 
-def check_shape(grad: Array, space: Space) -> None:
-    """Refuse a gradient whose shape is not that of x."""
+def check_gradient(grad: Array, space: Space) -> None:
+    """Refuse a gradient whose shape is not that of x, or that has fewer digits."""
     if not hasattr(grad, "shape"):
         raise TypeError(f"the gradient of f is {describe(grad)}; return an array of the shape of x, {space.shape}.")
     if tuple(grad.shape) != space.shape:
         raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")
+    if "float32" in str(grad.dtype) and "float64" in str(space.dtype):
+        raise TypeError(
+            "the gradient of f has dtype float32, x has float64; compute it in float64, or give a start of float32."
+        )
 
 
 def not_a_number(source: str, t: int) -> ValueError:

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
+from pursuit.deadline import Deadline
 
 if TYPE_CHECKING:
     from pursuit.run.result import State
@@ -89,6 +90,10 @@ class Stop:
         if self.value is not None and math.isnan(number(self.value)):
             raise ValueError(f"Stop(value={describe(self.value)}) can never be met; give a number, or None.")
         use_python_numbers(self)
+
+    def deadline(self, began: float) -> Deadline:
+        """The end of a run that began at this time."""
+        return Deadline(began + (math.inf if self.seconds is None else self.seconds))
 
     def largest_gap(self, value: float) -> float:
         """The gap that is small enough at this value of f."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import sys
 import time
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pursuit.arguments import as_bool, describe, quantity
 from pursuit.arrays import Array
-from pursuit.deadline import Deadline
 from pursuit.run.method import Problem
 from pursuit.run.result import Result, State, proved_fields, result_fields, unbounded_fields
 from pursuit.run.stop import Status, Stop
@@ -147,7 +145,7 @@ class Rules:
         self._stop, self._began = stop, began
         self._without_gap = replace(stop, gap=None, rgap=None)
         self._next, self._wait = 0, 1
-        self._deadline = Deadline(began + (math.inf if stop.seconds is None else stop.seconds))
+        self._deadline = stop.deadline(began)
 
     def watch(self, state: State) -> Status | None:
         state.active.deadline = self._deadline

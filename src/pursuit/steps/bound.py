@@ -21,7 +21,8 @@ T = TypeVar("T")
 class Backtracking:
     """Finds L during the run: tries the last L times `shrink`, and multiplies by `grow` while the upper bound fails.
 
-    f is evaluated at most (1 - log shrink / log grow) (t + 1) + log_grow(grow L / L_0) times in t steps.
+    L_0 is `first`, or measured along the first direction, by one more gradient. f is evaluated at most
+    (1 - log shrink / log grow) (t + 1) + log_grow(grow L / L_0) times in t steps.
 
     >>> import numpy as np, pursuit as ps
     >>> f = ps.Smooth(lambda x: float(np.sum(x**4)) / 4, lambda x: x**3)    # its L depends on where x is
@@ -32,8 +33,11 @@ class Backtracking:
 
     shrink: float = 0.9
     grow: float = 2.0
+    first: float | None = None
 
     def __post_init__(self) -> None:
+        if self.first is not None and not 0 < number(self.first) < math.inf:
+            raise ValueError(f"first is {describe(self.first)}; give the first L, a positive number, or None.")
         if not (0 < number(self.shrink) <= 1 < number(self.grow) < math.inf):
             given = f"{describe(self.shrink)} and {describe(self.grow)}"
             raise ValueError(f"Backtracking needs 0 < shrink <= 1 < grow, not {given}.")
@@ -78,6 +82,8 @@ class UpperBound(Stateful):
         self.rule = known if isinstance(known, Backtracking) else DEFAULT_RULE
         self.L = None if isinstance(known, Backtracking) else known
         self.fixed = self.L is not None
+        if not self.fixed and self.rule.first is not None:
+            self.L = self.rule.first / self.rule.shrink
 
     def square(self, d: Array) -> float:
         """||d||^2 in the metric."""

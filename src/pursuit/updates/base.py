@@ -72,6 +72,7 @@ def single(domain: Domain, update: object) -> Part:
     if len(domain.parts) > 1 or domain.parts[0].price:
         name = type(update).__name__
         raise ValueError(
-            f"{name} walks along one direction; over a sum or a penalty use FullyCorrective or NormCorrective."
+            f"{name} walks along one direction; over a sum or a product give Blocks({name}(...)), one part at "
+            f"a time, and over a penalty FullyCorrective or NormCorrective."
         )
     return domain.parts[0]

@@ -1,0 +1,122 @@
+"""What newcomers tried first: each is right, or refused in one sentence."""
+
+import numpy as np
+import pytest
+
+import pursuit as ps
+
+D = np.random.default_rng(0).standard_normal((8, 20))
+Y = 3.0 * np.random.default_rng(1).standard_normal(8)
+F = ps.LeastSquares(Y)
+SIGNED = ps.Dictionary(D, signed=True)
+ONES = ps.Dictionary(np.ones((8, 1)))
+
+
+# ------------------------------------------------------------------ starts
+
+
+@pytest.mark.parametrize("A", [3 * ps.SignedBasis(4), ps.Simplex(4), ps.Ball(4, 2)], ids=repr)
+def test_x_has_the_library_and_dtype_of_the_start_where_neither_f_nor_the_atoms_have_one(A):
+    torch = pytest.importorskip("torch")
+    y = torch.tensor([1.0, 0.5, -0.2, 0.1])
+
+    def value_and_grad(x):
+        assert isinstance(x, torch.Tensor)
+        x = x.detach().requires_grad_()
+        value = ((x - y.to(x.dtype)) ** 2).sum()
+        return value.item(), torch.autograd.grad(value, x)[0]
+
+    for dtype in (torch.float32, torch.float64):
+        start = torch.full((4,), 0.25, dtype=dtype)
+        r = ps.minimize(ps.Smooth(value_and_grad), ps.conv(A), start=start, stop=ps.Stop(rgap=1e-4))
+        assert isinstance(r.x, torch.Tensor) and r.x.dtype is dtype
+        assert r.gap <= 1e-3
+        again = ps.minimize(ps.Smooth(value_and_grad), ps.conv(A), start=r, stop=ps.Stop(iterations=1))
+        assert again.x.dtype is dtype
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        lambda radius: ps.conv(radius * SIGNED),
+        lambda radius: ps.conv(radius * SIGNED) + ps.lin(ONES),
+        lambda radius: ps.product(ps.conv(radius * ps.Simplex(4)), ps.conv(radius * ps.SignedBasis(4))),
+    ],
+    ids=["hull", "sum", "product"],
+)
+def test_a_result_over_a_larger_radius_is_scaled_to_begin_at_a_smaller_one(domain):
+    large = ps.minimize(F, domain(2.0))
+    for radius in (1.0, 1e-3):
+        small = ps.minimize(F, domain(radius), start=large)
+        cold = ps.minimize(F, domain(radius))
+        assert small.value == pytest.approx(cold.value, rel=1e-5)
+        assert small.check().feasible
+    first = ps.minimize(F, ps.conv(0.5 * SIGNED), start=ps.minimize(F, ps.conv(2.0 * SIGNED)))
+    np.testing.assert_allclose(first.start, 0.25 * ps.minimize(F, ps.conv(2.0 * SIGNED)).x, atol=1e-12)
+
+
+def test_0_and_a_bare_column_are_starts():
+    for start in (0, 0.0, np.zeros(8), 2.0 * D[:, 3]):
+        r = ps.minimize(F, ps.conv(2 * SIGNED), start=start)
+        np.testing.assert_allclose(r.start, start * np.ones(8))
+
+
+# ------------------------------------------------------------------ functions of one's own
+
+
+@pytest.mark.parametrize("update", [None, ps.Away(), ps.Pairwise(ps.ShortStep())], ids=repr)
+def test_a_gradient_may_be_written_into_one_buffer(update):
+    buffer = np.empty(8)
+
+    def grad(x):
+        return np.subtract(x, Y, out=buffer)
+
+    f = ps.Smooth(lambda x: 0.5 * float((x - Y) @ (x - Y)), grad)
+    pair = ps.Smooth(lambda x: (0.5 * float((x - Y) @ (x - Y)), grad(x)))
+    for each in (f, pair):
+        r = ps.minimize(each, ps.conv(2 * SIGNED), update)
+        assert r.status is ps.Status.GAP
+
+
+def test_a_gradient_in_single_precision_is_refused_where_x_is_in_double():
+    f = ps.Smooth(lambda x: 0.5 * float(x @ x), lambda x: x.astype(np.float32))
+    with pytest.raises(TypeError, match="the gradient of f has dtype float32, x has float64"):
+        ps.minimize(f, ps.conv(ps.Simplex(3)))
+
+
+def test_functions_of_jax_serve_and_its_arrays_are_refused():
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        value = jax.jit(lambda x: ((x - Y) ** 2).sum())
+        r = ps.minimize(ps.Smooth(value, jax.grad(value)), ps.conv(2 * SIGNED))
+        assert isinstance(r.x, np.ndarray) and r.gap <= 1e-6 * r.value
+        with pytest.raises(TypeError, match="y is an array of JAX, which cannot be written to"):
+            ps.LeastSquares(jax.numpy.asarray(Y))
+
+
+def test_backtracking_begins_at_the_L_that_is_given():
+    def lengths(first):
+        seen = []
+        f = ps.Smooth(lambda x: seen.append(x) or 0.5 * float((x - Y) @ (x - Y)), lambda x: x - Y)
+        step = ps.ShortStep(L=ps.Backtracking(first=first))
+        ps.minimize(f, ps.conv(2 * SIGNED), ps.Plain(step), stop=ps.Stop(iterations=1))
+        return len(seen)
+
+    assert lengths(1e-6) > lengths(1.0) + 15  # it doubles until the bound holds
+
+
+def test_an_update_of_one_direction_names_blocks_where_there_are_several_sets():
+    for update in (ps.Plain(ps.LineSearch()), ps.Away(), ps.Pairwise()):
+        with pytest.raises(ValueError, match=r"over a sum or a product give Blocks\(\w+\(\.\.\.\)\)"):
+            ps.minimize(F, ps.conv(SIGNED) + ps.conv(ONES), update)
+
+
+def test_the_search_for_a_first_point_ends_when_the_time_is_over():
+    def calls(seconds):
+        seen = []
+        log_det = ps.LogDet()
+        f = ps.Smooth(lambda x: seen.append(x) or log_det.value_and_grad(x))
+        ps.minimize(f, ps.conv(ps.Spectrahedron(12)), stop=ps.Stop(seconds=seconds, iterations=0))
+        return len(seen)
+
+    assert calls(0.0) < calls(None) - 10
