@@ -428,3 +428,20 @@ def test_a_singular_quadratic_where_long_atoms_cancel_is_bounded_as_its_products
     least = sum(map(mul, x, Hx)) / 2 + sum(map(mul, map(int, c), x))
     r = ps.minimize(ps.Quadratic(H, c), ps.conv(ps.Dictionary(a[:, None])))
     assert max(r.lower, r.check().lower) <= least < r.value  # the only point of the domain
+
+
+def test_columns_whose_minors_one_prime_divides_are_not_dependent():
+    """2^31 - 1 is a prime, and what a whole number that is missing looks like."""
+    D = np.array([[2.0**85, 2.0**85], [0.0, 2.0**31 - 1.0], [1.0, 1.0]])
+    r = ps.minimize(ps.LeastSquares(np.array([1.0, 3.0, 0.0])), ps.lin(ps.Dictionary(D)))
+    assert r.lower <= 1e-50  # f* is 3.4e-52, and the value of the first column alone 4.5
+
+
+@pytest.mark.parametrize("f", [
+    ps.Huber(np.array([5.0, 4.0, -4.0, -5.0]), 0.5), ps.Multinomial(np.arange(4) % 3)
+])  # fmt: skip
+def test_spans_are_proved_at_kinks_and_for_dependent_columns_of_classes(f):
+    one = np.ones((4, 1)) if isinstance(f, ps.Huber) else np.random.default_rng(0).standard_normal((4, 3, 1))
+    domain = ps.lin(ps.Dictionary(np.concatenate([one, -2.0 * one], axis=-1)))
+    r = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-10))
+    assert r.gap <= 1e-10 * r.value

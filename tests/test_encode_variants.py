@@ -26,6 +26,9 @@ def test_the_elastic_net_with_prices_fulfils_its_conditions(positive, rng):
         assert ((slopes if positive else abs(slopes)) <= 1.5 * prices + 1e-9).all()
         assert gaps.max() < 1e-9
         assert 0 < codes.nnz < x.size
+        d, y, w = (None if a is None else a.astype(np.float32) for a in (D, Y, weights))
+        single = ps.encode(d, y, weights=w, **how)
+        np.testing.assert_allclose(single.toarray(), x, atol=1e-4)
 
 
 @pytest.mark.parametrize("positive", [False, True])

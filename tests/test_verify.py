@@ -611,6 +611,21 @@ def test_damaged_data_are_refused_in_one_sentence(damage, cases, tmp_path, capsy
 
 
 def test_results_without_a_proof_say_why():
-    f = ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=2.0)
-    with pytest.raises(ValueError, match="no rule"):
-        _ = ps.minimize(f, ps.conv(ps.Simplex(3))).certificate
+    f, y = ps.Smooth(lambda x: float(x @ x), lambda x: 2 * x, L=2.0), ps.LeastSquares(np.arange(6.0).reshape(2, 3))
+    matrices = ps.RankOne((2, 3)), ps.NonnegativeRankOne((2, 3))
+    domains = ps.cone(matrices[1]), ps.penalty(0.1 * matrices[1]), ps.cone(ps.Permutations(3))
+    square = ps.LeastSquares(np.eye(3))
+    for g, domain in [(f, ps.conv(ps.Simplex(3))), *zip((y, y, square), domains, strict=True)]:
+        with pytest.raises(ValueError, match="rule"):
+            _ = ps.minimize(g, domain, stop=ps.Stop(iterations=5)).certificate
+
+
+def test_what_is_trusted_is_trusted_but_for_rounding():
+    rng = np.random.default_rng(0)
+    y = ps.LeastSquares(np.abs(rng.standard_normal((2, 3))))
+    assert ps.minimize(y, ps.conv(ps.NonnegativeRankOne((2, 3))), stop=ps.Stop(iterations=3)).certificate.gap >= 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        A = 100 * (ps.Dictionary(rng.standard_normal((4, 3)).astype(np.float32)) | ps.SignedBasis(4))
+        f = ps.LeastSquares((1e5 * rng.standard_normal(4)).astype(np.float32))
+        assert ps.minimize(f, ps.conv(A)).certificate.gap >= 0

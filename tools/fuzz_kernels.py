@@ -25,7 +25,7 @@ import scipy.sparse as sp
 import pursuit as ps
 
 ROOT = Path(__file__).resolve().parent.parent
-METHODS = ("omp", "mp", "ols", "nnomp", "lasso", "nnls")
+METHODS = ("omp", "mp", "ols", "nnomp", "lasso", "nnls", "simplex")
 
 
 @cache
@@ -132,11 +132,16 @@ def case(seed: int) -> tuple[int, str]:
         Y = Y * 10.0 ** rng.uniform(-widest / 2, widest / 2, (count, 1))
     w = weights_for(rng, Y.shape, int(rng.integers(6)))
     options: dict[str, Any] = {"method": method, "weights": w, "n_jobs": int(rng.integers(1, 3))}
-    if method in ("lasso", "nnls"):
-        scale = float(np.abs(Y @ D).max()) or 1.0
-        options |= {"penalty": scale * 10.0 ** rng.uniform(-6, 0)} if method == "lasso" else {}
-        options |= {"positive": bool(rng.integers(2)), "gaps": bool(rng.integers(2))} if method == "lasso" else {}
-    else:
+    if method == "lasso":
+        scale, way = float(np.abs(Y @ D).max()) or 1.0, rng.integers(6)
+        options |= {"penalty": scale * 10.0 ** rng.uniform(-6, 0), "positive": bool(rng.integers(2))}
+        options |= {"gaps": bool(rng.integers(2))} if way > 1 else {}
+        options |= {"l2": scale * 10.0 ** rng.uniform(-9, 0)} if way == 0 else {}
+        options |= {"prices": rng.uniform(0.1, 3.0, D.shape[1])} if way < 2 else {}
+        if way == 5 and count <= 64:
+            del options["penalty"], options["gaps"]
+            options["tol"] = float(rng.uniform(0.0, 1.1)) * float(np.linalg.norm(Y[0]))
+    elif method not in ("nnls", "simplex"):
         most = min(int(rng.choice([4, 20, 200])) if method != "mp" and count <= 300 else 16, *D.shape)
         options["atoms"] = rng.integers(1, most + 1, count) if rng.random() < 0.3 else int(rng.integers(1, most + 1))
         if rng.random() < 0.3:

@@ -1,7 +1,7 @@
 """Builds the package once more, in another way, and runs the tests of the kernels on it.
 
 python tools/rebuilt.py sanitize    addresses and undefined behaviour are checked at run time (g++); then
-                                    tools/fuzz_kernels.py codes real data (SIGNALS=20000 of them)
+                                    tools/fuzz_kernels.py codes real data (SIGNALS=1000000 of them)
 python tools/rebuilt.py other       the compiler that the installation did not use: clang++ if it is there, else zig
 """
 
@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = "encode* screened matrices native sets_of_solvers convolutional recordings"
-TESTS = [f"tests/test_{name}.py" for name in NAMES.split()]
+NAMES = "encode* screened matrices native subsets linear_models programs_and_graphs lockstep convolutional recordings"
+TESTS = [f"test_{name}.py" for name in NAMES.split()]
 
 
 def build(folder: Path, env: dict[str, str], *settings: str) -> Path:
@@ -55,12 +55,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         site = build(Path(name), env, *settings)
         env = sanitized(env) if way == "sanitize" else env
-        tests = sorted(str(path) for pattern in TESTS for path in Path().glob(pattern))
+        found = {pattern: sorted(map(str, Path("tests").glob(pattern))) for pattern in TESTS}
+        if not all(found.values()):
+            sys.exit(f"no tests are named {[pattern for pattern in TESTS if not found[pattern]]}; mend NAMES.")
+        tests = [path for paths in found.values() for path in paths]
         run = [sys.executable, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *tests]
         env |= {"PURSUIT_FOLDER": str(site), "OPENBLAS_NUM_THREADS": "1"}
         code = subprocess.run(run, env=env, check=False).returncode
         if way == "sanitize" and not code:
-            fuzz = [sys.executable, "tools/fuzz_kernels.py", "--signals", os.environ.get("SIGNALS", "20000")]
+            fuzz = [sys.executable, "tools/fuzz_kernels.py", "--signals", os.environ.get("SIGNALS", "1000000")]
             code = subprocess.run(fuzz, env=env | {"PYTHONPATH": str(site)}, check=False).returncode
         sys.exit(code)
 

@@ -60,7 +60,7 @@ TOLERANCE = Q(1, 10**6)
 """By how much a point may miss its constraints, relative to their size; the checker says by how much it does."""
 
 
-class Refused(Exception):
+class Refused(ValueError):
     """The file proves nothing about these data; the message is a sentence."""
 
 

@@ -8,7 +8,8 @@ T is the inverse of a triangular factor of sqrt(D) B; nothing is assumed of it b
 rounding errors of C count in |C'DC - I|. D is the room that the entries of u have in the domain of f*, so that the
 vector is in this domain if no |C w| is above 1/2. Columns beside B lie in its span where the rank, which is exact, says
 so. Rows where u and D are 0 do not count. Where the columns are independent but floats do not show it, as those of a
-constant and of time stamps in nanoseconds, nothing is proved.
+constant and of time stamps in nanoseconds, nothing is proved, but where u itself is orthogonal to them: without room,
+as at the kinks of Huber losses, that is often so, and a sum of floats is 0 or not.
 
 Entries of u that are minus the sum of others (`Objective.tied_entries`) are left out: <b, u> is then the sum of
 (b_i - b_j) u_i over the others, for the j that i belongs to.
@@ -23,7 +24,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from pursuit.arrays import Small
-from pursuit.linalg.rounding import column_products, rank_of, two_sum
+from pursuit.linalg.rounding import column_products, rank_of, two_product, two_sum
 from pursuit.linalg.vectors import EPS
 from pursuit.objectives import Objective
 
@@ -79,7 +80,7 @@ def _make_orthogonal(
     f: Objective, columns: Small, u: Small, ties: np.ndarray | None, free: np.ndarray
 ) -> tuple[Small, Small, Small] | None:
     """u as the sum of two floats, and how far the entries of an orthogonal vector are from it at most."""
-    shape = u.shape
+    shape, whole = u.shape, columns
     errors = np.zeros(columns.shape)
     if ties is not None:
         other = np.where((ties >= 0)[:, None], columns[ties], 0.0)
@@ -87,9 +88,13 @@ def _make_orthogonal(
     high, low = u.ravel(), np.zeros(u.size)
     for _ in range(ROUNDS):
         D = np.where(free, f.dual_room(high.reshape(shape)).ravel(), 0.0)
-        basis = _basis(columns, np.abs(errors), D, (high != 0) & free)
+        used = free & ((high != 0) | (D > 0))
+        rows = used if ties is None else used | np.isin(np.arange(u.size), ties[used])
+        basis = _basis(columns, np.abs(errors), np.where(rows[:, None], whole, 0.0), D, used)
         if basis is None:
-            return None
+            counted = np.where(free, high, 0.0)
+            zero = _are_orthogonal(np.vstack([columns, errors]), np.concatenate([counted, counted]))
+            return (high, 0.0 * high, 0.0 * high) if zero else None
         w, error = _residual(basis, high, low)
         for _ in range(ROUNDS):
             high, moved = two_sum(high, low - D * (basis.C @ w))
@@ -116,9 +121,17 @@ def _residual(basis: _Basis, high: Small, low: Small) -> tuple[Small, Small]:
     return w, T.T @ errors * (1.0 + 1e-9) + (k + 2.0) * EPS * (T.T @ (np.abs(sums) + np.abs(rest)))
 
 
-def _basis(columns: Small, errors: Small, D: Small, used: np.ndarray) -> _Basis | None:
-    """Independent columns with the span of all in the rows that count."""
-    used = used | (D > 0)
+def _are_orthogonal(columns: Small, u: Small) -> bool:
+    """Whether the products are 0: `math.fsum` rounds the sum of their parts once, so that it is 0 only then."""
+    parts = np.concatenate(two_product(columns, u[:, None]))
+    sizes = np.abs(parts[: len(u)])[(columns != 0) & (u != 0)[:, None]]
+    whole = sizes.min(initial=1.0) > 1e-280 and sizes.max(initial=0.0) < 1e280  # the parts are exact
+    return bool(whole) and not any(map(math.fsum, parts.T))
+
+
+def _basis(columns: Small, errors: Small, whole: Small, D: Small, used: np.ndarray) -> _Basis | None:
+    """Independent columns with the span of all in the rows that count. What depends on others in the whole columns, of
+    which these are differences with errors, does so in them."""
     columns, errors = np.where(used[:, None], columns, 0.0), np.where(used[:, None], errors, 0.0)
     there = columns.any(axis=0)
     columns, errors = columns[:, there], errors[:, there]
@@ -132,9 +145,7 @@ def _basis(columns: Small, errors: Small, D: Small, used: np.ndarray) -> _Basis 
     diagonal = np.abs(np.diag(R))
     rank = columns.shape[1]
     if rank > len(diagonal) or diagonal.min(initial=math.inf) < INDEPENDENT:
-        if errors.any():
-            return None
-        rank = rank_of(columns)
+        rank = rank_of(whole[:, there] if errors.any() else columns)
     if not diagonal[:rank].all():
         return None
     keep = order[:rank]

@@ -61,7 +61,7 @@ def _priced(encode: Encode, D: Array, Y: Array, arguments: Arguments) -> Any:
     positive = prices.shape == (n,) and prices.dtype.kind in "iuf" and 0 < prices.min() <= prices.max() < np.inf
     require(bool(positive), "prices", prices, f"a positive number for each of the {n} atoms")
     if l2:
-        D = np.vstack([D, np.sqrt(l2) * np.eye(n, dtype=D.dtype)])
+        D = np.vstack([D, (np.sqrt(l2) * np.eye(n)).astype(D.dtype)])
         Y = np.hstack([Y, np.zeros((len(Y), n), Y.dtype)])
         W = None if W is None else np.hstack([W, np.ones((len(W), n), W.dtype)])
     answer = encode(D / prices.astype(D.dtype), Y, replace(arguments, l2=0.0, prices=None, weights=W))

@@ -34,6 +34,7 @@ from pursuit.atoms.vectors import Ball, Box, SignedBasis, Simplex
 from pursuit.atoms.views import is_sparse
 from pursuit.domains import Cone, Hull, Part, Penalty
 from pursuit.files import write_whole
+from pursuit.linalg.rounding import product_error
 from pursuit.objectives import Huber, LeastSquares, Logistic, Multinomial, Objective, Poisson, Quadratic, Ridge
 
 if TYPE_CHECKING:
@@ -240,15 +241,19 @@ class Peeled:
         """The weights and atoms of summand b, in the coordinates of the set."""
         mine = np.flatnonzero(result.blocks == b).tolist()
         atoms = [result.atoms[i] for i in mine]
-        factors = [a.coef / self.scale if isinstance(a, RankOneAtom) else 1.0 for a in atoms]
+        factors = [a.coef / self.scale if self._factored and isinstance(a, RankOneAtom) else 1.0 for a in atoms]
         return {"weights": _numbers(result.weights[mine] * factors), "atoms": [self._coordinates(a) for a in atoms]}
+
+    @property
+    def _factored(self) -> bool:
+        return type(self.A) in (RankOne, SymmetricRankOne, Spectrahedron)
 
     def _coordinates(self, a: Atom) -> Spec:
         """An atom before its map and factor."""
         A = self.A
         if isinstance(A, Dictionary):
             return {"at": [int(a.source)], "values": [a.coef / self.scale]}
-        if isinstance(a, RankOneAtom):
+        if self._factored and isinstance(a, RankOneAtom):
             return {"left": _numbers(a.u), "right": _numbers(a.v)}
         if self.image is not None:
             scaled = Atom(np.zeros(()), a.source, a.coef / self.scale)
@@ -356,8 +361,7 @@ def dual(result: Result, peeled: Sequence[Peeled], u: Small) -> Spec:
     if isinstance(result.f, Quadratic):
         H = 0.5 * (result.f.H + result.f.H.T)
         spec |= {"z": _numbers(host(result.x)), "mu": float(np.linalg.eigvalsh(H)[0])}
-    cones = [p for p, part in zip(peeled, result.domain.parts, strict=True) if type(part) is Cone and part.rho is None]
-    if any(not p.A.symmetric for p in cones):
+    if any(type(part) is Cone and part.rho is None and not part.A.symmetric for part in result.domain.parts):
         spec["v"] = _numbers(_inside(result, u))
     return spec
 
@@ -391,10 +395,11 @@ def hint(peeled: Peeled, h: Small) -> Spec:
 
 
 def _trusted(A: Atoms, h: Small) -> float:
-    """What the oracle of a set answers."""
+    """What the oracle of a set answers, but for the rounding errors that it is trusted with."""
     g = h.reshape(A.shape or h.shape)
-    atoms, lower = A.begin()(g, 1, -math.inf)
-    return float(lower if math.isfinite(lower) else atoms[0].dot(Space.of(g), g))
+    space, (atoms, lower) = Space.of(g), A.begin()(g, 1, -math.inf)
+    low = float(lower if math.isfinite(lower) else atoms[0].dot(space, g))
+    return low - product_error(A.space or space) * space.norm(g) * float(A.radius or atoms[0].norm(space))
 
 
 def _row_prices(costs: Small, a: Small, b: Small) -> Small:
@@ -423,10 +428,12 @@ def _inside(result: Result, u: Small) -> Small:
     cones: list[Small] = []
     spans: list[Small] = []
     for part in result.domain.parts:
-        if type(part) is Cone and not part.A.symmetric:
+        if type(part) is Cone and not part.A.symmetric and part.A.size:
             cones.append(_columns(part, sizes))
         elif not isinstance(part, Hull | Penalty) and part.asked.size is not None:
             spans.append(_columns(part, sizes))
+    if not cones:  # of atoms that cannot be listed, for which there is no rule
+        return np.zeros(sizes)
     D = np.hstack(cones)
     if spans:
         Q = np.linalg.qr(np.hstack(spans))[0]
