@@ -19,7 +19,7 @@ def run(domain, iterations, **options):
     return ps.minimize(F, domain, OPEN_LOOP, stop=ps.Stop(iterations=iterations, rgap=None), **options)
 
 
-@pytest.mark.parametrize("iterations", [4, 7, 20])
+@pytest.mark.parametrize("iterations", [5, 7, 20])
 def test_the_run_of_another_polytope_is_refused_although_its_oracle_answers_alike(iterations, tmp_path):
     run(polytope(5.0), iterations, checkpoint=tmp_path / "run.npz")
     with pytest.raises(ValueError, match=r"is the checkpoint of another run: .*_b of summand 0 of domain differs"):

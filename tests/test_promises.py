@@ -357,6 +357,53 @@ def test_an_oracle_of_ones_own_hands_its_quality_to_the_rate():
     assert (r.trace.value <= r.promise().curve * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_open_loop_steps_take_the_smallest_quality_so_far_and_keep_its_rate(seed):
+    """Answers of quality 1, 1, 0.2, 1, 1, 0.2, ...: as bad as they may be."""
+
+    class Unsteady(ps.Oracle):
+        def begin(self, part, space, update):
+            good, bad = (ps.Approximate(delta).begin(part, space, update) for delta in (1.0, 0.2))
+
+            def ask(grad, active, gx):
+                return bad(grad, active, gx) if len(lengths) % 3 == 2 else good(grad, active, gx)
+
+            return ask
+
+    class Noted(ps.OpenLoop):
+        def begin(self, f, domain, space):
+            rule = super().begin(f, domain, space)
+            return lambda move: lengths.append(rule(move)) or lengths[-1]
+
+        def decrease(self, f, part):
+            return ps.OpenLoop().decrease(f, part)
+
+    lengths = []
+    f, D, _ = instance(seed, 3, 6)
+    domain = ps.conv(ps.Dictionary(D, signed=True))
+    stop = ps.Stop(iterations=90, rgap=None)
+    r = ps.minimize(f, domain, ps.Plain(Noted()), oracle=Unsteady(), stop=stop)
+    minimum = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-11)).value
+    assert lengths == [2 / ((1.0 if t < 2 else 0.2) * t + 2) for t in range(90)]
+    (bound,) = (b for b in r.promise().bounds if b.theorem == "Theorem 1")
+    expected = rates.frank_wolfe(np.arange(91), L=f.L, diameter=geometry.diameter(domain.A), eps0=r.promise().eps0,
+                                 delta=np.repeat([1.0, 0.2], [3, 88]))  # fmt: skip
+    np.testing.assert_allclose(bound.curve, expected)
+    assert kept(r, minimum)
+
+
+@pytest.mark.parametrize(
+    "A", [ps.RankOne((2, 3)), ps.Spectrahedron(3), ps.SignedBasis(6) | ps.Box(-np.ones(6), np.ones(6))]
+)
+def test_a_quality_that_rounding_spoils_is_one(A):
+    y = np.random.default_rng(5).standard_normal(A.shape)
+    f, stop = ps.LeastSquares(y + y.T if y.shape == (3, 3) else y), ps.Stop(iterations=8, rgap=None)
+    for oracle, delta in ((ps.Exact(), 1.0), (ps.Approximate(0.5), 0.5)):
+        r = ps.minimize(f, ps.conv(A), ps.Plain(ps.OpenLoop()), oracle=oracle, stop=stop)
+        assert set(r.trace.delta) == {delta}
+        assert "Theorem 1" in {b.theorem for b in r.promise().bounds}
+
+
 def test_every_update_says_what_it_guarantees():
     """A new update has to appear here, with a decrease or with the reason why it has none."""
     silent = {

@@ -149,7 +149,8 @@ class Approximate(Oracle):
         The seed of the random choice.
     additive : float
         An answer may be worse than delta allows by additive / (delta t + 2) in iteration t (Jaggi, 2013; Lacoste-Julien
-        et al., 2013). The rates over hulls hold with C + additive in place of C.
+        et al., 2013). The rates over hulls hold with C + additive in place of C. The delta of an answer is that without
+        this error, its lower bound is that with it.
 
     Notes
     -----
@@ -218,10 +219,8 @@ class _AskApproximate(Stateful):
             atom, more = self._worse(z, grad, active, self._most(best, origin, slack) - part.price)
             calls += more
         dot = atom.dot(self.space, grad) + part.price
-        if not slack:
-            return Answer([atom], dot, delta * proved, calls)
         lower = origin + (dot - slack - origin) / (delta * proved) if proved > 0 else -math.inf
-        return Answer([atom], dot, part.quality(dot, lower, gx), calls, lower)
+        return Answer([atom], dot, delta * proved, calls, lower if slack else None)
 
     def _most(self, best: float, origin: float, slack: float) -> float:
         """The largest <grad, z> that is allowed, the best being known; where nothing descends, the best itself."""

@@ -206,10 +206,6 @@ def _qualities(result: Any) -> Small:
     if isinstance(oracle, Lazy):  # answers from S have a share of the last one's descent
         blind = any(not (part.compact or part.signless) for part in result.domain.parts)
         each = np.where(each > 0, each, 1.0) * rates.lazy_quality(oracle.K) * (result.update.descends and not blind)
-    if isinstance(oracle, Approximate) and oracle.additive:  # the additive error has a place of its own in the rates
-        each = np.full(len(each), oracle.delta * all(part.asked.exact for part in result.domain.parts))
-    if not result.update.descends and (each[:-1] != each[0]).any():  # open-loop steps need one quality for all
-        each = np.zeros(len(each))
     return np.minimum.accumulate(np.concatenate([[1.0], each[:-1]]))
 
 

@@ -23,6 +23,7 @@ from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.atoms.base import Atoms, own_atoms
 from pursuit.atoms.frames import Atom
+from pursuit.linalg import EPS
 from pursuit.weights import WeightProblem
 
 
@@ -247,9 +248,10 @@ class Part(Domain):
         return self.origin(gx) + (answer.dot - self.origin(gx)) / answer.delta
 
     def quality(self, gz: float, lower: float, gx: float) -> float:
-        """The delta of an answer, given a lower bound on <grad, a> over all atoms."""
+        """The delta of an answer, given a lower bound on <grad, a> over all atoms; 1 where only rounding parts them."""
         found, possible = gz - self.origin(gx), lower - self.origin(gx)
-        return 1.0 if found <= possible or possible >= 0 else max(found / possible, 0.0)
+        rounding = 16.0 * EPS * (abs(lower) + abs(self.origin(gx)))
+        return 1.0 if found - possible <= rounding or possible >= 0 else max(found / possible, 0.0)
 
     def excess(self, lower: float, gx: float, noise: float) -> float:
         """A bound on <grad, x - u> for a minimiser u, from a lower bound on <grad, a> over all atoms. Its rounding

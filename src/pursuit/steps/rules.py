@@ -44,8 +44,9 @@ class OpenLoop(StepRule):
 
     With another `power` l it is :math:`\gamma = l/(\delta t + l)`, which is faster on strongly convex sets and where
     the minimum is inside (Wirth, Kerdreux and Pokutta, 2023); with ``"log"``, :math:`l = 2 + \log(t + 1)`, which is
-    nearly as fast as the best power without knowing it (Pokutta, 2024). f may increase; see `Monotone`. Where
-    nothing is proved of an answer (delta = 0), the step is that of the exact algorithm, and no rate is promised.
+    nearly as fast as the best power without knowing it (Pokutta, 2024). f may increase; see `Monotone`. delta is the
+    smallest quality of an answer so far. Where nothing is proved of one (delta = 0) it does not count, and no rate is
+    promised.
 
     Parameters
     ----------
@@ -75,14 +76,23 @@ class OpenLoop(StepRule):
         if not isinstance(domain, Hull):
             raise ValueError(f"OpenLoop is a step inside a hull; over {domain!r} use LineSearch() or ShortStep().")
 
-        def length(move: Move) -> float:
-            power = 2.0 + math.log1p(move.iteration) if isinstance(self.power, str) else self.power
-            return power / ((move.delta or 1.0) * move.iteration + power)
-
-        return length
+        return _Harmonic(self.power)
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
         return Decrease(f.L, exact=True, toward_only=True) if self == OpenLoop() else None  # whatever the constant is
+
+
+@dataclass(eq=False)
+class _Harmonic(Stateful):
+    """power / (delta t + power) for the smallest delta so far: a rate with this delta held before it fell, too."""
+
+    power: float | str
+    _delta: float = field(default=1.0, init=False)
+
+    def __call__(self, move: Move) -> float:
+        self._delta = min(self._delta, move.delta or 1.0)
+        power = 2.0 + math.log1p(move.iteration) if isinstance(self.power, str) else self.power
+        return power / (self._delta * move.iteration + power)
 
 
 @dataclass(frozen=True)
