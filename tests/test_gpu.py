@@ -253,6 +253,24 @@ def test_codes_with_constraints_are_those_of_the_host(rule, dtype, shape, rng):
         )
 
 
+@pytest.mark.parametrize(("limit", "count"), [(2, -1), (3, -2)])
+def test_a_code_at_its_limit_asks_for_the_host_and_one_that_fills_its_room_for_more(limit, count):
+    D, Y = np.array([[0.0, 2.0, 0.0, -2.0], [1.0, 3.0, -2.0, -4.0]]), np.array([[-7.0, -4.0]])
+    rules = [tensor([limit], torch.int32), tensor([-1.0], torch.float64), tensor([0.5], torch.float64)]
+    found = pursuits._solution(tensor(D, torch.float64), tensor(Y, torch.float64), "lasso", 2, rules)
+    assert found.counts.tolist() == [count]
+
+
+def test_codes_that_exchange_atoms_at_their_limit_are_found_on_the_host(rng, monkeypatch):
+    for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
+        monkeypatch.setattr(name, torch.is_tensor)
+    D, Y = np.array([[0.0, 2.0, 0.0, -2.0], [1.0, 3.0, -2.0, -4.0]]), np.array([[-7.0, -4.0], [0.1, 0.1]])
+    options = {"method": "lasso", "penalty": 0.5}
+    with pytest.warns(UserWarning, match="rounding decides the atoms of 1 of 2 signals"):
+        codes = ps.encode(torch.from_numpy(D), torch.from_numpy(Y), **options)
+    np.testing.assert_allclose(codes.to_dense().numpy(), ps.encode(D, Y, **options).toarray(), atol=1e-12)
+
+
 @needs_cuda
 @pytest.mark.parametrize("options", [{"atoms": 5}, {"method": "lasso", "penalty": 0.5, "gaps": True}], ids=str)
 def test_codes_of_cupy_arrays_are_cupy_matrices_on_the_device(options, rng):

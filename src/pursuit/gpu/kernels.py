@@ -407,7 +407,8 @@ def descend(
 ):  # fmt: skip
     """The method of Lawson and Hanson for one signal: the minimum of |y - Dx|^2 / 2 + penalty |x|_1, over x >= 0 if
     POSITIVE; or, in a PURSUIT, of the first term over x >= 0 on the active atoms, one more after each minimum. An atom
-    enters with the sign of its product with the residual, its `side`. `counts` as in `pursue`."""
+    enters with the sign of its product with the residual, its `side`. `counts` as in `pursue`; -1 also where a code has
+    as many atoms as its limit, and one more would lower the objective: it depends on them."""
     b = tl.program_id(0).to(tl.int64)
     o, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
     P, atoms, x, M = P + b * n, atoms + b * k, x + b * k, M + b * k * ROWS
@@ -446,8 +447,8 @@ def descend(
             count = tl.where(unsettled, -1, count)
         elif near | (turn == 64 + 2 * k):
             count = -1
-        elif count == k:
-            count = -2
+        elif count == k:  # as many atoms as there may be, or as there is room for
+            count = tl.where(k < limit, -2, -1)
         else:
             turn += 1
             g = tl.load(G + known * n + j, mask=row < count, other=0.0)
