@@ -41,7 +41,8 @@ def main() -> None:
     subprocess.run([*pip, *least, f"{ROOT}[{','.join(EXTRAS)}]", "--group", "test"], check=True, cwd=ROOT)
     print("with", ", ".join(least), "on Python", sys.version.partition(" ")[0], flush=True)
     tests = [name for name in QUICK if (ROOT / name).exists()] if "--quick" in sys.argv else ["tests"]
-    run = [str(python), "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *tests]
+    ignored = ["-W", "ignore::DeprecationWarning"]  # of old packages about new ones, such as matplotlib about pyparsing
+    run = [str(python), "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *ignored, *tests]
     sys.exit(subprocess.run(run, cwd=ROOT, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}, check=False).returncode)
 
 
