@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pursuit.arguments import quantity
 from pursuit.arrays import Array, Indices, Small, Space, no_places, no_weights
 from pursuit.atoms.frames import Atom, DenseFrame, Frame
 from pursuit.deadline import Deadline
 from pursuit.metrics import Metric
-from pursuit.state import Stateful
+from pursuit.state import Fields, Stateful
 
 WANTED = 1 << 30
 """The number of atoms of an answer that an update can use, as long as it has said nothing: all."""
@@ -177,7 +177,7 @@ class ActiveSet(Stateful):
         self._index = {k: i for i, k in enumerate(self._keys)}
         self.weights, self.blocks = self.weights[mask], self.blocks[mask]
 
-    def replace(self, weights: Sequence[float] | Small, atoms: Sequence[Atom], blocks: Any = 0) -> None:
+    def replace(self, weights: Sequence[float] | Small, atoms: Sequence[Atom], blocks: ArrayLike = 0) -> None:
         """Replace all atoms and weights by these."""
         self.atoms, self._keys, self._index, self._frames, self._unframed = [], [], {}, [], []
         self.replaced += 1
@@ -188,11 +188,11 @@ class ActiveSet(Stateful):
         self.keep(self.weights != 0)
         self.refresh()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Fields:
         """Also the places of the atoms in the order of the frames, in which they are added up to x."""
         return super().state() | {"frames": [i for _, places in self._parts for i in places]}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Fields) -> None:
         super().restore({name: value for name, value in state.items() if name != "frames"})
         self._keys = [(int(b), a.key(self.signless[b])) for a, b in zip(self.atoms, self.blocks, strict=True)]
         self._index = {key: i for i, key in enumerate(self._keys)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import fields
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -43,7 +42,8 @@ def describe(value: object) -> str:
     return text if len(text) <= 60 and "\n" not in text else f"an object of type {type(value).__name__}"
 
 
-def _is_array(a: object) -> bool:
+def is_array(a: object) -> bool:
+    """Whether something is an array of a library with the array API."""
     return bool(compat.is_array_api_obj(a)) and not isinstance(a, type)
 
 
@@ -53,7 +53,7 @@ def is_number(value: Any) -> bool:
         return True
     if np.ma.isMaskedArray(value):
         return False
-    if _is_array(value) and not isinstance(value, np.generic):
+    if is_array(value) and not isinstance(value, np.generic):
         kinds = ("real floating", "integral")
         return value.ndim == 0 and bool(compat.array_namespace(value).isdtype(value.dtype, kinds))
     return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
@@ -86,10 +86,9 @@ def as_int_or_nan(value: Any) -> float:
 
 def use_python_numbers(parameters: Any) -> None:
     """Make Python's of the numbers in a frozen dataclass: those of other types have a precision of their own."""
-    for field in fields(parameters):
-        value = getattr(parameters, field.name)
+    for name, value in vars(parameters).items():
         if not isinstance(value, int | float | None) and is_number(value):
-            object.__setattr__(parameters, field.name, int(value) if as_int_or_nan(value) == value else number(value))
+            object.__setattr__(parameters, name, int(value) if as_int_or_nan(value) == value else number(value))
 
 
 def check_seed(seed: object) -> None:
@@ -119,7 +118,7 @@ def check_function(given: object, name: str, of: str) -> None:
         raise TypeError(f"{name} is {describe(given)}; give a function of {of}.")
 
 
-def host_array(a: Any, name: str) -> np.ndarray[Any, Any]:
+def host_array(a: Any, name: str) -> np.ndarray:
     """`a` as a NumPy array in native byte order, of any dtype, or an error that names the argument."""
     if np.ma.isMaskedArray(a):
         raise TypeError(f"{name} is a masked array; fill it, or leave the masked entries out.")
@@ -142,7 +141,7 @@ def as_array(a: Any, name: str) -> Array:
     """`a` as an array of any dtype in its own library, NumPy for lists, or an error that names the argument."""
     if compat.is_torch_array(a):
         return a.detach()
-    return host_array(a, name) if isinstance(a, np.ndarray) or not _is_array(a) else a
+    return host_array(a, name) if isinstance(a, np.ndarray) or not is_array(a) else a
 
 
 def numeric_array(a: Any, name: str) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 
 import array_api_compat as compat
 import numpy as np
+from numpy.typing import NDArray
 
 from pursuit import native
 from pursuit.threads import allowed_threads
@@ -23,10 +24,10 @@ from pursuit.threads import allowed_threads
 Array = Any
 """An array of H in the user's library; the array API has no common static type."""
 
-Small = np.ndarray[Any, np.dtype[np.float64]]
+Small = NDArray[np.float64]
 """A small float64 array on the host: weights, correlations, Gram matrices."""
 
-Indices = np.ndarray[Any, np.dtype[np.intp]]
+Indices = NDArray[np.intp]
 """Places in a list of atoms or weights."""
 
 
@@ -113,7 +114,7 @@ class Space:
         scaled = a / largest
         return largest * math.sqrt(self.dot(scaled, scaled))
 
-    def scatter(self, positions: np.ndarray[Any, Any], values: Small) -> Array:
+    def scatter(self, positions: np.ndarray, values: Small) -> Array:
         """The vector with `values` added at flat `positions`, zero elsewhere."""
         if self.numpy:
             sums = np.bincount(positions, weights=values, minlength=self.size)
@@ -128,7 +129,7 @@ class Space:
                 x[int(i)] = float(value)
         return self.xp.reshape(x, self.shape)
 
-    def gather(self, x: Array, positions: np.ndarray[Any, Any]) -> Small:
+    def gather(self, x: Array, positions: np.ndarray) -> Small:
         """x at flat positions, on the host."""
         if self.numpy:
             return np.asarray(x.take(positions), dtype=np.float64)

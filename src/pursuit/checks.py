@@ -6,8 +6,7 @@ Each raises AssertionError with a sentence that names the broken law, and return
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -110,7 +109,7 @@ def _check_gauge(A: Atoms, g: Array, own: Atom, named: Sequence[Atom], rng: np.r
 
 def _check_names(space: Space, atoms: Sequence[Atom]) -> None:
     """Atoms that share a source and `coef` are equal."""
-    firsts: dict[Any, Atom] = {}
+    firsts: dict[Hashable, Atom] = {}
     for a in atoms:
         twin = firsts.setdefault(a.key(False), a)
         same = a.distance(space, twin) <= 1e3 * space.eps * a.norm(space)
@@ -141,7 +140,7 @@ def _check_chart(A: Atoms, space: Space, named: Sequence[Atom], rng: np.random.G
     )
 
 
-def _check_arguments(shape: Any, trials: Any, seed: Any) -> tuple[int, ...] | None:
+def _check_arguments(shape: Sequence[int] | None, trials: int, seed: int) -> tuple[int, ...] | None:
     """The shape, where it is given, once all three arguments are checked."""
     check_seed(seed)
     require(as_int_or_nan(trials) >= 1, "trials", trials, "a number of at least 1")

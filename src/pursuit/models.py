@@ -121,7 +121,7 @@ def _is_state(cls: Any, name: str) -> bool:
     return learned or name in {*cls._saved, *SKLEARN_STATE}
 
 
-def _told(value: Any, name: str) -> Any:
+def _told(value: object, name: str) -> Any:
     """What JSON has for a value."""
     if value is None or isinstance(value, bool | str) or type(value) is int:
         return value
@@ -151,7 +151,7 @@ def _told_array(a: Any, name: str) -> Any:
     return head | {"base64": base64.b64encode(a.astype(a.dtype.newbyteorder("<")).tobytes()).decode("ascii")}
 
 
-def _value(found: Any, name: str, path: Any) -> Any:
+def _value(found: object, name: str, path: object) -> Any:
     """The value that `_told` had."""
     if isinstance(found, list):
         return [_value(v, name, path) for v in found]
@@ -172,7 +172,7 @@ def _value(found: Any, name: str, path: Any) -> Any:
     return _refuse(path, f"has a value of {name} that is no number, string, list or array")
 
 
-def _is_pair(found: Any) -> bool:
+def _is_pair(found: object) -> bool:
     return isinstance(found, list) and len(found) == 2 and not isinstance(found[0], list | dict)
 
 
@@ -190,7 +190,7 @@ def _array(found: dict[str, Any]) -> Any:
     return np.array(values, kind).reshape(shape)[()]
 
 
-def _file(path: Any) -> Path:
+def _file(path: object) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is {describe(path)}; give the name of a file.")
     return Path(path)

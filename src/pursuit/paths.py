@@ -89,7 +89,7 @@ class Path:
             raise TypeError("path has atoms without coefficients of columns; give column='value'.")
         return np.stack([np.linalg.norm(c, axis=0) if c.ndim == 2 and len(c) > 1 else c.ravel() for c in rows])
 
-    def report(self, path: Any, *, names: Any = None, title: str | None = None) -> FilePath:
+    def report(self, path: object, *, names: object = None, title: str | None = None) -> FilePath:
         """Write the report of the best row as `Result.report` does, with figures of the path.
 
         >>> import tempfile, pursuit as ps
@@ -182,7 +182,7 @@ def path(
     return _table([math.nan] * len(results), results, score)
 
 
-def _increasing(name: str, given: Any, read: Callable[[Any], float]) -> list[float]:
+def _increasing(name: str, given: object, read: Callable[[Any], float]) -> list[float]:
     values = as_list(given)
     levels = [read(value) for value in values] if isinstance(given, Iterable) else []
     if not levels or not all(a < b for a, b in pairwise([0.0, *levels, math.inf])):

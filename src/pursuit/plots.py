@@ -269,7 +269,7 @@ def _thin(a: Small) -> Small:
     return a[np.linspace(0, len(a) - 1, MAX_PICTURE).astype(int)] if len(a) > MAX_PICTURE else a
 
 
-def _mosaic(pictures: Sequence[Small]) -> Any:
+def _mosaic(pictures: Sequence[Small]) -> Small:
     """Pictures in a grid, each scaled to the range from -1 to 1, with empty lines between them."""
     (h, w), count = pictures[0].shape, len(pictures)
     across = min(count, max(1, round(math.sqrt(count * 1.6 * h / w))))

@@ -7,11 +7,13 @@ have a state of their own; a plain function has none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
+
+Fields = dict[str, Any]
+"""Values by name: the state of a part, the memory of a run, what a result says."""
 
 
 class Stateful:
@@ -31,12 +33,12 @@ class Stateful:
     (2, 4, {'n': 4}, None, 6)
     """
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Fields:
         """A copy of the state."""
         values = {item.name: (item.init, getattr(self, item.name)) for item in fields(self)}  # type: ignore[arg-type]
         return {name: state_of(value) for name, (init, value) in values.items() if not init or is_stateful(value)}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Fields) -> None:
         """Take over the state of an equal part of another run."""
         for name, value in state.items():
             setattr(self, name, restore(getattr(self, name), value))

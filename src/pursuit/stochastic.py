@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -126,7 +126,7 @@ class Homotopy(Stochastic):
         self,
         f: Objective,
         prox: Callable[[Array, float], Array],
-        M: Any = None,
+        M: object = None,
         g: Callable[[Array], float] | None = None,
         beta: float = 1.0,
     ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray
 
 _pool: ThreadPoolExecutor | None = None
 _lock = Lock()

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from pursuit.arguments import describe
+from pursuit.arguments import describe, is_array
 from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.closed import Closed
 from pursuit.atoms.frames import Atom, CompactAtom, Source
@@ -96,12 +96,12 @@ class Atoms:
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         """Up to `several` atoms with small <g, a>, the answer of `lmo` first."""
-        return [self.lmo(g)] if self._defines("lmo") else self.begin()(g, several, -math.inf)[0]
+        return [self.lmo(g)] if type(self).lmo is not Atoms.lmo else self.begin()(g, several, -math.inf)[0]
 
     def begin(self, seed: int = 0) -> Search:
         """The function that answers the questions of one run. What it remembers belongs to that run; a set that needs
         random numbers draws them from this seed."""
-        if not (self._defines("lmo") or self._defines("best")):
+        if type(self).lmo is Atoms.lmo and type(self).best is Atoms.best:
             raise NotImplementedError(f"{type(self).__name__} must define lmo(g).")
 
         def search(g: Array, several: int, level: float) -> Found:
@@ -115,9 +115,6 @@ class Atoms:
             return atoms, first.dot(space, g)
 
         return search
-
-    def _defines(self, method: str) -> bool:
-        return getattr(type(self), method) is not getattr(Atoms, method)
 
     def _with(self, **changes: Any) -> Self:
         """A copy of the set that shares its arrays, with these attributes changed."""
@@ -180,7 +177,7 @@ class Atoms:
         """Take the attributes radius, diameter and width from a closed form."""
         self.radius, self.diameter, self.width = closed.radius, closed.diameter, closed.mdw
 
-    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> object:
         """The combination sum_i values_i (atom of source i) in the set's own coordinates (for a dictionary, one entry
         per column), or None where it has none."""
         return None
@@ -261,7 +258,7 @@ def as_atom(answer: object) -> Atom:
     if isinstance(answer, CompactAtom):
         return answer
     vector = answer.vector if isinstance(answer, Atom) else answer
-    if not (hasattr(vector, "shape") and hasattr(vector, "dtype")):
+    if not is_array(vector):
         kind = type(vector).__name__
         raise TypeError(f"an oracle answered with {kind}; return an Atom, or an array of the shape of g.")
     return answer if isinstance(answer, Atom) else Atom(answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -165,9 +165,9 @@ class Cuboid(Closed):
         return cls(len(lower), *sizes, lower=lower, upper=upper)
 
     @property
-    def nonzero(self) -> Any:
+    def nonzero(self) -> np.ndarray:
         """A mask of the coordinates in which some point of the box is not zero: those that lin(A) has."""
-        return (self.lower != 0) | (self.upper != 0)
+        return np.asarray((self.lower != 0) | (self.upper != 0))
 
     def gauge(self, x: Small) -> float:
         """inf{c >= 0 : c lower <= x <= c upper}, coordinate by coordinate."""

@@ -32,7 +32,7 @@ class Listed(Atoms):
         """sign * b_j."""
         raise NotImplementedError
 
-    def signed_columns(self, places: Sequence[int] | np.ndarray[Any, Any], correlations: Small) -> list[Atom]:
+    def signed_columns(self, places: Sequence[int] | np.ndarray, correlations: Small) -> list[Atom]:
         """The columns at these places, each with the sign for which its inner product with g is smallest."""
         signs = [-1.0 if self.symmetric and c > 0 else 1.0 for c in correlations]
         return [self.column(int(j), sign) for j, sign in zip(places, signs, strict=True)]
@@ -53,7 +53,7 @@ class Listed(Atoms):
             return self.column(int(a.source), -1.0 if self.symmetric and a.coef < 0 else 1.0)
         return None
 
-    def coefficients(self, sources: Sequence[Any], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[object], values: Small) -> object:
         if not all(isinstance(source, int | np.integer) for source in sources):
             return None
         out = np.zeros(self.n)

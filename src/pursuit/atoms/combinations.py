@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class Derived(Atoms):
         which = int(rng.integers(len(self.terms))) if len(self.terms) > 1 else 0
         return self._answer(which, as_atom(self.terms[which].sample(rng)))
 
-    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> object:
         return self.terms[0].coefficients(sources, values)
 
 
@@ -234,7 +233,7 @@ class Union(Derived):
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Union(*(A.symmetrised() for A in self.terms))
 
-    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> object:
         out = []
         for which, A in enumerate(self.terms):
             places = [i for i, source in enumerate(sources) if source[0] == which]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import as_list, host_array, number, real_array, require, sparse_matrix
+from pursuit.arguments import as_list, host_array, is_number, number, real_array, require, sparse_matrix
 from pursuit.arrays import Small, host
 
 
@@ -32,7 +32,7 @@ def rows_of(A: object, b: object, name: str) -> tuple[Any, Small] | None:
 def box_of(bounds: object, n: int) -> tuple[Small, Small]:
     """Lower and upper bounds of n entries, infinite where there are none."""
     pairs = as_list((None, None) if bounds is None else bounds)
-    same = len(pairs) == 2 and not any(hasattr(v, "__len__") and getattr(v, "ndim", 1) for v in pairs)
+    same = len(pairs) == 2 and all(v is None or is_number(v) for v in pairs)
     pairs = [pairs] if same else pairs
     both = [as_list(pair) for pair in pairs]
     paired = (same or len(both) == n) and all(len(pair) == 2 for pair in both)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from pursuit.atoms.events import Events
 from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.sparse import SparseAtom
 from pursuit.atoms.templates import Templates, read_templates
+from pursuit.state import Fields
 
 PIECE_BYTES = 1 << 25
 """The oracle correlates as many positions at once as fit into this much memory."""
@@ -116,14 +117,12 @@ class Convolutional(Atoms):
         sizes = (*(() if self._one_channel else (t.channels,)), *((t.height,) if self.axes == 2 else ()), t.width)
         return " x ".join(map(str, sizes))
 
-    def _box(self, shape: Any) -> tuple[int, int, int]:
+    def _box(self, shape: Sequence[int] | None) -> tuple[int, int, int]:
         """The channels, rows and columns of a signal."""
-        axes = (1, *shape) if self._one_channel else tuple(shape)
+        axes = (1, *(shape or ())) if self._one_channel else tuple(shape or ())
         axes = (axes[0], 1, *axes[1:]) if self.axes == 1 else axes
         if len(axes) != 3:
-            raise ValueError(
-                f"a signal has shape {tuple(shape)} where templates are {self._window()}; see Convolutional."
-            )
+            raise ValueError(f"a signal has shape {axes} where templates are {self._window()}; see Convolutional.")
         return axes
 
     def boxed(self, y: Array) -> Array:
@@ -166,7 +165,7 @@ class Convolutional(Atoms):
         return other
 
     @cached_property
-    def _kernels(self) -> dict[Any, Any]:
+    def _kernels(self) -> Fields:
         return {}
 
     def kernel(self, dtype: Any) -> Any:
@@ -176,12 +175,12 @@ class Convolutional(Atoms):
             self._kernels[name] = self.templates.native(dtype, self.memory)
         return self._kernels[name]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Fields:
         return {name: value for name, value in vars(self).items() if name != "_kernels"}
 
     # ------------------------------------------------------------------ the oracle
 
-    def _pieces(self, g: Array) -> Any:
+    def _pieces(self, g: Array) -> Iterator[tuple[int, Small]]:
         """(first column, correlations at columns from there on), over all columns, only those of the stride."""
         y = np.ascontiguousarray(self.boxed(host(g)))
         t, kernel = self.templates, self.kernel(np.float64) if native.is_built() else None
@@ -263,7 +262,7 @@ class Convolutional(Atoms):
 
     # ------------------------------------------------------------------ combinations
 
-    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> Events | None:
         if not all(self._names_atom(source) for source in sources):
             return None
         table = np.array(sources, dtype=np.int64).reshape(len(sources), 1 + self.axes)
@@ -304,7 +303,7 @@ class Convolutional(Atoms):
         return f"Convolutional({self.templates.count} templates of {self._window()}{where})"
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def _shape(shape: Sequence[int]) -> tuple[int, ...]:
     valid = isinstance(shape, Sequence) and len(shape) in (1, 2, 3) and all(as_int_or_nan(n) >= 1 for n in shape)
     require(valid, "shape", shape, "a tuple of positive integers, the shape of the signal")
     return tuple(map(int, shape))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class Events:
     @classmethod
     def joined(cls, tables: list[Events]) -> Events:
         """The rows of all tables, of which there is at least one."""
-        names = ("template", "position", "weight", "score")
-        template, position, weight, score = (np.concatenate([getattr(t, name) for t in tables]) for name in names)
+        columns = zip(*((t.template, t.position, t.weight, t.score) for t in tables), strict=True)
+        template, position, weight, score = map(np.concatenate, columns)
         return cls(template, position, weight, score)
 
     def __len__(self) -> int:

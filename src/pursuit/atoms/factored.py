@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from pursuit.metrics import Identity, Metric
 class _FactoredFrame(Frame):
     """Atoms as matrices of factors, a column each, made again after a change."""
 
-    _columns: tuple[Any, Any] | None = None
+    _columns: tuple[Array, Array] | None = None
 
     def append(self, atom: Atom) -> None:
         super().append(atom)

@@ -142,7 +142,12 @@ class Atom:
         self.coef = coef
 
     def __reduce__(self) -> tuple[type[Atom], tuple[Any, ...]]:
-        return type(self), tuple(getattr(self, name) for name in self.fields)
+        return type(self), self.arguments
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What the constructor takes to make this atom again."""
+        return tuple(getattr(self, name) for name in self.fields)
 
     def dense(self, space: Space) -> Array:
         """The atom as an array of the space."""

@@ -56,7 +56,7 @@ class Units(Atoms):
         sign = 1.0 if a.coef > 0 else -1.0
         return self._atom(a.source[0], a.source[1], sign) if self._knows(a.source) else None
 
-    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> object:
         if not all(self._knows(source) for source in sources):
             return None
         out = np.zeros(self.n)

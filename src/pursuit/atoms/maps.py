@@ -20,7 +20,7 @@ SLACK = 1e-3
 """More than the rounding of a Frobenius norm, relative to it."""
 
 
-def _read_matrix(M: object) -> Any:
+def _read_matrix(M: object) -> Array:
     """An array, or a sparse matrix by columns, of finite numbers."""
     if not sp.issparse(M):
         return real_array(M, "M")
@@ -113,7 +113,7 @@ class LinearMap:
         columns = f", columns={self._across[0]}" if self._across else ""
         return f"{self.n} x {self.p}{columns}{f', l2={self._root**2:g}' if self.lifted else ''}"
 
-    def _columns(self, which: Indices) -> Any:
+    def _columns(self, which: Indices) -> Array:
         if self._sparse or self.inner.numpy:
             return self.M[:, which]
         xp = self.inner.xp

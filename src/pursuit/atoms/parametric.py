@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pursuit.arguments import as_bool, as_int_or_nan, as_list, check_function, quantity, real_array, require
 from pursuit.arrays import Array, Indices, Small, Space, host
@@ -14,10 +15,11 @@ from pursuit.atoms.base import Atoms, Chart, Found, Pullback, Search
 from pursuit.atoms.families import Family
 from pursuit.atoms.frames import Atom, Source
 from pursuit.linalg.lbfgs import lbfgs
+from pursuit.state import Fields
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Mask = NDArray[np.bool_]
 
-LBFGS_OPTIONS: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60}
+LBFGS_OPTIONS: Fields = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60}
 """Options of SciPy's L-BFGS-B, for a function of size 1 on the unit cube."""
 
 MIN_DESCENTS, MAX_DESCENTS = 3, 8
@@ -148,7 +150,7 @@ class Parametric(Atoms):
         gap = np.linalg.norm(self.lmo(-target).vector - target)
         return True if gap <= 1e-6 * np.linalg.norm(target) else None
 
-    def coefficients(self, sources: Sequence[Source], values: Small) -> Any:
+    def coefficients(self, sources: Sequence[Source], values: Small) -> object:
         """The combination as `Spikes(weights, parameters)`."""
         return Spikes(values, np.array(sources, dtype=np.float64).reshape(len(sources), -1))
 

@@ -148,7 +148,7 @@ class Pieces(Listed):
     bytes_with_answers = 1 << 20
     """Columns come with the answers of the pieces if those of all pieces together have at most this size."""
 
-    def map(self, function: Callable[..., Any], which: Sequence[int], *arguments: Any) -> list[Any]:
+    def map(self, function: Callable[..., Any], which: Sequence[int], *arguments: object) -> list[Any]:
         """function(piece, *arguments) of the pieces with these numbers."""
         raise NotImplementedError
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from pursuit.arguments import as_list, floating_array, number, quantity, require
 from pursuit.arrays import Array, Small, Space, host
@@ -322,7 +323,7 @@ class _WarmPrograms(Stateful):
     """
 
     A: Polytope
-    _basis: np.ndarray[Any, np.dtype[np.int8]] = field(init=False)
+    _basis: NDArray[np.int8] = field(init=False)
 
     def __post_init__(self) -> None:
         import highspy

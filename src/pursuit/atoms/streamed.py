@@ -71,7 +71,7 @@ class Streamed(Pieces):
         self._describe(pieces, signed)
         self._known = pieces[0]._with(radius=self.radius)
 
-    def map(self, function: Callable[..., T], which: Sequence[int], *arguments: Any) -> list[T]:
+    def map(self, function: Callable[..., T], which: Sequence[int], *arguments: object) -> list[T]:
         return [function(piece, *arguments) for piece in read_ahead(self.read, which)]
 
     def read(self, i: int) -> Piece:

@@ -18,7 +18,7 @@ from pursuit import native
 from pursuit.arguments import as_int_or_nan, as_list, host_array, number, real_array, require
 from pursuit.arrays import Small
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray
 
 OVERRUN = 128
 """Kernels write correlations to rows of a multiple of this many numbers (translates.h)."""
@@ -168,7 +168,7 @@ def read_templates(templates: Any, channels: Any, spatial: int | None, count: in
     return Templates.read(listed, pictures.shape[:3], pictures.shape[-1]), moving
 
 
-def _on_channels(templates: Any, channels: Any, count: int | None) -> Templates:
+def _on_channels(templates: object, channels: object, count: int | None) -> Templates:
     waveforms = [np.asarray(real_array(t, "templates"), dtype=np.float64) for t in as_list(templates)]
     places = [host_array(c, "channels") for c in as_list(channels)]
     if len(places) != len(waveforms) or not waveforms:

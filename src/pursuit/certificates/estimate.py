@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -102,7 +102,7 @@ class Certificate(Stateful):
         self.dual = DualBound(self.f, self.domain, self.space, CERTIFICATE_SEED)
         self._longest = [part.A.radius or 0.0 for part in self.domain.parts]
         self._error, self._L = product_error(self.space), self.f.L or 0.0
-        self._proof: tuple[Any, float, float] | None = None  # the best point, the trusted bound, and what they prove
+        self._proof: tuple[object, float, float] | None = None  # the best point, the trusted bound, and what they prove
 
     @property
     def dual_point(self) -> Array | None:

@@ -31,6 +31,7 @@ def plain_events(A: Convolutional, y: Any, rules: Rules) -> Events:
         weights = np.append(weights, amplitude[i]) if rules.method == "mp" else _refit(A, y, found, rules)
         found, weights = [e for e, w in zip(found, weights, strict=True) if w != 0], weights[weights != 0]
     coef = A.coefficients([A.atom(i).source for i, _ in found], weights)
+    assert coef is not None
     return Events(coef.template, coef.position, weights, np.array([s for _, s in found]))
 
 

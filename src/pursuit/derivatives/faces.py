@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
@@ -63,7 +63,7 @@ class Point(NamedTuple):
     space: Space
     x: Small
     grad: Small
-    hessian: Any
+    hessian: Array
 
     @classmethod
     def of(cls, f: Objective, space: Space, x: Small) -> Point:

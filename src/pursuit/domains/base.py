@@ -152,12 +152,12 @@ class Domain:
                 weights[mine] *= part.total / total
         return True
 
-    def admits(self, weights: Small, blocks: Any = 0) -> bool:
+    def admits(self, weights: Small, blocks: Indices | int = 0) -> bool:
         """Whether the weights satisfy the constraints, up to rounding."""
         which = np.broadcast_to(blocks, weights.shape)
         return all(part.feasible(weights[which == b]) for b, part in enumerate(self.parts))
 
-    def coefficients(self, atoms: Sequence[Atom], weights: Small, blocks: Any) -> Any:
+    def coefficients(self, atoms: Sequence[Atom], weights: Small, blocks: Indices) -> Any:
         """The coefficients in each set's own coordinates; a tuple with one entry per summand of a sum."""
         out = []
         for b, part in enumerate(self.parts):

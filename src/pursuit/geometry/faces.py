@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pursuit.arguments import as_bool
@@ -24,7 +22,7 @@ ON_FACET = 1e-10
 """An atom this near to the plane of a facet, relative to the size of the set, lies on the facet."""
 
 
-def pyramidal_width(A: Atoms, *, origin: bool = False, metric: Any = None) -> Interval:
+def pyramidal_width(A: Atoms, *, origin: bool = False, metric: object = None) -> Interval:
     r"""The pyramidal width of Lacoste-Julien and Jaggi (2015), which equals the facial distance of Peña and Rodríguez
     (2016): :math:`\min_F \mathrm{dist}(F, \mathrm{conv}(A\setminus F))` over the faces F of conv(A), except conv(A).
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ def root(metric: Metric, n: int | None, definite: bool = True) -> Map:
     return np.asarray(np.sqrt(np.where(values > rounding, values, 0.0))[:, None] * vectors.T)
 
 
-def shape_in_metric(A: Atoms, metric: Any) -> Shape:
+def shape_in_metric(A: Atoms, metric: object) -> Shape:
     """The shape of T A with T'T = M, so that its Euclidean quantities are those of A in the norm of the metric M."""
     shape = shape_of(A)
     return shape if metric is None else shape.image(root(as_metric(metric), shape.n))
@@ -51,7 +50,7 @@ def vector(A: Atoms, x: Array, name: str) -> Small:
     return host(x).ravel()
 
 
-def check_objective(f: Any, A: Atoms) -> None:
+def check_objective(f: object, A: Atoms) -> None:
     """f is an objective on the space of the atoms."""
     if not isinstance(f, Objective):
         raise TypeError(f"f is {type(f).__name__}; give an objective such as LeastSquares(y), or wrap it in Smooth.")

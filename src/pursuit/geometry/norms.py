@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ MAX_SIGNS = 18
 """A quadratic form is maximised over all sign vectors up to this dimension."""
 
 
-def exponent(norm: Any) -> float:
+def exponent(norm: object) -> float:
     """The p of a p-norm."""
     p = number(norm)
     if not p >= 1:
@@ -77,7 +76,7 @@ def _times(size: Interval, low: float, high: float) -> Interval:
     return Interval(size.lower * (low if size.lower > 0 else high), size.upper * (high if size.upper > 0 else low))
 
 
-def smoothness(f: Objective, A: Atoms, *, norm: float = 2.0, metric: Any = None) -> Interval:
+def smoothness(f: Objective, A: Atoms, *, norm: float = 2.0, metric: object = None) -> Interval:
     r"""The smoothness L of f in a norm, :math:`\sup_h \langle h, Hh\rangle/\|h\|^2` over its Hessians H.
 
     The norm is :math:`\|h\|_p` with `norm` = p, or that of a `metric`. Exact for quadratics in a Hilbert norm, for
@@ -92,7 +91,7 @@ def smoothness(f: Objective, A: Atoms, *, norm: float = 2.0, metric: Any = None)
     return _constants(f, A, norm, metric)[1]
 
 
-def convexity(f: Objective, A: Atoms, *, norm: float = 2.0, metric: Any = None) -> Interval:
+def convexity(f: Objective, A: Atoms, *, norm: float = 2.0, metric: object = None) -> Interval:
     r"""The strong convexity mu of f in a norm: :math:`\inf_h \langle h, Hh\rangle/\|h\|^2`, as for `smoothness`.
 
     >>> import pursuit as ps
@@ -103,7 +102,7 @@ def convexity(f: Objective, A: Atoms, *, norm: float = 2.0, metric: Any = None) 
     return _constants(f, A, norm, metric)[0]
 
 
-def _constants(f: Objective, A: Atoms, norm: Any, metric: Any) -> tuple[Interval, Interval]:
+def _constants(f: Objective, A: Atoms, norm: object, metric: object) -> tuple[Interval, Interval]:
     """mu and L in a norm."""
     shape, p = shape_of(A), exponent(norm)
     check_objective(f, A)

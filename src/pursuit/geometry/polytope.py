@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
@@ -171,14 +170,14 @@ def facets(points: Small) -> Facets | None:
     return Facets(normals, -hull.equations[:, -1], inner, certified)
 
 
-def _closed(simplices: Any) -> bool:
+def _closed(simplices: np.ndarray) -> bool:
     """Whether each ridge belongs to an even number of simplices; ridges are compared by a random 64-bit key."""
     keys = np.random.default_rng(0).integers(0, 2**63, int(simplices.max()) + 1, dtype=np.uint64)[simplices]
     ridges = np.sort((keys.sum(axis=1, keepdims=True, dtype=np.uint64) - keys).ravel())
     return len(ridges) % 2 == 0 and bool((ridges[::2] == ridges[1::2]).all())
 
 
-def _winds_around_origin(points: Small, simplices: Any) -> bool:
+def _winds_around_origin(points: Small, simplices: np.ndarray) -> bool:
     """Whether the surface winds around the origin: a ray from there, in general position, meets it an odd number of
     times."""
     r, hits = points.shape[1], 0
@@ -290,7 +289,7 @@ def successive_lp(points: Small, starts: Small) -> Small:
     best, longest, spent = np.ones(r), -math.inf, 0
     directions = list(starts[: most // 12])
     while spent < most:
-        d = directions.pop(0) if directions else rng.standard_normal(r)
+        d = directions.pop(0) if directions else np.asarray(rng.standard_normal(r))
         before = -math.inf
         while spent < most:
             program = scipy.optimize.linprog(-unit(d), A_ub=points, b_ub=np.ones(n), bounds=(-1e8, 1e8))

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -330,7 +329,7 @@ def lift(A: Atoms, flat: Small) -> Array:
     return space.put(flat.reshape(space.shape))
 
 
-def shape_of(A: Any) -> Shape:
+def shape_of(A: object) -> Shape:
     """The shape of an atom set: the closed form that it states, its list of atoms, or its oracle."""
     if not isinstance(A, Atoms):
         raise TypeError(f"A is {type(A).__name__}; give a set of atoms, such as Dictionary(matrix).")

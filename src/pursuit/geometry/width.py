@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from pursuit.atoms import Atoms, Dictionary
 from pursuit.geometry import norms
 from pursuit.geometry.inputs import root, shape_in_metric, vector
 from pursuit.geometry.interval import Interval
-from pursuit.geometry.shapes import oracle, shape_of
+from pursuit.geometry.shapes import Shape, oracle, shape_of
 from pursuit.metrics import as_metric
 
 
-def radius(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
+def radius(A: Atoms, *, metric: object = None, norm: float = 2.0) -> Interval:
     r"""The radius :math:`\max_{z\in A}\|z\|`.
 
     Here and below, a `metric` M is a positive definite matrix, a positive diagonal or a positive number, for the norm
@@ -27,10 +27,10 @@ def radius(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
     >>> radius(3 * ps.SignedBasis(4)), radius(ps.Ball(2, 2), metric=[1.0, 9.0])
     (Interval(3, exact), Interval(3, exact))
     """
-    return _in_norm(A, metric, norm, "radius")
+    return _in_norm(A, metric, norm, lambda shape: shape.radius(), norms.radius)
 
 
-def diameter(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
+def diameter(A: Atoms, *, metric: object = None, norm: float = 2.0) -> Interval:
     r"""The diameter :math:`\max_{z,v\in A}\|z-v\|`.
 
     Exact for closed forms and for up to 20,000 listed atoms, of which all pairs are compared; an interval for more. The
@@ -41,20 +41,24 @@ def diameter(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
     >>> diameter(A), A.diameter > 2
     (Interval(0.5, exact), True)
     """
-    return _in_norm(A, metric, norm, "diameter")
+    return _in_norm(A, metric, norm, lambda shape: shape.diameter(), norms.diameter)
 
 
-def _in_norm(A: Atoms, metric: Any, norm: Any, quantity: str) -> Interval:
+Size = Callable[[Shape], Interval]
+SizeInNorm = Callable[[Shape, float], Interval]
+
+
+def _in_norm(A: Atoms, metric: object, norm: object, size: Size, size_in_norm: SizeInNorm) -> Interval:
     """A size in the norm of a metric, or in a p-norm."""
     p = norms.exponent(norm)
     if p == 2:
-        return cast(Interval, getattr(shape_in_metric(A, metric), quantity)())
+        return size(shape_in_metric(A, metric))
     if metric is not None:
         raise ValueError(f"norm is {describe(norm)} with a metric; give one of them.")
-    return cast(Interval, getattr(norms, quantity)(shape_of(A), p))
+    return size_in_norm(shape_of(A), p)
 
 
-def directional_width(A: Atoms, d: Array, *, metric: Any = None) -> Interval:
+def directional_width(A: Atoms, d: Array, *, metric: object = None) -> Interval:
     r"""The directional width :math:`W_A(d) = \max_{z\in A}\langle d, z\rangle / \|d\|` of a direction d in lin(A).
 
     In a metric M, d is a linear functional, as a gradient is, and is measured in the dual norm :math:`\|d\|_* =
@@ -81,7 +85,7 @@ def directional_width(A: Atoms, d: Array, *, metric: Any = None) -> Interval:
     return Interval.of(float(unit @ oracle(A)(-unit)) / float(np.linalg.norm(dual)))
 
 
-def mdw(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
+def mdw(A: Atoms, *, metric: object = None, norm: float = 2.0) -> Interval:
     r"""The minimal intrinsic directional width :math:`\mathrm{mDW}(A) = \min_{0\ne d\in\mathrm{lin}(A)} W_A(d)`.
 
     It is the distance from 0 to the relative boundary of conv(A) if 0 lies inside (positive), zero if 0 lies on that
@@ -106,10 +110,10 @@ def mdw(A: Atoms, *, metric: Any = None, norm: float = 2.0) -> Interval:
     >>> mdw(ps.Dictionary(D, signed=True))                     # sin(theta / 2)
     Interval(0.5, exact)
     """
-    return _in_norm(A, metric, norm, "mdw")
+    return _in_norm(A, metric, norm, lambda shape: shape.mdw(), norms.mdw)
 
 
-def inradius(A: Atoms, *, metric: Any = None) -> Interval:
+def inradius(A: Atoms, *, metric: object = None) -> Interval:
     r"""The effective inradius: the largest ball of dimension dim lin(A) inside conv(A), wherever its centre is.
 
     It equals `mdw` for symmetric sets. In general it is larger: only `mdw`, whose ball is centred at 0, bounds the
@@ -123,7 +127,7 @@ def inradius(A: Atoms, *, metric: Any = None) -> Interval:
     return shape_in_metric(A, metric).inradius()
 
 
-def coherence(D: Any, m: int) -> Interval:
+def coherence(D: object, m: int) -> Interval:
     r"""The cumulative coherence
     :math:`\mu(B, m) = \max_i \max_{|I|=m,\,i\notin I}\sum_{j\in I}|\langle b_i, b_j\rangle|`.
 
@@ -149,7 +153,7 @@ def coherence(D: Any, m: int) -> Interval:
     return Interval.of(float(np.sort(products, axis=1)[:, n - m :].sum(axis=1).max()) if m else 0.0)
 
 
-def _columns(D: Any) -> Small:
+def _columns(D: object) -> Small:
     if isinstance(D, Atoms) and not isinstance(D, Dictionary):
         raise ValueError(f"D is {type(D).__name__}; give a matrix or a Dictionary, whose columns are the atoms.")
     if isinstance(D, Dictionary):

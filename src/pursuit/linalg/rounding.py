@@ -9,7 +9,7 @@ So sums of the errors, which are smaller by EPS already, leave an error in propo
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,20 +30,22 @@ PIECE = 1 << 16
 
 PRIMES = (2147483629, 2147483587, 2147483563)
 
+F = TypeVar("F", float, Small)
+
 
 def product_error(space: Space) -> float:
     """The error of <a, b> that oracles of the library and of users are trusted with, relative to ||a|| ||b||."""
     return space.eps * (4.0 + space.size // BLOCK)
 
 
-def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+def two_sum(a: F, b: F) -> tuple[F, F]:
     """s = fl(a + b) and its error: a + b = s + e."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
-def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+def two_product(a: F, b: F) -> tuple[F, F]:
     """p = fl(a b) and its error: a b = p + e.
 
     >>> two_product(1.0 + 2.0**-30, 1.0 + 2.0**-30) == (1.0 + 2.0**-29, 2.0**-60)

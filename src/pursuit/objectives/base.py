@@ -49,7 +49,7 @@ class Objective:
     """Whether f is convex. Elsewhere nothing is proved but that x is nearly stationary."""
     singular: bool = False
     """Whether the domain of the conjugate is known but for rounding, so that it proves nothing of x without bounds."""
-    dual_range: tuple[Any, Any] | None = None
+    dual_range: tuple[Array, Array] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
@@ -158,7 +158,7 @@ class DataLoss(Objective):
 
     space: Space
     y: Array
-    weights: Any = 1.0
+    weights: Array = 1.0
     """The weights s: a number, or an array that multiplies with x."""
     target: Literal["numbers", "labels", "classes"] | None = None
     """What x predicts, for the figures of reports."""
@@ -171,7 +171,7 @@ class DataLoss(Objective):
     _words: str = "the loss {f!r}"
     """What the loss is, for reports; {size} is that of y, {weighted} says whether there are weights."""
 
-    def __init__(self, y: Any, weights: Any = None) -> None:
+    def __init__(self, y: object, weights: object = None) -> None:
         given = as_array(y, "y")
         self.y = real_array(given, "y")
         if 0 in self.y.shape:
@@ -185,7 +185,7 @@ class DataLoss(Objective):
     def _check_data(self) -> None:
         """Refuse a y that does not suit this loss, or recode it."""
 
-    def _read_weights(self, weights: Any) -> Any:
+    def _read_weights(self, weights: object) -> Array:
         s, shape = real_array(weights, "weights"), self.y.shape[:1] if self._per_row else self.y.shape
         if s.ndim and s.shape != shape:
             shapes, each = f"{tuple(s.shape)}, y has {tuple(self.y.shape)}", "row" if self._per_row else "entry"
@@ -226,7 +226,7 @@ class DataLoss(Objective):
         return s if isinstance(s, float) else float(self.space.xp.max(s))
 
     @property
-    def _host_weights(self) -> Any:
+    def _host_weights(self) -> Small | float:
         return self.weights if isinstance(self.weights, float) else host(self.weights)
 
     def _in_range(self, u: Array) -> bool:

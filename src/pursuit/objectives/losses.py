@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ class Huber(DataLoss):
     target = "numbers"
     _words = "Huber's loss of the data ({size} entries{weighted}), quadratic up to {f.width:.6g}"
 
-    def __init__(self, y: Any, width: float, weights: Any = None) -> None:
+    def __init__(self, y: object, width: float, weights: object = None) -> None:
         positive = 0 < number(width) < math.inf
         require(positive, "width", width, "the positive residual beyond which the loss is linear")
         self.width = float(width)

@@ -11,7 +11,7 @@ from pursuit import geometry, rates
 from pursuit.linalg import unit_columns
 from pursuit.paper.claims import Plan
 from pursuit.paper.experiments import experiment
-from pursuit.paper.problems import SHORT_STEP, Problem, lower_bound, quadratic
+from pursuit.paper.problems import SHORT_STEP, Problem, Values, lower_bound, quadratic
 from pursuit.report.figures import BLUE, GREEN, GREY, RED, Panel
 from pursuit.report.html import Section
 
@@ -75,7 +75,7 @@ def promised_and_measured(plan: Plan) -> Section:
         t, radius, known = np.arange(1.0, steps + 1), geometry.radius(A), {"L": f.L or 0.0}
         for delta, colour, who in ((1.0, BLUE, "exact"), (0.5, RED, "adversary, δ = 0.5")):
             eps = p.errors(p.states(domain, SHORT_STEP, steps, delta))
-            at: dict[str, Any] = known | {"eps0": float(eps[0]), "delta": delta}
+            at: Values = known | {"eps0": float(eps[0]), "delta": delta}
             if over_hull:
                 bound = rates.frank_wolfe(t, diameter=geometry.diameter(A), **at)
             else:

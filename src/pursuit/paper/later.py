@@ -24,6 +24,7 @@ from pursuit.paper.problems import (
     Constants,
     Problem,
     Rate,
+    Values,
     algorithm_6,
     finished,
     hull,
@@ -72,7 +73,7 @@ def unclipped(p: Problem, states: list[ps.State]) -> Small:
     return np.array(found)
 
 
-def constants(p: Problem, over_cone: bool, along_atoms: bool = False) -> dict[str, Any]:
+def constants(p: Problem, over_cone: bool, along_atoms: bool = False) -> Values:
     """Strong convexity, smoothness, pyramidal width, and the length of the longest direction."""
     size = geometry.radius(p.A).upper
     if not along_atoms:
@@ -128,7 +129,7 @@ def away_steps(plan: Plan) -> Iterator[Case]:
     hulls; W is the pyramidal width. Equalities: half of the steps are good where every second one drops an atom; W is
     attained on simplices, from one half to the other; and the decrease is that of a pairwise step over (1 + δ)²."""
 
-    def shape(p: Problem) -> dict[str, Any]:
+    def shape(p: Problem) -> Values:
         return constants(p, over_cone=False) | {"spare": len(p.start[0]) - 1}
 
     updates = [walk(step) for walk in (ps.Away, ps.BlendedPairwise) for step in (None, ps.ShortStep())]
@@ -143,7 +144,7 @@ def away_steps(plan: Plan) -> Iterator[Case]:
         (state,) = p.states(ps.conv(p.A), ps.Away(), 0)
         slope = state.grad[n - 1] - state.grad.min()  # of z - v
         yield Case(p.name, slope, width * np.linalg.norm(state.grad), "==", delta=1.0)
-    size: dict[str, Any] = {"mu": 0.7, "L": 2.0, "width": 1.5, "diameter": 3.0, "eps0": 1.0}
+    size: Values = {"mu": 0.7, "L": 2.0, "width": 1.5, "diameter": 3.0, "eps0": 1.0}
     for delta in DELTAS:
         away = 1 - rates.away_steps(1, **size, delta=delta)
         swap = 1 - rates.pairwise_steps(5, **size, n=2, delta=delta)
@@ -157,7 +158,7 @@ def pairwise_steps(plan: Plan) -> Iterator[Case]:
     each other; and ⌊e n!⌋."""
     for over, problems in ((ps.conv, finite_hulls(plan)), (ps.cone, cones(plan))):
 
-        def shape(p: Problem, over_cone: bool = over is ps.cone) -> dict[str, Any]:
+        def shape(p: Problem, over_cone: bool = over is ps.cone) -> Values:
             return constants(p, over_cone) | {"n": p.A.size}
 
         yield from walks(rates.pairwise_steps, shape, _arrangements, problems, over, [ps.Pairwise()])
@@ -177,7 +178,7 @@ def _arrangements(p: Problem) -> float:
     return float(np.floor(np.e * math.factorial(p.A.size or 0)))
 
 
-def _first_pairwise_step(p: Problem, domain: Domain, shape: dict[str, Any]) -> Case:
+def _first_pairwise_step(p: Problem, domain: Domain, shape: Values) -> Case:
     eps = p.errors(p.states(domain, ps.Pairwise(), 1))
     return Case(p.name, eps[1], rates.pairwise_steps(5, **shape, eps0=eps[0], n=2), "==", delta=1.0, scale=eps[0])
 
@@ -247,7 +248,7 @@ def backtracking(plan: Plan) -> Iterator[Case]:
 
     step, few = [ps.Plain(ps.ShortStep(rule))], spans(plan, plan.problems // 2)
 
-    def times_grow(constants: Constants, p: Problem) -> dict[str, Any]:
+    def times_grow(constants: Constants, p: Problem) -> Values:
         return constants(p) | {"L": rates.backtracking(L=p.L, grow=rule.grow)}
 
     over_hull, over_span = partial(times_grow, hull_constants), partial(times_grow, span_constants)

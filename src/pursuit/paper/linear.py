@@ -20,6 +20,7 @@ from pursuit.paper.problems import (
     PURSUITS,
     SHORT_STEP,
     Problem,
+    Values,
     algorithm_6,
     asymmetric,
     hull,
@@ -69,7 +70,7 @@ def theorem_13(plan: Plan) -> Iterator[Case]:
     """Both variants of Algorithm 6. Steps longer than 1 are covered too (erratum 21). Equality: as for Theorem 7, in
     the norm of the Hessian."""
 
-    def affine(p: Problem) -> dict[str, Any]:
+    def affine(p: Problem) -> Values:
         rho, C = rho_and_curvature(p)
         return {"mu": geometry.strong_convexity(p.f, p.A, rho), "C": C}
 

@@ -85,9 +85,11 @@ class Problem:
         return Case(self.name, eps[1:], factor * eps[:-1], delta=delta, floor=ERROR_FLOOR * eps[0])
 
 
+Values = dict[str, Any]
+"""Constants of a rate by name."""
 Rate = Callable[..., Any]
 """A function of `pursuit.rates`, of t and constants."""
-Constants = Callable[[Problem], dict[str, Any]]
+Constants = Callable[[Problem], Values]
 """The constants of a rate on a problem."""
 
 
@@ -194,18 +196,18 @@ def spans(plan: Plan, count: int) -> list[Problem]:
     return [span(plan, i) for i in range(count)]
 
 
-def hull_constants(p: Problem, norm: float = 2.0) -> dict[str, Any]:
+def hull_constants(p: Problem, norm: float = 2.0) -> Values:
     """Those of Theorem 1, in a p-norm."""
     return {"L": geometry.smoothness(p.f, p.A, norm=norm), "diameter": geometry.diameter(p.A, norm=norm)}
 
 
-def span_constants(p: Problem, norm: float = 2.0) -> dict[str, Any]:
+def span_constants(p: Problem, norm: float = 2.0) -> Values:
     """Those of Theorem 7, in a p-norm."""
     mu, L = (constant(p.f, p.A, norm=norm) for constant in (geometry.convexity, geometry.smoothness))
     return {"mu": mu, "L": L, **width_and_radius(p.A, norm)}
 
 
-def width_and_radius(A: Atoms, norm: float = 2.0) -> dict[str, Any]:
+def width_and_radius(A: Atoms, norm: float = 2.0) -> Values:
     return {"mdw": geometry.mdw(A, norm=norm), "radius": geometry.radius(A, norm=norm)}
 
 

@@ -58,7 +58,7 @@ def bregman(f: Objective, y: Small, x: Small) -> float:
 
 def listed(A: Atoms) -> Small:
     """All atoms, as rows."""
-    return np.array([A.atom(j).dense(ps.LeastSquares(np.zeros(A.shape)).space) for j in range(A.size or 0)])
+    return np.array([A.atom(j).dense(ps.LeastSquares(np.zeros(A.shape or ())).space) for j in range(A.size or 0)])
 
 
 def points(rng: np.random.Generator, A: Atoms, rho: float = 1.0) -> Iterator[Small]:

@@ -20,6 +20,7 @@ from pursuit.paper.problems import (
     PURSUITS,
     SHORT_STEP,
     Problem,
+    Values,
     algorithm_6,
     hull,
     hull_constants,
@@ -78,7 +79,7 @@ def theorem_11(plan: Plan) -> Iterator[Case]:
     """Algorithm 5. Equalities: the induction of the proof, and C<sub>f</sub> = L diam(A)² for multiples of the squared
     norm."""
 
-    def curvature(p: Problem) -> dict[str, Any]:
+    def curvature(p: Problem) -> Values:
         return {"C": geometry.curvature(p.f, p.A)}
 
     def update(p: Problem) -> list[ps.Update]:
@@ -138,7 +139,7 @@ def pursuits(plan: Plan) -> list[Pursuit]:
 
 def _theorem_2(bound: Callable[..., Any], plan: Plan) -> Iterator[Case]:
     for r in pursuits(plan):
-        constants: dict[str, Any] = {"L": r.p.f.L, "radius": geometry.radius(r.p.A), "rho": r.rho}
+        constants: Values = {"L": r.p.f.L, "radius": geometry.radius(r.p.A), "rho": r.rho}
         promised = bound(np.arange(len(r.eps)), **constants, eps0=r.eps[0], delta=r.delta)
         yield r.p.below(r.eps, promised, r.delta)
 
@@ -169,7 +170,7 @@ def corollary_4(plan: Plan) -> Iterator[Case]:
     """ρ̃ is the largest norm of the run. Erratum 3: the paper leaves out L, and then f = 50 (x − 1)² breaks the bound.
     Equality: with δ²t + 4 for δ²(t + 2) it is Theorem 2 sharp at ρ = ρ̃/mDW(A)."""
     for r in pursuits(plan):
-        size: dict[str, Any] = {"diameter": geometry.diameter(r.p.A), "mdw": geometry.mdw(r.p.A)}
+        size: Values = {"diameter": geometry.diameter(r.p.A), "mdw": geometry.mdw(r.p.A)}
         bound = rates.least_squares(np.arange(len(r.eps)), **size, norm=r.norm, L=r.p.L, delta=r.delta)
         yield r.p.below(r.eps, bound, r.delta)
     t = np.arange(30.0)
@@ -194,7 +195,7 @@ def theorem_12(plan: Plan) -> Iterator[Case]:
     with δt + 4 throughout (erratum 27); for multiples of the squared norm C = L ρ² radius(A)², a quarter of
     C<sub>f</sub>."""
 
-    def curvature(p: Problem) -> dict[str, Any]:
+    def curvature(p: Problem) -> Values:
         return {"C": rho_and_curvature(p)[1]}
 
     problems = spans(plan, plan.problems)

@@ -14,6 +14,9 @@ from pursuit.geometry import Interval
 Constant = float | Interval
 """A constant of a bound: a number, or an interval that contains it."""
 
+Numbers = Any
+"""One number, or one for each t or eps."""
+
 
 def numbers(values: ArrayLike, name: str) -> Small:
     """One number or many as a float64 array."""
@@ -28,7 +31,7 @@ def update_counts(t: ArrayLike) -> Small:
     return counts
 
 
-def quality(delta: Any, name: str = "delta") -> Any:
+def quality(delta: Numbers, name: str = "delta") -> Numbers:
     """The quality of an oracle, in (0, 1], or one for each t: the smallest so far."""
     values = numbers(delta, name) if isinstance(delta, np.ndarray) and delta.ndim else number(delta)
     require(bool(np.all((values > 0) & (values <= 1))), name, delta, "the quality of an oracle, a number in (0, 1]")
@@ -69,6 +72,6 @@ def atom_count(n: int) -> int:
     return int(n)
 
 
-def float_or_array(values: Any) -> Any:
+def float_or_array(values: Numbers) -> Numbers:
     """A float where t is a number, an array where it is an array."""
     return float(values) if np.ndim(values) == 0 else values

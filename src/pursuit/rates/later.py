@@ -10,17 +10,26 @@ all its weight; the others are *good*, and as f never increases, their number re
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pursuit.arguments import as_int_or_nan, number, require
-from pursuit.rates.arguments import Constant, atom_count, float_or_array, lower, quality, share, update_counts, upper
+from pursuit.rates.arguments import (
+    Constant,
+    Numbers,
+    atom_count,
+    float_or_array,
+    lower,
+    quality,
+    share,
+    update_counts,
+    upper,
+)
 from pursuit.rates.theorems import linear_affine, matching_pursuit_sharp
 
 
-def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
+def good_steps(t: ArrayLike, *, spare: int = 0) -> Numbers:
     r"""The least number of good steps among t steps of `Away` or `BlendedPairwise`, :math:`\lceil(t-s)/2\rceil`: every
     other step drops an atom, a good one adds one at most, and the start can spare s atoms: one less than it has over a
     hull, all of them over a cone.
@@ -32,7 +41,7 @@ def good_steps(t: ArrayLike, *, spare: int = 0) -> Any:
     return float_or_array(np.maximum(np.ceil((update_counts(t) - spare) / 2), 0.0))
 
 
-def good_pairwise_steps(t: ArrayLike, *, n: int) -> Any:
+def good_pairwise_steps(t: ArrayLike, *, n: int) -> Numbers:
     r"""The least number of good steps among t steps of `Pairwise` with n atoms: :math:`\lfloor t/\lfloor e\,n!\rfloor
     \rfloor`. Other steps permute r weights among n atoms until two meet; f falls, so none of the n!/(n - r)!
     arrangements comes back, and fewer than :math:`\sum_r n!/(n-r)! = \lfloor e\,n!\rfloor` are in a row.
@@ -46,8 +55,8 @@ def good_pairwise_steps(t: ArrayLike, *, n: int) -> Any:
 
 def away_steps(
     t: ArrayLike, *, mu: Constant, L: Constant, width: Constant, diameter: Constant, eps0: Constant,
-    delta: Any = 1.0, spare: int = 0,
-) -> Any:  # fmt: skip
+    delta: Numbers = 1.0, spare: int = 0,
+) -> Numbers:  # fmt: skip
     r"""The linear rate of `Away` and `BlendedPairwise`: :math:`\varepsilon_t\le\left(1-\frac{\delta^2}{(1+\delta)^2}
     \frac{\mu W^2}{L D^2}\right)^{k}\varepsilon_0` with the pyramidal width W, the diameter D and k = `good_steps(t)`.
 
@@ -65,8 +74,8 @@ def away_steps(
 
 def pairwise_steps(
     t: ArrayLike, *, mu: Constant, L: Constant, width: Constant, diameter: Constant, eps0: Constant,
-    n: int, delta: Any = 1.0,
-) -> Any:  # fmt: skip
+    n: int, delta: Numbers = 1.0,
+) -> Numbers:  # fmt: skip
     r"""The linear rate of `Pairwise`: :math:`\varepsilon_t\le(1-\delta^2\mu W^2/(LD^2))^k\varepsilon_0`, k =
     `good_pairwise_steps(t, n=n)`; Lacoste-Julien and Jaggi (2015).
 
@@ -81,8 +90,8 @@ def pairwise_steps(
 
 
 def cone_pursuit(
-    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: Any = 1.0
-) -> Any:
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: Numbers = 1.0
+) -> Numbers:
     r"""Non-negative matching pursuit: :math:`\varepsilon_t\le 8C/(\delta^2t+8C/\varepsilon_0)` with :math:`C =
     L\rho^2\mathrm{radius}(A)^2`, the sharper form of :math:`4(2C/\delta+\varepsilon_0)/(\delta t+4)` of Locatello,
     Tschannen, Rätsch and Jaggi (2017b).
@@ -125,7 +134,7 @@ def backtracking(*, L: Constant, grow: float = 2.0, first: float = 0.0) -> float
     return max(grow * upper("L", L, strict=True), lower("first", first))
 
 
-def random_pursuit(t: ArrayLike, *, mu: Constant, L: Constant, share: float, eps0: Constant) -> Any:
+def random_pursuit(t: ArrayLike, *, mu: Constant, L: Constant, share: float, eps0: Constant) -> Numbers:
     r"""Random pursuit, in expectation: :math:`E\varepsilon_t\le(1-s\mu/L)^t\varepsilon_0` with the smallest eigenvalue
     s of :math:`E\,zz^\top/\|z\|^2` on lin(A), the argument `share`: 1/n for a basis or directions of a sphere of R^n.
 
@@ -139,7 +148,7 @@ def random_pursuit(t: ArrayLike, *, mu: Constant, L: Constant, share: float, eps
     return linear_affine(t, mu=lower("mu", mu) * share, C=upper("L", L, strict=True), eps0=eps0)
 
 
-def affine_pursuit(t: ArrayLike, *, L: Constant, reach: Constant, delta: Any = 1.0) -> Any:
+def affine_pursuit(t: ArrayLike, *, L: Constant, reach: Constant, delta: Numbers = 1.0) -> Numbers:
     r"""Affine-invariant matching pursuit: :math:`\varepsilon_t\le 2L_AR_A^2/(\delta^2(t+2))`.
 
     Locatello et al. (2018): :math:`L_A` is the smoothness in the atomic norm, `geometry.curvature(f, A, "mp")`, and
@@ -153,7 +162,7 @@ def affine_pursuit(t: ArrayLike, *, L: Constant, reach: Constant, delta: Any = 1
     return float_or_array(2 * scale / (quality(delta) ** 2 * (update_counts(t) + 2)))
 
 
-def accelerated_pursuit(t: ArrayLike, *, L: Constant, nu: Constant, distance: Constant) -> Any:
+def accelerated_pursuit(t: ArrayLike, *, L: Constant, nu: Constant, distance: Constant) -> Numbers:
     r"""Accelerated matching pursuit, in expectation: :math:`E\varepsilon_t\le 2L\nu\|x_0-x^\star\|_P^2/(t+1)^2`.
 
     Locatello et al. (2018), with the constants of `AcceleratedPursuit`, whose docstring defines P and nu; x_t is the

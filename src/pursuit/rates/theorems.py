@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +11,7 @@ from pursuit.arguments import as_int_or_nan, describe, number, real_array, requi
 from pursuit.arrays import Array, host
 from pursuit.rates.arguments import (
     Constant,
+    Numbers,
     atom_count,
     float_or_array,
     lower,
@@ -24,7 +24,7 @@ from pursuit.rates.arguments import (
 )
 
 
-def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant, delta: Any = 1.0) -> Any:
+def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant, delta: Numbers = 1.0) -> Numbers:
     r"""Theorem 1: :math:`\varepsilon_t \le 2(L\,\mathrm{diam}(A)^2/\delta + \varepsilon_0) / (\delta t + 2)`.
 
     For Algorithms 2 and 3, convex f that is L-smooth on conv(A), :math:`x_0` in conv(A), delta relative to x. Variants
@@ -37,7 +37,7 @@ def frank_wolfe(t: ArrayLike, *, L: Constant, diameter: Constant, eps0: Constant
     return frank_wolfe_affine(t, C=upper("L", L) * upper("diameter", diameter) ** 2, eps0=eps0, delta=delta)
 
 
-def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: Any = 1.0) -> Any:
+def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: Numbers = 1.0) -> Numbers:
     r"""Theorem 11: :math:`\varepsilon_t \le 2(C_f/\delta + \varepsilon_0) / (\delta t + 2)`.
 
     For Algorithm 5, and all that `frank_wolfe` names; C is `geometry.curvature(f, A)` or any upper bound on it. Proof
@@ -52,8 +52,8 @@ def frank_wolfe_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: Any 
 
 
 def matching_pursuit(
-    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: Any = 1.0
-) -> Any:
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant, delta: Numbers = 1.0
+) -> Numbers:
     r"""Theorem 2: :math:`\varepsilon_t \le 4(2L\rho^2\mathrm{radius}(A)^2/\delta + \varepsilon_0)/(\delta t + 4)`.
 
     For Algorithm 4, matching pursuit and OMP on a symmetric A (erratum 23; otherwise replace 2 rho by
@@ -66,7 +66,7 @@ def matching_pursuit(
     return matching_pursuit_affine(t, C=_curvature_bound(L, radius, rho), eps0=eps0, delta=delta)
 
 
-def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: Any = 1.0) -> Any:
+def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta: Numbers = 1.0) -> Numbers:
     r"""Theorem 12: :math:`\varepsilon_t \le 4(2C/\delta + \varepsilon_0)/(\delta t + 4)`.
 
     For Algorithm 6 on a symmetric A; C is :math:`C^{MP}_{f,\rho A}`, `geometry.curvature(f, A, "mp", rho)`, or an upper
@@ -79,8 +79,8 @@ def matching_pursuit_affine(t: ArrayLike, *, C: Constant, eps0: Constant, delta:
 
 
 def matching_pursuit_sharp(
-    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant | None = None, delta: Any = 1.0
-) -> Any:
+    t: ArrayLike, *, L: Constant, radius: Constant, rho: Constant, eps0: Constant | None = None, delta: Numbers = 1.0
+) -> Numbers:
     r"""Theorem 2 sharp: :math:`\varepsilon_t \le 8C/(\delta^2 t + 8C/\varepsilon_0)`, :math:`C =
     L\rho^2\mathrm{radius}(A)^2`, and :math:`\varepsilon_t\le 8C/(\delta^2t+4)` where eps0 is not given.
 
@@ -94,7 +94,9 @@ def matching_pursuit_sharp(
     return matching_pursuit_affine_sharp(t, C=_curvature_bound(L, radius, rho), eps0=eps0, delta=delta)
 
 
-def matching_pursuit_affine_sharp(t: ArrayLike, *, C: Constant, eps0: Constant | None = None, delta: Any = 1.0) -> Any:
+def matching_pursuit_affine_sharp(
+    t: ArrayLike, *, C: Constant, eps0: Constant | None = None, delta: Numbers = 1.0
+) -> Numbers:
     r"""Theorem 12 sharp: :math:`\varepsilon_t\le 8C/(\delta^2t + 8C/\varepsilon_0)`, C that of Theorem 12.
 
     >>> matching_pursuit_affine_sharp([0, 4], C=1, eps0=2)
@@ -111,8 +113,8 @@ def _curvature_bound(L: Constant, radius: Constant, rho: Constant) -> float:
 
 
 def least_squares(
-    t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: Any = 1.0
-) -> Any:
+    t: ArrayLike, *, diameter: Constant, mdw: Constant, norm: Constant, L: Constant = 1.0, delta: Numbers = 1.0
+) -> Numbers:
     r"""Corollary 4, corrected: :math:`\varepsilon_t\le 2L\tilde\rho^2\,\mathrm{diam}(A)^2/(\delta^2\,\mathrm{mDW}(A)^2
     (t+2))`.
 
@@ -130,8 +132,8 @@ def least_squares(
 
 
 def linear(
-    t: ArrayLike, *, mu: Constant, L: Constant, mdw: Constant, radius: Constant, eps0: Constant, delta: Any = 1.0
-) -> Any:
+    t: ArrayLike, *, mu: Constant, L: Constant, mdw: Constant, radius: Constant, eps0: Constant, delta: Numbers = 1.0
+) -> Numbers:
     r"""Theorem 7: :math:`\varepsilon_t\le(1-\delta^2\mu\,\mathrm{mDW}(A)^2/(L\,\mathrm{radius}(A)^2))^t\varepsilon_0`.
 
     For Algorithm 4, matching pursuit, OMP and variant 2 of Algorithm 6, mDW > 0; A need not be symmetric (erratum 23).
@@ -145,7 +147,7 @@ def linear(
     return linear_affine(t, mu=lower("mu", mu) * share("mdw", mdw, "radius", radius) ** 2, C=L, eps0=eps0, delta=delta)
 
 
-def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, delta: Any = 1.0) -> Any:
+def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, delta: Numbers = 1.0) -> Numbers:
     r"""Theorem 13: :math:`\varepsilon_t\le(1-\delta^2\mu^{MP}_{f,\rho A}/C^{MP}_{f,\rho A})^t\varepsilon_0`.
 
     For Algorithm 6, rho finite; mu is `geometry.strong_convexity(f, A, rho)` (positive) or a lower bound, C is
@@ -162,7 +164,7 @@ def linear_affine(t: ArrayLike, *, mu: Constant, C: Constant, eps0: Constant, de
     return float_or_array(upper("eps0", eps0) * np.maximum(1 - delta**2 * low / high, 0.0) ** t)
 
 
-def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Any:
+def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Numbers:
     r"""Theorem 8: :math:`\varepsilon_{t+1}\ge
     (1-\frac{W_A(-\nabla f(x_t))^2}{\|z_t\|^2}\frac{2L-\mu}{\mu})\varepsilon_t`, and never below zero.
 
@@ -177,7 +179,7 @@ def lower_bound(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constan
     return _error_left(eps, width, norm, (2 * upper("L", L, low) - low) / low)
 
 
-def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Any:
+def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: Constant, mu: Constant) -> Numbers:
     r"""Theorem 8 sharp: :math:`\varepsilon_{t+1}\ge
     (1-\frac{W_A(-\nabla f(x_t))^2}{\|z_t\|^2}\frac{2L-\mu}{L})\varepsilon_t`.
 
@@ -192,7 +194,7 @@ def lower_bound_sharp(eps: ArrayLike, *, width: ArrayLike, norm: ArrayLike, L: C
     return _error_left(eps, width, norm, (2 * high - low) / high)
 
 
-def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float) -> Any:
+def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float) -> Numbers:
     """(1 - width^2 / norm^2 factor) eps, at least zero."""
     error, w, z = numbers(eps, "eps"), numbers(width, "width"), numbers(norm, "norm")
     require(bool((error >= 0).all()), "eps", error.min(initial=np.inf), "errors, which are not negative")
@@ -203,7 +205,7 @@ def _error_left(eps: ArrayLike, width: ArrayLike, norm: ArrayLike, factor: float
     return float_or_array(np.maximum(1 - (w / z) ** 2 * factor, 0.0) * error)
 
 
-def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Any:
+def signed_basis(t: ArrayLike, *, residual: ArrayLike) -> Numbers:
     r"""Corollary 9, corrected: on the signed basis vectors, matching pursuit for f = 1/2||x - y||^2 leaves
     exactly :math:`\varepsilon_t = \frac12` times the sum of the d - t smallest squares of the residual :math:`y - x_0`.
 
@@ -299,7 +301,7 @@ def _converted(delta: float, name: str, alpha: float, rho: float) -> float:
     return float(quality(number(delta), name))
 
 
-def incoherent_pursuit(t: ArrayLike, *, m: int, coherence: Constant, beyond: Constant, eps0: Constant) -> Any:
+def incoherent_pursuit(t: ArrayLike, *, m: int, coherence: Constant, beyond: Constant, eps0: Constant) -> Numbers:
     r"""Section 5 compares with Gribonval and Vandergheynst (2006):
     :math:`\varepsilon_t\le(1-\frac{1-\mu(B,m-1)}m)^t\varepsilon_0` for matching pursuit and OMP, least squares, unit
     atoms B, a target that combines m of them.

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -133,7 +132,7 @@ class _Fit:
         A, B = columns([a for _, a in members if isinstance(a, RankOneAtom)])
         self._set_factors(B if self.square else A, w * [a.coef for _, a in members] if self.square else w, B)
         alone = len(active.signless) == 1
-        self.rest: Any = 0.0 if alone else x - self.view.image(self.space, A * w, B)
+        self.rest: Array = 0.0 if alone else x - self.view.image(self.space, A * w, B)
         self.L, self.deadline = f.L, active.deadline
 
     def _set_factors(self, A: Small, w: Small, B: Small) -> None:
@@ -146,7 +145,7 @@ class _Fit:
     def point(self) -> Array:
         return self.rest + self.view.image(self.space, self.Q @ self.C, self.P)
 
-    def evaluate(self, A: Small, B: Small, c: float = 1.0) -> tuple[float, Any, Array, Array]:
+    def evaluate(self, A: Small, B: Small, c: float = 1.0) -> tuple[float, Array, Array, Array]:
         """f at rest + c A B', its gradient as a matrix and as a vector, and A B' as a vector. Beyond the domain of f
         the gradient is NaN, whatever f returns there."""
         X = self.view.image(self.space, A, B)
@@ -321,7 +320,7 @@ class _Layout:
         """The factor c that makes c A B' feasible."""
         return 1.0 if self.tau is None else self.norm_factor * self.tau / float(w @ w)
 
-    def gradient(self, M: Any, A: Small, B: Small, c: float, w: Small) -> Small:
+    def gradient(self, M: Array, A: Small, B: Small, c: float, w: Small) -> Small:
         """The gradient in w of <M, c A B'>."""
         slope = np.zeros_like(w)
         if self.signs is not None:

@@ -24,7 +24,7 @@ from pursuit.run.guards import GuardedObjective, GuardedOracle, Probing
 from pursuit.run.method import Problem
 from pursuit.run.result import Result, State
 from pursuit.run.stored import Fingerprint, Kept, difference, factors_of, words_of
-from pursuit.state import Stateful
+from pursuit.state import Fields, Stateful
 from pursuit.stochastic import Stochastic
 from pursuit.updates import Now
 from pursuit.updates.base import Advance
@@ -46,18 +46,18 @@ class Run(Stateful):
     resumed: Kept | None = None
     """The run that this one goes on with."""
 
-    def memory(self, state: State) -> dict[str, Any]:
+    def memory(self, state: State) -> Fields:
         """What a run needs that goes on from this state, the last one."""
         now = Now(state.iteration, state.value, state.grad, state.answers)
         return self.state() | {"t": state.iteration, "now": now}
 
-    def memory_without_update(self, iterations: int, members: dict[str, Any]) -> dict[str, Any]:
+    def memory_without_update(self, iterations: int, members: Fields) -> Fields:
         """The same where an update was interrupted, which may have left itself and the active set half changed."""
         active = members | {"wanted": self.active.wanted, "frames": list(range(len(members["atoms"])))}
         parts = {name: part for name, part in self.state().items() if name != "advance"}
         return parts | {"t": iterations, "now": None, "active": active}
 
-    def resume(self, memory: dict[str, Any]) -> None:
+    def resume(self, memory: Fields) -> None:
         """Take over the memory of an equal run. What it found at its last state is replayed."""
         self.restore({name: state for name, state in memory.items() if name != "now"})
         now = memory["now"]
@@ -68,7 +68,7 @@ class Run(Stateful):
 
     def _replay(self, name: str, reply: object) -> None:
         """Answer the first call of a part with the last reply of the run before: nothing is computed twice."""
-        part = getattr(self, name)
+        part = vars(self)[name]
 
         def first_call(*_: object) -> object:
             setattr(self, name, part)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import describe
+from pursuit.arguments import describe, is_array
 from pursuit.arrays import Array, Space
 from pursuit.domains import Answer, Domain
 from pursuit.line_search import line_search
@@ -106,7 +106,7 @@ class GuardedOracle(Stateful):
 
 def check_gradient(grad: Array, space: Space) -> None:
     """Refuse a gradient whose shape is not that of x, or that has fewer digits."""
-    if not hasattr(grad, "shape"):
+    if not is_array(grad):
         raise TypeError(f"the gradient of f is {describe(grad)}; return an array of the shape of x, {space.shape}.")
     if tuple(grad.shape) != space.shape:
         raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")

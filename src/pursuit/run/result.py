@@ -25,6 +25,7 @@ from pursuit.oracles import AskSet, as_atom_of
 from pursuit.run.stop import Status
 from pursuit.run.stored import Checkpoint, Kept
 from pursuit.run.trace import Trace, html_table
+from pursuit.state import Fields
 from pursuit.updates import Now
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Result:
     refused: int
     stationarity: float
     assumed: tuple[str, ...]
-    memory: dict[str, Any] = field(default_factory=dict)
+    memory: Fields = field(default_factory=dict)
     dual_point: Array | None = None
     """The u of the best bound f >= <u, x> - f*(u) of the run; None where the conjugate gave none."""
 
@@ -272,7 +273,7 @@ class Result:
 
     def _new_run(self) -> Kept:
         """A run that begins at this point."""
-        members = {name: getattr(self, name) for name in ("weights", "atoms", "blocks", "x")}
+        members = {"weights": self.weights, "atoms": self.atoms, "blocks": self.blocks, "x": self.x}
         active = members | {"wanted": WANTED, "frames": list(range(len(self.atoms)))}
         return Kept({"t": 0, "now": None, "active": active}, [], self.x, 0.0)
 
@@ -331,7 +332,7 @@ class Result:
         return html_table(self._lines())
 
 
-def proved_fields(run: Run, fields: dict[str, Any]) -> dict[str, Any]:
+def proved_fields(run: Run, fields: Fields) -> Fields:
     """The bound of a result, which is proved once, where the run ends, and the oracle calls that the proof took."""
     before = run.certify.dual.calls
     lower = min(run.certify.proved(fields["value"]), fields["value"])
@@ -340,14 +341,14 @@ def proved_fields(run: Run, fields: dict[str, Any]) -> dict[str, Any]:
     return proof | {"oracle_calls": calls}
 
 
-def unbounded_fields(state: State) -> dict[str, Any]:
+def unbounded_fields(state: State) -> Fields:
     """x and its value after an update that raised: it may have made inner steps before."""
     active = state.active
     value = state.run.problem.f.value(active.x) + active.cost
     return result_fields(state) | {"x": active.x, "value": value, "lower": -math.inf, "gap": math.inf}
 
 
-def result_fields(state: State) -> dict[str, Any]:
+def result_fields(state: State) -> Fields:
     """The fields of a `Result` that one state determines, copied where the run would go on to change them."""
     support = state.active.support
     return {

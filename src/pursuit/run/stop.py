@@ -78,7 +78,7 @@ class Stop:
 
     def __post_init__(self) -> None:
         for name in ("gap", "rgap", "atoms", "iterations", "seconds"):
-            limit, counts = getattr(self, name), name in ("atoms", "iterations")
+            limit, counts = vars(self)[name], name in ("atoms", "iterations")
             if (
                 limit is not None
                 and not (as_int_or_nan(limit) if counts and number(limit) < math.inf else number(limit)) >= 0

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pursuit.arguments import describe, number
+from pursuit.arguments import describe, host_array, is_array, number
 from pursuit.arrays import Array, Space, everywhere, flat, host
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
@@ -30,6 +30,7 @@ from pursuit.atoms.views import is_sparse
 from pursuit.domains import Answer, Domain
 from pursuit.files import locked, replacing
 from pursuit.objectives import Objective
+from pursuit.state import Fields
 from pursuit.updates import Now
 
 FORMAT = "a run of pursuit, 2"
@@ -38,7 +39,7 @@ FORMAT = "a run of pursuit, 2"
 class Kept(NamedTuple):
     """A run that can be continued: its memory, the rows of its trace, its first point and its time in seconds."""
 
-    memory: dict[str, Any]
+    memory: Fields
     rows: list[tuple[float, ...]]
     first: Array
     seconds: float
@@ -58,7 +59,7 @@ class Fingerprint(NamedTuple):
     """The sums of the moduli of the terms of each number, by which rounding errors are measured."""
 
     @classmethod
-    def of(cls, f: Objective, domain: Domain, method: Sequence[Any], x: Array) -> Fingerprint:
+    def of(cls, f: Objective, domain: Domain, method: Sequence[object], x: Array) -> Fingerprint:
         """That of a problem at a point where f is finite. It takes one gradient and one oracle call."""
         space, print_ = Space.of(x), cls(words_of(f, domain, method), {}, {})
         print_.words["space"] = f"{space.shape} {space.dtype} {space.xp.__name__}"
@@ -75,7 +76,7 @@ class Fingerprint(NamedTuple):
                 print_._add(f"summand {b} of domain", A.scores(grad))
         return print_
 
-    def _add(self, name: str, array: np.ndarray[Any, Any], error: float = 1.0) -> None:
+    def _add(self, name: str, array: np.ndarray, error: float = 1.0) -> None:
         numbers = array.astype(np.float64).ravel()
         finite = np.where(np.isfinite(numbers), numbers, np.sign(numbers))
         terms = finite * np.random.default_rng(0).standard_normal(array.size)
@@ -92,7 +93,7 @@ class Fingerprint(NamedTuple):
         return None
 
 
-def _arrays_of(thing: Objective | Atoms) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+def _arrays_of(thing: Objective | Atoms) -> Iterator[tuple[str, np.ndarray]]:
     """The arrays that an objective or a set is made of, and those of the objectives and sets that it is made of."""
     for name, value in sorted(vars(thing).items()):
         if isinstance(value, Objective | Atoms):
@@ -119,7 +120,7 @@ def difference(run: Kept, f: Objective, domain: Domain, now: Fingerprint, before
     return now.difference(before, space.eps)
 
 
-def words_of(f: Objective, domain: Domain, method: Sequence[Any]) -> dict[str, str]:
+def words_of(f: Objective, domain: Domain, method: Sequence[object]) -> dict[str, str]:
     """A problem and a method in words, without the addresses of objects."""
     names = "f", "domain", "update", "oracle", "refine"
     words = {name: re.sub(r" at 0x\w+", "", repr(part)) for name, part in zip(names, (f, domain, *method), strict=True)}
@@ -140,7 +141,7 @@ class Packer:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.arrays: list[np.ndarray] = []
         self.atoms: list[Any] = []
         self._places: dict[int, tuple[int, Any]] = {}  # id -> the place, and the object, which keeps its id
 
@@ -159,9 +160,9 @@ class Packer:
         if isinstance(value, dict):
             return ["dict", {name: self.pack(each) for name, each in value.items()}]
         if isinstance(value, Answer | Now):
-            return [type(value).__name__.lower(), [self.pack(getattr(value, field.name)) for field in fields(value)]]
-        if hasattr(value, "__array__") and hasattr(value, "dtype"):  # of another array library
-            return ["elsewhere", self._place(value, self.arrays, _to_host)]
+            return [type(value).__name__.lower(), [self.pack(getattr(value, item.name)) for item in fields(value)]]
+        if is_array(value):  # of another array library
+            return ["elsewhere", self._place(value, self.arrays, lambda a: host_array(a, "an array"))]
         raise TypeError(
             f"{describe(value)} cannot be stored; sources of atoms must be numbers, texts, arrays or tuples."
         )
@@ -181,13 +182,16 @@ class Packer:
                 own = part.asked.rebuild(atom)
                 if own is not None and type(own) is Atom and own.coef == atom.coef and _same(own.vector, atom.vector):
                     return ["own", [b, self.pack(atom.source), atom.coef]]
-        content = [self._pack_view(atom) if name == "view" else self.pack(getattr(atom, name)) for name in atom.fields]
+        content = [
+            self._pack_view(atom) if value is not None and value is view(atom) else self.pack(value)
+            for value in atom.arguments
+        ]
         return [type(atom).__name__, content]
 
     def _pack_view(self, atom: Atom) -> Any:
         """The summand whose matrices are seen in this way."""
         for b, part in enumerate(self.domain.parts):
-            if getattr(part.asked.rebuild(atom), "view", None) is getattr(atom, "view", None):
+            if view(part.asked.rebuild(atom)) is view(atom):
                 return ["view", b]
         raise TypeError(f"{atom!r} is no atom of {self.domain!r} and cannot be stored; run without checkpoint=.")
 
@@ -196,7 +200,7 @@ class Unpacker:
     """Makes the memory of a JSON value again."""
 
     def __init__(
-        self, domain: Domain, like: Callable[[Any], Array], arrays: Sequence[Any], atoms: Sequence[Any]
+        self, domain: Domain, like: Callable[[np.ndarray], Array], arrays: Sequence[Array], atoms: Sequence[list[Any]]
     ) -> None:
         self.domain, self.like, self.arrays, self._packed = domain, like, arrays, atoms
         self._atoms: dict[int, Atom] = {}
@@ -222,8 +226,9 @@ class Unpacker:
     def _unpack_atom(self, kind: str, content: list[Any]) -> Atom:
         if kind == "own":
             b, source, coef = content
-            own: Any = self.domain.parts[b].asked.rebuild(Atom(np.zeros(()), self.unpack(source), coef))
-            return own  # type: ignore[no-any-return]
+            own: Atom | None = self.domain.parts[b].asked.rebuild(Atom(np.zeros(()), self.unpack(source), coef))
+            assert own is not None
+            return own
         make: Any = kinds()[kind]
         if kind != RankOneAtom.__name__:
             return make(*map(self.unpack, content))  # type: ignore[no-any-return]
@@ -233,8 +238,9 @@ class Unpacker:
         return atom  # type: ignore[no-any-return]
 
 
-def _to_host(a: Array) -> np.ndarray[Any, Any]:
-    return np.asarray(a.detach().cpu() if hasattr(a, "detach") else a.get() if hasattr(a, "get") else a)
+def view(atom: Atom | None) -> object:
+    """Which entries of its matrix a rank-one atom shows; None for other atoms."""
+    return atom.view if isinstance(atom, RankOneAtom) else None
 
 
 def _same(a: Array, b: Array) -> bool:
@@ -260,7 +266,7 @@ def write(path: Path, run: Kept, fingerprint: Fingerprint, domain: Domain) -> No
         "arrays": len(packer.arrays),
         "run": tree,
     }
-    arrays: dict[str, Any] = {f"array_{i}": a for i, a in enumerate(packer.arrays)}
+    arrays: Fields = {f"array_{i}": a for i, a in enumerate(packer.arrays)}
     with replacing(path) as new:
         with new.open("wb") as file:
             np.savez(file, text=np.frombuffer(json.dumps(text).encode(), dtype=np.uint8), **arrays)
@@ -271,14 +277,14 @@ def write(path: Path, run: Kept, fingerprint: Fingerprint, domain: Domain) -> No
 class Stored(NamedTuple):
     """A file of a run, read but not yet understood."""
 
-    text: dict[str, Any]
-    arrays: list[Any]
+    text: Fields
+    arrays: list[np.ndarray]
 
     @property
     def fingerprint(self) -> Fingerprint:
         return Fingerprint(*self.text["fingerprint"])
 
-    def run(self, domain: Domain, like: Callable[[Any], Array]) -> Kept:
+    def run(self, domain: Domain, like: Callable[[np.ndarray], Array]) -> Kept:
         """The run; `like` makes arrays of the user's library."""
         kept = Unpacker(domain, like, self.arrays, self.text["atoms"]).unpack(self.text["run"])
         return Kept(**kept | {"rows": [_row(row) for row in kept["rows"].tolist()]})
@@ -338,7 +344,7 @@ class Checkpoint:
         """Whether it is time to write."""
         return time.perf_counter() - self._written >= self.every
 
-    def resume(self, f: Objective, domain: Domain, method: Sequence[Any]) -> Kept | None:
+    def resume(self, f: Objective, domain: Domain, method: Sequence[object]) -> Kept | None:
         """The run of the file, None where there is no file yet. Refuse the run of another problem."""
         with locked(self.path):
             for unfinished in self.path.parent.glob(f".????????.{self.path.name}"):  # of a process that was killed
@@ -356,7 +362,7 @@ class Checkpoint:
         self._fingerprint, self._written = stored.fingerprint, time.perf_counter()
         return run
 
-    def write(self, run: Kept, f: Objective, domain: Domain, method: Sequence[Any]) -> None:
+    def write(self, run: Kept, f: Objective, domain: Domain, method: Sequence[object]) -> None:
         """Write the run."""
         if self._fingerprint is None:
             self._fingerprint = Fingerprint.of(f, domain, method, run.first)
@@ -365,7 +371,7 @@ class Checkpoint:
         self._written = time.perf_counter()
 
 
-def _like(f: Objective, domain: Domain) -> Callable[[Any], Array]:
+def _like(f: Objective, domain: Domain) -> Callable[[np.ndarray], Array]:
     """A function that makes arrays of the problem's library, on its device."""
     space = next((s for s in (f.space, *(part.A.space for part in domain.parts)) if s is not None), None)
     return np.asarray if space is None else lambda a: space.xp.asarray(a, device=space.device)

@@ -17,6 +17,7 @@ from pursuit.run.result import Result, State, proved_fields, result_fields, unbo
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
 from pursuit.run.trace import Trace
+from pursuit.state import Fields
 
 if TYPE_CHECKING:
     from pursuit.run.begin import Run
@@ -34,7 +35,7 @@ class Recorder:
         kept = run.resumed
         self.rows = kept.rows[:-1] if kept else []
         self.first: Array | None = kept.first if kept else None
-        self.fields: dict[str, Any] = {}
+        self.fields: Fields = {}
         self._run, self._keep = run, keep
         self._began = began - (kept.seconds if kept else 0.0)
 

@@ -57,7 +57,7 @@ def check_smoothness(L: Smoothness) -> None:
         )
 
 
-def guaranteed(L: Smoothness, metric: Any, f: Objective) -> Decrease:
+def guaranteed(L: Smoothness, metric: object, f: Objective) -> Decrease:
     """The decrease of a step that minimises the upper bound with this L and metric."""
     L = f.L if L is None and metric is None else L
     if isinstance(L, float | int):

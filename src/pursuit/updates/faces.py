@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
@@ -72,7 +72,7 @@ class _InFace(Stateful):
 
     space: Space
     length: Length
-    bounds: tuple[Any, Any]
+    bounds: tuple[Array, Array]
 
     def __call__(self, now: Now, active: ActiveSet) -> None:
         answer, space = now.answers[0], self.space
@@ -84,7 +84,7 @@ class _InFace(Stateful):
             active.replace([1.0], [Atom(_snapped(space, active.x + gamma * d, *self.bounds))])
 
 
-def _reach(space: Space, x: Array, d: Array, low: object, high: object) -> float:
+def _reach(space: Space, x: Array, d: Array, low: Array, high: Array) -> float:
     """The longest step along d between the bounds."""
     xp = space.xp
     room = xp.where(d > 0, high - x, x - low)
@@ -92,7 +92,7 @@ def _reach(space: Space, x: Array, d: Array, low: object, high: object) -> float
     return max(float(xp.min(xp.where(d == 0, xp.ones_like(x) * xp.inf, steps))), 0.0) if bool(xp.any(d != 0)) else 0.0
 
 
-def _snapped(space: Space, x: Array, low: Any, high: Any) -> Array:
+def _snapped(space: Space, x: Array, low: Array, high: Array) -> Array:
     """x with the entries that rounding keeps from a bound at that bound."""
     near = SNAP * space.eps * (high - low)
     x = space.xp.where(x <= low + near, low + 0.0 * x, x)

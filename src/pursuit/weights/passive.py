@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pursuit.arrays import Indices, Small, no_places, no_weights
 from pursuit.linalg import EPS, NEARLY_SINGULAR, CholeskyFactor
 from pursuit.state import Stateful
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Mask = NDArray[np.bool_]
 
 MAX_SUM_CORRECTIONS = 20
 """Corrections of the sums of a step; each multiplies their error by about EPS."""
