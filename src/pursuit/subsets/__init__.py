@@ -3,7 +3,8 @@
 | module | what it holds |
 |---|---|
 | `given` | what the user gave, as columns in units |
-| `prepared` | the problem at unit scale, and minima over few units |
+| `prepared` | the problem at unit scale |
+| `fits`, `exact` | minima over few units and bounds on them; in rational numbers where columns are nearly equal |
 | `quadratic` | least squares: the split, the boxes, the compiled relaxation of a node, exchanges of columns |
 | `smooth` | relaxations for other losses, groups and several outputs |
 | `wide` | more columns than data: boxes that are proved first |
@@ -165,6 +166,9 @@ class Question:
             status = Status.INTERRUPTED
         clock.row(search)
         self.last = search.chosen
+        gap = search.value - max(search.lower, prepared.lowest / prepared.scale)
+        if status is Status.GAP and clock.status is None and gap > 10.0 * search.tolerance(search.value):
+            status = Status.STALLED  # rounding, or columns that differ by little more, hide the rest
         ended = Ended(prepared, search, clock.status or status, time.perf_counter() - began, self.bound)
         return BestSubset.of(self.given, k, self.bound, ended, clock.rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -57,7 +58,7 @@ class Columns:
     def atoms(self, unit: int, b: Small) -> tuple[list[Atom], list[float]]:
         """Atoms of a unit and their weights, for these coefficients of its columns."""
         inner, _ = unscaled(self.A)
-        size = float(np.linalg.norm(b))
+        size = math.hypot(*b)  # of any size
         if isinstance(inner, Dictionary) or not size:
             a = self.A.rebuild(Atom(np.zeros(1), unit, 1.0)) if size else None
             return ([a], [float(b[0]) / a.coef]) if a is not None else ([], [])
@@ -77,6 +78,11 @@ def _dense(D: Any) -> Small:
     if hasattr(D, "matvec") and not hasattr(D, "__array__"):
         return np.asarray(D @ np.eye(D.shape[-1]), dtype=np.float64)
     return np.asarray(host(D), dtype=np.float64)
+
+
+def with_data(f: Any, y: Small, weights: Any) -> Any:
+    """The same loss of other data."""
+    return Huber(y, f.width, weights) if isinstance(f, Huber) else type(f)(y, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +133,7 @@ class Given:
         weights = (
             None if np.ndim(f._host_weights) == 0 and f.weights == 1.0 else np.asarray(f._host_weights, np.float64)
         )
-        loss = Huber(y, f.width, weights) if isinstance(f, Huber) else type(f)(y, weights)
+        loss: LeastSquares | Logistic | Poisson | Huber = with_data(f, y, weights)
         if loss.y.size != self.chosen.matrix.shape[0]:
             raise ValueError(f"f has {loss.y.size} entries, the atoms of A have {self.chosen.matrix.shape[0]}.")
         return loss

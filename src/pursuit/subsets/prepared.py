@@ -9,19 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.linalg import orth
-from scipy.optimize import minimize, nnls
 
 from pursuit.arrays import Indices, Small
-from pursuit.objectives import LeastSquares, Objective
+from pursuit.objectives import LeastSquares
+from pursuit.subsets.exact import Exact
+from pursuit.subsets.fits import ConvexFits, LinearFits
 from pursuit.subsets.given import Given
 from pursuit.subsets.quadratic import NOTHING, Fits, Point, Quadratic
-from pursuit.subsets.smooth import REACH, Gram, Loss, Smooth, widest
+from pursuit.subsets.smooth import Gram, Loss, Smooth, curved, widest
 
 EPS = float(np.finfo(np.float64).eps)
+SHORTEST = 1e-250
+"""Shorter columns have coefficients beyond the range of numbers."""
+USELESS = 1e24
+"""A ridge, of columns of norm 1, with which a column explains nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,187 +61,146 @@ def prepare(given: Given, k: int, bound: Any) -> Prepared:
     return _other(given, k, wide)
 
 
-def _least_squares(given: Given, k: int, bound: Small) -> Prepared:
-    f, labels = given.loss, given.chosen.labels
-    s = np.sqrt(np.broadcast_to(np.asarray(f._host_weights, dtype=np.float64), f.y.shape)).ravel()
-    C, Z, y = s[:, None] * given.chosen.matrix, s[:, None] * given.uncounted, s * f.y.ravel()
-    n, first = C.shape[0], np.linalg.norm(C, axis=0)
-    length = float(np.linalg.norm(y))
-    if Z.shape[1]:
-        basis = orth(Z / np.linalg.norm(Z, axis=0))
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """Columns of norm 1, projected off the uncounted ones, without those that depend on these."""
+
+    C: Small
+    norms: Small
+    left: Indices
+    worse: Small
+    """By how much the projection magnifies rounding errors of each column."""
+    basis: Small
+    """Of the uncounted columns."""
+    exact: Exact
+
+    @classmethod
+    def of(cls, given: Given, weights: Small) -> _Scaled:
+        """The columns of a problem, times the square roots of the weights."""
+        s, matrix, uncounted = np.sqrt(weights)[:, None], given.chosen.matrix, given.uncounted
+        exact = Exact(uncounted, matrix, given.loss.y.ravel(), weights, given.l2)
+        C, norms = _units(s * matrix)
+        Z = _units(
+            s
+            * uncounted[
+                :, Exact(uncounted[:, :0], uncounted, weights, weights, 0.0).independent(range(uncounted.shape[1]))
+            ]
+        )[0]
+        basis, certain = np.linalg.qr(Z)[0], float(np.linalg.svd(Z, compute_uv=False).min(initial=1.0))
         for _ in range(2):
-            C, y = C - basis @ (basis.T @ C), y - basis @ (basis.T @ y)
-    norms, scale = np.linalg.norm(C, axis=0), float(np.linalg.norm(y))
-    noise = (n + 8) * EPS / 2
-    left = np.flatnonzero(norms > 100.0 * noise * first) if scale > 100.0 * noise * length else np.zeros(0, np.intp)
-    worse = first[left] / norms[left]
-    C, norms, labels, scale = C[:, left], norms[left], labels[left], scale or 1.0
-    X, target, ridge = C / norms, y / scale, given.l2 / norms**2
+            C = C - basis @ (basis.T @ C)
+        C, kept = _units(C)
+        doubtful = np.flatnonzero(kept < 1e-10)
+        gone = [j for j in doubtful if not exact.independent([int(j)])]
+        left = np.setdiff1d(np.arange(len(norms)), gone)
+        if (norms[left] < SHORTEST).any():
+            raise ValueError(
+                f"A holds a column of length {norms[left].min():.3g}; give columns longer than {SHORTEST:g}."
+            )
+        worse = 1.0 / (np.maximum(kept, EPS) * max(certain, EPS))
+        return cls(C[:, left], (norms * np.maximum(kept, EPS))[left], left, worse[left], basis, exact)
+
+
+def _units(C: Small) -> tuple[Small, Small]:
+    """Columns of norm 1, and their norms; zeros stay."""
+    peaks = np.abs(C).max(axis=0, initial=0.0)
+    C = C / np.where(peaks > 0, peaks, 1.0)
+    norms = np.linalg.norm(C, axis=0)
+    with np.errstate(over="ignore"):
+        return C / np.where(norms > 0, norms, 1.0), peaks * norms
+
+
+def _least_squares(given: Given, k: int, bound: Small) -> Prepared:
+    f = given.loss
+    weights = np.broadcast_to(np.asarray(f._host_weights, dtype=np.float64), f.y.shape).ravel()
+    columns, s = _Scaled.of(given, weights), np.sqrt(weights)
+    y, basis = s * f.y.ravel(), columns.basis
+    n, length = len(y), float(np.linalg.norm(y))
+    for _ in range(2):
+        y = y - basis @ (basis.T @ y)
+    scale, noise = float(np.linalg.norm(y)), (n + 8) * EPS / 2
+    with np.errstate(over="ignore"):
+        ridge = (math.sqrt(given.l2) / columns.norms) ** 2
+    used = (ridge < USELESS) & (scale > 100.0 * noise * length)
+    left, norms, worse, ridge = columns.left[used], columns.norms[used], columns.worse[used], ridge[used]
+    labels, X, scale = given.chosen.labels[left], columns.C[:, used], scale or 1.0
+    target = y / scale
     H = X.T @ X
     H[np.diag_indices_from(H)] += ridge
     noise *= max(1.0, length / scale)
-    positive = given.positive
-    fit = _Linear(X, target, ridge, labels, positive, 16.0 * noise)
+    with np.errstate(over="ignore"):
+        M = bound[left] * norms / scale
+
+    def least(*places: Indices) -> float:
+        return float(columns.exact.least(*(left[each] for each in places)) / Fraction(scale) ** 2)
+
+    fit = LinearFits(X, target, ridge, labels, given.positive, noise, worse, M, least)
     units, places = np.unique(labels, return_inverse=True)
     single, nothing = len(units) == len(labels), np.zeros(0, np.intp)
+    fits = Fits(fit.value, fit.lower, fit.scores)
     P = Quadratic(
         H, X.T @ target, float(target @ target) / 2, k, labels if single else np.arange(len(labels)), nothing,
-        worse * np.sqrt(np.diag(H)), ridge, noise, Fits(fit.value, fit.scores), n, positive,
-        np.maximum(ridge, NOTHING), bound[left] * norms / scale, len(left),
+        worse * np.sqrt(np.diag(H)), ridge, noise, fits, n, given.positive, np.maximum(ridge, NOTHING), M, len(left),
     )  # fmt: skip
 
     def coefficients(units: Indices) -> tuple[Small, Small]:
         b = np.zeros(len(bound))
         places, values = fit.solve(units)
         b[left[places]] = values * scale / norms[places]
-        rest = s * (f.y.ravel() - given.chosen.matrix @ b)
-        return b, np.linalg.lstsq(s[:, None] * given.uncounted, rest, rcond=None)[0] if Z.shape[1] else np.zeros(0)
+        return b, _uncounted(given, s, s * (f.y.ravel() - given.chosen.matrix @ b))
 
-    problem = P if single else Smooth(Gram(P), k, units, places, Fits(fit.value, fit.scores), nothing, positive)
+    problem = P if single else Smooth(Gram(P), k, units, places, fits, nothing, given.positive)
     return Prepared(problem, scale**2, coefficients, 16.0 * noise, 0.0)
 
 
-class _Linear:
-    """Least squares with a ridge over some units."""
-
-    def __init__(self, X: Small, y: Small, ridge: Small, labels: Indices, positive: bool, error: float) -> None:
-        self.X, self.y, self.ridge, self.labels, self.positive, self.error = X, y, ridge, labels, positive, error
-
-    def solve(self, units: Indices) -> tuple[Indices, Small]:
-        """Places of columns and their coefficients."""
-        places = np.flatnonzero(np.isin(self.labels, units))
-        A = np.concatenate([self.X[:, places], np.diag(np.sqrt(self.ridge[places]))])
-        target = np.append(self.y, np.zeros(len(places)))
-        if not len(places):  # which SciPy's nnls would crash on
-            return places, np.zeros(0)
-        b = nnls(A, target)[0] if self.positive else np.linalg.lstsq(A, target, rcond=None)[0]
-        return places, np.asarray(b)
-
-    def residual(self, units: Indices) -> tuple[Small, float]:
-        """What is left of y, and the value."""
-        places, b = self.solve(units)
-        r = self.y - self.X[:, places] @ b
-        return r, float(r @ r + self.ridge[places] @ (b * b)) / 2
-
-    def value(self, units: Indices) -> tuple[float, float]:
-        """The least value, and by how much it may be lower."""
-        return self.residual(units)[1], self.error
-
-    def scores(self, units: Indices) -> Small:
-        """The norm of each unit's part of the gradient."""
-        c = self.X.T @ self.residual(units)[0]
-        c = np.maximum(c, 0.0) if self.positive else c
-        return np.sqrt(np.bincount(self.labels, c * c))
+def _uncounted(given: Given, s: Small, rest: Small) -> Small:
+    """The coefficients of the uncounted columns that leave the least of the rest."""
+    Z, norms = _units(s[:, None] * given.uncounted)
+    return np.linalg.lstsq(Z, rest, rcond=None)[0] / np.where(norms > 0, norms, 1.0)
 
 
 def _other(given: Given, k: int, bound: Small) -> Prepared:
-    f, labels = given.loss, given.chosen.labels
-    norms, unorms = np.linalg.norm(given.chosen.matrix, axis=0), np.linalg.norm(given.uncounted, axis=0)
-    C = np.concatenate([given.chosen.matrix / norms, given.uncounted / unorms], axis=1)
-    ridge, p = given.l2 / norms**2, len(labels)
-    fit = _Convex(f, C, ridge, labels, given.positive)
-    noise = (C.shape[0] + 8) * EPS / 2
-    upper = fit.value(np.zeros(0, np.intp))[0]
-    M = bound * norms
-    with np.errstate(divide="ignore"):
-        M = np.minimum(M, np.sqrt(2.0 * max(upper - f.infimum, 0.0) / ridge))
-    if not np.isfinite(M).all() and C.shape[1] <= C.shape[0]:
-        M = np.minimum(M, widest(f, C, fit.solve(np.unique(labels))[1], upper)[:p])
+    f: Any = given.loss
+    columns = _Scaled.of(given, np.ones(f.y.size))
+    left, norms, labels, p = columns.left, columns.norms, given.chosen.labels[columns.left], len(columns.left)
+    C = np.concatenate([columns.C, columns.basis], axis=1)
+    with np.errstate(over="ignore"):
+        ridge, M = np.minimum((math.sqrt(given.l2) / norms) ** 2, USELESS), bound[left] * norms
+    noise = (C.shape[0] + 8) * EPS / 2 * float(columns.worse.max(initial=1.0))
+    more = np.zeros(C.shape[1] - p)
+
+    def independent(at: Indices, rows: Indices) -> Small:
+        raw, Z, ones = given.chosen.matrix[rows][:, left[at]], given.uncounted[rows], np.ones(len(rows))
+        both = np.concatenate([Z, raw], axis=1)
+        return _units(both[:, Exact(both[:, :0], both, ones, ones, 0.0).independent(range(both.shape[1]))])[0]
+
+    fit = ConvexFits(
+        f, C, np.append(ridge, more), np.append(M, more + math.inf), labels, given.positive, noise, independent
+    )
+    none = np.zeros(0, np.intp)
+    upper = fit.value(none)
+    M[ridge > 0] = np.minimum(M, np.sqrt(2.0 * max(upper - f.infimum, 0.0)) / np.sqrt(np.maximum(ridge, NOTHING)))[
+        ridge > 0
+    ]
+    if not np.isfinite(M).all() and np.linalg.svd(C, compute_uv=False).min(initial=0.0) > 1e-9 and p < len(C):
+        slope = curved(f, C @ fit.whole(np.unique(labels)))[1]
+        M = np.minimum(M, widest(f, np.linalg.pinv(C).T, slope, upper, lambda _: 0.0)[:p])
+    far = more + math.inf
+    if np.isfinite(M).all():
+        slope = curved(f, C @ fit.whole(none))[1]
+        far = widest(f, columns.basis, slope, upper, lambda u: float(np.abs(columns.C.T @ u) @ M))
+    fit.M[:p] = M
     curvature = f.L if f.L is not None else float(np.max(f._host_weights * f.y)) + float(np.max(f._host_weights))
     L = curvature * float(np.linalg.norm(C, 2)) ** 2
     units, places = np.unique(labels, return_inverse=True)
-    model = Loss(f, C, np.maximum(ridge, NOTHING), M, noise, L)
+    model = Loss(f, C, np.maximum(ridge, NOTHING), M, far, noise, L)
     problem = Smooth(
-        model, k, units, places, Fits(fit.value, fit.scores), np.zeros(0, np.intp), given.positive, C.shape[1] - p
+        model, k, units, places, Fits(fit.value, fit.lower, fit.scores), none, given.positive, C.shape[1] - p
     )
 
     def coefficients(chosen: Indices) -> tuple[Small, Small]:
-        at, b = fit.solve(chosen)
-        out = np.zeros(C.shape[1])
-        out[at] = b
-        return out[:p] / norms, out[p:] / unorms
+        b, out = fit.whole(chosen), np.zeros(len(bound))
+        out[left] = b[:p] / norms
+        return out, _uncounted(given, np.ones(len(C)), C @ b - given.chosen.matrix @ out)
 
     return Prepared(problem, 1.0, coefficients, 1e-12 * abs(upper), f.infimum)
-
-
-class _Convex:
-    """A smooth loss with a ridge over some units and all uncounted columns: Newton's method, its steps halved."""
-
-    def __init__(self, f: Objective, C: Small, ridge: Small, labels: Indices, positive: bool) -> None:
-        self.f, self.C, self.ridge, self.labels, self.positive = f, C, ridge, labels, positive
-        self.known: dict[tuple[int, ...], tuple[Indices, Small, float, Small]] = {}
-
-    def _value(self, A: Small, ridge: Small, b: Small) -> tuple[float, Small, Small]:
-        assert self.f.space is not None
-        x = np.reshape(A @ b, self.f.space.shape)
-        value, slope = self.f.value_and_grad(x)
-        metric: Any = self.f.hessian(x)
-        return (
-            value + float(ridge @ (b * b)) / 2,
-            A.T @ np.ravel(slope) + ridge * b,
-            np.ravel(metric.h * np.ones_like(x)),
-        )
-
-    def _newton(self, A: Small, ridge: Small) -> Small:
-        b = np.zeros(A.shape[1])
-        value, grad, h = self._value(A, ridge, b)
-        for _ in range(100):
-            H = A.T @ (h[:, None] * A) + np.diag(ridge)
-            H[np.diag_indices_from(H)] += 1e-10 * np.trace(H) / max(len(b), 1) + NOTHING
-            step = np.linalg.solve(H, -grad)
-            slope, t = float(grad @ step), 1.0
-            new = self._value(A, ridge, b + step)
-            rounding = 1e-15 * abs(value)
-            while not new[0] <= value + 1e-4 * t * slope + rounding and t > 1e-10:
-                t *= 0.5
-                new = self._value(A, ridge, b + t * step)
-            if not new[0] <= value + rounding:
-                break
-            b, (value, grad, h) = b + t * step, new
-            if -slope <= 1e-24 * abs(value):
-                break
-        return b
-
-    def solve(self, units: Indices) -> tuple[Indices, Small]:
-        """Places of columns and their coefficients."""
-        return self._solved(units)[:2]
-
-    def _solved(self, units: Indices) -> tuple[Indices, Small, float, Small]:
-        key = tuple(sorted(map(int, units)))
-        if len(self.known) > 20_000:
-            self.known.clear()
-        if key not in self.known:
-            p = len(self.labels)
-            at = np.append(np.flatnonzero(np.isin(self.labels, units)), np.arange(p, self.C.shape[1]))
-            A, ridge = self.C[:, at], np.append(self.ridge, np.zeros(self.C.shape[1] - p))[at]
-            if not len(at):
-                b = np.zeros(0)
-            elif self.positive:
-                box = [(0.0 if j < p else None, None) for j in at]
-                options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 1000}
-                solver: Any = minimize
-                b = solver(
-                    lambda v: self._value(A, ridge, v)[:2], np.zeros(len(at)), jac=True, bounds=box, options=options
-                ).x
-            else:
-                b = self._newton(A, ridge)
-            value, grad, _ = self._value(A, ridge, b)
-            whole = np.zeros(self.C.shape[1])
-            whole[at] = b
-            assert self.f.space is not None
-            slope = self.f.value_and_grad(np.reshape(A @ b, self.f.space.shape))[1]
-            scores = -(self.C[:, :p].T @ np.ravel(slope))
-            scores = np.maximum(scores, 0.0) if self.positive else scores
-            inner = np.where((b <= 0) & (at < p), np.minimum(grad, 0.0), grad) if self.positive else grad
-            error = REACH * float(np.abs(inner) @ (np.abs(b) + 1e-3)) + 1e-13 * abs(value)
-            self.known[key] = at, b, value, np.append(np.sqrt(np.bincount(self.labels, scores * scores)), error)
-        return self.known[key]
-
-    def value(self, units: Indices) -> tuple[float, float]:
-        """The least value, and by how much it may be lower."""
-        _, _, value, scores = self._solved(units)
-        return value, float(scores[-1])
-
-    def scores(self, units: Indices) -> Small:
-        """The norm of each unit's part of the gradient."""
-        return self._solved(units)[3][:-1].copy()

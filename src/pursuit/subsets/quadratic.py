@@ -66,11 +66,29 @@ class Relaxed(NamedTuple):
     branch: int
 
 
+class Gains(NamedTuple):
+    """By how much `each` column lowers the value `base`, what rounding hides, and how wrong `base` and the values with
+    each column may be."""
+
+    each: Small
+    base: float
+    doubtful: np.ndarray[Any, np.dtype[np.bool_]]
+    error: float
+    errors: Small
+
+    @classmethod
+    def hidden(cls, p: int) -> Gains:
+        """Nothing is known."""
+        return cls(np.zeros(p), math.inf, np.ones(p, dtype=np.bool_), math.nan, np.zeros(p))
+
+
 class Fits(NamedTuple):
     """Minima over few units, which are numbered in the whole problem, from the data."""
 
-    value: Callable[[Indices], tuple[float, float]]
-    """The least value, and by how much it may be lower."""
+    value: Callable[[Indices], float]
+    """The least value, but for rounding."""
+    lower: Callable[[Indices], float]
+    """A lower bound on it."""
     scores: Callable[[Indices], Small]
     """How much each unit might help beside some: the norm of its part of the gradient."""
 
@@ -85,7 +103,7 @@ class Fits(NamedTuple):
             return np.argsort(-scores, kind="stable")[: min(CANDIDATES, len(units) - len(T))]
 
         def least(T: list[int]) -> float:
-            return self.value(np.concatenate([fixed, units[T]]).astype(np.intp))[0]
+            return self.value(np.concatenate([fixed, units[T]]).astype(np.intp))
 
         while len(S) < min(k, len(units)):
             S.append(int(ranked(S)[0]))
@@ -155,7 +173,7 @@ class Quadratic:
         """Without the columns that are out, and with those that are in projected out, as far as rounding allows."""
         inside = np.flatnonzero(state == IN)
         inverse, pivot = (
-            _inverse_factor(self.H[np.ix_(inside, inside)]) if len(inside) and not self.positive else (None, 0)
+            inverse_factor(self.H[np.ix_(inside, inside)]) if len(inside) and not self.positive else (None, 0)
         )
         if inverse is None or pivot < SAFE_PIVOT or (state == LARGEST).any():
             inside = inside[:0]
@@ -185,7 +203,7 @@ class Quadratic:
         fixed = np.concatenate([self.fixed, self.units[inside]])
         order = np.argsort(whole.units)
         at = order[np.searchsorted(whole.units, fixed, sorter=order)]
-        together, pivot = _inverse_factor(whole.H[np.ix_(at, at)])
+        together, pivot = inverse_factor(whole.H[np.ix_(at, at)])
         if together is None or pivot < SAFE_PIVOT:
             return self.noise * (1.0 + float(np.sum(inverse * inverse)))
         return whole.noise * (1.0 + len(fixed)) * (1.0 + float(np.sum(together * together)))
@@ -242,17 +260,13 @@ class Quadratic:
         places = np.flatnonzero(point.b)
         return Dual(self.units, self.fixed, self.d, places, point.b[places])
 
-    def exact(self, places: Indices) -> float:
-        """The least value with the columns `places`."""
-        if not self.positive:
-            _, value, _ = self.gains(places)
-            if math.isfinite(value):
-                return value
-        return self.fits.value(np.concatenate([self.fixed, self.units[places]]))[0]
-
-    def proved(self, places: Indices, value: float) -> float:
-        """A lower bound on the least value with these columns, which was computed as `value`."""
-        return value - 16.0 * self.noise
+    def exact(self, places: Indices) -> tuple[float, float]:
+        """The least value with the columns `places`, and a lower bound on it."""
+        some = self.gains(places)
+        if some.error <= 1e-9 * some.base + 16.0 * self.noise:
+            return some.base, some.base - some.error
+        units = np.concatenate([self.fixed, self.units[places]])
+        return self.fits.value(units), self.fits.lower(units)
 
     enough_to_try = 1 << 30
     """Subsets that are tried one by one rather than relaxed."""
@@ -262,45 +276,58 @@ class Quadratic:
         """Whether d was computed for many more columns."""
         return self.size < 0.93 * self.split_at or (self.size < self.split_at and self.size <= 600)
 
-    def best_with_one_more(self, places: Indices, among: Indices) -> tuple[float, Indices]:
-        """The least value with the columns `places` and one of the columns `among`; nan where rounding hides it."""
-        gains, base, doubtful = self.gains(places)
-        if doubtful[among].any():
-            return math.nan, places
-        j = among[int(gains[among].argmax())] if len(among) else -1
-        return (base, places) if j < 0 or not gains[j] > 0 else (base - float(gains[j]), np.append(places, j))
+    def best_with_one_more(self, places: Indices, among: Indices) -> tuple[float, Indices, float]:
+        """The least value with the columns `places` and one of the columns `among`, which these are, and a lower bound;
+        nan where rounding hides it."""
+        some = self.gains(places)
+        if some.doubtful[among].any() or not some.error <= 1e-7 * some.base + 64.0 * self.noise:
+            return math.nan, places, -math.inf
+        lower = float((some.base - some.each - some.errors)[among].min(initial=some.base - some.error))
+        j = among[int(some.each[among].argmax())] if len(among) else -1
+        if j < 0 or not some.each[j] > 0:
+            return some.base, places, lower
+        return some.base - float(some.each[j]), np.append(places, j), lower
 
-    def gains(self, places: Indices) -> tuple[Small, float, np.ndarray[Any, np.dtype[np.bool_]]]:
-        """By how much each column lowers the value of the columns `places`, this value, what rounding hides."""
-        diagonal, base, c = np.diag(self.H), self.constant, self.c
+    def gains(self, places: Indices) -> Gains:
+        """By how much each column lowers the value of the columns `places`.
+
+        The value of columns T is in error by at most noise (1 + sum over T of |b_j| root_j)^2, in which there is room
+        for the errors of the factor."""
+        diagonal, base, c, size = np.diag(self.H), self.constant, self.c, 1.0
+        further = self.root
         if self.positive:
-            return np.zeros(self.size), math.inf, np.ones(self.size, dtype=np.bool_)
+            return Gains.hidden(self.size)
         if len(places):
-            inverse, pivot = _inverse_factor(self.H[np.ix_(places, places)])
+            inverse, pivot = inverse_factor(self.H[np.ix_(places, places)])
             if inverse is None or pivot < SAFE_PIVOT:
-                return np.zeros(self.size), math.inf, np.ones(self.size, dtype=np.bool_)
+                return Gains.hidden(self.size)
             W, v = inverse @ self.H[places], inverse @ self.c[places]
-            diagonal = diagonal - np.einsum("ij,ij->j", W, W)
+            squares = np.einsum("ij,ij->j", W, W)
+            size += float(np.abs(inverse.T @ v) @ self.root[places])
+            further = further + np.linalg.norm(inverse @ np.diag(self.root[places])) * np.sqrt(len(places) * squares)
+            diagonal = diagonal - squares
             c, base = c - v @ W, base - float(v @ v) / 2
         own = diagonal > SAFE_PIVOT * self.root**2
-        gains = np.where(own, c * c / np.where(own, diagonal, 1.0), 0.0) / 2
-        gains[places] = 0.0
+        steps = np.where(own, c / np.where(own, diagonal, 1.0), 0.0)
+        each = steps * c / 2
+        each[places] = 0.0
         own[places] = True
-        return gains, base, ~own
+        errors = 4.0 * self.noise * (size + np.abs(steps) * further) ** 2
+        return Gains(each, base, ~own, 4.0 * self.noise * size**2, errors)
 
     def improve(self, places: Indices, k: int) -> tuple[float, Indices]:
         """Columns enter one at a time, the best first; then single columns change places while that helps."""
         if self.positive:
             return self.fits.exchange(self.fixed, self.units, places, k)
         S = [int(j) for j in places]
-        gains, value, _ = self.gains(np.array(S, dtype=np.intp))
+        gains, value, *_ = self.gains(np.array(S, dtype=np.intp))
         while len(S) < min(k, self.size) and gains.max() > 0:
             S.append(int(gains.argmax()))
-            gains, value, _ = self.gains(np.array(S, dtype=np.intp))
+            gains, value, *_ = self.gains(np.array(S, dtype=np.intp))
         while S:
             tries = []
             for i in range(len(S)):
-                gains, base, _ = self.gains(np.array(S[:i] + S[i + 1 :], dtype=np.intp))
+                gains, base, *_ = self.gains(np.array(S[:i] + S[i + 1 :], dtype=np.intp))
                 tries.append((base - float(gains.max()), i, int(gains.argmax())))
             best, i, j = min(tries)
             if not best < value - 1e-10 * abs(self.constant - value):
@@ -321,7 +348,7 @@ def _strongest(inverse: Small, spread: Small) -> float:
     return float(0.99 / eigsh(whole, 1, which="LA", tol=1e-2, ncv=12, v0=start, return_eigenvectors=False)[0])
 
 
-def _inverse_factor(H: Small) -> tuple[Small | None, float]:
+def inverse_factor(H: Small) -> tuple[Small | None, float]:
     """The inverse of the Cholesky factor, and the least square of the factor's diagonal relative to that of H; None
     where there is none."""
     L, bad = lapack.dpotrf(H, lower=1, clean=1)

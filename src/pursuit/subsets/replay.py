@@ -77,8 +77,7 @@ def _tried(problem: Any, place: Place) -> float:
     if m < 0:
         return math.inf
     sets = itertools.combinations(free, min(m, len(free)))
-    fits = [problem.fits.value(np.array([*place.ins, *S], dtype=np.intp)) for S in sets]
-    return float(min(value - error for value, error in fits))
+    return min(float(problem.fits.lower(np.array([*place.ins, *S], dtype=np.intp))) for S in sets)
 
 
 def _reversed(bound: float, psi: Small, states: States, step: Step, units: Indices, m: int) -> float:

@@ -74,7 +74,7 @@ class BestSubset(Result):
         b, c = prepared.coefficients(search.chosen)
         atoms, weights, blocks = _atoms(given, b, c)
         x = np.reshape(given.chosen.matrix @ b + given.uncounted @ c, given.loss.y.shape)
-        value = given.loss.value(x) + 0.5 * given.l2 * float(b @ b)
+        value = given.loss.value(x) + _ridge(given.l2, b)
         lower = min(value, prepared.scale * max(search.lower, prepared.lowest))
         near = sorted(
             ((v * prepared.scale, s) for s, v in search.near.items() if v <= search.upper), key=lambda e: e[0]
@@ -109,7 +109,7 @@ class BestSubset(Result):
         lower = prepared.scale * max(replay(prepared, self.ended.search), prepared.lowest)
         b, c = prepared.coefficients(self.chosen)
         x = np.reshape(self.asked.chosen.matrix @ b + self.asked.uncounted @ c, self.asked.loss.y.shape)
-        value = self.asked.loss.value(x) + 0.5 * self.l2 * float(b @ b)
+        value = self.asked.loss.value(x) + _ridge(self.l2, b)
         error = float(np.linalg.norm(x - self.x)) / (float(np.linalg.norm(x)) or 1.0)
         feasible = len(self.chosen) <= self.k and self.domain.admits(self.weights, self.blocks)
         return Check(value, max(value - lower, 0.0), min(lower, value), error, feasible)
@@ -140,6 +140,12 @@ class BestSubset(Result):
         names = {"iterations": "nodes", "oracle calls": "relaxations"}
         lines = [(names.get(name, name), text) for name, text in super()._lines()]
         return lines if self.assumption is None else [*lines, ("assuming", self.assumption)]
+
+
+def _ridge(l2: float, b: Small) -> float:
+    """l2 |b|^2 / 2, in which b may be so large that its square is not a number."""
+    size = math.sqrt(l2) * b
+    return 0.5 * float(size @ size)
 
 
 def _atoms(given: Given, b: Small, c: Small) -> tuple[list[Any], Small, Indices]:

@@ -10,12 +10,13 @@ psi of a unit being the sum over its columns of max over |t| <= M_j of w_j t - d
 by the conjugate of f at its gradient. u comes from accelerated proximal gradient steps on the perspective relaxation.
 
 Columns that do not count (an intercept) are minimised over, so w vanishes there but for the accuracy of u: what is left
-counts as if their coefficients might be REACH times as large as they are.
+counts as far as their coefficients may reach.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,9 +25,6 @@ import numpy as np
 from pursuit.arrays import Indices, Small
 from pursuit.objectives import Objective
 from pursuit.subsets.quadratic import CANDIDATES, FREE, IN, OUT, Dual, Fits, Point, Quadratic, Relaxed, States
-
-REACH = 1e3
-"""Coefficients without a box are taken to be at most so many times as large as at u."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +35,17 @@ class Loss:
     C: Small
     d: Small
     M: Small
+    far: Small
+    """Bounds on the coefficients of the uncounted columns."""
     noise: float
     L: float
 
-    def __call__(self, b: Small) -> tuple[float, Small]:
-        value, slope = self.f.value_and_grad(np.reshape(self.C @ b, self.f.space.shape if self.f.space else (-1,)))
-        return value, self.C.T @ np.ravel(slope)
+    def __call__(self, b: Small) -> tuple[float, Small, Small, float]:
+        """q, its gradient, and the rounding errors of the gradient and of q."""
+        value, slope, h = curved(self.f, self.C @ b)
+        size, length = float(np.linalg.norm(slope)), float(np.abs(b).sum())
+        error = self.noise * (size + float(h.max(initial=0.0)) * length)
+        return value, self.C.T @ slope, np.full(len(b), error), self.noise * (abs(value) + size * (1.0 + length))
 
     def keeps(self, states: States) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """The counted columns that `restrict` leaves."""
@@ -76,18 +79,21 @@ class Gram:
         return self.P.M
 
     @property
-    def noise(self) -> float:
-        """The relative rounding error."""
-        return self.P.noise
-
-    @property
     def L(self) -> float:
         """A bound on the curvature."""
         return float(np.abs(self.P.H).sum(axis=1).max(initial=1e-300))
 
-    def __call__(self, b: Small) -> tuple[float, Small]:
-        image = self.P.H @ b - self.P.d * b
-        return self.P.constant + float(b @ (image / 2 - self.P.c)), image - self.P.c
+    @property
+    def far(self) -> Small:
+        """Of no columns: all count."""
+        return np.zeros(0)
+
+    def __call__(self, b: Small) -> tuple[float, Small, Small, float]:
+        """q, its gradient, and the rounding errors of the gradient and of q."""
+        P, size = self.P, 1.0 + float(np.abs(b) @ self.P.root)
+        image = P.H @ b - P.d * b
+        value = P.constant + float(b @ (image / 2 - P.c))
+        return value, image - P.c, P.noise * size * P.root, 2.0 * P.noise * size**2
 
     def keeps(self, states: States) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """The columns that `restrict` leaves."""
@@ -163,7 +169,7 @@ class Smooth:
         p = len(self.labels)
         return np.sqrt(np.bincount(self.labels, b[:p] ** 2, minlength=self.size))
 
-    def psi(self, w: Small, error: float) -> Small:
+    def psi(self, w: Small, error: Small) -> Small:
         """psi of each unit; `error` bounds the rounding of w."""
         d, M = self.model.d, self.model.M
         size = np.maximum((w if self.positive else np.abs(w)) + error, 0.0)
@@ -175,14 +181,12 @@ class Smooth:
     def prove(self, b: Small, state: States, m: int) -> tuple[float, Small, Small]:
         """The bound at b, psi, and the gradient of q."""
         p = len(self.labels)
-        value, grad = self.model(b)
-        size = abs(value) + float(np.abs(grad) @ np.abs(b)) + 1e-300
-        noise = self.model.noise
-        psi = self.psi(-grad[:p], noise * (math.sqrt(size) + float(np.linalg.norm(grad, np.inf)) if len(grad) else 0.0))
+        value, grad, error, rounding = self.model(b)
+        psi = self.psi(-grad[:p], error[:p])
         free = np.sort(psi[state == FREE])[::-1]
         spent = float(psi[state == IN].sum() + free[:m].sum())
-        loose = float(np.abs(grad[p:]) @ (REACH * (np.abs(b[p:]) + 1.0)))
-        return value - float(grad @ b) - spent - loose - noise * size, psi, grad
+        loose = float((np.abs(grad[p:]) + error[p:]) @ (self.model.far + np.abs(b[p:])))
+        return value - float(grad @ b) - spent - loose - rounding - float(error @ np.abs(b)), psi, grad
 
     def relax(self, state: States, start: Point, cut: float, rounds: int = 60) -> Relaxed:
         """The relaxation of a node: accelerated steps, restarted where they turn back, the price corrected by each."""
@@ -249,43 +253,42 @@ class Smooth:
         new[:p] = np.clip(new[:p], -M, M)
         return new, float(share[state == FREE].sum())
 
-    def best_with_one_more(self, places: Indices, among: Indices) -> tuple[float, Indices]:
+    def best_with_one_more(self, places: Indices, among: Indices) -> tuple[float, Indices, float]:
         """Not known at once."""
-        return math.nan, places
+        return math.nan, places, -math.inf
 
-    def exact(self, places: Indices) -> float:
-        """The least value with the units at these places."""
-        return self.fits.value(np.concatenate([self.fixed, self.units[places]]))[0]
-
-    def proved(self, places: Indices, value: float) -> float:
-        """A lower bound on it."""
-        value, error = self.fits.value(np.concatenate([self.fixed, self.units[places]]))
-        return value - error
+    def exact(self, places: Indices) -> tuple[float, float]:
+        """The least value with the units at these places, and a lower bound on it."""
+        units = np.concatenate([self.fixed, self.units[places]])
+        return self.fits.value(units), self.fits.lower(units)
 
     def improve(self, places: Indices, k: int) -> tuple[float, Indices]:
         """Units enter one at a time, by their part of the gradient; then units change places while that helps."""
         return self.fits.exchange(self.fixed, self.units, places, k)
 
 
-def widest(f: Objective, C: Small, b: Small, upper: float) -> Small:
-    """Bounds on the size of each coefficient wherever f(Cb) <= upper, from the minimum b over all columns.
+def curved(f: Any, x: Small) -> tuple[float, Small, Small]:
+    """f, its gradient and the diagonal of its Hessian."""
+    x = np.reshape(x, f.space.shape)
+    value, slope = f.value_and_grad(x)
+    return value, np.ravel(slope), np.ravel(f.hessian(x).h * np.ones_like(x))
 
-    For v_j with C'v_j = e_j and every t, t b_j = <grad f + t v_j, Cb> <= upper + f*(grad f + t v_j).
+
+def widest(f: Objective, dual: Small, grad: Small, upper: float, further: Callable[[Small], float]) -> Small:
+    """Bounds on the size of each coefficient wherever f <= upper, from a gradient that is orthogonal to all columns.
+
+    For v_j with C'v_j = e_j (the columns of `dual`) and every t, t b_j = <grad + t v_j, Cb> <= upper + f*(grad + t
+    v_j), and `further` has what other columns add to the product.
     """
-    grad = f.value_and_grad(np.reshape(C @ b, f.space.shape if f.space else (-1,)))[1]
-    dual = np.linalg.pinv(C).T
-    if np.linalg.matrix_rank(C) < C.shape[1]:
-        return np.full(C.shape[1], np.inf)
-    out = np.zeros(C.shape[1])
-    for j in range(C.shape[1]):
-        v = np.reshape(dual[:, j], grad.shape)
+    out = np.zeros(dual.shape[1])
+    for j, v in enumerate(np.reshape(dual.T, (-1, *grad.shape))):
         scale = float(np.linalg.norm(grad) or 1.0) / float(np.linalg.norm(v))
         for sign in (1.0, -1.0):
-            steps = scale * np.geomspace(1e-3, 1e3, 40)
             bounds = []
-            for t in steps:
-                conjugate = f.conjugate(grad + sign * t * v)
+            for t in scale * np.geomspace(1e-3, 1e3, 40):
+                u = grad + sign * t * v
+                conjugate = f.conjugate(u)
                 if conjugate is not None and math.isfinite(conjugate):
-                    bounds.append((upper + conjugate) / t)
+                    bounds.append((upper + conjugate + further(u)) / t)
             out[j] = max(out[j], min(bounds, default=math.inf))
     return out * (1.0 + 1e-6)
