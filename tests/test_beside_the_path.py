@@ -120,3 +120,36 @@ def test_the_search_for_a_first_point_ends_when_the_time_is_over():
         return len(seen)
 
     assert calls(0.0) < calls(None) - 10
+
+
+# ------------------------------------------------------------------ traces
+
+
+@pytest.mark.parametrize("update", [ps.Plain(ps.OpenLoop()), ps.Away(), ps.NormCorrective()], ids=repr)
+def test_a_trace_has_steps_frank_wolfe_gaps_and_counts_of_values_and_gradients_and_goes_on(update):
+    calls = [0, 0]
+
+    def value(x):
+        calls[0] += 1
+        return 0.5 * float((x - Y) @ (x - Y))
+
+    def grad(x):
+        calls[1] += 1
+        return x - Y
+
+    f, domain, gaps = ps.Smooth(value, grad), ps.conv(2 * SIGNED), []
+    stop = ps.Stop(iterations=6, rgap=None)
+    r = ps.minimize(f, domain, update, stop=stop, callback=lambda s: gaps.append((s.stationarity, *calls)))
+    np.testing.assert_array_equal(np.stack([r.trace.stationarity, r.trace.values, r.trace.gradients], axis=1), gaps)
+    if isinstance(update, ps.Plain):
+        np.testing.assert_allclose(r.trace.step[1:], 2.0 / (np.arange(6) + 2.0))
+    assert np.isnan(r.trace.step).sum() == (7 if isinstance(update, ps.NormCorrective) else 1)
+    half = ps.minimize(f, domain, update, stop=ps.Stop(iterations=3, rgap=None), keep=True)
+    whole = ps.minimize(f, domain, update, stop=stop, start=half)
+    for name in ("value", "stationarity", "step", "values", "gradients"):
+        np.testing.assert_array_equal(getattr(whole.trace, name), getattr(r.trace, name))
+
+
+def test_the_counts_of_an_objective_of_the_package_and_of_a_search_for_the_best_subset_are_nan():
+    assert np.isnan(ps.minimize(F, ps.conv(SIGNED)).trace.gradients).all()
+    assert np.isnan(ps.best(F, ps.lin(ps.Dictionary(D)), atoms=2).trace.step).all()

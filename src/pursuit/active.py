@@ -62,6 +62,8 @@ class ActiveSet(Stateful):
     def __post_init__(self) -> None:
         self.x = self.space.zeros()
         self.deadline = Deadline()
+        self.step = math.nan
+        """The length of the last step, of updates that walk along one direction."""
         """When the run must end; `minimize` sets it. Long loops of updates and refinements look at it."""
         self.ceiling = math.inf
         """The largest value of f that a refinement may propose; the run sets it."""

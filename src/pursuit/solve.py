@@ -23,7 +23,7 @@ from pursuit.run.begin import Run, begin
 from pursuit.run.method import Given, Problem, choose
 from pursuit.run.result import Result, State
 from pursuit.run.stop import Status, Stop
-from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher
+from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher, evaluations
 from pursuit.updates import Update
 
 
@@ -152,8 +152,8 @@ def minimize(
     saver = None if checkpoint is None else Saver(checkpoint, every, problem)
     kept = None if saver is None else saver.resume()
     first = _fit_uncounted(problem, stop) if start is None and kept is None else kept or start
-    run = begin(problem, first, stop.deadline(began))
-    recorder = Recorder(began, run, as_bool(keep, "keep"))
+    calls, run = evaluations(f), begin(problem, first, stop.deadline(began))
+    recorder = Recorder(began, run, as_bool(keep, "keep"), calls)
     log, bar = Log.of(verbose, recorder), Bar() if as_bool(progress, "progress") else None
     watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]
     with nullcontext() if bar is None else closing(bar):

@@ -83,18 +83,26 @@ class Smooth(Objective):
             raise ValueError(f"{text}; a strongly convex f is convex, leave one of them out.")
         self._value, self._grad, self._conjugate, self._hessian = value, grad, conjugate, hessian
         self._last: Any = None
+        self.evaluations = [0, 0]
+        """How often value and grad were called."""
         self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
 
     def value(self, x: Array) -> float:
-        return as_value(self._value(x)) if self._grad is not None else self.value_and_grad(x)[0]
+        if self._grad is None:
+            return self.value_and_grad(x)[0]
+        self.evaluations[0] += 1
+        return as_value(self._value(x))
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         if self._grad is None:
             pair = self._value(x)
+            self.evaluations[0] += 1
+            self.evaluations[1] += 1
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise TypeError(f"value returned {describe(pair)}; without grad=, return the pair (value, gradient).")
             return as_value(pair[0]), self._own(pair[1])
-        value = as_value(self._value(x))
+        value = self.value(x)
+        self.evaluations[1] += math.isfinite(value)
         return value, self._own(self._grad(x)) if math.isfinite(value) else math.nan * x
 
     def _own(self, grad: Any) -> Any:

@@ -30,6 +30,7 @@ from pursuit.atoms.views import is_sparse
 from pursuit.domains import Answer, Domain
 from pursuit.files import locked, replacing
 from pursuit.objectives import Objective
+from pursuit.run.trace import Trace
 from pursuit.state import Fields
 from pursuit.updates import Now
 
@@ -291,7 +292,7 @@ class Stored(NamedTuple):
 
 
 def _row(row: list[float]) -> tuple[float, ...]:
-    iteration, value, gap, atoms, calls, *rest = row
+    iteration, value, gap, atoms, calls, *rest = [*row, *[math.nan] * (len(Trace.COLUMNS) - len(row))]
     return int(iteration), value, gap, int(atoms), int(calls), *rest
 
 

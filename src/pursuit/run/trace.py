@@ -32,8 +32,10 @@ def html_table(rows: Sequence[Sequence[str]], heads: Sequence[str] = ()) -> str:
 
 @dataclass(eq=False, repr=False)
 class Trace:
-    """One row per iteration: columns iteration, value, gap, atoms, oracle_calls, seconds and delta, as arrays; delta is
-    the quality that the oracle proved for its answer (of a sum, the smallest; 0: none).
+    """One row per iteration, as arrays: iteration, value, gap, atoms, oracle_calls, seconds; delta, the quality that
+    the oracle proved for its answer (of a sum, the smallest; 0: none); stationarity, the Frank-Wolfe gap; step, the
+    length of the step that led there, of updates along one direction; values and gradients, how often a `Smooth` has
+    been asked for them. NaN where there is no number.
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.FullyCorrective())
@@ -43,7 +45,10 @@ class Trace:
     Trace(3 iterations, value 5 to 0, gap 5 to 0, 3 oracle calls)
     """
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "value", "gap", "atoms", "oracle_calls", "seconds", "delta")
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "iteration", "value", "gap", "atoms", "oracle_calls", "seconds", "delta", "stationarity", "step", "values",
+        "gradients",
+    )  # fmt: skip
 
     rows: Sequence[tuple[float, ...]]
 
@@ -62,7 +67,7 @@ class Trace:
             raise AttributeError(f"a trace has the columns {', '.join(self.COLUMNS)}; not {name!r}.")
         dtype = np.int64 if name in COUNTS else np.float64
         place = self.COLUMNS.index(name)
-        return np.array([row[place] for row in self.rows], dtype=dtype)
+        return np.array([row[place] if place < len(row) else np.nan for row in self.rows], dtype=dtype)
 
     def to_pandas(self) -> Any:
         """The trace as a pandas DataFrame (pandas must be installed)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 import time
@@ -10,8 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from pursuit.arguments import as_bool, describe, quantity
-from pursuit.arrays import Array
+from pursuit.arrays import Array, Small
+from pursuit.objectives import Objective
 from pursuit.run.method import Problem
 from pursuit.run.result import Result, State, proved_fields, result_fields, unbounded_fields
 from pursuit.run.stop import Status, Stop
@@ -31,12 +35,14 @@ class Recorder:
     """Keeps the rows of the trace, the first point, and the fields of a result: an interrupted update may leave the
     active set half changed."""
 
-    def __init__(self, began: float, run: Run, keep: bool) -> None:
+    def __init__(self, began: float, run: Run, keep: bool, calls: Small) -> None:
         kept = run.resumed
         self.rows = kept.rows[:-1] if kept else []
+        self._last = kept.rows[-1] if kept and kept.rows else None
         self.first: Array | None = kept.first if kept else None
         self.fields: Fields = {}
         self._run, self._keep = run, keep
+        self._calls = calls
         self._began = began - (kept.seconds if kept else 0.0)
 
     @property
@@ -48,7 +54,13 @@ class Recorder:
         active = state.active
         delta = min(answer.delta or 0.0 for answer in state.answers) if active.turn is None else 0.0
         row = state.iteration, state.value, state.gap, active.count, state.oracle_calls, self.seconds, delta
-        self.rows.append(row)
+        calls = (evaluations(self._run.problem.f) - self._calls).tolist()
+        if self._last is not None:  # the run goes on from the state of this row
+            self.rows, self._last = [*self.rows, (*row, *self._last[len(row) :])], None
+            self._calls = self._calls + calls - self.rows[-1][-2:]
+        else:
+            self.rows.append((*row, state.stationarity, active.step, *calls))
+        active.step = math.nan
         self.first = state.x if self.first is None else self.first
         self.fields = result_fields(state)
 
@@ -73,6 +85,11 @@ class Recorder:
         f, domain, method = self._run.problem
         fields = self.fields | {"start": self.first, "seconds": self.seconds, "trace": Trace(self.rows)}
         return Result(f, domain, *method, status=status, **fields)
+
+
+def evaluations(f: Objective) -> Small:
+    """How often the functions of a `Smooth` have been called for a value and for a gradient; of others NaN."""
+    return np.array(getattr(f, "evaluations", (math.nan, math.nan)), dtype=np.float64)
 
 
 class Log:
@@ -106,7 +123,7 @@ class Log:
 
 def _line(row: tuple[float, ...]) -> str:
     """A row of the trace in words."""
-    iteration, value, gap, atoms, calls, seconds, _ = row
+    iteration, value, gap, atoms, calls, seconds, *_ = row
     counts = f"{quantity(int(atoms), 'atom')}, {quantity(int(calls), 'call')}"
     return f"iteration {iteration}: f = {value:.6g}, gap = {gap:.2g}, {counts}, {seconds:.3g} s"
 

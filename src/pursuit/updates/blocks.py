@@ -169,7 +169,7 @@ class _Block(Stateful):
             answer = replace(answer, dot=dot, level=own.levels(grad)[0])
         self._advance(Now(turn, value, grad, [answer]), own)
         active.assign(b, own.weights, own.atoms)
-        active.x, active.wanted = self.f.rest + own.x, own.wanted
+        active.x, active.wanted, active.step = self.f.rest + own.x, own.wanted, own.step
         self._turns += 1
         if self._turns % REFRESH_PERIOD == 0:
             active.refresh()

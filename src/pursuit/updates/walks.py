@@ -66,6 +66,7 @@ class _Steps(Stateful):
     def __call__(self, now: Now, active: ActiveSet) -> None:
         d = self.walk._direction(self.part, now, active)
         gamma = self.length(Move(now.iteration, active.x, now.value, d.vector, d.slope, d.reach, now.answers[0].delta))
+        active.step = gamma
         if gamma == 0.0:
             return
         x = active.x + gamma * d.vector
