@@ -422,3 +422,29 @@ def test_what_cannot_be_learned_on_the_device_is_named(options, message, rng, on
 def test_short_numbers_are_learned_from_in_float32(rng, on_device):
     learned = ps.learn(tensor(rng.standard_normal((20, 4)), torch.bfloat16), 3, sweeps=1)
     assert learned.dictionary.dtype == learned.codes.dtype == torch.float32
+
+
+GRADIENTS = {"omp": {"atoms": 2}, "lasso": {"method": "lasso", "penalty": 0.3}}
+
+
+@pytest.mark.parametrize("options", GRADIENTS.values(), ids=list(GRADIENTS))
+def test_gradients_through_encode_pass_the_check_of_torch(options, rng, on_device):
+    given = [tensor(rng.standard_normal(shape), torch.float64).requires_grad_() for shape in ((4, 6), (3, 4))]
+    assert torch.autograd.gradcheck(lambda D, Y: ps.encode(D, Y, **options).to_dense(), given)
+    with torch.no_grad():
+        assert not ps.encode(*given, **options).values().requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # which the compiler asks for
+def test_a_compiled_function_calls_encode_as_it_is(rng, on_device):
+    D, Y = (tensor(rng.standard_normal(shape), torch.float64).requires_grad_() for shape in ((4, 6), (3, 4)))
+
+    def loss(D, Y):
+        return (Y.sin() - ps.encode(D, Y.sin(), atoms=2).to_dense() @ D.T).square().sum()
+
+    slopes = []
+    for function in (loss, torch.compile(loss, backend="eager")):
+        function(D, Y).backward()
+        slopes.append(torch.cat([D.grad.ravel(), Y.grad.ravel()]))
+        D.grad = Y.grad = None
+    assert slopes[0].any() and torch.equal(*slopes)

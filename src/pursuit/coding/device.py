@@ -6,6 +6,7 @@ is coded on the host; a warning says so where that costs time.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -31,7 +32,9 @@ def is_on_device(a: Any) -> bool:
 
 
 def encode_on_device(on_host: OnHost, D: Any, Y: Any, arguments: Arguments) -> Any:
-    """The codes of CUDA tensors; `on_host` codes arrays of the host."""
+    """The codes of CUDA tensors; `on_host` codes arrays of the host. `torch.compile` does not look inside."""
+    if "torch" in sys.modules and (compiler := sys.modules["torch"].compiler).is_compiling():
+        return compiler.disable(encode_on_device)(on_host, D, Y, arguments)
     if is_cupy_array(D) or is_cupy_array(Y):
         return _encode_cupy(on_host, D, Y, arguments)
     import torch
