@@ -281,12 +281,12 @@ def test_an_oracle_that_misses_better_atoms_is_found_out_where_its_bounds_contra
     assert len(found_out) >= 10 and all(np.isinf(r.gap) for r in found_out)
 
 
-@given(kind=st.sampled_from(KINDS), seed=st.integers(0, 10**6), scale=st.sampled_from([1e-6, 1.0, 1e6]))
-@settings(max_examples=100, deadline=None)
-def test_convex_functions_are_never_called_contradictory(kind, seed, scale):
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_convex_functions_are_never_called_contradictory(kind, scale):
+    rng = np.random.default_rng(1)
     A = scale * dictionary(rng.standard_normal((10, 15)), kind, signed=True)
-    r = ps.minimize(objective(kind, rng, 10), ps.conv(A), stop=ps.Stop(rgap=1e-14, iterations=30))
+    r = ps.minimize(objective(kind, rng, 10), ps.conv(A), stop=ps.Stop(rgap=1e-14, iterations=15))
     assert r.status is not ps.Status.CONTRADICTION
 
 

@@ -129,7 +129,7 @@ def test_weights_of_nearly_parallel_atoms_keep_their_digits(method, dtype, apart
 @WAYS
 def test_non_negative_weights_are_best_also_where_atoms_leave_and_come_back(shared, way):
     clear = 0
-    for seed in range(150):
+    for seed in range(50):
         rng = np.random.default_rng(seed)
         d, n = int(rng.integers(4, 9)), int(rng.integers(3, 12))
         D = rng.standard_normal((d, n)) + shared * rng.standard_normal((d, 1)) * rng.choice([-1, 1], n)
@@ -137,7 +137,7 @@ def test_non_negative_weights_are_best_also_where_atoms_leave_and_come_back(shar
         codes = encode(D, Y, atoms=d, method="nnomp", **given(way, D, Y))
         assert (codes.data >= 0).all()
         clear += agree(codes, D, Y, d, method="nnomp")
-    assert clear > 1200
+    assert clear > 400
 
 
 # ------------------------------------------------------------------------------- close contests

@@ -133,7 +133,7 @@ def extra_memory(signals, n, weighted):
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, ru_maxrss has other units")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_memory_does_not_grow_with_the_number_of_signals(weighted):
-    small, large = extra_memory(8_000, 400, weighted), extra_memory(80_000, 400, weighted)
+    small, large = extra_memory(8_000, 400, weighted), extra_memory(32_000, 400, weighted)
     assert large < 1.2 * small + 2**22
     assert large < 2 * 2 * TILE_BYTES + 2**23
 

@@ -30,7 +30,7 @@ def use(monkeypatch):
         if name == "single":
             monkeypatch.setattr(strategies, "MIN_SCREENED_ENTRIES", 1)
             monkeypatch.setattr(strategies, "MIN_SCREENED_ATOMS", 1)
-        return 5 if name == "single" else 200  # signals
+        return 5 if name == "single" else 60  # signals
 
     return prepare
 

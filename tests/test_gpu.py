@@ -52,9 +52,9 @@ def compare(D, Y, limits, tols, dtype, method="omp"):
     ("omp", 16, 40, 4), ("omp", 20, 150, 5), ("omp", 1100, 30, 3), ("ols", 16, 40, 4), ("mp", 16, 40, 4),
 ])  # fmt: skip
 def test_codes_are_those_of_the_host(method, d, n, k, dtype, rng):
-    D, Y = rng.standard_normal((d, n)), rng.standard_normal((30, d))
+    D, Y = rng.standard_normal((d, n)), rng.standard_normal((11, d))
     Y[3] = 0.0
-    limits, tols = np.full(30, k), np.full(30, -1.0)
+    limits, tols = np.full(11, k), np.full(11, -1.0)
     limits[::5], tols[1::5] = 2, 0.8 * np.linalg.norm(Y[1::5], axis=1)
     compare(D, Y, limits, tols, dtype, method)
 
@@ -103,14 +103,14 @@ WAYS = {"searches": (True, True), "searches without a Gram matrix": (True, False
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("count", "d", "n", "k"), [
-    (1, 1, 1, 1), (1, 7, 5, 5), (2, 513, 5, 3), (63, 7, 129, 1), (65, 7, 64, 1), (2, 768, 130, 2), (1, 1025, 1207, 2),
-    (3, 2304, 40, 3), (1, 5, 4097, 3), (2, 40, 30, 20), (1, 34, 40, 33),
+    (1, 1, 1, 1), (1, 7, 5, 5), (2, 513, 5, 3), (5, 7, 129, 1), (65, 130, 9, 1), (3, 7, 64, 1), (2, 768, 130, 2),
+    (1, 1025, 1207, 2), (3, 2304, 40, 3), (1, 5, 4097, 3), (2, 40, 30, 20), (1, 34, 40, 33),
 ])  # fmt: skip
 def test_odd_shapes_have_the_codes_of_the_host(way, count, d, n, k, rng, monkeypatch):
     monkeypatch.setattr(pursuits.Pursuit, "_plan", lambda *_: WAYS[way])
     D, Y = rng.standard_normal((d, n)), rng.standard_normal((count, d))
     compare(D, Y, np.full(count, k), np.full(count, -1.0), torch.float64)
-    if k < d:
+    if k < d and (CUDA or count < 65):
         compare(D, Y, np.full(count, min(k, 3)), np.full(count, -1.0), torch.float32)
 
 
@@ -230,18 +230,18 @@ CONSTRAINED = {
 @pytest.mark.parametrize("shape", [(8, 16), (14, 6)])
 def test_codes_with_constraints_are_those_of_the_host(rule, dtype, shape, rng):
     options = CONSTRAINED[rule]
-    D, Y = rng.standard_normal(shape) * 10.0 ** rng.uniform(-1, 1, shape[1]), rng.standard_normal((8, shape[0]))
+    D, Y = rng.standard_normal(shape) * 10.0 ** rng.uniform(-1, 1, shape[1]), rng.standard_normal((5, shape[0]))
     Y[3] = 0.0
     D, Y = tensor(D, dtype), tensor(Y, dtype)
     host = ps.encode(D.double().cpu().numpy(), Y.double().cpu().numpy(), **options).toarray()
     kernel = {"nnls": "positive_lasso"}.get(options["method"], options["method"])
     kernel = "positive_lasso" if options.get("positive") else kernel
     k = options.get("atoms", min(shape))
-    rules = (np.full(8, k), torch.int32), (np.array([options.get("tol", -1.0)]), dtype)
+    rules = (np.full(5, k), torch.int32), (np.array([options.get("tol", -1.0)]), dtype)
     penalty = np.array([options.get("penalty", 0.0)]), torch.float64
     codes, left = pursuits.encode_pursuits(D, Y, kernel, k, *rules, penalty)
-    found, rest = codes.to_dense().cpu().numpy(), np.setdiff1d(np.arange(8), left.cpu().numpy())
-    assert codes.dtype == dtype and len(rest) >= 7
+    found, rest = codes.to_dense().cpu().numpy(), np.setdiff1d(np.arange(5), left.cpu().numpy())
+    assert codes.dtype == dtype and len(rest) >= 4
     if rule == "nnls" and shape == (8, 16):  # many x have the residual 0
         D, Y = D.double().cpu().numpy(), Y.double().cpu().numpy()
         residuals = [np.linalg.norm(Y - x @ D.T, axis=1)[rest] for x in (found, host)]
@@ -328,10 +328,10 @@ def test_hard_dictionaries_have_the_minima_of_the_host(trap, rule, scale, rng):
 @pytest.mark.parametrize(
     "options",
     [
-        {"atoms": 3}, {"atoms": np.arange(1, 13)}, {"tol": 0.5}, {"atoms": 16}, {"atoms": 3, "method": "mp"},
+        {"atoms": 3}, {"atoms": np.arange(1, 6)}, {"tol": 0.5}, {"atoms": 10}, {"atoms": 3, "method": "mp"},
         {"method": "lasso", "penalty": 1.0}, {"method": "lasso", "penalty": 1.0, "gaps": True},
-        {"method": "lasso", "penalty": np.linspace(1, 2, 12), "positive": True},
-        {"atoms": 3, "weights": np.ones((12, 16))},
+        {"method": "lasso", "penalty": np.linspace(1, 2, 5), "positive": True},
+        {"atoms": 3, "weights": np.ones((5, 10))},
     ],
     ids=str,
 )  # fmt: skip
@@ -339,7 +339,7 @@ def test_what_the_device_does_not_serve_goes_to_the_host(options, rng, monkeypat
     """Tensors of the host stand for those of a device where there is none."""
     for name in ("pursuit.coding.is_on_device", "pursuit.coding.device.is_on_cuda"):
         monkeypatch.setattr(name, torch.is_tensor)
-    D, Y = rng.standard_normal((16, 40)), rng.standard_normal((12, 16))
+    D, Y = rng.standard_normal((10, 24)), rng.standard_normal((5, 10))
     no_kernel = {"gaps", "weights"} & set(options)
     with pytest.warns(UserWarning, match="no kernel") if no_kernel else nullcontext():
         codes = ps.encode(torch.from_numpy(D), torch.from_numpy(Y), **options)

@@ -16,7 +16,7 @@ from pursuit.coding import strategies
 
 print(native.core().level)
 for dtype in (np.float64, np.float32):
-    for d, n, signals in ((20, 45, 70), (7, 33, 40), (64, 256, 50), (1, 5, 9), (530, 40, 30)):
+    for d, n, signals in ((20, 45, 37), (7, 33, 19), (64, 256, 21), (1, 5, 9), (530, 40, 11)):
         D, Y, rng = problem(d, signals, d, n, dtype, spread=0.3)
         weights = rng.uniform(0, 2, Y.shape).astype(dtype)
         for method in METHODS:

@@ -325,8 +325,8 @@ def test_constants_that_nobody_can_compute_may_be_given(domain):
 def test_a_quality_that_the_set_proves_reaches_the_trace_and_the_rate():
     """The bound of a tensor's oracle proves some delta < 1 at each answer; the rates take the smallest."""
     rng = np.random.default_rng(1)
-    f, A = ps.LeastSquares(rng.standard_normal((3, 3, 3))), ps.RankOneTensor((3, 3, 3))
-    r = ps.minimize(f, ps.lin(A), ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=6, rgap=None))
+    f, A = ps.LeastSquares(rng.standard_normal((2, 2, 2))), ps.RankOneTensor((2, 2, 2))
+    r = ps.minimize(f, ps.lin(A), ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=4, rgap=None))
     assert 0 < r.delta < 1
     assert r.delta == r.trace.delta[:-1].min()
     p = r.promise(mdw=1 / 3)

@@ -230,11 +230,11 @@ class _Ellipsoid:
 
 def _rho_bounds(A: Atoms, shape: Shape, level_set: _Ellipsoid, tight: bool) -> Interval:
     """Bounds without the polar: ||c||_A + radius / mDW in the metric N from above, and from below, where the ellipsoid
-    is `tight`, the norms of points on its axes."""
+    is `tight`, the norms of the ends of its two longest axes."""
     middle = gauge(A, lift(A, level_set.centre))
     width = shape.image(np.asarray(np.linalg.pinv(level_set.axes))).mdw().lower
     upper = middle.upper + level_set.radius / width if width > 0 and math.isfinite(middle.upper) else math.inf
     reach = (1 - 1e-12) * level_set.radius
-    ends = [reach * sign * axis for axis in level_set.axes.T for sign in (1.0, -1.0)] if tight else []
-    norms_of_ends = [gauge(A, lift(A, level_set.centre + end)).lower for end in ends[:32]]
+    ends = [reach * sign * axis for axis in level_set.axes.T[-2:] for sign in (1.0, -1.0)] if tight else []
+    norms_of_ends = [gauge(A, lift(A, level_set.centre + end)).lower for end in ends]
     return Interval(min(max(norms_of_ends, default=0.0), upper), upper)
