@@ -152,7 +152,7 @@ def numeric_array(a: Any, name: str) -> Array:
     a = as_array(a, name)
     xp = compat.array_namespace(a)
     if xp.isdtype(a.dtype, "complex floating"):
-        raise TypeError(f"{name} is complex; pursuit works over real spaces, so stack real and imaginary parts.")
+        raise TypeError(f"{name} is complex; `encode` takes it, else stack real and imaginary parts (docs/signals.md).")
     if not xp.isdtype(a.dtype, ("real floating", "integral", "bool")):
         raise TypeError(f"{name} has dtype {a.dtype}; give an array of real numbers.")
     return a if xp.isdtype(a.dtype, "real floating") else xp.astype(a, xp.float64)
