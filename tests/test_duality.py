@@ -14,6 +14,7 @@ from laws import BOUNDED, KINDS, dictionary, objective
 from scipy.optimize import nnls
 
 import pursuit as ps
+from pursuit import verify
 from pursuit.arrays import Space
 from pursuit.certificates import Certificate
 
@@ -356,6 +357,13 @@ def test_a_conjugate_is_rounded_upwards():
         assert ps.LeastSquares(y, s).conjugate_above(u, np.zeros(7)) - float(exact) <= 1e-14 * float(
             np.abs(u * u / s).sum() + np.abs(u * y).sum()
         )
+
+
+def test_the_infimum_of_counts_is_rounded_downwards():
+    for y in np.random.default_rng(0).integers(0, 7, (20, 5)):
+        exact = verify.Loss({"kind": "poisson", "y": [float(v) for v in y]}, lambda v, _: ((len(v),), v))
+        low = Fraction(ps.Poisson(y).infimum)
+        assert low <= -exact.conjugate_up(verify.Vector([0] * 5)) <= low + Fraction(1, 10**12)
 
 
 def test_a_gap_is_reported_once_it_is_proved():

@@ -155,7 +155,7 @@ class Poisson(DataLoss):
         self._ceiling = 0.45 * math.log(float(self.space.xp.finfo(self.y.dtype).max))
         self._linear = self.weights * self.y
         self.dual_range = -self._linear, self.weights * math.exp(self._ceiling) - self._linear
-        self.infimum = -self.conjugate(0.0 * self.y)
+        self.infimum = -(self.conjugate_above(np.zeros(self.y.shape), np.zeros(self.y.shape)) or 0.0)
 
     def _clip(self, x: Array) -> Array:
         return self.space.xp.clip(x, -math.inf, self._ceiling)
