@@ -1,10 +1,11 @@
-"""Sparse classifiers and L1 models beside abess, celer, liblinear and scikit-learn, one thread, taking turns.
+"""Sparse models beside abess, celer, skglm, adelie, glum, liblinear and scikit-learn, one thread, taking turns.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/classifiers.py [part of a name ...]
 
-Each row is a whole cross-validation (5 folds, up to 30 features) and the final fit, or one fit with an L1 penalty. The
-table has median processor seconds, the log-loss on new samples of the same distribution, the number of features, and
-the peak of memory so far. Data are drawn: a few features matter, the rest are noise, and features are correlated.
+Each row is a whole cross-validation (5 folds, up to 30 features) and the final fit, one fit with an L1 penalty, or a
+path of 100 penalties of the Lasso or the group lasso. The table has median processor seconds, the log-loss on new
+samples of the same distribution (of paths the mean objective), the number of features (of paths at the end), and the
+peak of memory so far. Data are drawn: a few features matter, the rest are noise, and features are correlated.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from common import CLOCK, peer
 from scipy.special import expit, softmax
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, lasso_path
 from sklearn.metrics import log_loss
 
-from pursuit.estimators import AtomicClassifier, AtomicClassifierCV, GreedyClassifierCV
+from pursuit.estimators import AtomicClassifier, AtomicClassifierCV, AtomicRegressorCV, GreedyClassifierCV
 
 ROUNDS, LONG = 3, 20.0
 """Turns of each contender, one of those that take more seconds than LONG."""
@@ -56,14 +58,15 @@ def draw(samples: int, features: int, classes: int = 2, density: float = 1.0) ->
     return Data(X[:samples], y[:samples], X[samples:], y[samples:])
 
 
-Fit = Callable[[Any, np.ndarray], tuple[Callable[[Any], np.ndarray], int]]
-"""A function of X and y that gives a function of probabilities, and the number of features."""
+Fit = Callable[[Any, np.ndarray], tuple[Callable[[Data], float], int]]
+"""A function of X and y that gives a function of the data, the score of the model, and the number of features."""
 
 
 def of_sklearn(model: Any) -> Fit:
-    def fit(X: Any, y: np.ndarray) -> tuple[Callable[[Any], np.ndarray], int]:
+    def fit(X: Any, y: np.ndarray) -> tuple[Callable[[Data], float], int]:
         model.fit(X, y)
-        return model.predict_proba, int((np.atleast_2d(model.coef_) != 0).any(axis=0).sum())
+        features = int((np.atleast_2d(model.coef_) != 0).any(axis=0).sum())
+        return lambda data: log_loss(data.y_test, model.predict_proba(data.X_test)), features
 
     return fit
 
@@ -71,23 +74,96 @@ def of_sklearn(model: Any) -> Fit:
 def of_abess(classes: int) -> Fit:
     abess = peer("abess")
 
-    def fit(X: Any, y: np.ndarray) -> tuple[Callable[[Any], np.ndarray], int]:
+    def fit(X: Any, y: np.ndarray) -> tuple[Callable[[Data], float], int]:
         kind = abess.LogisticRegression if classes == 2 else abess.MultinomialRegression
         model = kind(support_size=range(31), cv=5, cv_score="test_loss", thread=1)
         model.fit(X, y if classes == 2 else np.eye(classes)[y])
         coef = model.coef_.reshape(X.shape[1], -1)
 
-        def probabilities(Z: Any) -> np.ndarray:
-            eta = Z @ coef + model.intercept_
-            return softmax(eta, axis=1) if classes > 2 else np.column_stack([expit(-eta), expit(eta)])
+        def score(data: Data) -> float:
+            eta = data.X_test @ coef + model.intercept_
+            found = softmax(eta, axis=1) if classes > 2 else np.column_stack([expit(-eta), expit(eta)])
+            return log_loss(data.y_test, found, labels=np.arange(classes))
 
-        return probabilities, int((coef != 0).any(axis=1).sum())
+        return score, int((coef != 0).any(axis=1).sum())
 
     return fit
 
 
+def of_path(groups: int, path: Callable[[Any, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]) -> Fit:
+    """A path of 100 penalties on the norms of groups of this size, by a function of X, y and the penalties that gives
+    coefficients and intercepts."""
+
+    def fit(X: Any, y: np.ndarray) -> tuple[Callable[[Data], float], int]:
+        norms = np.linalg.norm((X.T @ (y - y.mean())).reshape(-1, groups), axis=1) / len(y) / groups**0.5
+        levels = norms.max() * np.geomspace(0.999, 0.01, 100)
+        coef, intercept = path(X, y, levels)
+
+        def score(data: Data) -> float:
+            loss = 0.5 * np.mean((data.y - coef @ data.X.T - intercept[:, None]) ** 2, axis=1)
+            sizes = np.linalg.norm(coef.reshape(len(coef), -1, groups), axis=2).sum(axis=1) * groups**0.5
+            return float(np.mean(loss + levels * sizes))
+
+        return score, int(np.count_nonzero(coef[-1]))
+
+    return fit
+
+
+def paths(features: int, groups: int) -> dict[str, Fit]:
+    """Contenders for a path of penalties."""
+    first = np.arange(0, features, groups)
+
+    def ours(X: Any, y: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        kind = {"ball": "group", "groups": np.arange(features) // groups} if groups > 1 else {}
+        model = AtomicRegressorCV(penalties=levels, cv=[(np.arange(len(y)), np.arange(1))], **kind)
+        solver, samples = model._solver(list(levels), penalised=True), model._samples(X, y, None)
+        found = samples.path(replace(solver, proved=False))
+        return found.coef[1:, 0], found.intercept[1:, 0]
+
+    def of_adelie(X: Any, y: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        adelie = peer("adelie")
+        options = {"groups": first, "lmda_path": levels, "early_exit": False, "progress_bar": False, "n_threads": 1}
+        found = adelie.grpnet(adelie.matrix.dense(X, n_threads=1), adelie.glm.gaussian(y), **options)
+        return found.betas.toarray(), found.intercepts
+
+    def of_sklearn(X: Any, y: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        coef = lasso_path(X, y - y.mean(), alphas=levels, tol=1e-4)[1].T
+        return coef, np.full(len(levels), y.mean()) - coef @ X.mean(axis=0)
+
+    found = {"pursuit": of_path(groups, ours)}
+    if peer("adelie"):
+        found["adelie"] = of_path(groups, of_adelie)
+    if groups == 1:
+        found["scikit-learn"] = of_path(groups, of_sklearn)
+    return found
+
+
+def straight(samples: int, features: int) -> Data:
+    """Targets that 50 features make, half of their variance being noise; columns have mean 0 and deviation 1."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((samples, features))
+    X = np.asfortranarray((X - X.mean(axis=0)) / X.std(axis=0))
+    used = rng.choice(features, 50, replace=False)
+    y = X[:, used] @ rng.standard_normal(50) + 7.0 * rng.standard_normal(samples)
+    return Data(X, y, X, y)
+
+
 def of_celer(penalty: float, samples: int) -> Fit:
     return of_sklearn(peer("celer").LogisticRegression(C=1 / (penalty * samples), solver="celer-pn", tol=1e-4))
+
+
+def of_skglm(penalty: float) -> Fit:
+    return of_sklearn(peer("skglm").SparseLogisticRegression(alpha=penalty, tol=1e-4))
+
+
+def of_glum(penalty: float) -> Fit:
+    kind = peer("glum").GeneralizedLinearRegressor
+
+    def fit(X: Any, y: np.ndarray) -> tuple[Callable[[Data], float], int]:
+        model = kind(alpha=penalty, l1_ratio=1, family="binomial", gradient_tol=1e-4).fit(X, y)
+        return lambda data: log_loss(data.y_test, model.predict(data.X_test)), int(np.count_nonzero(model.coef_))
+
+    return fit
 
 
 def unit_scale(data: Data) -> Data:
@@ -121,6 +197,10 @@ def penalised(samples: int) -> dict[str, Fit]:
     found = {"pursuit": of_sklearn(AtomicClassifier(penalty=PENALTY, tol=1e-4))}
     if peer("celer"):
         found["celer"] = of_celer(PENALTY, samples)
+    if peer("skglm"):
+        found["skglm"] = of_skglm(PENALTY)
+    if peer("glum") and samples < 5000:  # it makes a Hessian of all columns
+        found["glum"] = of_glum(PENALTY)
     found["liblinear"] = of_sklearn(LogisticRegression(C=C, penalty="l1", solver="liblinear"))
     return found
 
@@ -146,11 +226,14 @@ def cases() -> dict[str, Callable[[], tuple[Data, dict[str, Fit]]]]:
         "L1 CSR 5000 x 50000": lambda: (unit_scale(draw(5000, 50_000, density=0.01)), penalised(5000)),
         "L1 2000 x 2000": lambda: (unit_scale(draw(2000, 2000)), penalised(2000)),
         "L1 CV CSR 5000 x 50000": lambda: (unit_scale(draw(5000, 50_000, density=0.01)), penalties()),
+        "path 1000 x 5000": lambda: (straight(1000, 5000), paths(5000, 1)),
+        "path 200 x 20000": lambda: (straight(200, 20_000), paths(20_000, 1)),
+        "path 1000 x 5000, 500 groups": lambda: (straight(1000, 5000), paths(5000, 10)),
     }
 
 
 def main(wanted: list[str]) -> None:
-    print("| case | contender | seconds | log-loss | features | MB |\n|---|---|---|---|---|---|", flush=True)
+    print("| case | contender | seconds | score | features | MB |\n|---|---|---|---|---|---|", flush=True)
     for name, case in cases().items():
         if wanted and not any(part in name for part in wanted):
             continue
@@ -163,14 +246,13 @@ def main(wanted: list[str]) -> None:
                     continue
                 begun = CLOCK()
                 try:
-                    probabilities, features = fit(data.X, data.y)
+                    score, features = fit(data.X, data.y)
                 except Exception as problem:  # of a peer: told, and the next one has its turn
                     times[contender].append(float("nan"))
                     shown[contender] = f"{type(problem).__name__} | "
                     continue
                 times[contender].append(CLOCK() - begun)
-                loss = log_loss(data.y_test, probabilities(data.X_test), labels=np.unique(data.y))
-                shown[contender] = f"{loss:.3f} | {features}"
+                shown[contender] = f"{score(data):.4g} | {features}"
                 time.sleep(0.1)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         for contender, each in times.items():

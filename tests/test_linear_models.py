@@ -366,11 +366,13 @@ def test_an_elastic_net_of_columns_as_they_are_is_that_of_scikit_learn(ratio, rn
 
 @pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson", "log_loss"])
 @pytest.mark.parametrize("l2", [0.0, 0.05])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_descent_finds_the_minimum_that_the_loop_finds(loss, l2, intercept, rng, monkeypatch):
+@pytest.mark.parametrize("grouped", [True, False])
+def test_descent_finds_the_minimum_that_the_loop_finds(loss, l2, grouped, rng, monkeypatch):
     X, y = data(rng, classes=2 if loss == "log_loss" else None)
     y = rng.poisson(np.exp(0.3 * (y - y.mean()))) if loss == "poisson" else y
-    options = {"penalty": 0.05, "l2": l2, "fit_intercept": intercept, "tol": 1e-9}
+    options = {"penalty": 0.05, "l2": l2, "fit_intercept": bool(l2) or grouped, "tol": 1e-9}
+    if grouped:
+        options |= {"ball": "group", "groups": np.arange(P) % 4}
     model = AtomicClassifier(**options) if loss == "log_loss" else AtomicRegressor(loss=loss, **options)
     fast = clone(model).fit(X, y)
     monkeypatch.setattr("pursuit.native.is_built", lambda: False)

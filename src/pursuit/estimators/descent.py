@@ -1,11 +1,12 @@
-"""Models with a penalty on the sum of absolute coefficients: Newton's method with coordinate descent on few columns.
+"""Models with a penalty on the norms of blocks of coefficients: Newton's method with coordinate descent on few blocks.
 
-For the penalty lam, the objective is f(X b + c) + lam ||b||_1 + l2/2 ||b||^2. Every turn takes the columns in use and
-those along which it falls, minimises quadratic models of f over them, and bounds by the conjugate of f how far the
-minimum is below: with the gradient g of f and u = g min(1, lam / max |X'g|), where sum(u) = 0 for the intercept's sake,
+For the penalty lam, the objective is f(X b + c) + lam sum_k w_k ||b_k|| + l2/2 ||b||^2. A block is one coefficient
+(w is 1) or those of a group (w is the root of its size). Every turn takes the blocks in use and those along which it
+falls, minimises quadratic models of f over them, and bounds by the conjugate of f how far the minimum is below: with
+the gradient g of f, s_k = ||X_k'g|| / w_k and u = g min(1, lam / max s), where sum(u) = 0 for the intercept's sake,
 
-    minimum >= -f*(u)                                    without a ridge,
-    minimum >= -f*(g) - sum (|X'g| - lam)_+^2 / (2 l2)   with one.
+    minimum >= -f*(u)                                          without a ridge,
+    minimum >= -f*(g) - sum w_k^2 (s_k - lam)_+^2 / (2 l2)     with one.
 
 The bound is an estimate in floats; `atomic.BallSolver` has the result proved.
 """
@@ -22,8 +23,9 @@ import scipy.sparse as sp
 from pursuit import native
 from pursuit.estimators.base import Array
 from pursuit.estimators.design import Design, Loss
+from pursuit.objectives import LeastSquares
 
-TURNS, MODELS, PASSES = 100, 12, 200
+TURNS, MODELS, PASSES = 100, 12, 1000
 """The most turns, quadratic models in a turn, and passes of coordinate descent for each."""
 LEAST_CURVATURE = 1e-4
 """Curvatures of samples are raised to this fraction of the largest, so that no column is flat in a model."""
@@ -31,11 +33,12 @@ LEAST_CURVATURE = 1e-4
 
 @dataclass(eq=False)
 class Descent:
-    """The minimum for one penalty after the other; each starts at the last."""
+    """The minimum for one penalty after the other; each starts at the last. `labels` are the numbers of groups."""
 
     f: Loss
     design: Design
     l2: float
+    labels: Array | None = None
     b: Array = field(init=False)
     c: float = 0.0
     gap: float = math.inf
@@ -44,84 +47,99 @@ class Descent:
     turns: int = 0
 
     def __post_init__(self) -> None:
-        self.b, self.eta = np.zeros(self.design.q), self.f.space.zeros()
+        q = self.design.q
+        self.b, self.eta, self._penalty = np.zeros(q), self.f.space.zeros(), 0.0
         X: Any = self.design.X
-        self.X: Any = X.tocsc() if bool(sp.issparse(X)) else np.asfortranarray(X)
-        self.one = float(self.design.fit_intercept)
+        X = self.X = X.tocsc() if bool(sp.issparse(X)) else np.asfortranarray(X)
+        sparse = bool(sp.issparse(X))
+        self.entries = (X.data, X.indices, X.indptr.astype(np.int64)) if sparse else (X.T.reshape(-1), None, None)
+        labels = np.arange(q) if self.labels is None else self.labels
+        self.order, sizes = np.argsort(labels, kind="stable"), np.bincount(labels)
+        self.starts, self.weight = np.r_[0, np.cumsum(sizes)], np.sqrt(sizes)
+        self._look()
 
     def minimise(self, penalty: float, tol: float) -> None:
         """Lower the objective until the estimated gap is at most `tol` times it."""
-        for _ in range(TURNS):
+        likely, self._penalty = min(penalty, max(2 * penalty - self._penalty, 0.0)), penalty  # the strong rule
+        for turn in range(TURNS):
             self.turns += 1
-            loss, grad = self.f.value_and_grad(self.eta)
-            slopes = np.asarray(self.X.T @ grad)
-            self.value = loss + self._price(self.b, penalty)
-            self.gap = max(self.value - self._lower(grad, slopes, penalty), 0.0)
-            outside = np.flatnonzero((self.b == 0) & (np.abs(slopes) > penalty))
-            if self.gap <= tol * abs(self.value) or (not self.gap < math.inf and not len(outside)):
+            self.value = self._loss + self._price(self.b, penalty)
+            self.gap = max(self.value - self._lower(penalty), 0.0)
+            sizes = self._norms(self.b)
+            outside = np.flatnonzero((sizes == 0) & (self._steepness > likely))
+            more = bool(((sizes == 0) & (self._steepness > penalty)).any())
+            if self.gap <= tol * abs(self.value) or (not self.gap < math.inf and not more):
                 return
-            used = np.flatnonzero(self.b)
+            used = np.flatnonzero(sizes)
             most = max(100, 2 * len(used))
             if len(outside) > most:
-                outside = outside[np.argpartition(-np.abs(slopes[outside]), most)[:most]]
-            if not self._improve(np.union1d(used, outside), penalty, 1e-3 * min(tol * self.value, self.gap)):
+                outside = outside[np.argpartition(-self._steepness[outside], most)[:most]]
+            enough = 0.1 ** (1 + 2 * turn) * min(tol * self.value, self.gap)
+            if not self._improve(np.union1d(used, outside), penalty, enough):
                 return
+            self._look()
+            likely = penalty
+
+    def _look(self) -> None:
+        """The loss, its gradient, and how steep it is along each block, beside the block's weight."""
+        self._loss, self._grad = self.f.value_and_grad(self.eta)
+        self._steepness = self._norms(np.asarray(self.X.T @ self._grad)) / self.weight
+
+    def _norms(self, b: Array) -> Array:
+        """The norm of each block."""
+        if self.labels is None:
+            return np.abs(b)
+        return np.sqrt(np.add.reduceat(b[self.order] ** 2, self.starts[:-1]))
 
     def _price(self, b: Array, penalty: float) -> float:
-        return float(penalty * np.abs(b).sum() + 0.5 * self.l2 * (b @ b))
+        return float(penalty * (self._norms(b) @ self.weight) + 0.5 * self.l2 * (b @ b))
 
-    def _lower(self, grad: Array, slopes: Array, penalty: float) -> float:
+    def _lower(self, penalty: float) -> float:
         """A lower bound on the minimum, up to rounding."""
-        u = grad - self.one * grad.mean()
-        largest = float(np.abs(slopes).max())
+        u = self._grad - self.design.fit_intercept * self._grad.mean()
+        largest = float(self._steepness.max())
         if self.l2:
-            excess = np.maximum(np.abs(slopes) - penalty, 0.0)
+            excess = self.weight * np.maximum(self._steepness - penalty, 0.0)
             conjugate = self.f.conjugate(u)
             beyond = float(excess @ excess) / (2.0 * self.l2)
         else:
             conjugate, beyond = self.f.conjugate(u * min(1.0, penalty / largest) if largest > 0 else u), 0.0
         return -math.inf if conjugate is None else -conjugate - beyond
 
-    def _improve(self, columns: Array, penalty: float, enough: float) -> bool:
-        """Minimise over these columns and the intercept; False where nothing falls any more."""
-        X: Any = self._with_ones(columns)
-        count = len(columns)
-        b = np.append(self.b[columns], self.c)
-        prices, ridges = np.full(count + 1, penalty), np.full(count + 1, self.l2)
-        prices[-1] = ridges[-1] = 0.0
-        sparse = bool(sp.issparse(X))
-        entries = (X.data, X.indices, X.indptr.astype(np.int64)) if sparse else (X.ravel(order="F"), None, None)
-        fell = False
+    def _improve(self, blocks: Array, penalty: float, enough: float) -> bool:
+        """Minimise over these blocks and the intercept; False where nothing falls any more."""
+        q, sizes = self.design.q, np.diff(self.starts)[blocks]
+        columns = np.concatenate([self.order[:0], *(self.order[self.starts[k] : self.starts[k + 1]] for k in blocks)])
+        prices, ridges = penalty * self.weight[blocks], np.full(len(blocks), self.l2)
+        if self.design.fit_intercept:  # column q is of ones
+            columns, sizes = np.append(columns, q), np.append(sizes, 1)
+            prices, ridges = np.append(prices, 0.0), np.append(ridges, 0.0)
+        everything, fell = np.append(self.b, self.c), False
+        price = self._price(self.b, penalty)
         for _ in range(MODELS):
-            loss, grad = self.f.value_and_grad(self.eta)
-            metric = self.f.hessian(self.eta)
-            curvature = np.broadcast_to(metric(np.ones(len(grad))), grad.shape)
+            loss, v = self.f.value_and_grad(self.eta)
+            curvature = np.broadcast_to(self.f.hessian(self.eta)(np.ones(len(v))), v.shape)
             h = np.maximum(curvature, LEAST_CURVATURE * curvature.max())
-            new, v = b.copy(), grad.copy()
+            b, new, slope, along = everything[columns], everything[columns], v.copy(), np.zeros(len(v))
             native.core().descend(
-                *entries, prices=prices, ridges=ridges, h=h, tol=0.1 * enough, most=PASSES, v=v, b=new
-            )
-            step, value = new - b, loss + self._price(b[:-1], penalty)
-            along = np.asarray(X @ step)
-            promised = float(grad @ along) + self._price(new[:-1], penalty) - self._price(b[:-1], penalty)
-            t = 1.0
+                *self.entries, columns=columns, starts=np.r_[0, np.cumsum(sizes)], prices=prices, ridges=ridges, h=h,
+                tol=0.1 * enough, most=PASSES, v=slope, b=new, along=along,
+            )  # fmt: skip
+            moved = everything.copy()
+            moved[columns] = new
+            promised = float(v @ along) + self._price(moved[:q], penalty) - price
+            t, value = 1.0, loss + price
             while t > 1e-10:
-                moved = b + t * step
-                now = self.f.value(self.eta + t * along) + self._price(moved[:-1], penalty)
+                moved[columns] = b + t * (new - b)
+                cost = self._price(moved[:q], penalty)
+                now = self.f.value(self.eta + t * along) + cost
                 if now <= value + 1e-3 * t * promised:
                     break
                 t *= 0.5
             else:
                 break
-            b, self.eta, fell = moved, self.eta + t * along, fell or now < value
-            if not value - now > enough:
+            everything, price, self.eta, fell = moved, cost, self.eta + t * along, fell or now < value
+            if not value - now > enough or isinstance(self.f, LeastSquares):  # whose model is exact
                 break
-        self.b[columns], self.c = b[:-1], float(b[-1])
+        self.b, self.c = everything[:q], float(everything[q])
         return fell
-
-    def _with_ones(self, columns: Array) -> Any:
-        """These columns, and one for the intercept: of ones, or of zeros where there is none."""
-        ones: Any = np.full((self.X.shape[0], 1), self.one)
-        if bool(sp.issparse(self.X)):
-            return sp.hstack([self.X[:, columns], sp.csc_array(ones)], format="csc")
-        return np.asfortranarray(np.hstack([self.X[:, columns], ones]))

@@ -89,29 +89,39 @@ template <class T> void bind_greedy(nb::module_ m) {
         .def("scales", &GreedyKernel<T>::scales, Unlocked(), "out"_a.noconvert());
 }
 
-// Columns are given by their entries, or as the rows of `values` (one after the other) where there are no indices.
+// A matrix is given by the entries of its columns, or by its columns one after the other where there are no indices.
 static int descend(const In<double, 1> &values, const std::optional<In<int32_t, 1>> &indices,
-                   const std::optional<In<int64_t, 1>> &pointers, const In<double, 1> &prices,
-                   const In<double, 1> &ridges, const In<double, 1> &h, double tol, int most, const Out<double, 1> &v,
-                   const Out<double, 1> &b) {
-    const size_t count = prices.shape(0), rows = h.shape(0), entries = values.shape(0);
-    require(ridges.shape(0) == count && b.shape(0) == count && v.shape(0) == rows, "arrays do not fit");
-    require(indices.has_value() == pointers.has_value() && (indices || entries == count * rows), "columns do not fit");
-    if (indices) {
-        const int64_t *starts = pointers->data();
-        require(indices->shape(0) == entries && pointers->shape(0) == count + 1 && starts[0] == 0 &&
-                    size_t(starts[count]) == entries && std::is_sorted(starts, starts + count + 1),
-                "pointers must increase");
+                   const std::optional<In<int64_t, 1>> &pointers, const In<int64_t, 1> &columns,
+                   const In<int64_t, 1> &starts, const In<double, 1> &prices, const In<double, 1> &ridges,
+                   const In<double, 1> &h, double tol, int most, const Out<double, 1> &v, const Out<double, 1> &b,
+                   const Out<double, 1> &along) {
+    const size_t count = prices.shape(0), rows = h.shape(0), entries = values.shape(0), used = columns.shape(0);
+    require(ridges.shape(0) == count && b.shape(0) == used && v.shape(0) == rows && along.shape(0) == rows && rows > 0,
+            "arrays do not fit");
+    const auto increases = [](const In<int64_t, 1> &numbers, size_t last) {
+        const int64_t *begin = numbers.data(), *end = begin + numbers.shape(0);
+        return begin < end && *begin == 0 && size_t(end[-1]) == last && std::is_sorted(begin, end);
+    };
+    require(starts.shape(0) == count + 1 && increases(starts, used), "blocks do not fit");
+    require(indices ? pointers && indices->shape(0) == entries && increases(*pointers, entries)
+                    : !pointers && entries % rows == 0,
+            "columns do not fit");
+    if (indices)
         require(std::all_of(indices->data(), indices->data() + entries,
                             [=](int32_t i) { return i >= 0 && size_t(i) < rows; }),
                 "an index is out of range");
-    }
+    const int64_t width = indices ? int64_t(pointers->shape(0)) - 1 : int64_t(entries / rows);
+    require(std::all_of(columns.data(), columns.data() + used, [=](int64_t j) { return j >= 0 && j <= width; }),
+            "there is no such column");
     const PricedColumns X{int(rows),
+                          width,
                           int64_t(count),
                           values.data(),
                           indices ? indices->data() : nullptr,
-                          pointers ? pointers->data() : nullptr,
+                          indices ? pointers->data() : nullptr,
+                          columns.data(),
+                          starts.data(),
                           prices.data(),
                           ridges.data()};
-    return level().descend(X, h.data(), tol, most, v.data(), b.data());
+    return level().descend(X, h.data(), tol, most, v.data(), b.data(), along.data());
 }

@@ -141,13 +141,14 @@ struct GreedyPaths : Kernel {
     virtual void scales(double *out) const = 0;
 };
 
-// descent.h: columns by their entries, or dense (without `indices`), and what their coefficients cost.
+// descent.h: a matrix by the entries of its columns, or dense (without `indices`); blocks of its columns (number `width`
+// is a column of ones), and what their coefficients cost.
 struct PricedColumns {
     int rows;
-    int64_t count;
+    int64_t width, count;
     const double *values;
     const int32_t *indices;
-    const int64_t *pointers;
+    const int64_t *pointers, *columns, *starts;
     const double *prices, *ridges;
 };
 
@@ -172,7 +173,7 @@ struct Levels {
     // adds M'M to the lower triangle of G, for a sparse matrix M by rows with increasing indices
     void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G,
                        int64_t n);
-    int (*descend)(const PricedColumns &, const double *h, double tol, int most, double *v, double *b);
+    int (*descend)(const PricedColumns &, const double *h, double tol, int most, double *v, double *b, double *along);
 };
 
 // The level that this processor has (module.cpp).

@@ -402,8 +402,9 @@ NB_MODULE(_core, m) {
     bind_events(m.attr("float64"), m.attr("float32"));
     m.def("row_products", &row_products, Unlocked(), "A"_a, "B"_a, "rows"_a, "cols"_a, "out"_a.noconvert());
     m.def("lower_gram", &lower_gram, Unlocked(), "pointers"_a, "indices"_a, "data"_a, "G"_a.noconvert());
-    m.def("descend", &descend, Unlocked(), "values"_a, "indices"_a.none(), "pointers"_a.none(), "prices"_a, "ridges"_a,
-          "h"_a, "tol"_a, "most"_a, "v"_a.noconvert(), "b"_a.noconvert());
+    m.def("descend", &descend, Unlocked(), "values"_a, "indices"_a.none(), "pointers"_a.none(), "columns"_a, "starts"_a,
+          "prices"_a, "ridges"_a, "h"_a, "tol"_a, "most"_a, "v"_a.noconvert(), "b"_a.noconvert(),
+          "along"_a.noconvert());
     m.def("all_or_nothing", &assign, Unlocked(), "starts"_a, "heads"_a, "costs"_a, "origins"_a, "demand"_a, "threads"_a,
           "loads"_a.noconvert());
 }
