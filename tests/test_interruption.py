@@ -142,6 +142,17 @@ def test_ctrl_c_ends_a_run_and_a_second_one_raises(ctrl_c, rng, monkeypatch):
         ps.minimize(Counted(f, press), ps.conv(3 * A), ps.Plain(ps.LineSearch()))
 
 
+def test_sigterm_ends_a_run_like_ctrl_c_where_a_program_says_so(rng):
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        f, A = regression(rng)
+        stop = {"callback": lambda s: s.iteration == 4 and signal.raise_signal(signal.SIGTERM)}
+        r = ps.minimize(f, ps.conv(3 * A), ps.Plain(ps.LineSearch()), **stop)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert r.status is ps.Status.INTERRUPTED and r.iterations == 4
+
+
 def test_before_the_first_state_an_interruption_is_raised(rng):
     def press():
         raise KeyboardInterrupt

@@ -1,8 +1,11 @@
 """The loop, its observers, and hard cases."""
 
+import io
 import logging
 import math
 import pickle
+import re
+import sys
 import tracemalloc
 from itertools import islice
 
@@ -75,6 +78,32 @@ def test_verbose_writes_a_line_per_power_of_two_and_one_at_the_end(rng, capsys):
     assert last.startswith("ended after 9 iterations") and last.endswith(ps.Status.ITERATIONS.value)
     ps.minimize(*problem(rng), verbose=False)
     assert capsys.readouterr().err == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class ClosedPipe(Terminal):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+def test_the_bar_fits_a_terminal_of_80_columns_and_is_only_shown_there(rng, monkeypatch, capsys):
+    ps.minimize(*problem(rng), progress=True, stop=ps.Stop(iterations=3))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    f, domain, update = problem(rng)
+    ps.minimize(f, domain, update, progress=True, verbose=True, stop=ps.Stop(iterations=300, rgap=None))
+    shown = re.split(r"[\r\n]+", sys.stderr.getvalue())
+    assert max(map(len, shown)) <= 80, max(shown, key=len)
+    assert any(re.match(r"pursuit: .*, [0-9]+ atoms?\]", line) for line in shown)
+
+
+def test_a_log_that_nobody_reads_any_more_does_not_end_a_run(rng, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", ClosedPipe())
+    assert ps.minimize(*problem(rng), verbose=True, stop=ps.Stop(iterations=3)).iterations == 3
 
 
 def test_verbose_takes_a_logger(rng, capsys, caplog):

@@ -106,7 +106,7 @@ def minimize(
     callback : callable of a State, optional
         Return True to stop.
     progress : bool
-        Show a progress bar, on terminals only.
+        Show a progress bar, on terminals and in notebooks only.
     verbose : bool or logging.Logger
         Write a line at iterations 0, 1, 2, 4, 8, ..., where a run is continued, and at the end: to stderr, or as
         information to a logger.
@@ -160,7 +160,7 @@ def minimize(
         status = _follow(run, recorder, watchers, saver)
     result = recorder.result(status)
     if log is not None:
-        log.write(f"ended after {result.iterations} iterations and {result.seconds:.3g} s: {status.value}")
+        log.end(result)
     return result
 
 

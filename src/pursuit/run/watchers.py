@@ -6,8 +6,10 @@ import logging
 import math
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -111,14 +113,20 @@ class Log:
             self.write(_line(self._recorder.rows[-1]))
         self._resumed = False
 
+    def end(self, result: Result) -> None:
+        """Say why the run ended."""
+        text = f"ended after {result.iterations} iterations and {result.seconds:.3g} s: {result.status.value}"
+        self.write(textwrap.fill(text, 80, subsequent_indent="  "))
+
     def write(self, line: str) -> None:
-        """Write to the logger, or to stderr above a progress bar."""
+        """Write to the logger, or to stderr above a progress bar; a reader that has gone does not end the run."""
         if self._logger is not None:
             self._logger.info("%s", line)
             return
         from tqdm.auto import tqdm  # slow to import
 
-        tqdm.write(line, file=sys.stderr)
+        with suppress(BrokenPipeError):
+            tqdm.write(line, file=sys.stderr)
 
 
 def _line(row: tuple[float, ...]) -> str:
@@ -129,12 +137,12 @@ def _line(row: tuple[float, ...]) -> str:
 
 
 class Bar:
-    """A progress bar, on terminals only."""
+    """A progress bar of at most 80 columns, on terminals and in notebooks only."""
 
     def __init__(self) -> None:
         from tqdm.auto import tqdm  # slow to import
 
-        self._bar = tqdm(disable=None, desc="pursuit", unit=" iterations", leave=False)
+        self._bar = tqdm(disable=None, bar_format="pursuit: {n_fmt} iterations [{elapsed}{postfix}]", leave=False)
         self.close = self._bar.close
 
     def watch(self, state: State) -> None:
