@@ -87,6 +87,21 @@ def load(path: str | os.PathLike[str]) -> Any:
         if predictor is None:
             raise
         return predictor
+    cls = _class_of(found, classes, path)
+    model = cls(**{name: _value(value, name, path) for name, value in found["parameters"].items()})
+    for name, value in found["state"].items():
+        setattr(model, name, _value(value, name, path))
+    return model
+
+
+def _predictor(found: dict[str, Any], path: Any) -> Any:
+    """A stored linear model, which needs no scikit-learn; None for others."""
+    values = {name: _value(v, name, path) for name, v in {**found["parameters"], **found["state"]}.items()}
+    return predictions.stored(str(found["class"]), values)
+
+
+def _class_of(found: dict[str, Any], classes: dict[str, Any], path: object) -> Any:
+    """The class of a file, which knows all of its parameters and attributes."""
     cls = classes.get(found["class"]) if isinstance(found["class"], str) else None
     if cls is None:
         _refuse(path, f"has the class {describe(found['class'])}, which pursuit.estimators does not know")
@@ -97,16 +112,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         _refuse(path, f"lacks the parameter {missing[0]} of {cls.__name__}")
     if unknown := [name for name in found["state"] if not _is_state(cls, name)]:
         _refuse(path, f"has the attribute {unknown[0]}, which {cls.__name__} does not know")
-    model = cls(**{name: _value(value, name, path) for name, value in given.items()})
-    for name, value in found["state"].items():
-        setattr(model, name, _value(value, name, path))
-    return model
-
-
-def _predictor(found: dict[str, Any], path: Any) -> Any:
-    """A stored linear model, which needs no scikit-learn; None for others."""
-    values = {name: _value(v, name, path) for name, v in {**found["parameters"], **found["state"]}.items()}
-    return predictions.stored(str(found["class"]), values)
+    return cls
 
 
 def _classes() -> dict[str, Any]:

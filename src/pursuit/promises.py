@@ -23,6 +23,7 @@ from pursuit.geometry import Interval
 from pursuit.geometry.constants import least_convexity
 from pursuit.objectives import Objective
 from pursuit.oracles import Approximate, Lazy
+from pursuit.refine.proposals import as_refinements
 from pursuit.updates import Decrease
 
 
@@ -127,9 +128,7 @@ class _Run:
     def charges(self, size: Any, kind: Any) -> Iterator[Constant]:
         """Charges of the directions of a kind of curvature, whose largest norm is `size(A, metric)`."""
         d, name = self.decrease, "diameter" if kind == "fw" else "radius"
-        exact = geometry.curvature(self.f, self.A, kind) if self.f.quadratic or d.C is not None else None
-        if "curvature" in self.given:
-            exact = _interval(self.given["curvature"])
+        exact = self._curvature(kind)
         label = "C_f" if kind == "fw" else "C^MP"
         if d.C is not None:
             if exact is not None and exact.upper * (1 - 1e-9) <= d.C:
@@ -144,6 +143,13 @@ class _Run:
                     yield Constant(L * D.upper**2, f"L = {L:.4g}, {name} <= {D.upper:.4g}{norm.name}", norm.name)
         if d.exact and exact is not None:
             yield Constant(exact.upper, f"{label} <= {exact.upper:.4g}")
+
+    def _curvature(self, kind: Any) -> Interval | None:
+        """The affine-invariant curvature, where it is given or can be computed."""
+        if "curvature" in self.given:
+            return _interval(self.given["curvature"])
+        known = self.f.quadratic or self.decrease.C is not None
+        return geometry.curvature(self.f, self.A, kind) if known else None
 
     def _smoothness(self, norm: Norm) -> float | None:
         """The L of a step in this norm; None where the step does not descend by it."""
@@ -174,20 +180,16 @@ class _Run:
 def promise(result: Any, **given: Any) -> Promise:
     """The bounds that hold for a run. Its certified lower bound on f* gives eps_0; the constants `given` are computed
     where they are None."""
-    f, domain, update, values = result.f, result.domain, result.update, result.trace.value
+    update, values, delta = result.update, result.trace.value, _qualities(result)
     t, eps0 = np.arange(len(values), dtype=np.float64), max(float(values[0]) - result.lower, 0.0)
-    part, oracle, delta = domain.parts[0], result.oracle, _qualities(result)
-    covered = len(domain.parts) == 1 and not part.price and f.exact and f.convex and math.isfinite(eps0)
-    decrease = update.decrease(f, part) if covered else None
-    refine = result.refine if isinstance(result.refine, Sequence) else [result.refine]
-    if decrease is not None and any(r is not None and (decrease.moves != "toward" or _gives_back(r)) for r in refine):
-        decrease = None  # a refinement changes how many atoms there are, or gives back some of the decrease
+    decrease = _decrease(result) if math.isfinite(eps0) else None
     bounds: list[Bound] = []
     if decrease is not None and delta[:2].all():
+        part, oracle = result.domain.parts[0], result.oracle
         spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(oracle, Lazy)
         additive = oracle.additive if isinstance(oracle, Approximate) else 0.0
         known = {name: value for name, value in given.items() if value is not None}
-        run = _Run(f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, known)
+        run = _Run(result.f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, known)
         found = (_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)
         bounds = [
             Bound(name, np.where(delta > 0, curve, math.inf), f"{words}, delta = {delta[-1]:.6g}")
@@ -198,6 +200,19 @@ def promise(result: Any, **given: Any) -> Promise:
         curves.append(np.full(len(t), eps0))
     curve = np.minimum.reduce(curves) if curves else np.full(len(t), math.inf)
     return Promise(curve, eps0, bounds)
+
+
+def _decrease(result: Any) -> Decrease | None:
+    """What the steps of a run guarantee; None where nothing, or where a refinement changes how many atoms there are, or
+    gives back some of the decrease."""
+    f, parts = result.f, result.domain.parts
+    covered = len(parts) == 1 and not parts[0].price and f.exact and f.convex
+    decrease: Decrease | None = result.update.decrease(f, parts[0]) if covered else None
+    if decrease is None:
+        return None
+    refinements = [refine for refine in as_refinements(result.refine) if refine is not None]
+    spoiled = any(decrease.moves != "toward" or _gives_back(refine) for refine in refinements)
+    return None if spoiled else decrease
 
 
 def _qualities(result: Any) -> Small:
@@ -301,8 +316,12 @@ def _span_bounds(run: _Run) -> Found:
         name = "Theorem 13" if c.norm is None or m.norm is None else "Theorem 7"
         curve = rates.linear_affine(run.t, mu=min(m.value, c.value), C=c.value, eps0=run.eps0, delta=delta)
         yield name, curve, f"{m.words}, {c.words}"
-    if not run.A.symmetric:
-        return
+    if run.A.symmetric:
+        yield from _sublinear_bounds(run, charges, delta)
+
+
+def _sublinear_bounds(run: _Run, charges: Sequence[Constant | None], delta: Small) -> Found:
+    """The rate of matching pursuit that needs no strong convexity."""
     rho = (_interval(run.given["rho"]) if "rho" in run.given else geometry.rho(run.A, run.f, run.x0)).upper
     if not 0 < rho < math.inf:
         return

@@ -81,12 +81,7 @@ class Encoding:
         """The matrix, and how many values of each column are unknown categories, which are zero in all its columns.
         Columns that are not needed are 0."""
         wanted = [name for name in self.columns if needed is None or name in needed]
-        if missing := [name for name in wanted if name not in frame.columns]:
-            advice = "add it" if len(missing) == 1 else "add them"
-            raise UsageError(f"{path} has no column {listed(missing)}, which the model needs; {advice}.")
-        empty = {name: frame[name].null_count() for name in wanted if name not in self.fill}
-        if counts := [f"{name} ({count})" for name, count in empty.items() if count]:
-            raise UsageError(f"{path} has missing values: {listed(counts)}; fill them, or fit with --impute.")
+        self._check_complete(frame, path, wanted)
         blocks, unknown = [], {}
         for name, values in self.columns.items():
             if name not in wanted:
@@ -102,6 +97,15 @@ class Encoding:
             if values is not None and (count := int((~blocks[-1].any(axis=1)).sum())):
                 unknown[name] = count
         return np.asfortranarray(np.hstack(blocks), dtype=np.float64), unknown
+
+    def _check_complete(self, frame: pl.DataFrame, path: Path, wanted: list[str]) -> None:
+        """Refuse a table without these columns, or with missing values in them that cannot be filled."""
+        if missing := [name for name in wanted if name not in frame.columns]:
+            advice = "add it" if len(missing) == 1 else "add them"
+            raise UsageError(f"{path} has no column {listed(missing)}, which the model needs; {advice}.")
+        empty = {name: frame[name].null_count() for name in wanted if name not in self.fill}
+        if counts := [f"{name} ({count})" for name, count in empty.items() if count]:
+            raise UsageError(f"{path} has missing values: {listed(counts)}; fill them, or fit with --impute.")
 
 
 def _categories(column: pl.Series, path: Path) -> list[str] | None:

@@ -26,14 +26,7 @@ def encode_blocks(encode: Callable[..., Any], D: Any, Y: Any, options: dict[str,
     import dask.array as da
     from dask.delayed import delayed
 
-    if not is_dask_array(Y):
-        raise TypeError(f"D is a dask array and Y is {describe(Y)}; give Y as a dask array, or D.compute().")
-    if Y.ndim != 2:
-        raise ValueError(f"Y has shape {Y.shape}; give a matrix (one signal: Y[None, :]).")
-    if options["progress"]:
-        raise ValueError("progress was asked of a dask array, whose codes are computed later; leave it out.")
-    if options["joint"] is not None and options["joint"] is not False:
-        raise ValueError("joint was given with a dask array, whose blocks are coded alone; map encode over its blocks.")
+    _refuse(Y, options)
     each = {name: options[name] for name in EACH_SIGNAL if is_dask_array(options[name]) or np.ndim(options[name])}
     fixed = {name: value for name, value in options.items() if name not in each} | {"progress": False}
     fixed["n_jobs"] = fixed["n_jobs"] or 1  # the blocks are what runs in parallel
@@ -54,6 +47,18 @@ def encode_blocks(encode: Callable[..., Any], D: Any, Y: Any, options: dict[str,
     pairs = da.blockwise(_encode_block, "i", *arrays, concatenate=True, meta=np.empty(0), **how)
     gaps = da.blockwise(itemgetter(1), "i", pairs, "i", meta=np.empty(0))
     return _not_storable(da.blockwise(itemgetter(0), "ik", pairs, "i", **codes)), gaps
+
+
+def _refuse(Y: Any, options: dict[str, Any]) -> None:
+    """Refuse what cannot be done by blocks."""
+    if not is_dask_array(Y):
+        raise TypeError(f"D is a dask array and Y is {describe(Y)}; give Y as a dask array, or D.compute().")
+    if Y.ndim != 2:
+        raise ValueError(f"Y has shape {Y.shape}; give a matrix (one signal: Y[None, :]).")
+    if options["progress"]:
+        raise ValueError("progress was asked of a dask array, whose codes are computed later; leave it out.")
+    if options["joint"] is not None and options["joint"] is not False:
+        raise ValueError("joint was given with a dask array, whose blocks are coded alone; map encode over its blocks.")
 
 
 def _not_storable(codes: Any) -> Any:

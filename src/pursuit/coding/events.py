@@ -53,10 +53,9 @@ def read_rules(threshold: Any, atoms: Any, method: Any, penalty: Any, positive: 
 
     `amplitudes` are prior, bounds and refractory, which belong to matching pursuit.
     """
-    prior, bounds, refractory = amplitudes
     known = isinstance(method, str) and method in METHODS
     require(known, "method", method, f"one of {', '.join(map(repr, METHODS))} for a recording")
-    if method != "mp" and (prior is not None or bounds is not None or refractory is not None):
+    if method != "mp" and any(amplitude is not None for amplitude in amplitudes):
         raise ValueError(f"prior, bounds and refractory belong to method='mp', not {method!r}; leave them out.")
     if (method == "lasso") != (penalty is not None):
         raise ValueError("penalty belongs to method='lasso', which needs it and takes neither threshold nor atoms.")
@@ -67,17 +66,22 @@ def read_rules(threshold: Any, atoms: Any, method: Any, penalty: Any, positive: 
         return Rules("lasso", penalty=float(penalty), positive=as_bool(positive, "positive"))
     if as_bool(positive, "positive"):
         raise ValueError("positive belongs to method='lasso'; give method='nnomp', or bounds=(0, inf) to 'mp'.")
+    return _pursuit_rules(method, threshold, atoms, amplitudes)
+
+
+def _pursuit_rules(method: str, threshold: Any, atoms: Any, amplitudes: Any) -> Rules:
+    """The rules of a pursuit."""
+    prior, bounds, refractory = amplitudes
     if threshold is None and atoms is None:
         raise ValueError("threshold and atoms are missing; say by how much an event must lower ||r||^2, or how many.")
-    require(threshold is None or 0 <= number(threshold) < math.inf, "threshold", threshold, "a number of at least 0")
+    threshold = 0.0 if threshold is None else threshold
+    require(0 <= number(threshold) < math.inf, "threshold", threshold, "a number of at least 0")
     require(atoms is None or as_int_or_nan(atoms) >= 0, "atoms", atoms, "an integer of at least 0")
     require(prior is None or number(prior) >= 0, "prior", prior, "a number of at least 0, or inf")
     require(refractory is None or as_int_or_nan(refractory) >= 0, "refractory", refractory, "a number of samples")
-    return Rules(
-        method, 0.0 if threshold is None else float(threshold), 0.0,
-        method == "nnomp" or prior is not None or bounds is not None, 0.0 if prior is None else float(prior),
-        _bounds(bounds), -1 if refractory is None else int(refractory), 1 << 62 if atoms is None else int(atoms),
-    )  # fmt: skip
+    positive = method == "nnomp" or prior is not None or bounds is not None
+    limit, pause = 1 << 62 if atoms is None else int(atoms), -1 if refractory is None else int(refractory)
+    return Rules(method, float(threshold), 0.0, positive, float(prior or 0.0), _bounds(bounds), pause, limit)
 
 
 def _bounds(bounds: Any) -> tuple[float, float]:
@@ -86,6 +90,16 @@ def _bounds(bounds: Any) -> tuple[float, float]:
     pair = tuple(map(number, bounds)) if isinstance(bounds, tuple | list) else ()
     require(len(pair) == 2 and 0 <= pair[0] <= pair[1], "bounds", bounds, "(least, most) with 0 <= least <= most")
     return pair[0], pair[1]
+
+
+def _dtype_of(given: Any, source: Any, wanted: Any) -> np.dtype[Any]:
+    """The dtype to work in: the wanted one, or the smaller that holds all samples."""
+    kind = np.dtype(given)
+    require(kind.kind in "iuf", "recording", source, "an array of real numbers")
+    single = kind.itemsize <= 2 or kind == np.float32
+    dtype = np.dtype((np.float32 if single else np.float64) if wanted is None else wanted)
+    require(dtype in (np.float32, np.float64), "dtype", wanted, "float32 or float64")
+    return dtype
 
 
 class Recording:
@@ -105,11 +119,7 @@ class Recording:
         if A.axes == 2 and A.shape not in (None, shape):
             raise ValueError(f"the picture has shape {shape}, the atoms {A.shape}; they must be the same.")
         self.source, self.shape = source, self.A.shape or ()
-        kind = np.dtype(np.float32 if self.is_function else getattr(source, "dtype", np.float64))
-        require(kind.kind in "iuf", "recording", source, "an array of real numbers")
-        single = kind.itemsize <= 2 or kind == np.float32
-        self.dtype = np.dtype((np.float32 if single else np.float64) if dtype is None else dtype)
-        require(self.dtype in (np.float32, np.float64), "dtype", dtype, "float32 or float64")
+        self.dtype = _dtype_of(np.float32 if self.is_function else getattr(source, "dtype", np.float64), source, dtype)
 
     @property
     def length(self) -> int:

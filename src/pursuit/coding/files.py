@@ -141,11 +141,7 @@ def encode_to(
     >>> folder.cleanup()
     """
     zarr, path = _zarr(), _folder(path)
-    unknown = [name for name in options if name not in OPTIONS]
-    if unknown:
-        raise TypeError(f"{unknown[0]} is no argument for codes in files; give some of {', '.join(OPTIONS)}.")
-    if block is not None:
-        require(as_int_or_nan(block) >= 1, "block", block, "the number of signals in a block, at least 1")
+    _check_options(options, block)
     client = None if client is None else current_client(client, "encode_to with a client")
     D = matrix(D, "D")
     job = _job(D, Y, block, options, client is not None)
@@ -170,6 +166,14 @@ def encode_to(
         for leftover in path.glob(".*"):  # of processes that were killed; others find all blocks written
             shutil.rmtree(leftover, ignore_errors=True)
         return StoredCodes(path)
+
+
+def _check_options(options: dict[str, Any], block: int | None) -> None:
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        raise TypeError(f"{unknown[0]} is no argument for codes in files; give some of {', '.join(OPTIONS)}.")
+    if block is not None:
+        require(as_int_or_nan(block) >= 1, "block", block, "the number of signals in a block, at least 1")
 
 
 Opener = Callable[[], Any]
@@ -207,14 +211,20 @@ class Job:
         return fingerprint(arrays, start, min(start + self.block, self.signals or 0))
 
 
-def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], on_cluster: bool) -> Job:
+def _per_signal(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments that hold for all signals, and those that have an entry, or a row, for each."""
     lists = {name: host_array(value, name) for name, value in options.items() if isinstance(value, list | tuple)}
     options = options | {name: value for name, value in lists.items() if name in EACH_SIGNAL}
     each = [name for name in sorted(options) if name in EACH_SIGNAL and len(getattr(options[name], "shape", ()))]
     fixed = {name: value for name, value in options.items() if name not in each}
+    return fixed, {name: options[name] for name in each}
+
+
+def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], on_cluster: bool) -> Job:
+    fixed, each = _per_signal(options)
     digest = hashlib.sha256(np.ascontiguousarray(D).tobytes())
     rules = sorted((name, value) for name, value in fixed.items() if name != "n_jobs")
-    digest.update(json.dumps([str(D.dtype), D.shape, rules, each], default=str).encode())
+    digest.update(json.dumps([str(D.dtype), D.shape, rules, list(each)], default=str).encode())
     if sp.issparse(Y):
         raise TypeError(f"Y is {describe(Y)}; give a dense array on disk, or an iterable of sparse blocks.")
     if not isinstance(getattr(Y, "shape", None), tuple):
@@ -224,12 +234,13 @@ def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], on_cluster:
     if len(Y.shape) != 2 or Y.shape[1] != D.shape[0]:
         raise ValueError(f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as the columns of D.")
     rows = int(block or max(1, BLOCK_BYTES // max(1, np.dtype(Y.dtype).itemsize * Y.shape[1])))
-    for name in each:
-        shape = options[name].shape
-        if shape[0] != Y.shape[0]:
-            raise ValueError(f"{name} has shape {shape}, Y has {Y.shape}; give one entry, or row, for each signal.")
+    for name, value in each.items():
+        if value.shape[0] != Y.shape[0]:
+            raise ValueError(
+                f"{name} has shape {value.shape}, Y has {Y.shape}; give one entry, or row, for each signal."
+            )
     digest.update(json.dumps([str(Y.dtype), Y.shape, rows]).encode())
-    arrays = {name: _opener(a, name, on_cluster) for name, a in {"Y": Y, **{n: options[n] for n in each}}.items()}
+    arrays = {name: _opener(a, name, on_cluster) for name, a in {"Y": Y, **each}.items()}
     return Job(arrays, None, int(Y.shape[0]), rows, fixed, digest.hexdigest())
 
 

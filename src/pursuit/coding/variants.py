@@ -38,19 +38,25 @@ def encode_variant(encode: Encode, D: Any, Y: Any, arguments: Arguments) -> Any:
     by_error = method == "lasso" and arguments.tol is not None
     if not (priced or by_error or method == "simplex"):
         return None
-    refused = {"gram": False, "l2": not by_error, "tol": method == "lasso", "penalty": not by_error and priced}
-    refused |= {"atoms": False, "gaps": priced and not by_error, "prices": True, "positive": method == "lasso"}
-    for name, served in refused.items():
-        value = getattr(arguments, name)
-        if not (served or value is None or value is False or (name == "l2" and value == 0)):
-            kind = "codes on a simplex" if method == "simplex" else "the Lasso with tol, l2 or prices"
-            raise ValueError(f"{name} is {describe(value)}, and {kind} cannot have it; leave it out.")
+    _refuse_others(arguments, priced, by_error)
     D, (Y, W) = matrix(D, "D"), read_signals(Y, arguments.weights)
     if D.shape[0] != Y.shape[1]:
         raise ValueError(f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as columns of D.")
     if priced:
         return _priced(encode, D, Y, replace(arguments, weights=W))
     return (_within_error if by_error else _on_simplex)(encode, D, Y, replace(arguments, weights=W))
+
+
+def _refuse_others(arguments: Arguments, priced: bool, by_error: bool) -> None:
+    """Refuse arguments that the problem cannot have."""
+    lasso = arguments.method == "lasso"
+    served = {"gram": False, "l2": not by_error, "tol": lasso, "penalty": not by_error and priced}
+    served |= {"atoms": False, "gaps": priced and not by_error, "prices": True, "positive": lasso}
+    for name in [name for name, serves in served.items() if not serves]:
+        value = getattr(arguments, name)
+        if not (value is None or value is False or (name == "l2" and value == 0)):
+            kind = "the Lasso with tol, l2 or prices" if lasso else "codes on a simplex"
+            raise ValueError(f"{name} is {describe(value)}, and {kind} cannot have it; leave it out.")
 
 
 def _priced(encode: Encode, D: Array, Y: Array, arguments: Arguments) -> Any:

@@ -192,8 +192,7 @@ def learn(
         refuse_others({"atoms": atoms, "update": update, "weights": weights}, "atoms are the translates of templates")
         return learn_templates(Y, templates, length, options)
     refuse_others({"templates": templates, "length": length, "rank": rank}, "give convolutional=True with it")
-    distributed, on_device = is_dask_array(Y), is_on_cuda(Y)
-    batch = (DEVICE_BATCH if on_device else HOST_BATCH) if batch is None else batch
+    distributed, on_device, batch = is_dask_array(Y), is_on_cuda(Y), _batch(Y, batch)
     check_arguments(atoms, batch, forgetting, seed, callback)
     at_once = not distributed and is_matrix(Y)
     if update is None and at_once and (on_device or np.shape(Y)[0] > MANY_BATCHES * batch):
@@ -202,41 +201,66 @@ def learn(
         {"atoms": 1} if code is None else code, choose_update(update, at_once and not on_device),
         as_bool(nonnegative, "nonnegative"), float(forgetting), thread_count(n_jobs),
     )  # fmt: skip
-    batches: Batches
-    if distributed:
-        if weights is not None:
-            raise TypeError("weights were given with a dask array, which is learned from without; leave them out.")
-        for_each_signal(plan.code, ())  # refuses them
-        blocks = DistributedSignals(Y)
-        signals, batches, once = blocks.first, blocks.batches, False
-    else:
-        signals, batches, once = read_batches(Y, weights, int(batch), int(seed), plan.code)
-    host_fit: Callable[..., Any] = DistributedFit.of if distributed else Fit.of
-    fit = DeviceFit.of if isinstance(signals, DeviceSignals) else host_fit
+    signals, batches, once = _read(Y, weights, int(batch), int(seed), plan.code)
+    fit = _fit_of(signals, distributed)
     if code is None:
         plan = replace(plan, code={"atoms": max(1, signals.features // 10)})
     limit = count_sweeps(sweeps, once)
-    old = start if isinstance(start, Learned) else None
-    D = initial_dictionary(
-        start if old is None else old.dictionary, signals, int(atoms or 0), int(seed), plan.nonnegative
-    )
-    if old is not None and type(D) is not type(old.dictionary):
-        raise TypeError("start and Y are not both on the host or both on a device; give start=learned.dictionary.")
-    D = D if old is None or D.dtype != old.dictionary.dtype else old.dictionary  # to the last digit
-    first = Learned(D, None, None, LearningTrace([]), Status.ITERATIONS, plan.update, plan.descends)
-    if old is not None:
-        first = replace(first, codes=old.codes, statistics=old.statistics, trace=old.trace)
-    past = int(first.trace.rows[-1][0]) if len(first.trace) else 0
-    if plan.update == "online":
-        passes = ((sweep, batches(sweep)) for sweep in range(past, past + limit))
-        steps = batch_steps(plan, passes, D, first.statistics, fit)
-    else:
-        codes = None if first.codes is None or first.codes.shape[0] != len(signals) else first.codes
-        steps = islice(sweep_steps(plan, signals, D, codes, past), limit)
+    first = _first(start, signals, int(atoms or 0), int(seed), plan)
+    steps = _steps(plan, signals, batches, first, limit, fit)
     learned = run(first, steps, callback, as_bool(progress, "progress"))
     if plan.update == "online" and at_once and learned.status is not Status.INTERRUPTED:
         return replace(learned, codes=plan.encode(learned.dictionary, signals))
     return learned
+
+
+def _batch(Y: Any, batch: int | None) -> int:
+    """The number of signals of a batch, by default that of the host or of a device."""
+    default = DEVICE_BATCH if is_on_cuda(Y) else HOST_BATCH
+    return default if batch is None else batch
+
+
+def _read(Y: Any, weights: Any, batch: int, seed: int, code: Mapping[str, Any]) -> tuple[Any, Batches, bool]:
+    """The signals, their batches in each sweep, and whether they can be read only once."""
+    if not is_dask_array(Y):
+        return read_batches(Y, weights, batch, seed, code)
+    if weights is not None:
+        raise TypeError("weights were given with a dask array, which is learned from without; leave them out.")
+    for_each_signal(code, ())  # refuses them
+    blocks = DistributedSignals(Y)
+    return blocks.first, blocks.batches, False
+
+
+def _steps(
+    plan: LearningPlan, signals: Any, batches: Batches, first: Learned, limit: int, fit: Callable[..., Any]
+) -> Iterator[Step]:
+    """The steps of so many sweeps after those of the earlier result."""
+    past = int(first.trace.rows[-1][0]) if len(first.trace) else 0
+    if plan.update == "online":
+        passes = ((sweep, batches(sweep)) for sweep in range(past, past + limit))
+        return batch_steps(plan, passes, first.dictionary, first.statistics, fit)
+    codes = None if first.codes is None or first.codes.shape[0] != len(signals) else first.codes
+    return islice(sweep_steps(plan, signals, first.dictionary, codes, past), limit)
+
+
+def _fit_of(signals: Any, distributed: bool) -> Callable[..., Any]:
+    """What sums the products of codes and signals: on a device, on a cluster or here."""
+    if isinstance(signals, DeviceSignals):
+        return DeviceFit.of
+    return DistributedFit.of if distributed else Fit.of
+
+
+def _first(start: Any, signals: Any, atoms: int, seed: int, plan: LearningPlan) -> Learned:
+    """What learning begins with: a dictionary, or an earlier result."""
+    old = start if isinstance(start, Learned) else None
+    D = initial_dictionary(start if old is None else old.dictionary, signals, atoms, seed, plan.nonnegative)
+    first = Learned(D, None, None, LearningTrace([]), Status.ITERATIONS, plan.update, plan.descends)
+    if old is None:
+        return first
+    if type(D) is not type(old.dictionary):
+        raise TypeError("start and Y are not both on the host or both on a device; give start=learned.dictionary.")
+    D = D if D.dtype != old.dictionary.dtype else old.dictionary  # to the last digit
+    return replace(first, dictionary=D, codes=old.codes, statistics=old.statistics, trace=old.trace)
 
 
 def run(first: Learned, steps: Iterator[Step], callback: Any, progress: bool) -> Learned:

@@ -303,14 +303,9 @@ class LowRankCompletion(Completion):
         """The parameters that are given, and for the others those of the lowest error on the validation part: first the
         damping, of biases alone; then the power, at one radius; then the radius or the rank. With the errors of all
         that was tried."""
-        free, default = self.radius is None, Trial(rank=self.rank)
+        free, chosen = self.radius is None, self._given()
         powers = POWERS if self.power is None else (float(self.power),)
         dampings = DAMPINGS if self.damping is None else (float(self.damping),)
-        chosen = default._replace(
-            damping=None if not self.biases else default.damping if self.damping is None else dampings[0],
-            power=default.power if self.power is None else powers[0],
-            level=default.level if free and self.rank is None else math.inf,
-        )
         parts = entries.split(float(self.validation), check_random_state(self.random_state))
         if parts is None or not (free or self.power is None or (self.biases and self.damping is None)):
             return chosen, {}
@@ -319,20 +314,34 @@ class LowRankCompletion(Completion):
             error = MatrixProblem(parts[0], damping, 0.0).error(None, parts[1], self.clip)
             trials.append(chosen._replace(damping=damping, level=0.0, error=error))
         chosen = chosen._replace(damping=_best(trials).damping)
-        first = chosen._replace(level=default.level) if free else chosen
+        first = chosen._replace(level=Trial().level) if free else chosen
         fits = [self._path(parts, [first._replace(power=power)])[0] for power in powers]
         if free:
-            at_one = _best(fits)
-            larger = self._path(parts, [at_one._replace(level=level) for level in LARGER])
-            fits += larger
-            if larger[0].error > at_one.error:
-                fits += self._path(parts, [at_one._replace(level=level) for level in SMALLER])
-            ranks = range(1, 1 + min(MAX_RANK, *entries.shape)) if self.rank is None else [self.rank]
-            fits += self._path(parts, [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks])
+            fits += self._sizes(parts, chosen, _best(fits), entries.shape)
         columns = zip(*trials, *fits, strict=True)
         errors = {name: np.array(column, dtype=np.float64) for name, column in zip(Trial._fields, columns, strict=True)}
         errors["error"] *= entries.unit
         return _best(trials + fits if free else fits), errors
+
+    def _given(self) -> Trial:
+        """The parameters that are given, and where none is, the default."""
+        default = Trial(rank=self.rank)
+        damping = default.damping if self.damping is None else float(self.damping)
+        return default._replace(
+            damping=damping if self.biases else None,
+            power=default.power if self.power is None else float(self.power),
+            level=default.level if self.radius is None and self.rank is None else math.inf,
+        )
+
+    def _sizes(
+        self, parts: tuple[Entries, Entries], chosen: Trial, at_one: Trial, shape: tuple[int, ...]
+    ) -> list[Trial]:
+        """Other radii than that of a fit, and all ranks."""
+        larger = self._path(parts, [at_one._replace(level=level) for level in LARGER])
+        smaller = [at_one._replace(level=level) for level in SMALLER] if larger[0].error > at_one.error else []
+        ranks = range(1, 1 + min(MAX_RANK, *shape)) if self.rank is None else [self.rank]
+        plain = [chosen._replace(power=0.0, level=math.inf, rank=rank) for rank in ranks]
+        return [*larger, *(self._path(parts, smaller) if smaller else ()), *self._path(parts, plain)]
 
     def _path(self, parts: tuple[Entries, Entries], trials: list[Trial]) -> list[Trial]:
         """Fits with their errors, until one has a larger error than the last. A trial that comes with an error is like
