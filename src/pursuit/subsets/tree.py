@@ -268,17 +268,21 @@ class _Work:
             tried = [np.concatenate([inside, free]) if m > 0 else inside]
             if self.enumerates and len(free) < m:
                 return True
-        elif self.enumerates:
-            tried = [np.append(inside, j) for j in free]
         else:
-            value, places, lower = problem.best_with_one_more(inside, free)
-            tried = [np.append(inside, j) for j in free] if math.isnan(value) else []
-            if not tried:
-                self.record(problem, value, lower, places)
+            tried = self._with_one_more(problem, inside, free)
         for places in tried:
             value, lower = problem.exact(places)
             self.record(problem, value, lower, places)
         return True
+
+    def _with_one_more(self, problem: Any, inside: Indices, free: Indices) -> list[Indices]:
+        """The subsets with one more of the free units that are still to be tried."""
+        known = (math.nan, inside, math.nan) if self.enumerates else problem.best_with_one_more(inside, free)
+        value, places, lower = known
+        if math.isnan(value):
+            return [np.append(inside, j) for j in free]
+        self.record(problem, value, lower, places)
+        return []
 
     def record(self, problem: Any, value: float, lower: float, places: Indices) -> None:
         if not self.enumerates or value <= self.upper:
