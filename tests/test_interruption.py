@@ -275,7 +275,7 @@ def test_the_small_problem_of_groups_looks_at_the_clock(rng, monkeypatch):
     assert next(steps) - without - 1 <= 20 < without
 
 
-@pytest.mark.parametrize(("name", "at"), [("GreedyRegressor", 3), ("AtomicRegressor", 4)])
+@pytest.mark.parametrize(("name", "at"), [("GreedyRegressor", 4), ("AtomicRegressor", 4)])
 def test_nothing_is_chosen_from_paths_that_ctrl_c_ended(name, at, ctrl_c, rng, monkeypatch):
     estimators = pytest.importorskip("pursuit.estimators")
     X = rng.standard_normal((40, 20))
@@ -296,3 +296,15 @@ def test_nothing_is_chosen_from_paths_that_ctrl_c_ended(name, at, ctrl_c, rng, m
     evaluations = count()
     with pytest.raises(KeyboardInterrupt):
         getattr(estimators, f"{name}CV")(fit_intercept=False).fit(X, y)
+
+
+def test_a_path_of_sizes_that_ctrl_c_ends_before_the_first_size_has_nothing_to_return(rng):
+    evaluations = count()
+
+    def press():
+        if next(evaluations) == 2:
+            raise KeyboardInterrupt
+
+    f, A = regression(rng)
+    with pytest.raises(KeyboardInterrupt):
+        ps.path(Counted(f, press), A, atoms=[5, 6])

@@ -225,6 +225,8 @@ def _by_size(run: Callable[..., Result], sizes: set[int]) -> list[Result]:
         return size >= max(sizes)
 
     last = run(callback=take_results)
+    if last.status is Status.INTERRUPTED and not snapshots:  # there is nothing to return
+        raise KeyboardInterrupt
     return [replace(last, **fields) for fields in snapshots.values()]
 
 
