@@ -17,6 +17,8 @@ if not CUDA:
     os.environ["TRITON_INTERPRET"] = "1"  # read where kernels are defined, Triton's own ones too
 pytest.importorskip("triton", reason="Triton is not installed.")
 
+from torch.overrides import TorchFunctionMode
+
 import pursuit as ps
 from pursuit.gpu import gradients, pursuits, tensors
 
@@ -448,3 +450,31 @@ def test_a_compiled_function_calls_encode_as_it_is(rng, on_device):
         slopes.append(torch.cat([D.grad.ravel(), Y.grad.ravel()]))
         D.grad = Y.grad = None
     assert slopes[0].any() and torch.equal(*slopes)
+
+
+class Transfers(TorchFunctionMode):
+    """Counts the calls that bring numbers of a tensor to the host."""
+
+    count = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        names = "__float__", "__int__", "__bool__", "__index__", "item", "tolist", "cpu"
+        self.count += getattr(function, "__name__", "") in names
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("hull", "update", "most"), [
+    (True, ps.Plain(ps.LineSearch()), 7.5), (False, ps.FullyCorrective(), 8.0),
+])  # fmt: skip
+def test_an_iteration_brings_few_numbers_to_the_host(hull, update, most, rng):
+    """The value, <g, x>, the place and value of the largest product, <g, a> twice, norms and slopes together, <d, d>,
+    and whether an atom of equal source is equal; of OMP two rows of products instead of the last two."""
+    f, A = ps.LeastSquares(tensor(rng.standard_normal(50), torch.float64)), rng.standard_normal((50, 200))
+    A = ps.Dictionary(tensor(A, torch.float64), signed=True)
+    counts, iterations = [], []
+    for limit in (10, 30):
+        with Transfers() as transfers:
+            stop = ps.Stop(iterations=limit, rgap=1e-30)
+            iterations.append(ps.minimize(f, ps.conv(3 * A) if hull else ps.lin(A), update, stop=stop).iterations)
+        counts.append(transfers.count)
+    assert counts[0] and (counts[1] - counts[0]) / (iterations[1] - iterations[0]) <= most

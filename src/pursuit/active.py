@@ -124,8 +124,9 @@ class ActiveSet(Stateful):
         stored = self.atoms[i]
         if atom is stored or type(atom) is not Atom or atom.source is None:
             return
-        square = self.space.dot(stored.dense(self.space), stored.dense(self.space))
-        same = abs(self.space.dot(atom.vector, stored.dense(self.space)) - sign * square) <= 1e-4 * square
+        known = stored.dense(self.space)
+        square, product = self.space.dots((known, known), (atom.vector, known))
+        same = abs(product - sign * square) <= 1e-4 * square
         if not same and 0 < square < float("inf"):
             raise ValueError(
                 f"two different atoms have the source {atom.source!r}; tell them apart by source or by coef=."

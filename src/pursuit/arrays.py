@@ -178,6 +178,10 @@ def largest(c: Array, several: int, sizes: bool = False) -> tuple[Indices, Small
     """Places of the largest entries of a vector (`sizes`: the largest absolute values), the largest first, ties by
     index; and the entries there. On the host."""
     merit = abs(c) if sizes else c
+    if several == 1 and compat.is_torch_array(c):  # in one transfer
+        place = merit.argmax().reshape(1)
+        j, entry = host(compat.array_namespace(c).stack([place.double(), c.take(place).double()]))
+        return j.astype(np.intp), entry
     if several == 1:
         j = int(merit.argmax() if isinstance(c, np.ndarray) else compat.array_namespace(c).argmax(merit))
         return np.array([j]), host(c[j : j + 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -77,8 +78,10 @@ class _Line:
     """The size of the derivative at which a search ends."""
     ceiling: float = math.inf
 
-    def __post_init__(self) -> None:
-        self.size = self.space.norm(self.d)
+    @cached_property
+    def size(self) -> float:
+        """The norm of d."""
+        return self.space.norm(self.d)
 
     def derivative(self, point: Array) -> tuple[float, bool]:
         """<grad f, d>, and whether it is small enough, or 0 to rounding; infinite where f is not defined, or above the

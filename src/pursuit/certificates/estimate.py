@@ -21,6 +21,7 @@ import numpy as np
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
+from pursuit.atoms.frames import Atom
 from pursuit.certificates.dual import DualBound
 from pursuit.certificates.proof import Proof
 from pursuit.domains import Answer, Domain
@@ -109,19 +110,21 @@ class Certificate(Stateful):
         """The point at which the conjugate gives the best bound, a hint for a proof; None where there is none."""
         return self._best[1]
 
-    def observe_point(self, x: Array, value: float, grad: Array) -> float:
-        """Compare f at x with f at the last point, and adjust the scale of rounding errors to the gradient, whose norm
-        is returned.
+    def observe_point(self, x: Array, value: float, grad: Array, *vectors: Array) -> list[float]:
+        """Compare f at x with f at the last point, and adjust the scale of rounding errors to the gradient. Returns its
+        norm and those of other vectors, in one transfer from a device.
 
         Where the curvature of f has no bound, a bad point may have a huge gradient, which says nothing about rounding
         at other points. Then only the first gradient (over a hull, that at 0) and the current one count.
         """
-        pairs = [(grad, grad), (x, x)]
+        vectors = grad, x, *vectors
+        pairs = [(v, v) for v in vectors]
         if self._last is not None:
             step = x - self._last[0]
             pairs += [(self._last[2], step), (grad, step)]
-        squared, length_squared, *slopes = self.space.dots(*pairs)
-        norm, self._length = self.space.norm(grad, squared), self.space.norm(x, length_squared)
+        products = self.space.dots(*pairs)
+        slopes = products[len(vectors) :]
+        norm, self._length, *others = [self.space.norm(v, p) for v, p in zip(vectors, products, strict=False)]
         self._first = self._first or norm
         self._scale = max(self._first if self.f.L is None else self._scale, norm)
         if self.f.exact:
@@ -129,7 +132,7 @@ class Certificate(Stateful):
             if self._last is not None and self.f.convex:
                 self.contradicted |= _contradict(self._last, now, slopes, self.space.eps, self._unit())
             self._last, self._largest = now, max(self._largest, abs(value))
-        return norm
+        return [norm, *others]
 
     def _unit(self) -> float:
         """The size of the terms of f(x), the unit of its rounding error."""
@@ -156,12 +159,16 @@ class Certificate(Stateful):
 
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
         alone = value - active.cost  # f(x) without a penalty
-        norm = self.observe_point(active.x, alone, grad)
+        named = [answers[b].atoms[0] for b in (range(len(answers)) if active.turn is None else active.turn)]
+        dense = [a.vector for a in named if type(a) is Atom]
+        norm, *lengths = self.observe_point(active.x, alone, grad, *dense)
+        if len(lengths) < len(named):
+            lengths = [a.norm(self.space) for a in named]
         if not self.f.exact or self.contradicted:
             self._prove_nothing()
             return
         whole = active.turn is None  # else few were asked
-        longest, size = self._lengths(answers, active)
+        longest, size = self._lengths(answers, active, lengths)
         terms = norm + self._L * self._length  # those of the gradient, which may cancel
         slack = self._error * (abs(value) + terms * (self._length + sum(longest)))  # the errors of the inner products
         doubt = 1e3 * (slack + self.space.eps * self._unit())
@@ -203,11 +210,10 @@ class Certificate(Stateful):
     def _prove_nothing(self) -> None:
         self.lower, self.gap = -math.inf, math.inf
 
-    def _lengths(self, answers: Sequence[Answer], active: ActiveSet) -> tuple[list[float], float]:
+    def _lengths(self, answers: Sequence[Answer], active: ActiveSet, lengths: list[float]) -> tuple[list[float], float]:
         """The norms by which rounding errors enter, one for each summand, and the sum of those of the atoms that this
-        iteration names. Note how long x and the atoms have been."""
+        iteration names, their `lengths`. Note how long x and the atoms have been."""
         asked = range(len(answers)) if active.turn is None else active.turn
-        lengths = [answers[b].atoms[0].norm(self.space) for b in asked]
         for b, length in zip(asked, lengths, strict=True):
             self._longest[b] = max(self._longest[b], length)
         self._reach = max(self._reach, self._length)
