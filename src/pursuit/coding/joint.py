@@ -31,7 +31,12 @@ NOT_SERVED = ("gram", "weights", "positive", "gaps", "dtype")
 
 def is_complex(a: Any) -> bool:
     """Whether an array of any library, or a list, has complex entries."""
-    return "complex" in str(getattr(a, "dtype", "")) or (isinstance(a, list | tuple) and np.iscomplexobj(a))
+    if isinstance(a, list | tuple):
+        try:
+            a = np.asarray(a)
+        except ValueError:  # ragged, which is refused by name where it is read
+            return False
+    return "complex" in str(getattr(a, "dtype", ""))
 
 
 def is_joint(D: Any, Y: Any, arguments: Arguments) -> bool:

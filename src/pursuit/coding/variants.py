@@ -32,7 +32,9 @@ EPS = 2.0**-52
 def encode_variant(encode: Encode, D: Any, Y: Any, arguments: Arguments) -> Any:
     """The codes; None where the call is none of these problems. `encode` solves the Lasso and NNLS."""
     method = arguments.method
-    priced = arguments.prices is not None or arguments.l2 != 0
+    if not isinstance(method, str):
+        return None  # it is refused later
+    priced = arguments.prices is not None or number(arguments.l2) != 0
     if priced and method != "lasso":
         raise ValueError(f"l2 and prices belong to method='lasso'; leave them out with {method!r}.")
     by_error = method == "lasso" and arguments.tol is not None

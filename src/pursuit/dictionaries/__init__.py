@@ -195,7 +195,8 @@ def learn(
     distributed, on_device, batch = is_dask_array(Y), is_on_cuda(Y), _batch(Y, batch)
     check_arguments(atoms, batch, forgetting, seed, callback)
     at_once = not distributed and is_matrix(Y)
-    if update is None and at_once and (on_device or np.shape(Y)[0] > MANY_BATCHES * batch):
+    rows = len(Y) if isinstance(Y, list | tuple) else (getattr(Y, "shape", None) or (0,))[0]
+    if update is None and at_once and (on_device or rows > MANY_BATCHES * batch):
         update = "online"
     plan = LearningPlan(
         {"atoms": 1} if code is None else code, choose_update(update, at_once and not on_device),
