@@ -107,6 +107,7 @@ def test_it_survives_pickling_and_a_change_of_shape():
 
 WRONG = [
     ({"templates": np.zeros((2, 3))}, "template 0 is zero"),
+    ({"templates": [[1e-200, 0.0]]}, "the largest sample of template 0 is 1e-200"),
     ({"templates": [[1.0, np.nan]]}, "templates contains NaN"),
     ({"templates": [1.0, 2.0]}, "templates is"),
     ({"templates": np.ones((1, 5)), "shape": (4,)}, "shape is"),

@@ -234,6 +234,14 @@ def test_the_gap_is_true_of_weights_that_are_not_the_minimum():
     assert value - best <= gap < value
 
 
+def test_the_lasso_ends_where_weights_are_large_beside_its_penalty():
+    y = np.random.default_rng(0).standard_normal(60)
+    A = ps.Convolutional([[1.0, 2.0, 1.0]], shape=y.shape)  # whose translates nearly depend on each other
+    e = ps.encode(A, y, method="lasso", penalty=1e-9)
+    r = y - A.synthesize(e)
+    assert e.gap <= 1e-6 * (np.vdot(y, y) + np.vdot(r, r))
+
+
 # ---------------------------------------------------------------------- refusals
 
 A1 = ps.Convolutional([[1.0, 2.0]])

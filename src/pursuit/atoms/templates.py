@@ -163,7 +163,7 @@ def read_templates(templates: Any, channels: Any, spatial: int | None, count: in
         raise ValueError(f"templates have shape {dense.shape}, which does not fit shape; see Convolutional.")
     pictures = dense.reshape(len(dense), -1 if dense.ndim - 1 > moving else 1, *((1,) if moving == 1 else ()),
                              *dense.shape[dense.ndim - moving :])  # fmt: skip
-    check_not_zero([float(np.abs(t).max()) for t in pictures])
+    check_sizes([float(np.abs(t).max()) for t in pictures])
     listed = [split_parts(t) for t in pictures]
     return Templates.read(listed, pictures.shape[:3], pictures.shape[-1]), moving
 
@@ -176,7 +176,7 @@ def _on_channels(templates: object, channels: object, count: int | None) -> Temp
     width = waveforms[0].shape[-1] if waveforms[0].ndim else 0
     for k, (w, c) in enumerate(zip(waveforms, places, strict=True)):
         _check_waveform(k, w, c, width)
-    check_not_zero([float(np.abs(w).max()) for w in waveforms])
+    check_sizes([float(np.abs(w).max()) for w in waveforms])
     most = 1 + max(int(c.max()) for c in places)
     if count is not None and most > count:
         raise ValueError(f"channels name channel {most - 1}, the recording has {count}.")
@@ -193,7 +193,9 @@ def _check_waveform(k: int, w: Array, c: Array, width: int) -> None:
         raise ValueError(f"channels of template {k} must be {len(w)} different integers of at least 0.")
 
 
-def check_not_zero(sizes: list[float]) -> None:
-    """Refuse a template of zeros."""
+def check_sizes(sizes: list[float]) -> None:
+    """Refuse a template of zeros, and one whose square is beyond the range of numbers."""
     if 0.0 in sizes:
         raise ValueError(f"template {sizes.index(0.0)} is zero; a zero atom has no direction, so remove it.")
+    for k, size in enumerate(sizes):
+        require(1e-140 < size < 1e140, f"the largest sample of template {k}", size, "templates of usual size")

@@ -182,6 +182,7 @@ template <class T> class Translates final : public EventSearch<T> {
     List<Place> events;
     List<int64_t> queue, moved;  // events to be settled; events with a pending change
     double slack = 0;            // events of the Lasso are settled to this accuracy, until no atom enters
+    double heaviest = 0;         // the largest |w| ||a|| of any event so far: rounding errors are in proportion
     int64_t living = 0, unused = -1, cells_across = 0;
     Array<int64_t> cells;  // 1 + the first event of each cell of height x width positions
 
@@ -213,8 +214,8 @@ template <class T> class Translates final : public EventSearch<T> {
     void run() override {
         const double rounding = double(unit) * (64 * EPS<T>)*(64 * EPS<T>);
         const bool is_lasso = rules.method == EventMethod::lasso;
-        const T threshold = T(is_lasso ? rules.penalty + 4 * tolerance(0) : larger(rules.threshold, rounding));
         for (int64_t turn = 1; living < rules.limit; ++turn) {
+            const T threshold = T(is_lasso ? rules.penalty + 4 * tolerance(0) : larger(rules.threshold, rounding));
             if (turn % 256 == 0) check_interrupt(rules.stop);
             int64_t q = 0;
             for (int64_t i = 1; i < blocks_of_blocks(); ++i) q = top[i] > top[q] ? i : q;
@@ -408,9 +409,10 @@ template <class T> class Translates final : public EventSearch<T> {
 
     // Of a correlation with the residual: how far it may be from its value at the minimum.
     double tolerance(int k) const {
+        const double rounding = 16.0 * double(EPS<T>) * heaviest * std::sqrt(A.squares[k]);
         if (rules.method == EventMethod::lasso)
-            return larger(slack, 1e-10 * rules.penalty + 64 * double(EPS<T>) * unit);
-        return larger(1e-10, 16.0 * double(EPS<T>)) * std::sqrt(double(unit) * A.squares[k]);
+            return larger(larger(slack, 1e-10 * rules.penalty + 64 * double(EPS<T>) * unit), rounding);
+        return larger(larger(1e-10, 16.0 * double(EPS<T>)) * std::sqrt(double(unit) * A.squares[k]), rounding);
     }
 
     bool is_settled(const Place &e) const {
@@ -493,6 +495,7 @@ template <class T> class Translates final : public EventSearch<T> {
         if (by == 0) return;
         events[e].weight = weight;
         events[e].pending += by;
+        heaviest = larger(heaviest, std::fabs(weight) * std::sqrt(A.squares[events[e].kernel]));
         if (!events[e].moved) moved.push(e);
         events[e].moved = true;
         const Place place = events[e];
