@@ -66,7 +66,7 @@ def of_sklearn(model: Any) -> Fit:
     def fit(X: Any, y: np.ndarray) -> tuple[Callable[[Data], float], int]:
         model.fit(X, y)
         features = int((np.atleast_2d(model.coef_) != 0).any(axis=0).sum())
-        return lambda data: log_loss(data.y_test, model.predict_proba(data.X_test)), features
+        return lambda data: log_loss(data.y_test, model.predict_proba(data.X_test), labels=model.classes_), features
 
     return fit
 

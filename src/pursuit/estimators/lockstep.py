@@ -1,7 +1,7 @@
 """The compiled greedy paths: folds and ridges over one matrix, in step.
 
 Each problem is the mean loss of some samples, with a ridge; every step adds the feature to each that correlates most
-with its gradient, and refits. `greedy.GreedySolver` is the plain version of one problem.
+with its gradient, and refits. `forward.GreedySolver` is the plain version of one problem.
 """
 
 from __future__ import annotations

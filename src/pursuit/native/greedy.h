@@ -4,7 +4,7 @@
 // correlates most with its gradient, and refits all coefficients by Newton's method. No problem copies rows or columns:
 // a sample that it leaves out has weight 0, and means and scales of its columns are numbers beside the shared matrix.
 // Coefficients are those of the shared columns, at unit scale over all samples; a ridge is one on coefficients of columns
-// at unit scale over the samples of the problem, so that it has a factor for each column. estimators/greedy.py is the
+// at unit scale over the samples of the problem, so that it has a factor for each column. estimators/forward.py is the
 // plain version.
 #pragma once
 #include "kernels.h"
