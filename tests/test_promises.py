@@ -200,6 +200,20 @@ def test_geometry_may_be_given_where_it_is_known():
     assert "rho <= 50" in constants["Theorem 2 sharp"]
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_rate_of_a_reach_needs_neither_symmetry_nor_strong_convexity(symmetric):
+    """Erratum 23: a bound on ||x* - x_t||_A in place of 2 rho."""
+    f, A = ps.Logistic([1, -1, 1, 1, -1]), ps.Dictionary(np.random.default_rng(1).standard_normal((5, 3)))
+    domain, reach = ps.lin(A, symmetric=symmetric), geometry.Interval(1.0, 2.5)
+    for update in (ps.Plain(ps.ShortStep()), ps.NormCorrective(), ps.FullyCorrective(), ps.Plain(ps.LineSearch())):
+        r = ps.minimize(f, domain, update, stop=ps.Stop(iterations=5, rgap=None))
+        assert r.promise().bounds == []
+        (bound,) = r.promise(reach=reach).bounds
+        C, t = f.L * geometry.radius(A).upper ** 2, np.arange(len(r.trace))
+        assert (bound.curve <= rates.affine_pursuit(t, L=C, reach=reach)).all()
+        assert (bound.theorem, bound.constants.split(",")[0]) == ("Theorem 2 sharp", "reach <= 2.5")
+
+
 def test_an_update_of_ones_own_is_promised_the_rates_of_the_decrease_that_it_states():
     class Halved(ps.Plain):
         """Steps of half the length: three quarters of the decrease, that of short steps with 4/3 of the smoothness."""
@@ -270,6 +284,10 @@ def bounds_that_apply(f, A, kind, C, eps0, x0, t):
         yield rates.matching_pursuit_affine_sharp(t, C=whole, eps0=eps0)
         norm = np.linalg.norm(x0) + 2 * np.linalg.norm(f.value_and_grad(x0)[1]) / f.mu
         yield rates.least_squares(t, diameter=geometry.diameter(A), mdw=shape["mdw"], norm=norm, L=f.L)
+        yield rates.affine_pursuit(t, L=C, reach=2 * rho.upper)
+    yield rates.affine_pursuit(t, L=C, reach=math.sqrt(2 * eps0 / f.mu) / shape["mdw"].lower)
+    if isinstance(A, ps.SignedBasis) and f.mu == f.L:  # from 0
+        yield f.L * rates.signed_basis(t, residual=f.value_and_grad(x0)[1] / f.L)
 
 
 @pytest.mark.parametrize("signed", SETS.values(), ids=SETS)
@@ -293,6 +311,72 @@ def test_every_variant_is_promised_the_theorem_that_a_reader_would_quote_and_not
             assert (p.curve <= bound * (1 + 1e-9)).all()
     if kind == "mp":
         assert (r.trace.value - minimum <= p.curve + 1e-9 * (1 + abs(minimum))).all()
+
+
+NOT_QUOTED = {
+    "accelerated_pursuit": "in expectation", "random_pursuit": "in expectation", "lower_bound": "from below",
+    "lower_bound_sharp": "from below", "coherence": "no rate", "mdw_from_coherence": "no rate", "delta_fw": "no rate",
+    "delta_mp": "no rate", "frank_wolfe_limit": "no rate", "backtracking": "a constant of a rate",
+    "lazy_quality": "a constant of a rate", "good_steps": "a number", "good_pairwise_steps": "a number",
+    "away_steps": "of Away", "pairwise_steps": "of Pairwise", "cone_pursuit": "over cones",
+    "incoherent_pursuit": "nobody knows how many atoms the target combines",
+}  # fmt: skip
+
+
+def test_no_function_of_rates_is_forgotten():
+    """A new rate has to be among those that no promise is weaker than, or here with the reason."""
+    import inspect
+
+    tried = {name for name in rates.__all__ if f"rates.{name}(" in inspect.getsource(bounds_that_apply)}
+    assert tried | set(NOT_QUOTED) == set(rates.__all__)
+    assert not tried & set(NOT_QUOTED)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_least_squares_on_the_signed_basis_are_promised_the_exact_error(seed):
+    """Corollary 9, corrected; from a start other than 0 OMP has the start in S, and the corollary is silent."""
+    rng = np.random.default_rng(seed)
+    f, A, x0 = ps.LeastSquares(rng.standard_normal(6), weights=3.0), 2.0 * ps.SignedBasis(6), rng.standard_normal(6)
+    stop = ps.Stop(iterations=6, rgap=None)
+    for update in (v[1](12.0) for v in VARIANTS.values() if v[0] is ps.lin):
+        for start in (None, x0):
+            r = ps.minimize(f, ps.lin(A), update, start=start, stop=stop)
+            exact = isinstance(update, ps.Plain) or start is None
+            quoted = "Corollary 9" in {b.theorem for b in r.promise().bounds}
+            if quoted:
+                np.testing.assert_allclose(r.trace.value, r.promise().curve, rtol=1e-9, atol=1e-12)
+            assert quoted == exact
+    worse = ps.minimize(f, ps.lin(A), oracle=ps.Approximate(0.9), stop=stop)
+    assert "Corollary 9" not in {b.theorem for b in worse.promise().bounds}
+
+
+@pytest.mark.parametrize("make", [ps.conv, ps.cone, ps.lin])
+@pytest.mark.parametrize("kind", ["Hessian", "gradients"])
+def test_fully_corrective_updates_of_any_smooth_f_keep_the_rates_of_short_steps(make, kind):
+    target, D = np.array([0.6, -0.4, 0.3]), instance(3, 3, 6)[1]
+
+    def value_and_grad(x):
+        return float(np.logaddexp(x - target, target - x).sum() + 0.1 * x @ x), np.tanh(x - target) + 0.2 * x
+
+    options = {"hessian": lambda x: 1.2 - np.tanh(x - target) ** 2} if kind == "Hessian" else {}
+    f, A = ps.Smooth(value_and_grad, L=1.2, mu=0.2, **options), ps.Dictionary(np.abs(D) if make is ps.cone else D)
+    r = ps.minimize(f, make(A), ps.FullyCorrective(), stop=ps.Stop(iterations=8, rgap=None))
+    quick = ps.minimize(f, make(A), ps.Plain(ps.ShortStep()), stop=ps.Stop(iterations=8, rgap=None)).promise()
+    assert {b.theorem for b in r.promise().bounds} == {b.theorem for b in quick.bounds} != set()
+    assert kept(r, ps.minimize(f, make(A), stop=ps.Stop(rgap=1e-11)).value)
+
+
+@pytest.mark.parametrize("make", [ps.conv, ps.cone, ps.lin])
+def test_a_fully_corrective_update_that_gets_nowhere_is_a_short_step(make, monkeypatch):
+    from pursuit.updates import corrective
+
+    f = ps.Logistic([1, -1, 1, 1, -1])
+    A, stop = ps.Dictionary(np.abs(np.random.default_rng(0).standard_normal((5, 8)))), ps.Stop(iterations=9, rgap=None)
+    short = ps.minimize(f, make(A), ps.Plain(ps.ShortStep()), stop=stop)
+    monkeypatch.setattr(corrective, "MAX_INNER_STEPS", 0)
+    stuck = ps.minimize(f, make(A), ps.FullyCorrective(), stop=stop)
+    np.testing.assert_allclose(stuck.trace.value, short.trace.value, rtol=1e-12)
+    assert short.trace.value[-1] < short.trace.value[0]
 
 
 def test_the_affine_invariant_promise_does_not_see_the_condition_number():

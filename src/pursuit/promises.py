@@ -18,13 +18,15 @@ import numpy as np
 
 from pursuit import geometry, rates
 from pursuit.arrays import Array, Small, host
+from pursuit.atoms import SignedBasis
+from pursuit.atoms.combinations import unscaled
 from pursuit.domains import Part
 from pursuit.geometry import Interval
 from pursuit.geometry.constants import least_convexity
 from pursuit.objectives import Objective
 from pursuit.oracles import Approximate, Lazy
 from pursuit.refine.proposals import as_refinements
-from pursuit.updates import Decrease
+from pursuit.updates import Decrease, Plain
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class _Run:
     spare: int  # atoms of the start that may be dropped
     eps0: float
     x0: Array
+    along_atoms: bool  # each step moves along one atom
     given: dict[str, Any]
 
     @property
@@ -103,6 +106,18 @@ class _Run:
     def begins_with_own_atoms(self) -> bool:
         """Whether S has atoms of A only: a user's start may have others, such as the point itself."""
         return self.spare == 0 and (self.over_cone or self.part.A.contains(self.x0) is True)
+
+    @property
+    def reach(self) -> tuple[float, str]:
+        """A bound on the atomic norm of x* - x_t, and what it was computed from."""
+        if "reach" in self.given:
+            reach = _interval(self.given["reach"]).upper
+            return reach, f"reach <= {reach:.4g}"
+        if not self.A.symmetric:
+            return math.inf, ""
+        given = self.given.get("rho")
+        rho = (geometry.rho(self.A, self.f, self.x0) if given is None else _interval(given)).upper
+        return 2 * rho, f"rho <= {rho:.4g}"
 
     @property
     def steps(self) -> Small:
@@ -189,7 +204,8 @@ def promise(result: Any, **given: Any) -> Promise:
         spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(oracle, Lazy)
         additive = oracle.additive if isinstance(oracle, Approximate) else 0.0
         known = {name: value for name, value in given.items() if value is not None}
-        run = _Run(result.f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, known)
+        along = isinstance(update, Plain)
+        run = _Run(result.f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, along, known)
         found = (_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)
         bounds = [
             Bound(name, np.where(delta > 0, curve, math.inf), f"{words}, delta = {delta[-1]:.6g}")
@@ -316,19 +332,29 @@ def _span_bounds(run: _Run) -> Found:
         name = "Theorem 13" if c.norm is None or m.norm is None else "Theorem 7"
         curve = rates.linear_affine(run.t, mu=min(m.value, c.value), C=c.value, eps0=run.eps0, delta=delta)
         yield name, curve, f"{m.words}, {c.words}"
-    if run.A.symmetric:
-        yield from _sublinear_bounds(run, charges, delta)
+    if charges[1] is not None:
+        yield from _signed_basis(run, charges[1])
+    yield from _sublinear_bounds(run, charges, delta)
 
 
 def _sublinear_bounds(run: _Run, charges: Sequence[Constant | None], delta: Small) -> Found:
     """The rate of matching pursuit that needs no strong convexity."""
-    rho = (_interval(run.given["rho"]) if "rho" in run.given else geometry.rho(run.A, run.f, run.x0)).upper
-    if not 0 < rho < math.inf:
+    reach, words = run.reach
+    if not 0 < reach < math.inf:
         return
     for charge in dict.fromkeys(c for c in charges if c is not None and c.value > 0):
-        C = charge.value * rho**2
+        C = charge.value * (0.5 * reach) ** 2
         curve = rates.matching_pursuit_affine_sharp(run.t, C=C, eps0=min(run.eps0, 2 * C), delta=delta)
-        yield f"Theorem {2 if charge.norm is not None else 12} sharp", curve, f"rho <= {rho:.4g}, {charge.words}"
+        yield f"Theorem {2 if charge.norm is not None else 12} sharp", curve, f"{words}, {charge.words}"
+
+
+def _signed_basis(run: _Run, charge: Constant) -> Found:
+    """The exact errors of least squares on the signed basis, where steps are line searches along single atoms."""
+    f, basis, radius = run.f, isinstance(unscaled(run.A)[0], SignedBasis), run.A.radius or 0.0
+    searched = f.quadratic and f.mu > 0 and charge.value <= f.mu * radius**2 * (1 + 1e-12)
+    if basis and searched and (run.along_atoms or not run.x0.any()) and (run.delta == 1).all():
+        residual = host(f.value_and_grad(run.x0)[1]) / f.mu
+        yield "Corollary 9", f.mu * rates.signed_basis(run.t, residual=residual), "the residual at x_0"
 
 
 def _interval(value: Any) -> Interval:

@@ -201,22 +201,24 @@ class Result:
         return float(min(self.trace.delta[: max(len(self.trace) - 1, 1)]))
 
     def promise(
-        self, *, mdw: object = None, rho: object = None, curvature: object = None, convexity: object = None
-    ) -> Promise:
+        self, *, mdw: object = None, rho: object = None, reach: object = None,
+        curvature: object = None, convexity: object = None,
+    ) -> Promise:  # fmt: skip
         """The strongest bound on f(x_t) - f* that a theorem proves for this run, one number per row of the trace.
 
         The constants of the set are computed where they are needed, which takes time for large dictionaries. Numbers or
-        intervals may be given instead, and count where they are better: `mdw` and `rho` of the atoms, and the affine-
-        invariant `curvature` and `convexity` of f over them: C_f over a hull, C^MP and mu^MP of A over a span.
+        intervals may be given instead: `mdw` and `rho` of the atoms, `reach`, a bound on the atomic norms of x* - x_t,
+        and the affine-invariant `curvature` and `convexity` of f over the atoms: C_f over a hull, C^MP and mu^MP over a
+        span.
 
         >>> import pursuit as ps
         >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.lin(ps.SignedBasis(2)), ps.Plain(ps.LineSearch()))
         >>> r.promise().curve, r.trace.value
-        (array([5.  , 2.5 , 1.25]), array([5. , 0.5, 0. ]))
+        (array([5. , 0.5, 0. ]), array([5. , 0.5, 0. ]))
         """
         from pursuit.promises import promise
 
-        return promise(self, mdw=mdw, rho=rho, curvature=curvature, convexity=convexity)
+        return promise(self, mdw=mdw, rho=rho, reach=reach, curvature=curvature, convexity=convexity)
 
     @cached_property
     def certificate(self) -> Proof:

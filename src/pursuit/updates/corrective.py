@@ -20,7 +20,7 @@ from pursuit.line_search import line_search, tilted
 from pursuit.metrics import Identity, Metric
 from pursuit.objectives import Objective, inside
 from pursuit.state import Stateful
-from pursuit.steps import Decrease, Smoothness, UpperBound, check_smoothness, guaranteed
+from pursuit.steps import Decrease, Smoothness, UpperBound, check_smoothness, clip, guaranteed
 from pursuit.threads import single_threaded_blas
 from pursuit.updates.base import Advance, Now, Update
 from pursuit.updates.learned import LearnedHessian
@@ -301,7 +301,7 @@ class FullyCorrective(Update):
         return _NewtonSteps(f, domain, self.accuracy, model, _Admission(self.several, domain))
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
-        return Decrease(f.L, exact=True) if f.quadratic else None  # elsewhere f is minimised to an accuracy only
+        return Decrease(f.L, exact=f.quadratic) if f.quadratic or f.L is not None else None
 
 
 @dataclass(eq=False)
@@ -320,7 +320,10 @@ class _NewtonSteps(Stateful):
             if isinstance(self.model, LearnedHessian):
                 q = slopes(self.domain, active, now.grad)
                 self.model.begin(self.f, active.x, now.grad, *_toward_answers(self.domain, active, now, q))
-            self._descend(active, now.value, now.grad, self._goal(now))
+            before = active.weights, active.x
+            value = self._descend(active, now.value, now.grad, self._goal(now))
+            if self.f.L is not None and len(self.domain.parts) == 1 and not self.domain.parts[0].price:
+                self._keep_up(now, active, value, *before)
             self.admission.adapt(active)
 
     def _goal(self, now: Now) -> float:
@@ -329,8 +332,23 @@ class _NewtonSteps(Stateful):
         accuracy = self.accuracy or (0.1 if hulls else 1e-12 if self.f.has_hessian else 0.01)
         return accuracy * abs(self.domain.slope(now.answers))
 
-    def _descend(self, active: ActiveSet, value: float, grad: Array, goal: float) -> None:
-        """Newton steps until the gap over S is below the goal, or only rounding is left."""
+    def _keep_up(self, now: Now, active: ActiveSet, value: float, weights: Small, x: Array) -> None:
+        """A short step from the weights and the point before, where it is proved to lower f further: rates rest on it,
+        and f is minimised to an accuracy only."""
+        part, answer, after, L = self.domain.parts[0], now.answers[0], (active.weights, active.x), self.f.L or 0.0
+        active.weights, active.x = weights, x
+        d = part.toward(active, answer, answer.level)
+        curvature = L * active.space.norm(d.vector) ** 2
+        gamma = clip(-d.slope / curvature, d.reach) if curvature > 0 else 0.0
+        promised = now.value + gamma * (d.slope + 0.5 * gamma * curvature)
+        if value <= promised or self._by_rounding(value, promised, now.grad, active):
+            active.weights, active.x = after
+        else:
+            d.move(gamma)
+            active.refresh()
+
+    def _descend(self, active: ActiveSet, value: float, grad: Array, goal: float) -> float:
+        """Newton steps until the gap over S is below the goal, or only rounding is left. Returns f there."""
         f, domain = self.f, self.domain
         exact = self.accuracy is None and isinstance(self.model, DampedHessian)
         lowest = closest = math.inf
@@ -350,8 +368,9 @@ class _NewtonSteps(Stateful):
                 value <= last or self._by_rounding(value, last, last_grad, active)
             ):
                 active.weights, active.x = before
-                break
+                return last
             self.model.observe(active.x, grad)
+        return value
 
     @staticmethod
     def _by_rounding(value: float, last: float, last_grad: Array, active: ActiveSet) -> bool:
