@@ -94,7 +94,7 @@ def test_the_factor_of_the_set_is_the_price_and_walks_are_refused():
     domain = ps.penalty(3.0 * ps.SignedBasis(4))
     assert repr(domain) == "penalty(3 * SignedBasis(4))"
     assert ps.minimize(ps.LeastSquares([1.0, 2.0, -1.0, 0.5]), domain).x.tolist() == [0.0] * 4
-    with pytest.raises(ValueError, match="over a sum or a penalty use FullyCorrective"):
+    with pytest.raises(ValueError, match="over a penalty FullyCorrective"):
         ps.minimize(ps.LeastSquares(np.ones(4)), domain, ps.Plain(ps.LineSearch()))
 
 

@@ -218,7 +218,7 @@ def test_the_certificate_of_a_sum_keeps_its_promise(seed, kind):
 @pytest.mark.parametrize("update", [ps.Plain(ps.LineSearch()), ps.Away(), ps.Pairwise(), ps.BlendedPursuit()], ids=repr)
 def test_updates_that_walk_say_that_a_sum_is_not_for_them(update):
     domain = ps.conv(ps.SignedBasis(3)) + ps.conv(ps.Simplex(3))
-    with pytest.raises(ValueError, match="over a sum or a penalty use FullyCorrective or NormCorrective"):
+    with pytest.raises(ValueError, match="over a penalty FullyCorrective or NormCorrective"):
         ps.minimize(ps.LeastSquares(np.ones(3)), domain, update)
 
 
