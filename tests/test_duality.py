@@ -445,6 +445,16 @@ def test_columns_whose_minors_one_prime_divides_are_not_dependent():
     assert r.lower <= 1e-50  # f* is 3.4e-52, and the value of the first column alone 4.5
 
 
+def test_a_multiple_of_atoms_spans_what_they_span():
+    """Atoms times 5 are rounded in float32, so that theirs is another span."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        D, y = rng.standard_normal((4, 2)).astype(np.float32), rng.standard_normal(4).astype(np.float32)
+        r = ps.minimize(ps.LeastSquares(y), ps.lin(5 * ps.Dictionary(D)))
+        wide = ps.minimize(ps.LeastSquares(y.astype(float)), ps.lin(ps.Dictionary(D.astype(float))))
+        assert r.lower <= wide.value * (1 + 1e-14)
+
+
 @pytest.mark.parametrize("f", [
     ps.Huber(np.array([5.0, 4.0, -4.0, -5.0]), 0.5), ps.Multinomial(np.arange(4) % 3)
 ])  # fmt: skip

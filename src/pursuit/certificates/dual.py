@@ -26,6 +26,7 @@ import numpy as np
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space, everywhere, flat, host
 from pursuit.atoms.base import Search
+from pursuit.atoms.combinations import unscaled
 from pursuit.certificates.cones import MAX_ATOMS, Cones, columns_of
 from pursuit.certificates.spans import Spans
 from pursuit.domains import Answer, Cone, Domain, Hull, Part, Span
@@ -64,7 +65,7 @@ class DualBound(Stateful):
 
     def __post_init__(self) -> None:
         self.parts, self.spans = self.domain.parts, None
-        linear = [p.A for p in self.parts if is_linear(p)]
+        linear = [unscaled(p.A)[0] for p in self.parts if is_linear(p)]  # the same spans, without a rounding error
         self.free_cones = [b for b, p in enumerate(self.parts) if is_free_cone(p) and not p.A.symmetric]
         columns = sum(MAX_ATOMS + 1 if A.size is None else A.size for A in linear)
         self.possible = self._is_possible(bool(linear or self.free_cones), columns)

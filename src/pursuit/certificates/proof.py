@@ -144,9 +144,10 @@ def least(space: Space, A: Atoms, point: Enclosure) -> float | None:
         D = base.matrix if base.matrix is not None else base.D
         low = abs(c) * _least_column(D, 0.0 if base.symmetric else c, mid, radius, base.radius or math.inf)
         return below(low, EPS * abs(low))
-    if A.size is not None and A.size <= MAX_ATOMS and A.size * space.size <= ENTRIES:
-        D = host(columns_of(space, [A]))
-        return _least_column(D, 1.0, mid, radius, float(np.linalg.norm(D, axis=0).max()) * (1.0 + 1e-9))
+    if base.size is not None and base.size <= MAX_ATOMS and base.size * space.size <= ENTRIES:
+        D = host(columns_of(space, [base]))
+        low = abs(c) * _least_column(D, c, mid, radius, float(np.linalg.norm(D, axis=0).max()) * (1.0 + 1e-9))
+        return below(low, EPS * abs(low))
     return None
 
 
