@@ -407,7 +407,8 @@ def test_batches_on_the_device_and_a_run_that_goes_on(rng, on_device):
     parts = [[make(part) for part in np.split(Y, 3)] for make in (lambda a: tensor(a, torch.float64), np.asarray)]
     found, expected = (ps.learn(loader, 8, sweeps=2) for loader in parts)
     np.testing.assert_allclose(found.dictionary.cpu().numpy(), expected.dictionary, atol=1e-9)
-    again, whole = ps.learn(parts[0], 8, start=found, sweeps=1), ps.learn(parts[0], 8, sweeps=3)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(tensor(Y, torch.float64)), 30)
+    again, whole = ps.learn(parts[0], 8, start=found, sweeps=1), ps.learn(loader, 8, sweeps=3)
     assert torch.equal(again.dictionary, whole.dictionary) and again.codes is None
     with pytest.raises(TypeError, match="give start=learned"):
         ps.learn(parts[0], 8, start=expected)

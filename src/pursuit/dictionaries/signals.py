@@ -47,6 +47,8 @@ class Signals:
 
     @classmethod
     def of_batch(cls, batch: Any, dtype: Any = None) -> Signals:
+        if isinstance(batch, list) and len(batch) == 1 and getattr(batch[0], "ndim", 0) == 2:
+            batch = batch[0]  # as a loader of PyTorch gives it
         Y, weights = batch if isinstance(batch, tuple) and len(batch) == 2 else (batch, None)
         return cls.checked(Y, weights, dtype)
 
@@ -194,7 +196,7 @@ def read_batches(Y: Any, weights: Any, size: int, seed: int, code: Mapping[str, 
     head = next(batches, None)
     if head is None:
         raise ValueError("Y is an iterable without batches; an iterator that was used before is at its end.")
-    kind = _kind(head[0] if isinstance(head, tuple) and head else head)
+    kind = _kind(head[0] if isinstance(head, tuple | list) and head else head)
     first = kind.of_batch(head)
     begun = [chain([head], batches)]
 
