@@ -87,7 +87,7 @@ class _Run:
     spare: int  # atoms of the start that may be dropped
     eps0: float
     x0: Array
-    along_atoms: bool  # each step moves along one atom
+    along_atoms: bool  # steps on an orthogonal basis change one weight each
     given: dict[str, Any]
 
     @property
@@ -204,7 +204,7 @@ def promise(result: Any, **given: Any) -> Promise:
         spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(oracle, Lazy)
         additive = oracle.additive if isinstance(oracle, Approximate) else 0.0
         known = {name: value for name, value in given.items() if value is not None}
-        along = isinstance(update, Plain)
+        along = result.refine is None and (isinstance(update, Plain) or not result.start.any())
         run = _Run(result.f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, along, known)
         found = (_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)
         bounds = [
@@ -352,7 +352,7 @@ def _signed_basis(run: _Run, charge: Constant) -> Found:
     """The exact errors of least squares on the signed basis, where steps are line searches along single atoms."""
     f, basis, radius = run.f, isinstance(unscaled(run.A)[0], SignedBasis), run.A.radius or 0.0
     searched = f.quadratic and f.mu > 0 and charge.value <= f.mu * radius**2 * (1 + 1e-12)
-    if basis and searched and (run.along_atoms or not run.x0.any()) and (run.delta == 1).all():
+    if basis and searched and run.along_atoms and (run.delta == 1).all():
         residual = host(f.value_and_grad(run.x0)[1]) / f.mu
         yield "Corollary 9", f.mu * rates.signed_basis(run.t, residual=residual), "the residual at x_0"
 
