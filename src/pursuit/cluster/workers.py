@@ -37,7 +37,7 @@ def current_client(client: Any, name: str) -> Any:
         except ValueError:
             pass
     if not isinstance(client, Client):
-        raise TypeError(f"{name} needs a dask client; start one with distributed.Client(), or give client.")
+        raise TypeError(f"{name} needs a dask client; start one with distributed.Client().")
     return client
 
 
