@@ -111,21 +111,29 @@ def test_wrong_promise_is_a_violation(number, name, mutate, monkeypatch):
     assert by_number(number).row(Plan(problems=12)).verdict == "VIOLATED"
 
 
-@pytest.mark.parametrize(
-    ("number", "name"),
-    [
-        ("Theorem 7", "mdw"),
-        ("Theorem 8", "directional_width"),
-        ("Lemma 17", "coherence"),
-        ("Equation of ρ", "rho"),
-        ("Away steps", "pyramidal_width"),
-        ("Pairwise steps", "pyramidal_width"),
-    ],
-)
+WRONG_GEOMETRY = [
+    ("Theorem 7", "mdw"), ("Theorem 8", "directional_width"), ("Theorem 8 sharp", "directional_width"),
+    ("Lemma 15", "curvature"), ("Lemma 16", "strong_convexity"), ("Lemma 17", "coherence"),
+    ("Lemma 18", "directional_width"), ("Equation of ρ", "rho"), ("Appendix A", "mdw"),
+    ("Away steps", "pyramidal_width"), ("Pairwise steps", "pyramidal_width"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "name"), WRONG_GEOMETRY)
 def test_wrong_geometry_is_a_violation(number, name, monkeypatch):
     true = getattr(geometry, name)
     monkeypatch.setattr(geometry, name, lambda *a, **k: true(*a, **k).scaled(0.9))
     assert by_number(number).row(Plan(problems=4)).verdict == "VIOLATED"
+
+
+def test_steps_that_depend_on_the_coordinates_are_a_violation(monkeypatch):
+    monkeypatch.setattr(ps, "CurvatureStep", lambda C: ps.ShortStep())
+    assert not all(case.holds for case in equivalence.affine_invariance.check(Plan(), 4))
+
+
+def test_every_row_of_the_paper_has_a_mutation_that_violates_it():
+    mutated = {number for number, *_ in (*MUTATIONS, *WRONG_GEOMETRY)} | {equivalence.affine_invariance.number}
+    assert mutated == {claim.number for claim in CLAIMS}
 
 
 def row_of(*cases):
