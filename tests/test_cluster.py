@@ -115,9 +115,12 @@ def test_what_encode_refuses_it_refuses_before_anything_is_computed(options, wor
 DOMAINS = {"lin": ps.lin, "conv": lambda A: ps.conv(4.0 * A), "cone": ps.cone}
 
 
-@pytest.mark.parametrize("screened", [False, True])
+@pytest.mark.parametrize(
+    ("screened", "stop"),
+    [(False, ps.Stop(atoms=6)), (False, ps.Stop()), (True, ps.Stop())],
+    ids=["one", "several", "screened"],
+)
 @pytest.mark.parametrize("domain", DOMAINS)
-@pytest.mark.parametrize("stop", [ps.Stop(atoms=6), ps.Stop()], ids=["one", "several"])
 def test_columns_on_workers_give_the_answer_of_one_dictionary(client, domain, screened, stop):
     D = together(3)
     y = D[:, [3, 310, 620, 650]] @ [1.0, -2.0, 0.5, 1.0]
