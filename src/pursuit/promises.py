@@ -25,7 +25,7 @@ from pursuit.geometry import Interval
 from pursuit.geometry.constants import least_convexity
 from pursuit.objectives import Objective
 from pursuit.oracles import Approximate, Lazy
-from pursuit.refine.proposals import as_refinements
+from pursuit.refine.proposals import as_refinements, share_given_back
 from pursuit.updates import Decrease, Plain
 
 
@@ -227,7 +227,7 @@ def _decrease(result: Any) -> Decrease | None:
     if decrease is None:
         return None
     refinements = [refine for refine in as_refinements(result.refine) if refine is not None]
-    spoiled = any(decrease.moves != "toward" or _gives_back(refine) for refine in refinements)
+    spoiled = any(decrease.moves != "toward" or share_given_back(refine) > 0 for refine in refinements)
     return None if spoiled else decrease
 
 
@@ -238,10 +238,6 @@ def _qualities(result: Any) -> Small:
         blind = any(not (part.compact or part.signless) for part in result.domain.parts)
         each = np.where(each > 0, each, 1.0) * rates.lazy_quality(oracle.K) * (result.update.descends and not blind)
     return np.minimum.accumulate(np.concatenate([[1.0], each[:-1]]))
-
-
-def _gives_back(refine: Any) -> bool:
-    return bool(getattr(refine, "share", 0.0) > 0)
 
 
 Found = Iterator[tuple[str, Small, str]]

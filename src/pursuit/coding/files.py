@@ -169,11 +169,10 @@ def encode_to(
 
 
 def _check_options(options: dict[str, Any], block: int | None) -> None:
-    unknown = [name for name in options if name not in OPTIONS]
-    if unknown:
-        raise TypeError(f"{unknown[0]} is no argument for codes in files; give some of {', '.join(OPTIONS)}.")
-    if block is not None:
-        require(as_int_or_nan(block) >= 1, "block", block, "the number of signals in a block, at least 1")
+    for name in options:
+        if name not in OPTIONS:
+            raise TypeError(f"{name} is no argument for codes in files; give some of {', '.join(OPTIONS)}.")
+    require(block is None or as_int_or_nan(block) >= 1, "block", block, "the number of signals in a block, at least 1")
 
 
 Opener = Callable[[], Any]
@@ -234,11 +233,9 @@ def _job(D: Any, Y: Any, block: int | None, options: dict[str, Any], on_cluster:
     if len(Y.shape) != 2 or Y.shape[1] != D.shape[0]:
         raise ValueError(f"Y has shape {Y.shape} and D {D.shape}; signals are rows of Y, as long as the columns of D.")
     rows = int(block or max(1, BLOCK_BYTES // max(1, np.dtype(Y.dtype).itemsize * Y.shape[1])))
-    for name, value in each.items():
-        if value.shape[0] != Y.shape[0]:
-            raise ValueError(
-                f"{name} has shape {value.shape}, Y has {Y.shape}; give one entry, or row, for each signal."
-            )
+    for name, shape in ((name, value.shape) for name, value in each.items()):
+        if shape[0] != Y.shape[0]:
+            raise ValueError(f"{name} has shape {shape}, Y has {Y.shape}; give one entry, or row, for each signal.")
     digest.update(json.dumps([str(Y.dtype), Y.shape, rows]).encode())
     arrays = {name: _opener(a, name, on_cluster) for name, a in {"Y": Y, **each}.items()}
     return Job(arrays, None, int(Y.shape[0]), rows, fixed, digest.hexdigest())
@@ -270,8 +267,7 @@ def _read(arrays: Mapping[str, Opener], start: int, stop: int) -> dict[str, Any]
 
 
 def _in_memory(rows: Any) -> Any:
-    if hasattr(rows, "toarray"):  # a sparse matrix
-        return rows.toarray()
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows  # a sparse matrix
     return rows if np.ma.isMaskedArray(rows) else np.asarray(rows)
 
 

@@ -52,6 +52,11 @@ def as_refinements(refine: Refine | Sequence[Refine] | None) -> Sequence[Refine]
     return refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
 
 
+def share_given_back(refine: Refine) -> float:
+    """The share of the update's decrease of f that a refinement may give back."""
+    return float(getattr(refine, "share", 0.0))
+
+
 @dataclass(eq=False)
 class Refinements(Stateful):
     """Line 7 of Algorithms 3 and 4 in one run: the refinements propose in turn. A proposal is accepted if its point
@@ -80,7 +85,7 @@ class Refinements(Stateful):
         the update."""
         f, domain = self.f, self.domain
         ceiling = f.value(active.x) + active.cost
-        ceiling += getattr(refine, "share", 0.0) * max(before - ceiling, 0.0)
+        ceiling += share_given_back(refine) * max(before - ceiling, 0.0)
         active.ceiling = ceiling - active.cost
         proposal = refine(f, domain, active)
         if proposal is None:

@@ -11,15 +11,16 @@ from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Hull
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
-from pursuit.steps import Length, LineSearch, Move, ShortStep, Step, begin_step, check_step, is_monotone
+from pursuit.steps import Length, Move, Step
 from pursuit.updates.base import Advance, Now, Update, single
+from pursuit.updates.walks import Walk
 
 SNAP = 64.0
 """Entries of x that are nearer to a bound than this many units of roundoff are at it."""
 
 
 @dataclass(frozen=True)
-class DecompositionInvariant(Update):
+class DecompositionInvariant(Walk):
     r"""Decomposition-invariant pairwise Frank-Wolfe (Garber and Meshi, 2016): weight moves from the worst vertex v of
     the smallest face that has x to the oracle's vertex z, and no active set is kept.
 
@@ -49,21 +50,14 @@ class DecompositionInvariant(Update):
     faces = True
     """The oracle names the worst vertex of the face, too, as the second atom of its answer."""
 
-    def __post_init__(self) -> None:
-        if self.step is not None:
-            check_step(self.step)
-
-    @property
-    def descends(self) -> bool:  # type: ignore[override]
-        return self.step is None or is_monotone(self.step)
-
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
-        length = begin_step(self.step or (LineSearch() if f.has_hessian else ShortStep()), f, domain, space)
         if not isinstance(part, Hull) or part.A.entry_bounds is None:
             name = "DecompositionInvariant"
             raise ValueError(f"{name} needs a hull with faces x_i = bound, such as a simplex; over {part!r} use Away.")
-        return _InFace(space, length, part.A.entry_bounds)
+        return _InFace(space, self._length(f, domain, space), part.A.entry_bounds)
+
+    decrease = Update.decrease  # its rates rest on faces, which no function of rates knows
 
 
 @dataclass(eq=False)

@@ -29,7 +29,7 @@ REFRESH_PERIOD = 64
 """Iterations after which x, which is updated incrementally, is computed from the weights again."""
 
 
-class _Walk(Update):
+class Walk(Update):
     """One direction per iteration, chosen by `_direction`, with the length of the step rule."""
 
     step: Step | None
@@ -46,9 +46,10 @@ class _Walk(Update):
         raise NotImplementedError
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
-        part = single(domain, self)
-        step = self.step or (LineSearch() if f.has_hessian else ShortStep())
-        return _Steps(self, part, begin_step(step, f, domain, space))
+        return _Steps(self, single(domain, self), self._length(f, domain, space))
+
+    def _length(self, f: Objective, domain: Domain, space: Space) -> Length:
+        return begin_step(self.step or (LineSearch() if f.has_hessian else ShortStep()), f, domain, space)
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
         rule = LineSearch() if self.step is None else self.step
@@ -59,7 +60,7 @@ class _Walk(Update):
 class _Steps(Stateful):
     """The steps of one run."""
 
-    walk: _Walk
+    walk: Walk
     part: Part
     length: Length
 
@@ -81,7 +82,7 @@ class _Steps(Stateful):
 
 
 @dataclass(frozen=True)
-class Plain(_Walk):
+class Plain(Walk):
     """A step towards the new atom z: along z - x over a hull, along z over a span, along z or -x over a cone.
 
     Parameters
@@ -102,7 +103,7 @@ class Plain(_Walk):
         return part.toward(active, now.answers[0], now.answers[0].level)
 
 
-class _Retreating(_Walk):
+class _Retreating(Walk):
     """Updates that take weight from active atoms: over hulls and cones only."""
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
