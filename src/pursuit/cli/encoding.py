@@ -11,8 +11,9 @@ import numpy as np
 from pursuit.cli.errors import UsageError, listed
 from pursuit.cli.tables import Array, pl
 
-MAX_CATEGORIES = 100
-"""A text column with more different values than this is more likely a name or a date than a category."""
+MAX_CATEGORIES, FEW = 100, 10
+"""A text column with more different values than the first is more likely a name or a date than a category; so is one
+with more than half as many as there are rows, unless they are few."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,9 @@ def _categories(column: pl.Series, path: Path) -> list[str] | None:
     if 2 * known.cast(pl.Float64, strict=False).null_count() < len(known):  # most are numbers
         require_numbers(column, path, f"correct it, {leave_out}")
     values: list[str] = known.unique().sort().to_list()
-    if len(values) > MAX_CATEGORIES:
-        many = f"{len(values)} different texts, too many for categories (at most {MAX_CATEGORIES})"
+    most = min(MAX_CATEGORIES, max(FEW, len(known) // 2))
+    if len(values) > most:
+        many = f"{len(values)} different texts in {len(known)} rows, too many for categories (at most {most})"
         raise UsageError(f"the column {column.name} of {path} has {many}; group them, {leave_out}.")
     return values
 

@@ -9,7 +9,7 @@ import io
 import math
 import zlib
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ MICROSECONDS = 86_400e6
 """In a day."""
 GROUPED, COMMAS = r"^[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?$", r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?$"
 """Numbers with separators of thousands, and with decimal commas; a column that may be either has the former."""
-DATE = r"^\d{4}-\d\d-\d\d$"
+DATES = "%Y-%m-%d", "%d.%m.%Y", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"
+"""Forms of dates that can mean only one day."""
 SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
@@ -156,17 +157,20 @@ def _normalise(column: pl.Series, text: bool) -> pl.Series:
     column = column.set(column.is_in(MISSING), None)
     if text or column.null_count() == len(column):
         return column
-    undotted = column.str.replace_all(".", "", literal=True)
-    for reading in (
-        column,
-        _where(column, GROUPED, column.str.replace_all(",", "")),
-        _where(column, COMMAS, undotted.str.replace(",", ".")),
-        _where(column, DATE, column).str.to_date("%Y-%m-%d", strict=False).cast(pl.Int32),
-    ):
+    for reading in _readings(column):
         numbers = reading.cast(pl.Float64, strict=False)
         if numbers.null_count() == column.null_count():
             return numbers
     return column
+
+
+def _readings(column: pl.Series) -> Iterator[pl.Series]:
+    """What texts may mean: numbers in three forms, and dates, in days since 1970; null where they do not."""
+    yield column
+    yield _where(column, GROUPED, column.str.replace_all(",", ""))
+    yield _where(column, COMMAS, column.str.replace_all(".", "", literal=True).str.replace(",", "."))
+    for form in DATES:
+        yield column.str.replace("T", " ").str.to_datetime(form, strict=False).cast(pl.Int64) / MICROSECONDS
 
 
 def _where(column: pl.Series, pattern: str, reading: pl.Series) -> pl.Series:

@@ -58,7 +58,7 @@ class Samples:
         share = self.weights / self.weights.sum()
         equal = (self.weights == self.weights[0]).all()
         f = self.task.objective(self.target, float(share[0]) if equal else share)
-        if not math.isfinite(f.value(f.space.zeros())):
+        if math.isinf(f.value(f.space.zeros())):
             raise ValueError(
                 f"y has numbers up to {np.abs(self.target).max():.1g}, whose loss overflows; divide y by it."
             )
