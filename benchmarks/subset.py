@@ -48,6 +48,7 @@ ROWS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray, int]]] = {
     "1000 x 1000, rho .5": lambda: correlated(1000, 1000, 10, 0.5, 5),
     "2000 x 1000, rho .9": lambda: correlated(2000, 1000, 10, 0.9, 5),
     "6000 x 3000, rho .9": lambda: correlated(6000, 3000, 10, 0.9, 5),
+    "2000 x 10000, rho .5": lambda: correlated(2000, 10_000, 10, 0.5, 5),
     "diabetes, k = 5": lambda: diabetes(5),
     "diabetes, k = 10": lambda: diabetes(10),
     "diabetes, k = 15": lambda: diabetes(15),
@@ -115,6 +116,7 @@ def main(wanted: list[str]) -> None:
             continue
         X, y, k = make()
         for who, run in contenders():
+            run(X[:, :3], y, 1)  # the first call imports
             began = time.process_time()
             try:
                 value, lower = run(X, y, k)

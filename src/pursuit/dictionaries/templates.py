@@ -21,6 +21,8 @@ from pursuit.run.stop import Status
 
 ROUNDS = 3
 """The templates are corrected in turn so many times in a sweep."""
+QUICK_PASSES = 2
+"""Sweeps by matching pursuit after templates were replaced."""
 ALIKE = 0.85
 """A template is a copy of another if a translate of that one has at least this correlation with it."""
 FIRST_PASSES = 40
@@ -67,6 +69,11 @@ class Plan:
     @property
     def is_lasso(self) -> bool:
         return bool(self.code["method"] == "lasso")
+
+    @property
+    def quick(self) -> Plan:
+        """The same with events by matching pursuit, which takes least time."""
+        return self if self.is_lasso else replace(self, code={**self.code, "method": "mp"})
 
     def cost(self, events: Events, residual: Small) -> float:
         """The objective."""
@@ -175,9 +182,14 @@ def improvements(plan: Plan, fit: Fit) -> Iterator[Fit]:
     A sweep tries the templates with copies and unused ones replaced, and moved to where their energy is. Where that
     does not lower the objective, they stay; where new events do not, the old ones stay, and only the templates improve.
     """
+    quick = plan.quick
     while True:
-        some = int(plan.rng.integers(1, 2 + len(fit.D) // 16))
-        tried = sweep(plan, Fit(repaired(plan, fit, some), Events.empty(1))) if len(fit.events) else fit
+        tried = fit
+        if len(fit.events):
+            D = repaired(plan, fit, int(plan.rng.integers(1, 2 + len(fit.D) // 16)))
+            for _ in range(QUICK_PASSES):  # new templates have a few sweeps to become good
+                D = sweep(quick, Fit(D, Events.empty(1))).D
+            tried = sweep(plan, Fit(D, Events.empty(1)))
         fit = tried if len(fit.events) and tried.cost < fit.cost else sweep(plan, fit)
         yield fit
 
@@ -276,18 +288,21 @@ def _solve(values: Small, vectors: Small, b: Small, bounded: bool) -> Small:
 def first_templates(plan: Plan, count: int, length: int) -> Small:
     """Templates after passes over the recording that replace many at first and few at last; the best fit of all.
 
-    They begin with stretches around its loudest places that look least like one another, and find events by matching
-    pursuit, which takes least time.
+    They begin with stretches around its loudest places that look least like one another.
     """
-    quick = plan if plan.is_lasso else replace(plan, code={**plan.code, "method": "mp"})
-    D = distinct_stretches(plan, plan.y, [], count, length)
-    best = Fit(D, Events.empty(1))
+    quick, many = plan.quick, count + 2 * (count // 4)  # the most valuable are kept for the last passes
+    D = distinct_stretches(plan, plan.y, [], many, length)
+    best = Fit(D[:count], Events.empty(1))
     for i in range(FIRST_PASSES):
         fit = sweep(quick, Fit(D, Events.empty(1)))
-        best = fit if fit.cost < best.cost else best
+        best = fit if len(D) == count and fit.cost < best.cost else best
         if not len(fit.events):
             break
-        D = repaired(quick, fit, round(count * 0.12 * (1 - i / FIRST_PASSES)))
+        if i == FIRST_PASSES * 7 // 8:
+            valuable = by_worth(fit.D, fit.events)
+            D = fit.D[[*valuable, *sorted(set(range(many)).difference(valuable))][:count]]
+        else:
+            D = repaired(quick, fit, round(len(D) * 0.12 * (1 - i / FIRST_PASSES)))
     return best.D
 
 
@@ -295,20 +310,25 @@ def repaired(plan: Plan, fit: Fit, replaced: int) -> Small:
     """The templates, moved to where their energy is. Copies of others, and the `replaced` least valuable ones, at least
     one, give way to stretches of the recording where most is left."""
     length, r = fit.D.shape[2], plan.residual(fit.D, fit.events)
-    value = np.bincount(fit.events.template, fit.events.weight**2, len(fit.D))
     D = np.stack([moved(d, r, fit.events[fit.events.template == k]) for k, d in enumerate(fit.D)])
+    kept = by_worth(D, fit.events)[: len(D) - max(1, replaced)]
+    lost = sorted(set(range(len(D))).difference(kept))
+    D[lost] = distinct_stretches(plan, r, [D[k] for k in kept], len(lost), length)
+    return D
+
+
+def by_worth(D: Small, events: Events) -> list[int]:
+    """The templates that are used and no copies of others, the most valuable first: by what the objective would rise
+    by without them, where others do in part what they do."""
+    value = np.bincount(events.template, events.weight**2, len(D))
     kept: list[int] = []
-    worth = np.zeros(len(D))  # what the objective rises by without the template: others do in part what it does
+    worth = np.zeros(len(D))
     for k in np.argsort(-value, kind="stable"):
         like = max((likeness(D[k], D[j]) for j in kept), default=0.0)
         if value[k] > 0 and like < ALIKE:
             kept.append(int(k))
             worth[k] = value[k] * (1.0 - like**2)
-    kept.sort(key=lambda k: -worth[k])
-    kept = kept[: len(D) - max(1, replaced)]
-    lost = sorted(set(range(len(D))) - set(kept))
-    D[lost] = distinct_stretches(plan, r, [D[k] for k in kept], len(lost), length)
-    return D
+    return sorted(kept, key=lambda k: -worth[k])
 
 
 def moved(d: Small, r: Small, events: Events) -> Small:
