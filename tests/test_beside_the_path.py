@@ -153,3 +153,68 @@ def test_a_trace_has_steps_frank_wolfe_gaps_and_counts_of_values_and_gradients_a
 def test_the_counts_of_an_objective_of_the_package_and_of_a_search_for_the_best_subset_are_nan():
     assert np.isnan(ps.minimize(F, ps.conv(SIGNED)).trace.gradients).all()
     assert np.isnan(ps.best(F, ps.lin(ps.Dictionary(D)), atoms=2).trace.step).all()
+
+
+# ------------------------------------------------------------------ sets, and several of them
+
+
+def test_rows_of_a_spectrahedron_may_be_unobserved(rng):
+    rows, cols = np.triu_indices(4)
+    y, n = 0.3 * rng.standard_normal(len(rows)), 7
+    weights, target = np.zeros((2, n, n))
+    weights[rows + 2, cols + 2], target[rows + 2, cols + 2] = 1.0, y
+    f = ps.Smooth(lambda x: 0.5 * float(((x - target) ** 2 * weights).sum()), lambda x: (x - target) * weights, L=1.0)
+    full = ps.minimize(f, ps.conv(ps.Spectrahedron(n)), stop=ps.Stop(rgap=1e-5))
+    A = ps.Spectrahedron(n).at(rows + 2, cols + 2)
+    ps.check_atoms(A, trials=3)
+    seen = ps.minimize(ps.LeastSquares(y), ps.conv(A), stop=ps.Stop(rgap=1e-5))
+    assert seen.value == pytest.approx(full.value, rel=2e-5)
+    with pytest.raises(ValueError, match="row 0 has no observed entry"):
+        ps.SymmetricRankOne(n).at(rows + 2, cols + 2)
+
+
+def test_shifted_sets_and_zero_atoms_are_refused_with_what_to_write():
+    for wrong in (lambda: SIGNED + np.ones(8), lambda: SIGNED - np.ones(8), lambda: 2 * ps.Simplex(3) + 1.0):
+        with pytest.raises(TypeError, match=r"is no set of atoms; minimise f\(x \+ c\) over conv\(A\), or f over conv"):
+            wrong()
+    c = np.linspace(0.0, 1.0, 8)
+    shifted = ps.minimize(F, ps.conv(SIGNED) + ps.conv(ps.Dictionary(c[..., None])))
+    plain = ps.minimize(ps.LeastSquares(Y - c), ps.conv(SIGNED))
+    assert shifted.value == pytest.approx(plain.value, rel=1e-5)
+    with pytest.raises(
+        ValueError, match=r"column 0 of D is zero; remove it, or for .x >= 0, sum x <= 1. give Polytope"
+    ):
+        ps.Dictionary(np.hstack([np.zeros((3, 1)), np.eye(3)]))
+    r = ps.minimize(ps.LeastSquares([0.2, 0.1, -1.0]), ps.conv(ps.Polytope(np.ones((1, 3)), [1.0], bounds=(0, None))))
+    np.testing.assert_allclose(r.x, [0.2, 0.1, 0.0], atol=1e-6)
+
+
+def test_blocks_take_an_order_of_places_and_an_update_for_each():
+    domain, turns = ps.product(ps.conv(ps.Simplex(3)), ps.conv(ps.Simplex(3)), ps.conv(ps.SignedBasis(2))), []
+
+    def note(b):
+        return ps.Plain(lambda move: turns.append(b) or 2 / (move.iteration + 2))
+
+    plan = ps.Blocks([note(0), note(1), note(2)], order=[2, 0, 0, 1])
+    ps.minimize(F, domain, plan, stop=ps.Stop(iterations=9, rgap=None))
+    assert turns == [2, 0, 0, 1, 2, 0, 0, 1, 2]
+    mixed = ps.Blocks([ps.Away(), ps.Pairwise(), ps.FullyCorrective()], order=range(3))
+    assert ps.minimize(F, domain, mixed).status is ps.Status.GAP
+    for wrong in (ps.Blocks([ps.Away()] * 2), ps.Blocks(ps.Away(), order=[0, 3])):
+        with pytest.raises(ValueError, match="does not fit 3 summands"):
+            ps.minimize(F, domain, wrong)
+    with pytest.raises(ValueError, match="or the places of summands"):
+        ps.Blocks(ps.Away(), order=[0, -1])
+
+
+def test_a_function_without_convexity_does_not_begin_at_a_saddle_between_two_atoms():
+    Q = np.random.default_rng(1).standard_normal((5, 4))
+
+    def value_and_grad(x):
+        u, v = x[:5], x[5:]
+        return float(u @ Q @ v), np.concatenate([Q @ v, Q.T @ u])
+
+    r = ps.minimize(
+        ps.Smooth(value_and_grad, convex=False), ps.product(ps.conv(ps.SignedBasis(5)), ps.conv(ps.Ball(4, 2)))
+    )
+    assert r.value == pytest.approx(-np.linalg.norm(Q, axis=1).max(), rel=0.5) and r.value < -0.5

@@ -268,7 +268,7 @@ REFUSED = [  # words of the sentence, and the call
     ("rows is an array of <U1", lambda: ps.RankOne((2, 2)).at(["a", "b"], [0, 1])),
     ("rows is ragged", lambda: ps.RankOne((2, 2)).at([[0], [0, 1]], [0, 1])),
     ("rows reach from 0 to 2", lambda: ps.RankOne((2, 2)).at([0, 2], [0, 1])),
-    ("row 2 has no observed entry", lambda: ps.Spectrahedron(3).at([0], [1])),
+    ("row 2 has no observed entry", lambda: ps.SymmetricRankOne(3).at([0], [1])),
     ("no observed entry", lambda: ps.RankOne((3, 3)).at([0, 0, 1], [1, 2, 2])),
     ("group 0 is ragged", lambda: ps.Groups([[0, [1]], [2]])),
     ("positions must be integers", lambda: ps.SparseAtom(["a"], [1.0], (3,))),

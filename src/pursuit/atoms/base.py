@@ -217,6 +217,16 @@ class Atoms:
     def __mul__(self, c: float) -> Atoms:
         return self.__rmul__(c)
 
+    def __add__(self, c: object) -> Atoms:
+        if not (is_array(c) or isinstance(c, int | float | list)):
+            return NotImplemented
+        raise TypeError(
+            f"{type(self).__name__} + {describe(c)} is no set of atoms; minimise f(x + c) over conv(A), or f over "
+            f"conv(A) + conv(Dictionary(c[..., None]))."
+        )
+
+    __radd__ = __sub__ = __add__
+
     def __or__(self, other: Atoms) -> Atoms:
         from pursuit.atoms.combinations import Union
 

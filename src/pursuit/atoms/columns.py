@@ -111,7 +111,7 @@ class Dictionary(Listed):
         norms = self._norms()
         if not norms.all():
             j = int(np.argmin(norms))
-            raise ValueError(f"column {j} of D is zero; a zero atom has no direction, so remove it.")
+            raise ValueError(f"column {j} of D is zero; remove it, or for {{x >= 0, sum x <= 1}} give Polytope.")
         self.radius = float(norms.max())
         self.diameter = 2.0 * self.radius
 

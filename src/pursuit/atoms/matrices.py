@@ -63,10 +63,12 @@ class Factored(Atoms):
         """The same matrices, seen only at the entries (rows[e], cols[e]): vectors of R^N.
 
         Entries must be within the matrix, each given once, and every row and column must have one; of symmetric
-        matrices, row or column i for each i, so that a triangle is enough.
+        matrices, row or column i for each i, so that a triangle is enough; of `Spectrahedron`, whose trace is fixed,
+        rows may have none.
         """
         dims = self.view.dims
-        view = ObservedEntries(dims, matrix_places(rows, cols, dims), isinstance(self, _Symmetric))
+        whole = not isinstance(self, Spectrahedron)  # where the trace is fixed, rows without an entry take a part of it
+        view = ObservedEntries(dims, matrix_places(rows, cols, dims), isinstance(self, _Symmetric), whole)
         return self._with(view=view, shape=view.shape)
 
     def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:

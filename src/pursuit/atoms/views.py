@@ -135,13 +135,15 @@ class AllEntries:
 class ObservedEntries:
     """N entries of a tensor are the vector of H; `indices[k]` holds their places in mode k.
 
-    An entry is given once, and every slice of every mode has one: a slice without would be undetermined. Entry (j, i)
-    of a `symmetric` matrix is (i, j), so that a triangle is enough.
+    An entry is given once, and, if `whole`, every slice of every mode has one: a slice without would be undetermined.
+    Entry (j, i) of a `symmetric` matrix is (i, j), so that a triangle is enough.
     """
 
     observed = True
 
-    def __init__(self, dims: Sequence[int], indices: Sequence[Indices], symmetric: bool = False) -> None:
+    def __init__(
+        self, dims: Sequence[int], indices: Sequence[Indices], symmetric: bool = False, whole: bool = True
+    ) -> None:
         self.dims, self.shape = tuple(dims), indices[0].shape
         kind = np.int32 if len(dims) == 2 else np.intp  # the kernels for matrices read 32 bits
         self.indices: Indices = np.stack(indices).astype(kind)
@@ -149,7 +151,7 @@ class ObservedEntries:
             raise ValueError("no entry is given; give at least one observed entry.")
         for k, n in enumerate(dims):
             empty = np.bincount(np.concatenate(indices) if symmetric else indices[k], minlength=n) == 0
-            if empty.any():
+            if whole and empty.any():
                 line = ("row", "column")[k] if len(dims) == 2 else f"mode {k}: slice"
                 raise ValueError(
                     f"{line} {int(empty.argmax())} has no observed entry, so nothing determines it; leave it out."

@@ -61,7 +61,8 @@ def _begin_at_answers(
     answers = {b: ask.ask(b, grad, active, 0.0).atoms for b in hulls}
     firsts = {b: atoms[0] for b, atoms in answers.items()}
     active.replace(np.ones(len(hulls)), list(firsts.values()), hulls)
-    if f.exact and f.value(active.x) > value:
+    at_first = f.value(active.x) if f.exact else value
+    if at_first > value and (f.convex or math.isinf(at_first)):  # without convexity 0 may be a saddle of f
         _move_towards_zero(f, domain, active, firsts)
         if math.isinf(f.value(active.x)):
             return False

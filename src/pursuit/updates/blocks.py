@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
@@ -31,9 +32,10 @@ class Blocks(Update):
 
     Parameters
     ----------
-    update : Update
+    update : Update, or one for each summand
         How a summand is changed: any update that serves its domain alone.
-    order : str
+    order : str, or sequence of int
+        The places of the summands in the order of their turns, again and again; or
         "cyclic": in turn. "random": at random. "gap": the one whose last answer had the largest gap (Osokin et al.,
         2016). "lazy": the same one until its gap is below half of the largest gap of the others. "full": all, one after
         the other, each with the new gradient; then all oracles are asked in every iteration.
@@ -53,41 +55,61 @@ class Blocks(Update):
     """
 
     cites: ClassVar[tuple[str, ...]] = ("lacostejulien2013block",)
-    update: Update
-    order: Order = "cyclic"
+    update: Update | Sequence[Update]
+    order: Order | Sequence[int] = "cyclic"
     certify: int = 10
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.update, Blocks) or not isinstance(self.update, Update):
-            raise TypeError(f"update is {describe(self.update)}; give an update of one summand, such as Away().")
-        if self.update.faces:
-            raise TypeError(
-                f"update is {describe(self.update)}, which looks at faces of the whole domain; give Away()."
-            )
-        if not (isinstance(self.order, str) and self.order in get_args(Order)):
-            raise ValueError(f"order is {describe(self.order)}; give one of {', '.join(map(repr, get_args(Order)))}.")
+        if isinstance(self.update, list):
+            object.__setattr__(self, "update", tuple(self.update))
+        for update in self.updates or (self.update,):
+            if isinstance(update, Blocks) or not isinstance(update, Update):
+                raise TypeError(f"update is {describe(update)}; give an update of one summand, such as Away().")
+            if update.faces:
+                raise TypeError(f"update is {describe(update)}, which looks at faces of the whole domain; give Away().")
+        if (
+            isinstance(self.order, list | tuple | range)
+            and len(self.order)
+            and min(map(as_int_or_nan, self.order)) >= 0
+        ):
+            object.__setattr__(self, "order", tuple(map(int, self.order)))
+        elif not (isinstance(self.order, str) and self.order in get_args(Order)):
+            known = ", ".join(map(repr, get_args(Order)))
+            raise ValueError(f"order is {describe(self.order)}; give one of {known}, or the places of summands.")
         if not as_int_or_nan(self.certify) >= 1:
             raise ValueError(f"certify is {describe(self.certify)}; give a number of rounds of at least 1.")
         check_seed(self.seed)
         use_python_numbers(self)
 
     @property
+    def updates(self) -> tuple[Update, ...]:
+        """The update of each summand, or the one of all."""
+        return tuple(self.update) if isinstance(self.update, Sequence) else (self.update,)
+
+    @property
     def several(self) -> int:  # type: ignore[override]
-        return self.update.several
+        return max(update.several for update in self.updates)
 
     @property
     def blends(self) -> bool:  # type: ignore[override]
-        return self.update.blends
+        return any(update.blends for update in self.updates)
 
     @property
     def descends(self) -> bool:  # type: ignore[override]
-        return self.update.descends
+        return all(update.descends for update in self.updates)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         alone = Shifted(f, space)  # of the block that moves
-        blocks = tuple(_Block(b, part, self.update, alone, space) for b, part in enumerate(domain.parts))
-        return _Turns(self, domain, blocks, np.random.default_rng(self.seed))
+        count, updates = len(domain.parts), self.updates
+        if len(updates) not in (1, count) or (isinstance(self.order, tuple) and max(self.order) >= count):
+            raise ValueError(f"{self!r} does not fit {count} summands; give one update, or one each, and their places.")
+        each = updates * count if len(updates) == 1 else updates
+        blocks = tuple(_Block(b, part, each[b], alone, space) for b, part in enumerate(domain.parts))
+        turns = _Turns(self, domain, blocks, np.random.default_rng(self.seed))
+        if isinstance(self.order, tuple):
+            turns._current = self.order[0]
+        return turns
 
 
 @dataclass(eq=False)
@@ -112,17 +134,20 @@ class _Turns(Stateful):
                 self._gaps[b] = -self.domain.parts[b].descent(answer.dot, answer.level)
         for turn, b in enumerate(everyone if self.plan.order == "full" else [self._choose(now)]):
             self.blocks[b].advance(now, now.iteration // count, active, fresh=turn == 0)
-        self._current = self._next()
+        self._current = self._next(now.iteration)
         all_next = self.plan.order == "full" or (now.iteration + 1) % (self.plan.certify * count) == 0
         active.turn = None if all_next or count == 1 else {self._current: self.blocks[self._current].alone}
 
     def _choose(self, now: Now) -> int:
         """The block that moves now."""
-        return self._current if now.answers[self._current].calls else int(self._gaps.argmax())
+        given = isinstance(self.plan.order, tuple) or now.answers[self._current].calls
+        return self._current if given else int(self._gaps.argmax())
 
-    def _next(self) -> int:
+    def _next(self, iteration: int) -> int:
         """The block that moves next."""
         order, gaps = self.plan.order, self._gaps
+        if isinstance(order, tuple):
+            return int(order[(iteration + 1) % len(order)])
         if order == "cyclic":
             return (self._current + 1) % len(self.blocks)
         if order == "random":
