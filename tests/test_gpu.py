@@ -75,8 +75,8 @@ def test_signals_and_atoms_of_all_sizes(dtype, rng):
 def test_what_float16_cannot_tell_apart_is_found_in_full_precision(rng):
     D = rng.standard_normal((16, 12))
     D = np.hstack([D, D + 1e-5 * rng.standard_normal(D.shape), D + 1e-5 * rng.standard_normal(D.shape)])
-    Y = rng.standard_normal((20, 16))
-    compare(D, Y, np.ones(20, int), np.full(20, -1.0), torch.float64)
+    Y = rng.standard_normal((6, 16))
+    compare(D, Y, np.ones(6, int), np.full(6, -1.0), torch.float64)
 
 
 def test_what_rounding_decides_is_left_to_the_host(rng):
@@ -106,7 +106,7 @@ WAYS = {"searches": (True, True), "searches without a Gram matrix": (True, False
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("count", "d", "n", "k"), [
     (1, 1, 1, 1), (1, 7, 5, 5), (2, 513, 5, 3), (5, 7, 129, 1), (65, 130, 9, 1), (3, 7, 64, 1), (2, 768, 130, 2),
-    (1, 1025, 1207, 2), (3, 2304, 40, 3), (1, 5, 4097, 3), (2, 40, 30, 20), (1, 34, 40, 33),
+    (1, 1025, 1207, 2), (1, 2304, 40, 3), (1, 5, 4097, 3), (2, 40, 30, 20), (1, 34, 40, 33),
 ])  # fmt: skip
 def test_odd_shapes_have_the_codes_of_the_host(way, count, d, n, k, rng, monkeypatch):
     monkeypatch.setattr(pursuits.Pursuit, "_plan", lambda *_: WAYS[way])
