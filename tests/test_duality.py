@@ -445,6 +445,12 @@ def test_columns_whose_minors_one_prime_divides_are_not_dependent():
     assert r.lower <= 1e-50  # f* is 3.4e-52, and the value of the first column alone 4.5
 
 
+def test_products_with_atoms_of_penalties_are_no_terms_of_the_bound():
+    D = np.array([[1e7, 1.0], [-1e7, 2.0]])
+    r = ps.minimize(ps.LeastSquares(np.array([1e-8, 3e-8])), ps.penalty(5.0 * ps.Dictionary(D)))
+    assert r.value > 0 and r.gap <= 1e-13 * r.value
+
+
 def test_a_multiple_of_atoms_spans_what_they_span():
     """Atoms times 5 are rounded in float32, so that theirs is another span."""
     rng = np.random.default_rng(3)

@@ -162,7 +162,7 @@ class DualBound(Stateful):
         """The bound at u, given f*(u) and lower bounds on <u, a>; u becomes as short as penalties want it."""
         share, minima = share_and_minima(self.parts, self.lows if lows is None else lows)
         shortened = conjugate if share == 1.0 else self.f.conjugate(share * self.u)
-        return -math.inf if shortened is None else share * minima - shortened
+        return -math.inf if shortened is None else share * sum(minima) - shortened
 
     def _from_answers(self, u: Array, grad: Array, answers: Sequence[Answer]) -> list[float]:
         """Lower bounds on <u, a> over the atoms of every summand, from those on <grad, a>."""
@@ -186,17 +186,15 @@ class DualBound(Stateful):
         return min(self.ask_part(b, u, 0.0) for b in self.free_cones)
 
 
-def share_and_minima(parts: Sequence[Part], lows: Sequence[float]) -> tuple[float, float]:
+def share_and_minima(parts: Sequence[Part], lows: Sequence[float]) -> tuple[float, list[float]]:
     """Given lower bounds on <u, a>, the factor by which u becomes so short that no atom of a penalty has <u, a> below
-    minus its price, and the sum of the minima of <u, .> over the other summands."""
-    minima = 0.0
-    for part, low in zip(parts, lows, strict=True):
-        if isinstance(part, Hull):
-            minima += low
-        elif isinstance(part, Cone | Span) and part.rho is not None:
-            minima += part.rho * min(low, 0.0)
-    shares = [p.price / -low for p, low in zip(parts, lows, strict=True) if p.price and low < -p.price]
-    return min(shares, default=1.0), minima
+    minus its price, and the minima of <u, .> over the other summands, where they are not 0."""
+    pairs = list(zip(parts, lows, strict=True))
+    limited = [
+        part.rho * min(low, 0.0) for part, low in pairs if isinstance(part, Cone | Span) and part.rho is not None
+    ]
+    shares = [part.price / -low for part, low in pairs if part.price and low < -part.price]
+    return min(shares, default=1.0), limited + [low for part, low in pairs if isinstance(part, Hull)]
 
 
 def proved(answer: Answer) -> float:

@@ -119,8 +119,8 @@ class Proof:
         conjugate = self.f.conjugate_above(mid, radius)
         if conjugate is None:
             self.trusting, conjugate = True, self._trusted_conjugate(mid, radius)
-        size = sum(abs(low) for low in lows if math.isfinite(low)) + abs(conjugate) + abs(minima)
-        return below(share * minima - conjugate, 8.0 * EPS * size) if math.isfinite(conjugate) else -math.inf
+        size = sum(map(abs, minima)) + abs(conjugate)
+        return below(share * math.fsum(minima) - conjugate, 8.0 * EPS * size) if size < math.inf else -math.inf
 
     def _trusted_conjugate(self, mid: Small, radius: Small) -> float:
         """The conjugate of a function that has no bound on its own rounding errors."""
