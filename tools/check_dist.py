@@ -13,7 +13,10 @@ import tempfile
 import venv
 from pathlib import Path
 
-TRIAL = """
+STORED = Path(__file__).resolve().parent.parent / "tests" / "stored" / "0.1.0" / "classifier.json"
+TRIAL = (
+    f"STORED = {str(STORED)!r}"
+    + """
 import numpy as np, pursuit as ps
 rng = np.random.default_rng(0)
 D = rng.standard_normal((20, 50))
@@ -27,8 +30,11 @@ except ImportError as error:
     assert "pip install scikit-learn" in str(error), error
 else:
     raise AssertionError("estimators need scikit-learn, which should not be here")
+chances = ps.load(STORED).predict_proba(rng.standard_normal((9, 8)))  # linear models predict without scikit-learn
+assert chances.shape == (9, 2) and abs(chances.sum(axis=1) - 1.0).max() < 1e-12
 print("pursuit", ps.__version__, "works in an empty environment")
 """
+)
 
 
 def main(folder: Path) -> None:
