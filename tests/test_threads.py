@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 import pursuit as ps
 from pursuit import threads
+from pursuit.atoms import matrices
 from pursuit.threads import at_most, in_parallel, single_threaded_blas
 
 
@@ -37,6 +38,31 @@ def test_blas_has_one_thread_inside_and_as_many_as_before_outside_even_after_an_
     with pytest.raises(ZeroDivisionError):
         fail()
     assert blas() == two
+
+
+def test_small_matrices_are_factored_by_one_thread(two, monkeypatch, rng):
+    used = []
+
+    def watch(module, name):
+        original = getattr(module, name)
+
+        def watched(*arguments, **options):
+            used.append(max(blas()))
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(module, name, watched)
+
+    for name in ("eigh", "svd", "qr", "lstsq", "solve", "eigvalsh", "inv", "cholesky"):
+        watch(np.linalg, name)
+    watch(matrices, "eigh")
+    V, Y = rng.standard_normal((8, 30)), rng.standard_normal((9, 8))
+    rank_one = ps.Dictionary(V[:, None, :] * V[None, :, :])
+    sets = [ps.RankOne((9, 8)), ps.Orthogonal((9, 8)), ps.Spectrahedron(8), ps.Fantope(8, 3)]
+    for update in (None, ps.Away()):
+        ps.minimize(ps.LogDet(), ps.conv(rank_one), update, stop=ps.Stop(iterations=3))
+        for A in sets:
+            ps.minimize(ps.LeastSquares(Y[: A.shape[0]]), ps.conv(A), update, stop=ps.Stop(iterations=3))
+    assert len(used) > 50 and set(used) == {1}
 
 
 def test_an_interruption_on_the_way_in_leaves_blas_as_it_was(two, monkeypatch):

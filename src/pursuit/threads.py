@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ContextDecorator, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import count
@@ -168,3 +168,11 @@ def _libraries() -> list[Any]:
 
 
 single_threaded_blas = _SingleThreadedBlas()
+
+SMALL_SIDE = 256
+"""Rows up to which a matrix is factored by one thread."""
+
+
+def threads_for(rows: int) -> AbstractContextManager[None]:
+    """The context in which to factor a matrix of this many rows: one thread of BLAS where it is small."""
+    return single_threaded_blas if rows <= SMALL_SIDE else nullcontext()

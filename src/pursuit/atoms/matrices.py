@@ -26,6 +26,7 @@ from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, is_sp
 from pursuit.linalg import unit
 from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 from pursuit.state import Stateful
+from pursuit.threads import threads_for
 
 MAX_LAPACK_SIDE = 640
 """LAPACK, which is exact, answers for matrices whose smaller side is at most this."""
@@ -210,9 +211,10 @@ def leading(M: Matrix, several: int, level: float, memory: Memory, failure: floa
     n = M.shape[1]
     if n <= MAX_LAPACK_SIDE or failure == 0:
         gram, first = _gram(M), max(n - several, 0)
-        values, V = eigh(gram, subset_by_index=(first, n - 1))
-        if len(values) < n - first:  # LAPACK's subsets may miss eigenvalues that are nearly equal
-            values, V = eigh(gram, driver="evd")
+        with threads_for(n):
+            values, V = eigh(gram, subset_by_index=(first, n - 1))
+            if len(values) < n - first:  # LAPACK's subsets may miss eigenvalues that are nearly equal
+                values, V = eigh(gram, driver="evd")
         sigma = _root(float(values[-1]))
         return sigma, V[:, : -several - 1 : -1].copy(), sigma
 
@@ -253,7 +255,8 @@ class _Symmetric(Factored):
         """The best eigenvalues of the symmetric part of M, their vectors, and a lower bound on <M, a>."""
         n, both = self.n, self.symmetric
         if n <= MAX_LAPACK_SIDE or self.failure == 0:
-            values, vectors = eigh(0.5 * _dense(M + M.T))
+            with threads_for(n):
+                values, vectors = eigh(0.5 * _dense(M + M.T))
             which = np.argsort(-np.abs(values) if both else values, kind="stable")[:several]
             lower = -float(np.abs(values).max()) if both else float(values[0])
             return values[which], vectors[:, which], lower

@@ -12,6 +12,7 @@ from pursuit.atoms.base import Atoms
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import check_shape, symmetric_eigenvalues
 from pursuit.atoms.polytopes import check_selection
+from pursuit.threads import threads_for
 
 
 class Orthogonal(Atoms):
@@ -34,7 +35,8 @@ class Orthogonal(Atoms):
 
     def lmo(self, g: Array) -> Atom:
         xp = Space.of(g).xp
-        U, _, Vt = xp.linalg.svd(g, full_matrices=False)
+        with threads_for(max(g.shape)):
+            U, _, Vt = xp.linalg.svd(g, full_matrices=False)
         return Atom(-xp.matmul(U, Vt) + 0.0)
 
     def gauge(self, x: Array) -> float:
@@ -72,7 +74,8 @@ class Fantope(Atoms):
         if self.k == self.n:
             return Atom(xp.eye(self.n, dtype=g.dtype))
         top = float(xp.max(abs(g))) or 1.0  # only the direction counts, and sums must stay in range
-        V = xp.linalg.eigh(0.5 * (g / top + (g / top).T))[1][:, : self.k]
+        with threads_for(self.n):
+            V = xp.linalg.eigh(0.5 * (g / top + (g / top).T))[1][:, : self.k]
         return Atom(xp.matmul(V, V.T) + 0.0)
 
     def gauge(self, x: Array) -> float:

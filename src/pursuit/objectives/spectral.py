@@ -7,6 +7,7 @@ import math
 from pursuit.arrays import Array, Space
 from pursuit.metrics import Metric, Operator
 from pursuit.objectives.base import ROUNDING, Objective, total
+from pursuit.threads import threads_for
 
 
 class _Spectral(Objective):
@@ -17,7 +18,8 @@ class _Spectral(Objective):
         space = Space.of(X)
         if X.ndim != 2 or X.shape[0] != X.shape[1]:
             raise ValueError(f"x has shape {tuple(X.shape)}; {type(self).__name__} is a function of square matrices.")
-        values, vectors = space.xp.linalg.eigh(0.5 * (X + X.T))
+        with threads_for(X.shape[0]):
+            values, vectors = space.xp.linalg.eigh(0.5 * (X + X.T))
         size = float(space.xp.max(space.xp.abs(values)))
         return space, values, vectors, ROUNDING * X.shape[0] * space.eps * size
 
