@@ -51,3 +51,9 @@ def test_in_the_kernel_metric_the_short_step_is_the_line_search_of_kernel_herdin
     search = ps.iterate(f, domain, ps.Plain(ps.LineSearch()))
     for a, b in islice(zip(short, search, strict=True), 20):
         np.testing.assert_allclose(a.x, b.x, atol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [ps.geometry.smoothness, ps.geometry.convexity])
+def test_a_norm_beside_a_metric_is_refused(constant):
+    with pytest.raises(ValueError, match="norm is 1 with a metric; give one of them"):
+        constant(ps.LeastSquares([1.0, 2.0]), ps.SignedBasis(2), norm=1, metric=[1.0, 4.0])

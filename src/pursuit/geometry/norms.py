@@ -22,11 +22,13 @@ MAX_SIGNS = 18
 """A quadratic form is maximised over all sign vectors up to this dimension."""
 
 
-def exponent(norm: object) -> float:
-    """The p of a p-norm."""
+def exponent(norm: object, metric: object) -> float:
+    """The p of a p-norm, 2 where there is a metric."""
     p = number(norm)
     if not p >= 1:
         raise ValueError(f"norm is {describe(norm)}; give p >= 1 for the norm ||x||_p, such as 1, 1.5, 2 or math.inf.")
+    if metric is not None and p != 2:
+        raise ValueError(f"norm is {describe(norm)} with a metric; give one of them.")
     return p
 
 
@@ -104,22 +106,21 @@ def convexity(f: Objective, A: Atoms, *, norm: float = 2.0, metric: object = Non
 
 def _constants(f: Objective, A: Atoms, norm: object, metric: object) -> tuple[Interval, Interval]:
     """mu and L in a norm."""
-    shape, p = shape_of(A), exponent(norm)
+    shape, p = shape_of(A), exponent(norm, metric)
     check_objective(f, A)
-    H, n = _hessian(f, A, shape), shape.n
-    high = math.inf if f.L is None else f.L
-    if H is not None and metric is not None:
-        T = root(as_metric(metric), n)
-        half = np.linalg.inv(T) if np.ndim(T) == 2 else np.diag(1 / np.broadcast_to(T, (len(H),)))
-        H, metric = half.T @ H @ half, None
-        p = 2.0
-    elif metric is not None:
-        T = root(as_metric(metric), n)
-        s = np.linalg.svd(T, compute_uv=False) if np.ndim(T) == 2 else np.sort(np.atleast_1d(T))[::-1]
-        return Interval(f.mu / s[0] ** 2, high / s[-1] ** 2), Interval(f.mu / s[0] ** 2, high / s[-1] ** 2)
+    H = _hessian(f, A, shape)
+    if metric is not None:
+        T = root(as_metric(metric), shape.n)
+        sizes = np.linalg.svd(T, compute_uv=False) if np.ndim(T) == 2 else np.atleast_1d(T)
+        low, high = float(sizes.min()), float(sizes.max())
+        if H is not None:
+            half = np.linalg.inv(T) if np.ndim(T) == 2 else np.diag(1 / np.broadcast_to(T, (len(H),)))
+            H = half.T @ H @ half
+    elif H is None:
+        low, high = ratios(p, shape.n)
     if H is None:
-        low, most = ratios(p, n)
-        return Interval(f.mu / most**2, high / low**2), Interval(f.mu / most**2, high / low**2)
+        both = Interval(f.mu / high**2, (math.inf if f.L is None else f.L) / low**2)
+        return both, both
     return _least(H, p), _largest(H, p)
 
 

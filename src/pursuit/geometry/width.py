@@ -50,11 +50,9 @@ SizeInNorm = Callable[[Shape, float], Interval]
 
 def _in_norm(A: Atoms, metric: object, norm: object, size: Size, size_in_norm: SizeInNorm) -> Interval:
     """A size in the norm of a metric, or in a p-norm."""
-    p = norms.exponent(norm)
+    p = norms.exponent(norm, metric)
     if p == 2:
         return size(shape_in_metric(A, metric))
-    if metric is not None:
-        raise ValueError(f"norm is {describe(norm)} with a metric; give one of them.")
     return size_in_norm(shape_of(A), p)
 
 
