@@ -218,3 +218,14 @@ def test_a_function_without_convexity_does_not_begin_at_a_saddle_between_two_ato
         ps.Smooth(value_and_grad, convex=False), ps.product(ps.conv(ps.SignedBasis(5)), ps.conv(ps.Ball(4, 2)))
     )
     assert r.value == pytest.approx(-np.linalg.norm(Q, axis=1).max(), rel=0.5) and r.value < -0.5
+
+
+def test_the_default_of_a_stochastic_objective_comes_near_the_minimum():
+    def grad(x, rng):
+        return x - Y / 6.0 + 0.3 * rng.standard_normal(8)
+
+    f, domain = ps.Stochastic(lambda x, rng: 0.5 * float(sum((x - Y / 6.0) ** 2)), grad), ps.conv(2 * ps.SignedBasis(8))
+    best = ps.minimize(ps.LeastSquares(Y / 6.0), domain)
+    r = ps.minimize(f, domain, stop=ps.Stop(iterations=400))
+    exact = 0.5 * float(sum((r.x - Y / 6.0) ** 2))
+    assert exact - best.value < 0.05 * (r.trace.value[0] - best.value)

@@ -134,7 +134,7 @@ def test_the_default_update_says_what_it_is(rng):
     smooth = ps.Smooth(f.value, lambda x: f.value_and_grad(x)[1])
     assert ps.minimize(smooth, domain).update == ps.FullyCorrective(several=64)
     noisy = ps.Stochastic(lambda x, rng: f.value(x), lambda x, rng: f.value_and_grad(x)[1])
-    assert ps.minimize(noisy, domain, stop=ps.Stop(iterations=2)).update == ps.NormCorrective(several=64)
+    assert ps.minimize(noisy, domain, stop=ps.Stop(iterations=2)).update == ps.Plain(ps.OpenLoop())
 
 
 # ------------------------------------------------------------------ starts

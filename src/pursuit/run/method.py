@@ -13,7 +13,8 @@ from pursuit.objectives import Objective, adapted
 from pursuit.oracles import Exact, Oracle
 from pursuit.refine import Alternating, Factors, Refine, Regroup, Slide
 from pursuit.refine.proposals import as_refinements
-from pursuit.updates import FullyCorrective, NormCorrective, Update
+from pursuit.steps import OpenLoop
+from pursuit.updates import FullyCorrective, NormCorrective, Plain, Update
 
 ATOMS_PER_CALL = 64
 """Atoms of one oracle call that may enter S together."""
@@ -93,6 +94,8 @@ def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[
     Factors of matrices are refined together, unless they need not move. Tensors and atoms with parameters enter one at
     a time and move together.
     """
+    if not f.exact and len(domain.parts) == 1 and domain.parts[0].compact:
+        return Plain(OpenLoop()), None  # a step that needs neither values nor L, of which there are estimates only
     if not f.exact or any(part.price for part in domain.parts):
         return default_update(f, sparse), None  # a refinement needs exact values, and knows nothing of penalties
     if Factors.serves(f, domain):
