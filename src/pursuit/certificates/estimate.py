@@ -159,11 +159,7 @@ class Certificate(Stateful):
 
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
         alone = value - active.cost  # f(x) without a penalty
-        named = [answers[b].atoms[0] for b in (range(len(answers)) if active.turn is None else active.turn)]
-        dense = [a.vector for a in named if type(a) is Atom]
-        norm, *lengths = self.observe_point(active.x, alone, grad, *dense)
-        if len(lengths) < len(named):
-            lengths = [a.norm(self.space) for a in named]
+        norm, lengths = self._norms(alone, grad, answers, active)
         if not self.f.exact or self.contradicted:
             self._prove_nothing()
             return
@@ -199,6 +195,15 @@ class Certificate(Stateful):
                 self.lower = max(self.lower, bound)
         self.lower = min(self.lower, value)
         self.gap = max(value - self.lower, 0.0)
+
+    def _norms(
+        self, alone: float, grad: Array, answers: Sequence[Answer], active: ActiveSet
+    ) -> tuple[float, list[float]]:
+        """The norms of the gradient and of the atoms that this iteration names, in one product where it can be."""
+        named = [answers[b].atoms[0] for b in (range(len(answers)) if active.turn is None else active.turn)]
+        dense = [a.vector for a in named if type(a) is Atom]
+        norm, *lengths = self.observe_point(active.x, alone, grad, *dense)
+        return norm, lengths if len(lengths) == len(named) else [a.norm(self.space) for a in named]
 
     def _gaps(self, answers: Sequence[Answer], noise: list[float], whole: bool) -> tuple[float, float]:
         """The Frank-Wolfe gap, and the gap by strong convexity; infinite where few summands were asked."""
