@@ -494,13 +494,9 @@ class Atoms:
             self.lower, self.upper = (bounds(spec, name, self.n) for name in ("lower", "upper"))
             pairs = zip(self.lower, self.upper, strict=True)
             need(all(None in pair or pair[0] <= pair[1] for pair in pairs), "The bounds of a set leave it empty.")  # type: ignore[operator]
-            self.A, self.b, self.inequalities = (
-                Table((0, self.n), array("d")),
-                Vector([]),
-                whole(spec, "inequalities", 0),
-            )
-            if self.kind == "polytope":
-                self.A, self.b = matrix(read, spec["A"], "A"), self.numbers(spec, "b")
+            rows, self.inequalities = self.kind == "polytope", whole(spec, "inequalities", 0)
+            self.A = matrix(read, spec["A"], "A") if rows else Table((0, self.n), array("d"))
+            self.b = self.numbers(spec, "b") if rows else Vector([])
             need((self.A.m, self.A.n) == (len(self.b), self.n), "The rows of a polytope are of other sizes.")
         elif self.kind == "groups":
             self.groups, self.weights = spec["groups"], list(self.numbers(spec, "weights"))
@@ -663,11 +659,8 @@ class Part:
         self.kind, self.atoms, self.size = spec["kind"], Atoms(spec["set"], read), size
         self.price, self.below = (Q(number(spec, name, 0.0)) for name in ("price", "below"))
         self.rho = Q(number(spec, "rho")) if "rho" in spec else None
-        self.scale, self.across, self.start = (
-            Q(number(spec, "scale", 1.0)),
-            whole(spec, "columns", 1),
-            whole(spec, "start", 0),
-        )
+        self.across, self.start = whole(spec, "columns", 1), whole(spec, "start", 0)
+        self.scale = Q(number(spec, "scale", 1.0))
         self.map, A = matrix(read, spec["map"], "map") if "map" in spec else None, self.atoms
         need(self.kind in ("hull", "cone", "span", "penalty"), "A summand is no hull, cone, span or penalty.")
         need((self.price > 0) == (self.kind == "penalty") and self.price >= 0, "A price is not that of a penalty.")
@@ -708,20 +701,21 @@ class Part:
     def unit(self, i: int) -> Vector:
         return self.image(Vector([int(i == j) for j in range(self.atoms.n)]))
 
+    def products(self, u: Vector, limit: float | None = None) -> list[tuple[int, Q]]:
+        """The products with the columns of which one may be the least, or at most a limit."""
+        if self.map is None or not self.listed:
+            return list(enumerate(self.adjoint(u)))
+        return self.map.candidates(self.scale * u[self.start : self.stop], self.atoms.symmetric, limit)
+
     def lowest(self, u: Vector, hint: Spec) -> Q:
         """A lower bound on <u, scale M a>."""
-        if self.map is None or not self.listed:
+        if not self.listed:
             return self.atoms.lowest(self.adjoint(u), hint)
-        found = self.map.candidates(self.scale * u[self.start : self.stop], self.atoms.symmetric)
-        return min(-abs(a) if self.atoms.symmetric else a for _, a in found)
+        return min(-abs(a) if self.atoms.symmetric else a for _, a in self.products(u))
 
     def negative(self, u: Vector) -> dict[int, Q]:
         """The products with atoms e_i that are negative."""
-        if self.map is not None and self.listed:
-            found = self.map.candidates(self.scale * u[self.start : self.stop], False, 0.0)
-        else:
-            found = list(enumerate(self.adjoint(u)))
-        return {i: a for i, a in found if a < 0}
+        return {i: a for i, a in self.products(u, 0.0) if a < 0}
 
     def point(self, spec: Spec, read: Reader) -> tuple[Vector, Q, Q]:
         """The combination of the atoms, moved exactly into the domain, its weight, and by how much it misses the
