@@ -110,6 +110,12 @@ def test_no_bound_is_false_where_columns_are_nearly_equal(apart, l2):
         assert max(Fraction(r.lower), Fraction(r.check().lower)) <= optimum * (1 + Fraction(1e-15))
 
 
+def test_copies_of_columns_do_no_harm():
+    f, A, k = hard(n=60, p=20)
+    r, twice = ps.best(f, A, k), ps.best(f, ps.Dictionary(np.append(A.D, -2.0 * A.D, axis=1)), k)
+    assert (twice.chosen == r.chosen).all() and twice.iterations == r.iterations and twice.check().gap <= 1e-5 * r.value
+
+
 def test_columns_of_any_length_count():
     f, A, k = hard(p=8)
     scales = np.array([1e-200, 1e200, 1e-160, 1e160, 1.0, 1.0, 1.0, 1.0])

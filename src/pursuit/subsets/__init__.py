@@ -147,7 +147,11 @@ class Question:
         """The best k atoms."""
         began = time.perf_counter()
         if start is None:
-            prepared = prepare(self.given, k, self.bound) if self.prepared is None else self.prepared.of_size(k)
+            prepared = (
+                prepare(self.given, k, self.bound, self.within > 0)
+                if self.prepared is None
+                else self.prepared.of_size(k)
+            )
             self.prepared = prepared
             search = self.begin(prepared, k)
         else:

@@ -53,11 +53,11 @@ class Prepared:
         return Point(np.zeros(P.size if isinstance(P, Quadratic) else len(P.labels) + P.uncounted))
 
 
-def prepare(given: Given, k: int, bound: Any) -> Prepared:
-    """The problem of the user, scaled."""
+def prepare(given: Given, k: int, bound: Any, copies: bool = True) -> Prepared:
+    """The problem of the user, scaled; columns that others are multiples of are left out if `copies` may be."""
     wide = np.broadcast_to(math.inf if bound is None else bound, given.chosen.labels.shape)
     if isinstance(given.loss, LeastSquares):
-        return _least_squares(given, k, wide)
+        return _least_squares(given, k, wide, copies or given.l2 > 0 or bound is not None)
     return _other(given, k, wide)
 
 
@@ -110,7 +110,7 @@ def _units(C: Small) -> tuple[Small, Small]:
         return C / np.where(norms > 0, norms, 1.0), peaks * norms
 
 
-def _least_squares(given: Given, k: int, bound: Small) -> Prepared:
+def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared:
     f = given.loss
     weights = np.broadcast_to(np.asarray(f._host_weights, dtype=np.float64), f.y.shape).ravel()
     columns, s = _Scaled.of(given, weights), np.sqrt(weights)
@@ -122,6 +122,8 @@ def _least_squares(given: Given, k: int, bound: Small) -> Prepared:
     with np.errstate(over="ignore"):
         ridge = (math.sqrt(given.l2) / columns.norms) ** 2
     used = (ridge < USELESS) & (scale > 100.0 * noise * length)
+    if not copies and len(np.unique(given.chosen.labels)) == len(used):
+        used[np.flatnonzero(used)] &= _is_first(columns.C[:, used], given.positive)
     left, norms, worse, ridge = columns.left[used], columns.norms[used], columns.worse[used], ridge[used]
     labels, X, scale = given.chosen.labels[left], columns.C[:, used], scale or 1.0
     target = y / scale
@@ -151,6 +153,13 @@ def _least_squares(given: Given, k: int, bound: Small) -> Prepared:
 
     problem = P if single else Smooth(Gram(P), k, units, places, fits, nothing, given.positive)
     return Prepared(problem, scale**2, coefficients, 16.0 * noise, 0.0)
+
+
+def _is_first(C: Small, positive: bool) -> Any:
+    """Which columns are no copies of earlier ones (nor their negatives, where weights have both signs)."""
+    signs = 1.0 if positive else np.sign(C[np.abs(C).argmax(axis=0), np.arange(C.shape[1])])
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(v.tobytes(), j) == j for j, v in enumerate((C * signs + 0.0).T)], dtype=np.bool_)
 
 
 def _uncounted(given: Given, s: Small, rest: Small) -> Small:
