@@ -229,3 +229,19 @@ def test_the_default_of_a_stochastic_objective_comes_near_the_minimum():
     r = ps.minimize(f, domain, stop=ps.Stop(iterations=400))
     exact = 0.5 * float(sum((r.x - Y / 6.0) ** 2))
     assert exact - best.value < 0.05 * (r.trace.value[0] - best.value)
+
+
+def test_regroup_over_a_span_makes_block_omp(rng):
+    M, groups = rng.standard_normal((30, 40)), np.repeat(np.arange(10), 4)
+    y, chosen, residual = rng.standard_normal(30), [], None
+    for _ in range(3):
+        residual = y if residual is None else residual
+        chosen.append(int(np.argmax([np.linalg.norm(M[:, groups == g].T @ residual) for g in range(10)])))
+        B = M[:, np.isin(groups, chosen)]
+        residual = y - B @ np.linalg.lstsq(B, y, rcond=None)[0]
+    domain, stop = ps.lin(ps.Groups(groups).through(M)), ps.Stop(atoms=3)
+    r = ps.minimize(ps.LeastSquares(y), domain, ps.FullyCorrective(), refine=ps.refine.Regroup(1e-9), stop=stop)
+    assert [a.source[0] for a in r.atoms] == chosen
+    assert r.value == pytest.approx(0.5 * residual @ residual, rel=1e-6)
+    plain = ps.minimize(ps.LeastSquares(y), domain, ps.FullyCorrective(), stop=stop)
+    assert plain.value > 1.01 * r.value

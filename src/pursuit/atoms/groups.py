@@ -83,6 +83,15 @@ class Groups(Units):
     >>> A = ps.Groups([[0, 1], [2]])
     >>> A.lmo(np.array([3.0, -4.0, 4.5])).vector, A.gauge(np.array([3.0, -4.0, 4.5]))
     (array([-0.6,  0.8,  0. ]), 9.5)
+
+    Block OMP refits all weights of the chosen groups. Over `lin` an atom is one direction, and the refinement `Regroup`
+    moves the directions of all of them to the refit:
+
+    >>> f = ps.LeastSquares([3.0, 2.0, 1.0])
+    >>> A, stop = ps.Groups([[0, 1], [2]]).through(np.triu(np.ones((3, 3)))), ps.Stop(atoms=2)
+    >>> block = ps.minimize(f, ps.lin(A), ps.FullyCorrective(), refine=ps.refine.Regroup(), stop=stop)
+    >>> block.coef.round(6)
+    array([1., 1., 1.])
     """
 
     def __init__(self, groups: object, weights: object = None) -> None:

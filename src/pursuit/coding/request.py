@@ -311,7 +311,9 @@ def _per_signal(value: Any, name: str, count: int) -> Array:
     if a.dtype.kind not in "iuf":
         raise TypeError(f"{name} is {a.dtype}; give a number, or one per signal.")
     if a.shape not in {(), (count,)}:
-        raise ValueError(f"{name} has shape {a.shape}; give one number, or one for each of the {count} signals.")
+        raise ValueError(
+            f"{name} has shape {a.shape}; give one number, or one for each of the {count} signals (with joint: labels)."
+        )
     return np.broadcast_to(a, (count,))
 
 
