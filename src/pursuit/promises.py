@@ -204,7 +204,7 @@ def promise(result: Any, **given: Any) -> Promise:
         spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(oracle, Lazy)
         additive = oracle.additive if isinstance(oracle, Approximate) else 0.0
         known = {name: value for name, value in given.items() if value is not None}
-        along = result.refine is None and (isinstance(update, Plain) or not result.start.any())
+        along = result.refine is None and (isinstance(update, Plain) or not host(result.start).any())
         run = _Run(result.f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, along, known)
         found = (_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)
         bounds = [
