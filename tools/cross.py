@@ -108,6 +108,7 @@ def module(target: str, folder: Path, *settings: str) -> Path:
     given = {
         "CMAKE_BUILD_TYPE": "Quick",  # nanobind hardly optimised; the kernels as ever
         "CMAKE_CXX_FLAGS_QUICK": "-O1 -DNDEBUG",
+        "CMAKE_MODULE_LINKER_FLAGS_QUICK": "-s",  # debug information names files of this machine
         "CMAKE_TOOLCHAIN_FILE": ROOT / "tools" / "zig.cmake",
         "CMAKE_COMPILE_WARNING_AS_ERROR": "ON",
         "Python_EXECUTABLE": sys.executable,

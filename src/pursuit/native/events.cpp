@@ -94,10 +94,6 @@ template <class T> class ProductCache : public Products<T> {
     }
 };
 
-struct Destroy {
-    template <class Kernel> void operator()(Kernel *kernel) const { kernel->destroy(); }
-};
-
 // What kernels read, and the arrays of Python that it points to.
 template <class T> struct TemplateSet : Templates<T> {
     In<int32_t, 1> part_starts_, part_channels_, part_rows_;
@@ -188,7 +184,7 @@ template <class T> struct TemplateSet : Templates<T> {
 
 // One search for events, and its answer as columns.
 template <class T> class Finder {
-    std::unique_ptr<EventSearch<T>, Destroy> search;
+    std::unique_ptr<EventSearch<T>> search;
     In<int32_t, 1> stop;
 
   public:

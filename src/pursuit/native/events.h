@@ -4,6 +4,11 @@
 #pragma once
 #include <cstdint>
 
+// What a level makes and the module ends. Its destructor is in module.cpp, so that no level has one of its own.
+struct Kernel {
+    virtual ~Kernel();
+};
+
 enum class EventMethod { mp, omp, nnomp, lasso };
 
 template <class T> struct Templates {
@@ -47,17 +52,16 @@ struct Event {
 };
 
 // <template k at (0, 0), template j at (dy, dx)> for every neighbour j of k, |dy| < height and |dx| < width.
-template <class T> struct Products {
+template <class T> struct Products : Kernel {
     virtual const T *hold(int k) = 0;  // valid until it is released
     virtual void release(int k) = 0;
 };
 
-template <class T> struct EventSearch {
+template <class T> struct EventSearch : Kernel {
     virtual void start(const Event *known, int64_t count) = 0;  // events whose sum has been taken from the signal
     virtual void run() = 0;
     virtual int64_t count() const = 0;
     virtual void copy(Event *out) const = 0;
-    virtual void destroy() = 0;
 };
 
 template <class T> struct TranslateKernels {

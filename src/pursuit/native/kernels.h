@@ -59,11 +59,6 @@ struct Graph {
 void all_or_nothing(const Graph &graph, const double *costs, const int64_t *origins, int64_t count,
                     const double *demand, int threads, double *loads);
 
-// What a level makes and the module ends. Its destructor is in module.cpp, so that no level has one of its own.
-struct Kernel {
-    virtual ~Kernel();
-};
-
 // fast.h
 template <class T> struct FastPursuits : Kernel {
     virtual void solve(const Tile<T> &) const = 0;

@@ -240,8 +240,6 @@ template <class T> class Translates final : public EventSearch<T> {
                 *out++ = {events[e].row, events[e].column, events[e].kernel, events[e].weight, events[e].score};
     }
 
-    void destroy() override { delete this; }
-
   private:
     T *at(int k, int64_t r, int64_t t) { return c + (int64_t(k) * rows + r) * pitch + t; }
     int64_t blocks_of_blocks() const { return (blocks + BLOCK - 1) / BLOCK; }
