@@ -194,8 +194,9 @@ class Question:
         return True
 
     def _tolerance(self, prepared: Prepared) -> Any:
+        """What was asked, less a hundredth for rounding, which the bound that is reported has subtracted."""
         gap, rgap = (self.stop.gap or 0.0) / prepared.scale, self.stop.rgap or 0.0
-        return lambda value: max(gap, rgap * abs(value), prepared.rounding)
+        return lambda value: max(0.99 * gap, 0.99 * rgap * abs(value), prepared.rounding)
 
 
 class Clock:
