@@ -119,7 +119,11 @@ def convex(key: str, threads: int) -> Case:
     lasso, positive, nnls = "pursuit encode, lasso", "pursuit encode, lasso, positive", "pursuit encode, nnls"
     rows_of_table = [
         Contender(lasso, ours()),
-        Contender("pursuit encode, lasso, with gaps", ours(gaps=True), lasso),
+        Contender(
+            "pursuit encode, lasso, with gaps",
+            lambda: encode(D, Y, method="lasso", penalty=penalty, n_jobs=threads, gaps=True)[0],
+            lasso,
+        ),
         Contender("SPAMS lasso", others(False), lasso),
         Contender(
             "scikit-learn lasso_cd",
