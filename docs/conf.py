@@ -23,6 +23,10 @@ extensions = [
 exclude_patterns = ["_templates", "gallery/**/*.py", "gallery/**/*.ipynb"]
 templates_path = ["_templates"]
 nitpicky = True
+nitpick_ignore = [  # kinds of frames: internals that a class attribute names
+    ("py:class", "pursuit.atoms.frames.DenseFrame"),
+    ("py:class", "pursuit.atoms.sparse.SparseFrame"),
+]
 default_role = "literal"  # `name` in a docstring; names of the package become links
 
 # Markdown as GitHub shows it, with formulas

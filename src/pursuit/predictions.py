@@ -40,7 +40,7 @@ class LinearRegressor(Linear):
     def predict(self, X: Any, offset: Any = 0.0) -> Array:
         """The predicted targets (of the Poisson loss, the rates); an `offset` is added to the scores of each sample."""
         eta = self._scores(X)
-        eta = eta + np.asarray(offset, dtype=eta.dtype).reshape(-1, 1)
+        eta += np.asarray(offset, dtype=eta.dtype).reshape(-1, 1)
         eta = eta[:, 0] if np.ndim(self.coef_) == 1 else eta
         return np.exp(eta) if getattr(self, "loss", None) == "poisson" else eta
 

@@ -149,7 +149,7 @@ class Pieces(Listed):
     """Columns come with the answers of the pieces if those of all pieces together have at most this size."""
 
     def map(self, function: Callable[..., Any], which: Sequence[int], *arguments: object) -> list[Any]:
-        """function(piece, *arguments) of the pieces with these numbers."""
+        """What `function` makes of the pieces with these numbers, and of the arguments."""
         raise NotImplementedError
 
     @property

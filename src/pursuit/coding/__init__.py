@@ -64,8 +64,8 @@ def encode(
     ``mp``    largest :math:`|\langle r, a_j\rangle|`               that of this atom alone moves
     ``ols``   largest decrease of :math:`\|r\|` after the refit     least squares on the active atoms
     ``nnomp`` largest :math:`\langle r, a_j\rangle > 0`             non-negative least squares; zeros leave
-    ``lasso`` :math:`\min_x \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1` over all x or (`positive`) :math:`x \ge 0`
-    ``nnls``  the same with :math:`\lambda = 0`                      over :math:`x \ge 0`
+    ``lasso`` :math:`\min_x \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1`  over all x or (`positive`) :math:`x \ge 0`
+    ``nnls``  the same with :math:`\lambda = 0`                     over :math:`x \ge 0`
     simplex   the same                                              over :math:`x \ge 0` with the sum 1 (unmixing)
     ========= ===================================================== ================================================
 
