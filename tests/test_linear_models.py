@@ -327,6 +327,10 @@ def test_two_blobs_with_many_labels_are_told_apart():
         ),
         (lambda X, y: AtomicRegressor(penalty=1.0).fit(X, 1e200 * y), "y has numbers up to .*; divide y by it"),
         (lambda X, y: GreedyRegressor().fit(X, y, offset=[1.0]), r"offset is \[1.0\]; give 60 finite numbers"),
+        (
+            lambda X, y: GreedyRegressor().fit(X, y).predict(X[:1], [1.0, 2.0]),
+            "offset is .*one for each of the 1 samples",
+        ),
         (lambda X, y: GreedyClassifier().fit(X, y > 3, offset=y), "give None for classes"),
         (lambda X, y: GreedyRegressorCV().fit(X[:2], y[:2]), "no fold has two samples"),
         (lambda X, y: AtomicRegressorCV(n_jobs=0).fit(X, y), "n_jobs is 0"),

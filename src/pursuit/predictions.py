@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from pursuit.arguments import describe, real_array
+from pursuit.arguments import describe, real_array, require
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,7 +40,10 @@ class LinearRegressor(Linear):
     def predict(self, X: Any, offset: Any = 0.0) -> Array:
         """The predicted targets (of the Poisson loss, the rates); an `offset` is added to the scores of each sample."""
         eta = self._scores(X)
-        eta += np.asarray(offset, dtype=eta.dtype).reshape(-1, 1)
+        shift = np.asarray(offset)
+        fits = shift.dtype.kind in "iuf" and shift.shape in {(), (len(eta),)} and bool(np.isfinite(shift).all())
+        require(fits, "offset", offset, f"a finite number, or one for each of the {len(eta)} samples")
+        eta += shift.astype(eta.dtype).reshape(-1, 1)
         eta = eta[:, 0] if np.ndim(self.coef_) == 1 else eta
         return np.exp(eta) if getattr(self, "loss", None) == "poisson" else eta
 
