@@ -192,7 +192,9 @@ def learn(
         refuse_others({"atoms": atoms, "update": update, "weights": weights}, "atoms are the translates of templates")
         return learn_templates(Y, templates, length, options)
     refuse_others({"templates": templates, "length": length, "rank": rank}, "give convolutional=True with it")
-    distributed, on_device, batch = is_dask_array(Y), is_on_cuda(Y), _batch(Y, batch)
+    distributed, on_device = is_dask_array(Y), is_on_cuda(Y)
+    if batch is None:
+        batch = DEVICE_BATCH if on_device else HOST_BATCH
     check_arguments(atoms, batch, forgetting, seed, callback)
     at_once = not distributed and is_matrix(Y)
     rows = len(Y) if isinstance(Y, list | tuple) else (getattr(Y, "shape", None) or (0,))[0]
@@ -213,12 +215,6 @@ def learn(
     if plan.update == "online" and at_once and learned.status is not Status.INTERRUPTED:
         return replace(learned, codes=plan.encode(learned.dictionary, signals))
     return learned
-
-
-def _batch(Y: Any, batch: int | None) -> int:
-    """The number of signals of a batch, by default that of the host or of a device."""
-    default = DEVICE_BATCH if is_on_cuda(Y) else HOST_BATCH
-    return default if batch is None else batch
 
 
 def _read(Y: Any, weights: Any, batch: int, seed: int, code: Mapping[str, Any]) -> tuple[Any, Batches, bool]:
