@@ -23,7 +23,7 @@ from pursuit.run.begin import Run, begin
 from pursuit.run.method import Given, Problem, choose
 from pursuit.run.result import Result, State
 from pursuit.run.stop import Status, Stop
-from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher, evaluations
+from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher
 from pursuit.updates import Update
 
 
@@ -152,9 +152,9 @@ def minimize(
     saver = None if checkpoint is None else Saver(checkpoint, every, problem)
     kept = None if saver is None else saver.resume()
     first = _fit_uncounted(problem, stop) if start is None and kept is None else kept or start
-    calls, run = evaluations(f), begin(problem, first, stop.deadline(began))
-    recorder = Recorder(began, run, as_bool(keep, "keep"), calls)
-    log, bar = Log.of(verbose, recorder), Bar() if as_bool(progress, "progress") else None
+    evaluations, run = tuple(problem.f.evaluations), begin(problem, first, stop.deadline(began))
+    recorder = Recorder(began, run, as_bool(keep, "keep"), evaluations)
+    log, bar = Log.of(verbose, recorder) if verbose else None, Bar() if as_bool(progress, "progress") else None
     watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]
     with nullcontext() if bar is None else closing(bar):
         status = _follow(run, recorder, watchers, saver)
@@ -181,9 +181,9 @@ def _follow(run: Run, recorder: Recorder, watchers: Sequence[Watcher], saver: Sa
         recorder.end_unbounded(state)
         return Status.UNBOUNDED
     except KeyboardInterrupt:
-        if not recorder.fields:
+        if recorder.last is None:
             raise
-        recorder.end_interrupted()
+        recorder.end_interrupted(*recorder.last)
         return Status.INTERRUPTED
     raise AssertionError("the loop does not end")
 

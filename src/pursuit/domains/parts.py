@@ -208,13 +208,14 @@ class Span(Part):
         self.blind = not self.asked.symmetric and not (self.width or 0.0) > 0
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
-        z, sign = answer.atoms[0], 1.0 if answer.dot <= 0 else -1.0  # the best atom of A alone may point uphill
+        z, uphill = answer.atoms[0], answer.dot > 0  # as the best atom of A alone may point
 
         def move(gamma: float) -> None:
-            i, factor = active.enter(z)
-            active.weights[i] += factor * sign * gamma
+            i, sign = active.enter(z)
+            active.weights[i] += -sign * gamma if uphill else sign * gamma
 
-        return Direction(sign * z.dense(active.space), -abs(answer.dot), math.inf, move)
+        vector = z.dense(active.space)
+        return Direction(-vector if uphill else vector, -abs(answer.dot), math.inf, move)
 
     def descent(self, gz: float, gx: float) -> float:
         return gz if self.asked.symmetric else -abs(gz)

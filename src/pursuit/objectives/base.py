@@ -49,6 +49,8 @@ class Objective:
     """Whether f is convex. Elsewhere nothing is proved but that x is nearly stationary."""
     singular: bool = False
     """Whether the domain of the conjugate is known but for rounding, so that it proves nothing of x without bounds."""
+    evaluations: Sequence[float] = (math.nan, math.nan)
+    """How often the functions of a `Smooth` have been called for a value and for a gradient; of others NaN."""
     dual_range: tuple[Array, Array] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 

@@ -84,7 +84,6 @@ class Smooth(Objective):
         self._value, self._grad, self._conjugate, self._hessian = value, grad, conjugate, hessian
         self._last: Any = None
         self.evaluations = [0, 0]
-        """How often value and grad were called."""
         self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
 
     def value(self, x: Array) -> float:

@@ -105,8 +105,8 @@ class Stop:
         wanted = self.gap is not None or self.rgap is not None
         rules = {
             Status.CONTRADICTION: bound.contradicted,
-            Status.GAP: wanted and _within(state.gap, limit),
-            Status.NEARLY_STATIONARY: wanted and not state.convex and _within(state.stationarity, limit),
+            Status.GAP: wanted and state.gap <= limit and state.gap < math.inf,
+            Status.NEARLY_STATIONARY: wanted and not state.convex and state.stationarity <= limit and state.stationarity < math.inf,
             Status.VALUE: self.value is not None and state.value <= self.value,
             Status.ATOMS: self.atoms is not None and state.active.count >= self.atoms,
             Status.STATIONARY: bound.stationary,
@@ -115,7 +115,3 @@ class Stop:
             Status.SECONDS: self.seconds is not None and seconds >= self.seconds,
         }
         return next((status for status, met in rules.items() if met), None)
-
-
-def _within(gap: float, limit: float) -> bool:
-    return gap <= limit and math.isfinite(gap)
