@@ -205,15 +205,20 @@ class Part(Domain):
 
     blind: bool = False
     """Whether directions that no answer shows may descend."""
+    compact: bool = False
+    """Whether this is a hull."""
+    rho: float | None = None
+    """A bound on the atomic norm of a minimiser over a cone or span, where one is known."""
+    linear: bool = False
+    """Whether this is a linear space: a span, or the cone of a symmetric set, without a price or a known rho."""
+    free_cone: bool = False
+    """The same for the cones of other sets."""
 
     def __init__(self, A: Atoms) -> None:
         if not isinstance(A, Atoms):
             A = own_atoms(A)
         self.A = self.asked = A
         self.parts = (self,)
-
-    compact = False
-    """Whether this is a hull."""
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         """The step towards the oracle's atom."""

@@ -119,6 +119,8 @@ class Cone(Part):
     def __init__(self, A: Atoms, rho: float | None = None) -> None:
         super().__init__(A)
         self.rho = _positive("rho", rho)
+        free = self.rho is None and not self.price
+        self.linear, self.free_cone = free and self.A.symmetric, free and not self.A.symmetric
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         total = float(active.weights.sum())
@@ -204,6 +206,7 @@ class Span(Part):
         self.counted = as_bool(counted, "counted")
         self.asked = self.A.symmetrised() if as_bool(symmetric, "symmetric") else self.A
         self.rho = _positive("rho", rho)
+        self.linear = self.rho is None
         self.width = _positive("width", width) or self.asked.width
         self.blind = not self.asked.symmetric and not (self.width or 0.0) > 0
 

@@ -28,6 +28,9 @@ ALIGNED_PER_CALL = 32
 PATH_UPDATE = FullyCorrective()
 """The update of a path of sizes: one atom at a time, all weights corrected; OMP for least squares."""
 
+SEVERAL_AT_ONCE = FullyCorrective(several=ATOMS_PER_CALL)
+"""The update where the number of atoms does not matter."""
+
 
 class Method(NamedTuple):
     """An algorithm: the parts of the loop."""
@@ -84,8 +87,9 @@ def choose(f: Objective, domain: Domain, given: Given, sparse: bool = False) -> 
 def default_update(f: Objective, sparse: bool = False) -> Update:
     """The update that minimises f over S, and its quadratic upper bound where values are estimates. Several atoms of a
     call enter S together; with `sparse`, one."""
-    several = 1 if sparse else ATOMS_PER_CALL
-    return FullyCorrective(several=several) if f.exact else NormCorrective(several=several)
+    if not f.exact:
+        return NormCorrective(several=1 if sparse else ATOMS_PER_CALL)
+    return PATH_UPDATE if sparse else SEVERAL_AT_ONCE
 
 
 def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[Update, Refine | None]:
@@ -104,7 +108,7 @@ def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[
         return for_matrices if alone else default_update(f, sparse), None if aligned else Factors()
     if Slide.serves(f, domain):
         return default_update(f, sparse=True), Alternating() if Alternating.serves(f, domain) else Slide()
-    return default_update(f, sparse), Regroup() if Regroup.serves(f, domain) and not sparse else None
+    return default_update(f, sparse), Regroup() if not sparse and Regroup.serves(f, domain) else None
 
 
 def _aligned(f: Objective, domain: Domain) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -99,14 +100,15 @@ class Stop:
         """The gap that is small enough at this value of f."""
         return max(self.gap or 0.0, (self.rgap or 0.0) * abs(value))
 
-    def reached(self, state: State, seconds: float) -> Status | None:
-        """The first rule that this state meets, or None."""
-        bound, limit = state.bound, self.largest_gap(state.value)
+    def met(self, state: State, seconds: float) -> list[Status]:
+        """The rules that this state meets, in the order in which they count."""
+        bound = state.bound
+        limit = min(self.largest_gap(state.value), sys.float_info.max)  # an infinite gap is within no tolerance
         wanted = self.gap is not None or self.rgap is not None
         rules = {
             Status.CONTRADICTION: bound.contradicted,
-            Status.GAP: wanted and state.gap <= limit and state.gap < math.inf,
-            Status.NEARLY_STATIONARY: wanted and not state.convex and state.stationarity <= limit and state.stationarity < math.inf,
+            Status.GAP: wanted and state.gap <= limit,
+            Status.NEARLY_STATIONARY: wanted and not state.convex and state.stationarity <= limit,
             Status.VALUE: self.value is not None and state.value <= self.value,
             Status.ATOMS: self.atoms is not None and state.active.count >= self.atoms,
             Status.STATIONARY: bound.stationary,
@@ -114,4 +116,4 @@ class Stop:
             Status.ITERATIONS: self.iterations is not None and state.iteration >= self.iterations,
             Status.SECONDS: self.seconds is not None and seconds >= self.seconds,
         }
-        return next((status for status, met in rules.items() if met), None)
+        return [status for status, met in rules.items() if met]

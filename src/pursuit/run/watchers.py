@@ -10,7 +10,6 @@ import textwrap
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pursuit.arguments import as_bool, describe, quantity
@@ -168,10 +167,8 @@ class Rules:
 
     def watch(self, state: State) -> Status | None:
         seconds = time.perf_counter() - self._began
-        status = self._stop.reached(state, seconds)
-        if status is not Status.GAP or self._proved(state):
-            return status
-        return replace(self._stop, gap=None, rgap=None).reached(state, seconds)
+        met = self._stop.met(state, seconds)
+        return next((status for status in met if status is not Status.GAP or self._proved(state)), None)
 
     def _proved(self, state: State) -> bool:
         """Whether the gap of this state is proved to be within the tolerance."""
