@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pursuit.arguments import quantity
 from pursuit.arrays import Array, Indices, Small, Space, no_places, no_weights
-from pursuit.atoms.frames import Atom, DenseFrame, Frame
+from pursuit.atoms.frames import Atom, Frame
 from pursuit.deadline import Deadline
 from pursuit.metrics import Metric
 from pursuit.state import Fields, Stateful
@@ -255,10 +255,8 @@ class ActiveSet(Stateful):
 
     def rows(self, metric: Metric, start: int) -> Small:
         """<a, M b> for every atom a of S, a row for each atom b from place `start` on."""
-        parts = self._parts
-        frame = parts[0][0]
-        if len(parts) == 1 and isinstance(frame, DenseFrame):
-            return frame.rows_from(metric, start)
+        if len(parts := self._parts) == 1:
+            return parts[0][0].rows_from(metric, start)
         if not start:
             return self.gram(metric, np.arange(len(self.atoms)))
         return np.stack([self.inner(metric, i) for i in range(start, len(self.atoms))])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import as_bool, describe
+from pursuit.arguments import as_bool, require_kind
 from pursuit.domains import Domain
 from pursuit.line_search import UnboundedError
 from pursuit.objectives import Objective
@@ -145,8 +145,7 @@ def minimize(
     (100, 101, True)
     """
     began = time.perf_counter()
-    if not isinstance(stop, Stop):
-        raise TypeError(f"stop is {describe(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
+    require_kind(stop, Stop, "stop", "rules such as Stop(gap=1e-6) or Stop(iterations=100)")
     called = None if callback is None else Callback(callback)
     problem = choose(f, domain, Given(update, oracle, refine), sparse=stop.atoms is not None)
     saver = None if checkpoint is None else Saver(checkpoint, every, problem)
@@ -154,7 +153,10 @@ def minimize(
     first = _fit_uncounted(problem, stop) if start is None and kept is None else kept or start
     evaluations, run = tuple(problem.f.evaluations), begin(problem, first, stop.deadline(began))
     recorder = Recorder(began, run, as_bool(keep, "keep"), evaluations)
-    log, bar = Log.of(verbose, recorder) if verbose else None, Bar() if as_bool(progress, "progress") else None
+    log, bar = (
+        Log.of(verbose, recorder) if verbose is not False else None,
+        Bar() if as_bool(progress, "progress") else None,
+    )
     watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]
     with nullcontext() if bar is None else closing(bar):
         status = _follow(run, recorder, watchers, saver)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_bool, describe, number
+from pursuit.arguments import as_bool, number, require
 from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
@@ -251,6 +251,5 @@ class Span(Part):
 
 
 def _positive(name: str, bound: float | None) -> float | None:
-    if bound is not None and not 0 < number(bound) < math.inf:
-        raise ValueError(f"{name} is {describe(bound)}; give a positive bound, or leave it out.")
+    require(bound is None or 0 < number(bound) < math.inf, name, bound, "a positive bound, or leave it out")
     return None if bound is None else float(bound)

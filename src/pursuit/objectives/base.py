@@ -224,12 +224,11 @@ class DataLoss(Objective):
 
     @property
     def _largest_weight(self) -> float:
-        s = self.weights
-        return s if isinstance(s, float) else float(self.space.xp.max(s))
+        return float(host(self.weights).max())
 
     @property
-    def _host_weights(self) -> Small | float:
-        return self.weights if isinstance(self.weights, float) else host(self.weights)
+    def _host_weights(self) -> Small:
+        return host(self.weights)
 
     def _in_range(self, u: Array) -> bool:
         low, high = self.dual_range or (-math.inf, math.inf)
@@ -253,9 +252,7 @@ class DataLoss(Objective):
     def _host_range(self) -> tuple[Small, Small]:
         low, high = self.dual_range or (-math.inf, math.inf)
         whole = np.zeros(self.space.shape)
-        return whole + (low if isinstance(low, float) else host(low)), whole + (
-            high if isinstance(high, float) else host(high)
-        )
+        return whole + host(low), whole + host(high)
 
     def conjugate_above(self, u: Small, radius: Small) -> float | None:
         """The terms are convex functions of the entries, so that they are largest at an end of an interval."""

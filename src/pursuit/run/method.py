@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pursuit.arguments import describe
+from pursuit.arguments import describe, require_kind
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.matrices import Factored
 from pursuit.domains import Domain
@@ -63,20 +63,14 @@ def choose(f: Objective, domain: Domain, given: Given, sparse: bool = False) -> 
     A refinement is chosen by default only where the update is, too: a user who names an update gets that algorithm.
     """
     update, oracle, refine = given
-    if not isinstance(f, Objective):
-        raise TypeError(f"f is {type(f).__name__}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
-    if not isinstance(domain, Domain):
-        raise TypeError(f"domain is {type(domain).__name__}; give conv(...) or lin(...) of a set of atoms.")
+    require_kind(f, Objective, "f", "an objective such as LeastSquares(y), or wrap it in Smooth")
+    require_kind(domain, Domain, "domain", "conv(...) or lin(...) of a set of atoms")
     if update is None:
         update, default_refine = default_method(f, domain, sparse)
         refine = default_refine if refine is None else refine
     oracle = Exact() if oracle is None else oracle
-    if not isinstance(update, Update):
-        raise TypeError(
-            f"update is {describe(update)}; give an update such as FullyCorrective() or Plain(ShortStep())."
-        )
-    if not isinstance(oracle, Oracle):
-        raise TypeError(f"oracle is {describe(oracle)}; give an oracle such as Exact() or Lazy().")
+    require_kind(update, Update, "update", "an update such as FullyCorrective() or Plain(ShortStep())")
+    require_kind(oracle, Oracle, "oracle", "an oracle such as Exact() or Lazy()")
     if not all(callable(each) and not isinstance(each, type) for each in as_refinements(refine)):
         raise TypeError(f"refine is {describe(refine)}; give a function of (f, domain, active), or several.")
     spaces = [part.A.space for part in domain.parts if part.A.space not in (None, f.space)]

@@ -80,10 +80,8 @@ class Stop:
     def __post_init__(self) -> None:
         for name in ("gap", "rgap", "atoms", "iterations", "seconds"):
             limit, counts = vars(self)[name], name in ("atoms", "iterations")
-            if (
-                limit is not None
-                and not (as_int_or_nan(limit) if counts and number(limit) < math.inf else number(limit)) >= 0
-            ):
+            read = as_int_or_nan if counts and number(limit) < math.inf else number
+            if limit is not None and not read(limit) >= 0:
                 kind = "an integer" if counts else "a number"
                 raise ValueError(
                     f"Stop({name}={describe(limit)}) can never be met; give {kind} of at least 0, or None."

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
+from pursuit.arguments import as_int_or_nan, number, require, use_python_numbers
 from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
@@ -189,8 +189,8 @@ class NormCorrective(Update):
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
-        if self.inner is not None and not as_int_or_nan(self.inner) >= 1:
-            raise ValueError(f"inner is {describe(self.inner)}; give at least 1 step, or None for the exact minimum.")
+        valid = self.inner is None or as_int_or_nan(self.inner) >= 1
+        require(valid, "inner", self.inner, "at least 1 step, or None for the exact minimum")
         _check_several(self.several)
         use_python_numbers(self)
 
@@ -289,8 +289,8 @@ class FullyCorrective(Update):
 
     def __post_init__(self) -> None:
         _check_several(self.several)
-        if self.accuracy is not None and not 0 < number(self.accuracy) < 1:
-            raise ValueError(f"accuracy is {describe(self.accuracy)}; give a fraction between 0 and 1.")
+        valid = self.accuracy is None or 0 < number(self.accuracy) < 1
+        require(valid, "accuracy", self.accuracy, "a fraction between 0 and 1")
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -392,5 +392,4 @@ def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: S
 
 
 def _check_several(several: int) -> None:
-    if not as_int_or_nan(several) >= 1:
-        raise ValueError(f"several is {describe(several)}; give the number of atoms per oracle call, at least 1.")
+    require(as_int_or_nan(several) >= 1, "several", several, "the number of atoms per oracle call, at least 1")
