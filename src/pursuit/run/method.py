@@ -19,17 +19,17 @@ from pursuit.updates import FullyCorrective, NormCorrective, Plain, Update
 ATOMS_PER_CALL = 64
 """Atoms of one oracle call that may enter S together."""
 
-MATRICES_PER_CALL = 8
-"""The same for matrices whose factors are refined afterwards: the update only adds the next few singular vectors."""
-
-ALIGNED_PER_CALL = 32
-"""The same where atoms need not move, since the gradient has the singular vectors of the minimum."""
-
 PATH_UPDATE = FullyCorrective()
 """The update of a path of sizes: one atom at a time, all weights corrected; OMP for least squares."""
 
 SEVERAL_AT_ONCE = FullyCorrective(several=ATOMS_PER_CALL)
 """The update where the number of atoms does not matter."""
+
+MATRICES = NormCorrective(several=8)
+"""For matrices whose factors are refined afterwards: the update only adds the next few singular vectors."""
+
+ALIGNED_MATRICES = NormCorrective(several=32)
+"""The same where atoms need not move, since the gradient has the singular vectors of the minimum."""
 
 
 class Method(NamedTuple):
@@ -97,9 +97,9 @@ def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[
     if not f.exact or any(part.price for part in domain.parts):
         return default_update(f, sparse), None  # a refinement needs exact values, and knows nothing of penalties
     if Factors.serves(f, domain):
-        aligned, alone = _aligned(f, domain), len(domain.parts) == 1
-        for_matrices = NormCorrective(several=1 if sparse else ALIGNED_PER_CALL if aligned else MATRICES_PER_CALL)
-        return for_matrices if alone else default_update(f, sparse), None if aligned else Factors()
+        aligned, several = _aligned(f, domain), len(domain.parts) > 1
+        update = NormCorrective() if sparse else ALIGNED_MATRICES if aligned else MATRICES
+        return default_update(f, sparse) if several else update, None if aligned else Factors()
     if Slide.serves(f, domain):
         return default_update(f, sparse=True), Alternating() if Alternating.serves(f, domain) else Slide()
     return default_update(f, sparse), Regroup() if not sparse and Regroup.serves(f, domain) else None
