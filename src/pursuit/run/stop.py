@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pursuit.active import Deadline
 from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
-from pursuit.deadline import Deadline
 
 if TYPE_CHECKING:
     from pursuit.run.result import State
