@@ -108,14 +108,15 @@ class DualBound(Stateful):
 
     def _feasible_point(self, grad: Array, answers: Sequence[Answer], x: Array) -> Array | None:
         """The gradient after the first three steps, None where it did not become feasible."""
+        cones = self.cones if self.free_cones else None
         u = grad if self.spans is None else self.spans.nearest(grad, self.f.hessian(x))
-        if self.cones is not None:
+        if cones is not None:
             known = min(proved(answers[b]) for b in self.free_cones) if u is grad else None
-            u = self.cones.enter(u, known)
+            u = cones.enter(u, known)
         if u is None or self.f.dual_range is None:
             return u
         moved = self._into_range(u, *self.f.dual_range)
-        if self.cones is not None and moved is not u and self.cones.smallest(moved) < self.cones.error(moved):
+        if cones is not None and moved is not u and cones.smallest(moved) < cones.error(moved):
             return None
         return moved
 

@@ -59,7 +59,7 @@ class Proof:
         """A proved lower bound on f*, given lower bounds on <u, a> over the atoms of each summand that the run found,
         from products with a gradient of this norm; where these are not enough for `wanted`, the listed ones are
         computed anew."""
-        cones = self.dual.cones if self.dual.possible else None
+        cones = self.dual.cones if self.dual.possible and self.dual.free_cones else None
         for push in PUSHES[:1] if cones is None else PUSHES:
             moved: Array = u
             if cones is not None and push:
