@@ -206,9 +206,10 @@ class Certificate(Stateful):
         for b, length in zip(asked, lengths, strict=True):
             self._longest[b] = max(self._longest[b], length)
         self._reach = max(self._reach, self._length)
+        if active.turn is not None:
+            return norm, self._longest, sum(lengths)
         pairs = zip(self._longest, answers, strict=True)
-        errors = [length / ((a.delta or 1.0) if a.lower is None else 1.0) for length, a in pairs]
-        return norm, errors if active.turn is None else self._longest, sum(lengths)
+        return norm, [length / ((a.delta or 1.0) if a.lower is None else 1.0) for length, a in pairs], sum(lengths)
 
     def _keep(self, bound: float, u: Array, lows: Sequence[float], norm: float) -> None:
         """Keep the point for the proof, if its bound is the best so far."""
