@@ -242,7 +242,7 @@ REFUSED = [  # words of the sentence, and the call
     ("metric has shape (5, 5), x has (6,)", lambda: with_metric(np.eye(5))),
     ("metric has shape (7,), x has (6,)", lambda: run(update=ps.Plain(ps.ShortStep(metric=np.ones(7), L=1.0)))),
     ("shape=...", lambda: ps.check_objective(ps.Smooth(abs, abs))),
-    ("f is NoneType", lambda: ps.citation(None, None)),
+    ("f is None", lambda: ps.citation(None, None)),
     ("every is '1'", lambda: run(checkpoint="r.npz", every="1")),
     ("step is", lambda: ps.Plain(ps.ShortStep)),
     ("start has 4 atoms", lambda: run(start=(1.0, M.T))),
