@@ -32,16 +32,16 @@ def paper(
 
     from pursuit.paper import CLAIMS, Plan
     from pursuit.paper.document import write
-    from pursuit.paper.figures import FIGURES
+    from pursuit.paper.experiments import draw
     from pursuit.report.figures import style
     from pursuit.threads import single_threaded_blas
 
     console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
     with style(), single_threaded_blas:  # products are small, and threads would wait for each other
         rows = [claim.row(plan) for claim in tqdm(CLAIMS, "claims", leave=False, disable=None)]
-        sections = [draw(plan) for draw in tqdm(FIGURES, "figures", leave=False, disable=None)]
+        figures = draw(plan)
     seconds = time.perf_counter() - began
-    page = write(out, rows, sections, seconds)
+    page = write(out, rows, figures, seconds)
     console.print(_table(rows))
     console.print(
         "\ntried: problems. runs: with an exact oracle + with an adversary.\n"
@@ -49,8 +49,9 @@ def paper(
         "equal: equality cases reproduced.\n"
         "corrected: holds as in docs/errata.md; as printed it has counterexamples."
     )
-    figures = sum(len(section.figures) for section in sections)
-    console.print(f"\nwrote {page} and {figures} figures, {seconds:.0f} s", soft_wrap=True, highlight=False)
+    console.print(
+        f"\nwrote {page} and {len(figures.figures)} figures, {seconds:.0f} s", soft_wrap=True, highlight=False
+    )
     if not all(row.holds for row in rows):
         raise typer.Exit(1)
 

@@ -27,41 +27,30 @@ CITATION = (
 )
 
 
-def write(out: Path, rows: Sequence[Row], sections: Sequence[Section], seconds: float) -> Path:
+def write(out: Path, rows: Sequence[Row], experiment: Section, seconds: float) -> Path:
     """Writes table.csv, an SVG file for each figure, and index.html; returns the path of the page."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / "table.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(["statement", "name", *(head.lower() for head in HEADS[1:])])
         table.writerows([row.claim.number, row.claim.name, *texts(row)] for row in rows)
-    for figure in (figure for section in sections for figure in section.figures):
+    for figure in experiment.figures:
         (out / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
     path = out / "index.html"
-    path.write_text(document(rows, sections, seconds), encoding="utf-8")
+    path.write_text(document(rows, experiment, seconds), encoding="utf-8")
     return path
 
 
-def document(rows: Sequence[Row], sections: Sequence[Section], seconds: float) -> str:
+def document(rows: Sequence[Row], experiment: Section, seconds: float) -> str:
     """The HTML page."""
-    return page(
-        "The paper, executed", summary(rows), [statements(rows), *sections], f"Computed in {seconds:.0f} seconds."
-    )
-
-
-def summary(rows: Sequence[Row]) -> str:
-    """The outcome in a sentence."""
     exact, adversarial = sum(row.exact for row in rows), sum(row.adversarial for row in rows)
     broken = [row.claim.number for row in rows if not row.holds]
     outcome = f"<b>Violated: {', '.join(broken)}.</b>" if broken else "Every bound held."
-    return (
+    lead = (
         f"Every theorem, corollary and lemma of the paper, and rates of later methods, tried: {len(rows)} statements, "
         f"{exact:,} runs with an exact oracle, {adversarial:,} with an adversary. {outcome}"
     )
-
-
-def statements(rows: Sequence[Row]) -> Section:
-    """The section with the table of all statements."""
-    return Section(
+    statements = Section(
         "The statements",
         [
             f"The paper is {CITATION} Its theorems, definitions, corollaries and lemmas share one counter. Rows named "
@@ -75,6 +64,7 @@ def statements(rows: Sequence[Row]) -> Section:
         ],
         Table(HEADS, [cells(row) for row in rows]),
     )
+    return page("The paper, executed", lead, [statements, experiment], f"Computed in {seconds:.0f} seconds.")
 
 
 def texts(row: Row) -> list[str]:

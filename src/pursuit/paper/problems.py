@@ -145,11 +145,6 @@ def objective(rng: np.random.Generator, kind: int, target: Small) -> tuple[Objec
     return quadratic(rng, len(target), target) if kind == 1 else (LogCosh(target), 0.0)
 
 
-def lower_bound(f: Objective, A: Atoms, gap: float, iterations: int) -> float:
-    """A bound on the minimum of f over conv(A) that is this close to it."""
-    return finished(ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=gap, rgap=None, iterations=iterations))).lower
-
-
 def finished(result: ps.Result) -> ps.Result:
     """The result; one that Ctrl-C has cut short ends the paper."""
     if result.status is ps.Status.INTERRUPTED:
@@ -173,7 +168,7 @@ def hull(plan: Plan, i: int) -> Problem:
     dimension = n + 1 if i % 6 == 1 else n
     target = rng.standard_normal(dimension) * (0.3 if i % 4 == 0 else 1.2)
     f, _ = objective(rng, i // 6 % 3, target)
-    best = lower_bound(f, A, 1e-11, 400)
+    best = finished(ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=1e-11, rgap=None, iterations=400))).lower
     first = A.lmo(-f.value_and_grad(np.zeros(dimension))[1])
     return Problem(f"{type(A).__name__} {i}", f, A, best, ([1.0], [first]))
 
