@@ -52,6 +52,44 @@ def test_sharp_lower_bound_loses_L_where_the_stated_one_loses_mu(eps, width, L, 
 
 
 @law
+@given(constants, constants, constants, constants, qualities, times)
+def test_norm_forms_are_the_affine_forms_at_L_times_the_squared_size(L, size, rho, eps0, delta, t):
+    common = {"eps0": eps0, "delta": delta}
+    fw = rates.frank_wolfe(t, L=L, diameter=size, **common)
+    assert fw == pytest.approx(rates.frank_wolfe_affine(t, C=L * size**2, **common))
+    for plain, affine in (
+        (rates.matching_pursuit, rates.matching_pursuit_affine),
+        (rates.matching_pursuit_sharp, rates.matching_pursuit_affine_sharp),
+    ):
+        bound = plain(t, L=L, radius=size, rho=rho, **common)
+        assert bound == pytest.approx(affine(t, C=L * rho**2 * size**2, **common))
+
+
+@law
+@given(st.integers(1, 50), st.floats(0.0, 1.0))
+def test_the_two_forms_of_the_coherence_theorem_are_inverse(n, coherence):
+    width = rates.mdw_from_coherence(n=n, coherence=coherence)
+    if width > 0:
+        assert rates.coherence(n=n, mdw=width) == pytest.approx(coherence, abs=1e-9)
+    assert rates.mdw_from_coherence(n=n, coherence=1 + coherence) == 0.0  # which says nothing
+    assert rates.mdw_from_coherence(n=n, coherence=Interval(coherence / 2, coherence)) == width
+
+
+@law
+@given(qualities, st.floats(0.0, 0.99), constants)
+def test_conversion_of_qualities_is_attained_by_the_worst_point(delta, share, alpha):
+    rho = share * alpha * delta
+    if rho < alpha * delta:
+        # A = {+-1, +-delta} and g = 1: the worst allowed answer is -delta, the worst point -rho
+        reached = (-alpha * delta + rho) / (-alpha + rho)
+        assert rates.delta_fw(delta, alpha, rho) == pytest.approx(reached, rel=1e-9)
+    if (1 - delta) * rho < delta * alpha:
+        # at the point +rho the answer z with <g, alpha z - x> = delta min <g, alpha z - x>
+        answer = (rho + delta * (-alpha - rho)) / alpha
+        assert rates.delta_mp(delta, alpha, rho) == pytest.approx(-answer, rel=1e-6, abs=1e-9)
+
+
+@law
 @given(st.integers(0, 10_000), st.floats(0.3, 1.0), st.floats(1.5, 20.0))
 def test_converted_qualities_hold_for_every_answer_that_the_oracle_may_give(seed, delta, factor):
     rng = np.random.default_rng(seed)
