@@ -235,6 +235,17 @@ def narrowest(D: Small) -> Small:
     return polytope.mdw(D.T, True).direction
 
 
+def narrow_sets(plan: Plan, key: int) -> Iterator[tuple[str, Small, Small, float]]:
+    """A name, a regular matrix, unit atoms, and the quality of an oracle, below 1 with an atom that it may name in the
+    narrowest direction."""
+    for i in range(plan.problems // 3):
+        rng, r = plan.rng(key, i), 2 + i % 4
+        root = rng.standard_normal((r, r)) + 2 * np.eye(r)
+        for delta in DELTAS:
+            B = unit_columns(rng.standard_normal((r, r + 2)))
+            yield f"narrowest {i}", root, B if delta == 1 else with_worst_atom(rng, B, delta), delta
+
+
 def with_worst_atom(rng: np.random.Generator, D: Small, delta: float) -> Small:
     """D with one more unit atom, which an adversary of quality delta may name for the narrowest direction, and which
     leaves the width as it is."""
