@@ -141,9 +141,6 @@ def test_affine_invariant_gmp_2_minimises_f_over_the_span(seed):
         assert np.abs(atoms @ s.grad).max() <= 1e-10 * np.abs(D.T @ s.grad).max()
 
 
-# ------------------------------------------------------------------ affine invariance
-
-
 # ------------------------------------------------------------------ step rules against textbook loops
 
 

@@ -1,4 +1,5 @@
-"""The errata of the paper, executed: the claim as stated fails on the counterexample, the corrected one holds.
+"""The errata of the paper, executed: the claim as stated fails on the counterexample, the corrected one holds there.
+That it holds in general, the claims of the executable paper try (`test_paper.py`).
 
 Numbers are those of `docs/errata.md`. Two entries have no test, because they say nothing that could be computed: 26
 (the appendix counts the variants of Algorithm 2 differently from the algorithm) and 33 (wrong cross-references, a

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import pursuit as ps
 from pursuit.arrays import Space
 from pursuit.atoms.factored import TensorFrame
-from pursuit.atoms.views import AllEntries, ObservedEntries
 from pursuit.metrics import Diagonal, Identity, Operator
 
 SHAPE = (3, 4, 5)
@@ -123,23 +122,6 @@ def test_a_frame_of_factors_is_the_dense_frame(seed):
     frame.keep(np.array([1, 3]))
     assert np.allclose(frame.analyze(g), rows[[1, 3]] @ g.ravel())
     assert [a.dot(space, g) for a in atoms] == pytest.approx(rows @ g.ravel())
-
-
-@given(st.integers(0, 10**6))
-def test_the_views_differentiate_what_they_synthesise(seed):
-    rng = np.random.default_rng(seed)
-    for view in (AllEntries(SHAPE), ObservedEntries(SHAPE, np.ascontiguousarray(some_entries(rng, SHAPE, 0.3).T))):
-        factors = [rng.standard_normal((n, 2)) for n in SHAPE]
-        g, h = rng.standard_normal(view.shape), rng.uniform(1, 2, view.shape)
-        for k, n in enumerate(SHAPE):
-            step, mode = rng.standard_normal((n, 2)), view.mode(factors, k)
-            change = view.synthesize([step if j == k else U for j, U in enumerate(factors)], np.ones(2))
-            assert np.allclose(mode.apply(step), change)
-            for slope in (mode.transpose(g), view.gradient(g)(factors, k)):
-                assert np.vdot(slope, step) == pytest.approx(np.vdot(g, change))
-            for weights in (2.0, h):
-                curvature = np.broadcast_to(mode.curvature(weights), (n, 2, 2))
-                assert np.einsum("ir,irs,is", step, curvature, step) == pytest.approx(np.vdot(change, weights * change))
 
 
 def test_completion_of_a_tensor_of_rank_4_with_90_percent_missing():
