@@ -664,8 +664,9 @@ def test_compressed_tables_dates_and_rows_without_a_target_are_read(rng):
     Path("packed.csv.gz").write_bytes(gzip.compress(plain.encode()))
     Path("holes.csv").write_text(plain + "12,2020-03-04,\n12,2020-03-04,NA\n", encoding="utf-8")
     pl.read_csv("plain.csv", try_parse_dates=True).write_parquet("dates.parquet")
+    Path("times.csv").write_text(re.sub(r"(\d-\d\d),", r"\1T00:00:00,", plain), encoding="utf-8")
     models = {}
-    for name in ("plain.csv", "packed.csv.gz", "holes.csv", "dates.parquet"):
+    for name in ("plain.csv", "packed.csv.gz", "holes.csv", "dates.parquet", "times.csv"):
         result = good(f"fit {name} --target price --atoms 2 --save m.json")
         assert ("2 row(s) without price, the first of them row 51" in result.stderr) == (name == "holes.csv")
         models[name] = ps.load("m.json")

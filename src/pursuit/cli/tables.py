@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import math
 import zlib
 from collections import Counter
@@ -29,6 +30,7 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None")
 """Entries that stand for a missing value."""
 PARQUET = (".parquet", ".pq")
 SEPARATORS = ",;\t|"
+DATES = "%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"
 DAY = 86_400e6
 """In microseconds."""
 SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
@@ -37,8 +39,8 @@ SMALL_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl
 def read_table(path: Path, texts: Collection[str] = (), header: bool = True) -> pl.DataFrame:
     """The table of a CSV or Parquet file: columns of float64, int64, booleans or texts, missing values as null.
 
-    The columns `texts` are read as texts, whatever they look like. CSV may be compressed (gzip); dates (2026-01-31)
-    become days since 1970. Unless it has to have a `header`, it may begin with numbers.
+    The columns `texts` are read as texts, whatever they look like. CSV may be compressed (gzip); dates (2026-01-31,
+    with a time or without) become days since 1970. Unless it has to have a `header`, it may begin with numbers.
     """
     check_file(path, "give a CSV or Parquet file")
     frame = _read_parquet(path) if path.suffix in PARQUET else _read_csv(path, texts, header)
@@ -131,6 +133,7 @@ def _normalise(column: pl.Series, text: bool) -> pl.Series:
     column = column.set(column.is_in(MISSING), None)
     if text or column.null_count() == len(column):
         return column
-    dates = column.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")).cast(pl.Int64) / DAY
-    numbers = (column.cast(pl.Float64, strict=False), dates)
-    return next((reading for reading in numbers if reading.null_count() == column.null_count()), column)
+    spaced = column.str.replace("T", " ")
+    dates = (spaced.str.to_datetime(form, strict=False).cast(pl.Int64) / DAY for form in DATES)
+    readings = itertools.chain([column.cast(pl.Float64, strict=False)], dates)
+    return next((numbers for numbers in readings if numbers.null_count() == column.null_count()), column)
