@@ -67,7 +67,7 @@ def main() -> None:
         code = subprocess.run(run, env=env, check=False).returncode
         if way == "sanitize" and not code:
             fuzz = [sys.executable, "tools/fuzz_kernels.py", "--signals", os.environ.get("SIGNALS", "1000000")]
-            code = subprocess.run(fuzz, env=env | {"PYTHONPATH": str(site)}, check=False).returncode
+            code = subprocess.run(fuzz, env=env, check=False).returncode
         sys.exit(code)
 
 
