@@ -79,17 +79,15 @@ class _Scaled:
         """The columns of a problem, times the square roots of the weights."""
         s, matrix, uncounted = np.sqrt(weights)[:, None], given.chosen.matrix, given.uncounted
         exact = Exact(uncounted, matrix, given.loss.y.ravel(), weights, given.l2)
-        C, norms = _units(s * matrix)
-        Z = _units(
-            s
-            * uncounted[
-                :, Exact(uncounted[:, :0], uncounted, weights, weights, 0.0).independent(range(uncounted.shape[1]))
-            ]
-        )[0]
+        C, norms = _units(matrix if (s == 1.0).all() else s * matrix)
+        some = Exact(uncounted[:, :0], uncounted, weights, weights, 0.0).independent(range(uncounted.shape[1]))
+        Z = _units(s * uncounted[:, some])[0]
         basis, certain = np.linalg.qr(Z)[0], float(np.linalg.svd(Z, compute_uv=False).min(initial=1.0))
-        for _ in range(2):
-            C = C - basis @ (basis.T @ C)
-        C, kept = _units(C)
+        kept = (norms > 0) * 1.0
+        if len(some):
+            for _ in range(2):
+                C = C - basis @ (basis.T @ C)
+            C, kept = _units(C)
         doubtful = np.flatnonzero(kept < 1e-10)
         gone = [j for j in doubtful if not exact.independent([int(j)])]
         left = np.setdiff1d(np.arange(len(norms)), gone)
@@ -98,16 +96,18 @@ class _Scaled:
                 f"A holds a column of length {norms[left].min():.3g}; give columns longer than {SHORTEST:g}."
             )
         worse = 1.0 / (np.maximum(kept, EPS) * max(certain, EPS))
-        return cls(C[:, left], (norms * np.maximum(kept, EPS))[left], left, worse[left], basis, exact)
+        C = C if len(left) == len(norms) else C[:, left]
+        return cls(C, (norms * np.maximum(kept, EPS))[left], left, worse[left], basis, exact)
 
 
 def _units(C: Small) -> tuple[Small, Small]:
     """Columns of norm 1, and their norms; zeros stay."""
-    peaks = np.abs(C).max(axis=0, initial=0.0)
+    peaks = np.maximum(C.max(axis=0, initial=0.0), -C.min(axis=0, initial=0.0))
     C = C / np.where(peaks > 0, peaks, 1.0)
-    norms = np.linalg.norm(C, axis=0)
+    norms = np.sqrt(np.einsum("ij,ij->j", C, C))
+    C /= np.where(norms > 0, norms, 1.0)
     with np.errstate(over="ignore"):
-        return C / np.where(norms > 0, norms, 1.0), peaks * norms
+        return C, peaks * norms
 
 
 def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared:
@@ -125,7 +125,8 @@ def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared
     if not copies and len(np.unique(given.chosen.labels)) == len(used):
         used[np.flatnonzero(used)] &= _is_first(columns.C[:, used], given.positive)
     left, norms, worse, ridge = columns.left[used], columns.norms[used], columns.worse[used], ridge[used]
-    labels, X, scale = given.chosen.labels[left], columns.C[:, used], scale or 1.0
+    labels, scale = given.chosen.labels[left], scale or 1.0
+    X = columns.C if used.all() else columns.C[:, used]
     target = y / scale
     H = X.T @ X
     H[np.diag_indices_from(H)] += ridge

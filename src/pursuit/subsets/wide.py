@@ -39,7 +39,7 @@ def begin_quadratic(search: Search, P: Quadratic, enough: Callable[[Search], boo
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         P = replace(P, M=np.minimum(P.M, np.sqrt(2.0 * max(search.upper, 0.0) / P.floor)))  # the ridge costs that much
     boxed = P
-    if np.median(P.M * P.root) > LOOSE * largest:
+    if np.median(P.M * P.root) > LOOSE * largest and (P.d <= np.maximum(P.floor, NOTHING)).any():
         boxed = replace(P, M=np.minimum(P.M, FACTOR * largest / P.root), split_at=P.size)
         search.outside = cones = Cones.of(boxed, P, search.cut)
         for i in range(0, len(cones.columns), PIECE):
