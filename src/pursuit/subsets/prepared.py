@@ -17,10 +17,10 @@ import numpy as np
 from pursuit.arrays import Indices, Small
 from pursuit.objectives import LeastSquares
 from pursuit.subsets.exact import Exact
-from pursuit.subsets.fits import ConvexFits, LinearFits
+from pursuit.subsets.fits import NOTHING, ConvexFits, LinearFits, curved
 from pursuit.subsets.given import Given
-from pursuit.subsets.quadratic import NOTHING, Fits, Point, Quadratic
-from pursuit.subsets.smooth import Gram, Loss, Smooth, curved, widest
+from pursuit.subsets.quadratic import Point, Quadratic
+from pursuit.subsets.smooth import Gram, Loss, Smooth, widest
 
 EPS = float(np.finfo(np.float64).eps)
 SHORTEST = 1e-250
@@ -140,10 +140,9 @@ def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared
     fit = LinearFits(X, target, ridge, labels, given.positive, noise, worse, M, least)
     units, places = np.unique(labels, return_inverse=True)
     single, nothing = len(units) == len(labels), np.zeros(0, np.intp)
-    fits = Fits(fit.value, fit.lower, fit.scores)
     P = Quadratic(
         H, X.T @ target, float(target @ target) / 2, k, labels if single else np.arange(len(labels)), nothing,
-        worse * np.sqrt(np.diag(H)), ridge, noise, fits, n, given.positive, np.maximum(ridge, NOTHING), M, len(left),
+        worse * np.sqrt(np.diag(H)), ridge, noise, fit, n, given.positive, np.maximum(ridge, NOTHING), M, len(left),
     )  # fmt: skip
 
     def coefficients(units: Indices) -> tuple[Small, Small]:
@@ -152,7 +151,7 @@ def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared
         b[left[places]] = values * scale / norms[places]
         return b, _uncounted(given, s, s * (f.y.ravel() - given.chosen.matrix @ b))
 
-    problem = P if single else Smooth(Gram(P), k, units, places, fits, nothing, given.positive)
+    problem = P if single else Smooth(Gram(P), k, units, places, fit, nothing, given.positive)
     return Prepared(problem, scale**2, coefficients, 16.0 * noise, 0.0)
 
 
@@ -204,9 +203,7 @@ def _other(given: Given, k: int, bound: Small) -> Prepared:
     L = curvature * float(np.linalg.norm(C, 2)) ** 2
     units, places = np.unique(labels, return_inverse=True)
     model = Loss(f, C, np.maximum(ridge, NOTHING), M, far, noise, L)
-    problem = Smooth(
-        model, k, units, places, Fits(fit.value, fit.lower, fit.scores), none, given.positive, C.shape[1] - p
-    )
+    problem = Smooth(model, k, units, places, fit, none, given.positive, C.shape[1] - p)
 
     def coefficients(chosen: Indices) -> tuple[Small, Small]:
         b, out = fit.whole(chosen), np.zeros(len(bound))

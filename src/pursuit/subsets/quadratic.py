@@ -15,7 +15,6 @@ boxes |b_j| <= M_j hold for every b that is good enough. `native/subset.h` has t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -25,18 +24,14 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from pursuit import native
 from pursuit.arrays import Indices, Small
+from pursuit.subsets.fits import NOTHING, Fits, inverse_factor
 
-NOTHING = 1e-300
-"""A curvature d_j that is as good as 0."""
 MANY = 1000
 """Columns from which on H is inverted in single precision."""
 WORST_CONDITION = 1e10
 """Of H, beyond which nothing is derived from its inverse."""
 SAFE_PIVOT = 1e-6
 """The least part of a column's square outside the columns that are in, for these to be projected out."""
-
-CANDIDATES = 4
-"""Units that an exchange tries in the place of another."""
 
 States = np.ndarray[Any, np.dtype[np.int8]]
 FREE, IN, OUT, LARGEST = 0, 1, -1, 2
@@ -82,43 +77,6 @@ class Gains(NamedTuple):
     def hidden(cls, p: int) -> Gains:
         """Nothing is known."""
         return cls(np.zeros(p), math.inf, np.ones(p, dtype=np.bool_), math.nan, np.zeros(p))
-
-
-class Fits(NamedTuple):
-    """Minima over few units, which are numbered in the whole problem, from the data."""
-
-    value: Callable[[Indices], float]
-    """The least value, but for rounding."""
-    lower: Callable[[Indices], float]
-    """A lower bound on it."""
-    scores: Callable[[Indices], Small]
-    """How much each unit might help beside some: the norm of its part of the gradient."""
-
-    def exchange(self, fixed: Indices, units: Indices, places: Indices, k: int) -> tuple[float, Indices]:
-        """From the units at some places on, beside fixed ones: others enter, by their part of the gradient, up to k in
-        all; then they change places while that helps."""
-        S = [int(j) for j in places]
-
-        def ranked(T: list[int]) -> Indices:
-            scores = self.scores(np.concatenate([fixed, units[T]]).astype(np.intp))[units]
-            scores[T] = -1.0
-            return np.argsort(-scores, kind="stable")[: min(CANDIDATES, len(units) - len(T))]
-
-        def least(T: list[int]) -> float:
-            return self.value(np.concatenate([fixed, units[T]]).astype(np.intp))
-
-        while len(S) < min(k, len(units)):
-            S.append(int(ranked(S)[0]))
-        value, better = least(S), True
-        while better and len(S) < len(units):
-            better = False
-            for i in range(len(S)):
-                rest = S[:i] + S[i + 1 :]
-                tries = [(least([*rest, int(j)]), [*rest, int(j)]) for j in ranked(rest)]
-                best, T = min(tries)
-                if best < value - 1e-10 * abs(value):
-                    value, S, better = best, T, True
-        return value, np.array(sorted(S), dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,13 +316,15 @@ def _strongest(inverse: Small, spread: Small) -> float:
     return float(0.99 / eigsh(whole, 1, which="LA", tol=1e-2, ncv=12, v0=start, return_eigenvectors=False)[0])
 
 
-def inverse_factor(H: Small) -> tuple[Small | None, float]:
-    """The inverse of the Cholesky factor, and the least square of the factor's diagonal relative to that of H; None
-    where there is none."""
-    factor, invert = lapack.get_lapack_funcs(("potrf", "trtri"), (H,))
-    L, bad = factor(H.T, lower=1, clean=1)
-    if bad:
-        return None, 0.0
-    pivot = float((np.diag(L) ** 2 / np.diag(H)).min())
-    inverse, bad = invert(L, lower=1, overwrite_c=1)
-    return (None, 0.0) if bad else (inverse, pivot)
+def conjugate(slope: Small, d: Small, M: Small) -> Small:
+    """psi: the maximum over |t| <= M of slope t - d t^2 / 2; slopes are not negative."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return np.where(slope <= d * M, slope * slope / (2.0 * d), slope * M - 0.5 * d * M * M)
+
+
+def reversals(bound: float, psi: Small, states: States, m: int) -> tuple[Small, Small]:
+    """The bounds of a node with each of the free units in, and out, where m of them may be used."""
+    order = np.sort(psi[states == FREE])[::-1]
+    if not 0 < m < len(order):
+        return np.full(len(psi), -np.inf), np.full(len(psi), -np.inf)
+    return bound + np.maximum(order[m - 1] - psi, 0.0), bound + np.maximum(psi - order[m], 0.0)

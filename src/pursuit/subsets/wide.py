@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pursuit.arrays import Small
-from pursuit.subsets.quadratic import LARGEST, NOTHING, Point, Quadratic
+from pursuit.subsets.fits import NOTHING
+from pursuit.subsets.quadratic import LARGEST, Point, Quadratic
 from pursuit.subsets.tree import Search
 from pursuit.threads import allowed_threads
 
