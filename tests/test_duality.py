@@ -59,7 +59,7 @@ def law(f, domain, **options):
         for state in ps.iterate(f, domain, update, **options):
             lowers.append(proved(state))
             assert state.lower <= state.value
-            if ps.Stop(rgap=1e-9, iterations=60).reached(state, 0.0):
+            if ps.Stop(rgap=1e-9, iterations=60).met(state, 0.0):
                 break
         values.append(state.value)
     assert max(lowers) <= min(values) + 1e-14 * abs(min(values))

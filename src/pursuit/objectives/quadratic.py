@@ -47,7 +47,7 @@ class LeastSquares(DataLoss):
         s = self.weights
         self.metric = diagonal(s)
         self.L = self._largest_weight
-        self.mu = s if isinstance(s, float) else float(self.space.xp.min(s))
+        self.mu = float(host(s).min())
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         r = x - self.y

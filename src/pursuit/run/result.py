@@ -6,7 +6,6 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
 from pathlib import Path as FilePath
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -368,9 +367,15 @@ def unbounded_fields(state: State) -> Fields:
     return result_fields(state) | {"x": active.x, "value": value, "lower": -math.inf, "gap": math.inf}
 
 
-def result_fields(state: State) -> Fields:
-    """The fields of a `Result` that one state determines, copied where the run would go on to change them."""
-    support = state.active.support
+def copied_members(active: ActiveSet) -> Fields:
+    """The weights and atoms of S, copied: the run goes on to change them."""
+    return {"weights": active.weights.copy(), "atoms": active.atoms.copy(), "blocks": active.blocks}
+
+
+def result_fields(state: State, members: Fields | None = None) -> Fields:
+    """The fields of a `Result` that one state determines, with the members that S had there."""
+    weights, atoms, blocks = (members or copied_members(state.active)).values()
+    support = np.flatnonzero(weights)
     return {
         "x": state.x,
         "value": state.value,
@@ -382,8 +387,8 @@ def result_fields(state: State) -> Fields:
         "refused": state.refused,
         "stationarity": state.stationarity,
         "assumed": tuple(state.run.refine.assumed),
-        "weights": state.active.weights[support],
-        "atoms": list(compress(state.active.atoms, state.active.weights.tolist())),  # those of weight not zero
-        "blocks": state.active.blocks[support],
+        "weights": weights[support],
+        "atoms": [atoms[i] for i in support],
+        "blocks": blocks[support],
         "answers": state.answers,
     }
