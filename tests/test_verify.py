@@ -17,7 +17,7 @@ import pytest
 
 import pursuit as ps
 from pursuit import verify
-from pursuit.run import proof
+from pursuit.run import statement
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 import proofs
@@ -402,7 +402,7 @@ def test_minima_and_gauges_of_sets_are_those_of_the_package(kind):
             g = scale * rng.standard_normal(A.shape)
             least = float(np.vdot(A.lmo(g).vector, g))
             h = verify.Vector.of(g.ravel().tolist())
-            hint = proof.hint(proof.Peeled.of(A), g.ravel())
+            hint = statement.hint(statement.Peeled.of(A), g.ravel())
             assert float(atoms.lowest(h, hint)) == pytest.approx(least, rel=1e-9)
             bad = {name: rng.standard_normal(np.size(values)) * scale for name, values in hint.items()}
             bad = {name: v.tolist() if isinstance(hint[name], list) else float(v[0]) for name, v in bad.items()}

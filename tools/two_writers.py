@@ -65,8 +65,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=3.0, help="within which a process is killed")
+    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    chance, failed = random.Random(0), 0
+    chance, failed = random.Random(options.seed), 0
     for number in range(options.pairs):
         with tempfile.TemporaryDirectory() as folder:
             for name, program in (("codes", CODES), ("run.npz", RUN)):

@@ -345,17 +345,17 @@ def proved_fields(run: Run, fields: Fields) -> Fields:
     return proof | {"oracle_calls": calls}
 
 
-def sharpened(result: Result) -> Result:
-    """The result with a bound in rational numbers, where that in floats is looser than the estimate and the problem is
-    so small that they take milliseconds."""
-    estimated, n = float(result.trace.gap[-1]), math.prod(result.x.shape)
+def sharpened(result: Result, estimated: float) -> Result:
+    """The result with a bound in rational numbers, where that in floats is looser than the estimated gap and the
+    problem is so small that they take milliseconds."""
+    if not result.gap > 1.01 * estimated + 1e-12 * abs(result.value):
+        return result
     columns = sum(part.asked.size or MAX_EXACT for part in result.domain.parts)
-    loose = result.gap > 1.01 * estimated + 1e-12 * abs(result.value)
-    if not loose or n * columns * columns > MAX_EXACT:
+    if math.prod(result.x.shape) * columns * columns > MAX_EXACT:
         return result
     try:
         lower = min(result.certificate.lower, result.value)
-    except ValueError:  # no rule
+    except (ArithmeticError, ValueError):  # no rule, or a number that is not finite
         return result
     return replace(result, lower=lower, gap=result.value - lower) if lower > result.lower else result
 

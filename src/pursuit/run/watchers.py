@@ -93,7 +93,7 @@ class Recorder:
     def result(self, status: Status) -> Result:
         f, domain, method = self._run.problem
         fields = self.fields | {"start": self.first, "seconds": self.seconds, "trace": Trace(self.rows)}
-        return sharpened(Result(f, domain, *method, status=status, **fields))
+        return sharpened(Result(f, domain, *method, status=status, **fields), self.rows[-1][2])
 
 
 class Log:
