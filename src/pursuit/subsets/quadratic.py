@@ -219,6 +219,12 @@ class Quadratic:
         t = float((np.abs(g) + self.noise * size * self.root) @ reach)
         return np.asarray(loose * (np.abs(u) + (t + np.sqrt(t * t + 2.0 * room)) * reach))
 
+    def within(self, upper: float) -> Quadratic:
+        """With the boxes that the ridge proves for all b with f(b) <= upper: it costs no more than that."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            ridge = (1.0 + 1e-9) * np.sqrt(2.0 * max(upper, 0.0) / self.floor)
+        return replace(self, M=np.minimum(self.M, ridge))
+
     def sizes(self, b: Small) -> Small:
         """The sizes of the coefficients of each unit."""
         return np.abs(b)
