@@ -168,7 +168,9 @@ def test_the_compiled_bound_is_that_of_the_formula_and_its_decisions_hold(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_split_and_its_boxes_hold(seed):
+@pytest.mark.parametrize("many", [1000, 5])  # columns from which on they are found in single precision
+def test_a_split_and_its_boxes_hold(seed, many, monkeypatch):
+    monkeypatch.setattr("pursuit.subsets.quadratic.MANY", many)
     *_, P = problem(seed, l2=0.5)
     value, _ = P.improve(np.zeros(0, np.intp), 3)
     P = P.split(value)

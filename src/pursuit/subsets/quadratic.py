@@ -7,8 +7,9 @@ H); columns that are out are deleted. What is left is split: H = Q + diag(d), d 
 boxes |b_j| <= M_j hold for every b that is good enough. `native/subset.h` has the bound that follows, and finds it.
 
 - **The split.** d = t s with s_j = 1 / (H^-1)_jj and the largest t for which Q is positive semidefinite: it does not
-  depend on the scales of columns. A Cholesky factorisation proves it, with room for the rounding errors of H. d = l2
-  always holds. With fewer columns t grows, so every smaller problem is split anew.
+  depend on the scales of columns. A Cholesky factorisation proves it, with room for the rounding errors of H (of many
+  columns t is found in single precision, and proved in double). d = l2 always holds. With fewer columns t grows, so
+  every smaller problem is split anew.
 - **The boxes.** f(b) <= U implies |b_j - (H^-1 c)_j| <= sqrt(2 (U - min f) (H^-1)_jj).
 """
 
