@@ -156,6 +156,8 @@ def numeric_array(a: Any, name: str) -> Array:
     Integers and booleans become float64. The values are not looked at.
     """
     a = as_array(a, name)
+    if isinstance(a, np.ndarray) and a.dtype.kind == "f":
+        return a
     xp = compat.array_namespace(a)
     if xp.isdtype(a.dtype, "complex floating"):
         raise TypeError(f"{name} is complex; `encode` takes it, else stack real and imaginary parts (docs/signals.md).")

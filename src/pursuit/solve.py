@@ -153,10 +153,8 @@ def minimize(
     first = _fit_uncounted(problem, stop) if start is None and kept is None else kept or start
     evaluations, run = tuple(problem.f.evaluations), begin(problem, first, stop.deadline(began))
     recorder = Recorder(began, run, as_bool(keep, "keep"), evaluations)
-    log, bar = (
-        Log.of(verbose, recorder) if verbose is not False else None,
-        Bar() if as_bool(progress, "progress") else None,
-    )
+    log = Log.of(verbose, recorder) if verbose is not False else None
+    bar = Bar() if as_bool(progress, "progress") else None
     watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]
     with nullcontext() if bar is None else closing(bar):
         status = _follow(run, recorder, watchers, saver)

@@ -121,6 +121,8 @@ class Proof:
         if conjugate is None:
             self.trusting, conjugate = True, self._trusted_conjugate(mid, radius)
         size = sum(map(abs, minima)) + abs(conjugate)
+        if size == 0.0:
+            return 0.0
         return below(share * math.fsum(minima) - conjugate, 8.0 * EPS * size) if size < math.inf else -math.inf
 
     def _trusted_conjugate(self, mid: Small, radius: Small) -> float:

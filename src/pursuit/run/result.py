@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pursuit.run.begin import Run
     from pursuit.run.proof import Proof
 
+MAX_EXACT = 1 << 14
+"""The number of data times the square of that of atoms up to which a loose bound is computed in rational numbers."""
+
 CHECK_SEED = 1
 """The seed of the searches of `check`. Bounds that hold with high probability need random numbers on which x does not
 depend, and the run has used those of seed 0."""
@@ -346,6 +349,21 @@ def proved_fields(run: Run, fields: Fields) -> Fields:
     calls = fields["oracle_calls"] + run.certify.dual.calls - before
     proof = {"lower": lower, "gap": fields["value"] - lower, "dual_point": run.certify.dual_point}
     return proof | {"oracle_calls": calls}
+
+
+def sharpened(result: Result) -> Result:
+    """The result with a bound in rational numbers, where that in floats is looser than the estimate and the problem is
+    so small that they take milliseconds."""
+    estimated, n = float(result.trace.gap[-1]), math.prod(result.x.shape)
+    columns = sum(part.asked.size or MAX_EXACT for part in result.domain.parts)
+    loose = result.gap > 1.01 * estimated + 1e-12 * abs(result.value)
+    if not loose or n * columns * columns > MAX_EXACT:
+        return result
+    try:
+        lower = min(result.certificate.lower, result.value)
+    except ValueError:  # no rule
+        return result
+    return replace(result, lower=lower, gap=result.value - lower) if lower > result.lower else result
 
 
 def unbounded_fields(state: State) -> Fields:

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pursuit.arguments import as_bool, describe, quantity
 from pursuit.arrays import Array
 from pursuit.run.method import Problem
-from pursuit.run.result import Result, State, copied_members, proved_fields, result_fields, unbounded_fields
+from pursuit.run.result import (
+    Result,
+    State,
+    copied_members,
+    proved_fields,
+    result_fields,
+    sharpened,
+    unbounded_fields,
+)
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
 from pursuit.run.trace import Trace
@@ -85,7 +93,7 @@ class Recorder:
     def result(self, status: Status) -> Result:
         f, domain, method = self._run.problem
         fields = self.fields | {"start": self.first, "seconds": self.seconds, "trace": Trace(self.rows)}
-        return Result(f, domain, *method, status=status, **fields)
+        return sharpened(Result(f, domain, *method, status=status, **fields))
 
 
 class Log:

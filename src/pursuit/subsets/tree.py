@@ -1,11 +1,11 @@
 """The search for the best subset: branch and bound, the node with the lowest bound first.
 
-A node is a problem (`quadratic.Quadratic`, or `smooth.Smooth` for all that is not plain), a state of its units (columns
-or groups: in, out or free) and the point where its parent's relaxation ended. Its two children have the unit with the
-largest coefficient in and out. The relaxation of a child proves a bound; where that reaches the cut, no subset of the
-child is better than the incumbent, and it is a leaf. Otherwise the bound decides further units, the problem shrinks,
-and what is left is relaxed again or waits. Nodes are expanded in batches whose size does not depend on the number of
-threads, so that neither does the result.
+A node is a problem (`quadratic.Quadratic`, or `smooth.Smooth` for all that is not plain), a state of its units
+(columns or groups: in, out or free) and the point where its parent's relaxation ended. Its two children have the unit
+with the largest coefficient in and out. The relaxation of a child proves a bound; where that reaches the cut, no
+subset of the child is better than the incumbent, and it is a leaf. Otherwise the bound decides further units, the
+problem shrinks, and what is left is relaxed again or waits. Nodes are expanded in batches whose size does not depend
+on the number of threads, so that neither does the result.
 
 Every step is kept (`Step`): the leaves are the certificate, which `replay` computes again.
 """
