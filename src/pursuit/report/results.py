@@ -40,12 +40,9 @@ def result_page(result: Any, names: Sequence[str] | None, title: str, path: Any 
 
 def _certificate(result: Any) -> Section:
     numbers = result.value, result.gap, result.f.infimum
-    paragraphs = [f"<b>{escape(text.certificate(*numbers))}</b>"]
+    paragraphs = [f"<b>{escape(text.certificate(*numbers, result._subject))}</b>"]
     if text.proved_bound(*numbers) is not None:
-        paragraphs.append(
-            "The bound is computed from gradients and oracle answers of this run; it does not depend on how the point "
-            "was found. <code>result.check()</code> computes it anew."
-        )
+        paragraphs.append(result._grounds)
     elif not result.f.exact:
         paragraphs.append("Values and gradients of f are estimates, and nothing can be proved from estimates.")
     elif not result.f.convex:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -170,6 +170,12 @@ class Result:
     memory: Fields = field(default_factory=dict)
     dual_point: Array | None = None
     """The u of the best bound f >= <u, x> - f*(u) of the run; None where the conjugate gave none."""
+    _subject: ClassVar[str] = "point of this set"
+    _grounds: ClassVar[str] = (
+        "The bound is computed from gradients and oracle answers of this run; it does not depend on how the point was "
+        "found. <code>result.check()</code> computes it anew."
+    )
+    """What a report says that the gap is about, and where it comes from."""
 
     @cached_property
     def coef(self) -> Any:

@@ -270,7 +270,7 @@ def curved(f: Any, x: Small) -> tuple[float, Small, Small]:
 def inverse_factor(H: Small) -> tuple[Small | None, float]:
     """The inverse of the Cholesky factor, and the least square of the factor's diagonal relative to that of H; None
     where there is none."""
-    factor, invert = lapack.get_lapack_funcs(("potrf", "trtri"), (H,))
+    factor, invert = (lapack.spotrf, lapack.strtri) if H.dtype == np.float32 else (lapack.dpotrf, lapack.dtrtri)
     L, bad = factor(H.T, lower=1, clean=1)
     if bad:
         return None, 0.0

@@ -7,8 +7,9 @@ H); columns that are out are deleted. What is left is split: H = Q + diag(d), d 
 boxes |b_j| <= M_j hold for every b that is good enough. `native/subset.h` has the bound that follows, and finds it.
 
 - **The split.** d = t s with s_j = 1 / (H^-1)_jj and the largest t for which Q is positive semidefinite: it does not
-  depend on the scales of columns. A Cholesky factorisation proves it, with room for the rounding errors of H. d = l2
-  always holds. With fewer columns t grows, so every smaller problem is split anew.
+  depend on the scales of columns. A Cholesky factorisation proves it, with room for the rounding errors of H (of many
+  columns t is found in single precision, and proved in double). d = l2 always holds. With fewer columns t grows, so
+  every smaller problem is split anew.
 - **The boxes.** f(b) <= U implies |b_j - (H^-1 c)_j| <= sqrt(2 (U - min f) (H^-1)_jj).
 """
 
@@ -218,6 +219,12 @@ class Quadratic:
         reach = np.sqrt(1.0 / self.d if inverse.dtype == np.float32 else loose * spread)
         t = float((np.abs(g) + self.noise * size * self.root) @ reach)
         return np.asarray(loose * (np.abs(u) + (t + np.sqrt(t * t + 2.0 * room)) * reach))
+
+    def within(self, upper: float) -> Quadratic:
+        """With the boxes that the ridge proves for all b with f(b) <= upper: it costs no more than that."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            ridge = (1.0 + 1e-9) * np.sqrt(2.0 * max(upper, 0.0) / self.floor)
+        return replace(self, M=np.minimum(self.M, ridge))
 
     def sizes(self, b: Small) -> Small:
         """The sizes of the coefficients of each unit."""

@@ -125,7 +125,8 @@ class _Squares:
         self.P: Quadratic = problem.model.P if isinstance(problem, Smooth) else problem
         self.units, self.k, self.search = problem.units, problem.k, search
         self.column_unit = problem.units[problem.labels] if isinstance(problem, Smooth) else problem.units
-        self.boxes = self.P.M if search.outside is None else search.outside.P.M
+        known = self.P if search.outside is None else search.outside.P
+        self.boxes, self.cones = known.within(search.upper).M, known.M
         self.splits: dict[int, tuple[Any, Small, Small, bool]] = {}
 
     def roots(self) -> float:
@@ -163,7 +164,7 @@ class _Squares:
         P, dual = self.P, step.dual
         d, M, proved = self.split(dual)
         at = np.searchsorted(P.units, np.concatenate([dual.units, dual.fixed]))
-        M = M if place.cone is None else self.boxes[at]  # beyond which a cone goes
+        M = M if place.cone is None else self.cones[at]  # beyond which a cone goes
         owner = self.column_unit[at]
         known = set(map(int, owner)) | place.outs
         if (
@@ -182,7 +183,7 @@ class _Squares:
         error = 2.0 * P.noise * size
         slope = np.maximum((w if P.positive else np.abs(w)) + error * P.root[at], 0.0)
         units, where = np.unique(owner, return_inverse=True)
-        psi, states = np.bincount(where, conjugate(slope, d, M)), _states(units, place)
+        psi, states = np.asarray(np.bincount(where, conjugate(slope, d, M)), np.float64), _states(units, place)
         forced = 0.0
         if place.cone is not None:
             j = int(np.flatnonzero(units == place.cone[0])[0])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
 from pursuit.arrays import Indices, Small
+from pursuit.promises import Promise
 from pursuit.run.result import Check, Result
 from pursuit.run.stop import Status
 from pursuit.run.trace import Trace
@@ -66,6 +68,11 @@ class BestSubset(Result):
     near: Sequence[tuple[Indices, float]] = ()
     ended: Ended | None = None
     asked: Given | None = None
+    _subject = "combination of so few atoms"
+    _grounds = (
+        "The bound is that of the leaves of a search tree, which cover all subsets. <code>result.check()</code> "
+        "computes them anew."
+    )
 
     @classmethod
     def of(cls, given: Given, k: int, bound: Any, ended: Ended, rows: list[tuple[float, ...]]) -> BestSubset:
@@ -132,9 +139,15 @@ class BestSubset(Result):
         """Refused: the tree of a search is not written to files."""
         raise TypeError("a search for the best subset is kept in its result, not in files; continue it by start=.")
 
-    def promise(self, **constants: object) -> NoReturn:
-        """Refused: no theorem bounds the number of nodes."""
-        raise TypeError("no rate is promised for a search of subsets; its trace has the gap over time.")
+    @cached_property
+    def certificate(self) -> NoReturn:
+        """Refused: no file holds the tree."""
+        raise TypeError("the proof of a best subset is the tree of its search; check() computes it again.")
+
+    def promise(self, **constants: object) -> Promise:
+        """No theorem bounds the number of nodes: only that the incumbents get no worse."""
+        first = float(self.trace.value[0]) - self.lower
+        return Promise(np.full(len(self.trace), first), first, [])
 
     def _lines(self) -> list[tuple[str, str]]:
         names = {"iterations": "nodes", "oracle calls": "relaxations"}

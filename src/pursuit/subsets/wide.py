@@ -27,7 +27,7 @@ FACTOR = 2.0
 """Boxes are so many times as large as the largest weight of the incumbent, of columns of norm 1."""
 LOOSE = 10.0
 """Boxes are loose beyond so many times the largest weight."""
-PIECE = 64
+PIECE = 16
 """Columns whose cones are tried before the clock is looked at."""
 
 
@@ -37,8 +37,7 @@ def begin_quadratic(search: Search, P: Quadratic, enough: Callable[[Search], boo
     places = np.flatnonzero(np.isin(P.units, search.chosen))
     weights = np.linalg.lstsq(P.H[np.ix_(places, places)], P.c[places], rcond=None)[0] if len(places) else np.ones(0)
     largest = float(np.abs(weights * P.root[places]).max(initial=0.0)) or 1.0
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        P = replace(P, M=np.minimum(P.M, np.sqrt(2.0 * max(search.upper, 0.0) / P.floor)))  # the ridge costs that much
+    P = P.within(search.upper)
     boxed = P
     if np.median(P.M * P.root) > LOOSE * largest and (P.d <= np.maximum(P.floor, NOTHING)).any():
         boxed = replace(P, M=np.minimum(P.M, FACTOR * largest / P.root), split_at=P.size)
