@@ -8,7 +8,6 @@ coefficients, relative to the largest one.
 
 from __future__ import annotations
 
-import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -19,7 +18,7 @@ import sklearn.decomposition
 import sklearn.linear_model
 from common import interleaved
 
-from pursuit import encode, estimators
+from pursuit import estimators
 
 Call = Callable[[Any], Any]
 """A function of the module that has the estimators: ours or theirs."""
@@ -85,12 +84,11 @@ def cases() -> dict[str, Call]:
             D, transform_algorithm="threshold", transform_alpha=0.5
         ).transform(S),
     }
-    if "penalty" in inspect.signature(encode).parameters:
-        for algorithm in ("lasso_cd", "lasso_lars"):
-            for positive in (False, True):
-                name = f"sparse_encode {algorithm}{', positive' * positive}, 1000 signals, 64 x 256"
-                how = {"algorithm": algorithm, "alpha": 0.5, "positive": positive}
-                found[name] = lambda m, how=how: m.sparse_encode(S[:1000], D, **how)
+    for algorithm in ("lasso_cd", "lasso_lars"):
+        for positive in (False, True):
+            name = f"sparse_encode {algorithm}{', positive' * positive}, 1000 signals, 64 x 256"
+            how = {"algorithm": algorithm, "alpha": 0.5, "positive": positive}
+            found[name] = lambda m, how=how: m.sparse_encode(S[:1000], D, **how)
     return found
 
 

@@ -25,18 +25,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "decomposition-invariant": {"update": ps.DecompositionInvariant()},
 }
 
-STEPS: dict[str, dict[str, Any]] = {
-    "away, line search": {"update": ps.Away(ps.LineSearch())},
-    "away, backtracking": {"update": ps.Away(ps.ShortStep(ps.Backtracking()))},
-    "away, auto-conditioned": {"update": ps.Away(ps.AutoConditioned())},
-}
-
-STEPS_NOTE = """# Step rules on the problems of FrankWolfe.jl's examples
-
-The same problems and the same numbers, for away steps with three rules: `benchmarks/frankwolfe.py {seconds:g} steps`.
-
-"""
-
 NOTE = """# Problems of FrankWolfe.jl's examples
 
 Oracle calls (seconds of the processor, active atoms) to a certified gap of 1e-6 |f|, by
@@ -128,15 +116,14 @@ def cell(f: ps.Objective, domain: Any, method: dict[str, Any], seconds: float) -
     return f"{r.oracle_calls}{star} ({time.process_time() - began:.2f} s, {len(r.atoms)})"
 
 
-def main(seconds: float, steps: bool = False) -> None:
-    methods, note, file = (STEPS, STEPS_NOTE, "STEPS.md") if steps else (METHODS, NOTE, "FRANKWOLFE.md")
-    lines = ["| problem | " + " | ".join(methods) + " |", "|---" * (len(methods) + 1) + "|"]
+def main(seconds: float) -> None:
+    lines = ["| problem | " + " | ".join(METHODS) + " |", "|---" * (len(METHODS) + 1) + "|"]
     for name, f, domain in problems():
-        lines.append(f"| {name} | " + " | ".join(cell(f, domain, m, seconds) for m in methods.values()) + " |")
+        lines.append(f"| {name} | " + " | ".join(cell(f, domain, m, seconds) for m in METHODS.values()) + " |")
         print(lines[-1], flush=True)
-        text = note.format(seconds=seconds) + "\n".join(lines) + "\n"
-        Path(__file__).with_name(file).write_text(text, encoding="utf-8")
+        text = NOTE.format(seconds=seconds) + "\n".join(lines) + "\n"
+        Path(__file__).with_name("FRANKWOLFE.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0, steps="steps" in sys.argv[2:])
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 10.0)

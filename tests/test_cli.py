@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy.io import wavfile
 from typer.testing import CliRunner
 
 import pursuit as ps
@@ -25,7 +24,6 @@ from pursuit.cli.doctor import EXTRAS
 from pursuit.report.text import rounded
 
 pl = pytest.importorskip("polars")
-image = pytest.importorskip("matplotlib.image")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "examples" / "data" / "breast_cancer.csv"
@@ -372,45 +370,6 @@ def test_learn_is_learn(rng):
     assert told["signals"] == 80 and told["atoms"] == 12 and told["sweeps"] == 3 and not told["interrupted"]
 
 
-def write_picture(path, pixels):
-    image.imsave(path, np.repeat(np.asarray(pixels, np.uint8)[..., None], 3, axis=2))
-
-
-def test_a_picture_is_cut_into_patches_row_by_row(rng):
-    pixels = rng.integers(0, 256, (19, 25))
-    write_picture("p.png", pixels)
-    patches = [pixels[i : i + 4, j : j + 4].ravel() / 255 for i in range(0, 16, 4) for j in range(0, 22, 4)]
-    D = rng.standard_normal((16, 20))
-    save(D=D)
-    result = good("encode D.npy p.png --atoms 3 --output c.npz")
-    codes = ps.encode(D, np.array(patches), atoms=3)
-    np.testing.assert_allclose(sp.load_npz("c.npz").toarray(), codes.toarray(), atol=1e-6)
-    assert "24 signals" in result.stdout and result.stderr == ""
-    result = good("learn p.png --patch 3 --step 1 --atoms 9 --output L.npy")
-    assert f"by {17 * 23} signals" in result.stdout and np.load("L.npy").shape == (9, 9)
-
-
-def test_of_a_colour_picture_the_luminance_is_used_and_that_is_said():
-    pixels = np.zeros((8, 8, 3), np.uint8)
-    pixels[..., 1] = 255
-    image.imsave("green.png", pixels)
-    save(D=np.full((64, 1), 1.0))
-    result = good("encode D.npy green.png --atoms 1 --output c.npz")
-    assert "is a colour picture; its luminance is used." in result.stderr
-    assert sp.load_npz("c.npz")[0, 0] == pytest.approx(0.587)
-
-
-def test_a_sound_is_cut_into_frames_of_amplitudes_up_to_one(rng):
-    samples = rng.integers(-(2**15), 2**15, (70, 2)).astype(np.int16)
-    wavfile.write("s.wav", 8000, samples)
-    D = rng.standard_normal((16, 20))
-    save(D=D)
-    result = good("encode D.npy s.wav --atoms 3 --output c.npz")
-    codes = ps.encode(D, (samples / 2**15).mean(axis=1)[:64].reshape(4, 16), atoms=3)
-    np.testing.assert_allclose(sp.load_npz("c.npz").toarray(), codes.toarray(), atol=1e-12)
-    assert "has 2 channels; their mean is used." in result.stderr
-
-
 # ------------------------------------------------------------------------------ doctor
 
 
@@ -461,7 +420,6 @@ WRONG = [  # a command line, and what its error says
     (X + "extra.csv", "unexpected extra argument"),
     (E + "Y.npy --output new.npz --method lasso", "penalty"),
     (E + "Y.npy --method svd" + O, "Invalid value for '--method'"),
-    (E + "Y.npy --patch 8" + O, "--patch and --step are for pictures and sounds"),
     (E + "Y.npy --atoms 2 --tol -1 --output new.npz", "tol"),
     ("learn Y.npy --atoms 0 --output new.npy", "Invalid value for '--atoms'"),
     ("learn Y.npy --atoms 3", "Missing option '--output'"),
@@ -550,18 +508,11 @@ WRONG = [  # a command line, and what its error says
         E + "D.npy" + O,
         "D.npy has signals of 30 numbers, and D.npy has atoms (columns) of 12; give signals and atoms of",
     ),
-    (E + "fake.png" + O, "fake.png is not a PNG picture"),
-    (E + "fake.wav" + O, "fake.wav is not a WAV sound"),
-    (E + "cut.wav --patch 12" + O, "cut.wav is not a WAV sound, or a damaged one"),
-    (E + "tiny.png --patch 9" + O, "tiny.png has the size 5 x 6; give a --patch smaller than 9."),
-    (E + "tiny.png" + O, "tiny.png has signals of 9 numbers, and D.npy has atoms (columns) of 12"),
     (E + "Y.npy --atoms 2 --output nowhere/new.npz", "--output names nowhere/new.npz"),
     (E + "Y.npy --atoms 2 --output Y.npy", "--output names Y.npy, which is the input"),
     ("learn fake.npy --atoms 3 --output new.npy", "fake.npy is not an array of numbers"),
     ("learn folder --atoms 3 --output new.npy", "folder is not a file"),
     ("learn empty.csv --atoms 3 --output new.npy", "empty.csv is empty; give a file of signals."),
-    ("learn none.wav --atoms 3 --output new.npy", "none.wav does not exist"),
-    ("learn photo.jpg --output new.npy", "convert it to PNG or WAV."),
     ("learn Y.npy --output new.png", "give a name that ends in .npy."),
     (E + "Y.npy --atoms 2 --output new.npy", "give a name that ends in .npz."),
     (E + "Y.npy --output new.npz", "--atoms and --tol are missing; give one of them"),
@@ -590,18 +541,14 @@ def wrong_files(tmp_path_factory):
         "holes.csv": "a,b,y\n,1,2\nNA,2,3\n3,,5\n3,4,7\n", "hollow.csv": "a,b,y\n1,,2\n2,,3\n3,,5\n",
         "names.csv": "name,y\n" + "".join(f"n{i},{i}\n" for i in range(200)), "alone.csv": "y\n1\n2\n4\n",
         "constant.csv": "a,y\n1,yes\n2,yes\n",
-        "other.csv": "a,b\n1,2\n3,4\n", "fake.parquet": "a,y\n1,2\n", "fake.npy": "1,2\n", "fake.png": "no picture",
+        "other.csv": "a,b\n1,2\n3,4\n", "fake.parquet": "a,y\n1,2\n", "fake.npy": "1,2\n",
         "huge.csv": "a,y\n1,1e200\n2,3e200\n3,0\n", "tiny.csv": "a,y\n1,1e-200\n2,3e-200\n3,0\n",
-        "fake.wav": "no sound", "long.csv": f"a,y\n1,2\n2,3\n{'w' * 500},5\n4,7\n", "list.json": "[]",
+        "long.csv": f"a,y\n1,2\n2,3\n{'w' * 500},5\n4,7\n", "list.json": "[]",
     }  # fmt: skip
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "loop.csv").symlink_to(folder / "loop.csv")
-    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff")
     (folder / "binary.csv").write_bytes(bytes(range(256)) * 20)
-    write_picture(folder / "tiny.png", rng.integers(0, 256, (5, 6)))
-    wavfile.write(folder / "sound.wav", 8000, np.arange(1000, dtype=np.int16))
-    (folder / "cut.wav").write_bytes((folder / "sound.wav").read_bytes()[:30])
     arrays = {
         "D": rng.standard_normal((12, 30)), "Y": rng.standard_normal((20, 12)), "line": np.ones(5),
         "zero": np.zeros((12, 3)), "complex": np.ones((12, 3), complex), "nan": np.full((12, 3), np.nan),
@@ -748,7 +695,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(line, data):
     ("library", "line"),
     [
         ("polars", "fit data.csv --target price"),
-        ("matplotlib.image", "encode D.npy q.png --atoms 1 --output c.npz"),
         ("matplotlib", "fit data.csv --target price --report r.html"),
     ],
 )
@@ -756,8 +702,6 @@ def test_what_is_not_installed_is_named_with_what_to_install(library, line, data
     monkeypatch.setitem(sys.modules, library, None)
     for module in ("tables", "encoding") if library == "polars" else ():
         monkeypatch.delitem(sys.modules, f"pursuit.cli.{module}", raising=False)
-    save(D=np.ones((64, 1)))
-    Path("q.png").write_bytes(b"any")
     result = run(line)
     assert result.exit_code == 2 and re.search(r"needs? (polars|matplotlib); pip install ", result.stderr)
 

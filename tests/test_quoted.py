@@ -17,11 +17,12 @@ def quotes(page):
 
 
 def lines_with_a_speed(page):
-    """Lines that name milliseconds, and the rows of tables of speed."""
+    """Lines that name milliseconds, seconds or the script that measured a table, and the rows of tables of speed."""
     found, inside = [], False
     for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
         inside = line.startswith("|") and (inside or line in TABLES)
-        if re.search(r"\d ms\b", line) or (inside and line not in TABLES and not line.startswith("|---")):
+        row = inside and line not in TABLES and not line.startswith("|---")
+        if row or re.search(r"\d m?s\b|^(Measured with )?`(python )?benchmarks/\w+\.py", line):
             found.append(line)
     return found
 

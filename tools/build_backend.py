@@ -56,7 +56,7 @@ def compiler() -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as problem:
-        raise SystemExit(HELP) from problem
+        raise SystemExit(f"{problem}\n{HELP}") from problem
 
 
 def with_zig(requires: Callable[[Any], list[str]], settings: Any) -> list[str]:
