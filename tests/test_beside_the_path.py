@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import aslinearoperator
 
 import pursuit as ps
 
@@ -10,6 +11,7 @@ Y = 3.0 * np.random.default_rng(1).standard_normal(8)
 F = ps.LeastSquares(Y)
 SIGNED = ps.Dictionary(D, signed=True)
 ONES = ps.Dictionary(np.ones((8, 1)))
+TEMPLATES = ps.Convolutional(np.hanning(5)[None], shape=(9,))
 
 
 # ------------------------------------------------------------------ starts
@@ -245,3 +247,45 @@ def test_regroup_over_a_span_makes_block_omp(rng):
     assert r.value == pytest.approx(0.5 * residual @ residual, rel=1e-6)
     plain = ps.minimize(ps.LeastSquares(y), domain, ps.FullyCorrective(), stop=stop)
     assert plain.value > 1.01 * r.value
+
+
+# ------------------------------------------------------------------ signals
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (lambda: ps.encode(D, np.ones((4, 5, 8)), atoms=1), r"Y has shape \(4, 5, 8\); .* Y\.reshape\(-1, 8\)\."),
+        (lambda: ps.encode(D, Y, atoms=1), r"Y has shape \(8,\); .* Y\[None, :\]\."),
+        (lambda: ps.encode(TEMPLATES, np.ones((9, 2)), threshold=1.0), r"a signal has shape \(9, 2\) where"),
+        (lambda: ps.differentiate(ps.minimize(F, ps.conv(ps.Polytope(np.ones((1, 8)), [1.0], bounds=(0, 1))))),
+         "cannot list its atoms, so its faces are not known"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_in_the_shape_that_was_given(wrong, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        wrong()
+
+
+def test_complex_operators_are_refused_with_the_page_that_has_the_real_formulation():
+    fourier = aslinearoperator(np.fft.fft(np.eye(8)))
+    for method in ({"atoms": 1}, {"method": "lasso", "penalty": 1.0}):
+        with pytest.raises(TypeError, match=r"D is .*; joint and complex codes need an array \(docs/signals.md"):
+            ps.encode(fourier, np.ones((1, 8), complex), **method)
+
+
+def test_three_columns_of_a_source_and_all_times_enter_together(rng):
+    G, M = rng.standard_normal((6, 12)), rng.standard_normal((6, 5))
+    sources = np.repeat(np.arange(4), 3)
+    A = ps.Groups(np.repeat(np.arange(4), 3 * 5)).through(G, columns=5)
+    c = 0.5 * max(np.linalg.norm(G[:, sources == s].T @ M) for s in range(4))
+    r = ps.minimize(ps.LeastSquares(M), ps.penalty(c * A), stop=ps.Stop(rgap=1e-9))
+    X = r.coef.reshape(12, 5)
+    slopes = G.T @ (M - G @ X)
+    for s in range(4):  # the optimality conditions of the group Lasso
+        x, slope = X[sources == s], slopes[sources == s]
+        size = np.linalg.norm(x)
+        assert np.linalg.norm(slope) <= c * (1 + 1e-4)
+        if size > 1e-9:
+            np.testing.assert_allclose(slope, c * x / size, atol=1e-3 * c)
+    assert 0 < sum(np.linalg.norm(X[sources == s]) > 1e-9 for s in range(4)) < 4

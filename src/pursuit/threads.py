@@ -170,7 +170,7 @@ def _libraries() -> list[Any]:
 
 single_threaded_blas = _SingleThreadedBlas()
 
-SMALL_SIDE = 256
+SMALL_SIDE = 512
 """Rows up to which a matrix is factored by one thread."""
 
 

@@ -122,7 +122,8 @@ class Convolutional(Atoms):
         axes = (1, *(shape or ())) if self._one_channel else tuple(shape or ())
         axes = (axes[0], 1, *axes[1:]) if self.axes == 1 else axes
         if len(axes) != 3:
-            raise ValueError(f"a signal has shape {axes} where templates are {self._window()}; see Convolutional.")
+            given = tuple(shape or ())
+            raise ValueError(f"a signal has shape {given} where templates are {self._window()}; see Convolutional.")
         return axes
 
     def boxed(self, y: Array) -> Array:

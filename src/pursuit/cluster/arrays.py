@@ -54,7 +54,7 @@ def _refuse(Y: Any, options: dict[str, Any]) -> None:
     if not is_dask_array(Y):
         raise TypeError(f"D is a dask array and Y is {describe(Y)}; give Y as a dask array, or D.compute().")
     if Y.ndim != 2:
-        raise ValueError(f"Y has shape {Y.shape}; give a matrix (one signal: Y[None, :]).")
+        raise ValueError(f"Y has shape {Y.shape}; give a matrix, one signal a row: Y.reshape(-1, {Y.shape[-1]}).")
     if options["progress"]:
         raise ValueError("progress was asked of a dask array, whose codes are computed later; leave it out.")
     if options["joint"] is not None and options["joint"] is not False:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
 from pursuit.arguments import describe, host_array
 from pursuit.arrays import namespace
@@ -82,6 +83,8 @@ def encode_joint(D: Any, Y: Any, arguments: Arguments) -> sp.csr_array:
 
 def _arrays(D: Any, Y: Any, method: str) -> tuple[Any, Any, Any]:
     """The library, and both matrices in one dtype of it: on their device, or on the host."""
+    if isinstance(D, LinearOperator):
+        raise TypeError(f"D is {describe(D)}; joint and complex codes need an array (docs/signals.md has another way).")
     D, Y = (a.detach() if getattr(a, "is_cuda", False) else host_array(a, name) for a, name in ((D, "D"), (Y, "Y")))
     if D.ndim != 2 or Y.ndim != 2 or D.shape[0] != Y.shape[1] or not D.shape[1]:
         raise ValueError(f"Y has shape {tuple(Y.shape)} and D {tuple(D.shape)}; rows of Y are as long as columns of D.")

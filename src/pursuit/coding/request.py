@@ -159,7 +159,8 @@ def matrix(value: Any, name: str) -> Array:
     sparse = bool(sp.issparse(value))  # a type guard, which would take `toarray` away
     a = host_array(numeric_array(value.toarray() if sparse else value, name), name)
     if a.ndim != 2:
-        raise ValueError(f"{name} has shape {a.shape}; give a matrix (one signal: Y[None, :]).")
+        write = f"{name}[None, :]" if a.ndim < 2 else f"{name}.reshape(-1, {a.shape[-1]})"
+        raise ValueError(f"{name} has shape {a.shape}; give a matrix, one signal a row: {write}.")
     if a.shape[1] == 0 or (name == "D" and a.shape[0] == 0):
         raise ValueError(f"{name} has shape {a.shape}; give at least one atom, and signals of at least one entry.")
     rows: Array = whole_strides(a)
