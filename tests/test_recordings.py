@@ -263,7 +263,8 @@ WRONG = [
     ((np.ones(9),), {"atoms": 3, "block": 4}, "atoms counts"),
     ((np.r_[np.ones(8), np.nan],), {"threshold": 1.0}, "NaN"),
     ((np.ones((3, 9)),), {"threshold": 1.0}, "a signal has shape"),
-    ((np.ones(1),), {"threshold": 1.0}, "shape is"),
+    ((np.ones(1),), {"threshold": 1.0}, "the recording has 1 samples"),
+    ((np.random.default_rng(0).standard_normal(400),), {"threshold": 0.0, "method": "mp"}, "50 events for each sample"),
     ((lambda a, b: np.ones(b - a),), {"threshold": 1.0}, "is a function"),
     ((np.ones(9) + 1j,), {"threshold": 1.0}, "recording is"),
 ]
