@@ -78,18 +78,18 @@ def spikes(channels, units, seconds, seed, methods):
 
 def small():
     print("32 channels, 20 units, 10 s")
-    spikes(32, 20, 10.0, 0, ["pursuit:3", "pursuit:5", "wobble", "circus-omp", "tdc-peeler"])
+    spikes(32, 20, 10.0, 0, ["pursuit", "pursuit:3", "pursuit:5", "wobble", "circus-omp", "tdc-peeler"])
 
 
 def large():
     print("384 channels, 192 units, 20 s")
-    spikes(384, 192, 20.0, 0, ["pursuit:3", "pursuit:5", "wobble"])
+    spikes(384, 192, 20.0, 0, ["pursuit", "pursuit:3", "pursuit:5", "wobble"])
 
 
 def held():
     for seed in (101, 102, 103):
         print(f"32 channels, 20 units, 10 s, seed {seed}, held back")
-        spikes(32, 20, 10.0, seed, ["pursuit:3", "pursuit:5", "wobble"])
+        spikes(32, 20, 10.0, seed, ["pursuit", "wobble"])
 
 
 def many_templates():

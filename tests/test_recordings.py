@@ -195,6 +195,15 @@ def test_products_of_templates_are_dropped_and_made_again():
     assert_same(ps.encode(A, y, threshold=0.9, block=500), ps.encode(few, y, threshold=0.9, block=500, n_jobs=2), 1e-9)
 
 
+def test_signals_of_other_lengths_share_the_products_of_templates():
+    A, y = long_recording()
+    other = A.on((2, 3000))
+    assert len(ps.encode(A, y, threshold=0.9)) > 0
+    made = A.kernel(np.float64).rows_made
+    assert len(ps.encode(other, y[:, :3000], threshold=0.9)) > 0
+    assert other.kernel(np.float64).rows_made == made == 3
+
+
 # ---------------------------------------------------------------------- the Lasso
 
 

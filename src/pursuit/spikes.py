@@ -25,8 +25,9 @@ PARAMETERS = """
         How much amplitudes other than 1 cost; see pursuit.encode.
     bounds : tuple, default: (0.5, 2.0)
         The least and the largest amplitude.
-    rank : int, default: 5
-        Templates are approximated by this many products of channels and time.
+    rank : int or float, default: 0.001
+        Templates are approximated by this many products of channels and time; below 1: they may lose this fraction of
+        their energy.
     visibility : float, default: 0.25
         A channel belongs to a dense template where it reaches this many noise levels from peak to peak.
     refractory_ms : float, default: 0.5
@@ -62,7 +63,7 @@ def matching_method() -> Any:
 
         def __init__(self, recording: Any, templates: Any, return_output: bool = True, **options: Any) -> None:
             BaseTemplateMatching.__init__(self, recording, templates, return_output=return_output)
-            given: dict[str, Any] = {"threshold": 10.0, "prior": 10.0, "bounds": (0.5, 2.0), "rank": 5,
+            given: dict[str, Any] = {"threshold": 10.0, "prior": 10.0, "bounds": (0.5, 2.0), "rank": 1e-3,
                      "visibility": 0.25, "refractory_ms": 0.5, "noise_levels": None}  # fmt: skip
             unknown = set(options) - set(given)
             if unknown:
