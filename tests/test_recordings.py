@@ -195,6 +195,15 @@ def test_products_of_templates_are_dropped_and_made_again():
     assert_same(ps.encode(A, y, threshold=0.9, block=500), ps.encode(few, y, threshold=0.9, block=500, n_jobs=2), 1e-9)
 
 
+def test_signals_of_other_lengths_share_the_products_of_templates():
+    A, y = long_recording()
+    other = A.on((2, 3000))
+    assert len(ps.encode(A, y, threshold=0.9)) > 0
+    made = A.kernel(np.float64).rows_made
+    assert len(ps.encode(other, y[:, :3000], threshold=0.9)) > 0
+    assert other.kernel(np.float64).rows_made == made == 3
+
+
 # ---------------------------------------------------------------------- the Lasso
 
 
@@ -263,7 +272,8 @@ WRONG = [
     ((np.ones(9),), {"atoms": 3, "block": 4}, "atoms counts"),
     ((np.r_[np.ones(8), np.nan],), {"threshold": 1.0}, "NaN"),
     ((np.ones((3, 9)),), {"threshold": 1.0}, "a signal has shape"),
-    ((np.ones(1),), {"threshold": 1.0}, "shape is"),
+    ((np.ones(1),), {"threshold": 1.0}, "the recording has 1 samples"),
+    ((np.random.default_rng(0).standard_normal(400),), {"threshold": 0.0, "method": "mp"}, "50 events for each sample"),
     ((lambda a, b: np.ones(b - a),), {"threshold": 1.0}, "is a function"),
     ((np.ones(9) + 1j,), {"threshold": 1.0}, "recording is"),
 ]

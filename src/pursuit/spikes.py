@@ -19,21 +19,25 @@ from pursuit.atoms.convolutional import Convolutional
 from pursuit.coding import encode
 
 PARAMETERS = """
-    threshold : float, default: 25.0
+    threshold : float, default: 10.0
         A spike must lower the squared residual by this many times the mean square of the noise.
-    prior : float, default: 5.0
+    prior : float, default: 10.0
         How much amplitudes other than 1 cost; see pursuit.encode.
     bounds : tuple, default: (0.5, 2.0)
         The least and the largest amplitude.
-    rank : int, default: 5
-        Templates are approximated by this many products of channels and time.
-    visibility : float, default: 1.0
+    rank : int or float, default: 0.001
+        Templates are approximated by this many products of channels and time; below 1: they may lose this fraction of
+        their energy.
+    visibility : float, default: 0.25
         A channel belongs to a dense template where it reaches this many noise levels from peak to peak.
     refractory_ms : float, default: 0.5
         Two spikes of one template are further apart than this.
     noise_levels : array or None
         Of every channel; None: estimated from the recording.
 """
+
+LOSS = 1e-4
+"""The samples at either end of all templates that hold less than this fraction of the energy of each are left out."""
 
 
 def register() -> None:
@@ -59,8 +63,8 @@ def matching_method() -> Any:
 
         def __init__(self, recording: Any, templates: Any, return_output: bool = True, **options: Any) -> None:
             BaseTemplateMatching.__init__(self, recording, templates, return_output=return_output)
-            given: dict[str, Any] = {"threshold": 25.0, "prior": 5.0, "bounds": (0.5, 2.0), "rank": 5,
-                     "visibility": 1.0, "refractory_ms": 0.5, "noise_levels": None}  # fmt: skip
+            given: dict[str, Any] = {"threshold": 10.0, "prior": 10.0, "bounds": (0.5, 2.0), "rank": 1e-3,
+                     "visibility": 0.25, "refractory_ms": 0.5, "noise_levels": None}  # fmt: skip
             unknown = set(options) - set(given)
             if unknown:
                 raise TypeError(f"{min(unknown)} is no parameter of this method; give one of {', '.join(given)}.")
@@ -69,10 +73,11 @@ def matching_method() -> Any:
             noise = np.asarray(get_noise_levels(recording, return_in_uV=False) if noise is None else noise)
             dense = np.asarray(templates.get_dense_templates(), dtype=np.float64)
             on = _channels(templates, dense, given["visibility"] * noise)
-            waveforms = [w[:, c].T for w, c in zip(dense, on, strict=True)]
+            first, stop = _samples(dense)
+            waveforms = [w[first:stop, c].T for w, c in zip(dense, on, strict=True)]
             self.atoms = Convolutional(waveforms, channels=on, rank=given["rank"])
             self.main = np.abs(dense).max(axis=1).argmax(axis=1)
-            self.count, self.nbefore, self.width = dense.shape[2], templates.nbefore, dense.shape[1]
+            self.count, self.nbefore, self.width = dense.shape[2], templates.nbefore - first, stop - first
             refractory = int(given["refractory_ms"] * 1e-3 * recording.get_sampling_frequency())
             self.options: dict[str, Any] = {
                 "method": "mp", "threshold": given["threshold"] * float(np.mean(noise**2)), "prior": given["prior"],
@@ -104,6 +109,13 @@ def _channels(templates: Any, dense: Any, least: Any) -> list[Any]:
     seen = seen & dense.any(axis=1)
     seen[np.arange(len(dense)), np.ptp(dense, axis=1).argmax(axis=1)] = True
     return [np.flatnonzero(row) for row in seen]
+
+
+def _samples(dense: Any) -> tuple[int, int]:
+    """Where all templates begin and end, less the stretches at both ends where each has but LOSS of its energy."""
+    energy = (dense**2).sum(axis=2)
+    before, after = (np.cumsum(e, axis=1) > LOSS * energy.sum(axis=1, keepdims=True) for e in (energy, energy[:, ::-1]))
+    return int(before.argmax(axis=1).min()), dense.shape[1] - int(after.argmax(axis=1).min())
 
 
 def __getattr__(name: str) -> Any:

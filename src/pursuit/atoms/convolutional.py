@@ -137,7 +137,7 @@ class Convolutional(Atoms):
         >>> ps.Convolutional([[1.0, 2.0]]).on((100,)).size
         99
         """
-        other = self._with(shape=_shape(shape))
+        other = self._with(shape=_shape(shape), _kernels=self._kernels)  # with the products of templates so far
         other._take_shape()
         return other
 

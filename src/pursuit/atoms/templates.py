@@ -21,7 +21,7 @@ from pursuit.arrays import Small
 Array = np.ndarray
 
 OVERRUN = 128
-"""Kernels write correlations to rows of a multiple of this many numbers (translates.h)."""
+"""Kernels write correlations to rows of a multiple of this many numbers (correlations.h)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +20,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 METHODS = ("mp", "omp", "nnomp", "lasso")
 CACHE_BYTES = 3 << 20
 """Blocks are so long that the correlations of one take about this much memory, if nothing else is asked."""
-COLUMNS = ("row", "column", "template", "weight", "score")
-"""The columns of events as kernels give and take them."""
+ENDLESS = 1 << 62
+"""The number of events where `atoms` does not say one."""
+EVENTS_PER_SAMPLE = 50
+"""Matching pursuit that finds so many, where `atoms` does not say a number, is an error."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Rules:
     prior: float = 0.0
     bounds: tuple[float, float] = (0.0, math.inf)
     refractory: int = -1
-    limit: int = 1 << 62
+    limit: int = ENDLESS
 
     def native(self, strides: tuple[int, int]) -> Any:
         """The kernels' form."""
@@ -80,7 +82,7 @@ def _pursuit_rules(method: str, threshold: Any, atoms: Any, amplitudes: Any) -> 
     require(prior is None or number(prior) >= 0, "prior", prior, "a number of at least 0, or inf")
     require(refractory is None or as_int_or_nan(refractory) >= 0, "refractory", refractory, "a number of samples")
     positive = method == "nnomp" or prior is not None or bounds is not None
-    limit, pause = 1 << 62 if atoms is None else int(atoms), -1 if refractory is None else int(refractory)
+    limit, pause = ENDLESS if atoms is None else int(atoms), -1 if refractory is None else int(refractory)
     return Rules(method, float(threshold), 0.0, positive, float(prior or 0.0), _bounds(bounds), pause, limit)
 
 
@@ -112,6 +114,11 @@ class Recording:
         if self.is_function and A.shape is None:
             raise TypeError("the recording is a function (start, stop) -> samples; give Convolutional(..., shape=...).")
         shape = A.shape if self.is_function else tuple(map(int, source.shape))
+        if shape and shape[-1] < A.templates.width:
+            raise ValueError(
+                f"the recording has {shape[-1]} samples, fewer than the {A.templates.width} of a template; give a "
+                "longer one, or recording.T where time comes first."
+            )
         try:
             self.A = A if A.shape == shape else A.on(shape or ())
         except ValueError as error:
@@ -155,7 +162,7 @@ class Blocks:
         A, whole = recording.A, recording.length
         for name, value in (("block", block), ("halo", halo)):
             require(value is None or as_int_or_nan(value) >= (name == "block"), name, value, "a number of samples")
-        if rules.limit < 1 << 62:
+        if rules.limit < ENDLESS:
             if block is not None and block < whole:
                 raise ValueError("atoms counts the events of the whole recording; leave block out, or give threshold.")
             block = whole
@@ -181,7 +188,15 @@ class Blocks:
     @cached_property
     def native_rules(self) -> Any:
         stride = self.recording.A.stride
-        return self.rules.native((stride if self.recording.A.axes == 2 else 1, stride))
+        return replace(self.rules, limit=self.limit).native((stride if self.recording.A.axes == 2 else 1, stride))
+
+    @cached_property
+    def limit(self) -> int:
+        """The most events of a block: translates that nearly depend on one another get better weights without end."""
+        if self.rules.limit < ENDLESS or self.rules.method != "mp":
+            return self.rules.limit
+        longest = min(self.recording.length, self.block + 2 * self.halo + self.recording.A.templates.width)
+        return EVENTS_PER_SAMPLE * math.prod(self.recording.shape[:-1]) * longest
 
     def ends(self, i: int) -> tuple[int, int, int, int]:
         """The positions start to stop of a block, and the samples from `first` to `last` that its search reads."""
@@ -195,13 +210,17 @@ class Blocks:
         A, dtype = self.recording.A, self.recording.dtype
         table = np.empty((0, 5)) if known is None else to_table(known.shifted(-first))
         found = native.kernels(dtype).Finder(A.kernel(dtype), self.native_rules, y, stop_flag(), table)
+        if found.count == self.limit < self.rules.limit:
+            raise ValueError(
+                f"matching pursuit found {EVENTS_PER_SAMPLE} events for each sample; give a higher threshold, or atoms."
+            )
         out = np.empty((found.count, 5))
         found.copy(out)
         return from_table(out, A.axes).shifted(first)
 
 
 def to_table(events: Events) -> Array:
-    """Events as the rows of one array, with the columns COLUMNS."""
+    """Events as kernels give and take them: rows of row, column, template, weight and score."""
     return np.column_stack([events.row, events.time, events.template, events.weight, events.score]).astype(np.float64)
 
 

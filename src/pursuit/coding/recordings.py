@@ -36,8 +36,6 @@ def encode_recording(A: Convolutional, recording: Any, options: dict[str, Any]) 
     rules = read_rules(threshold, atoms, options["method"], penalty, options["positive"], amplitudes)
     require(A.axes == 1 or rules.refractory < 0, "refractory", rules.refractory, "it for recordings only")
     source = Recording(A, recording, np.float64 if rules.method == "lasso" else options["dtype"])
-    if source.length == 0 or len(source.shape) == 0:
-        raise ValueError("the recording is empty; give one with room for a template.")
     blocks = Blocks.choose(source, rules, options["block"], options["halo"])
     if rules.method == "lasso":
         if options["checkpoint"] is not None:

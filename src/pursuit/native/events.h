@@ -1,4 +1,4 @@
-// Translates of templates: the structures that translates.h, its cache of products and the Python module share.
+// Translates of templates: the structures that the kernels, their cache of products and the Python module share.
 //
 // A template is a list of parts, each a stretch of `width` samples on one channel and, in pictures, one of `height` rows.
 #pragma once
