@@ -386,6 +386,48 @@ def test_descent_finds_the_minimum_that_the_loop_finds(loss, l2, grouped, rng, m
     assert fast.dual_gap_ <= 1e-9 * max(1.0, abs(fast.path_.value[-1]))
 
 
+HARD = {
+    "copies": lambda X: np.hstack([X[:, :20], X[:, :20], -X[:, :10]]),
+    "nearly dependent": lambda X: X[:, :1] + 1e-3 * X,
+    "constant columns": lambda X: np.where(np.arange(X.shape[1]) % 3 == 0, 2.0, X),
+    "any unit": lambda X: X * np.geomspace(1e-200, 1e200, X.shape[1]),
+    "few samples": lambda X: X[:3],
+    "rank 2": lambda X: X[:, :2] @ np.cos(np.outer([1.0, 2.0], np.arange(X.shape[1]))),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize("options", [{}, {"l2": 0.05}, {"ball": "group"}], ids=str)
+def test_the_kernel_of_paths_finds_the_minima_of_the_plain_loop_on_hard_data(kind, options, rng, monkeypatch):
+    X, y = data(rng)
+    X = HARD[kind](X)
+    y, weights = y[: len(X)], rng.uniform(size=len(X)).round(1) + (np.arange(len(X)) < 3)
+    if "ball" in options:
+        options = options | {"groups": np.arange(X.shape[1]) % 7 // 2}
+    top = AtomicRegressorCV(penalties=2, cv=2, **options)._levels(AtomicRegressor()._samples(X, y, weights))[0]
+    levels = list(top * np.geomspace(1.0, 0.05, 12))
+    solver = AtomicRegressor(tol=1e-7, **options)._solver(levels, True)
+    samples = AtomicRegressor(**options)._samples(X, y, weights)
+    fast = samples.path(solver)
+    monkeypatch.setattr("pursuit.native.is_built", lambda: False)
+    slow = samples.path(solver)
+    both = min(len(fast), len(slow))
+    np.testing.assert_allclose(fast.value[:both], slow.value[:both], rtol=2e-7)
+    assert fast.gap[-1] <= 1e-7 * fast.value[-1]
+
+
+@pytest.mark.parametrize("options", [{}, {"l2": 0.05}, {"ball": "group", "groups": np.arange(P) // 3}], ids=str)
+@pytest.mark.parametrize("radius", [0.3, 2.0, 5.0, 1e3])
+def test_the_kernel_reaches_a_radius_as_the_plain_loop_does(radius, options, rng, monkeypatch):
+    X, y = data(rng)
+    model = AtomicRegressor(radius=radius, tol=1e-8, **options)
+    fast = clone(model).fit(X, y)
+    monkeypatch.setattr("pursuit.native.is_built", lambda: False)
+    slow = clone(model).fit(X, y)
+    np.testing.assert_allclose(fast.path_.value[-1], slow.path_.value[-1], rtol=2e-8)
+    assert fast.dual_gap_ <= 1e-8 * fast.path_.value[-1]
+
+
 def test_penalties_are_chosen_by_cross_validation(rng):
     X, y = data(rng)
     model = AtomicRegressorCV(penalties=12).fit(X, y)

@@ -18,7 +18,7 @@ from pursuit.atoms.vectors import SignedBasis
 from pursuit.domains import conv, penalty
 from pursuit.estimators import checks
 from pursuit.estimators.base import Array
-from pursuit.estimators.descent import Descent
+from pursuit.estimators.descent import Descent, LeastSquaresDescent
 from pursuit.estimators.design import Design, Loss, ModelPath, Row
 from pursuit.objectives import Ridge
 from pursuit.run.method import default_method
@@ -86,19 +86,27 @@ class BallSolver:
         return np.arange(design.q) if self.groups is None else design.groups(self.groups)
 
     def _descends(self, f: Loss, design: Design) -> bool:
-        """Whether coordinate descent has an answer: for penalties on sizes, or on norms of small groups."""
-        if not self.penalised or self.ball not in ("l1", "group") or len(f.space.shape) > 1 or not native.is_built():
+        """Whether coordinate descent has an answer: for penalties on sizes, or on norms of small groups; and for radii
+        of least squares on dense columns."""
+        if self.ball not in ("l1", "group") or len(f.space.shape) > 1 or not native.is_built():
             return False
         labels = self._labels(design)
-        return labels is None or int(np.bincount(labels).max()) <= WIDEST
+        small = labels is None or int(np.bincount(labels).max()) <= WIDEST
+        return small and (self.penalised or LeastSquaresDescent.serves(f, design))
 
     def _by_descent(self, f: Loss, F: Loss | Ridge, design: Design, first: Row) -> ModelPath:
-        """The models of all penalties, by coordinate descent."""
-        descent, rows = Descent(f, design, self.l2, self._labels(design)), [first]
+        """The models of all levels, by coordinate descent."""
+        kind = LeastSquaresDescent if LeastSquaresDescent.serves(f, design) else Descent
+        descent, rows = kind(f, design, self.l2, self._labels(design)), [first]
         floor, last = F.infimum + FITTED * (first.value - F.infimum), None
         for level in self.levels:
-            descent.minimise(level, 0.3 * self.tol)
-            rows.append(Row(level, descent.value, math.inf, descent.b[:, None].copy(), np.array([descent.c])))
+            if self.penalised:
+                descent.minimise(level, 0.3 * self.tol)
+            else:
+                assert isinstance(descent, LeastSquaresDescent)
+                top = self.scale(f, design)[1] if len(rows) == 1 else descent.penalty
+                descent.reach(level, top, 0.3 * self.tol, 0.01 * floor)
+            rows.append(Row(level, descent.value, math.inf, descent.b[:, None], np.array([descent.c])))
             if descent.value <= floor:
                 break
         if self.proved:
@@ -109,19 +117,24 @@ class BallSolver:
     def _proof(self, F: Loss | Ridge, design: Design, row: Row) -> Result:
         """A run from this model on, which ends at once where its gap is small enough."""
         A = self.atoms(design, F.space.shape)
-        domain = design.with_intercepts(penalty(row.level * A), F.space.shape)
+        A, part = (A, penalty(row.level * A)) if self.penalised else (row.level * A, conv(row.level * A))
+        domain = design.with_intercepts(part, F.space.shape)
         stop = Stop(rgap=self.tol, iterations=self.max_iter)
         b, labels = row.B[:, 0], self._labels(design)
         if labels is None:
-            used = np.flatnonzero(b)
-            atoms = [A.atom(int(j) if b[j] > 0 else int(j) + design.q) for j in used]
-            weights = np.abs(b[used])
+            members = list(np.flatnonzero(b)[:, None])
+            atoms = [A.atom(int(j) if b[j] > 0 else int(j) + design.q) for (j,) in members]
         else:
             members = [np.flatnonzero(labels == k) for k in np.unique(labels[b != 0])]
             assert isinstance(A, Image) and isinstance(A.base, Groups)
             units = [A.base.unit(int(labels[at[0]]), b[at]) for at in members]
             atoms = [a for a in map(A.rebuild, units) if a is not None]
-            weights = np.array([np.linalg.norm(b[at] / a.coef) for at, a in zip(members, atoms, strict=True)])
+        weights = np.array([np.linalg.norm(b[at] / a.coef) for at, a in zip(members, atoms, strict=True)])
+        if not self.penalised and atoms:  # of which the sum is 1: an atom and its negative take the rest
+            rest = max(1.0 - weights.sum(), 0.0) / 2.0
+            atoms, weights = [*atoms, atoms[0].scaled(-1.0)], np.append(weights, rest)
+            weights[0] += rest
+            weights /= weights.sum()
         blocks = np.zeros(len(atoms), dtype=np.intp)
         if design.fit_intercept:
             atoms = [*atoms, domain.parts[1].A.atom(0)]

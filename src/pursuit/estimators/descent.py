@@ -1,4 +1,5 @@
 """Models with a penalty on the norms of blocks of coefficients: Newton's method with coordinate descent on few blocks.
+Least squares on dense columns are a kernel, `LeastSquaresDescent`.
 
 For the penalty lam, the objective is f(X b + c) + lam sum_k w_k ||b_k|| + l2/2 ||b||^2. A block is one coefficient
 (w is 1) or those of a group (w is the root of its size). Every turn takes the blocks in use and those along which it
@@ -143,3 +144,100 @@ class Descent:
                 break
         self.b, self.c = everything[:q], float(everything[q])
         return fell
+
+
+@dataclass(eq=False)
+class LeastSquaresDescent:
+    """The same for least squares on dense columns: `native/lasso_path.h`.
+
+    Samples are multiplied by the roots of their weights, and the columns of a group are rotated until they are
+    orthogonal to one another. Centred columns leave the intercept to the mean of the targets.
+    """
+
+    f: Loss
+    design: Design
+    l2: float
+    labels: Array | None = None
+    b: Array = field(init=False)
+    c: float = 0.0
+    value: float = math.inf
+    gap: float = math.inf
+    turns: int = 0
+
+    def __post_init__(self) -> None:
+        y, X, weights = self.f.y, self.design.X, self.f.weights
+        self.unit = weights if isinstance(weights, float) else 1.0
+        if self.design.fit_intercept:
+            self.c = float(np.average(y, weights=np.broadcast_to(weights, y.shape)))
+            y = y - self.c
+        if not isinstance(weights, float):
+            X, y = X * np.sqrt(weights)[:, None], y * np.sqrt(weights)
+        columns, prices = np.ascontiguousarray(X.T), np.ones(self.design.q)
+        self.b, self.starts = np.zeros(self.design.q), np.arange(self.design.q + 1)
+        self.turned: list[tuple[Array, Array]] = []
+        if self.labels is not None:
+            columns, prices = self._rotate(columns, self.labels)
+        self.prices, self.penalty, self.norm, self.rate = prices, math.inf, 0.0, 0.0
+        self.kernel = native.core().LassoPath(
+            columns=columns, starts=self.starts, prices=prices, y=np.ascontiguousarray(y), l2=self.l2 / self.unit
+        )
+
+    @staticmethod
+    def serves(f: Loss, design: Design) -> bool:
+        """Whether these are least squares on dense columns."""
+        return isinstance(f, LeastSquares) and not sp.issparse(design.X)
+
+    def _rotate(self, columns: Array, labels: Array) -> tuple[Array, Array]:
+        """The columns of each group, orthogonal to one another, groups of one size side by side; and their prices."""
+        sizes = np.bincount(labels)
+        order, first = np.argsort(labels, kind="stable"), np.cumsum(sizes) - sizes
+        rotated, counts = [], []
+        for size in np.unique(sizes):
+            at = order[first[sizes == size][:, None] + np.arange(size)]
+            parts = columns[at]
+            turn = np.linalg.eigh(parts @ parts.transpose(0, 2, 1))[1]
+            rotated.append((turn.transpose(0, 2, 1) @ parts).reshape(at.size, -1))
+            counts.append(np.full(len(at), size))
+            self.turned.append((at, turn))
+        each = np.concatenate(counts)
+        self.starts = np.r_[0, np.cumsum(each)]
+        return np.concatenate(rotated), np.sqrt(each)
+
+    def minimise(self, penalty: float, tol: float) -> None:
+        """Lower the objective until the estimated gap is at most `tol` times it."""
+        turns, value, gap = self.kernel.minimise(penalty=penalty / self.unit, tol=tol, most=TURNS)
+        self.turns, self.value, self.gap = self.turns + 1 + turns, self.unit * value, self.unit * gap
+        found = np.empty(len(self.b))
+        self.kernel.coefficients(out=found)
+        norms = np.sqrt(np.add.reduceat(found * found, self.starts[:-1]))
+        self.penalty, self.norm, self.b, first = penalty, float(norms @ self.prices), found, 0
+        if self.turned:
+            self.b = np.empty(len(found))
+        for at, turn in self.turned:
+            part, first = found[first : first + at.size].reshape(*at.shape, 1), first + at.size
+            self.b[at] = (turn @ part)[..., 0]
+
+    def reach(self, radius: float, penalty: float, tol: float, fitted: float) -> None:
+        """The minimum over the ball of this radius: that with the penalty at which the norm is the radius, from a
+        penalty at which it is smaller. The norm falls along the path of penalties, and between two of its points both
+        coefficients and norms are nearly linear. A loss below `fitted` is not lowered."""
+        high, norm_high, low, norm_low = penalty, self.norm, 0.0, math.inf
+        while True:
+            guess = penalty + self.rate * (radius - self.norm) if self.rate else 0.8 * penalty
+            least = low + 1e-4 * (high - low) if low else 0.3 * high
+            before, norm_before, penalty = penalty, self.norm, min(max(guess, least), high - 1e-4 * (high - low))
+            self.minimise(penalty, tol)
+            self.value -= penalty * self.norm
+            near = penalty * abs(radius - self.norm) <= tol * self.value
+            if near or self.value <= fitted or high - low <= 1e-9 * high:
+                break
+            if self.norm < radius:
+                high, norm_high = penalty, self.norm
+            else:
+                low, norm_low = penalty, self.norm
+            if low:
+                self.rate = (low - high) / (norm_low - norm_high)
+            elif self.norm != norm_before:
+                self.rate = (penalty - before) / (self.norm - norm_before)
+        if self.norm > radius:
+            self.b = self.b * (radius / self.norm)

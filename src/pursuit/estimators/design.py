@@ -54,13 +54,13 @@ class Design:
         else:
             low, high = X.min(axis=0), X.max(axis=0)
         kept = np.flatnonzero(low != high if fit_intercept else (low != 0) | (high != 0))
-        p, X, share = X.shape[1], X[:, kept], weights / weights.sum()
+        p, share = X.shape[1], weights / weights.sum()
+        X = X[:, kept] if sparse or len(kept) < p else X
         mean = share @ X if fit_intercept and not sparse else np.zeros(len(kept))
         X = X if sparse else X - mean
         scale = np.ones(len(kept))
         if standardize and len(kept):
-            largest = abs(X).max(axis=0)
-            scale = largest.toarray().ravel() if sparse else largest
+            scale = np.maximum(high[kept] - mean, mean - low[kept])
             _divide(X, scale)  # so that squares are numbers
             if sparse:
                 means, variances = mean_variance_axis(X, axis=0, weights=share)

@@ -1,4 +1,4 @@
-// The bindings of greedy.h and descent.h, a part of module.cpp.
+// The bindings of greedy.h, descent.h and lasso_path.h, a part of module.cpp.
 #pragma once
 
 template <class T> class GreedyKernel {
@@ -89,6 +89,12 @@ template <class T> void bind_greedy(nb::module_ m) {
         .def("scales", &GreedyKernel<T>::scales, Unlocked(), "out"_a.noconvert());
 }
 
+// Whether these are the places where parts of `last` numbers begin.
+static bool increases(const In<int64_t, 1> &numbers, size_t last) {
+    const int64_t *begin = numbers.data(), *end = begin + numbers.shape(0);
+    return begin < end && *begin == 0 && size_t(end[-1]) == last && std::is_sorted(begin, end);
+}
+
 // A matrix is given by the entries of its columns, or by its columns one after the other where there are no indices.
 static int descend(const In<double, 1> &values, const std::optional<In<int32_t, 1>> &indices,
                    const std::optional<In<int64_t, 1>> &pointers, const In<int64_t, 1> &columns,
@@ -98,10 +104,6 @@ static int descend(const In<double, 1> &values, const std::optional<In<int32_t, 
     const size_t count = prices.shape(0), rows = h.shape(0), entries = values.shape(0), used = columns.shape(0);
     require(ridges.shape(0) == count && b.shape(0) == used && v.shape(0) == rows && along.shape(0) == rows && rows > 0,
             "arrays do not fit");
-    const auto increases = [](const In<int64_t, 1> &numbers, size_t last) {
-        const int64_t *begin = numbers.data(), *end = begin + numbers.shape(0);
-        return begin < end && *begin == 0 && size_t(end[-1]) == last && std::is_sorted(begin, end);
-    };
     require(starts.shape(0) == count + 1 && increases(starts, used), "blocks do not fit");
     require(indices ? pointers && indices->shape(0) == entries && increases(*pointers, entries)
                     : !pointers && entries % rows == 0,
@@ -125,3 +127,29 @@ static int descend(const In<double, 1> &values, const std::optional<In<int32_t, 
                           ridges.data()};
     return level().descend(X, h.data(), tol, most, v.data(), b.data(), along.data());
 }
+
+class LassoPathKernel {
+    std::tuple<In<double, 2>, In<int64_t, 1>, In<double, 1>, In<double, 1>> arrays;  // which the path reads
+    std::unique_ptr<LassoPath> path;
+
+  public:
+    LassoPathKernel(In<double, 2> columns, In<int64_t, 1> starts, In<double, 1> prices, In<double, 1> y, double l2)
+        : arrays(columns, starts, prices, y) {
+        const size_t rows = columns.shape(1), width = columns.shape(0), count = prices.shape(0);
+        require(rows > 0 && rows < size_t(std::numeric_limits<int>::max()) && y.shape(0) == rows && width > 0 &&
+                    width < size_t(std::numeric_limits<int>::max()) && starts.shape(0) == count + 1 &&
+                    increases(starts, width),
+                "arrays do not fit");
+        path.reset(level().lasso_path(
+            {int(rows), int64_t(width), int64_t(count), columns.data(), y.data(), prices.data(), starts.data(), l2}));
+    }
+    std::tuple<int, double, double> minimise(double penalty, double tol, int most) {
+        double value = 0, gap = 0;
+        const int turns = path->minimise(penalty, tol, most, value, gap);
+        return {turns, value, gap};
+    }
+    void coefficients(const Out<double, 1> &out) const {
+        require(out.shape(0) == std::get<0>(arrays).shape(0), "arrays do not fit");
+        path->coefficients(out.data());
+    }
+};

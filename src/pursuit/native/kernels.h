@@ -147,6 +147,20 @@ struct PricedColumns {
     const double *prices, *ridges;
 };
 
+// lasso_path.h: columns one after the other, in blocks of orthogonal ones; prices of the norms of their coefficients.
+struct BlockColumns {
+    int rows;
+    int64_t width, count;
+    const double *columns, *y, *prices;
+    const int64_t *starts;
+    double l2;
+};
+
+struct LassoPath : Kernel {
+    virtual int minimise(double penalty, double tol, int most, double &value, double &gap) = 0;  // how many turns
+    virtual void coefficients(double *out) const = 0;
+};
+
 template <class T> struct Level {
     FastPursuits<T> *(*fast)(const Dictionary<T> &, Method, Search);
     void (*one_by_one)(const Dictionary<T> &, Method, const Tile<T> &, const T *products);
@@ -169,6 +183,7 @@ struct Levels {
     void (*lower_gram)(const int32_t *pointers, const int32_t *indices, const double *data, int64_t rows, double *G,
                        int64_t n);
     int (*descend)(const PricedColumns &, const double *h, double tol, int most, double *v, double *b, double *along);
+    LassoPath *(*lasso_path)(const BlockColumns &);
 };
 
 // The level that this processor has (module.cpp).

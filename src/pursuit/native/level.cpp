@@ -5,6 +5,7 @@
 #include "fast.h"
 #include "greedy.h"
 #include "lasso.h"
+#include "lasso_path.h"
 #include "subset.h"
 #include "translates.h"
 
@@ -64,6 +65,8 @@ template <class T> GreedyPaths *greedy(const GreedyMatrix<T> &X, const GreedyTas
     return new GreedyOver<T>(X, task, threads);
 }
 
+LassoPath *lasso_path(const BlockColumns &X) { return new LassoOver(X); }
+
 template <class T> constexpr Level<T> kernels = {fast<T>,          one_by_one<T>,        direct<T>, screen<T>,
                                                  squared_norms<T>, translate_kernels<T>, greedy<T>};
 
@@ -73,5 +76,6 @@ template <class T> constexpr Level<T> kernels = {fast<T>,          one_by_one<T>
 #define NAME(x) TEXT(x)
 namespace levels {
 extern const Levels LEVEL;
-const Levels LEVEL = {NAME(LEVEL), kernels<double>, kernels<float>, row_products, relax_subset, lower_gram, descend};
+const Levels LEVEL = {NAME(LEVEL),  kernels<double>, kernels<float>, row_products,
+                      relax_subset, lower_gram,      descend,        lasso_path};
 }  // namespace levels

@@ -405,6 +405,11 @@ NB_MODULE(_core, m) {
     m.def("descend", &descend, Unlocked(), "values"_a, "indices"_a.none(), "pointers"_a.none(), "columns"_a, "starts"_a,
           "prices"_a, "ridges"_a, "h"_a, "tol"_a, "most"_a, "v"_a.noconvert(), "b"_a.noconvert(),
           "along"_a.noconvert());
+    nb::class_<LassoPathKernel>(m, "LassoPath")
+        .def(nb::init<In<double, 2>, In<int64_t, 1>, Array, Array, double>(), "columns"_a, "starts"_a, "prices"_a,
+             "y"_a, "l2"_a)
+        .def("minimise", &LassoPathKernel::minimise, Unlocked(), "penalty"_a, "tol"_a, "most"_a)
+        .def("coefficients", &LassoPathKernel::coefficients, "out"_a.noconvert());
     m.def("all_or_nothing", &assign, Unlocked(), "starts"_a, "heads"_a, "costs"_a, "origins"_a, "demand"_a, "threads"_a,
           "loads"_a.noconvert());
 }
