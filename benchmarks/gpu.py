@@ -160,6 +160,18 @@ def pursuit_row(shape: tuple[int, int, int, int], dtype: Any = torch.float32) ->
     )
 
 
+def small_row(shape: tuple[int, int, int, int]) -> str:
+    """A call after the other, and calls between those of the loop, which find nothing in the caches of the host."""
+    torch.manual_seed(0)
+    signals, d, n, k = shape
+    D, Y = problem(*shape)
+    ours, calls = partial(ps.encode, D, Y, atoms=k), 5 if TINY else 200
+    [alone] = milliseconds([ours], calls)
+    between, others = milliseconds([ours, partial(loop, D, Y, k)], calls // 5)
+    same = 100 * same_atoms(D, Y, k)
+    return f"| {signals:,}, {d} x {n}, {k} | {alone:.2f} | {between:.2f} | {others:.1f} | {same:.1f} % |"
+
+
 def random_shape(i: int) -> tuple[tuple[int, int, int, int], Any]:
     random = random_module.Random(i)
     d, n = (int(2 ** random.uniform(1, top)) for top in TOPS[:2])  # of one entry, all atoms are equally good
@@ -279,6 +291,8 @@ def main() -> None:
     problems = [done.exception() for done in [pool.submit(compile_kernels, shape) for shape in shapes]]
     spent = time.perf_counter() - report.began
     report.write(f"{len(shapes)} shapes compiled in {spent:.1f} s; {list(filter(None, problems)) or 'all of them'}")
+    few = "| signals, dictionary, atoms | ms, call after call | ms, between calls of the loop | loop | same atoms |"
+    report.section(15, few, [partial(small_row, shape) for shape in SMALL])  # before any profile, which slows launches
     report.section(35, omp, [partial(pursuit_row, shape) for shape in PUBLISHED])
     report.section(45, omp, [partial(pursuit_row, shape) for shape in LARGE])
     found = [pool.submit(random_row, i) for i in range(RANDOM)]
@@ -286,7 +300,6 @@ def main() -> None:
         partial(each.result, timeout=20) for each in found
     ])  # fmt: skip
     pool.shutdown(wait=False, cancel_futures=True)
-    report.section(15, omp, [partial(pursuit_row, shape) for shape in SMALL])
     report.section(30, "| learn | where | batch | sweeps | s | error |", [partial(learn_rows, *LEARN)])
     atoms, steps, hundred = ps.FullyCorrective(), ps.Plain(ps.LineSearch()), 3 if TINY else 100
     report.section(15, "| minimize, float32 | iterations | ms | products, ms | ms an iteration beyond its product |", [

@@ -64,7 +64,7 @@ def ours(X: np.ndarray, y: np.ndarray, k: int) -> tuple[float, float]:
     incumbent = ps.best(ps.LeastSquares(y), ps.Dictionary(X), k, l2=L2, stop=ps.Stop(iterations=0))
     assert isinstance(incumbent, ps.BestSubset)
     stop = ps.Stop(gap=GAP * (base - incumbent.value), rgap=None, iterations=None, seconds=LIMIT)
-    r = ps.best(ps.LeastSquares(y), ps.Dictionary(X), k, l2=L2, stop=stop)
+    r = ps.best(ps.LeastSquares(y), ps.Dictionary(X), k, l2=L2, stop=stop, start=incumbent)
     assert isinstance(r, ps.BestSubset)
     return r.value, r.lower
 

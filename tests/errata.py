@@ -113,20 +113,6 @@ def root(H):
     return (V * np.sqrt(w)) @ V.T
 
 
-class OneSided(ps.Atoms):
-    """The columns of D without their negatives, also over a span: Algorithm 4 as it stands, without symmetry."""
-
-    def __init__(self, D):
-        self.D, self.shape = D, (D.shape[0],)
-
-    def lmo(self, g):
-        j = int((self.D.T @ g).argmin())
-        return ps.Atom(self.D[:, j], j)
-
-    def symmetrised(self):
-        return self
-
-
 def around_the_origin(rng, n, m):
     """m atoms without symmetry, with 0 in the interior of their hull."""
     while True:

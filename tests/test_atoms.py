@@ -62,36 +62,6 @@ def sets(rng, n=5):
 NAMES = list(sets(np.random.default_rng(0)))
 
 
-def points(A, rng, count=300):
-    """Random points of the hull of A: mixtures of oracle answers."""
-    answers = np.stack([A.lmo(rng.standard_normal(A.shape)).vector for _ in range(30)])
-    return rng.dirichlet(np.ones(30) * 0.1, size=count) @ answers
-
-
-@pytest.mark.parametrize("name", NAMES)
-@given(seed=st.integers(0, 100))
-def test_radius_diameter_width_and_gauge_are_true_bounds(name, seed):
-    rng = np.random.default_rng(seed)
-    A = sets(rng)[name]
-    P = points(A, rng, 60)
-    if A.radius is not None:
-        assert np.linalg.norm(P, axis=1).max() <= A.radius + 1e-12
-    if A.diameter is not None:
-        assert np.linalg.norm(P[:, None] - P[None], axis=2).max() <= A.diameter + 1e-12
-    d = rng.standard_normal(A.shape)
-    support = A.lmo(-d).vector @ d
-    if A.width is not None:
-        assert support / np.linalg.norm(d) >= A.width - 1e-12
-    gauge = A.gauge(d)
-    if gauge is not None and math.isfinite(gauge):
-        inside = d / (gauge * (1 + 1e-9)) if gauge else d
-        for _ in range(10):  # on no direction does it stick out
-            h = rng.standard_normal(A.shape)
-            assert inside @ h <= A.lmo(-h).vector @ h + 1e-12
-    if A.symmetric:
-        assert A.lmo(-d).vector @ d == pytest.approx(-(A.lmo(d).vector @ d))
-
-
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=st.integers(0, 50), several=st.integers(1, 6))
 def test_several_answers_come_in_order_and_begin_with_the_best(name, seed, several):
@@ -105,17 +75,6 @@ def test_several_answers_come_in_order_and_begin_with_the_best(name, seed, sever
     np.testing.assert_array_equal(found[0].vector, A.lmo(g).vector)
     if A.size is not None and not A.symmetric and name != "symmetrised":
         np.testing.assert_allclose(dots, np.sort(A.scores(g))[:several], atol=1e-12)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_atom_can_be_rebuilt_from_its_source(name, rng):
-    A = sets(rng)[name]
-    a = A.lmo(rng.standard_normal(A.shape))
-    twin = A.rebuild(a)
-    if twin is not None:
-        np.testing.assert_allclose(twin.vector, a.vector)
-        assert twin.source == a.source
-        assert twin.coef == a.coef
 
 
 @pytest.mark.parametrize(
@@ -299,18 +258,6 @@ def test_a_wrong_adjoint_fails_the_dot_test(seed):
         for make in (ps.Ball(300, 2).through, ps.SignedBasis(300).through, ps.Dictionary):
             with pytest.raises(ValueError, match="fails the dot test"):
                 make(Duck(M, adjoint))
-
-
-@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
-def test_dense_sparse_and_operator_maps_give_the_same_iterates(wrap, rng):
-    M, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
-    A = ps.Groups(np.arange(60) // 3)
-    traces = [
-        ps.minimize(ps.LeastSquares(y), wrap(A.through(dress)), stop=ps.Stop(iterations=6)).trace.value
-        for dress in (M, sp.csr_array(M), aslinearoperator(M), Duck(M))
-    ]
-    for other in traces[1:]:
-        np.testing.assert_allclose(other, traces[0], rtol=1e-10, atol=1e-12 * traces[0][0])
 
 
 # ------------------------------------------------------------------ frames

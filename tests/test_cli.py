@@ -15,17 +15,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy.io import wavfile
 from typer.testing import CliRunner
 
 import pursuit as ps
 from pursuit import estimators
 from pursuit.cli import app
 from pursuit.cli.doctor import EXTRAS
-from pursuit.report.text import rounded
 
 pl = pytest.importorskip("polars")
-image = pytest.importorskip("matplotlib.image")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "examples" / "data" / "breast_cancer.csv"
@@ -163,15 +160,6 @@ def test_types_are_those_of_all_rows_not_of_the_first():
     assert list(ps.load("m.json").table_["columns"]) == ["a", "b", "c"]
 
 
-def test_weights_are_in_the_units_of_the_data(data):
-    data.with_columns(pl.col("x1") * 1000).write_csv("scaled.csv")
-    first, second = (
-        {row["column"]: row["weight"] for row in as_json(fit("price", file))["weights"]}
-        for file in ("data.csv", "scaled.csv")
-    )
-    assert second["x1"] == pytest.approx(first["x1"] / 1000) and second["x0"] == pytest.approx(first["x0"])
-
-
 def test_scores_of_a_test_table_are_those_of_the_estimator(data, rng):
     other = table(rng)
     other.write_csv("test.csv")
@@ -227,13 +215,6 @@ def test_whole_numbers_are_filled_by_medians_that_are_none():
     assert as_json("fit whole.csv --target y --impute")["scores"]["fit"]["R²"] == pytest.approx(1.0)
 
 
-def test_a_first_line_beyond_ascii_may_be_long():
-    heads = [f"größe {j}" for j in range(1000)]
-    lines = [",".join([*heads, "y"]), *(",".join(map(str, [*np.roll(range(1000), i), i * i])) for i in range(4))]
-    Path("long.csv").write_text("\n".join(lines), encoding="utf-8")
-    assert as_json("fit long.csv --target y --atoms 1")["columns"] == 1000
-
-
 def test_a_category_that_the_model_does_not_know_counts_as_none_and_is_told(data):
     good(f"{fit('price')} --save m.json")
     strange = data.with_columns(colour=pl.when(pl.col("colour") == "red").then(pl.lit("7")).otherwise("colour"))
@@ -280,11 +261,6 @@ def test_a_certificate_is_told_in_words_that_are_not_rounded_down(data):
     assert f"proved: {proof['words']}" in " ".join(good(f"{fit('price')} --radius 1").stdout.split())
     greedy = f"{fit('price')} --atoms 3"
     assert as_json(greedy)["certificate"] is None and "proved" not in good(greedy).stdout
-
-
-@pytest.mark.parametrize("value", [0.1801, 0.18, 99.1, 1.0, 3e-7, 7.77e-15, 12345.0])
-def test_rounding_upwards_never_promises_too_much(value):
-    assert value <= float(rounded(value, 2, up=True)) <= 1.1 * value
 
 
 def test_constant_columns_are_named(data):
@@ -335,10 +311,6 @@ def test_help_fits_80_columns(command):
     assert max(map(len, shown.splitlines())) <= 80 and "…" not in shown
 
 
-def test_the_bare_command_shows_its_help():
-    assert "Commands" in good("").stdout
-
-
 # ------------------------------------------------------------------------------ signals
 
 
@@ -370,45 +342,6 @@ def test_learn_is_learn(rng):
     expected = ps.learn(Y, 12, code={"atoms": 2}, sweeps=3, seed=4).dictionary
     np.testing.assert_array_equal(np.load("D.npy"), expected)
     assert told["signals"] == 80 and told["atoms"] == 12 and told["sweeps"] == 3 and not told["interrupted"]
-
-
-def write_picture(path, pixels):
-    image.imsave(path, np.repeat(np.asarray(pixels, np.uint8)[..., None], 3, axis=2))
-
-
-def test_a_picture_is_cut_into_patches_row_by_row(rng):
-    pixels = rng.integers(0, 256, (19, 25))
-    write_picture("p.png", pixels)
-    patches = [pixels[i : i + 4, j : j + 4].ravel() / 255 for i in range(0, 16, 4) for j in range(0, 22, 4)]
-    D = rng.standard_normal((16, 20))
-    save(D=D)
-    result = good("encode D.npy p.png --atoms 3 --output c.npz")
-    codes = ps.encode(D, np.array(patches), atoms=3)
-    np.testing.assert_allclose(sp.load_npz("c.npz").toarray(), codes.toarray(), atol=1e-6)
-    assert "24 signals" in result.stdout and result.stderr == ""
-    result = good("learn p.png --patch 3 --step 1 --atoms 9 --output L.npy")
-    assert f"by {17 * 23} signals" in result.stdout and np.load("L.npy").shape == (9, 9)
-
-
-def test_of_a_colour_picture_the_luminance_is_used_and_that_is_said():
-    pixels = np.zeros((8, 8, 3), np.uint8)
-    pixels[..., 1] = 255
-    image.imsave("green.png", pixels)
-    save(D=np.full((64, 1), 1.0))
-    result = good("encode D.npy green.png --atoms 1 --output c.npz")
-    assert "is a colour picture; its luminance is used." in result.stderr
-    assert sp.load_npz("c.npz")[0, 0] == pytest.approx(0.587)
-
-
-def test_a_sound_is_cut_into_frames_of_amplitudes_up_to_one(rng):
-    samples = rng.integers(-(2**15), 2**15, (70, 2)).astype(np.int16)
-    wavfile.write("s.wav", 8000, samples)
-    D = rng.standard_normal((16, 20))
-    save(D=D)
-    result = good("encode D.npy s.wav --atoms 3 --output c.npz")
-    codes = ps.encode(D, (samples / 2**15).mean(axis=1)[:64].reshape(4, 16), atoms=3)
-    np.testing.assert_allclose(sp.load_npz("c.npz").toarray(), codes.toarray(), atol=1e-12)
-    assert "has 2 channels; their mean is used." in result.stderr
 
 
 # ------------------------------------------------------------------------------ doctor
@@ -447,29 +380,15 @@ O = " --atoms 2 --output new.npz"  # noqa: E741
 WRONG = [  # a command line, and what its error says
     # command lines
     ("fit data.csv", "Missing option '--target'"),
-    ("fit --target price", "Missing argument"),
     ("train data.csv --target price", "No such command 'train'"),
-    (X + "--atom 3", "No such option"),
     (X + "--atoms 0", "Invalid value for '--atoms'"),
-    (X + "--atoms abc", "Invalid value for '--atoms'"),
-    (X + "--atoms", "'--atoms' requires an argument"),
     (X + "--radius -1", "--radius is -1.0; give a positive number."),
-    (X + "--radius nan", "--radius is nan; give a positive number."),
     (X + "--atoms 3 --radius 1", "--atoms, --radius and --cv exclude each other"),
-    (X + "--cv --radius 1", "exclude each other"),
-    (X + "--loss hinge", "Invalid value for '--loss'"),
-    (X + "extra.csv", "unexpected extra argument"),
     (E + "Y.npy --output new.npz --method lasso", "penalty"),
-    (E + "Y.npy --method svd" + O, "Invalid value for '--method'"),
-    (E + "Y.npy --patch 8" + O, "--patch and --step are for pictures and sounds"),
     (E + "Y.npy --atoms 2 --tol -1 --output new.npz", "tol"),
-    ("learn Y.npy --atoms 0 --output new.npy", "Invalid value for '--atoms'"),
-    ("learn Y.npy --atoms 3", "Missing option '--output'"),
-    ("paper --seed x", "Invalid value for '--seed'"),
     # names of files and columns
     ("fit none.csv --target price", "none.csv does not exist; give a CSV or Parquet file."),
     ("fit folder --target price", "folder is not a file; give a CSV or Parquet file."),
-    ("fit data.csv/data.csv --target price", "data.csv/data.csv does not exist"),
     (
         "fit data.csv --target cost",
         "--target is 'cost', and data.csv has the columns x0, x1, x2, x3, colour and 4 more",
@@ -479,33 +398,28 @@ WRONG = [  # a command line, and what its error says
     (X + "--test none.csv", "none.csv does not exist"),
     (X + "--test other.csv", "other.csv has no column price, the target; add it."),
     (X + "--save nowhere/m.json", "is not a folder; create it first."),
-    (X + "--save data.csv/m.json", "data.csv is not a folder"),
     (X + "--save folder", "--save names folder, which is not a file"),
     (X + "--save data.csv", "--save names data.csv, which is the input"),
     (X + "--save a.json --report a.json", "which is the file of --report"),
-    (X + "--report nowhere/r.html", "--report names nowhere/r.html"),
-    (P + "data.csv --output nowhere/out.csv", "--output names nowhere/out.csv"),
     (P + "data.csv --output m.json", "--output names m.json, which is the input"),
     # tables
     ("fit empty.csv --target y", "empty.csv is empty; give a CSV or Parquet file."),
     ("fit blank.csv --target y", "blank.csv is empty"),
     ("fit head.csv --target y", "head.csv has no rows"),
-    ("fit binary.csv --target y", "binary.csv is not a text file in UTF-8; save the table as CSV in UTF-8"),
-    ("fit fake.parquet --target y", "fake.parquet is not a Parquet file, whatever its name says"),
-    ("fit cut.parquet --target price", "cut.parquet is a damaged Parquet file"),
+    ("fit binary.csv --target y", "binary.csv is not text in UTF-8; save the table as CSV in UTF-8"),
+    ("fit fake.parquet --target y", "fake.parquet is not a Parquet file, or a damaged one"),
+    ("fit cut.parquet --target price", "cut.parquet is not a Parquet file, or a damaged one"),
     ("fit twice.csv --target y", "twice.csv has the column a more than once"),
     ("fit unnamed.csv --target y", "unnamed.csv has no name for column 2"),
-    ("fit ragged.csv --target y", "ragged.csv has 3 entries in line 3 and 2 in the first; correct it"),
-    ("fit quotes.csv --target y", "quotes.csv is not a CSV file: its quotes or its rows do not match"),
+    ("fit ragged.csv --target y", "ragged.csv is not a CSV file: its quotes do not match, or a row is longer"),
+    ("fit quotes.csv --target y", "quotes.csv is not a CSV file: its quotes do not match"),
     ("fit text.csv --target y", "the column a of text.csv has text, 'many', in row 3; correct it, or leave it out"),
     ("fit infinite.csv --target y", "the column a of infinite.csv has an infinite number, inf, in row 2"),
     ("fit holes.csv --target y", "holes.csv has missing values: a (2), b (1); fill them, or fit with --impute."),
     ("fit hollow.csv --target y", "the column b of hollow.csv is empty; fill it, or leave it out with --without 'b'."),
-    ("fit hollow.csv --target y --impute", "the column b of hollow.csv is empty"),
     ("fit names.csv --target y", "the column name of names.csv has 200 different texts in 200 rows, too many for cat"),
     ("fit alone.csv --target y", "alone.csv has no column besides y"),
     ("fit loop.csv --target y", "loop.csv does not exist"),
-    (X + "--save loop.csv", "--save names loop.csv"),
     # targets
     ("fit constant.csv --target y", "the target y of constant.csv has one value, yes; there is nothing to predict."),
     ("fit long.csv --target y", "has text, 'wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww'..., in row 3"),
@@ -513,7 +427,6 @@ WRONG = [  # a command line, and what its error says
         "fit huge.csv --target y",
         "the target y of huge.csv has values up to 3e+200, whose squares are no numbers; use other",
     ),
-    ("fit tiny.csv --target y", "the target y of tiny.csv has values up to 3e-200"),
     (X + "--loss logistic", "the target price of data.csv has 60 classes; give --loss multinomial."),
     (X + "--loss poisson", "--loss is poisson, and the target price of data.csv has negative values"),
     ("fit data.csv --target sold --loss squared", "--loss is squared, and the target sold of data.csv has text"),
@@ -522,18 +435,14 @@ WRONG = [  # a command line, and what its error says
     ("fit data.csv --target sold --test maybe.csv", "the target sold of maybe.csv has the new class maybe"),
     # models
     ("predict none.json data.csv", "none.json does not exist; give a file that pursuit fit --save wrote."),
-    ("predict folder data.csv", "folder is not a file"),
     ("predict data.csv data.csv", "data.csv is not JSON"),
-    ("predict binary.csv data.csv", "binary.csv is not JSON"),
     ("predict cut.json data.csv", "cut.json is not JSON"),
-    ("predict list.json data.csv", "list.json is not a model of pursuit"),
     ("predict future.json data.csv", "future.json has version 99, and this pursuit reads version 1"),
     (
         "predict bare.json data.csv",
         "bare.json does not say which columns it needs; give a file that pursuit fit --save",
     ),
     ("predict odd.json data.csv", "odd.json does not say which columns it needs"),
-    ("predict short.json data.csv", "short.json does not say which columns it needs"),
     (P + "other.csv", "other.csv has no column x0, x1, x2, x3, colour, which the model needs"),
     (P + "wordy.csv", "the column x1 of wordy.csv has text, 'big', in row 2; the model was fitted on numbers"),
     (P + "gaps.csv", "gaps.csv has missing values: x2 (1)"),
@@ -541,28 +450,15 @@ WRONG = [  # a command line, and what its error says
     ("encode none.npy Y.npy" + O, "none.npy does not exist; give a file of signals."),
     ("encode data.csv Y.npy" + O, "the column colour of data.csv has text; give numbers only."),
     ("encode fake.npy Y.npy" + O, "fake.npy is not an array of numbers that numpy.save wrote"),
-    ("encode objects.npy Y.npy" + O, "objects.npy is not an array of numbers"),
     ("encode line.npy Y.npy" + O, "line.npy has shape (5,) and dtype float64; give a matrix of real numbers."),
-    ("encode complex.npy Y.npy" + O, "dtype complex128; give a matrix of real numbers."),
     ("encode nan.npy Y.npy" + O, "nan.npy holds NaN or infinite numbers"),
     ("encode zero.npy Y.npy" + O, "D"),
     (
         E + "D.npy" + O,
         "D.npy has signals of 30 numbers, and D.npy has atoms (columns) of 12; give signals and atoms of",
     ),
-    (E + "fake.png" + O, "fake.png is not a PNG picture"),
-    (E + "fake.wav" + O, "fake.wav is not a WAV sound"),
-    (E + "cut.wav --patch 12" + O, "cut.wav is not a WAV sound, or a damaged one"),
-    (E + "tiny.png --patch 9" + O, "tiny.png has the size 5 x 6; give a --patch smaller than 9."),
-    (E + "tiny.png" + O, "tiny.png has signals of 9 numbers, and D.npy has atoms (columns) of 12"),
-    (E + "Y.npy --atoms 2 --output nowhere/new.npz", "--output names nowhere/new.npz"),
     (E + "Y.npy --atoms 2 --output Y.npy", "--output names Y.npy, which is the input"),
-    ("learn fake.npy --atoms 3 --output new.npy", "fake.npy is not an array of numbers"),
-    ("learn folder --atoms 3 --output new.npy", "folder is not a file"),
-    ("learn empty.csv --atoms 3 --output new.npy", "empty.csv is empty; give a file of signals."),
-    ("learn none.wav --atoms 3 --output new.npy", "none.wav does not exist"),
-    ("learn photo.jpg --output new.npy", "convert it to PNG or WAV."),
-    ("learn Y.npy --output new.png", "give a name that ends in .npy."),
+    ("learn Y.npy --output new.json", "give a name that ends in .npy."),
     (E + "Y.npy --atoms 2 --output new.npy", "give a name that ends in .npz."),
     (E + "Y.npy --output new.npz", "--atoms and --tol are missing; give one of them"),
 ]
@@ -590,32 +486,26 @@ def wrong_files(tmp_path_factory):
         "holes.csv": "a,b,y\n,1,2\nNA,2,3\n3,,5\n3,4,7\n", "hollow.csv": "a,b,y\n1,,2\n2,,3\n3,,5\n",
         "names.csv": "name,y\n" + "".join(f"n{i},{i}\n" for i in range(200)), "alone.csv": "y\n1\n2\n4\n",
         "constant.csv": "a,y\n1,yes\n2,yes\n",
-        "other.csv": "a,b\n1,2\n3,4\n", "fake.parquet": "a,y\n1,2\n", "fake.npy": "1,2\n", "fake.png": "no picture",
-        "huge.csv": "a,y\n1,1e200\n2,3e200\n3,0\n", "tiny.csv": "a,y\n1,1e-200\n2,3e-200\n3,0\n",
-        "fake.wav": "no sound", "long.csv": f"a,y\n1,2\n2,3\n{'w' * 500},5\n4,7\n", "list.json": "[]",
+        "other.csv": "a,b\n1,2\n3,4\n", "fake.parquet": "a,y\n1,2\n", "fake.npy": "1,2\n",
+        "huge.csv": "a,y\n1,1e200\n2,3e200\n3,0\n",
+        "long.csv": f"a,y\n1,2\n2,3\n{'w' * 500},5\n4,7\n",
     }  # fmt: skip
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "loop.csv").symlink_to(folder / "loop.csv")
-    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff")
     (folder / "binary.csv").write_bytes(bytes(range(256)) * 20)
-    write_picture(folder / "tiny.png", rng.integers(0, 256, (5, 6)))
-    wavfile.write(folder / "sound.wav", 8000, np.arange(1000, dtype=np.int16))
-    (folder / "cut.wav").write_bytes((folder / "sound.wav").read_bytes()[:30])
     arrays = {
         "D": rng.standard_normal((12, 30)), "Y": rng.standard_normal((20, 12)), "line": np.ones(5),
-        "zero": np.zeros((12, 3)), "complex": np.ones((12, 3), complex), "nan": np.full((12, 3), np.nan),
+        "zero": np.zeros((12, 3)), "nan": np.full((12, 3), np.nan),
     }  # fmt: skip
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
-    np.save(folder / "objects.npy", np.array([[object()]]), allow_pickle=True)
     good(f"{fit('price', folder / 'data.csv')} --save {folder / 'm.json'}")
     model = (folder / "m.json").read_text(encoding="utf-8")
     (folder / "cut.json").write_text(model[: len(model) // 2], encoding="utf-8")
     (folder / "future.json").write_text(model.replace('"version": 1', '"version": 99'), encoding="utf-8")
     estimators.GreedyRegressor(n_nonzero=1).fit(rng.standard_normal((9, 3)), np.arange(9.0)).save(folder / "bare.json")
     (folder / "odd.json").write_text(model.replace('["fill", ', '["filling", '), encoding="utf-8")
-    (folder / "short.json").write_text(model.replace('["x0", null], ', ""), encoding="utf-8")
     return folder
 
 
@@ -727,12 +617,6 @@ def test_a_run_that_fails_for_numerical_reasons_has_exit_code_1(problem, data, m
     assert result.exit_code == 1 and re.fullmatch("the run failed: .*[.]\n", result.stderr)
 
 
-def test_a_run_of_values_that_are_no_numbers_has_exit_code_1(data, monkeypatch):
-    monkeypatch.setattr(ps.LeastSquares, "value_and_grad", lambda self, x: (np.nan, x))
-    result = run("fit data.csv --target price --radius 3")
-    assert result.exit_code == 1 and "f returned NaN" in result.stderr and result.stderr.count("\n") == 1
-
-
 @pytest.mark.parametrize("line", ["predict m.json long.csv", "fit long.csv --target price", "--help"])
 def test_a_reader_that_has_seen_enough_is_no_error(line, data):
     pl.concat([data] * 2000).write_csv("long.csv")
@@ -748,7 +632,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(line, data):
     ("library", "line"),
     [
         ("polars", "fit data.csv --target price"),
-        ("matplotlib.image", "encode D.npy q.png --atoms 1 --output c.npz"),
         ("matplotlib", "fit data.csv --target price --report r.html"),
     ],
 )
@@ -756,8 +639,6 @@ def test_what_is_not_installed_is_named_with_what_to_install(library, line, data
     monkeypatch.setitem(sys.modules, library, None)
     for module in ("tables", "encoding") if library == "polars" else ():
         monkeypatch.delitem(sys.modules, f"pursuit.cli.{module}", raising=False)
-    save(D=np.ones((64, 1)))
-    Path("q.png").write_bytes(b"any")
     result = run(line)
     assert result.exit_code == 2 and re.search(r"needs? (polars|matplotlib); pip install ", result.stderr)
 
@@ -775,49 +656,25 @@ def test_mistakes_in_the_program_itself_are_not_hidden(data, monkeypatch):
 # ------------------------------------------------------------------------------ ordinary tables
 
 
-def plain_and_other(rng):
-    """A table as text, and the same in other forms, as bytes by file name."""
-    size, area = rng.integers(1_000, 9_999_999, 50), rng.uniform(0, 5_000, 50).round(2)
+def test_compressed_tables_dates_and_rows_without_a_target_are_read(rng):
     day = np.datetime64("2020-01-01") + rng.integers(0, 2000, 50)
-    price = (1e-4 * size + area - (day - np.datetime64("2020-01-01")).astype(int) + rng.standard_normal(50)).round(3)
-    rows = list(zip(size, area, day, price, strict=True))
-    head = "größe,area,day,price\n"
-    plain = head + "".join(f"{s},{a},{d},{p}\n" for s, a, d, p in rows)
-    english = head + "".join(f'"{s:,}","{a:,}",{d}T00:00:00,{p}\n' for s, a, d, p in rows)
-    german = head.replace(",", ";") + "".join(
-        f"{s:,};".replace(",", ".") + f"{a};".replace(".", ",") + f"{d.item():%d.%m.%Y};" + f"{p}\n".replace(".", ",")
-        for s, a, d, p in rows
-    )
-    holes = plain + "12,34.5,2020-03-04,\n" + "12,34.5,2020-03-04,NA\n"
-    return {
-        "plain.csv": plain.encode(),
-        "english.csv": english.encode(),
-        "german.csv": german.encode("latin-1"),
-        "wide.csv": plain.encode("utf-16"),
-        "packed.csv.gz": gzip.compress(plain.encode()),
-        "old_mac.csv": plain.replace("\n", "\r").encode(),
-        "holes.csv": holes.encode(),
-    }
-
-
-def test_ordinary_tables_give_the_same_model(tmp_path, monkeypatch, rng):
-    monkeypatch.chdir(tmp_path)
+    price = ((day - np.datetime64("2020-01-01")).astype(int) + rng.standard_normal(50)).round(3)
+    plain = "größe,day,price\n" + "".join(f"{s:.3f},{d},{p}\n" for s, d, p in zip(price / 7, day, price, strict=True))
+    Path("plain.csv").write_text(plain, encoding="utf-8")
+    Path("packed.csv.gz").write_bytes(gzip.compress(plain.encode()))
+    Path("holes.csv").write_text(plain + "12,2020-03-04,\n12,2020-03-04,NA\n", encoding="utf-8")
+    pl.read_csv("plain.csv", try_parse_dates=True).write_parquet("dates.parquet")
+    Path("times.csv").write_text(re.sub(r"(\d-\d\d),", r"\1T00:00:00,", plain), encoding="utf-8")
     models = {}
-    for name, content in plain_and_other(rng).items():
-        Path(name).write_bytes(content)
-        result = good(f"fit {name} --target price --atoms 3 --save m.json")
+    for name in ("plain.csv", "packed.csv.gz", "holes.csv", "dates.parquet", "times.csv"):
+        result = good(f"fit {name} --target price --atoms 2 --save m.json")
         assert ("2 row(s) without price, the first of them row 51" in result.stderr) == (name == "holes.csv")
         models[name] = ps.load("m.json")
-    pl.read_csv("plain.csv", try_parse_dates=True).write_parquet("dates.parquet")
-    good("fit dates.parquet --target price --atoms 3 --save m.json")
-    models["dates.parquet"] = ps.load("m.json")
-    for model in models.values():
-        np.testing.assert_allclose(model.coef_, models["plain.csv"].coef_, rtol=1e-9)
-        assert list(model.feature_names_in_) == ["größe", "area", "day"]
+        np.testing.assert_allclose(models[name].coef_, models["plain.csv"].coef_, rtol=1e-9)
+        assert list(models[name].feature_names_in_) == ["größe", "day"]
 
 
-def test_all_complaints_come_in_one_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_all_complaints_come_in_one_run():
     rows = "".join(f"n{i},{i},{'x' if i == 3 else i},,{i}\n" for i in range(40))
     Path("t.csv").write_text("id,a,b,c,y\n" + rows)
     result = run("fit t.csv --target y")

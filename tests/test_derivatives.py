@@ -36,15 +36,6 @@ class RealLabels(ps.Logistic):
 CASES = {  # a problem as a function of its data, its factor and its dictionary, and these
     "hull": (lambda y, c, D: (ps.LeastSquares(y), ps.conv(c * ps.Dictionary(D, signed=True))), Y, 0.6, X),
     "hull of a simplex": (lambda y, c, D: (ps.LeastSquares(y), ps.conv(c * ps.Dictionary(D))), Y, 1.3, X),
-    "hull, weights": (
-        lambda y, c, D: (
-            ps.LeastSquares(y, weights=np.linspace(0.5, 2, 12)),
-            ps.conv(c * ps.Dictionary(D, signed=True)),
-        ),
-        Y,
-        0.7,
-        X,
-    ),
     "hull, Huber": (lambda y, c, D: (ps.Huber(y, 0.7), ps.conv(c * ps.Dictionary(D, signed=True))), Y, 0.5, X),
     "hull, Poisson": (
         lambda y, c, D: (ps.Poisson(y), ps.conv(c * ps.Dictionary(D, signed=True))),
@@ -61,12 +52,6 @@ CASES = {  # a problem as a function of its data, its factor and its dictionary,
     ),
     "cone": (lambda y, c, D: (ps.LeastSquares(y), ps.cone(c * ps.Dictionary(D))), Y, 1.0, X),
     "span": (lambda y, c, D: (ps.LeastSquares(y), ps.lin(c * ps.Dictionary(D))), Y, 2.0, SMALL),
-    "span, Poisson": (
-        lambda y, c, D: (ps.Poisson(y), ps.lin(c * ps.Dictionary(D))),
-        1 + np.abs(np.round(3 * Y)),
-        1.0,
-        SMALL,
-    ),
     "penalty": (lambda y, c, D: (ps.LeastSquares(y), ps.penalty(c * ps.Dictionary(D, signed=True))), Y, 1.5, X),
     "basis": (lambda y, c, D: (ps.LeastSquares(y), ps.conv(c * ps.SignedBasis(12))), Y, 3.0, None),
     "ridge": (
@@ -85,7 +70,6 @@ CASES = {  # a problem as a function of its data, its factor and its dictionary,
         12.0,
         None,
     ),
-    "nuclear, Huber": (lambda y, c, D: (ps.Huber(y, 1.0), ps.conv(c * ps.RankOne((7, 6)))), MATRIX, 12.0, None),
     "nuclear, Poisson": (
         lambda y, c, D: (ps.Poisson(y), ps.conv(c * ps.RankOne((7, 6)))),
         1 + np.round(np.abs(2 * MATRIX)),

@@ -17,6 +17,7 @@ import pursuit as ps
 from pursuit import verify
 from pursuit.arrays import Space
 from pursuit.certificates import Certificate
+from pursuit.run import result
 
 ONE = np.ones((60, 1))
 
@@ -58,7 +59,7 @@ def law(f, domain, **options):
         for state in ps.iterate(f, domain, update, **options):
             lowers.append(proved(state))
             assert state.lower <= state.value
-            if ps.Stop(rgap=1e-9, iterations=60).reached(state, 0.0):
+            if ps.Stop(rgap=1e-9, iterations=60).met(state, 0.0):
                 break
         values.append(state.value)
     assert max(lowers) <= min(values) + 1e-14 * abs(min(values))
@@ -469,3 +470,22 @@ def test_spans_are_proved_at_kinks_and_for_dependent_columns_of_classes(f):
     domain = ps.lin(ps.Dictionary(np.concatenate([one, -2.0 * one], axis=-1)))
     r = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-10))
     assert r.gap <= 1e-10 * r.value
+
+
+def test_a_small_problem_whose_bound_in_floats_is_loose_is_proved_in_rational_numbers(monkeypatch):
+    rng = np.random.default_rng(9)
+    X = rng.standard_normal((4, 3))[:, [0, 0, 1]] * (1 + 1e-4 * rng.standard_normal((4, 3)))
+    X[:, 0] *= 1e18
+    atoms = ps.Dictionary(np.stack([X * scale for scale in rng.standard_normal(3)], axis=1))
+    domain = ps.penalty(atoms) + ps.lin(ps.Dictionary(np.ones((4, 3, 1))))
+    f, stop = ps.Multinomial(np.eye(3)[[0, 1, 2, 0]]), ps.Stop(rgap=1e-9, iterations=10)
+    assert ps.minimize(f, domain, stop=stop).gap < 1e-9
+    monkeypatch.setattr(result, "MAX_EXACT", 0)
+    assert ps.minimize(f, domain, stop=stop).gap > 1.0
+
+
+def test_a_quadratic_that_ends_where_it_begins_has_no_gap(monkeypatch):
+    monkeypatch.setattr(result, "MAX_EXACT", 0)
+    f = ps.Quadratic([[2.0, 0.3], [0.3, 1.0]], [0.1, -0.7])
+    r = ps.minimize(f, ps.penalty(5.0 * ps.SignedBasis(2)))
+    assert r.gap == r.value == r.lower == 0.0

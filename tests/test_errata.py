@@ -1,4 +1,5 @@
-"""The errata of the paper, executed: the claim as stated fails on the counterexample, the corrected one holds.
+"""The errata of the paper, executed: the claim as stated fails on the counterexample, the corrected one holds there.
+That it holds in general, the claims of the executable paper try (`test_paper.py`).
 
 Numbers are those of `docs/errata.md`. Two entries have no test, because they say nothing that could be computed: 26
 (the appendix counts the variants of Algorithm 2 differently from the algorithm) and 33 (wrong cross-references, a
@@ -31,7 +32,6 @@ from errata import (
     inradius,
     largest_curvature,
     mdw,
-    quadratic,
     radius,
     rho,
     run,
@@ -71,21 +71,6 @@ def test_erratum_01_fully_corrective_from_elsewhere_ends_at_once():
         assert eps[1] < 1e-20 < (1 - 1 / 3) * eps[0]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_01_exact_value_and_reversed_inequality(seed):
-    rng = np.random.default_rng(seed)
-    d = 6
-    y, x0 = rng.standard_normal((2, d))
-    eps = values(run(ps.LeastSquares(y), ps.lin(ps.SignedBasis(d)), MATCHING_PURSUIT, d, start=x0))
-    smallest = np.sort((y - x0) ** 2)
-    assert np.allclose(eps, [smallest[: d - t].sum() / 2 for t in range(d + 1)], atol=1e-14)
-    factor = 1 - 1 / (d - np.arange(d))
-    assert at_most(eps[1:], factor * eps[:-1])
-    assert eps[1] < factor[0] * eps[0] * 0.99
-    equal = values(run(ps.LeastSquares(np.sign(y)), ps.lin(ps.SignedBasis(d)), MATCHING_PURSUIT, d))
-    assert np.allclose(equal[1:], factor * equal[:-1], atol=1e-14)
-
-
 @pytest.mark.parametrize("d", range(2, 7))
 def test_erratum_02_inradius_of_the_cross_polytope(d):
     A = both(np.eye(d))
@@ -112,30 +97,6 @@ def test_erratum_03_corollary_does_not_follow_from_the_theorem():
 
     corollary = 2 * 4 * C / (delta**2 * (t + 2))
     assert theorem(2 * C) > corollary > theorem(0.0)  # larger where eps0 is near its largest value, smaller elsewhere
-
-
-@pytest.mark.parametrize("update", GMP, ids=["variant0", "variant1"])
-@pytest.mark.parametrize("delta", [1.0, 0.5, 0.2])
-@pytest.mark.parametrize("seed", range(3))
-def test_erratum_03_sharp_rate(seed, delta, update):
-    rng = np.random.default_rng(seed)
-    B = rng.standard_normal((3, 5)) * [1.0, 0.5, 2.0, 1.0, 1.5]
-    f, _, c, optimum = quadratic(rng, 3)
-    A, T = both(B), 12
-    states = run(f, ps.lin(ps.Dictionary(B)), update, T, oracle=ps.Approximate(delta, worst=True))
-    eps, t = values(states, optimum), np.arange(T + 1)
-    xs = [c, *(s.x for s in states)]
-    C = f.L * rho(A, xs) ** 2 * radius(A) ** 2
-    sharp = 8 * C / (delta**2 * t + 8 * C / eps[0])
-    coarse = 8 * C / (delta**2 * t + 4)
-    theorem = 4 * (2 * C / delta + eps[0]) / (delta * t + 4)
-    longest = max(np.linalg.norm(x) for x in xs)
-    corollary = 2 * f.L * longest**2 * (2 * radius(A)) ** 2 / (delta**2 * mdw(A) ** 2 * (t + 2))
-    assert eps[0] <= 2 * C
-    assert at_most(eps[1:], eps[:-1] - delta**2 * eps[:-1] ** 2 / (8 * C), eps[0])
-    assert at_most(eps, sharp, eps[0])
-    assert at_most(sharp, np.minimum(coarse, theorem), eps[0])
-    assert at_most(coarse, corollary, eps[0])
 
 
 def test_erratum_04_matching_pursuit_leaves_the_ball_of_y():
@@ -183,16 +144,6 @@ def test_erratum_05_open_loop_step_with_delta_below_half():
     assert exact.tolist() == [1.0, 0.0, 0.0, 0.0]  # delta = 1 is not affected
 
 
-@pytest.mark.parametrize("delta", [1.0, 0.4, 0.1])
-@pytest.mark.parametrize("seed", range(4))
-def test_erratum_05_corrected_open_loop_keeps_the_promise(seed, delta):
-    rng = np.random.default_rng(seed)
-    f, _, _, optimum = quadratic(rng, 3, 0.3 * unit(rng.standard_normal((3, 1)))[:, 0])  # inside the ball
-    T = 200
-    eps = values(run(f, ps.conv(ps.Ball(3, 2)), ps.Plain(ps.OpenLoop()), T, oracle=ps.Approximate(delta)), optimum)
-    assert at_most(eps, 2 * (f.L * 2.0**2 / delta + eps[0]) / (delta * np.arange(T + 1) + 2))
-
-
 # ---------------------------------------------------------------------- 6 to 9: norms and curvature
 
 
@@ -229,16 +180,6 @@ def test_erratum_07_curvature_needs_smoothness_beyond_the_hull():
     assert all(np.all(f.value_and_grad(x)[1] == 0) for x in grid)  # L = 0 on conv(A), A = {1, -1}
     C = largest_curvature(f, grid, [np.ones(1), -np.ones(1)], np.linspace(0.05, 1, 20))
     assert math.isclose(C, 14.0)  # the lemma claims C <= L = 0; L = 14 on 2 conv(A)
-
-
-def test_erratum_07_law_on_twice_the_hull():
-    rng = np.random.default_rng(0)
-    f = ps.Smooth(lambda x: float((x**4).sum()) / 12, lambda x: x**3 / 3)  # Hessian diag(x^2)
-    A = both(np.eye(3))
-    points = [*A.T, *(A @ w for w in rng.dirichlet(np.ones(6), 50))]
-    C = largest_curvature(f, points, A.T, np.linspace(0.1, 1, 10))
-    assert 1.0 < 11 / 6 <= C  # L = 1 on conv(A) is not enough, even for an analytic f
-    assert C <= 4.0  # L = 4 on 2 conv(A)
 
 
 def test_erratum_07_algorithms_need_smoothness_on_the_iterates_hull_only():
@@ -358,18 +299,6 @@ def test_erratum_14_largest_ball_is_not_centred():
     assert gauge(A, x) <= 1 / mdw(A)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_14_gauge_is_bounded_by_the_width(seed):
-    rng = np.random.default_rng(seed)
-    A = around_the_origin(rng, 3, 8)
-    assert mdw(A) < inradius(A)
-    for x in rng.standard_normal((20, 3)):
-        assert gauge(A, x) <= np.linalg.norm(x) / mdw(A) + ROUNDING
-        assert np.linalg.norm(x) <= radius(A) * gauge(A, x) + ROUNDING
-    B = both(A)
-    assert inradius(B) == pytest.approx(mdw(B))  # symmetric
-
-
 def test_erratum_15_relative_quality_is_infeasible_on_the_simplex():
     A, d, delta = np.eye(3), np.ones(3), 0.5
     assert not (A.T @ d <= delta * (A.T @ d).min()).any()  # no atom will do, not even the best
@@ -401,21 +330,6 @@ def test_erratum_16_lower_bound_needs_a_vanishing_gradient():
     assert s1.value - optimum >= projected - ROUNDING
 
 
-@pytest.mark.parametrize("inside", [True, False], ids=["minimiser_in_span", "minimiser_outside"])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_16_lower_bound_with_the_projected_gradient(seed, inside):
-    rng = np.random.default_rng(seed)
-    B = rng.standard_normal((4, 3))
-    y = B @ rng.standard_normal(3) if inside else rng.standard_normal(4)
-    P = B @ np.linalg.pinv(B)
-    optimum = 0.5 * float(np.sum((y - P @ y) ** 2))
-    states = run(ps.LeastSquares(y), ps.lin(ps.Dictionary(B)), MATCHING_PURSUIT, 6)
-    eps = values(states, optimum)
-    for t, s in enumerate(states[:-1]):
-        factor = lower_factor(both(B), P @ s.grad, s.atom.vector, 1, 1)
-        assert eps[t + 1] == pytest.approx(factor * eps[t], abs=1e-12)  # with L = mu the bound is attained
-
-
 def test_erratum_17_square_of_the_cosine():
     f = ps.Quadratic(np.diag([1.0, 4.0]))
     angles = np.linspace(0, np.pi, 10001)
@@ -427,22 +341,6 @@ def test_erratum_17_square_of_the_cosine():
     assert min(cosines) >= ratio > ratio**2  # the proof squares this, and goes on with ratio instead of ratio^2
     assert min(cosines) ** 2 == pytest.approx(4 * ratio / (1 + ratio) ** 2)  # what it needs is true for another reason
     assert min(cosines) ** 2 >= ratio
-
-
-@pytest.mark.parametrize("condition", [1.0, 3.0, 10.0])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_17_sharper_lower_bound(seed, condition):
-    rng = np.random.default_rng(seed)
-    B = rng.standard_normal((3, 4)) * [1.0, 2.0, 0.5, 1.0]
-    f, _, _, optimum = quadratic(rng, 3, condition=condition)
-    states = run(f, ps.lin(ps.Dictionary(B)), MATCHING_PURSUIT, 6)
-    eps = values(states, optimum)
-    for t, s in enumerate(states[:-1]):
-        sharp = lower_factor(both(B), s.grad, s.atom.vector, 2 * f.L - f.mu, f.L)
-        stated = lower_factor(both(B), s.grad, s.atom.vector, 2 * f.L - f.mu, f.mu)
-        assert eps[t] >= float(s.grad @ s.grad) / (2 * f.L) - ROUNDING
-        assert eps[t + 1] >= sharp * eps[t] - ROUNDING
-        assert sharp >= stated - ROUNDING
 
 
 def test_erratum_18_smallest_eigenvalue_bound_is_not_strict():

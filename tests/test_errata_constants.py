@@ -6,23 +6,18 @@ from itertools import islice, pairwise, product
 import numpy as np
 import pytest
 from errata import (
-    GMP,
     MATCHING_PURSUIT,
     ROUNDING,
     SEEDS,
     TWO,
-    OneSided,
-    around_the_origin,
     at_most,
     both,
     coherence,
     gauge,
-    largest_curvature,
     mdw,
     quadratic,
     radius,
     rho,
-    root,
     run,
     support,
     unit,
@@ -52,42 +47,11 @@ def test_erratum_20_pursuit_curvature_above_the_away_curvature():
     assert pairwise_curvature(H, A) == 1.0  # the paper claims that it is the larger one
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_20_order_of_the_curvatures(seed):
-    rng = np.random.default_rng(seed)
-    f, H, _, _ = quadratic(rng, 3)
-    A = around_the_origin(rng, 3, 8)
-    assert pursuit_curvature(H, A) <= pairwise_curvature(H, A)
-    B = both(A)
-    assert pairwise_curvature(H, B) == pytest.approx(4 * pursuit_curvature(H, B))
-    points = [*A.T, *(A @ w for w in rng.dirichlet(np.ones(8), 20))]
-    hull = max(largest_curvature(f, [x], (A - x[:, None]).T, [0.5, 1.0]) for x in points)
-    assert hull == pytest.approx(pairwise_curvature(H, A))  # C_f = C^AW
-    assert largest_curvature(f, points, A.T, [0.5, 1.0]) == pytest.approx(pursuit_curvature(H, A))
-
-
 def test_erratum_21_normalised_step_may_be_two():
     f, C, scale = ps.LeastSquares([1.0]), 1.0, 1.0  # A = {1, -1}, rho = 1
     s0, s1 = run(f, ps.lin(ps.SignedBasis(1)), ps.Plain(ps.CurvatureStep(C, rho=scale)), 1, start=np.array([-1.0]))
     assert scale * float(-s0.grad @ s0.atom.vector) / C == 2.0  # not in [0, 1]
     assert (s1.x, s1.value) == (np.ones(1), 0.0)  # and yet x_1 is in rho conv(A), and the rate 1 - mu_f / C = 0 holds
-
-
-@pytest.mark.parametrize("delta", [1.0, 0.3])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_21_affine_invariant_linear_rate(seed, delta):
-    rng = np.random.default_rng(seed)
-    B = rng.standard_normal((3, 4))
-    f, H, c, optimum = quadratic(rng, 3)
-    A, image = both(B), both(root(H) @ B)
-    update, oracle = ps.Plain(ps.CurvatureStep(pursuit_curvature(H, A))), ps.Approximate(delta, worst=True)
-    states = run(f, ps.lin(ps.Dictionary(B)), update, 10, oracle=oracle)
-    eps = values(states, optimum)
-    assert at_most(eps[1:], (1 - delta**2 * mdw(image) ** 2 / radius(image) ** 2) * eps[:-1])
-    if delta == 1.0:
-        bound = rho(A, [c, *(s.x for s in states)])
-        steps = [float(-s.grad @ s.atom.vector) / pursuit_curvature(H, A) / bound for s in states]
-        assert max(steps) <= 2 + ROUNDING
 
 
 def test_erratum_22_rho_is_circular():
@@ -127,24 +91,6 @@ def test_erratum_22_no_minimiser_of_largest_atomic_norm():
     assert at_most(eps, 8 * C / (np.arange(2) + 8 * C / eps[0]))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_22_a_priori_rho(seed):
-    rng = np.random.default_rng(seed)
-    n = 3
-    f, H, c, optimum = quadratic(rng, n)
-    states = run(f, ps.lin(ps.SignedBasis(n)), MATCHING_PURSUIT, 20, oracle=ps.Approximate(0.3, worst=True))
-    eps0, inverse = states[0].value - optimum, np.linalg.inv(H)
-    candidates = []
-    for signs in product((-1.0, 1.0), repeat=n):  # vertices of the polar of the cross-polytope
-        v = np.array(signs)
-        reach = math.sqrt(2 * eps0 * float(v @ inverse @ v))
-        candidates.append((float(v @ c) + reach, c + 2 * eps0 / reach * inverse @ v))
-    bound, farthest = max(candidates, key=lambda pair: pair[0])
-    assert f.value(farthest) - optimum == pytest.approx(eps0)
-    assert np.abs(farthest).sum() == pytest.approx(bound)  # the supremum is attained
-    assert all(np.abs(s.x).sum() <= bound + ROUNDING for s in states)
-
-
 def test_erratum_23_key_step_needs_symmetry():
     A, f = np.array([[-1.0, 3.0]]), ps.LeastSquares([-1.0])
     x, target = np.array([3.0]), np.array([-1.0])
@@ -152,23 +98,6 @@ def test_erratum_23_key_step_needs_symmetry():
     assert max(gauge(A, x), gauge(A, target)) == pytest.approx(1.0)
     assert float(grad @ (x - target)) == 16.0 > 2 * 1.0 * support(A, -grad) == 8.0
     assert gauge(A, target - x) * support(A, -grad) == pytest.approx(16.0)  # the corrected step, attained
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_23_rates_without_symmetry(seed):
-    rng = np.random.default_rng(seed)
-    A = around_the_origin(rng, 3, 8)
-    f, _, c, optimum = quadratic(rng, 3)
-    T = 12
-    for update in GMP:
-        states = run(f, ps.lin(OneSided(A)), update, T)
-        eps, reach = values(states, optimum), max(gauge(A, c - s.x) for s in states)
-        for s in states:
-            assert float(s.grad @ (s.x - c)) <= reach * support(A, -s.grad) + ROUNDING
-            assert float(s.grad @ s.atom.vector) == pytest.approx(-support(A, -s.grad))
-        C = f.L * reach**2 * radius(A) ** 2
-        assert at_most(eps, 2 * C / (np.arange(T + 1) + 2 * C / eps[0]))
-        assert at_most(eps[1:], (1 - f.mu * mdw(A) ** 2 / (f.L * radius(A) ** 2)) * eps[:-1])
 
 
 # ---------------------------------------------------------------------- 24, 25: Frank-Wolfe and matching pursuit
@@ -180,18 +109,6 @@ def one_step(rng, lengths):
     f = quadratic(rng, 3)[0]
     start = (np.array([0.3, 0.2, 0.4]), [A.atom(i) for i in (0, 5, 2)])
     return A, f, start, lambda step, alpha: run(f, ps.conv(alpha * A), ps.Plain(step), 1, start=start)[1].x
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_erratum_24_limit_of_the_short_step(seed):
-    A, f, start, frank_wolfe = one_step(np.random.default_rng(seed), [1.0, 0.5, 2.0, 1.5])
-    s0, s1 = run(f, ps.lin(A), MATCHING_PURSUIT, 1, start=start)
-    x, g, z = s0.x, s0.grad, s0.atom.vector
-    a, square = float(-g @ z), float(z @ z)
-    limit = np.linalg.norm((g @ x + 2 * a * (z @ x) / square) * z - a * x) / (f.L * square)
-    for alpha in (1e3, 1e4):
-        distance = np.linalg.norm(frank_wolfe(ps.ShortStep(), alpha) - s1.x)
-        assert alpha * distance == pytest.approx(limit, rel=20 / alpha)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -163,14 +163,14 @@ def test_before_the_first_state_an_interruption_is_raised(rng):
 
 
 def test_a_state_that_was_not_complete_is_not_in_the_trace(rng, monkeypatch):
-    fields, states = watchers.result_fields, count()
+    copied, states = watchers.copied_members, count()
 
-    def press(state):
+    def press(active):
         if next(states) == 3:
             raise KeyboardInterrupt
-        return fields(state)
+        return copied(active)
 
-    monkeypatch.setattr(watchers, "result_fields", press)
+    monkeypatch.setattr(watchers, "copied_members", press)
     f, A = regression(rng)
     r = ps.minimize(f, ps.conv(A), ps.Plain(ps.LineSearch()))
     assert r.status is ps.Status.INTERRUPTED and r.iterations == 2 and len(r.trace) == 3

@@ -197,40 +197,6 @@ def test_the_compiled_gram_matrix_finds_the_same_singular_pairs(shape, rng, monk
         np.testing.assert_allclose(found, -np.linalg.svd(M, compute_uv=False)[:4], rtol=1e-5)
 
 
-class Dense(ps.Atoms):
-    """The same atoms as plain arrays."""
-
-    def __init__(self, base):
-        self.base, self.shape = base, base.shape
-        self.symmetric, self.diameter = base.symmetric, base.diameter
-
-    def lmo(self, g):
-        return Atom(self.base.lmo(g).vector)
-
-    def best(self, g, several):
-        return [Atom(a.vector) for a in self.base.best(g, several)]
-
-
-@pytest.mark.parametrize(
-    "update", [ps.Plain(ps.LineSearch()), ps.Away(), ps.FullyCorrective(), ps.NormCorrective(several=3)]
-)
-@pytest.mark.parametrize("domain", [ps.conv, ps.lin])
-@pytest.mark.parametrize("kind", ["whole", "entries", "spectrahedron"])
-def test_iterates_on_dense_and_factored_atoms_agree(update, domain, kind, rng):
-    if domain is ps.lin and (isinstance(update, ps.Away) or kind == "spectrahedron"):
-        return
-    if kind == "spectrahedron":
-        A = 2.0 * ps.Spectrahedron(7)
-    else:
-        A = 3.0 * (ps.RankOne((7, 6)) if kind == "whole" else ps.RankOne((7, 6)).at(*observed(rng, 7, 6)))
-    f = ps.LeastSquares(rng.standard_normal(A.shape))
-    for s, t, _ in zip(
-        ps.iterate(f, domain(A), update), ps.iterate(f, domain(Dense(A)), update), range(12), strict=False
-    ):
-        np.testing.assert_allclose(s.x, t.x, atol=1e-10)
-        assert s.gap == pytest.approx(t.gap, abs=1e-9) or domain is ps.lin
-
-
 def test_two_views_in_one_sum_do_not_mix(rng):
     rows, cols = np.arange(6), rng.permutation(6)
     A, B = ps.RankOne((6, 6)).at(rows, cols), ps.RankOne((6, 3)).at(rows, np.array([0, 0, 1, 1, 2, 2]))
@@ -240,14 +206,6 @@ def test_two_views_in_one_sum_do_not_mix(rng):
     assert r.gap <= 1e-9
     first, second = r.coef
     np.testing.assert_allclose(first.at(rows, cols) + second.at(rows, [0, 0, 1, 1, 2, 2]), r.x, atol=1e-12)
-
-
-def test_torch_matrices_stay_in_torch(rng):
-    torch = pytest.importorskip("torch")
-    Y = rng.standard_normal((6, 5))
-    ours, theirs = (ps.minimize(ps.LeastSquares(y), ps.conv(2.0 * ps.RankOne((6, 5)))) for y in (Y, torch.asarray(Y)))
-    assert isinstance(theirs.x, torch.Tensor)
-    np.testing.assert_allclose(theirs.x.numpy(), ours.x, atol=1e-5)
 
 
 # ------------------------------------------------------------------ non-negative rank one
@@ -307,12 +265,6 @@ def test_gauges_are_norms(rng):
         (lambda: ps.RankOne((2, 3)).at([0, 1], [0, 1]), "column 2 has no observed entry"),
         (lambda: ps.RankOne((2, 2)).at([0, 1], [0]), "give one of each per entry"),
         (lambda: ps.RankOne((2, 2)).at(np.zeros(0, int), np.zeros(0, int)), "at least one observed entry"),
-        (lambda: ps.RankOne((3,)), "give a pair"),
-        (lambda: ps.RankOne((3, 0)), "at least 1"),
-        (lambda: ps.RankOne((3, 2), failure=1.5), "failure is 1.5"),
-        (lambda: ps.Spectrahedron(0), "at least 1"),
-        (lambda: ps.Orthogonal(3), "give a pair"),
-        (lambda: ps.NonnegativeRankOne((2, 2), starts=-1), "starts is -1"),
     ],
 )
 def test_bad_input_is_named(make, message):

@@ -14,9 +14,7 @@ FAMILIES = {
     "gaussian": (families.Gaussian(T, 0.07), [(0, 1)]),
     "gaussian with its width": (families.Gaussian(T), [(0, 1), (0.05, 0.2)]),
     "gaussian in the plane": (families.Gaussian(PIXELS), [(0, 1), (0, 1), (0.05, 0.2)]),
-    "damped": (families.Damped(T), [(1, 6), (0.5, 5), (0, np.pi)]),
-    "gabor": (families.Gabor(T), [(0, 1), (0.05, 0.2), (2, 8), (0, np.pi)]),
-    "unit gabor": (families.Unit(families.Gabor(T)), [(0, 1), (0.05, 0.2), (2, 8), (0, np.pi)]),
+    "unit gaussian": (families.Unit(families.Gaussian(T)), [(0, 1), (0.05, 0.2)]),
     "template": (families.Translates(np.tanh, T, slope=lambda s: 1 / np.cosh(s) ** 2), [(0, 1)]),
     "template in the plane": (
         families.Translates(
@@ -94,7 +92,7 @@ def test_a_gap_is_reported_only_where_it_is_proved():
     assert proved.lower <= min(unproved.value, proved.value)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "gaussian in the plane", "damped"])
+@pytest.mark.parametrize("name", ["gaussian", "gaussian in the plane", "unit gaussian"])
 def test_continuous_sets_obey_the_laws_of_atom_sets(name):
     family, bounds = FAMILIES[name]
     for symmetric in (False, True):

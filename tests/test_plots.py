@@ -117,11 +117,6 @@ def test_pictures_are_the_columns_each_at_full_contrast(rng, ax):
     np.testing.assert_allclose(np.sort(seen), np.sort((D / np.abs(D).max(axis=0)).ravel()))
 
 
-def test_large_pictures_are_thinned_out(ax):
-    plot_atoms(np.ones((300 * 1000, 1)), shape=(300, 1000), ax=ax)
-    assert ax.images[0].get_array().shape == (256, 256)
-
-
 def test_atoms_of_results_are_those_of_largest_weight(rng, ax):
     r = lasso(rng)
     plot_atoms(r, ax=ax)
@@ -146,12 +141,6 @@ def test_factors_of_matrices_and_tensors_stand_side_by_side(rng, ax):
     tensor = ps.minimize(ps.LeastSquares(T.lmo(rng.standard_normal((2, 3, 4))).vector), ps.conv(T))
     plot_atoms(tensor, ax=ax)
     assert len(ax.lines) == 3 * len(tensor.coef.weights)
-
-
-def test_what_learn_found_is_drawn(rng, ax):
-    learned = ps.learn(rng.standard_normal((50, 9)), 4, code={"atoms": 2}, sweeps=1)
-    plot_atoms(learned, shape=(3, 3), ax=ax)
-    assert len(ax.images) == 1
 
 
 def test_plots_without_matplotlib_are_refused_in_one_sentence(rng, monkeypatch):

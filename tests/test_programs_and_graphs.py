@@ -320,9 +320,7 @@ BAD = {
     "no b_ub": (lambda: ps.Polytope(A_ub=np.eye(2)), "A_ub comes without b_ub"),
     "no A_eq": (lambda: ps.Polytope(b_eq=np.ones(2)), "b_eq comes without A_eq"),
     "nothing": (ps.Polytope, "A_ub and A_eq are both left out"),
-    "b of another length": (lambda: ps.Polytope(np.eye(2), np.ones(3)), "b_ub is ndarray of shape (3,)"),
     "different columns": (lambda: ps.Polytope(np.eye(2), [1, 1], np.eye(3), [1, 1, 1]), "A_ub and A_eq have [2, 3]"),
-    "no columns": (lambda: ps.Polytope(np.ones((2, 0)), [1, 1]), "A_ub is ndarray of shape (2, 0)"),
     "nan": (lambda: ps.Polytope([[np.nan]], [1]), "A_ub contains NaN"),
     "nan in a sparse matrix": (lambda: ps.Polytope(sp.csr_array([[np.nan]]), [1]), "A_ub contains NaN"),
     "unbounded": (lambda: ps.Polytope([[-1.0, 0.0]], [0.0]), "the polytope is unbounded"),
@@ -331,29 +329,18 @@ BAD = {
     "empty": (lambda: ps.Polytope([[1.0, 1.0]], [-1.0]), "the polytope is empty"),
     "no integers": (lambda: ps.Polytope(A_eq=[[2, 2]], b_eq=[3], integrality=1), "the polytope is empty"),
     "bounds crossed": (lambda: ps.Polytope(np.eye(2), [1, 1], bounds=(1, 0)), "bounds[0] is (1, 0)"),
-    "bounds for three": (lambda: ps.Polytope(np.eye(2), [1, 1], bounds=[(0, 1)] * 3), "bounds is"),
-    "bounds of strings": (lambda: ps.Polytope(np.eye(2), [1, 1], bounds=("a", 1)), "bounds is ('a', 1)"),
     "integrality": (lambda: ps.Polytope(np.eye(2), [1, 1], integrality=[2, 0]), "integrality is [2, 0]"),
-    "integrality for three": (lambda: ps.Polytope(np.eye(2), [1, 1], integrality=np.ones(3)), "integrality is ndarray"),
     "gap": (lambda: ps.Polytope(np.eye(2), [1, 1], gap=1.0), "gap is 1.0"),
-    "g of a polytope": (lambda: ps.Polytope(np.eye(2), [1, 1]).lmo(np.ones(3)), "g is ndarray of shape (3,)"),
     "masses of two sums": (lambda: ps.Transport([1, 2], [1, 1]), "a has the sum 3, b 2"),
     "no mass": (lambda: ps.Transport([1, 0], [1]), "the least of a is 0"),
-    "masses of a matrix": (lambda: ps.Transport(np.ones((2, 2)), [1]), "a is ndarray of shape (2, 2)"),
-    "g of a plan": (lambda: ps.Transport([1], [1]).lmo(np.ones(3)), "g is ndarray of shape (3,)"),
-    "edges of three": (lambda: ps.Paths(np.ones((2, 3), int), 0, 1), "edges is ndarray of shape (2, 3)"),
-    "edges of floats": (lambda: ps.SpanningTrees([(0.0, 1.0)]), "edges have dtype float64"),
     "negative nodes": (lambda: ps.SpanningTrees([(0, -1)]), "edges name nodes from -1 to 0"),
     "no path": (lambda: ps.Paths([(0, 1), (2, 1)], 0, 2), "no path leads from start = 0 to end = 2"),
-    "start outside": (lambda: ps.Paths([(0, 1)], 2, 1), "start is 2"),
     "no way": (lambda: ps.Paths([(0, 1)], 1, 1), "start and end are both 1"),
     "negative cycle": (lambda: ps.Paths(CYCLIC, 0, 3).lmo(-np.ones(9)), "g is negative around a cycle"),
     "negative cycle of a flow": (
         lambda: ps.Flows(CYCLIC, np.ones((4, 4)) - np.eye(4)[:, [3] * 4].T).lmo(-np.ones(9)),
         "g is negative around a cycle",
     ),
-    "g of a path": (lambda: ps.Paths(CYCLIC, 0, 3).lmo(np.ones(3)), "give a number for each of the 9 edges"),
-    "demand of another shape": (lambda: ps.Flows(CYCLIC, np.ones((2, 2))), "demand is ndarray of shape (2, 2)"),
     "negative demand": (lambda: ps.Flows(CYCLIC, -np.ones((4, 4))), "the least of demand is -1"),
     "no demand": (lambda: ps.Flows(CYCLIC, np.eye(4)), "demand is zero between all nodes"),
     "no route": (lambda: ps.Flows([(0, 1)], np.eye(2, k=-1)), "demand goes from node 1 to node 0, but no route does"),
@@ -362,14 +349,8 @@ BAD = {
     "no perfect matching": (lambda: ps.Matchings([(0, 1), (1, 2), (2, 0)], True), "no matching that meets every"),
     "no bipartite one": (lambda: ps.Matchings([(0, 3), (1, 3), (2, 4), (2, 5)], perfect=True), "smaller side"),
     "weights upwards": (lambda: ps.OrderedWeights([1, 2]), "weights must decrease"),
-    "weights of zero": (lambda: ps.OrderedWeights([0, 0]), "weights must decrease"),
-    "weights of a matrix": (lambda: ps.OrderedWeights(np.ones((2, 2))), "weights is ndarray of shape (2, 2)"),
     "flat ellipsoid": (lambda: ps.Ellipsoid(np.diag([1.0, 0.0])), "the least eigenvalue of H is 0"),
-    "crooked ellipsoid": (lambda: ps.Ellipsoid([[1.0, 1.0], [0.0, 1.0]]), "H is not symmetric"),
-    "ellipsoid of a vector": (lambda: ps.Ellipsoid(np.ones(3)), "H is ndarray of shape (3,)"),
-    "center elsewhere": (lambda: ps.Ellipsoid(np.eye(2), np.ones(3)), "center is ndarray of shape (3,)"),
     "projections": (lambda: ps.Fantope(3, 4), "k is 4; give a number"),
-    "g of a projection": (lambda: ps.Fantope(3, 2).lmo(np.eye(2)), "g is ndarray of shape (2, 2)"),
 }  # fmt: skip
 
 
@@ -460,9 +441,6 @@ def gradients(n=20, shape=(6,), seed=0):
     return [rng.standard_normal(shape) for _ in range(n)]
 
 
-SIGNS = np.array(list(product((-1, 1), repeat=6)))
-
-
 @pytest.mark.parametrize("k", range(1, 7))
 def test_the_largest_k_norm_ball_is_between_two_balls_and_dual_to_the_k_sparse_polytope(k):
     """Its atoms are those of the box, of half-width 1/k, and of the L1 ball: the better of the two."""
@@ -489,17 +467,6 @@ def test_the_atoms_of_an_ellipsoid_are_on_its_boundary_and_the_best(n):
             continue
         assert v @ g == pytest.approx(c @ g - math.sqrt(g @ np.linalg.solve(H, g)))
         np.testing.assert_allclose(g / np.linalg.norm(g), -H @ (v - c) / np.linalg.norm(H @ (v - c)), atol=1e-8)
-
-
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_the_atoms_of_the_fantope_are_projections_on_the_lowest_eigenvectors(k):
-    for g in [*gradients(shape=(4, 4)), np.zeros((4, 4))]:
-        P = ps.Fantope(4, k).lmo(g).vector
-        np.testing.assert_allclose(P @ P, P, atol=1e-12)
-        assert np.trace(P) == pytest.approx(k)
-        assert np.vdot(P, g) == pytest.approx(np.linalg.eigvalsh((g + g.T) / 2)[:k].sum(), abs=1e-12)
-        if k == 1 and g.any():
-            np.testing.assert_allclose(P, ps.Spectrahedron(4).lmo(g).vector, atol=1e-12)
 
 
 CONVEX = {  # sets without a list of atoms, and their hull in cvxpy's words

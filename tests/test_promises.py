@@ -165,16 +165,6 @@ def test_a_run_that_begins_at_the_minimiser_is_promised_to_stay_there(domain):
     assert r.promise().curve.tolist() == [0.0]
 
 
-def test_the_curve_is_the_smallest_of_the_bounds():
-    f, D, _ = instance(0)
-    p = ps.minimize(
-        f, ps.conv(ps.Dictionary(D)), ps.Plain(ps.LineSearch()), stop=ps.Stop(iterations=5, rgap=None)
-    ).promise()
-    assert len(p.bounds) == 2
-    np.testing.assert_array_equal(p.curve, np.minimum(np.minimum(p.bounds[0].curve, p.bounds[1].curve), p.eps0))
-    assert "Theorem 1" in str(p)
-
-
 @pytest.mark.parametrize(
     "update",
     [

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import pursuit as ps
 from pursuit.atoms.copies import COPY_COST_IN_PRODUCTS, LONGEST_PAUSE, EightBitCopy
-from pursuit.linalg.ranking import contenders, order
 
 
 def make(kind, d, n, rng):
@@ -120,29 +119,6 @@ def test_the_intervals_contain_the_computed_correlations(seed, signed, kind, dty
     norms = np.linalg.norm(A.D.astype(float), axis=0) * np.linalg.norm(g.astype(float)) / scale
     peaks = np.abs(A.D).max(axis=0) * d**0.5 * np.linalg.norm(g.astype(float)) / scale  # half a unit in every entry
     assert (widths[0] <= peaks / 127 + 1e-3 * norms + 1e-2 * np.abs(A.D).max(axis=0)).all()
-
-
-def half_way(d, n, fine):
-    """Columns whose entries are half way between two codes, all rounded away from g's signs but for one column each
-    that is rounded the other way: errors as large as Cauchy and Schwarz allow."""
-    rng = np.random.default_rng(7)
-    signs = rng.choice([-1.0, 1.0], d)
-    down = np.where(np.arange(n) % 2, 0.499, 0.501)
-    k = rng.integers(20, 100, n) + (down if not fine else np.where(np.arange(n) % 2, 0.499, 0.501) / 254)
-    D = signs[:, None] * np.broadcast_to(k, (d, n))
-    return np.vstack([np.full((1, n), 127.0), D]), np.append(1e-3, signs)
-
-
-@pytest.mark.parametrize("fine", [False, True])
-def test_intervals_are_no_wider_than_errors_can_be(fine):
-    D, g = half_way(400, 60, fine)
-    S = ps.Dictionary(D, signed=True).screened()
-    merit = np.abs(D.T @ g)
-    lower, upper = intervals(S, g, fine)
-    scale = unit(merit, *intervals(S, g, True))
-    middle, radius = (lower + upper) / 2, (upper - lower) / 2
-    share = np.abs(merit / scale - middle) / radius
-    assert share.max() <= 1 and share.min() > 0.9
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -284,41 +260,3 @@ def test_short_runs_and_small_dictionaries_make_no_copy(monkeypatch):
     ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=20))
     A.min_screened = 1
     ps.minimize(f, ps.lin(A), stop=ps.Stop(iterations=COPY_COST_IN_PRODUCTS - 1))
-
-
-# ---------------------------------------------------------------------- ranking
-
-
-@given(seed=st.integers(0, 10**6), n=st.integers(1, 300), several=st.integers(1, 20))
-def test_contenders_lose_nobody(seed, n, several):
-    rng = np.random.default_rng(seed)
-    truth, radius = rng.standard_normal(n).round(1), 0.2 * rng.random(n)
-    several = min(several, n)
-    lower = truth - radius * rng.random(n)
-    kept = contenders(lower, truth + radius * rng.random(n), several)
-    best = np.argsort(-truth, kind="stable")[:several]
-    assert set(best) <= set(kept)
-
-
-@given(seed=st.integers(0, 10**6), n=st.integers(1, 12), several=st.integers(1, 5))
-def test_an_order_that_is_given_survives_every_error_within_the_doubt(seed, n, several):
-    rng = np.random.default_rng(seed)
-    merit, doubt = rng.standard_normal(n), 0.05 * rng.random(n)
-    places = order(merit, doubt, several)
-    if places is not None:
-        for _ in range(10):
-            moved = merit + doubt * rng.uniform(-1, 1, n)
-            assert list(np.argsort(-moved, kind="stable")[:several]) == list(places)
-
-
-@given(seed=st.integers(0, 10**6), dtype=st.sampled_from([np.float64, np.float32]))
-def test_both_codes_together_know_a_column_254_times_as_well_as_one(seed, dtype):
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(0.1, 10, 50).astype(dtype)
-    A = ps.Dictionary(np.array([2 * x, x]), signed=True)  # x is 63.5 units of 2 x / 127: half way between two codes
-    S, g = A.screened(), np.array([1e-3, 1.0], dtype)
-    coarse, fine = (np.subtract(*intervals(S, g, both)[::-1]) for both in (False, True))
-    assert (fine < coarse / 20).all()
-    merit, scale = np.abs(A.correlations(g)), unit(np.abs(A.correlations(g)), *intervals(S, g, True))
-    lower, upper = intervals(S, g, True)
-    assert ((scale * lower <= merit) & (merit <= scale * upper)).all()

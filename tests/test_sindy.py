@@ -17,7 +17,7 @@ def test_a_linear_system_is_found_as_every_optimiser_of_pysindy_finds_it():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((100, 5))
     y = np.stack([x[:, 0] - 2.0 * x[:, 3], 3.0 * x[:, 1]], axis=1)
-    model = BestTerms(terms=3).fit(x, y)
+    model = BestTerms(terms=3, verbose=True).fit(x, y)
     np.testing.assert_allclose(model.coef_, [[1, 0, 0, -2, 0], [0, 3, 0, 0, 0]], atol=1e-12)
     assert (model.ind_ == (model.coef_ != 0)).all() and model.complexity == 3
     np.testing.assert_allclose(model.predict(x), y, atol=1e-12)

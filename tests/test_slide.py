@@ -88,16 +88,6 @@ def test_the_slide_lowers_f_and_stays_in_the_domain(case):
     assert runs[1].check().error < 1e-12
 
 
-def test_sliding_tensors_over_a_hull_beats_weights_alone():
-    rng = np.random.default_rng(0)
-    Y = np.einsum("ir,jr,kr->ijk", *(rng.standard_normal((6, 3)) for _ in range(3))) + rng.standard_normal((6, 6, 6))
-    hull, stop = ps.conv(40.0 * ps.RankOneTensor((6, 6, 6))), ps.Stop(iterations=4)
-    f, update = ps.LeastSquares(Y), ps.FullyCorrective()
-    alone, moved = (ps.minimize(f, hull, update, stop=stop, refine=r) for r in (None, ps.refine.Slide()))
-    assert moved.value < alone.value
-    assert moved.lower <= ps.minimize(f, hull, update, stop=ps.Stop(iterations=100)).value
-
-
 def test_by_default_what_can_move_moves():
     y, tensors = np.random.default_rng(0).standard_normal((3, 4, 5)), ps.RankOneTensor((3, 4, 5))
     bumps, stop = ps.Parametric(BUMP, [(0, 1)]), ps.Stop(iterations=1)

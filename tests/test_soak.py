@@ -4,11 +4,14 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import pursuit as ps
 from pursuit.certificates import Certificate
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+import exact
 import soak
 
 
@@ -37,6 +40,18 @@ def test_a_bound_that_is_not_proved_is_found_reproduced_and_made_smaller(monkeyp
     monkeypatch.undo()
     assert soak.main(["--case", small]) == 0
     assert "all laws hold" in capsys.readouterr().out
+
+
+def test_exact_minima_are_those_of_all_supports():
+    X = np.array([[1.0, 0.25, -0.5], [0.5, 1.0, 0.75]])
+    y, atoms = np.array([0.5, 2.0]), ps.Dictionary(X)
+    f, ones = ps.LeastSquares(y), ps.Dictionary(np.ones((2, 1)))
+    for domain in (ps.conv(atoms), ps.cone(atoms), ps.penalty(0.5 * atoms) + ps.lin(ones)):
+        r = ps.minimize(f, domain, stop=ps.Stop(iterations=1))
+        value, done = exact.minimum(r.certificate)
+        best = ps.minimize(f, domain, stop=ps.Stop(rgap=1e-14))
+        assert done
+        assert best.lower <= value <= best.value + 1e-14
 
 
 def test_a_code_that_is_not_the_plain_one_is_found(monkeypatch):

@@ -65,6 +65,20 @@ def test_small_matrices_are_factored_by_one_thread(two, monkeypatch, rng):
     assert len(used) > 50 and set(used) == {1}
 
 
+def test_atoms_slide_with_one_thread_of_blas(two):
+    used, t = [], np.linspace(0.0, 1.0, 20)
+
+    def bump(theta):
+        used.append(max(blas()))
+        return np.exp(-50.0 * (t - theta[0]) ** 2)
+
+    A = ps.Parametric(bump, [(0.0, 1.0)])
+    bump(np.zeros(1))
+    outside, used[:] = used[-1], []
+    ps.minimize(ps.LeastSquares(np.sin(9.0 * t)), ps.lin(A), stop=ps.Stop(iterations=3))
+    assert outside == 2 and used.count(1) > used.count(2)  # L-BFGS factors small matrices between two questions
+
+
 def test_an_interruption_on_the_way_in_leaves_blas_as_it_was(two, monkeypatch):
     def interrupt():
         raise KeyboardInterrupt

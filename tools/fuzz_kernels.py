@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import os
 import re
 import sys
 import time
@@ -22,7 +23,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+if folder := os.environ.get("PURSUIT_FOLDER"):  # another build than the one that is installed
+    sys.meta_path[:] = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+    sys.path.insert(0, folder)
+
 import pursuit as ps
+from pursuit import native
 
 ROOT = Path(__file__).resolve().parent.parent
 METHODS = ("omp", "mp", "ols", "nnomp", "lasso", "nnls", "simplex")
@@ -172,6 +178,7 @@ def main() -> None:
     if options.seed is not None:
         print(case(options.seed))
         return
+    print(f"kernels of {native.core().__file__}")
     began, coded, outcomes, seed = time.monotonic(), 0, collections.Counter[str](), options.first
     while coded < options.signals and time.monotonic() - began < options.seconds:
         print(f"\rseed {seed}", end="", file=sys.stderr, flush=True)  # the one that a crash belongs to

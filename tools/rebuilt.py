@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pursuit import native
+
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = "encode* screened matrices native subsets linear_models programs_and_graphs lockstep convolutional recordings"
 TESTS = [f"test_{name}.py" for name in NAMES.split()]
@@ -47,7 +49,8 @@ def main() -> None:
     settings = []
     if way == "sanitize":
         env["CXX"] = "g++"
-        settings.append("cmake.define.PURSUIT_SANITIZE=ON")
+        level = native.core().level  # the only one that runs here
+        settings += ["cmake.define.PURSUIT_SANITIZE=ON", f"cmake.define.PURSUIT_LEVELS={level}"]
     elif shutil.which("clang++"):
         env["CXX"] = "clang++"
     else:
@@ -64,7 +67,7 @@ def main() -> None:
         code = subprocess.run(run, env=env, check=False).returncode
         if way == "sanitize" and not code:
             fuzz = [sys.executable, "tools/fuzz_kernels.py", "--signals", os.environ.get("SIGNALS", "1000000")]
-            code = subprocess.run(fuzz, env=env | {"PYTHONPATH": str(site)}, check=False).returncode
+            code = subprocess.run(fuzz, env=env, check=False).returncode
         sys.exit(code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -12,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from pursuit.arguments import quantity
 from pursuit.arrays import Array, Indices, Small, Space, no_places, no_weights
-from pursuit.atoms.frames import Atom, DenseFrame, Frame
-from pursuit.deadline import Deadline
+from pursuit.atoms.frames import Atom, Frame
 from pursuit.metrics import Metric
 from pursuit.state import Fields, Stateful
 
@@ -22,6 +22,19 @@ WANTED = 1 << 30
 
 UNUSED = 64
 """Atoms of weight zero that S may hold, beside as many as have weight, where blocks of it are set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A time of `time.perf_counter`. Loops inside an iteration look whether it has `passed`, and end where the point is
+    that of its weights and atoms."""
+
+    end: float = math.inf
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is over."""
+        return time.perf_counter() >= self.end
 
 
 @dataclass(eq=False, repr=False)
@@ -255,10 +268,8 @@ class ActiveSet(Stateful):
 
     def rows(self, metric: Metric, start: int) -> Small:
         """<a, M b> for every atom a of S, a row for each atom b from place `start` on."""
-        parts = self._parts
-        frame = parts[0][0]
-        if len(parts) == 1 and isinstance(frame, DenseFrame):
-            return frame.rows_from(metric, start)
+        if len(parts := self._parts) == 1:
+            return parts[0][0].rows_from(metric, start)
         if not start:
             return self.gram(metric, np.arange(len(self.atoms)))
         return np.stack([self.inner(metric, i) for i in range(start, len(self.atoms))])

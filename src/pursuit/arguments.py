@@ -24,6 +24,12 @@ def require(holds: bool, name: str, value: object, what: str) -> None:
         raise ValueError(f"{name} is {describe(value)}; give {what}.")
 
 
+def require_kind(value: object, kind: Any, name: str, what: str) -> None:
+    """Refuse the argument `name` unless it is of this type; `what` says what to give."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {describe(value)}; give {what}.")
+
+
 def quantity(n: float, noun: str) -> str:
     """A number of things in words.
 
@@ -93,8 +99,8 @@ def use_python_numbers(parameters: Any) -> None:
 
 def check_seed(seed: object) -> None:
     """Refuse a seed of random numbers that is no integer of at least 0."""
-    if not isinstance(seed, int | np.integer) or not as_int_or_nan(seed) >= 0:
-        raise ValueError(f"seed is {describe(seed)}; give an integer of at least 0.")
+    integer = isinstance(seed, int | np.integer) and as_int_or_nan(seed) >= 0
+    require(integer, "seed", seed, "an integer of at least 0")
 
 
 def as_list(values: Any) -> list[Any]:
@@ -150,6 +156,8 @@ def numeric_array(a: Any, name: str) -> Array:
     Integers and booleans become float64. The values are not looked at.
     """
     a = as_array(a, name)
+    if isinstance(a, np.ndarray) and a.dtype.kind == "f":
+        return a
     xp = compat.array_namespace(a)
     if xp.isdtype(a.dtype, "complex floating"):
         raise TypeError(f"{name} is complex; `encode` takes it, else stack real and imaginary parts (docs/signals.md).")

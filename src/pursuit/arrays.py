@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -56,6 +56,11 @@ class Space:
     """Unit roundoff of the dtype."""
     safe: tuple[float, float]
     """A sum of squares between these bounds has neither overflowed nor lost digits."""
+    size: int = field(init=False)
+    """The number of entries of a vector."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", math.prod(self.shape))
 
     @classmethod
     def of(cls, x: Array) -> Space:
@@ -72,11 +77,6 @@ class Space:
 
     def __reduce__(self) -> Any:  # namespaces are modules, which do not pickle
         return _restore, (self.xp.__name__, self.shape, self.dtype, self.device, self.numpy, self.eps, self.safe)
-
-    @property
-    def size(self) -> int:
-        """The number of entries of a vector."""
-        return math.prod(self.shape)
 
     def zeros(self) -> Array:
         """The zero vector."""

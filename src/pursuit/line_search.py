@@ -26,8 +26,9 @@ class UnboundedError(ArithmeticError):
 
 def tilted(f: Objective, space: Space, d: Array, cost: float) -> Objective:
     """f plus a linear function that rises by `cost` along d: f itself where that is 0."""
-    size = space.norm(d)
-    return f if not cost or not size else Tilted(f, (cost / size) * (d / size), space)
+    if not cost or not (size := space.norm(d)):
+        return f
+    return Tilted(f, (cost / size) * (d / size), space)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -18,7 +18,7 @@ from pursuit.arguments import as_bool, check_seed, number, require, use_python_n
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import Search, as_atom, check_vector
 from pursuit.atoms.frames import Atom
-from pursuit.domains import Answer, Hull, Part
+from pursuit.domains import Answer, Part
 from pursuit.state import Stateful
 
 Ask = Callable[[Array, ActiveSet, float], Answer]
@@ -187,7 +187,7 @@ class Approximate(Oracle):
         use_python_numbers(self)
 
     def begin(self, part: Part, space: Space, update: Wants) -> Ask:
-        if self.additive and not isinstance(part, Hull):
+        if self.additive and not part.compact:
             raise ValueError(
                 f"additive is {self.additive:g} over {part!r}; additive errors belong to hulls, leave it out."
             )
@@ -238,7 +238,7 @@ class _AskApproximate(Stateful):
             most = dot + float(self.rng.uniform()) * (most - dot)
         if most <= dot or (not len(active) and part.compact):
             return z, 0
-        if part.asked.convex and isinstance(part, Hull) and len(active.signless) == 1:
+        if part.asked.convex and part.compact and len(active.signless) == 1:
             share = (most - dot) / max(space.dot(grad, active.x) - dot, most - dot)
             return Atom(z.dense(space) + share * (active.x - z.dense(space))), 0
         r, size = space.put(self.rng.standard_normal(space.shape)), space.norm(grad)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import as_int_or_nan, as_list, check_function, describe, is_number, number
+from pursuit.arguments import as_int_or_nan, as_list, check_function, describe, is_number, number, require_kind
 from pursuit.arrays import Small
 from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain, conv, lin
@@ -162,8 +162,7 @@ def path(
     """
     if (radii is None) == (atoms is None):
         raise ValueError("path needs either radii=... or atoms=...; give exactly one of them.")
-    if not isinstance(A, Atoms | Domain):
-        raise TypeError(f"A is {describe(A)}; give a set of atoms, or a domain.")
+    require_kind(A, Atoms | Domain, "A", "a set of atoms, or a domain")
     domain = A if isinstance(A, Domain) else lin(A) if radii is None else conv(A)
     hulls = any(part.compact for part in domain.parts)
     if radii is not None and not hulls:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pursuit.arguments import as_bool, describe
+from pursuit.arguments import as_bool, require_kind
 from pursuit.domains import Domain
 from pursuit.line_search import UnboundedError
 from pursuit.objectives import Objective
@@ -23,7 +23,7 @@ from pursuit.run.begin import Run, begin
 from pursuit.run.method import Given, Problem, choose
 from pursuit.run.result import Result, State
 from pursuit.run.stop import Status, Stop
-from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher, evaluations
+from pursuit.run.watchers import Bar, Callback, Log, Recorder, Rules, Saver, Watcher
 from pursuit.updates import Update
 
 
@@ -145,16 +145,16 @@ def minimize(
     (100, 101, True)
     """
     began = time.perf_counter()
-    if not isinstance(stop, Stop):
-        raise TypeError(f"stop is {describe(stop)}; give rules such as Stop(gap=1e-6) or Stop(iterations=100).")
+    require_kind(stop, Stop, "stop", "rules such as Stop(gap=1e-6) or Stop(iterations=100)")
     called = None if callback is None else Callback(callback)
     problem = choose(f, domain, Given(update, oracle, refine), sparse=stop.atoms is not None)
     saver = None if checkpoint is None else Saver(checkpoint, every, problem)
     kept = None if saver is None else saver.resume()
     first = _fit_uncounted(problem, stop) if start is None and kept is None else kept or start
-    calls, run = evaluations(f), begin(problem, first, stop.deadline(began))
-    recorder = Recorder(began, run, as_bool(keep, "keep"), calls)
-    log, bar = Log.of(verbose, recorder), Bar() if as_bool(progress, "progress") else None
+    evaluations, run = tuple(problem.f.evaluations), begin(problem, first, stop.deadline(began))
+    recorder = Recorder(began, run, as_bool(keep, "keep"), evaluations)
+    log = Log.of(verbose, recorder) if verbose is not False else None
+    bar = Bar() if as_bool(progress, "progress") else None
     watchers = [each for each in (recorder, bar, log, called, Rules(stop, began)) if each is not None]
     with nullcontext() if bar is None else closing(bar):
         status = _follow(run, recorder, watchers, saver)
@@ -181,9 +181,9 @@ def _follow(run: Run, recorder: Recorder, watchers: Sequence[Watcher], saver: Sa
         recorder.end_unbounded(state)
         return Status.UNBOUNDED
     except KeyboardInterrupt:
-        if not recorder.fields:
+        if recorder.last is None:
             raise
-        recorder.end_interrupted()
+        recorder.end_interrupted(*recorder.last)
         return Status.INTERRUPTED
     raise AssertionError("the loop does not end")
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from pursuit.arguments import check_function, check_seed, describe, number, real_array, require, sparse_matrix
+from pursuit.arguments import check_function, check_seed, number, real_array, require, require_kind, sparse_matrix
 from pursuit.arrays import Array
 from pursuit.linalg import operator
 from pursuit.objectives import Objective, as_value
@@ -130,8 +130,7 @@ class Homotopy(Stochastic):
         g: Callable[[Array], float] | None = None,
         beta: float = 1.0,
     ) -> None:
-        if not isinstance(f, Objective):
-            raise TypeError(f"f is {describe(f)}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
+        require_kind(f, Objective, "f", "an objective such as LeastSquares(y), or wrap it in Smooth")
         check_function(prox, "prox", "(v, beta)")
         if g is not None:
             check_function(g, "g", "v")

@@ -115,7 +115,8 @@ def in_parallel(work: Callable[[int, int], None], n: int, size: int) -> None:
         while len(futures) < helpers and (future := _start_helper(run)):
             futures.append(future)
         copy_context().run(run)
-        wait_for_helpers()
+        if futures:
+            wait_for_helpers()
     except BaseException as problem:
         end(problem)
     while any(future.running() for future in futures):  # after an interrupt in the lines above

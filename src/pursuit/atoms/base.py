@@ -70,6 +70,8 @@ class Atoms:
     """Whether all atoms have the norm `radius`, and all points of the hull with this norm are atoms."""
     exact: bool = True
     """Whether `lmo` finds the minimum, to rounding; False where it may find only a local one."""
+    failure: float = 0.0
+    """The probability that the bound of one oracle call is wrong, where the set is not `exact`."""
     size: int | None = None
     """Number of atoms, for sets that can list them (`scores`, `atom`)."""
     radius: float | None = None

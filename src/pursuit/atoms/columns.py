@@ -34,8 +34,8 @@ class Listed(Atoms):
 
     def signed_columns(self, places: Sequence[int] | np.ndarray, correlations: Small) -> list[Atom]:
         """The columns at these places, each with the sign for which its inner product with g is smallest."""
-        signs = [-1.0 if self.symmetric and c > 0 else 1.0 for c in correlations]
-        return [self.column(int(j), sign) for j, sign in zip(places, signs, strict=True)]
+        signs = [-1.0 if self.symmetric and c > 0 else 1.0 for c in correlations.tolist()]
+        return [self.column(j, sign) for j, sign in zip(np.asarray(places).tolist(), signs, strict=True)]
 
     def best(self, g: Array, several: int) -> Sequence[Atom]:
         c = self.correlations(g)

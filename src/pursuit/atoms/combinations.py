@@ -32,6 +32,7 @@ class Derived(Atoms):
     def _set_terms(self, *terms: Atoms) -> None:
         self.terms = terms
         self.symmetric, self.exact = all(A.symmetric for A in terms), all(A.exact for A in terms)
+        self.failure = max(0.0 if A.exact else A.failure for A in terms)
         sizes = [A.size for A in terms]
         self.size = None if None in sizes else sum(size or 0 for size in sizes)
         self.questions = sum(A.questions for A in terms)

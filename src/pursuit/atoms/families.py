@@ -100,45 +100,6 @@ class Gaussian(_Sampled):
         return by_centre if self.width is not None else np.concatenate([by_centre, (squares / width**3 * bump)[None]])
 
 
-class Damped(_Sampled):
-    r"""Damped sinusoids :math:`e^{-\delta t}\cos(2\pi\nu t + \phi)`, theta = (frequency, damping, phase).
-
-    >>> Damped([0.0, 1.0])(np.array([1.0, 0.5, 0.0])).round(4)
-    array([1.    , 0.6065])
-    """
-
-    def __call__(self, theta: Small) -> Small:
-        frequency, damping, phase = theta
-        return np.asarray(np.exp(-damping * self.t) * np.cos(2.0 * np.pi * frequency * self.t + phase))
-
-    def grad(self, theta: Small) -> Small:
-        frequency, damping, phase = theta
-        envelope, angle = np.exp(-damping * self.t), 2.0 * np.pi * frequency * self.t + phase
-        by_phase = -envelope * np.sin(angle)
-        return np.stack([2.0 * np.pi * self.t * by_phase, -self.t * envelope * np.cos(angle), by_phase])
-
-
-class Gabor(_Sampled):
-    r"""Gabor atoms :math:`e^{-(t-c)^2/2s^2}\cos(2\pi\nu(t-c) + \phi)`, theta = (centre, width, frequency, phase).
-
-    >>> Gabor([0.0, 1.0])(np.array([0.0, 1.0, 1.0, 0.0])).round(4)
-    array([1.    , 0.6065])
-    """
-
-    def __call__(self, theta: Small) -> Small:
-        centre, width, frequency, phase = theta
-        s = self.t - centre
-        return np.asarray(np.exp(-(s**2) / (2.0 * width**2)) * np.cos(2.0 * np.pi * frequency * s + phase))
-
-    def grad(self, theta: Small) -> Small:
-        centre, width, frequency, phase = theta
-        s = self.t - centre
-        envelope, angle = np.exp(-(s**2) / (2.0 * width**2)), 2.0 * np.pi * frequency * s + phase
-        value, by_phase = envelope * np.cos(angle), -envelope * np.sin(angle)
-        by_centre = s / width**2 * value - 2.0 * np.pi * frequency * by_phase
-        return np.stack([by_centre, s**2 / width**3 * value, 2.0 * np.pi * s * by_phase, by_phase])
-
-
 class Unit:
     r"""The atoms of a family at length one, :math:`a(\theta)/\|a(\theta)\|`.
 

@@ -63,6 +63,12 @@ class Frame:
         """<a, M b> for all pairs of the atoms at these places."""
         return np.stack([self.inner(metric, self.atoms[i])[which] for i in which])
 
+    def rows_from(self, metric: Metric, start: int) -> Small:
+        """<a, M b> for every atom a, a row for each atom b from place `start` on."""
+        if not start:
+            return self.gram(metric, np.arange(len(self.atoms)))
+        return np.stack([self.inner(metric, atom) for atom in self.atoms[start:]])
+
 
 class DenseFrame(Frame):
     """Atoms as the rows of one matrix in the user's array library, on the user's device."""
@@ -98,7 +104,6 @@ class DenseFrame(Frame):
         return self.space.xp.reshape(self.space.put(w) @ self.rows, self.space.shape)
 
     def rows_from(self, metric: Metric, start: int) -> Small:
-        """<a, M b> for every atom a, a row for each atom b from place `start` on: one product for all."""
         xp = self.space.xp
         return host(xp.matmul(metric.batch(self.rows[start:, :]), xp.permute_dims(self.rows, (1, 0))))
 

@@ -20,9 +20,6 @@ from pursuit.atoms.frames import Atom
 from pursuit.atoms.sparse import SparseAtom
 from pursuit.threads import allowed_threads
 
-NO_NODE = -9999
-"""SciPy's predecessor of nodes without one."""
-
 
 def check_edges(edges: object) -> Indices:
     """A list of edges, checked: an integer matrix with the rows (tail, head)."""

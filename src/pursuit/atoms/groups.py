@@ -144,35 +144,22 @@ def _partition(groups: object) -> tuple[Indices, Indices]:
     listed = as_list(groups)
     if len(listed) == 1 and listed[0] is groups:
         raise TypeError(f"groups is {describe(groups)}; give a label for each coordinate, or a list of index lists.")
-    labels = not any(isinstance(g, Iterable) and getattr(g, "ndim", 1) for g in listed)
-    order, sizes = _by_label(groups if isinstance(groups, np.ndarray) else listed) if labels else _by_list(listed)
-    return order, np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _by_label(groups: object) -> tuple[Indices, Indices]:
-    labels = _integers(groups, "groups")
-    if not len(labels):
+    if any(isinstance(group, Iterable) and getattr(group, "ndim", 1) for group in listed):
+        lists = [_integers(group, f"group {i}") for i, group in enumerate(listed)]
+        order, sizes = np.concatenate([np.sort(group) for group in lists]), np.array(list(map(len, lists)))
+        if not sizes.all():
+            raise ValueError(f"group {np.argmin(sizes)} is empty; leave it out.")
+        if not np.array_equal(np.sort(order), np.arange(len(order))):
+            raise ValueError(f"groups must name each of the coordinates 0 to {len(order) - 1} once; correct the lists.")
+    else:
+        labels = _integers(groups if isinstance(groups, np.ndarray) else listed, "groups")
+        names, sizes = np.unique(labels, return_counts=True)
+        if not np.array_equal(names, np.arange(len(names))):
+            raise ValueError(f"groups has labels from {names[0]} to {names[-1]}; number them 0, 1, 2, without gaps.")
+        order = np.argsort(labels, kind="stable")
+    if not len(order):
         raise ValueError("groups is empty; a set of atoms must not be empty.")
-    names, sizes = np.unique(labels, return_counts=True)
-    gaps = np.flatnonzero(names != np.arange(len(names)))
-    if len(gaps):
-        raise ValueError(f"groups has the label {names[gaps[0]]} but no {gaps[0]}; number them 0, 1, 2, without gaps.")
-    return np.argsort(labels, kind="stable"), sizes
-
-
-def _by_list(groups: Any) -> tuple[Indices, Indices]:
-    lists = [np.sort(_integers(g, f"group {i}")) for i, g in enumerate(groups)]
-    sizes = np.array([len(g) for g in lists])
-    if not sizes.all():
-        raise ValueError(f"group {np.argmin(sizes)} is empty; leave it out.")
-    order = np.concatenate(lists)
-    indices, counts = np.unique(order, return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(f"groups name coordinate {indices[np.argmax(counts)]} {counts.max()} times; name each once.")
-    gaps = np.flatnonzero(indices != np.arange(len(indices)))
-    if len(gaps):
-        raise ValueError(f"groups leave coordinate {gaps[0]} out, but name {indices[gaps[0]]}; cover 0 to n - 1.")
-    return order, sizes
+    return order, np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _integers(a: object, name: str) -> Indices:

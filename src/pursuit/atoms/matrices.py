@@ -22,7 +22,7 @@ from pursuit.atoms.closed import Closed
 from pursuit.atoms.factored import LowRank, RankOneAtom, canonical_atom, compress, read_factors
 from pursuit.atoms.frames import Atom, Source
 from pursuit.atoms.vectors import check_dimension
-from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, is_sparse, matrix_places
+from pursuit.atoms.views import AllEntries, Matrix, ObservedEntries, View, dense, is_sparse, matrix_places
 from pursuit.linalg import unit
 from pursuit.linalg.lanczos import Memory, SymmetricMap, extreme_eigenvalues
 from pursuit.state import Stateful
@@ -191,14 +191,10 @@ class RankOne(Factored):
         return self._atom(unit(rng.standard_normal(m)), unit(rng.standard_normal(n)), 1.0)
 
 
-def _dense(M: Matrix) -> Small:
-    return np.asarray(M.toarray() if is_sparse(M) else M)
-
-
 def _gram(M: Matrix) -> Small:
     """M'M as a dense matrix; for large sparse M only its lower triangle, which is all that `eigh` reads."""
     if not is_sparse(M) or M.nnz < MIN_COMPILED_ENTRIES or not native.is_built():
-        return _dense(M.T @ M)
+        return dense(M.T @ M)
     by_rows, G = M.tocsr(), np.zeros((M.shape[1], M.shape[1]))
     places = by_rows.indptr.astype(np.int32, copy=False), by_rows.indices.astype(np.int32, copy=False)
     native.core().lower_gram(*places, by_rows.data.astype(np.float64, copy=False), G)
@@ -256,7 +252,7 @@ class _Symmetric(Factored):
         n, both = self.n, self.symmetric
         if n <= MAX_LAPACK_SIDE or self.failure == 0:
             with threads_for(n):
-                values, vectors = eigh(0.5 * _dense(M + M.T))
+                values, vectors = eigh(0.5 * dense(M + M.T))
             which = np.argsort(-np.abs(values) if both else values, kind="stable")[:several]
             lower = -float(np.abs(values).max()) if both else float(values[0])
             return values[which], vectors[:, which], lower

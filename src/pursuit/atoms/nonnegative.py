@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from pursuit.arguments import as_int_or_nan, require
-from pursuit.arrays import Array, Small, everywhere, host
+from pursuit.arrays import Array, Small, everywhere
 from pursuit.atoms.base import Found
 from pursuit.atoms.factored import RankOneAtom
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import Factored, RankOne, check_shape, leading
-from pursuit.atoms.views import DeviceMatrix, Matrix, is_sparse
+from pursuit.atoms.views import Matrix, dense, is_sparse
 from pursuit.linalg import unit, unit_columns
 from pursuit.linalg.lanczos import Memory
 
@@ -44,7 +44,7 @@ class NonnegativeRankOne(Factored):
         self.width = -1.0 / math.sqrt(m * n)
 
     def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
-        M = host(M.a) if isinstance(M, DeviceMatrix) else M
+        M = M if is_sparse(M) else dense(M)
         negative = (-M).maximum(0) if is_sparse(M) else np.maximum(-M, 0.0)
         row, col, least = _smallest(M)
         if least >= 0:  # <M, u v'> >= least |u|_1 |v|_1 >= least

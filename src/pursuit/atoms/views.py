@@ -61,6 +61,13 @@ def is_sparse(M: Matrix) -> bool:
     return bool(sp.issparse(M))
 
 
+def dense(M: Matrix) -> Small:
+    """M as an array of the host."""
+    if is_sparse(M):
+        return np.asarray(M.toarray())
+    return host(M.a) if isinstance(M, DeviceMatrix) else np.asarray(M)
+
+
 class Mode(NamedTuple):
     """The vector x of H as a linear function of one factor matrix V: the function V -> x, its transpose, which maps g
     to an (n_k, r) matrix, and the Hessian of V -> 1/2 <x, h x>, an r x r matrix for each row of V (or one for all)."""

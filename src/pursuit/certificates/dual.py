@@ -29,7 +29,7 @@ from pursuit.atoms.base import Search
 from pursuit.atoms.combinations import unscaled
 from pursuit.certificates.cones import MAX_ATOMS, Cones, columns_of
 from pursuit.certificates.spans import Spans
-from pursuit.domains import Answer, Cone, Domain, Hull, Part, Span
+from pursuit.domains import Answer, Domain, Part
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 
@@ -61,27 +61,27 @@ class DualBound(Stateful):
     _anchor: Array = field(init=False)
     """The first feasible point that was not moved, far from the boundary."""
     _searches: tuple[Search, ...] = field(default=(), init=False)
-    cones: Cones = field(init=False)
+    cones: Cones | None = field(default=None, init=False)
+    """Where there are free cones."""
 
     def __post_init__(self) -> None:
         self.parts, self.spans = self.domain.parts, None
-        linear = [unscaled(p.A)[0] for p in self.parts if is_linear(p)]  # the same spans, without a rounding error
-        self.free_cones = [b for b, p in enumerate(self.parts) if is_free_cone(p) and not p.A.symmetric]
+        linear = [unscaled(p.A)[0] for p in self.parts if p.linear]  # the same spans, without a rounding error
+        self.free_cones = [b for b, p in enumerate(self.parts) if p.free_cone]
         columns = sum(MAX_ATOMS + 1 if A.size is None else A.size for A in linear)
-        self.possible = self._is_possible(bool(linear or self.free_cones), columns)
+        free = bool(linear or self.free_cones)
+        hopeless = (free and self.f.singular) or columns > min(MAX_ATOMS, self.space.size)
+        self.possible = self.f.exact and not hopeless and (free or any(p.price for p in self.parts))
+        """Whether conjugates are needed and may be finite."""
         self._cheap = self.space.size * columns * columns <= CHEAP_PRODUCT
         self.u = self._anchor = self.space.zeros()
         if self.possible:
             self._searches = tuple(p.asked.begin(self.seed) for p in self.parts)
             if linear:
                 self.spans = Spans(self.space, host(columns_of(self.space, linear)).astype(np.float64))
-        self.cones = Cones(self.space, [self.parts[b].A for b in self.free_cones], self.spans, self._ask_cones)
-
-    def _is_possible(self, free: bool, columns: int) -> bool:
-        """Whether conjugates are needed and may be finite; `free`: there are linear spaces, of so many atoms, or
-        cones."""
-        hopeless = (free and self.f.singular) or columns > min(MAX_ATOMS, self.space.size)
-        return self.f.exact and not hopeless and (free or any(p.price for p in self.parts))
+        if self.free_cones:
+            sets = [self.parts[b].A for b in self.free_cones]
+            self.cones = Cones(self.space, sets, self.spans, self._ask_cones)
 
     def __call__(
         self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet, lower: float, last: bool
@@ -108,14 +108,15 @@ class DualBound(Stateful):
 
     def _feasible_point(self, grad: Array, answers: Sequence[Answer], x: Array) -> Array | None:
         """The gradient after the first three steps, None where it did not become feasible."""
+        cones = self.cones if self.free_cones else None
         u = grad if self.spans is None else self.spans.nearest(grad, self.f.hessian(x))
-        if self.free_cones:
+        if cones is not None:
             known = min(proved(answers[b]) for b in self.free_cones) if u is grad else None
-            u = self.cones.enter(u, known)
+            u = cones.enter(u, known)
         if u is None or self.f.dual_range is None:
             return u
         moved = self._into_range(u, *self.f.dual_range)
-        if self.free_cones and moved is not u and self.cones.smallest(moved) < self.cones.error(moved):
+        if cones is not None and moved is not u and cones.smallest(moved) < cones.error(moved):
             return None
         return moved
 
@@ -174,7 +175,7 @@ class DualBound(Stateful):
     def _ask_all(self, u: Array, active: ActiveSet) -> list[float]:
         """Lower bounds on <u, a> over the atoms of the summands that need one."""
         levels = [p.origin(level) - p.price for p, level in zip(self.parts, active.levels(u), strict=True)]
-        feasible = [is_linear(p) or b in self.free_cones for b, p in enumerate(self.parts)]
+        feasible = [p.linear or p.free_cone for p in self.parts]
         return [0.0 if feasible[b] else self.ask_part(b, u, level) for b, level in enumerate(levels)]
 
     def ask_part(self, b: int, u: Array, level: float) -> float:
@@ -190,23 +191,11 @@ def share_and_minima(parts: Sequence[Part], lows: Sequence[float]) -> tuple[floa
     """Given lower bounds on <u, a>, the factor by which u becomes so short that no atom of a penalty has <u, a> below
     minus its price, and the minima of <u, .> over the other summands, where they are not 0."""
     pairs = list(zip(parts, lows, strict=True))
-    limited = [
-        part.rho * min(low, 0.0) for part, low in pairs if isinstance(part, Cone | Span) and part.rho is not None
-    ]
+    limited = [part.rho * min(low, 0.0) for part, low in pairs if part.rho is not None]
     shares = [part.price / -low for part, low in pairs if part.price and low < -part.price]
-    return min(shares, default=1.0), limited + [low for part, low in pairs if isinstance(part, Hull)]
+    return min(shares, default=1.0), limited + [low for part, low in pairs if part.compact]
 
 
 def proved(answer: Answer) -> float:
     """The lower bound on <grad, a> over all atoms that the answer proves, or -inf."""
     return -math.inf if answer.lower is None else answer.lower
-
-
-def is_linear(part: Part) -> bool:
-    """Whether the summand is a linear space without a known bound on its weights."""
-    return (isinstance(part, Span) and part.rho is None) or (is_free_cone(part) and part.A.symmetric)
-
-
-def is_free_cone(part: Part) -> bool:
-    """Whether the summand is a cone whose weights have neither a known bound nor a price."""
-    return isinstance(part, Cone) and part.rho is None and not part.price

@@ -130,13 +130,10 @@ class Certificate(Stateful):
         if self.f.exact:
             now = x, value, grad, self._length, norm
             if self._last is not None and self.f.convex:
-                self.contradicted |= _contradict(self._last, now, slopes, self.space.eps, self._unit())
+                unit = self._largest + self._L * self._length * self._length
+                self.contradicted |= _contradict(self._last, now, slopes, self.space.eps, unit)
             self._last, self._largest = now, max(self._largest, abs(value))
         return [norm, *others]
-
-    def _unit(self) -> float:
-        """The size of the terms of f(x), the unit of its rounding error."""
-        return self._largest + self._L * self._length * self._length
 
     def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
         """The best bound so far, with what this iteration proves. The count of iterations without progress starts again
@@ -159,17 +156,16 @@ class Certificate(Stateful):
 
     def _observe(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> None:
         alone = value - active.cost  # f(x) without a penalty
-        norm, lengths = self._norms(alone, grad, answers, active)
+        norm, longest, size = self._measure(alone, grad, answers, active)
         if not self.f.exact or self.contradicted:
-            self._prove_nothing()
+            self.lower, self.gap = -math.inf, math.inf
             return
         whole = active.turn is None  # else few were asked
-        longest, size = self._lengths(answers, active, lengths)
         terms = norm + self._L * self._length  # those of the gradient, which may cancel
         slack = self._error * (abs(value) + terms * (self._length + sum(longest)))  # the errors of the inner products
-        doubt = 1e3 * (slack + self.space.eps * self._unit())
-        gap, strong = self._gaps(answers, [self._error * norm * length for length in longest], whole)
-        self.stationarity = gap
+        doubt = 1e3 * (slack + self.space.eps * (self._largest + self._L * self._length * self._length))
+        noise = [self._error * norm * length for length in longest]
+        self.stationarity = gap = self.domain.frank_wolfe_gap(answers, noise) if whole else math.inf
         self.stationary = whole and self._at_rounding(answers, size)
         if not self.f.convex:
             self.gap = value - self.lower
@@ -181,12 +177,12 @@ class Certificate(Stateful):
             parts = zip(self.domain.parts, answers, strict=True)
             self._keep(best, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
         if self.f.mu > 0:
+            strong = self.domain.strong_gap(answers, self.f.mu, noise) if whole else math.inf
             best = max(best, value - strong, alone - norm * (norm / (2.0 * self.f.mu)))
         self._trusted, self.lower = max(self._trusted, best - slack), max(self.lower, best)
         beyond = self._trusted - value  # or the oracle misses better atoms
         if beyond > doubt and beyond > 1e3 * self.space.eps * norm * active.terms:
-            self.contradicted = True
-            self._prove_nothing()
+            self.contradicted, self.lower, self.gap = True, -math.inf, math.inf
             return
         if whole and self.dual.possible:
             bound = self.dual(value, grad, answers, active, self.lower, self.stationary)
@@ -196,33 +192,24 @@ class Certificate(Stateful):
         self.lower = min(self.lower, value)
         self.gap = max(value - self.lower, 0.0)
 
-    def _norms(
-        self, alone: float, grad: Array, answers: Sequence[Answer], active: ActiveSet
-    ) -> tuple[float, list[float]]:
-        """The norms of the gradient and of the atoms that this iteration names, in one product where it can be."""
-        named = [answers[b].atoms[0] for b in (range(len(answers)) if active.turn is None else active.turn)]
-        dense = [a.vector for a in named if type(a) is Atom]
-        norm, *lengths = self.observe_point(active.x, alone, grad, *dense)
-        return norm, lengths if len(lengths) == len(named) else [a.norm(self.space) for a in named]
-
-    def _gaps(self, answers: Sequence[Answer], noise: list[float], whole: bool) -> tuple[float, float]:
-        """The Frank-Wolfe gap, and the gap by strong convexity; infinite where few summands were asked."""
-        if not whole:
-            return math.inf, math.inf
-        strong = self.domain.strong_gap(answers, self.f.mu, noise) if self.f.mu > 0 else math.inf
-        return self.domain.frank_wolfe_gap(answers, noise), strong
-
-    def _prove_nothing(self) -> None:
-        self.lower, self.gap = -math.inf, math.inf
-
-    def _lengths(self, answers: Sequence[Answer], active: ActiveSet, lengths: list[float]) -> tuple[list[float], float]:
-        """The norms by which rounding errors enter, one for each summand, and the sum of those of the atoms that this
-        iteration names, their `lengths`. Note how long x and the atoms have been."""
+    def _measure(
+        self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet
+    ) -> tuple[float, list[float], float]:
+        """The norm of the gradient; the norms by which rounding errors enter, one for each summand; and the sum of
+        those of the atoms that this iteration names. The norms are one product where they can be. An error of an
+        answer that proves no bound of its own is divided by its quality, too."""
         asked = range(len(answers)) if active.turn is None else active.turn
+        named = [answers[b].atoms[0] for b in asked]
+        norm, *lengths = self.observe_point(active.x, value, grad, *[a.vector for a in named if type(a) is Atom])
+        if len(lengths) < len(named):
+            lengths = [a.norm(self.space) for a in named]
         for b, length in zip(asked, lengths, strict=True):
             self._longest[b] = max(self._longest[b], length)
         self._reach = max(self._reach, self._length)
-        return list(map(_error_norm, self._longest, answers)) if active.turn is None else self._longest, sum(lengths)
+        if active.turn is not None:
+            return norm, self._longest, sum(lengths)
+        pairs = zip(self._longest, answers, strict=True)
+        return norm, [length / ((a.delta or 1.0) if a.lower is None else 1.0) for length, a in pairs], sum(lengths)
 
     def _keep(self, bound: float, u: Array, lows: Sequence[float], norm: float) -> None:
         """Keep the point for the proof, if its bound is the best so far."""
@@ -245,8 +232,9 @@ class Certificate(Stateful):
         points = [] if u is None else [(u, lows, norm)]
         if known == -math.inf:
             points.append((self.space.zeros(), [0.0] * len(self._longest), 0.0))
-        proof = Proof(self.dual, self._longest, self._reach)
-        wanted = estimated - 0.01 * max(value - estimated, 0.0)
+        if not points:
+            return max(known, self._trusted) if self.f.singular else known
+        proof, wanted = Proof(self.dual, self._longest, self._reach), estimated - 0.01 * max(value - estimated, 0.0)
         bounds = [known, *(proof.lower(*point, wanted) for point in points)]
         return max([*bounds, self._trusted]) if proof.trusting else max(bounds)
 
@@ -260,12 +248,6 @@ class Certificate(Stateful):
             scale = max(scale, self._L * length)
             size += length * any(p.nonnegative for p in self.domain.parts)
         return -self.domain.steepest_slope(answers) <= factor * self.space.eps * scale * size
-
-
-def _error_norm(longest: float, answer: Answer) -> float:
-    """The norm by which rounding errors enter the bound of an answer: that of the longest atom, which rounding may have
-    hidden. A division by delta magnifies it."""
-    return longest / ((answer.delta or 1.0) if answer.lower is None else 1.0)
 
 
 def _contradict(one: Evaluation, other: Evaluation, slopes: Sequence[float], eps: float, unit: float) -> bool:

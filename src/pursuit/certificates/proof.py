@@ -27,7 +27,7 @@ from pursuit.atoms.columns import Dictionary
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.vectors import SignedBasis, Simplex
 from pursuit.certificates.cones import MAX_ATOMS, columns_of
-from pursuit.certificates.dual import DualBound, is_linear, share_and_minima
+from pursuit.certificates.dual import DualBound, share_and_minima
 from pursuit.certificates.enclosure import Enclosure, enclose
 from pursuit.linalg.rounding import below, column_products, product_error
 from pursuit.linalg.vectors import EPS
@@ -52,19 +52,20 @@ class Proof:
         self.trust = product_error(dual.space)
         self.trusting = self.f.singular
         """Whether the values and gradients of f are trusted, since there is no better bound."""
-        self.linear = any(map(is_linear, self.parts))
+        self.linear = any(part.linear for part in self.parts)
 
     @np.errstate(all="ignore")
     def lower(self, u: Array, lows: Sequence[float], norm: float, wanted: float) -> float:
         """A proved lower bound on f*, given lower bounds on <u, a> over the atoms of each summand that the run found,
         from products with a gradient of this norm; where these are not enough for `wanted`, the listed ones are
         computed anew."""
-        pushes = PUSHES if self.dual.free_cones and self.dual.possible else PUSHES[:1]
-        for push in pushes:
-            inward = self.dual.cones.interior if push else 0.0 * u
-            if inward is None:
-                break
-            moved = u + (push * self.dual.cones.error(u)) * inward if push else u
+        cones = self.dual.cones if self.dual.possible and self.dual.free_cones else None
+        for push in PUSHES[:1] if cones is None else PUSHES:
+            moved: Array = u
+            if cones is not None and push:
+                if cones.interior is None:
+                    break
+                moved = u + (push * cones.error(u)) * cones.interior
             point = self._enclose(host(moved))
             if point is None:
                 return -math.inf
@@ -98,7 +99,7 @@ class Proof:
 
     def _counts(self, b: int) -> bool:
         """Whether a bound on <u, a> is needed for this summand: over spans it is 0, over cones not negative."""
-        return not is_linear(self.parts[b]) and b not in self.dual.free_cones
+        return not (self.parts[b].linear or self.parts[b].free_cone)
 
     def _bound(self, point: Enclosure, lows: list[float], wanted: float) -> float:
         bounds = [self._at(point, lows)]
@@ -120,6 +121,8 @@ class Proof:
         if conjugate is None:
             self.trusting, conjugate = True, self._trusted_conjugate(mid, radius)
         size = sum(map(abs, minima)) + abs(conjugate)
+        if size == 0.0:
+            return 0.0
         return below(share * math.fsum(minima) - conjugate, 8.0 * EPS * size) if size < math.inf else -math.inf
 
     def _trusted_conjugate(self, mid: Small, radius: Small) -> float:

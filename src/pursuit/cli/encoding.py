@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -43,17 +42,6 @@ class Encoding:
             for name, texts in columns.items()
         }
         return cls(columns, fill if impute else {})
-
-    @classmethod
-    def from_file(cls, columns: Any, fill: Any) -> Encoding:
-        """The encoding of a saved model, where the parts have the right types; otherwise ValueError."""
-        columns, fill = dict(columns), dict(fill)
-        for name, values in columns.items():
-            kind = float if values is None else str
-            texts = all(isinstance(text, str) for text in (name, *(values or ())))
-            if not texts or not isinstance(fill.get(name, kind()), kind):
-                raise ValueError
-        return cls(columns, fill)
 
     @property
     def places(self) -> list[tuple[str, str]]:

@@ -42,8 +42,7 @@ def fit(
     """Fit a sparse linear model to one column of a table.
 
     Text columns become a column of zeros and ones for each value, such as colour=red; dates are days since 1970.
-    Weights are in the units of the data. Rows without a target are left out. CSV may be compressed (.csv.gz), in other
-    encodings, and have separators of thousands or decimal commas.
+    Weights are in the units of the data. Rows without a target are left out. CSV may be compressed (.csv.gz).
 
     Example: pursuit fit houses.csv --target price --atoms 5 --save model.json
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pursuit.cli.errors import option, switch, terminal_table
+from pursuit.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def paper(
-    out: Annotated[Path, option("FOLDER", "Where to write the page, the table and the figures.")] = Path("out/paper"),
+    out: Annotated[Path, option("FOLDER", "Where to write the page, index.html.")] = Path("out/paper"),
     quick: Annotated[bool, switch("--quick", "Fewer problems: seconds instead of a minute.")] = False,
     seed: Annotated[int, option("N", "Seed of the random problems.", min=0)] = 0,
 ) -> None:
@@ -31,17 +32,18 @@ def paper(
     from tqdm.auto import tqdm
 
     from pursuit.paper import CLAIMS, Plan
-    from pursuit.paper.document import write
-    from pursuit.paper.figures import FIGURES
+    from pursuit.paper.document import document
+    from pursuit.paper.experiments import draw
     from pursuit.report.figures import style
     from pursuit.threads import single_threaded_blas
 
     console, plan, began = Console(), Plan(4 if quick else 36, seed), time.perf_counter()
     with style(), single_threaded_blas:  # products are small, and threads would wait for each other
         rows = [claim.row(plan) for claim in tqdm(CLAIMS, "claims", leave=False, disable=None)]
-        sections = [draw(plan) for draw in tqdm(FIGURES, "figures", leave=False, disable=None)]
+        experiment = draw(plan)
     seconds = time.perf_counter() - began
-    page = write(out, rows, sections, seconds)
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(document(rows, experiment, seconds), out / "index.html")
     console.print(_table(rows))
     console.print(
         "\ntried: problems. runs: with an exact oracle + with an adversary.\n"
@@ -49,8 +51,7 @@ def paper(
         "equal: equality cases reproduced.\n"
         "corrected: holds as in docs/errata.md; as printed it has counterexamples."
     )
-    figures = sum(len(section.figures) for section in sections)
-    console.print(f"\nwrote {page} and {figures} figures, {seconds:.0f} s", soft_wrap=True, highlight=False)
+    console.print(f"\nwrote {out / 'index.html'}, {seconds:.0f} s", soft_wrap=True, highlight=False)
     if not all(row.holds for row in rows):
         raise typer.Exit(1)
 

@@ -65,9 +65,7 @@ def load_model(path: Path) -> tuple[Any, Encoding, str]:
     vars(fitted).pop("feature_names_in_", None)  # matrices of the encoding have no names
     try:
         table = fitted.table_
-        encoding, target = Encoding.from_file(table["columns"], table["fill"]), table["target"]
-        if not isinstance(target, str) or np.atleast_2d(fitted.coef_).shape[1] != len(encoding.names):
-            raise ValueError
+        encoding, target = Encoding(dict(table["columns"]), dict(table["fill"])), table["target"]
     except (AttributeError, KeyError, TypeError, ValueError):
         advice = "give a file that pursuit fit --save wrote"
         raise UsageError(f"{path} does not say which columns it needs; {advice}.") from None

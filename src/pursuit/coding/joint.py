@@ -36,7 +36,7 @@ def is_complex(a: Any) -> bool:
             a = np.asarray(a)
         except ValueError:  # ragged, which is refused by name where it is read
             return False
-    return "complex" in str(getattr(a, "dtype", ""))
+    return a.dtype.kind == "c" if isinstance(a, np.ndarray) else "complex" in str(getattr(a, "dtype", ""))
 
 
 def is_joint(D: Any, Y: Any, arguments: Arguments) -> bool:

@@ -314,7 +314,7 @@ def _per_signal(value: Any, name: str, count: int) -> Array:
         raise ValueError(
             f"{name} has shape {a.shape}; give one number, or one for each of the {count} signals (with joint: labels)."
         )
-    return np.broadcast_to(a, (count,))
+    return a if a.shape else np.full(count, a)
 
 
 def thread_count(n_jobs: Any) -> int:

@@ -134,14 +134,15 @@ class SingleSignal:
 
 def product(R: Array, D: Array) -> Array:
     """R D, by blocks of columns on several threads where R has few rows, so that it is D that takes time to read."""
-    if len(R) >= MIN_SIGNALS_PER_PRODUCT:
+    columns = max(1, 2**20 // len(D))
+    if len(R) >= MIN_SIGNALS_PER_PRODUCT or D.shape[1] <= columns:
         return np.asarray(R @ D)
     out = np.empty((len(R), D.shape[1]), D.dtype)
 
     def work(start: int, stop: int) -> None:
         np.matmul(R, D[:, start:stop], out=out[:, start:stop])
 
-    in_parallel(work, D.shape[1], max(1, 2**20 // len(D)))
+    in_parallel(work, D.shape[1], columns)
     return out
 
 

@@ -57,9 +57,6 @@ class Tangent(NamedTuple):
     weights: Small | None
     coef: Any
 
-    def __repr__(self) -> str:
-        return _sizes(self)
-
 
 class Gradient(NamedTuple):
     """The derivatives of a number with respect to the data y, the gradient of f, and the factor and the dictionary of
@@ -70,22 +67,6 @@ class Gradient(NamedTuple):
     gradient: Array
     radius: float | list[float]
     dictionary: Array | None
-
-    def __repr__(self) -> str:
-        return _sizes(self)
-
-
-def _sizes(derivatives: Tangent | Gradient) -> str:
-    """Derivatives in one line: numbers as they are, arrays by their shapes."""
-
-    def briefly(value: object) -> str:
-        if isinstance(value, list | tuple):
-            return f"({', '.join(map(briefly, value))})"
-        shape = getattr(value, "shape", ())
-        return f"{' x '.join(map(str, shape))} entries" if shape else describe(value)
-
-    named = ", ".join(f"{name}: {briefly(value)}" for name, value in derivatives._asdict().items())
-    return f"{type(derivatives).__name__}({named})"
 
 
 def differentiate(result: Result) -> Derivative:

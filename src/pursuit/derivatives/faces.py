@@ -15,7 +15,7 @@ from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.factored import RankOneAtom
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.matrices import RankOne, Spectrahedron
-from pursuit.atoms.views import is_sparse
+from pursuit.atoms.views import dense
 from pursuit.domains import Part
 from pursuit.objectives import Objective
 from pursuit.run.result import Result
@@ -153,8 +153,7 @@ class Factors:
 
     def matrix(self, grad: Small) -> Small:
         """The gradient as a matrix; its symmetric part where the matrices are symmetric."""
-        M = self.A.view.matrix(put(self.space, grad))
-        G = np.asarray(M.toarray() if is_sparse(M) else host(getattr(M, "a", M)))
+        G = dense(self.A.view.matrix(put(self.space, grad)))
         return 0.5 * (G + G.T) if self._alike else G
 
     def slopes(self, T: Small, grad: Small) -> Small:

@@ -24,7 +24,7 @@ from pursuit.arrays import Array, Indices, Small, Space
 from pursuit.atoms.base import Atoms, own_atoms
 from pursuit.atoms.frames import Atom
 from pursuit.linalg import EPS
-from pursuit.weights import WeightProblem
+from pursuit.weights import Mask, WeightProblem
 
 
 @dataclass(slots=True)
@@ -87,6 +87,16 @@ class Domain:
         """Whether every summand is a hull."""
         return all(part.compact for part in self.parts)
 
+    @cached_property
+    def hulls(self) -> Mask:
+        """Which summands are hulls."""
+        return np.array([part.compact for part in self.parts])
+
+    @cached_property
+    def signs(self) -> Mask:
+        """Which summands have non-negative weights."""
+        return np.array([part.nonnegative for part in self.parts])
+
     def active_set(self, space: Space) -> ActiveSet:
         """An empty active set with one block per summand."""
         signless, counted, prices = zip(*((p.signless, p.counted, p.price) for p in self.parts), strict=True)
@@ -132,14 +142,11 @@ class Domain:
             slope += -math.inf if part.blind else part.descent(part.lowest(answer, answer.level), answer.level)
         return slope
 
-    def inner_gap(self, active: ActiveSet, q: Small) -> float:
-        """The possible decrease of f over S, to first order: 0 where the weights are optimal."""
-        gap = 0.0
-        for b, part in enumerate(self.parts):
-            mine = active.blocks == b
-            if mine.any():
-                gap += part.gap_on(active.weights[mine], q[mine])
-        return gap
+    def inner_gap(self, weights: Small, q: Small, blocks: Indices) -> float:
+        """The possible decrease of f over atoms with these weights and slopes, to first order: 0 where the weights are
+        optimal."""
+        masks = [blocks == b for b in range(len(self.parts))]
+        return sum(part.gap_on(weights[m], q[m]) for part, m in zip(self.parts, masks, strict=True) if m.any())
 
     def normalise(self, weights: Small, blocks: Indices) -> bool:
         """Scale the weights of each hull to their sum, in place; False where a hull has no positive weight."""
@@ -205,15 +212,20 @@ class Part(Domain):
 
     blind: bool = False
     """Whether directions that no answer shows may descend."""
+    compact: bool = False
+    """Whether this is a hull."""
+    rho: float | None = None
+    """A bound on the atomic norm of a minimiser over a cone or span, where one is known."""
+    linear: bool = False
+    """Whether this is a linear space: a span, or the cone of a symmetric set, without a price or a known rho."""
+    free_cone: bool = False
+    """The same for the cones of other sets."""
 
     def __init__(self, A: Atoms) -> None:
         if not isinstance(A, Atoms):
             A = own_atoms(A)
         self.A = self.asked = A
         self.parts = (self,)
-
-    compact = False
-    """Whether this is a hull."""
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         """The step towards the oracle's atom."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_bool, describe, number
+from pursuit.arguments import as_bool, number, require
 from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
@@ -119,6 +119,8 @@ class Cone(Part):
     def __init__(self, A: Atoms, rho: float | None = None) -> None:
         super().__init__(A)
         self.rho = _positive("rho", rho)
+        free = self.rho is None and not self.price
+        self.linear, self.free_cone = free and self.A.symmetric, free and not self.A.symmetric
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
         total = float(active.weights.sum())
@@ -204,17 +206,19 @@ class Span(Part):
         self.counted = as_bool(counted, "counted")
         self.asked = self.A.symmetrised() if as_bool(symmetric, "symmetric") else self.A
         self.rho = _positive("rho", rho)
+        self.linear = self.rho is None
         self.width = _positive("width", width) or self.asked.width
         self.blind = not self.asked.symmetric and not (self.width or 0.0) > 0
 
     def toward(self, active: ActiveSet, answer: Answer, gx: float) -> Direction:
-        z, sign = answer.atoms[0], 1.0 if answer.dot <= 0 else -1.0  # the best atom of A alone may point uphill
+        z, uphill = answer.atoms[0], answer.dot > 0  # as the best atom of A alone may point
 
         def move(gamma: float) -> None:
-            i, factor = active.enter(z)
-            active.weights[i] += factor * sign * gamma
+            i, sign = active.enter(z)
+            active.weights[i] += -sign * gamma if uphill else sign * gamma
 
-        return Direction(sign * z.dense(active.space), -abs(answer.dot), math.inf, move)
+        vector = z.dense(active.space)
+        return Direction(-vector if uphill else vector, -abs(answer.dot), math.inf, move)
 
     def descent(self, gz: float, gx: float) -> float:
         return gz if self.asked.symmetric else -abs(gz)
@@ -247,6 +251,5 @@ class Span(Part):
 
 
 def _positive(name: str, bound: float | None) -> float | None:
-    if bound is not None and not 0 < number(bound) < math.inf:
-        raise ValueError(f"{name} is {describe(bound)}; give a positive bound, or leave it out.")
+    require(bound is None or 0 < number(bound) < math.inf, name, bound, "a positive bound, or leave it out")
     return None if bound is None else float(bound)

@@ -34,6 +34,8 @@ class BestTerms(BaseOptimizer):
         The time for one number of terms in one equation; what is proved by then is in `gap_`.
     normalize_columns, copy_X, unbias
         As for every optimiser of PySINDy.
+    verbose : bool
+        Show incumbent, gap and nodes of each search, on terminals only.
 
     After `fit`, `lower_` has a row for each equation: no choice of 0, 1, ..., `most` terms has a smaller half sum of
     squares than its entries; `value_` has those that were found, and `gap_` is the difference.
@@ -46,10 +48,10 @@ class BestTerms(BaseOptimizer):
 
     def __init__(
         self, terms: int = 10, most: int = 5, l2: float = 0.0, seconds: float | None = 10.0,
-        normalize_columns: bool = False, copy_X: bool = True, unbias: bool = True,
+        normalize_columns: bool = False, copy_X: bool = True, unbias: bool = True, verbose: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(normalize_columns=normalize_columns, copy_X=copy_X, unbias=unbias)
-        self.terms, self.most, self.l2, self.seconds = terms, most, l2, seconds
+        self.terms, self.most, self.l2, self.seconds, self.verbose = terms, most, l2, seconds, verbose
 
     def _reduce(self, x: Any, y: Any) -> None:
         for name in ("terms", "most"):
@@ -58,8 +60,9 @@ class BestTerms(BaseOptimizer):
         x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         kept = np.flatnonzero(x.any(axis=0))
         sizes, stop = range(min(int(self.most), len(kept)) + 1), Stop(iterations=None, seconds=self.seconds)
+        A = Dictionary(x[:, kept])
         paths: list[Any] = [
-            best(LeastSquares(column), Dictionary(x[:, kept]), sizes, l2=self.l2, stop=stop) for column in y.T
+            best(LeastSquares(column), A, sizes, l2=self.l2, stop=stop, progress=self.verbose) for column in y.T
         ]
         self.value_ = np.array([path.value for path in paths])
         self.gap_ = np.array([path.gap for path in paths])

@@ -16,11 +16,10 @@
 (Interval(2, exact), Interval(0.5, exact), Interval(3, exact))
 """
 
-from pursuit.geometry.constants import curvature, strong_convexity
+from pursuit.geometry.constants import convexity, curvature, smoothness, strong_convexity
 from pursuit.geometry.faces import pyramidal_width
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import contains, gauge, rho
-from pursuit.geometry.norms import convexity, smoothness
 from pursuit.geometry.width import coherence, diameter, directional_width, inradius, mdw, radius
 
 __all__ = [

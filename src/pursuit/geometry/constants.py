@@ -1,9 +1,8 @@
-"""Affine-invariant constants of f over an atom set: curvature and strong convexity."""
+"""Constants of f over an atom set: affine-invariant ones, and smoothness and strong convexity in a norm."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -12,18 +11,19 @@ from pursuit.arguments import describe, number
 from pursuit.arrays import Small, host
 from pursuit.atoms import Atoms
 from pursuit.atoms.closed import MAX_DENSE_DIMENSION, Map, through
+from pursuit.geometry import polytope
 from pursuit.geometry.inputs import check_objective, root
 from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import gauge
-from pursuit.geometry.shapes import Shape, lift, oracle, shape_of
-from pursuit.linalg import EPS
-from pursuit.metrics import Operator
+from pursuit.geometry.shapes import Shape, lift, shape_of
+from pursuit.geometry.width import exponent, ratios
+from pursuit.metrics import Operator, as_metric
 from pursuit.objectives import Objective
 
 Kind = Literal["fw", "mp", "away"]
 
-CURVATURE_SAMPLES = 400
-"""The constants of a function that is not quadratic are estimated from this many points."""
+MAX_SIGNS = 18
+"""A quadratic form is maximised over all sign vectors up to this dimension."""
 
 
 def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> Interval:
@@ -38,9 +38,8 @@ def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> In
     "away"     s - v   :math:`C_f^{AW}`  :math:`L\,\mathrm{diam}^2`
     ========== ======= ================= ===============================
 
-    Exact for quadratics: the squared diameter or radius of rho A in the norm of the Hessian. For other f the lower
-    end is an *estimate from samples*, which only bounds the constant from below, and the upper end is the bound of
-    the table, or infinite where f has no L.
+    Exact for quadratics: the squared diameter or radius of rho A in the norm of the Hessian. For other f the upper end
+    is the bound of the table, infinite where f has no L.
 
     >>> import pursuit as ps
     >>> f, A = ps.LeastSquares([0.0, 0.0]), ps.SignedBasis(2)
@@ -53,8 +52,7 @@ def curvature(f: Objective, A: Atoms, kind: Kind = "fw", rho: float = 1.0) -> In
     T = _hessian_root(f, A, shape)
     if T is not None:
         return _size(shape.image(T), kind).squared().scaled(rho * rho)
-    upper = f.L * (rho * _size(shape, kind).upper) ** 2 if f.L is not None else math.inf
-    return Interval(min(_sampled_curvature(f, A, kind, rho), upper), upper)
+    return Interval(0.0, math.inf if f.L is None else f.L * (rho * _size(shape, kind).upper) ** 2)
 
 
 def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
@@ -66,7 +64,7 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     It is at least :math:`\mu\,\mathrm{mDW}(\rho A)^2` where mDW > 0 (Lemma 16; the width in the dual norm).
     For a quadratic that is strictly convex on lin(A) it is at least the squared mDW of rho A in the norm of the
     Hessian, with equality where the minimiser over lin(A) lies in the relative interior of rho conv(A). Otherwise the
-    upper end is an *estimate from samples*, which only bounds the constant from above.
+    upper end is infinite.
 
     >>> import pursuit as ps
     >>> strong_convexity(ps.LeastSquares([0.1, 0.0]), ps.SignedBasis(2))
@@ -75,10 +73,8 @@ def strong_convexity(f: Objective, A: Atoms, rho: float = 1.0) -> Interval:
     shape, rho = _check(f, A, rho)
     width, centre = _convexity(f, A, shape)
     bounds = width.scaled(rho).squared()
-    if centre is not None and bounds.lower > 0 and gauge(A, lift(A, centre)).upper < rho * (1 - 1e-9):
-        return bounds
-    upper = _sampled_convexity(f, A, rho)
-    return Interval(min(bounds.lower, upper), upper)
+    inside = centre is not None and bounds.lower > 0 and gauge(A, lift(A, centre)).upper < rho * (1 - 1e-9)
+    return bounds if inside else Interval(bounds.lower, math.inf)
 
 
 def least_convexity(f: Objective, A: Atoms) -> float:
@@ -132,55 +128,87 @@ def _minimiser(f: Objective, A: Atoms, shape: Shape, T: Map) -> Small | None:
     return np.asarray(-Q @ np.linalg.solve(H, slope)) if np.linalg.cond(H) < 1e12 else None
 
 
-# ---------------------------------------------------------------------- samples
+# ---------------------------------------------------------------------- in a norm
 
 
-def _atoms(A: Atoms, f: Objective, rng: np.random.Generator, count: int) -> list[Small]:
-    """Atoms that the oracle names for random directions."""
-    shaped = A.shape or (None if f.space is None else f.space.shape)
-    if shaped is None:
-        raise ValueError("neither A nor f knows the shape of a vector; set `shape` on the atom set.")
-    lmo = oracle(A)
-    return [lmo(g) for g in rng.standard_normal((count, math.prod(shaped)))]
+def smoothness(f: Objective, A: Atoms, *, norm: float = 2.0, metric: object = None) -> Interval:
+    r"""The smoothness L of f in a norm, :math:`\sup_h \langle h, Hh\rangle/\|h\|^2` over its Hessians H.
+
+    The norm is :math:`\|h\|_p` with `norm` = p, or that of a `metric`. Exact for quadratics in a Hilbert norm, for
+    p = 1, and up to dimension 18 for p = inf; elsewhere an interval, by interpolation and by comparison with the
+    Euclidean norm. For other f the upper end comes from its Euclidean L.
+
+    >>> import pursuit as ps
+    >>> f, A = ps.Quadratic([[2.0, 1.0], [1.0, 3.0]], [0.0, 0.0]), ps.SignedBasis(2)
+    >>> smoothness(f, A, norm=1), smoothness(f, A, norm=float("inf")), smoothness(f, A, metric=[[2.0, 1.0], [1.0, 3.0]])
+    (Interval(3, exact), Interval(7, exact), Interval(1, exact))
+    """
+    return _constants(f, A, norm, metric)[1]
 
 
-def _points(atoms: list[Small], rho: float, rng: np.random.Generator) -> Iterator[Small]:
-    """Points of rho conv(A): vertices, edges and the inside."""
-    stack = np.array(atoms)
-    for i in range(CURVATURE_SAMPLES):
-        few = rng.integers(0, len(stack), 1 + i % 4)
-        yield rho * rng.dirichlet(np.full(len(few), 0.7)) @ stack[few]
+def convexity(f: Objective, A: Atoms, *, norm: float = 2.0, metric: object = None) -> Interval:
+    r"""The strong convexity mu of f in a norm: :math:`\inf_h \langle h, Hh\rangle/\|h\|^2`, as for `smoothness`.
+
+    >>> import pursuit as ps
+    >>> f, A = ps.LeastSquares([0.0, 0.0]), ps.SignedBasis(2)
+    >>> convexity(f, A, norm=1), convexity(f, A, norm=float("inf"))
+    (Interval(0.5, exact), Interval(1, exact))
+    """
+    return _constants(f, A, norm, metric)[0]
 
 
-def _bregman(f: Objective, A: Atoms, y: Small, x: Small) -> tuple[float, float, Small]:
-    """D(y, x), what rounding may have added to it, and the gradient at x."""
-    value, g = f.value_and_grad(lift(A, x))
-    grad, new = host(g).ravel(), f.value(lift(A, y))
-    slope = float(grad @ (y - x))
-    return new - value - slope, 16 * EPS * (abs(new) + abs(value) + abs(slope)), grad
+def _constants(f: Objective, A: Atoms, norm: object, metric: object) -> tuple[Interval, Interval]:
+    """mu and L in a norm."""
+    shape, p = shape_of(A), exponent(norm, metric)
+    check_objective(f, A)
+    H = _hessian(f, A, shape)
+    if metric is not None:
+        T = root(as_metric(metric), shape.n)
+        sizes = np.linalg.svd(T, compute_uv=False) if np.ndim(T) == 2 else np.atleast_1d(T)
+        low, high = float(sizes.min()), float(sizes.max())
+        if H is not None:
+            half = np.linalg.inv(T) if np.ndim(T) == 2 else np.diag(1 / np.broadcast_to(T, (len(H),)))
+            H = half.T @ H @ half
+    elif H is None:
+        low, high = ratios(p, shape.n)
+    if H is None:
+        both = Interval(f.mu / high**2, (math.inf if f.L is None else f.L) / low**2)
+        return both, both
+    return _least(H, p), _largest(H, p)
 
 
-def _sampled_curvature(f: Objective, A: Atoms, kind: Kind, rho: float) -> float:
-    rng = np.random.default_rng(0)
-    atoms, best = _atoms(A, f, rng, 64), 0.0
-    for i, x in enumerate(_points(atoms, rho, rng)):
-        s, v = (rho * atoms[j] for j in rng.integers(0, len(atoms), 2))
-        direction = {"fw": s - x, "mp": s, "away": s - v}[kind]
-        gamma = (1.0, 0.3, 0.03)[i % 3]
-        D, noise, _ = _bregman(f, A, x + gamma * direction, x)
-        found = 2 / gamma**2 * (D - noise)
-        best = max(best, found if math.isfinite(found) else 0.0)
-    return best
+def _hessian(f: Objective, A: Atoms, shape: Shape) -> Small | None:
+    """The Hessian of a quadratic as a matrix."""
+    if not f.quadratic or shape.n is None or shape.n > MAX_DENSE_DIMENSION:
+        return None
+    H = f.hessian(lift(A, np.zeros(shape.n)))
+    return None if H is None else host(H.batch(np.eye(shape.n)))
 
 
-def _sampled_convexity(f: Objective, A: Atoms, rho: float) -> float:
-    rng, lmo = np.random.default_rng(0), oracle(A)
-    atoms, best = _atoms(A, f, rng, 64), math.inf
-    points = list(_points(atoms, rho, rng))
-    for x, other in zip(points, rng.permutation(len(points)), strict=True):
-        y = points[other]
-        D, noise, grad = _bregman(f, A, y, x)
-        fall, most = -float(grad @ (y - x)), rho * float(-grad @ lmo(grad))
-        if fall > 1e-6 * float(np.linalg.norm(grad) * np.linalg.norm(y - x)) and math.isfinite(D):
-            best = min(best, 2 * (max(D, 0.0) + noise) * (most / fall) ** 2)
-    return best
+def _largest(H: Small, p: float) -> Interval:
+    """max h'Hh for ||h||_p <= 1."""
+    n, top = len(H), float(np.linalg.eigvalsh(H)[-1])
+    first, bound = float(np.diag(H).max()), float(np.abs(H).sum())
+    if p <= 2:
+        share = 2 - 2 / p  # 1/p = (1 - share) + share / 2: Riesz and Thorin, for H^(1/2) from l_p to l_2
+        return Interval(first if p < 2 else top, max(first ** (1 - share) * top**share, first if p < 2 else top))
+    corners = polytope.max_quadratic(H)[1] if 1 < n <= MAX_SIGNS else first if n == 1 else None
+    upper = bound if corners is None else corners
+    if math.isinf(p):
+        return Interval(min(top, upper) if corners is None else corners, upper)
+    return Interval(top, max(top, min(upper, float(n) ** (1 - 2 / p) * top)))
+
+
+def _least(H: Small, p: float) -> Interval:
+    """min h'Hh for ||h||_p = 1, by duality from H^-1."""
+    values = np.linalg.eigvalsh(H)
+    low = float(values[0])
+    if not low > len(H) * 1e-15 * float(values[-1]):
+        return Interval.of(0.0)
+    inverse = np.asarray(np.linalg.inv(H), dtype=np.float64)
+    corners = _largest(inverse, math.inf)  # of the dual ball of ||h||_1
+    if p < 2:
+        least = Interval(1 / corners.upper, 1 / corners.lower)
+        return least if p == 1 else Interval(least.lower, low)
+    axis = 1 / float(np.diag(inverse).max())
+    return Interval.of(low) if p == 2 else Interval.of(axis) if math.isinf(p) else Interval(low, max(low, axis))

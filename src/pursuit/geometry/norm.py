@@ -111,9 +111,9 @@ def _listed(atoms: Small, x: Small) -> _Answer:
     if np.linalg.norm(outside) > CONE_TOLERANCE:
         return _Answer(math.inf, math.inf, outside)
     back = Vt[:r].T / s[:r]  # y in the new coordinates is back @ y in the old
-    size, slack = float(np.linalg.norm(x @ back)), 8 * EPS * math.sqrt(len(atoms)) * float(s[0] / s[r - 1])
+    size, rounding = float(np.linalg.norm(x @ back)), 8 * EPS * math.sqrt(len(atoms)) * float(s[0] / s[r - 1])
     answer = _well_conditioned(atoms @ back, x @ back / size)
-    return _Answer(size * answer.lower / (1 + slack), size * answer.upper * (1 + slack), back @ answer.y)
+    return _Answer(size * answer.lower / (1 + rounding), size * answer.upper * (1 + rounding), back @ answer.y)
 
 
 def _well_conditioned(atoms: Small, x: Small) -> _Answer:
@@ -185,8 +185,8 @@ def rho(A: Atoms, f: Objective, x0: Array) -> Interval:
     set lies in the ellipsoid around :math:`c = x_0 - N^{-1}g` of radius :math:`\|g\|_{N^{-1}}` (all restricted to
     lin(A)), and rho is at most the largest :math:`\langle v, c\rangle + \|g\|_{N^{-1}}\|v\|_{N^{-1}}` over the
     vertices v of the polar, with equality for quadratics. Where the polar has too many vertices, the bound is
-    :math:`\|c\|_A + \|g\|_{N^{-1}}/\mathrm{mDW}_N(A)`; where nothing is known, it is infinite. The lower end is the
-    norm of a point of the sublevel set.
+    :math:`\|c\|_A + \|g\|_{N^{-1}}/\mathrm{mDW}_N(A)`; where nothing is known, it is infinite. The lower end is then
+    the norm of the start.
 
     >>> import pursuit as ps
     >>> rho(ps.SignedBasis(2), ps.LeastSquares([3.0, 4.0]), [0.0, 0.0])      # 7 + 5 sqrt(2)
@@ -212,11 +212,11 @@ def rho(A: Atoms, f: Objective, x0: Array) -> Interval:
     level_set = _Ellipsoid(start - inverse @ slope, float(np.linalg.norm(slope)), inverse)
     polar = shape.polar()
     if polar is None:
-        bounds = _rho_bounds(A, shape, level_set, f.quadratic)
-        return Interval(min(max(here.lower, bounds.lower), bounds.upper), bounds.upper)
+        upper = _rho_bound(A, shape, level_set)
+        return Interval(min(here.lower, upper), upper)
     value = float((polar @ level_set.centre + level_set.radius * np.linalg.norm(polar @ inverse, axis=1)).max())
-    slack = 1e-12 * (abs(value) + here.upper)
-    return Interval(value - slack if f.quadratic else here.lower, value + slack)
+    rounding = 1e-12 * (abs(value) + here.upper)
+    return Interval(value - rounding if f.quadratic else here.lower, value + rounding)
 
 
 @dataclass(frozen=True)
@@ -228,13 +228,8 @@ class _Ellipsoid:
     axes: Small
 
 
-def _rho_bounds(A: Atoms, shape: Shape, level_set: _Ellipsoid, tight: bool) -> Interval:
-    """Bounds without the polar: ||c||_A + radius / mDW in the metric N from above, and from below, where the ellipsoid
-    is `tight`, the norms of the ends of its two longest axes."""
-    middle = gauge(A, lift(A, level_set.centre))
+def _rho_bound(A: Atoms, shape: Shape, level_set: _Ellipsoid) -> float:
+    """The bound without the polar: ||c||_A + radius / mDW in the metric N."""
+    middle = gauge(A, lift(A, level_set.centre)).upper
     width = shape.image(np.asarray(np.linalg.pinv(level_set.axes))).mdw().lower
-    upper = middle.upper + level_set.radius / width if width > 0 and math.isfinite(middle.upper) else math.inf
-    reach = (1 - 1e-12) * level_set.radius
-    ends = [reach * sign * axis for axis in level_set.axes.T[-2:] for sign in (1.0, -1.0)] if tight else []
-    norms_of_ends = [gauge(A, lift(A, level_set.centre + end)).lower for end in ends]
-    return Interval(min(max(norms_of_ends, default=0.0), upper), upper)
+    return middle + level_set.radius / width if width > 0 and math.isfinite(middle) else math.inf

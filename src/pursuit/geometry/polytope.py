@@ -54,7 +54,7 @@ def both(B: Small) -> Small:
     return np.concatenate([B, -B])
 
 
-def _slack(points: Small) -> float:
+def _rounding(points: Small) -> float:
     """Rounding of inner products and projections, for points of norm at most 1."""
     return 32 * EPS * float(points.shape[1])
 
@@ -62,7 +62,7 @@ def _slack(points: Small) -> float:
 def _at(points: Small, d: Small) -> tuple[float, Small]:
     """The width at d, rounded up, and d normalised."""
     d = unit(d)
-    return float((points @ d).max()) + _slack(points), d
+    return float((points @ d).max()) + _rounding(points), d
 
 
 def _symmetric(B: Small) -> Width:
@@ -87,7 +87,7 @@ def _general(points: Small) -> Width:
         return Width(min(sides), min(sides), np.array([1.0 if sides[0] <= sides[1] else -1.0]))
     x = nearest(points)
     distance = float(np.linalg.norm(x))
-    lower = -distance - _slack(points)  # h(d) >= <d, x> >= -||x|| for every point x of the hull
+    lower = -distance - _rounding(points)  # h(d) >= <d, x> >= -||x|| for every point x of the hull
     if not points.any(axis=1).all():
         lower = 0.0  # zero is an atom
     if distance > 0:
@@ -192,7 +192,7 @@ def _winds_around_origin(points: Small, simplices: np.ndarray) -> bool:
 def _by_facets(points: Small, hull: Facets, lower: float) -> Width:
     upper, d = _at(points, hull.normals[int(hull.offsets.argmin())])
     if hull.certified:
-        lower = float(hull.inner.min()) - _slack(points)
+        lower = float(hull.inner.min()) - _rounding(points)
     return Width(min(lower, upper), upper, d)
 
 
@@ -215,16 +215,18 @@ def _chebyshev(points: Small) -> tuple[float, float]:
     if hull is None:
         directions = np.concatenate([successive_lp(points, np.zeros((0, r)))[None], np.linalg.svd(points)[2]])
         heights = points @ unit_columns(directions.T)
-        return _variance_bound(points), float(np.ptp(heights, axis=0).min()) / 2 + _slack(points)
+        return _variance_bound(points), float(np.ptp(heights, axis=0).min()) / 2 + _rounding(points)
     halfspaces = np.append(hull.normals, np.ones((len(hull.normals), 1)), axis=1)  # <u_i, c> + t <= b_i
     free = [(None, None)] * r + [(0, None)]
     program = scipy.optimize.linprog(np.append(np.zeros(r), -1.0), A_ub=halfspaces, b_ub=hull.offsets, bounds=free)
     assert program.x is not None  # bounded, and the mean is feasible
     y = np.maximum(-program.ineqlin.marginals, 0.0)
     y = y / y.sum()
-    upper = float(y @ hull.offsets) + float(np.linalg.norm(y @ hull.normals)) + _slack(points)  # centres have norm <= 1
+    upper = (
+        float(y @ hull.offsets) + float(np.linalg.norm(y @ hull.normals)) + _rounding(points)
+    )  # centres have norm <= 1
     moved = facets(points - program.x[:r])
-    lower = float(moved.inner.min()) - 2 * _slack(points) if moved is not None and moved.certified else 0.0
+    lower = float(moved.inner.min()) - 2 * _rounding(points) if moved is not None and moved.certified else 0.0
     return lower, upper
 
 
@@ -275,7 +277,7 @@ def _variance_bound(points: Small) -> float:
     w = np.maximum(program.x[:n], 0.0)
     w = w / w.sum()
     variance = float(np.linalg.eigvalsh(points.T @ (w[:, None] * points))[0])
-    return variance - 2 * float(np.linalg.norm(w @ points)) - _slack(points)
+    return variance - 2 * float(np.linalg.norm(w @ points)) - _rounding(points)
 
 
 def successive_lp(points: Small, starts: Small) -> Small:

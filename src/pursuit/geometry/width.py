@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pursuit.arguments import as_int_or_nan, describe, real_array
+from pursuit.arguments import as_int_or_nan, describe, number, real_array
 from pursuit.arrays import Array, Small, host
 from pursuit.atoms import Atoms, Dictionary
-from pursuit.geometry import norms
+from pursuit.geometry import polytope
 from pursuit.geometry.inputs import root, shape_in_metric, vector
 from pursuit.geometry.interval import Interval
-from pursuit.geometry.shapes import Shape, oracle, shape_of
+from pursuit.geometry.shapes import Finite, Shape, oracle, shape_of
+from pursuit.linalg import norms
 from pursuit.metrics import as_metric
 
 
@@ -27,7 +28,7 @@ def radius(A: Atoms, *, metric: object = None, norm: float = 2.0) -> Interval:
     >>> radius(3 * ps.SignedBasis(4)), radius(ps.Ball(2, 2), metric=[1.0, 9.0])
     (Interval(3, exact), Interval(3, exact))
     """
-    return _in_norm(A, metric, norm, lambda shape: shape.radius(), norms.radius)
+    return _in_norm(A, metric, norm, lambda shape: shape.radius(), _radius)
 
 
 def diameter(A: Atoms, *, metric: object = None, norm: float = 2.0) -> Interval:
@@ -41,7 +42,7 @@ def diameter(A: Atoms, *, metric: object = None, norm: float = 2.0) -> Interval:
     >>> diameter(A), A.diameter > 2
     (Interval(0.5, exact), True)
     """
-    return _in_norm(A, metric, norm, lambda shape: shape.diameter(), norms.diameter)
+    return _in_norm(A, metric, norm, lambda shape: shape.diameter(), _diameter)
 
 
 Size = Callable[[Shape], Interval]
@@ -50,7 +51,7 @@ SizeInNorm = Callable[[Shape, float], Interval]
 
 def _in_norm(A: Atoms, metric: object, norm: object, size: Size, size_in_norm: SizeInNorm) -> Interval:
     """A size in the norm of a metric, or in a p-norm."""
-    p = norms.exponent(norm, metric)
+    p = exponent(norm, metric)
     if p == 2:
         return size(shape_in_metric(A, metric))
     return size_in_norm(shape_of(A), p)
@@ -108,7 +109,7 @@ def mdw(A: Atoms, *, metric: object = None, norm: float = 2.0) -> Interval:
     >>> mdw(ps.Dictionary(D, signed=True))                     # sin(theta / 2)
     Interval(0.5, exact)
     """
-    return _in_norm(A, metric, norm, lambda shape: shape.mdw(), norms.mdw)
+    return _in_norm(A, metric, norm, lambda shape: shape.mdw(), _mdw)
 
 
 def inradius(A: Atoms, *, metric: object = None) -> Interval:
@@ -160,3 +161,62 @@ def _columns(D: object) -> Small:
     if matrix.ndim < 2 or matrix.size == 0:
         raise ValueError(f"D has shape {matrix.shape}; give a matrix whose columns are the atoms.")
     return matrix.reshape(math.prod(matrix.shape[:-1]), -1)
+
+
+# ---------------------------------------------------------------------- in p-norms
+
+
+def exponent(norm: object, metric: object) -> float:
+    """The p of a p-norm, 2 where there is a metric."""
+    p = number(norm)
+    if not p >= 1:
+        raise ValueError(f"norm is {describe(norm)}; give p >= 1 for the norm ||x||_p, such as 1, 1.5, 2 or math.inf.")
+    if metric is not None and p != 2:
+        raise ValueError(f"norm is {describe(norm)} with a metric; give one of them.")
+    return p
+
+
+def ratios(p: float, n: int | None) -> tuple[float, float]:
+    """The least and the largest ||x||_p / ||x||_2 in dimension n."""
+    if n is None and p != 2:
+        raise ValueError(
+            "A does not know the shape of its atoms, on which p-norms depend; set `shape` on the atom set."
+        )
+    most = float(n or 1) ** (1 / p - 0.5)
+    return min(1.0, most), max(1.0, most)
+
+
+def _radius(shape: Shape, p: float) -> Interval:
+    """max ||z||_p."""
+    if shape.atoms is not None:
+        return Interval.of(np.linalg.norm(shape.atoms, p, axis=1).max())
+    return _times(shape.radius(), *ratios(p, shape.n))
+
+
+def _diameter(shape: Shape, p: float) -> Interval:
+    """max ||z - v||_p."""
+    points = shape.atoms
+    if points is None or len(points) > Finite.MAX_PAIRED_ATOMS // 10:
+        return _times(shape.diameter(), *ratios(p, shape.n))
+    return Interval.of(max(np.linalg.norm(points - z, p, axis=1).max() for z in points))
+
+
+def _mdw(shape: Shape, p: float) -> Interval:
+    """min over d of max <d, z> / ||d||_q with the dual q: min over the facets <u, x> <= b of b / ||u||_q."""
+    euclid, q = shape.mdw(), 1 / (1 - 1 / p) if p > 1 else math.inf
+    points, whole = shape.atoms, shape.basis()
+    if points is not None and whole is not None and points.shape[1] == whole.shape[1] > 1 and euclid.lower > 0:
+        scale = float(norms(points.T).max())
+        hull = polytope.facets(points / scale)
+        if hull is not None and hull.certified:
+            sizes = np.linalg.norm(hull.normals, q, axis=1)
+            return Interval(
+                scale * float((hull.inner / sizes).min()) * (1 - 1e-12), scale * float((hull.offsets / sizes).min())
+            )
+    low, high = ratios(q, shape.n)
+    return _times(euclid, 1 / high, 1 / low)
+
+
+def _times(size: Interval, low: float, high: float) -> Interval:
+    """A size times a number in [low, high]."""
+    return Interval(size.lower * (low if size.lower > 0 else high), size.upper * (high if size.upper > 0 else low))

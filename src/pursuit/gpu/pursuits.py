@@ -28,8 +28,15 @@ SHORT = 256
 """Entries of a signal up to which a block of residuals stays in shared memory while all atoms pass by."""
 PIECE, COLUMNS_AT_ONCE = 1024, 4096
 """Entries of a vector, and products with a dictionary, that one program reads at a time."""
-CHUNK = 4
-"""Atoms that one signal reads at once."""
+EXACT: dict[str, Any] = {"enable_fp_fusion": False}
+"""Options of kernels that decide. All threads of a program add up the same terms, each in its own order. A product
+that is fused with a sum is not rounded, another one in another thread: of two equal atoms, they could take both."""
+FILLING = 64
+"""Signals for each processor of a device that fill it."""
+SQUARE = 64
+"""Entries and columns of a dictionary that one program turns into rows."""
+BYTES_OF_ROWS = 2**14
+"""Bytes of the basis of a signal's active atoms that its program holds at the same time."""
 ROOM, MORE_ROOM = {True: 64, False: 128}, 4
 """Atoms for which a code has room, with constraints and without, where its rule is no number of atoms; and how many
 times as much it has where that does not suffice."""
@@ -88,7 +95,8 @@ class Solution:
 
     @classmethod
     def of(cls, pursuit: Pursuit, Y: Tensor, rules: Sequence[Tensor], parts: list[Any], counts: Tensor) -> Solution:
-        starts = torch.nn.functional.pad(torch.cumsum(counts.clamp(min=0), 0, dtype=torch.int64), (1, 0))
+        starts = torch.zeros(len(counts) + 1, device=Y.device, dtype=torch.int64)
+        torch.cumsum(counts.clamp(min=0), 0, out=starts[1:])
         room = sum(codes.atoms.numel() for _, codes in parts)
         columns = torch.empty(room, device=Y.device, dtype=torch.int64)
         values = torch.empty(room, device=Y.device, dtype=Y.dtype)
@@ -210,7 +218,7 @@ class Launches:
     """Launches of one kernel with the same tensors. Triton prepares the first; the others skip that, which would take
     longer than a small kernel. `constants` are in the order of the kernel's parameters."""
 
-    def __init__(self, kernel: Any, grid: tuple[int, ...], constants: dict[str, int], **options: int) -> None:
+    def __init__(self, kernel: Any, grid: tuple[int, ...], constants: dict[str, int], **options: Any) -> None:
         self.kernel, self.grid, self.constants, self.options = kernel, grid, constants, options
         self.prepared: Any = None  # stays so in Triton's interpreter
 
@@ -222,11 +230,16 @@ class Launches:
             self.prepared(*arguments, *self.constants.values())
 
 
-def _occupancy(piece: int, rows: int) -> dict[str, int]:
-    """How many warps serve one signal, and the registers that each thread may have."""
-    if max(piece, 8 * rows) <= 256:
-        return {"num_warps": 1, "maxnreg": 80}
-    return {"num_warps": 2 if rows <= 128 else 8}
+def _occupancy(vector: int, rows: int, whole: bool, fills: bool) -> tuple[dict[str, Any], int]:
+    """How many warps serve one signal and the registers that each thread may have, and how many atoms a signal reads at
+    once, for pieces of vectors of so many bytes. Where signals fill the device, more of them at a time hide the time
+    that memory takes."""
+    if vector <= 1024 and rows <= 32:
+        return EXACT | {"num_warps": 1} | ({"maxnreg": 64} if fills else {}), 4
+    if rows > 64:
+        return EXACT | {"num_warps": 2 if rows <= 128 else 8}, 4
+    short = vector <= 4096
+    return EXACT | {"num_warps": 1 if whole and short else 2}, 8 if short else 4
 
 
 class Pursuit:
@@ -241,24 +254,17 @@ class Pursuit:
         self.precision = PRECISIONS[D.dtype]
         on_cuda = D.is_cuda  # otherwise in Triton's interpreter
         self.processors = torch.cuda.get_device_properties(D.device).multi_processor_count if on_cuda else 1
-        norms = torch.linalg.vector_norm(D, dim=0)
-        shortest, longest = torch.aminmax(norms)
-        self.sound = (shortest > 0) & (longest < math.inf)
-        self.scale = torch.exp2(-torch.ceil(torch.log2(longest)))
-        self.atoms = (D.T * self.scale).contiguous()
-        self.squares = (norms * self.scale).square()
-        self.searches, self.uses_gram = self._plan(k, signals)
+        self.searches, self.uses_gram = self._plan(k, signals, D)
+        self._prepare(D)
         self.gram = self.atoms @ self.atoms.T if self.uses_gram else self.atoms
-        if self.searches:
-            self._round()
         self.give_room(k)
 
-    def _plan(self, k: int, signals: int) -> tuple[bool, bool]:
+    def _plan(self, k: int, signals: int, D: Tensor) -> tuple[bool, bool]:
         """Whether to find atoms by searches, and whether with the Gram matrix: whatever takes less time."""
-        B, d, n, size = max(signals, 1), self.d, self.n, self.atoms.element_size()
+        B, d, n, size = max(signals, 1), self.d, self.n, D.element_size()
         gram = 2.0 * n * n * d / PLAIN_RATE
         bytes_of_gram = size * n * n
-        if self.atoms.is_cuda and bytes_of_gram > 2**28 and bytes_of_gram > _free(self.atoms.device):
+        if D.is_cuda and bytes_of_gram > 2**28 and bytes_of_gram > _free(D.device):
             gram = math.inf
         pairs = 0.5 * B * k * k * size / CACHE_RATE  # to read all active atoms in all turns, for each of their entries
         search = k * (2.0 * LAUNCH + 2.0 * max(B, 64) * d * n / TENSOR_RATE) + pairs * d + min(gram, pairs * d)
@@ -272,24 +278,36 @@ class Pursuit:
             )
         return False, True
 
-    def _round(self) -> None:
-        """The atoms in float16, in rows and columns that blocks of the search divide, and what is lost by that."""
-        self.short = self.d <= SHORT
-        self.width = triton.next_power_of_2(max(self.d, 16)) if self.short else 64
+    def _prepare(self, D: Tensor) -> None:
+        """The atoms as rows; for searches in float16 as well, in rows and columns that blocks of a search divide."""
+        d, n = self.d, self.n
+        self.short = d <= SHORT
+        self.width = triton.next_power_of_2(max(d, 16)) if self.short else 64
         self.side, self.columns, self.warps = 128, 128, 4
         if self.short:
-            self.side, self.columns, self.warps = (128, 128, 8) if self.d <= 128 else (64, 64, 4)
-        half = self.atoms.half()
-        lost = torch.linalg.vector_norm(self.atoms - half.to(self.atoms.dtype), dim=1)
-        self.lost = lost.max().float() + (self.d / 16 + 16) * 2.0**-22
-        self.stride = triton.cdiv(self.d, self.width) * self.width
-        beside, below = self.stride - self.d, -self.n % self.columns
-        self.half = torch.nn.functional.pad(half, (0, beside, 0, below)) if beside or below else half
+            self.side, self.columns, self.warps = (128, 128, 8) if d <= 128 else (64, 64, 4)
+        self.stride, rows = d, n
+        if self.searches:
+            self.stride, rows = triton.cdiv(d, self.width) * self.width, triton.cdiv(n, self.columns) * self.columns
+        norms = torch.linalg.vector_norm(D, dim=0)
+        self.atoms, self.squares, self.scale = D.new_empty(n, d), torch.empty_like(norms), D.new_empty(())
+        sound = torch.empty((), device=D.device, dtype=torch.uint8)
+        self.half = (
+            torch.empty(rows, self.stride, device=D.device, dtype=torch.float16) if self.searches else self.atoms
+        )
+        losses = torch.empty_like(norms)
+        kernels.prepare[(triton.cdiv(rows, SQUARE),)](
+            D, norms, *torch.aminmax(norms), self.scale, sound, self.atoms, self.squares, self.half, losses, d, n,
+            *D.stride(), self.stride, WIDTH=SQUARE, COLUMNS=SQUARE, HALF=self.searches,
+        )  # fmt: skip
+        self.sound = sound.view(torch.bool)
+        self.lost = losses.max() if self.searches else losses
+        self.noise = (d / 16 + 16) * 2.0**-22
 
     def give_room(self, k: int) -> None:
         """Make codes of up to k atoms."""
         self.k, self.rows = k, triton.next_power_of_2(max(k, 16))
-        self.part = max(1, min(32, self.rows, 4096 // self.rows))
+        self.part = max(1, min(self.rows, BYTES_OF_ROWS // (self.rows * self.atoms.element_size())))
         numbers = k * (self.rows + 2) + (2 * self.d if self.searches else 2 * self.n)
         self.bytes = self.atoms.element_size() * numbers
 
@@ -302,16 +320,18 @@ class Pursuit:
         B, device, precision = len(Y), Y.device, self.precision
         sides, blocks = triton.cdiv(B, self.side), len(self.half) // self.columns
         integers = {"device": device, "dtype": torch.int32}
-        R, R16 = torch.empty_like(Y), torch.zeros(B, self.stride, device=device, dtype=torch.float16)
+        R, R16 = torch.empty_like(Y), torch.empty(B, self.stride, device=device, dtype=torch.float16)
         errors, (tops, seconds) = torch.empty(B, device=device), torch.empty(2, blocks, B, device=device)
         states, nearest = torch.empty(B, **integers), torch.empty(blocks, B, **integers)
         (units, lengths), x = Y.new_empty(2, B), Y.new_empty(B, self.k)
-        atoms, counts = torch.empty(B, self.k, **integers), torch.zeros(B, **integers)
+        atoms, counts = torch.empty(B, self.k, **integers), torch.empty(B, **integers)
         M = Y.new_empty(B, self.k, self.rows)
         piece = min(PIECE, triton.next_power_of_2(max(self.d, 16)))
+        whole = self.uses_gram and self.d <= piece
         kernels.begin[(B,)](
-            Y, tols, limits, R, R16, units, lengths, errors, states, self.d, self.stride, WIDTH=piece, num_warps=1
-        )
+            Y, tols, limits, R, R16, units, lengths, errors, states, counts, self.d, self.stride, WIDTH=piece,
+            WHOLE=whole, num_warps=1, **EXACT,
+        )  # fmt: skip
         found = (tops, seconds, nearest, B)
         sizes = {"WIDTH": self.width, "SIDE": self.side, "COLUMNS": self.columns}
         if self.short:
@@ -322,18 +342,20 @@ class Pursuit:
         else:
             grid, where = (sides * blocks,), (sides, blocks, self.stride)
             search = Launches(kernels.search, grid, sizes | {"GROUP": 8}, num_warps=self.warps, num_stages=3)
-        sizes = {"COLUMNS": self.columns, "BLOCKS": min(1024, triton.next_power_of_2(blocks)), "WIDTH": piece}
-        sizes |= {"ROWS": self.rows, "PART": self.part, "CHUNK": CHUNK, "GRAM": self.uses_gram}
-        sizes["WHOLE"] = self.uses_gram and self.d <= piece
-        advance = Launches(kernels.advance, (B,), sizes, **_occupancy(piece, self.rows))
+        at_once = min(1024, triton.next_power_of_2(blocks))
+        sizes = {"COLUMNS": self.columns, "BLOCKS": at_once, "ROUNDS": triton.cdiv(blocks, at_once), "WIDTH": piece}
+        options, chunk = _occupancy(piece * Y.element_size(), self.rows, whole, FILLING * self.processors < B)
+        sizes |= {"ROWS": self.rows, "PART": self.part, "CHUNK": chunk, "GRAM": self.uses_gram, "WHOLE": whole}
+        sizes["FULL"] = self.d % piece == 0
+        advance = Launches(kernels.advance, (B,), sizes, **options)
         for t in range(self.k):
             search(R16, self.half, states, *found, *where)
             advance(
                 self.atoms, self.gram, self.squares, Y, R, R16, tols, limits, units, lengths, errors, states, tops,
                 seconds, nearest, atoms, x, counts, M, t, B, self.n, self.d, self.stride, self.k, blocks, self.lost,
-                precision.residual, precision.lead, precision.distance,
+                self.noise, precision.residual, precision.lead, precision.distance,
             )  # fmt: skip
-        return Codes(atoms, x, units, torch.where(states == 0, counts, states.clamp(max=-1)))
+        return Codes(atoms, x, units, counts)
 
     def update(self, Y: Tensor, limits: Tensor, tols: Tensor, penalties: Tensor | None = None) -> Codes:
         """Codes with products of all atoms, in full precision."""
@@ -349,7 +371,7 @@ class Pursuit:
         if penalties is not None:
             rules.append(penalties * self.scale / units)
         sizes = {"WIDTH": min(COLUMNS_AT_ONCE, triton.next_power_of_2(self.n)), "ROWS": self.rows}
-        options = sizes | {"num_warps": 4 if sizes["WIDTH"] <= 1024 else 8}
+        options = EXACT | sizes | {"num_warps": 4 if sizes["WIDTH"] <= 1024 else 8}
         if self.method == "mp":
             kernels.match[(B,)](
                 P, self.gram, self.squares, *rules, atoms, x, counts, self.n, self.k, MP_STEPS, precision.square,
@@ -375,6 +397,6 @@ class Pursuit:
         """Write codes to their places in a CSR matrix."""
         k = codes.atoms.shape[1]
         kernels.pack[(len(codes.counts),)](
-            codes.atoms, codes.x, codes.units * self.scale, starts, codes.counts, columns, values, k,
+            codes.atoms, codes.x, codes.units, self.scale, starts, codes.counts, columns, values, k,
             ROWS=triton.next_power_of_2(max(k, 16)), num_warps=1,
         )  # fmt: skip

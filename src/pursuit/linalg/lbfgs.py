@@ -8,6 +8,7 @@ from typing import Any
 import scipy  # its parts are imported when they are first used
 
 from pursuit.arrays import Small
+from pursuit.threads import single_threaded_blas
 
 
 def lbfgs(
@@ -32,6 +33,7 @@ def lbfgs(
 
     minimize: Any = scipy.optimize.minimize
     options = {"ftol": 0.0, "gtol": 0.0} | options
-    return minimize(
-        value_and_grad, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=callback
-    )
+    with single_threaded_blas:  # it factors matrices of a few dozen rows
+        return minimize(
+            value_and_grad, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=callback
+        )

@@ -38,6 +38,7 @@ def is_built() -> bool:
     return True
 
 
+@cache
 def kernels(dtype: Any) -> ModuleType:
     """The kernels for numbers of one type, float32 or float64."""
     return getattr(core(), np.dtype(dtype).name)  # type: ignore[no-any-return]

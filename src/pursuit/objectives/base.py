@@ -49,6 +49,8 @@ class Objective:
     """Whether f is convex. Elsewhere nothing is proved but that x is nearly stationary."""
     singular: bool = False
     """Whether the domain of the conjugate is known but for rounding, so that it proves nothing of x without bounds."""
+    evaluations: Sequence[float] = (math.nan, math.nan)
+    """How often the functions of a `Smooth` have been called for a value and for a gradient; of others NaN."""
     dual_range: tuple[Array, Array] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 
@@ -222,12 +224,11 @@ class DataLoss(Objective):
 
     @property
     def _largest_weight(self) -> float:
-        s = self.weights
-        return s if isinstance(s, float) else float(self.space.xp.max(s))
+        return float(host(self.weights).max())
 
     @property
-    def _host_weights(self) -> Small | float:
-        return self.weights if isinstance(self.weights, float) else host(self.weights)
+    def _host_weights(self) -> Small:
+        return host(self.weights)
 
     def _in_range(self, u: Array) -> bool:
         low, high = self.dual_range or (-math.inf, math.inf)
@@ -251,9 +252,7 @@ class DataLoss(Objective):
     def _host_range(self) -> tuple[Small, Small]:
         low, high = self.dual_range or (-math.inf, math.inf)
         whole = np.zeros(self.space.shape)
-        return whole + (low if isinstance(low, float) else host(low)), whole + (
-            high if isinstance(high, float) else host(high)
-        )
+        return whole + host(low), whole + host(high)
 
     def conjugate_above(self, u: Small, radius: Small) -> float | None:
         """The terms are convex functions of the entries, so that they are largest at an end of an interval."""

@@ -47,7 +47,7 @@ class LeastSquares(DataLoss):
         s = self.weights
         self.metric = diagonal(s)
         self.L = self._largest_weight
-        self.mu = s if isinstance(s, float) else float(self.space.xp.min(s))
+        self.mu = float(host(s).min())
 
     def value_and_grad(self, x: Array) -> tuple[float, Array]:
         r = x - self.y
@@ -152,6 +152,8 @@ class Quadratic(Objective):
         if self.singular:
             return math.inf
         H, c, n = host(self.H), host(self.c), len(u)
+        if (u == c).all() and not radius.any():
+            return 0.0  # -f(0), where c is the gradient
         H, mu = 0.5 * (H + H.T), self.mu - n * self.space.eps * self.L
         z = np.linalg.solve(H, u - c)
         g, sizes = H @ z + c, np.abs(H) @ np.abs(z) + np.abs(c)

@@ -83,8 +83,7 @@ class Smooth(Objective):
             raise ValueError(f"{text}; a strongly convex f is convex, leave one of them out.")
         self._value, self._grad, self._conjugate, self._hessian = value, grad, conjugate, hessian
         self._last: Any = None
-        self.evaluations = [0, 0]
-        """How often value and grad were called."""
+        self.evaluations: list[int] = [0, 0]
         self.L, self.mu, self.infimum = None if L is None else float(L), float(mu), float(infimum)
 
     def value(self, x: Array) -> float:

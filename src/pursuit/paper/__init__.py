@@ -13,8 +13,7 @@ promised numbers come from `pursuit.rates` and `pursuit.geometry`, the measured 
 | `later` | rates of methods that are later than the paper |
 | `equivalence` | Frank-Wolfe tends to matching pursuit; affine invariance |
 | `document` | the table and the page |
-| `experiments` | the experiment of the appendix |
-| `figures` | the figures (needs matplotlib) |
+| `experiments` | the experiment of the appendix, and its figures |
 """
 
 from pursuit.paper import equivalence, experiments, later, linear, sets, sublinear

@@ -55,19 +55,21 @@ class Case:
 
     def ratios(self) -> Small:
         """measured / promised for all numbers above the floor, NaN included, which fails every comparison."""
-        measured, promised = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in self._pair))
+        measured, promised = self._pair
         meaningful = ~((promised if self.relation == ">=" else measured) <= self.floor)
         with np.errstate(divide="ignore"):
             return np.asarray(measured[meaningful] / promised[meaningful])
 
     def error(self) -> float:
         """The largest difference, relative to the scale."""
-        measured, promised = (np.atleast_1d(np.asarray(v, float)) for v in self._pair)
+        measured, promised = self._pair
         return float(np.abs(measured - promised).max() / (self.scale or np.abs(promised).max()))
 
     @property
-    def _pair(self) -> tuple[ArrayLike, ArrayLike]:
-        return self.measured, self.promised
+    def _pair(self) -> tuple[Small, ...]:
+        return tuple(
+            np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in (self.measured, self.promised)))
+        )
 
     @property
     def holds(self) -> bool:

@@ -1,11 +1,9 @@
-"""The report of the executable paper: the table and the figures as files, and all of it as one HTML page."""
+"""The report of the executable paper: the table of all statements and the experiment, as one HTML page."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 
 from pursuit.paper.claims import ROUNDING_TOLERANCE, Row
 from pursuit.report.html import Cell, Section, Table, page
@@ -27,41 +25,16 @@ CITATION = (
 )
 
 
-def write(out: Path, rows: Sequence[Row], sections: Sequence[Section], seconds: float) -> Path:
-    """Writes table.csv, an SVG file for each figure, and index.html; returns the path of the page."""
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "table.csv").open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["statement", "name", *(head.lower() for head in HEADS[1:])])
-        table.writerows([row.claim.number, row.claim.name, *texts(row)] for row in rows)
-    for figure in (figure for section in sections for figure in section.figures):
-        (out / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
-    path = out / "index.html"
-    path.write_text(document(rows, sections, seconds), encoding="utf-8")
-    return path
-
-
-def document(rows: Sequence[Row], sections: Sequence[Section], seconds: float) -> str:
-    """The HTML page."""
-    return page(
-        "The paper, executed", summary(rows), [statements(rows), *sections], f"Computed in {seconds:.0f} seconds."
-    )
-
-
-def summary(rows: Sequence[Row]) -> str:
-    """The outcome in a sentence."""
+def document(rows: Sequence[Row], experiment: Section, seconds: float) -> str:
+    """The page."""
     exact, adversarial = sum(row.exact for row in rows), sum(row.adversarial for row in rows)
     broken = [row.claim.number for row in rows if not row.holds]
     outcome = f"<b>Violated: {', '.join(broken)}.</b>" if broken else "Every bound held."
-    return (
+    lead = (
         f"Every theorem, corollary and lemma of the paper, and rates of later methods, tried: {len(rows)} statements, "
         f"{exact:,} runs with an exact oracle, {adversarial:,} with an adversary. {outcome}"
     )
-
-
-def statements(rows: Sequence[Row]) -> Section:
-    """The section with the table of all statements."""
-    return Section(
+    statements = Section(
         "The statements",
         [
             f"The paper is {CITATION} Its theorems, definitions, corollaries and lemmas share one counter. Rows named "
@@ -73,24 +46,9 @@ def statements(rows: Sequence[Row]) -> Section:
             "constants, with the largest relative error. <b>Holds</b>: no comparison failed. <b>Corrected</b>: the "
             "same, for a corrected statement; the printed wording fails on as many counterexamples as the table says.",
         ],
-        Table(HEADS, [cells(row) for row in rows]),
+        Table(HEADS, [_cells(row) for row in rows]),
     )
-
-
-def texts(row: Row) -> list[str]:
-    """The numbers of a row as text, for all columns but the first."""
-    done, tried = row.equalities
-    fails, printed = row.printed
-    runs = bool(row.exact or row.adversarial)
-    return [
-        str(row.problems),
-        str(row.exact) if runs else "",
-        str(row.adversarial) if runs else "",
-        worst_ratio(row),
-        f"{done}/{tried}" if tried else "",
-        f"{fails}/{printed}" if printed else "",
-        row.verdict,
-    ]
+    return page("The paper, executed", lead, [statements, experiment], f"Computed in {seconds:.0f} seconds.")
 
 
 def worst_ratio(row: Row) -> str:
@@ -102,14 +60,16 @@ def worst_ratio(row: Row) -> str:
     return f"{row.worst:.3f} {sign} 1"
 
 
-def cells(row: Row) -> list[Cell]:
-    """A row of the page."""
-    problems, exact, adversarial, ratio, equal, printed, verdict = texts(row)
-    if equal:
-        equal += f"<small>{f'error {row.error:.0e}' if row.error else 'exact'}</small>"
+def _cells(row: Row) -> list[Cell]:
+    """A row of the table."""
+    (done, tried), (fails, printed) = row.equalities, row.printed
     title = (
         f"<b>{row.claim.number}</b>, {escape(row.claim.name)}"
         f'<span class="formula">{row.claim.formula}</span><small>{row.claim.note}</small>'
     )
-    numbers = [Cell(text, "number") for text in (problems, exact, adversarial, ratio, equal, printed)]
-    return [Cell(title), *numbers, Cell(f'<span class="{VERDICTS[verdict]}">{verdict}</span>')]
+    runs = (row.exact, row.adversarial) if row.exact or row.adversarial else ("", "")
+    error = f"<small>{f'error {row.error:.0e}' if row.error else 'exact'}</small>"
+    equal = f"{done}/{tried}{error}" if tried else ""
+    numbers = (row.problems, *runs, worst_ratio(row), equal, f"{fails}/{printed}" if printed else "")
+    verdict = f'<span class="{VERDICTS[row.verdict]}">{row.verdict}</span>'
+    return [Cell(title), *(Cell(str(number), "number") for number in numbers), Cell(verdict)]

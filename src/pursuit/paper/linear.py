@@ -14,7 +14,6 @@ from pursuit.arrays import Small
 from pursuit.linalg import unit_columns
 from pursuit.paper.claims import Case, Plan, Relation, claim
 from pursuit.paper.problems import (
-    DELTAS,
     ERROR_FLOOR,
     LINE_SEARCH,
     PURSUITS,
@@ -27,6 +26,7 @@ from pursuit.paper.problems import (
     hull_constants,
     just_below,
     keeps,
+    narrow_sets,
     narrowest,
     quadratic,
     rho_and_curvature,
@@ -34,7 +34,6 @@ from pursuit.paper.problems import (
     span_constants,
     spans,
     width_and_radius,
-    with_worst_atom,
 )
 
 LINEAR_STEPS = 12
@@ -48,17 +47,12 @@ def theorem_7(plan: Plan) -> Iterator[Case]:
     sided = [asymmetric(plan, i) for i in range(plan.problems // 4)]
     for over, problems in ((ps.lin, spans(plan, plan.problems)), (partial(ps.lin, symmetric=False), sided)):
         yield from shrinks(rates.linear, span_constants, problems, over, PURSUITS.values(), LINEAR_STEPS)
-    for i in range(plan.problems // 3):
-        rng, r = plan.rng(5, i), 2 + i % 4
-        for delta in DELTAS:
-            B = unit_columns(rng.standard_normal((r, r + 2)))
-            B = B if delta == 1 else with_worst_atom(rng, B, delta)
-            A = ps.Dictionary(B, signed=True)
-            p = Problem(f"narrowest {i}", ps.LeastSquares(narrowest(B)), A, 0.0)
-            eps = p.errors(p.states(ps.lin(A), LINE_SEARCH, 1, just_below(delta)))
-            shape = width_and_radius(A)
-            promised = rates.linear(1, mu=1, L=1, **shape, eps0=eps[0], delta=delta)
-            yield Case(p.name, eps[1], promised, "==", delta=delta)
+    for name, _, B, delta in narrow_sets(plan, 5):
+        A = ps.Dictionary(B, signed=True)
+        p = Problem(name, ps.LeastSquares(narrowest(B)), A, 0.0)
+        eps = p.errors(p.states(ps.lin(A), LINE_SEARCH, 1, just_below(delta)))
+        promised = rates.linear(1, mu=1, L=1, **width_and_radius(A), eps0=eps[0], delta=delta)
+        yield Case(p.name, eps[1], promised, "==", delta=delta)
 
 
 @claim(
@@ -75,19 +69,14 @@ def theorem_13(plan: Plan) -> Iterator[Case]:
         return {"mu": geometry.strong_convexity(p.f, p.A, rho), "C": C}
 
     yield from shrinks(rates.linear_affine, affine, spans(plan, plan.problems), ps.lin, algorithm_6, LINEAR_STEPS)
-    for i in range(plan.problems // 3):
-        rng, r = plan.rng(6, i), 2 + i % 4
-        root = rng.standard_normal((r, r)) + 2 * np.eye(r)
-        for delta in DELTAS:
-            B = unit_columns(rng.standard_normal((r, r + 2)))
-            B = B if delta == 1 else with_worst_atom(rng, B, delta)
-            A, H = ps.Dictionary(np.linalg.solve(root, B), signed=True), root.T @ root
-            target = np.linalg.solve(root, narrowest(B))
-            p = Problem(f"narrowest {i}", ps.Quadratic(H, -H @ target), A, -0.5 * float(target @ H @ target))
-            rho = 1.01 * geometry.gauge(A, target).upper  # the minimiser lies inside rho conv(A)
-            mu, C = geometry.strong_convexity(p.f, A, rho), geometry.curvature(p.f, A, "mp", rho)
-            eps = p.errors(p.states(ps.lin(A), ps.Plain(ps.CurvatureStep(C.upper, rho)), 1, just_below(delta)))
-            yield Case(p.name, eps[1], rates.linear_affine(1, mu=mu, C=C, eps0=eps[0], delta=delta), "==", delta=delta)
+    for name, root, B, delta in narrow_sets(plan, 6):
+        A, H = ps.Dictionary(np.linalg.solve(root, B), signed=True), root.T @ root
+        target = np.linalg.solve(root, narrowest(B))
+        p = Problem(name, ps.Quadratic(H, -H @ target), A, -0.5 * float(target @ H @ target))
+        rho = 1.01 * geometry.gauge(A, target).upper  # the minimiser lies inside rho conv(A)
+        mu, C = geometry.strong_convexity(p.f, A, rho), geometry.curvature(p.f, A, "mp", rho)
+        eps = p.errors(p.states(ps.lin(A), ps.Plain(ps.CurvatureStep(C.upper, rho)), 1, just_below(delta)))
+        yield Case(p.name, eps[1], rates.linear_affine(1, mu=mu, C=C, eps0=eps[0], delta=delta), "==", delta=delta)
 
 
 @claim("p-norms", "Theorems 1 and 7", "the rates with L, μ, diam, radius and mDW of ‖x‖<sub>p</sub>, p = 1, 1.5, 3, ∞")

@@ -145,11 +145,6 @@ def objective(rng: np.random.Generator, kind: int, target: Small) -> tuple[Objec
     return quadratic(rng, len(target), target) if kind == 1 else (LogCosh(target), 0.0)
 
 
-def lower_bound(f: Objective, A: Atoms, gap: float, iterations: int) -> float:
-    """A bound on the minimum of f over conv(A) that is this close to it."""
-    return finished(ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=gap, rgap=None, iterations=iterations))).lower
-
-
 def finished(result: ps.Result) -> ps.Result:
     """The result; one that Ctrl-C has cut short ends the paper."""
     if result.status is ps.Status.INTERRUPTED:
@@ -173,7 +168,7 @@ def hull(plan: Plan, i: int) -> Problem:
     dimension = n + 1 if i % 6 == 1 else n
     target = rng.standard_normal(dimension) * (0.3 if i % 4 == 0 else 1.2)
     f, _ = objective(rng, i // 6 % 3, target)
-    best = lower_bound(f, A, 1e-11, 400)
+    best = finished(ps.minimize(f, ps.conv(A), stop=ps.Stop(gap=1e-11, rgap=None, iterations=400))).lower
     first = A.lmo(-f.value_and_grad(np.zeros(dimension))[1])
     return Problem(f"{type(A).__name__} {i}", f, A, best, ([1.0], [first]))
 
@@ -238,6 +233,17 @@ def asymmetric(plan: Plan, i: int) -> Problem:
 def narrowest(D: Small) -> Small:
     """The unit direction in which the atoms +-D are narrowest."""
     return polytope.mdw(D.T, True).direction
+
+
+def narrow_sets(plan: Plan, key: int) -> Iterator[tuple[str, Small, Small, float]]:
+    """A name, a regular matrix, unit atoms, and the quality of an oracle, below 1 with an atom that it may name in the
+    narrowest direction."""
+    for i in range(plan.problems // 3):
+        rng, r = plan.rng(key, i), 2 + i % 4
+        root = rng.standard_normal((r, r)) + 2 * np.eye(r)
+        for delta in DELTAS:
+            B = unit_columns(rng.standard_normal((r, r + 2)))
+            yield f"narrowest {i}", root, B if delta == 1 else with_worst_atom(rng, B, delta), delta
 
 
 def with_worst_atom(rng: np.random.Generator, D: Small, delta: float) -> Small:

@@ -153,7 +153,7 @@ def _refit(domain: Domain, blocks: Indices, G: Small, q: Small, w: Small, stay: 
     start[stay] = w[stay]
     if not domain.normalise(start, blocks):
         return None
-    nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks[stay]]
+    nonnegative = domain.signs[blocks[stay]]
     problem = WeightProblem.of(G[np.ix_(stay, stay)], nonnegative, blocks[stay], [part.total for part in domain.parts])
     slope = (q + G @ (start - w))[stay]
     out = np.zeros(len(w))

@@ -46,7 +46,7 @@ class Pivot:
             return None
         blocks, w = active.blocks[places], active.weights[places].copy()
         null = _dependences(domain, active, places)
-        free = ~np.array([part.nonnegative for part in domain.parts])[blocks]
+        free = ~domain.signs[blocks]
         alive = np.ones(len(w), dtype=bool)
         for j in range(null.shape[1]):
             n = null[:, j]

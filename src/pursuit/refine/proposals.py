@@ -113,8 +113,7 @@ class Refinements(Stateful):
             known = part.asked.contains(a.dense(self.space)) if free else part.owns(self.space, a)
             if known is False:
                 return False
-            unchecked = f"the refinement's atoms are atoms of {part!r}"
-            if known is None and unchecked not in self.assumed:
+            if known is None and (unchecked := f"the refinement's atoms are atoms of {part!r}") not in self.assumed:
                 self.assumed.append(unchecked)
         return self.domain.admits(weights, blocks)
 

@@ -9,13 +9,12 @@ from itertools import islice
 import numpy as np
 import scipy.linalg
 
-from pursuit.active import ActiveSet
+from pursuit.active import ActiveSet, Deadline
 from pursuit.arguments import number, require, use_python_numbers
 from pursuit.arrays import Array, Indices, Small
 from pursuit.atoms.combinations import Image
 from pursuit.atoms.frames import Atom
 from pursuit.atoms.groups import Groups
-from pursuit.deadline import Deadline
 from pursuit.domains import Domain, Part
 from pursuit.linalg import accelerated_gradient, project_solid_simplex
 from pursuit.line_search import line_search

@@ -80,4 +80,4 @@ class Panel:
         svg = stream.getvalue()
         svg = re.sub('<g id="[^"]*"', "<g", svg[svg.index("<svg") :])  # nothing refers to those
         label = escape(self.title or self.name.replace("-", " "))
-        return Figure(self.name, caption, svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))
+        return Figure(caption, svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))

@@ -10,9 +10,8 @@ from importlib.resources import files
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing: its file name without the suffix, its caption (HTML), and the text of an SVG file."""
+    """A drawing: its caption (HTML), and the text of an SVG file."""
 
-    name: str
     caption: str
     svg: str
 
@@ -61,16 +60,13 @@ def fact_table(facts: Sequence[tuple[str, str]]) -> Table:
     return Table(("", ""), [[Cell(escape(name), "fact"), Cell(escape(text))] for name, text in facts], "narrow")
 
 
-def page(title: str, lead: str, sections: Sequence[Section], footer: str, tiles: Sequence[tuple[str, str]] = ()) -> str:
-    """The page. `lead`, `footer` and `tiles` (large numbers at the top, and their meanings) are HTML.
-
-    It loads nothing from elsewhere: style and figures are part of it.
+def page(title: str, lead: str, sections: Sequence[Section], footer: str) -> str:
+    """The page, which loads nothing from elsewhere: style and figures are part of it. `lead` and `footer` are HTML.
 
     >>> text = page("Two & two", "Is <b>four</b>.", [Section("Proof", ["Count."])], "End.")
     >>> "<h1>Two &amp; two</h1>" in text, "http" in text
     (True, False)
     """
-    top = "".join(f"<div><b>{number}</b><span>{meaning}</span></div>" for number, meaning in tiles)
     body = "\n".join(part for section in sections for part in _section(section))
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -84,7 +80,6 @@ def page(title: str, lead: str, sections: Sequence[Section], footer: str, tiles:
 <body>
 <h1>{escape(title)}</h1>
 <p class="lead">{lead}</p>
-<div class="tiles">{top}</div>
 {body}
 <footer>{footer}</footer>
 </body>

@@ -49,15 +49,7 @@ class ModelReport:
         lead = f"A linear model that {kind} by {count}, fitted to {self.samples:,} samples."
         title = f"{type(self.model).__name__}: {count}" if title is None else title
         sections = [self._scores(), self._certificate(), self._features(), self._fit(), *self._along_path()]
-        return page(title, lead, [*sections, self._facts()], text.footer(), list(self._tiles()))
-
-    def _tiles(self) -> Iterator[tuple[str, str]]:
-        yield f"{len(self.used):,}", f"features of {self.coef.shape[1]:,}"
-        for name, scores in reversed(self.scores.items()):
-            measure, value = next(iter(scores.items()))
-            yield _score(value, 4), f"{measure}, {name}"
-        if self.bound is not None and not self.greedy:
-            yield f"≤ {self.bound}", "above the best model of this kind, proved"
+        return page(title, lead, [*sections, self._facts()], text.footer())
 
     def _scores(self) -> Section:
         rows = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from html import escape
 from typing import Any
 
@@ -36,15 +35,7 @@ def result_page(result: Any, names: Sequence[str] | None, title: str, path: Any 
     sections += [_convergence(result), *_fit(result), *_factors(result), _facts(result)]
     problem = f"{result.f.words} over {text.domain(result.domain)}"
     lead = f"A combination of {quantity(len(result.atoms), 'atom')}, found by minimising {escape(problem)}."
-    bound = text.proved_bound(result.value, result.gap, result.f.infimum)
-    tiles = [
-        (format_number(result.value), "objective"),
-        ("not proved", "distance to the minimum") if bound is None else (f"≤ {bound}", "above the minimum, proved"),
-        (f"{len(result.atoms):,}", "atoms"),
-        (f"{result.oracle_calls:,}", "oracle calls"),
-        (f"{format_number(result.seconds, 3)} s", "time"),
-    ]
-    return page(title, lead, sections, text.footer(), tiles)
+    return page(title, lead, sections, text.footer())
 
 
 def _certificate(result: Any) -> Section:
@@ -172,9 +163,9 @@ def _factors(result: Any) -> Iterator[Section]:
 
 
 def _facts(result: Any) -> Section:
-    names = ("f", "domain", "update", "oracle", "refine", "value", "lower", "gap", "iterations", "oracle_calls")
-    known = {field.name: getattr(result, field.name) for field in fields(result) if field.name in names}
-    facts = [(n.replace("_", " "), format_number(v, 10) if isinstance(v, float) else repr(v)) for n, v in known.items()]
-    facts += [("ended because", result.status.value)]
-    certified = [(n, "not certified" if text in ("inf", "−inf") else text) for n, text in facts]
-    return Section("The run", table=fact_table(certified))
+    parts = {name: repr(getattr(result, name)) for name in ("f", "domain", "update", "oracle", "refine")}
+    counts = {name: f"{getattr(result, name):,}" for name in ("iterations", "oracle_calls")}
+    numbers = {name: format_number(getattr(result, name), 10) for name in ("value", "lower", "gap", "seconds")}
+    facts = parts | {n: "not certified" if text in ("inf", "−inf") else text for n, text in numbers.items()} | counts
+    rows = [(name.replace("_", " "), text) for name, text in facts.items()]
+    return Section("The run", table=fact_table([*rows, ("ended because", result.status.value)]))

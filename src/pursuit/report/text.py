@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from importlib import import_module
-from typing import Any
 
-from pursuit.atoms.base import Atoms
 from pursuit.domains import Domain, Hull, Part, Span
 
 
@@ -90,13 +88,7 @@ def _part(part: Part) -> str:
 
 def failure_probability(d: Domain) -> float:
     """The probability that the bound of one oracle call is wrong; 0 where bounds are certain."""
-    return max((_failure(part.asked) for part in d.parts), default=0.0)
-
-
-def _failure(A: Atoms) -> float:
-    inner: Any = [getattr(A, "base", None), *getattr(A, "parts", ())]
-    here = 0.0 if A.exact else float(getattr(A, "failure", 0.0))
-    return max([here, *(_failure(B) for B in inner if isinstance(B, Atoms))])
+    return max((0.0 if part.asked.exact else part.asked.failure for part in d.parts), default=0.0)
 
 
 def footer() -> str:

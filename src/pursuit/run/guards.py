@@ -36,7 +36,7 @@ class GuardedObjective(Stateful):
 
     def __call__(self, active: ActiveSet) -> tuple[float, Array]:
         value, grad = self.f.value_and_grad(active.x)
-        value, t = as_value(value), self.t
+        value, t = value if type(value) is float else as_value(value), self.t
         self.t += 1
         if math.isnan(value):
             raise not_a_number("f", t)
@@ -63,8 +63,8 @@ class GuardedOracle(Stateful):
     t: int = field(default=0, init=False)
     _last: list[Answer] = field(default_factory=list, init=False)
     """The last answer of each summand."""
-    _asked: list[int] = field(default_factory=list, init=False)
-    """The summands that were asked last."""
+    _asked: list[int] | None = field(default=None, init=False)
+    """The summands that were asked last; None: all."""
 
     @classmethod
     def of(cls, oracle: Oracle, update: Update, domain: Domain, space: Space) -> GuardedOracle:
@@ -80,13 +80,15 @@ class GuardedOracle(Stateful):
         last atom, of which nothing is proved now: a turn costs the same however many summands there are."""
         if active.turn is None:
             answers = [self.ask(b, grad, active, level) for b, level in enumerate(active.levels(grad))]
+            self._asked = None
         else:
             answers = self._last.copy()
-            for b in self._asked:
+            for b in range(len(answers)) if self._asked is None else self._asked:
                 answers[b] = Answer(answers[b].atoms[:1], math.nan, 0.0, 0, level=math.nan)
             for b, alone in active.turn.items():
                 answers[b] = self.ask(b, grad, active, alone(active).levels(grad)[0])
-        self._last, self._asked = answers, list(active.turn or range(len(answers)))
+            self._asked = list(active.turn)
+        self._last = answers
         self.t += 1
         return answers
 

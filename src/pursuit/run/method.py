@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pursuit.arguments import describe
+from pursuit.arguments import describe, require_kind
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.matrices import Factored
 from pursuit.domains import Domain
@@ -19,14 +19,17 @@ from pursuit.updates import FullyCorrective, NormCorrective, Plain, Update
 ATOMS_PER_CALL = 64
 """Atoms of one oracle call that may enter S together."""
 
-MATRICES_PER_CALL = 8
-"""The same for matrices whose factors are refined afterwards: the update only adds the next few singular vectors."""
-
-ALIGNED_PER_CALL = 32
-"""The same where atoms need not move, since the gradient has the singular vectors of the minimum."""
-
 PATH_UPDATE = FullyCorrective()
 """The update of a path of sizes: one atom at a time, all weights corrected; OMP for least squares."""
+
+SEVERAL_AT_ONCE = FullyCorrective(several=ATOMS_PER_CALL)
+"""The update where the number of atoms does not matter."""
+
+MATRICES = NormCorrective(several=8)
+"""For matrices whose factors are refined afterwards: the update only adds the next few singular vectors."""
+
+ALIGNED_MATRICES = NormCorrective(several=32)
+"""The same where atoms need not move, since the gradient has the singular vectors of the minimum."""
 
 
 class Method(NamedTuple):
@@ -60,20 +63,14 @@ def choose(f: Objective, domain: Domain, given: Given, sparse: bool = False) -> 
     A refinement is chosen by default only where the update is, too: a user who names an update gets that algorithm.
     """
     update, oracle, refine = given
-    if not isinstance(f, Objective):
-        raise TypeError(f"f is {type(f).__name__}; give an objective such as LeastSquares(y), or wrap it in Smooth.")
-    if not isinstance(domain, Domain):
-        raise TypeError(f"domain is {type(domain).__name__}; give conv(...) or lin(...) of a set of atoms.")
+    require_kind(f, Objective, "f", "an objective such as LeastSquares(y), or wrap it in Smooth")
+    require_kind(domain, Domain, "domain", "conv(...) or lin(...) of a set of atoms")
     if update is None:
         update, default_refine = default_method(f, domain, sparse)
         refine = default_refine if refine is None else refine
     oracle = Exact() if oracle is None else oracle
-    if not isinstance(update, Update):
-        raise TypeError(
-            f"update is {describe(update)}; give an update such as FullyCorrective() or Plain(ShortStep())."
-        )
-    if not isinstance(oracle, Oracle):
-        raise TypeError(f"oracle is {describe(oracle)}; give an oracle such as Exact() or Lazy().")
+    require_kind(update, Update, "update", "an update such as FullyCorrective() or Plain(ShortStep())")
+    require_kind(oracle, Oracle, "oracle", "an oracle such as Exact() or Lazy()")
     if not all(callable(each) and not isinstance(each, type) for each in as_refinements(refine)):
         raise TypeError(f"refine is {describe(refine)}; give a function of (f, domain, active), or several.")
     spaces = [part.A.space for part in domain.parts if part.A.space not in (None, f.space)]
@@ -84,8 +81,9 @@ def choose(f: Objective, domain: Domain, given: Given, sparse: bool = False) -> 
 def default_update(f: Objective, sparse: bool = False) -> Update:
     """The update that minimises f over S, and its quadratic upper bound where values are estimates. Several atoms of a
     call enter S together; with `sparse`, one."""
-    several = 1 if sparse else ATOMS_PER_CALL
-    return FullyCorrective(several=several) if f.exact else NormCorrective(several=several)
+    if not f.exact:
+        return NormCorrective(several=1 if sparse else ATOMS_PER_CALL)
+    return PATH_UPDATE if sparse else SEVERAL_AT_ONCE
 
 
 def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[Update, Refine | None]:
@@ -99,12 +97,12 @@ def default_method(f: Objective, domain: Domain, sparse: bool = False) -> tuple[
     if not f.exact or any(part.price for part in domain.parts):
         return default_update(f, sparse), None  # a refinement needs exact values, and knows nothing of penalties
     if Factors.serves(f, domain):
-        aligned, alone = _aligned(f, domain), len(domain.parts) == 1
-        for_matrices = NormCorrective(several=1 if sparse else ALIGNED_PER_CALL if aligned else MATRICES_PER_CALL)
-        return for_matrices if alone else default_update(f, sparse), None if aligned else Factors()
+        aligned, several = _aligned(f, domain), len(domain.parts) > 1
+        update = NormCorrective() if sparse else ALIGNED_MATRICES if aligned else MATRICES
+        return default_update(f, sparse) if several else update, None if aligned else Factors()
     if Slide.serves(f, domain):
         return default_update(f, sparse=True), Alternating() if Alternating.serves(f, domain) else Slide()
-    return default_update(f, sparse), Regroup() if Regroup.serves(f, domain) and not sparse else None
+    return default_update(f, sparse), Regroup() if not sparse and Regroup.serves(f, domain) else None
 
 
 def _aligned(f: Objective, domain: Domain) -> bool:

@@ -6,7 +6,6 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
 from pathlib import Path as FilePath
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,9 @@ if TYPE_CHECKING:
     from pursuit.promises import Promise
     from pursuit.run.begin import Run
     from pursuit.run.proof import Proof
+
+MAX_EXACT = 1 << 14
+"""The number of data times the square of that of atoms up to which a loose bound is computed in rational numbers."""
 
 CHECK_SEED = 1
 """The seed of the searches of `check`. Bounds that hold with high probability need random numbers on which x does not
@@ -343,6 +345,21 @@ def proved_fields(run: Run, fields: Fields) -> Fields:
     return proof | {"oracle_calls": calls}
 
 
+def sharpened(result: Result) -> Result:
+    """The result with a bound in rational numbers, where that in floats is looser than the estimate and the problem is
+    so small that they take milliseconds."""
+    estimated, n = float(result.trace.gap[-1]), math.prod(result.x.shape)
+    columns = sum(part.asked.size or MAX_EXACT for part in result.domain.parts)
+    loose = result.gap > 1.01 * estimated + 1e-12 * abs(result.value)
+    if not loose or n * columns * columns > MAX_EXACT:
+        return result
+    try:
+        lower = min(result.certificate.lower, result.value)
+    except ValueError:  # no rule
+        return result
+    return replace(result, lower=lower, gap=result.value - lower) if lower > result.lower else result
+
+
 def unbounded_fields(state: State) -> Fields:
     """x and its value after an update that raised: it may have made inner steps before."""
     active = state.active
@@ -350,9 +367,15 @@ def unbounded_fields(state: State) -> Fields:
     return result_fields(state) | {"x": active.x, "value": value, "lower": -math.inf, "gap": math.inf}
 
 
-def result_fields(state: State) -> Fields:
-    """The fields of a `Result` that one state determines, copied where the run would go on to change them."""
-    support = state.active.support
+def copied_members(active: ActiveSet) -> Fields:
+    """The weights and atoms of S, copied: the run goes on to change them."""
+    return {"weights": active.weights.copy(), "atoms": active.atoms.copy(), "blocks": active.blocks}
+
+
+def result_fields(state: State, members: Fields | None = None) -> Fields:
+    """The fields of a `Result` that one state determines, with the members that S had there."""
+    weights, atoms, blocks = (members or copied_members(state.active)).values()
+    support = np.flatnonzero(weights)
     return {
         "x": state.x,
         "value": state.value,
@@ -364,8 +387,8 @@ def result_fields(state: State) -> Fields:
         "refused": state.refused,
         "stationarity": state.stationarity,
         "assumed": tuple(state.run.refine.assumed),
-        "weights": state.active.weights[support],
-        "atoms": list(compress(state.active.atoms, state.active.weights.tolist())),  # those of weight not zero
-        "blocks": state.active.blocks[support],
+        "weights": weights[support],
+        "atoms": [atoms[i] for i in support],
+        "blocks": blocks[support],
         "answers": state.answers,
     }

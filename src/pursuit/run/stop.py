@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pursuit.active import Deadline
 from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
-from pursuit.deadline import Deadline
 
 if TYPE_CHECKING:
     from pursuit.run.result import State
@@ -79,10 +80,8 @@ class Stop:
     def __post_init__(self) -> None:
         for name in ("gap", "rgap", "atoms", "iterations", "seconds"):
             limit, counts = vars(self)[name], name in ("atoms", "iterations")
-            if (
-                limit is not None
-                and not (as_int_or_nan(limit) if counts and number(limit) < math.inf else number(limit)) >= 0
-            ):
+            read = as_int_or_nan if counts and number(limit) < math.inf else number
+            if limit is not None and not read(limit) >= 0:
                 kind = "an integer" if counts else "a number"
                 raise ValueError(
                     f"Stop({name}={describe(limit)}) can never be met; give {kind} of at least 0, or None."
@@ -99,14 +98,15 @@ class Stop:
         """The gap that is small enough at this value of f."""
         return max(self.gap or 0.0, (self.rgap or 0.0) * abs(value))
 
-    def reached(self, state: State, seconds: float) -> Status | None:
-        """The first rule that this state meets, or None."""
-        bound, limit = state.bound, self.largest_gap(state.value)
+    def met(self, state: State, seconds: float) -> list[Status]:
+        """The rules that this state meets, in the order in which they count."""
+        bound = state.bound
+        limit = min(self.largest_gap(state.value), sys.float_info.max)  # an infinite gap is within no tolerance
         wanted = self.gap is not None or self.rgap is not None
         rules = {
             Status.CONTRADICTION: bound.contradicted,
-            Status.GAP: wanted and _within(state.gap, limit),
-            Status.NEARLY_STATIONARY: wanted and not state.convex and _within(state.stationarity, limit),
+            Status.GAP: wanted and state.gap <= limit,
+            Status.NEARLY_STATIONARY: wanted and not state.convex and state.stationarity <= limit,
             Status.VALUE: self.value is not None and state.value <= self.value,
             Status.ATOMS: self.atoms is not None and state.active.count >= self.atoms,
             Status.STATIONARY: bound.stationary,
@@ -114,8 +114,4 @@ class Stop:
             Status.ITERATIONS: self.iterations is not None and state.iteration >= self.iterations,
             Status.SECONDS: self.seconds is not None and seconds >= self.seconds,
         }
-        return next((status for status, met in rules.items() if met), None)
-
-
-def _within(gap: float, limit: float) -> bool:
-    return gap <= limit and math.isfinite(gap)
+        return [status for status, met in rules.items() if met]

@@ -8,18 +8,22 @@ import os
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from pursuit.arguments import as_bool, describe, quantity
-from pursuit.arrays import Array, Small
-from pursuit.objectives import Objective
+from pursuit.arrays import Array
 from pursuit.run.method import Problem
-from pursuit.run.result import Result, State, proved_fields, result_fields, unbounded_fields
+from pursuit.run.result import (
+    Result,
+    State,
+    copied_members,
+    proved_fields,
+    result_fields,
+    sharpened,
+    unbounded_fields,
+)
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
 from pursuit.run.trace import Trace
@@ -34,17 +38,18 @@ class Watcher(Protocol):
 
 
 class Recorder:
-    """Keeps the rows of the trace, the first point, and the fields of a result: an interrupted update may leave the
-    active set half changed."""
+    """Keeps the rows of the trace, the first point, and the last state with its weights and atoms: an interrupted
+    update may leave the active set half changed. `evaluations` are those of f before the run."""
 
-    def __init__(self, began: float, run: Run, keep: bool, calls: Small) -> None:
+    def __init__(self, began: float, run: Run, keep: bool, evaluations: Sequence[float]) -> None:
         kept = run.resumed
         self.rows = kept.rows[:-1] if kept else []
-        self._last = kept.rows[-1] if kept and kept.rows else None
+        self._resumed = kept.rows[-1] if kept and kept.rows else None
         self.first: Array | None = kept.first if kept else None
+        self.last: tuple[State, Fields] | None = None
         self.fields: Fields = {}
         self._run, self._keep = run, keep
-        self._calls = calls
+        self._before = tuple(evaluations)
         self._began = began - (kept.seconds if kept else 0.0)
 
     @property
@@ -56,42 +61,39 @@ class Recorder:
         active = state.active
         delta = min(answer.delta or 0.0 for answer in state.answers) if active.turn is None else 0.0
         row = state.iteration, state.value, state.gap, active.count, state.oracle_calls, self.seconds, delta
-        calls = (evaluations(self._run.problem.f) - self._calls).tolist()
-        if self._last is not None:  # the run goes on from the state of this row
-            self.rows, self._last = [*self.rows, (*row, *self._last[len(row) :])], None
-            self._calls = self._calls + calls - self.rows[-1][-2:]
+        (values, gradients), before = self._run.problem.f.evaluations, self._before
+        if self._resumed is not None:  # the run goes on from the state of this row
+            self.rows, self._resumed = [*self.rows, (*row, *self._resumed[len(row) :])], None
+            self._before = values - self.rows[-1][-2], gradients - self.rows[-1][-1]
         else:
+            calls = float(values - before[0]), float(gradients - before[1])
             self.rows.append((*row, state.stationarity, active.step, *calls))
         active.step = math.nan
         self.first = state.x if self.first is None else self.first
-        self.fields = result_fields(state)
+        self.last = state, copied_members(active)
 
     def end(self, state: State) -> None:
         """The run ends at this state: prove its bound."""
         memory = self._run.memory(state) if self._keep else {}
-        self.fields |= {"memory": memory} | proved_fields(self._run, self.fields)
+        self.fields = result_fields(state) | {"memory": memory}
+        self.fields |= proved_fields(self._run, self.fields)
 
     def end_unbounded(self, state: State) -> None:
         """The run ends while f falls for ever."""
-        self.fields |= unbounded_fields(state)
+        self.fields = unbounded_fields(state)
 
-    def end_interrupted(self) -> None:
+    def end_interrupted(self, state: State, members: Fields) -> None:
         """The run ends at the last complete state: the row of one that was interrupted is dropped."""
-        iterations = self.fields["iterations"]
-        del self.rows[iterations + 1 :]
-        members = {name: self.fields[name] for name in ("atoms", "weights", "blocks", "x")}
-        memory = self._run.memory_without_update(iterations, members) if self._keep else {}
+        del self.rows[state.iteration + 1 :]
+        self.fields = result_fields(state, members)
+        kept = {name: self.fields[name] for name in ("atoms", "weights", "blocks", "x")}
+        memory = self._run.memory_without_update(state.iteration, kept) if self._keep else {}
         self.fields |= {"memory": memory} | proved_fields(self._run, self.fields)
 
     def result(self, status: Status) -> Result:
         f, domain, method = self._run.problem
         fields = self.fields | {"start": self.first, "seconds": self.seconds, "trace": Trace(self.rows)}
-        return Result(f, domain, *method, status=status, **fields)
-
-
-def evaluations(f: Objective) -> Small:
-    """How often the functions of a `Smooth` have been called for a value and for a gradient; of others NaN."""
-    return np.array(getattr(f, "evaluations", (math.nan, math.nan)), dtype=np.float64)
+        return sharpened(Result(f, domain, *method, status=status, **fields))
 
 
 class Log:
@@ -164,22 +166,17 @@ class Callback:
 
 
 class Rules:
-    """The stopping rules, and the deadline for updates and refinements. A gap counts once it is proved: where a proof
-    gives less than the estimate, the run goes on, and proofs are tried at ever longer intervals."""
+    """The stopping rules. A gap counts once it is proved: where a proof gives less than the estimate, the run goes on,
+    and proofs are tried at ever longer intervals."""
 
     def __init__(self, stop: Stop, began: float) -> None:
         self._stop, self._began = stop, began
-        self._without_gap = replace(stop, gap=None, rgap=None)
         self._next, self._wait = 0, 1
-        self._deadline = stop.deadline(began)
 
     def watch(self, state: State) -> Status | None:
-        state.active.deadline = self._deadline
         seconds = time.perf_counter() - self._began
-        status = self._stop.reached(state, seconds)
-        if status is not Status.GAP or self._proved(state):
-            return status
-        return self._without_gap.reached(state, seconds)
+        met = self._stop.met(state, seconds)
+        return next((status for status in met if status is not Status.GAP or self._proved(state)), None)
 
     def _proved(self, state: State) -> bool:
         """Whether the gap of this state is proved to be within the tolerance."""

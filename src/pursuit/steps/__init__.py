@@ -11,10 +11,9 @@ from pursuit.steps.base import Decrease as Decrease
 from pursuit.steps.base import Length as Length
 from pursuit.steps.base import Move, StepRule
 from pursuit.steps.base import Step as Step
+from pursuit.steps.base import as_rule as as_rule
 from pursuit.steps.base import begin_step as begin_step
-from pursuit.steps.base import check_step as check_step
 from pursuit.steps.base import clip as clip
-from pursuit.steps.base import is_monotone as is_monotone
 from pursuit.steps.bound import Backtracking
 from pursuit.steps.bound import Smoothness as Smoothness
 from pursuit.steps.bound import UpperBound as UpperBound

@@ -95,20 +95,29 @@ def clip(gamma: float, reach: float) -> float:
 Step = StepRule | Length
 
 
-def is_monotone(step: Step) -> bool:
-    """Whether f never increases with these steps, as far as is known."""
-    return isinstance(step, StepRule) and step.monotone
+@dataclass(frozen=True)
+class _OwnRule(StepRule):
+    """The function of a Move that a user gave."""
+
+    length: Length
+    monotone: ClassVar[bool] = False
+
+    def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
+        return self.length
 
 
-def check_step(step: object) -> None:
-    """Refuse what is neither a step rule nor a function of a Move."""
-    if isinstance(step, type) or not (isinstance(step, StepRule) or callable(step)):
+def as_rule(step: object) -> StepRule:
+    """A step rule, or a function of a Move as one; anything else is refused."""
+    if isinstance(step, StepRule):
+        return step
+    if isinstance(step, type) or not callable(step):
         raise TypeError(f"step is {describe(step)}; give a step rule such as ShortStep(), or a function of a Move.")
+    return _OwnRule(step)
 
 
-def begin_step(step: Any, f: Objective, domain: Domain, space: Space) -> Length:
-    """A step rule, or a function of the user, for one run: no step is longer than it may be."""
-    return _Clipped(step.begin(f, domain, space) if isinstance(step, StepRule) else step)
+def begin_step(step: Step, f: Objective, domain: Domain, space: Space) -> Length:
+    """A step rule for one run: no step is longer than it may be."""
+    return _Clipped(as_rule(step).begin(f, domain, space))
 
 
 @dataclass(eq=False)

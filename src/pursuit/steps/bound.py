@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pursuit.arguments import describe, number, use_python_numbers
+from pursuit.arguments import describe, number, require, use_python_numbers
 from pursuit.arrays import Array, Space
 from pursuit.metrics import as_metric
 from pursuit.objectives import Objective, inside
@@ -36,8 +36,8 @@ class Backtracking:
     first: float | None = None
 
     def __post_init__(self) -> None:
-        if self.first is not None and not 0 < number(self.first) < math.inf:
-            raise ValueError(f"first is {describe(self.first)}; give the first L, a positive number, or None.")
+        first = self.first is None or 0 < number(self.first) < math.inf
+        require(first, "first", self.first, "the first L, a positive number, or None")
         if not (0 < number(self.shrink) <= 1 < number(self.grow) < math.inf):
             given = f"{describe(self.shrink)} and {describe(self.grow)}"
             raise ValueError(f"Backtracking needs 0 < shrink <= 1 < grow, not {given}.")
@@ -51,10 +51,8 @@ Smoothness = float | Backtracking | None
 
 def check_smoothness(L: Smoothness) -> None:
     """Refuse an L that is neither a positive number, Backtracking nor None."""
-    if L is not None and not isinstance(L, Backtracking) and not 0 < number(L) < math.inf:
-        raise ValueError(
-            f"L is {describe(L)}; give a positive number, Backtracking(), or None for the objective's own."
-        )
+    valid = L is None or isinstance(L, Backtracking) or 0 < number(L) < math.inf
+    require(valid, "L", L, "a positive number, Backtracking(), or None for the objective's own")
 
 
 def guaranteed(L: Smoothness, metric: object, f: Objective) -> Decrease:

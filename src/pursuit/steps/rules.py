@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from pursuit.arguments import as_bool, describe, number, use_python_numbers
+from pursuit.arguments import as_bool, describe, number, require, use_python_numbers
 from pursuit.arrays import Array, Space
 from pursuit.domains import Domain, Hull, Part
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, Smooth
 from pursuit.state import Stateful
-from pursuit.steps.base import Decrease, Length, Move, StepRule, begin_step, check_step, clip
+from pursuit.steps.base import Decrease, Length, Move, StepRule, as_rule, begin_step, clip
 from pursuit.steps.bound import Smoothness, UpperBound, check_smoothness, guaranteed
 
 MAX_HALVINGS = 60
@@ -68,14 +68,13 @@ class OpenLoop(StepRule):
     monotone: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.power, str) and self.power == "log") and not 1 <= number(self.power) < math.inf:
-            raise ValueError(f'power is {describe(self.power)}; give a number of at least 1, or "log".')
+        valid = str(self.power) == "log" or 1 <= number(self.power) < math.inf
+        require(valid, "power", self.power, 'a number of at least 1, or "log"')
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         if not isinstance(domain, Hull):
             raise ValueError(f"OpenLoop is a step inside a hull; over {domain!r} use LineSearch() or ShortStep().")
-
         return _Harmonic(self.power)
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
@@ -117,7 +116,7 @@ class Monotone(StepRule):
     step: Any
 
     def __post_init__(self) -> None:
-        check_step(self.step)
+        as_rule(self.step)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         return _Halving(f, begin_step(self.step, f, domain, space))
@@ -220,10 +219,8 @@ class DiameterStep(StepRule):
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
-        if self.diameter is not None and not 0 < number(self.diameter) < math.inf:
-            raise ValueError(
-                f"diameter is {describe(self.diameter)}; give a positive bound on it, or None for the set's own."
-            )
+        valid = self.diameter is None or 0 < number(self.diameter) < math.inf
+        require(valid, "diameter", self.diameter, "a positive bound on it, or None for the set's own")
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
@@ -275,8 +272,7 @@ class CurvatureStep(StepRule):
         return lambda move: clip(-move.slope * scale / self.C, move.reach)
 
     def decrease(self, f: Objective, part: Part) -> Decrease:
-        over_hull = isinstance(part, Hull)
-        return Decrease(toward_only=over_hull, C=self.C if over_hull else self.C / self.rho**2)
+        return Decrease(toward_only=part.compact, C=self.C if part.compact else self.C / self.rho**2)
 
 
 @dataclass(frozen=True)

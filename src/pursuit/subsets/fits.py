@@ -5,23 +5,68 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.optimize import minimize, nnls
 
 from pursuit.arrays import Indices, Small
 from pursuit.objectives import Huber, Logistic
 from pursuit.subsets.given import with_data
-from pursuit.subsets.quadratic import NOTHING, inverse_factor
-from pursuit.subsets.smooth import curved
 
+NOTHING = 1e-300
+"""A curvature that is as good as 0."""
+CANDIDATES = 4
+"""Units that an exchange tries in the place of another."""
 KINK = 1e-6
 """Data are near a kink of Huber's loss within this part of its width."""
 
 
+class Fits(Protocol):
+    """Minima over few units, which are numbered in the whole problem, from the data."""
+
+    def value(self, units: Indices) -> float:
+        """The least value, but for rounding."""
+        ...
+
+    def lower(self, units: Indices) -> float:
+        """A lower bound on it."""
+        ...
+
+    def scores(self, units: Indices) -> Small:
+        """How much each unit might help beside some: the norm of its part of the gradient."""
+        ...
+
+    def exchange(self, fixed: Indices, units: Indices, places: Indices, k: int) -> tuple[float, Indices]:
+        """From the units at some places on, beside fixed ones: others enter, by their part of the gradient, up to k in
+        all; then they change places while that helps."""
+        S = [int(j) for j in places]
+
+        def ranked(T: list[int]) -> Indices:
+            scores = self.scores(np.concatenate([fixed, units[T]]).astype(np.intp))[units]
+            scores[T] = -1.0
+            return np.argsort(-scores, kind="stable")[: min(CANDIDATES, len(units) - len(T))]
+
+        def least(T: list[int]) -> float:
+            return self.value(np.concatenate([fixed, units[T]]).astype(np.intp))
+
+        while len(S) < min(k, len(units)):
+            S.append(int(ranked(S)[0]))
+        value, better = least(S), True
+        while better and len(S) < len(units):
+            better = False
+            for i in range(len(S)):
+                rest = S[:i] + S[i + 1 :]
+                tries = [(least([*rest, int(j)]), [*rest, int(j)]) for j in ranked(rest)]
+                best, T = min(tries)
+                if best < value - 1e-10 * abs(value):
+                    value, S, better = best, T, True
+        return value, np.array(sorted(S), dtype=np.intp)
+
+
 @dataclass(frozen=True, eq=False)
-class LinearFits:
+class LinearFits(Fits):
     """Least squares with a ridge over some units; `exact(places, positive ones)` is the least value in rationals."""
 
     X: Small
@@ -83,7 +128,7 @@ class LinearFits:
 
 
 @dataclass(eq=False)
-class ConvexFits:
+class ConvexFits(Fits):
     """A smooth loss with a ridge over some units and all uncounted columns: Newton's method, its steps halved."""
 
     f: Any
@@ -213,3 +258,22 @@ class ConvexFits:
     def scores(self, units: Indices) -> Small:
         """The norm of each unit's part of the gradient."""
         return self._solved(units)[2].copy()
+
+
+def curved(f: Any, x: Small) -> tuple[float, Small, Small]:
+    """f, its gradient and the diagonal of its Hessian."""
+    x = np.reshape(x, f.space.shape)
+    value, slope = f.value_and_grad(x)
+    return value, np.ravel(slope), np.ravel(f.hessian(x).h * np.ones_like(x))
+
+
+def inverse_factor(H: Small) -> tuple[Small | None, float]:
+    """The inverse of the Cholesky factor, and the least square of the factor's diagonal relative to that of H; None
+    where there is none."""
+    factor, invert = lapack.get_lapack_funcs(("potrf", "trtri"), (H,))
+    L, bad = factor(H.T, lower=1, clean=1)
+    if bad:
+        return None, 0.0
+    pivot = float((np.diag(L) ** 2 / np.diag(H)).min())
+    inverse, bad = invert(L, lower=1, overwrite_c=1)
+    return (None, 0.0) if bad else (inverse, pivot)

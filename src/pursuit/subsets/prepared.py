@@ -17,10 +17,10 @@ import numpy as np
 from pursuit.arrays import Indices, Small
 from pursuit.objectives import LeastSquares
 from pursuit.subsets.exact import Exact
-from pursuit.subsets.fits import ConvexFits, LinearFits
+from pursuit.subsets.fits import NOTHING, ConvexFits, LinearFits, curved
 from pursuit.subsets.given import Given
-from pursuit.subsets.quadratic import NOTHING, Fits, Point, Quadratic
-from pursuit.subsets.smooth import Gram, Loss, Smooth, curved, widest
+from pursuit.subsets.quadratic import Point, Quadratic
+from pursuit.subsets.smooth import Gram, Loss, Smooth, widest
 
 EPS = float(np.finfo(np.float64).eps)
 SHORTEST = 1e-250
@@ -79,17 +79,15 @@ class _Scaled:
         """The columns of a problem, times the square roots of the weights."""
         s, matrix, uncounted = np.sqrt(weights)[:, None], given.chosen.matrix, given.uncounted
         exact = Exact(uncounted, matrix, given.loss.y.ravel(), weights, given.l2)
-        C, norms = _units(s * matrix)
-        Z = _units(
-            s
-            * uncounted[
-                :, Exact(uncounted[:, :0], uncounted, weights, weights, 0.0).independent(range(uncounted.shape[1]))
-            ]
-        )[0]
+        C, norms = _units(matrix if (s == 1.0).all() else s * matrix)
+        some = Exact(uncounted[:, :0], uncounted, weights, weights, 0.0).independent(range(uncounted.shape[1]))
+        Z = _units(s * uncounted[:, some])[0]
         basis, certain = np.linalg.qr(Z)[0], float(np.linalg.svd(Z, compute_uv=False).min(initial=1.0))
-        for _ in range(2):
-            C = C - basis @ (basis.T @ C)
-        C, kept = _units(C)
+        kept = (norms > 0) * 1.0
+        if len(some):
+            for _ in range(2):
+                C = C - basis @ (basis.T @ C)
+            C, kept = _units(C)
         doubtful = np.flatnonzero(kept < 1e-10)
         gone = [j for j in doubtful if not exact.independent([int(j)])]
         left = np.setdiff1d(np.arange(len(norms)), gone)
@@ -98,16 +96,18 @@ class _Scaled:
                 f"A holds a column of length {norms[left].min():.3g}; give columns longer than {SHORTEST:g}."
             )
         worse = 1.0 / (np.maximum(kept, EPS) * max(certain, EPS))
-        return cls(C[:, left], (norms * np.maximum(kept, EPS))[left], left, worse[left], basis, exact)
+        C = C if len(left) == len(norms) else C[:, left]
+        return cls(C, (norms * np.maximum(kept, EPS))[left], left, worse[left], basis, exact)
 
 
 def _units(C: Small) -> tuple[Small, Small]:
     """Columns of norm 1, and their norms; zeros stay."""
-    peaks = np.abs(C).max(axis=0, initial=0.0)
+    peaks = np.maximum(C.max(axis=0, initial=0.0), -C.min(axis=0, initial=0.0))
     C = C / np.where(peaks > 0, peaks, 1.0)
-    norms = np.linalg.norm(C, axis=0)
+    norms = np.sqrt(np.einsum("ij,ij->j", C, C))
+    C /= np.where(norms > 0, norms, 1.0)
     with np.errstate(over="ignore"):
-        return C / np.where(norms > 0, norms, 1.0), peaks * norms
+        return C, peaks * norms
 
 
 def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared:
@@ -125,7 +125,8 @@ def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared
     if not copies and len(np.unique(given.chosen.labels)) == len(used):
         used[np.flatnonzero(used)] &= _is_first(columns.C[:, used], given.positive)
     left, norms, worse, ridge = columns.left[used], columns.norms[used], columns.worse[used], ridge[used]
-    labels, X, scale = given.chosen.labels[left], columns.C[:, used], scale or 1.0
+    labels, scale = given.chosen.labels[left], scale or 1.0
+    X = columns.C if used.all() else columns.C[:, used]
     target = y / scale
     H = X.T @ X
     H[np.diag_indices_from(H)] += ridge
@@ -139,10 +140,9 @@ def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared
     fit = LinearFits(X, target, ridge, labels, given.positive, noise, worse, M, least)
     units, places = np.unique(labels, return_inverse=True)
     single, nothing = len(units) == len(labels), np.zeros(0, np.intp)
-    fits = Fits(fit.value, fit.lower, fit.scores)
     P = Quadratic(
         H, X.T @ target, float(target @ target) / 2, k, labels if single else np.arange(len(labels)), nothing,
-        worse * np.sqrt(np.diag(H)), ridge, noise, fits, n, given.positive, np.maximum(ridge, NOTHING), M, len(left),
+        worse * np.sqrt(np.diag(H)), ridge, noise, fit, n, given.positive, np.maximum(ridge, NOTHING), M, len(left),
     )  # fmt: skip
 
     def coefficients(units: Indices) -> tuple[Small, Small]:
@@ -151,7 +151,7 @@ def _least_squares(given: Given, k: int, bound: Small, copies: bool) -> Prepared
         b[left[places]] = values * scale / norms[places]
         return b, _uncounted(given, s, s * (f.y.ravel() - given.chosen.matrix @ b))
 
-    problem = P if single else Smooth(Gram(P), k, units, places, fits, nothing, given.positive)
+    problem = P if single else Smooth(Gram(P), k, units, places, fit, nothing, given.positive)
     return Prepared(problem, scale**2, coefficients, 16.0 * noise, 0.0)
 
 
@@ -203,9 +203,7 @@ def _other(given: Given, k: int, bound: Small) -> Prepared:
     L = curvature * float(np.linalg.norm(C, 2)) ** 2
     units, places = np.unique(labels, return_inverse=True)
     model = Loss(f, C, np.maximum(ridge, NOTHING), M, far, noise, L)
-    problem = Smooth(
-        model, k, units, places, Fits(fit.value, fit.lower, fit.scores), none, given.positive, C.shape[1] - p
-    )
+    problem = Smooth(model, k, units, places, fit, none, given.positive, C.shape[1] - p)
 
     def coefficients(chosen: Indices) -> tuple[Small, Small]:
         b, out = fit.whole(chosen), np.zeros(len(bound))

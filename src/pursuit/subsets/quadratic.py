@@ -15,7 +15,6 @@ boxes |b_j| <= M_j hold for every b that is good enough. `native/subset.h` has t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -25,16 +24,14 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from pursuit import native
 from pursuit.arrays import Indices, Small
+from pursuit.subsets.fits import NOTHING, Fits, inverse_factor
 
-NOTHING = 1e-300
-"""A curvature d_j that is as good as 0."""
+MANY = 1000
+"""Columns from which on H is inverted in single precision."""
 WORST_CONDITION = 1e10
 """Of H, beyond which nothing is derived from its inverse."""
 SAFE_PIVOT = 1e-6
 """The least part of a column's square outside the columns that are in, for these to be projected out."""
-
-CANDIDATES = 4
-"""Units that an exchange tries in the place of another."""
 
 States = np.ndarray[Any, np.dtype[np.int8]]
 FREE, IN, OUT, LARGEST = 0, 1, -1, 2
@@ -80,43 +77,6 @@ class Gains(NamedTuple):
     def hidden(cls, p: int) -> Gains:
         """Nothing is known."""
         return cls(np.zeros(p), math.inf, np.ones(p, dtype=np.bool_), math.nan, np.zeros(p))
-
-
-class Fits(NamedTuple):
-    """Minima over few units, which are numbered in the whole problem, from the data."""
-
-    value: Callable[[Indices], float]
-    """The least value, but for rounding."""
-    lower: Callable[[Indices], float]
-    """A lower bound on it."""
-    scores: Callable[[Indices], Small]
-    """How much each unit might help beside some: the norm of its part of the gradient."""
-
-    def exchange(self, fixed: Indices, units: Indices, places: Indices, k: int) -> tuple[float, Indices]:
-        """From the units at some places on, beside fixed ones: others enter, by their part of the gradient, up to k in
-        all; then they change places while that helps."""
-        S = [int(j) for j in places]
-
-        def ranked(T: list[int]) -> Indices:
-            scores = self.scores(np.concatenate([fixed, units[T]]).astype(np.intp))[units]
-            scores[T] = -1.0
-            return np.argsort(-scores, kind="stable")[: min(CANDIDATES, len(units) - len(T))]
-
-        def least(T: list[int]) -> float:
-            return self.value(np.concatenate([fixed, units[T]]).astype(np.intp))
-
-        while len(S) < min(k, len(units)):
-            S.append(int(ranked(S)[0]))
-        value, better = least(S), True
-        while better and len(S) < len(units):
-            better = False
-            for i in range(len(S)):
-                rest = S[:i] + S[i + 1 :]
-                tries = [(least([*rest, int(j)]), [*rest, int(j)]) for j in ranked(rest)]
-                best, T = min(tries)
-                if best < value - 1e-10 * abs(value):
-                    value, S, better = best, T, True
-        return value, np.array(sorted(S), dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,38 +178,46 @@ class Quadratic:
         d = _strongest(inverse, spread) / spread
         for _ in range(50):
             d = np.maximum(d, self.floor)
-            if lapack.dpotrf((H - np.diag(d + shift)).T, lower=1, overwrite_a=1)[1] == 0:
+            Q = H.copy()
+            Q[np.diag_indices(p)] -= d + shift
+            if lapack.dpotrf(Q.T, lower=1, overwrite_a=1)[1] == 0:
                 break
             d = 0.97 * d
         else:
             d = self.floor
         if (self.d >= d).all():
             d = self.d
-        M = np.minimum(self.boxes(upper, inverse, spread), self.M)
-        return replace(self, d=np.maximum(d, NOTHING), M=M, split_at=p)
+        some = replace(self, d=np.maximum(d, NOTHING), split_at=p)
+        return replace(some, M=np.minimum(some.boxes(upper, inverse, spread), self.M))
 
     def _inverse(self) -> tuple[Small | None, Small]:
-        """The inverse of the Cholesky factor of H, and the diagonal of H^-1; None where rounding hides it."""
-        L, bad = lapack.dpotrf(self.H.T, lower=1, clean=1) if self.size else (self.H, 1)
-        inverse, singular = (L, 1) if bad else lapack.dtrtri(L, lower=1)
-        if bad or singular:
-            return None, np.zeros(0)
-        spread = np.einsum("ij,ij->j", inverse, inverse)
-        good = spread.max() * np.diag(self.H).max() < WORST_CONDITION
-        return (inverse if good else None), spread
+        """The inverse of the Cholesky factor of H, and the diagonal of H^-1; None where rounding hides it. Of many
+        columns in single precision, where that does: what follows from H^-1 is proved by other means."""
+        p = self.size
+        for number in ((np.float32, np.float64) if p > MANY else (np.float64,)) if p else ():
+            inverse, _ = inverse_factor(np.asarray(self.H, dtype=number))
+            if inverse is not None:
+                spread = np.einsum("ij,ij->j", inverse, inverse)
+                if spread.max() * np.diag(self.H).max() < WORST_CONDITION * (1e-6 if number is np.float32 else 1.0):
+                    return inverse, spread
+        return None, np.zeros(0)
 
     def boxes(self, upper: float, inverse: Small | None = None, spread: Small | None = None) -> Small:
-        """Bounds on |b_j| for all b with f(b) <= upper."""
+        """Bounds on |b_j| for all b with f(b) <= upper.
+
+        For u near the minimum, g = c - Hu and e = b - u: e_j^2 <= s_j e'He with s_j = (H^-1)_jj <= 1 / d_j, and so
+        (e'He)^(1/2) <= t + (t^2 + 2 (upper - f(u)))^(1/2) with t = sum of |g_j| s_j^(1/2)."""
         if inverse is None or spread is None:
             inverse, spread = self._inverse()
         if inverse is None:
             return np.full(self.size, np.inf)
-        v = inverse @ self.c
-        middle = inverse.T @ v
-        sizes = 1.0 + float(np.abs(middle) @ self.root)
-        room = max(upper - self.constant + float(v @ v) / 2, 0.0) + 4.0 * self.noise * sizes**2
+        u = np.asarray(inverse.T @ (inverse @ self.c), dtype=np.float64)
+        g, size = self.c - self.H @ u, 1.0 + float(np.abs(u) @ self.root)
+        room = max(upper - self.constant + float(u @ (self.c + g)) / 2, 0.0) + 4.0 * self.noise * size**2
         loose = 1.0 + 1e-9 + 4.0 * self.size * (self.noise + 1e-16) * float(spread.max())
-        return np.asarray(loose * (np.abs(middle) + np.sqrt(2.0 * room * spread)))
+        reach = np.sqrt(1.0 / self.d if inverse.dtype == np.float32 else loose * spread)
+        t = float((np.abs(g) + self.noise * size * self.root) @ reach)
+        return np.asarray(loose * (np.abs(u) + (t + np.sqrt(t * t + 2.0 * room)) * reach))
 
     def sizes(self, b: Small) -> Small:
         """The sizes of the coefficients of each unit."""
@@ -343,16 +311,20 @@ def _strongest(inverse: Small, spread: Small) -> float:
     if p <= 300:
         K = inverse * s
         return float((1.0 - 1e-4) / np.linalg.eigvalsh(K @ K.T)[-1])
-    whole = LinearOperator((p, p), matvec=lambda v: s * (inverse.T @ (inverse @ (s * v.ravel()))), dtype=np.float64)
-    start = np.ones(p)
+    whole = LinearOperator((p, p), matvec=lambda v: s * (inverse.T @ (inverse @ (s * v.ravel()))), dtype=inverse.dtype)
+    start = np.ones(p, dtype=inverse.dtype)
     return float(0.99 / eigsh(whole, 1, which="LA", tol=1e-2, ncv=12, v0=start, return_eigenvectors=False)[0])
 
 
-def inverse_factor(H: Small) -> tuple[Small | None, float]:
-    """The inverse of the Cholesky factor, and the least square of the factor's diagonal relative to that of H; None
-    where there is none."""
-    L, bad = lapack.dpotrf(H, lower=1, clean=1)
-    if bad:
-        return None, 0.0
-    inverse, bad = lapack.dtrtri(L, lower=1)
-    return (None, 0.0) if bad else (inverse, float((np.diag(L) ** 2 / np.diag(H)).min()))
+def conjugate(slope: Small, d: Small, M: Small) -> Small:
+    """psi: the maximum over |t| <= M of slope t - d t^2 / 2; slopes are not negative."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return np.where(slope <= d * M, slope * slope / (2.0 * d), slope * M - 0.5 * d * M * M)
+
+
+def reversals(bound: float, psi: Small, states: States, m: int) -> tuple[Small, Small]:
+    """The bounds of a node with each of the free units in, and out, where m of them may be used."""
+    order = np.sort(psi[states == FREE])[::-1]
+    if not 0 < m < len(order):
+        return np.full(len(psi), -np.inf), np.full(len(psi), -np.inf)
+    return bound + np.maximum(order[m - 1] - psi, 0.0), bound + np.maximum(psi - order[m], 0.0)

@@ -17,8 +17,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from pursuit.arrays import Indices, Small
+from pursuit.subsets.fits import NOTHING
 from pursuit.subsets.prepared import EPS, Prepared
-from pursuit.subsets.quadratic import FREE, IN, LARGEST, NOTHING, OUT, Dual, Point, Quadratic, States
+from pursuit.subsets.quadratic import FREE, IN, LARGEST, OUT, Dual, Point, Quadratic, States, conjugate, reversals
 from pursuit.subsets.smooth import Gram, Smooth
 from pursuit.subsets.tree import Search, Step
 
@@ -82,15 +83,9 @@ def _tried(problem: Any, place: Place) -> float:
 
 def _reversed(bound: float, psi: Small, states: States, step: Step, units: Indices, m: int) -> float:
     """The least bound with one of the decisions of a step reversed."""
-    free = np.flatnonzero(states == FREE)
-    order = np.sort(psi[free])[::-1]
-    if not 0 < m < len(free):
-        return -math.inf if len(step.ins) + len(step.outs) else bound
-    last, following = order[m - 1], order[m]
+    inside, outside = reversals(bound, psi, states, m)
     outs, ins = np.isin(units, step.outs) & (states == FREE), np.isin(units, step.ins) & (states == FREE)
-    without = bound + last - np.minimum(psi[outs], last)
-    inside = bound + np.maximum(psi[ins] - following, 0.0)
-    return float(min(without.min(initial=math.inf), inside.min(initial=math.inf)))
+    return float(min(inside[outs].min(initial=np.inf), outside[ins].min(initial=np.inf)))
 
 
 class _Losses:
@@ -186,10 +181,8 @@ class _Squares:
         size = 1.0 + float(np.abs(u) @ P.root[at])
         error = 2.0 * P.noise * size
         slope = np.maximum((w if P.positive else np.abs(w)) + error * P.root[at], 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            each = np.where(slope <= d * M, slope * slope / (2.0 * d), slope * M - 0.5 * d * M * M)
         units, where = np.unique(owner, return_inverse=True)
-        psi, states = np.asarray(np.bincount(where, each), dtype=np.float64), _states(units, place)
+        psi, states = np.bincount(where, conjugate(slope, d, M)), _states(units, place)
         forced = 0.0
         if place.cone is not None:
             j = int(np.flatnonzero(units == place.cone[0])[0])

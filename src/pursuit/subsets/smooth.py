@@ -24,7 +24,8 @@ import numpy as np
 
 from pursuit.arrays import Indices, Small
 from pursuit.objectives import Objective
-from pursuit.subsets.quadratic import CANDIDATES, FREE, IN, OUT, Dual, Fits, Point, Quadratic, Relaxed, States
+from pursuit.subsets.fits import CANDIDATES, Fits, curved
+from pursuit.subsets.quadratic import FREE, IN, OUT, Dual, Point, Quadratic, Relaxed, States, conjugate, reversals
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,11 +172,8 @@ class Smooth:
 
     def psi(self, w: Small, error: Small) -> Small:
         """psi of each unit; `error` bounds the rounding of w."""
-        d, M = self.model.d, self.model.M
-        size = np.maximum((w if self.positive else np.abs(w)) + error, 0.0)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            linear = size * M - 0.5 * d * M * M
-            each = np.where(size <= d * M, size * size / (2.0 * d), linear)
+        slope = np.maximum((w if self.positive else np.abs(w)) + error, 0.0)
+        each = conjugate(slope, self.model.d, self.model.M)
         return np.asarray(np.bincount(self.labels, each, minlength=self.size), dtype=np.float64)
 
     def prove(self, b: Small, state: States, m: int) -> tuple[float, Small, Small]:
@@ -222,13 +220,10 @@ class Smooth:
         return self._decided(state, best, Point(best_b, price), best_psi, cut)
 
     def _decided(self, state: States, bound: float, point: Point, psi: Small, cut: float) -> Relaxed:
-        screened, free, m = state.copy(), np.flatnonzero(state == FREE), self.k - int(np.count_nonzero(state > 0))
-        if m > 0 and len(free) > m and math.isfinite(bound):
-            order = np.sort(psi[free])[::-1]
-            last, following = order[m - 1], order[m]
-            v = psi[free]
-            screened[free[(v < last) & (bound + last - v >= cut)]] = OUT
-            screened[free[(v >= last) & (bound + v - following >= cut)]] = IN
+        screened, free = state.copy(), state == FREE
+        inside, outside = reversals(bound, psi, state, self.k - int(np.count_nonzero(state > 0)))
+        screened[free & (inside >= cut)] = OUT
+        screened[free & (outside >= cut)] = IN
         sizes = np.where(screened == FREE, self.sizes(point.b), -1.0)
         return Relaxed(bound, point, screened, int(sizes.argmax()) if (sizes >= 0).any() else -1)
 
@@ -265,13 +260,6 @@ class Smooth:
     def improve(self, places: Indices, k: int) -> tuple[float, Indices]:
         """Units enter one at a time, by their part of the gradient; then units change places while that helps."""
         return self.fits.exchange(self.fixed, self.units, places, k)
-
-
-def curved(f: Any, x: Small) -> tuple[float, Small, Small]:
-    """f, its gradient and the diagonal of its Hessian."""
-    x = np.reshape(x, f.space.shape)
-    value, slope = f.value_and_grad(x)
-    return value, np.ravel(slope), np.ravel(f.hessian(x).h * np.ones_like(x))
 
 
 def widest(f: Objective, dual: Small, grad: Small, upper: float, further: Callable[[Small], float]) -> Small:

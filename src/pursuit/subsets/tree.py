@@ -1,12 +1,13 @@
 """The search for the best subset: branch and bound, the node with the lowest bound first.
 
-A node is a problem, a state of its units (columns or groups: in, out or free) and the point where its parent's
-relaxation ended. Its two children have the unit with the largest coefficient in and out. The relaxation of a child
-proves a bound; where that reaches the cut, no subset of the child is better than the incumbent, and it is a leaf.
-Otherwise the bound decides further units, the problem shrinks, and what is left is relaxed again or waits. Nodes are
-expanded in batches whose size does not depend on the number of threads, so that neither does the result.
+A node is a problem (`quadratic.Quadratic`, or `smooth.Smooth` for all that is not plain), a state of its units
+(columns or groups: in, out or free) and the point where its parent's relaxation ended. Its two children have the unit
+with the largest coefficient in and out. The relaxation of a child proves a bound; where that reaches the cut, no
+subset of the child is better than the incumbent, and it is a leaf. Otherwise the bound decides further units, the
+problem shrinks, and what is left is relaxed again or waits. Nodes are expanded in batches whose size does not depend
+on the number of threads, so that neither does the result.
 
-Every step is kept (`Step`): the leaves are the certificate, which `certificate.replay` computes again.
+Every step is kept (`Step`): the leaves are the certificate, which `replay` computes again.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 
-from pursuit.arrays import Indices, Small
-from pursuit.subsets.quadratic import FREE, IN, OUT, Dual, Point, Relaxed, States
+from pursuit.arrays import Indices
+from pursuit.subsets.quadratic import FREE, IN, OUT, Point, Relaxed, States
 from pursuit.threads import in_parallel, single_threaded_blas
 
 BATCH = 8
@@ -30,28 +31,6 @@ WORTH_A_THREAD = 200
 """Units from which on nodes are expanded in several threads: smaller ones take turns at the interpreter."""
 POLISH = 16
 """Of so many nodes, one proposes an incumbent."""
-
-
-class Subproblem(Protocol):
-    """What the tree asks of a problem: `quadratic.Quadratic`, or `smooth.Smooth` for all that is not plain."""
-
-    k: int
-    units: Indices
-    fixed: Indices
-    enough_to_try: int
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def stale(self) -> bool: ...
-    def relax(self, state: States, start: Point, cut: float, rounds: int = 60) -> Relaxed: ...
-    def restrict(self, state: States, point: Point) -> tuple[Self, States, Point]: ...
-    def split(self, upper: float) -> Self: ...
-    def best_with_one_more(self, places: Indices, among: Indices) -> tuple[float, Indices, float]: ...
-    def improve(self, places: Indices, k: int) -> tuple[float, Indices]: ...
-    def exact(self, places: Indices) -> tuple[float, float]: ...
-    def dual(self, point: Point) -> Dual: ...
-    def sizes(self, b: Small) -> Small: ...
 
 
 @dataclass(eq=False)

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pursuit.arrays import Small
-from pursuit.subsets.quadratic import LARGEST, NOTHING, Point, Quadratic
+from pursuit.subsets.fits import NOTHING
+from pursuit.subsets.quadratic import LARGEST, Point, Quadratic
 from pursuit.subsets.tree import Search
 from pursuit.threads import allowed_threads
 
@@ -39,7 +40,7 @@ def begin_quadratic(search: Search, P: Quadratic, enough: Callable[[Search], boo
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         P = replace(P, M=np.minimum(P.M, np.sqrt(2.0 * max(search.upper, 0.0) / P.floor)))  # the ridge costs that much
     boxed = P
-    if np.median(P.M * P.root) > LOOSE * largest:
+    if np.median(P.M * P.root) > LOOSE * largest and (P.d <= np.maximum(P.floor, NOTHING)).any():
         boxed = replace(P, M=np.minimum(P.M, FACTOR * largest / P.root), split_at=P.size)
         search.outside = cones = Cones.of(boxed, P, search.cut)
         for i in range(0, len(cones.columns), PIECE):

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_int_or_nan, check_seed, describe, use_python_numbers
+from pursuit.arguments import as_int_or_nan, check_seed, describe, require, use_python_numbers
 from pursuit.arrays import Small, Space
 from pursuit.domains import Domain, Part
 from pursuit.objectives import Objective, Shifted
@@ -68,17 +68,14 @@ class Blocks(Update):
                 raise TypeError(f"update is {describe(update)}; give an update of one summand, such as Away().")
             if update.faces:
                 raise TypeError(f"update is {describe(update)}, which looks at faces of the whole domain; give Away().")
-        if (
-            isinstance(self.order, list | tuple | range)
-            and len(self.order)
-            and min(map(as_int_or_nan, self.order)) >= 0
-        ):
+        given = isinstance(self.order, list | tuple | range)
+        if given and len(self.order) and min(map(as_int_or_nan, self.order)) >= 0:
             object.__setattr__(self, "order", tuple(map(int, self.order)))
-        elif not (isinstance(self.order, str) and self.order in get_args(Order)):
+        else:
             known = ", ".join(map(repr, get_args(Order)))
-            raise ValueError(f"order is {describe(self.order)}; give one of {known}, or the places of summands.")
-        if not as_int_or_nan(self.certify) >= 1:
-            raise ValueError(f"certify is {describe(self.certify)}; give a number of rounds of at least 1.")
+            valid = isinstance(self.order, str) and self.order in get_args(Order)
+            require(valid, "order", self.order, f"one of {known}, or the places of summands")
+        require(as_int_or_nan(self.certify) >= 1, "certify", self.certify, "a number of rounds of at least 1")
         check_seed(self.seed)
         use_python_numbers(self)
 
@@ -86,6 +83,11 @@ class Blocks(Update):
     def updates(self) -> tuple[Update, ...]:
         """The update of each summand, or the one of all."""
         return tuple(self.update) if isinstance(self.update, Sequence) else (self.update,)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The places of the summands in the order of their turns, where the user gave them."""
+        return () if isinstance(self.order, str) else tuple(self.order)
 
     @property
     def several(self) -> int:  # type: ignore[override]
@@ -102,13 +104,13 @@ class Blocks(Update):
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         alone = Shifted(f, space)  # of the block that moves
         count, updates = len(domain.parts), self.updates
-        if len(updates) not in (1, count) or (isinstance(self.order, tuple) and max(self.order) >= count):
+        if len(updates) not in (1, count) or max(self.places, default=0) >= count:
             raise ValueError(f"{self!r} does not fit {count} summands; give one update, or one each, and their places.")
         each = updates * count if len(updates) == 1 else updates
         blocks = tuple(_Block(b, part, each[b], alone, space) for b, part in enumerate(domain.parts))
         turns = _Turns(self, domain, blocks, np.random.default_rng(self.seed))
-        if isinstance(self.order, tuple):
-            turns._current = self.order[0]
+        if self.places:
+            turns._current = self.places[0]
         return turns
 
 
@@ -140,14 +142,14 @@ class _Turns(Stateful):
 
     def _choose(self, now: Now) -> int:
         """The block that moves now."""
-        given = isinstance(self.plan.order, tuple) or now.answers[self._current].calls
+        given = self.plan.places or now.answers[self._current].calls
         return self._current if given else int(self._gaps.argmax())
 
     def _next(self, iteration: int) -> int:
         """The block that moves next."""
-        order, gaps = self.plan.order, self._gaps
-        if isinstance(order, tuple):
-            return int(order[(iteration + 1) % len(order)])
+        order, places, gaps = self.plan.order, self.plan.places, self._gaps
+        if places:
+            return places[(iteration + 1) % len(places)]
         if order == "cyclic":
             return (self._current + 1) % len(self.blocks)
         if order == "random":

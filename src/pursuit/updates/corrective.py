@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
+from pursuit.arguments import as_int_or_nan, number, require, use_python_numbers
 from pursuit.arrays import Array, Small, Space
 from pursuit.atoms.frames import Atom
 from pursuit.domains import Domain, Part
@@ -74,13 +74,13 @@ class _Admission(Stateful):
 
     def __post_init__(self) -> None:
         self.several = self.most
-        self.limit = self.most if any(part.nonnegative for part in self.domain.parts) else min(self.most, 4)
+        self.limit = self.most if self.domain.signs.any() else min(self.most, 4)
         self._places: list[int] = []
 
     def enter(self, now: Now, active: ActiveSet) -> None:
         """Add atoms of the oracle's answers to S."""
         parts = zip(self.domain.parts, now.answers, strict=True)
-        answers = [(b, answer.atoms if part.nonnegative else _apart(active.space, answer.atoms))
+        answers = [(b, answer.atoms if part.nonnegative or self.most == 1 else _apart(active.space, answer.atoms))
                    for b, (part, answer) in enumerate(parts)]  # fmt: skip
         self._places = [active.enter(atom, b)[0] for b, atoms in answers for atom in atoms[: self.limit]]
 
@@ -136,8 +136,7 @@ class _SmallProblem(Stateful):
             self.problem, self.members, known = self.domain.weight_problem(), [], 0
         if known < len(active.atoms):
             blocks = active.blocks[known:]
-            nonnegative = np.array([part.nonnegative for part in self.domain.parts])[blocks]
-            self.problem.extend(active.rows(self.metric, known), nonnegative, blocks)
+            self.problem.extend(active.rows(self.metric, known), self.domain.signs[blocks], blocks)
             self.problem.eps = active.space.eps
             self.members.extend(active.atoms[known:])
 
@@ -189,8 +188,8 @@ class NormCorrective(Update):
 
     def __post_init__(self) -> None:
         check_smoothness(self.L)
-        if self.inner is not None and not as_int_or_nan(self.inner) >= 1:
-            raise ValueError(f"inner is {describe(self.inner)}; give at least 1 step, or None for the exact minimum.")
+        valid = self.inner is None or as_int_or_nan(self.inner) >= 1
+        require(valid, "inner", self.inner, "at least 1 step, or None for the exact minimum")
         _check_several(self.several)
         use_python_numbers(self)
 
@@ -289,8 +288,8 @@ class FullyCorrective(Update):
 
     def __post_init__(self) -> None:
         _check_several(self.several)
-        if self.accuracy is not None and not 0 < number(self.accuracy) < 1:
-            raise ValueError(f"accuracy is {describe(self.accuracy)}; give a fraction between 0 and 1.")
+        valid = self.accuracy is None or 0 < number(self.accuracy) < 1
+        require(valid, "accuracy", self.accuracy, "a fraction between 0 and 1")
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
@@ -354,7 +353,7 @@ class _NewtonSteps(Stateful):
         lowest = closest = math.inf
         for step in range(MAX_INNER_STEPS):
             q = slopes(domain, active, grad)
-            gap = domain.inner_gap(active, q)
+            gap = domain.inner_gap(active.weights, q, active.blocks)
             if step and (gap <= goal or not (value < lowest or gap < closest) or active.deadline.passed):
                 break
             lowest, closest = value, gap if step else math.inf
@@ -383,8 +382,7 @@ class _NewtonSteps(Stateful):
 def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: Small) -> tuple[Array, float]:
     """The direction from x to the oracle's atoms, which are in S already, and its slope: z_b - x_b for hulls, z_b for
     cones and spans, added up."""
-    hulls = np.array([part.compact for part in domain.parts])
-    d = np.where(hulls[active.blocks], -active.weights, 0.0)
+    d = np.where(domain.hulls[active.blocks], -active.weights, 0.0)
     for block, answer in enumerate(now.answers):
         place, sign = active.enter(answer.atoms[0], block)
         d[place] += sign
@@ -392,5 +390,4 @@ def _toward_answers(domain: Domain, active: ActiveSet, now: Now, correlations: S
 
 
 def _check_several(several: int) -> None:
-    if not as_int_or_nan(several) >= 1:
-        raise ValueError(f"several is {describe(several)}; give the number of atoms per oracle call, at least 1.")
+    require(as_int_or_nan(several) >= 1, "several", several, "the number of atoms per oracle call, at least 1")

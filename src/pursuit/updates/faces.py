@@ -8,7 +8,7 @@ from typing import ClassVar
 from pursuit.active import ActiveSet
 from pursuit.arrays import Array, Space
 from pursuit.atoms.frames import Atom
-from pursuit.domains import Domain, Hull
+from pursuit.domains import Domain
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 from pursuit.steps import Length, Move, Step
@@ -52,7 +52,7 @@ class DecompositionInvariant(Walk):
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
-        if not isinstance(part, Hull) or part.A.entry_bounds is None:
+        if not part.compact or part.A.entry_bounds is None:
             name = "DecompositionInvariant"
             raise ValueError(f"{name} needs a hull with faces x_i = bound, such as a simplex; over {part!r} use Away.")
         return _InFace(space, self._length(f, domain, space), part.A.entry_bounds)

@@ -83,9 +83,9 @@ class DampedHessian(Stateful):
 def slopes(domain: Domain, active: ActiveSet, grad: Array) -> Small:
     """<grad, a> for the atoms of S, minus <grad, x_b> in the blocks of hulls: there steps sum to zero, so a constant
     changes nothing, and a large one would spoil the digits of the slope of a step."""
-    q, hulls = active.slopes(grad), np.array([part.compact for part in domain.parts])
-    levels = np.bincount(active.blocks, q * active.weights, len(hulls))
-    return q - np.where(hulls, levels, 0.0)[active.blocks]
+    q = active.slopes(grad)
+    levels = np.bincount(active.blocks, q * active.weights, len(domain.parts))
+    return q - np.where(domain.hulls, levels, 0.0)[active.blocks]
 
 
 class Slope(NamedTuple):
@@ -104,7 +104,7 @@ def newton_step(
     """Minimise f along the step of the model or, where this has no minimum, along a gradient step. Returns False if
     neither descends. Unused atoms take part if their descent exceeds half the goal."""
     value, q, goal, tolerance = at
-    space, nonnegative = active.space, np.array([part.nonnegative for part in domain.parts])[active.blocks]
+    space, nonnegative = active.space, domain.signs[active.blocks]
     which = np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
     if not len(which):
         return False
@@ -113,7 +113,7 @@ def newton_step(
         E = active.gram(Identity(), which)
         c = float(np.abs(q[which]).max(initial=0.0)) / float(E.diagonal().max(initial=1.0))  # weights move by about 1
         d, _ = _model_step(domain, active, which, c * E, q[which])
-    hulls = [np.flatnonzero(active.blocks == b) for b, part in enumerate(domain.parts) if part.compact]
+    hulls = [np.flatnonzero(active.blocks == b) for b in np.flatnonzero(domain.hulls)]
     for mine in hulls:  # steps of a hull sum to 0: a long step would magnify the rounding of the sum
         d[mine[active.weights[mine].argmax()]] -= d[mine].sum()
     slope, vector = float(q @ d), active.synthesize(d)
@@ -140,7 +140,7 @@ def _model_step(domain: Domain, active: ActiveSet, which: Indices, G: Small, q: 
     if not (np.isfinite(G).all() and top > 0):
         return d, False
     G, q, w, blocks = G / top, q / top, active.weights[which], active.blocks[which]
-    nonnegative = np.array([part.nonnegative for part in domain.parts])[blocks]
+    nonnegative = domain.signs[blocks]
     if not nonnegative.any() and np.isnan([part.total for part in domain.parts]).all():  # linear equations
         scale, factor = np.sqrt(G.diagonal()), CholeskyFactor()
         if scale.min() > 0 and factor.build(G / np.outer(scale, scale)):
@@ -148,11 +148,5 @@ def _model_step(domain: Domain, active: ActiveSet, which: Indices, G: Small, q: 
             return d, True
     new = WeightProblem.of(G, nonnegative, blocks, [part.total for part in domain.parts]).descend(q, w)
     d[which] = new - w
-    left = _gap(domain, blocks, new, q + G @ (new - w))
-    return d, bool(q @ (new - w) < 0 and left <= 0.5 * _gap(domain, blocks, w, q))
-
-
-def _gap(domain: Domain, blocks: Indices, w: Small, slope: Small) -> float:
-    """The possible decrease at weights w with these slopes, to first order."""
-    masks = [blocks == b for b in range(len(domain.parts))]
-    return sum(part.gap_on(w[m], slope[m]) for part, m in zip(domain.parts, masks, strict=True) if m.any())
+    left = domain.inner_gap(new, q + G @ (new - w), blocks)
+    return d, bool(q @ (new - w) < 0 and left <= 0.5 * domain.inner_gap(w, q, blocks))

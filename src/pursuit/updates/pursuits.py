@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pursuit.active import ActiveSet
-from pursuit.arguments import check_seed, describe, number, use_python_numbers
+from pursuit.arguments import check_seed, number, require, use_python_numbers
 from pursuit.arrays import Small, Space, host
 from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.combinations import unscaled
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.vectors import Ball
-from pursuit.domains import Domain, Part, Span
+from pursuit.domains import Domain, Part
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
 from pursuit.steps import Length, LineSearch, Move, ShortStep
@@ -25,7 +25,7 @@ from pursuit.updates.base import Advance, Now, Update, single
 
 def _span(domain: Domain, update: object) -> Part:
     part = single(domain, update)
-    if not isinstance(part, Span):
+    if not part.signless:
         raise ValueError(
             f"{type(update).__name__} is a pursuit over a span; over {part!r} use FullyCorrective or Away."
         )
@@ -115,8 +115,8 @@ class AcceleratedPursuit(Update):
     descends = False
 
     def __post_init__(self) -> None:
-        if self.nu is not None and not 0 < number(self.nu) < math.inf:
-            raise ValueError(f"nu is {describe(self.nu)}; give a positive number, or None to have it computed.")
+        valid = self.nu is None or 0 < number(self.nu) < math.inf
+        require(valid, "nu", self.nu, "a positive number, or None to have it computed")
         check_seed(self.seed)
         use_python_numbers(self)
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pursuit.active import ActiveSet
 from pursuit.arrays import Small, Space
-from pursuit.domains import Direction, Domain, Hull, Part, Span
+from pursuit.domains import Direction, Domain, Part
 from pursuit.domains.base import LONG_STEP, exchange
 from pursuit.objectives import Objective
 from pursuit.state import Stateful
@@ -18,10 +18,8 @@ from pursuit.steps import (
     Move,
     ShortStep,
     Step,
-    StepRule,
+    as_rule,
     begin_step,
-    check_step,
-    is_monotone,
 )
 from pursuit.updates.base import Advance, Now, Update, single
 
@@ -36,11 +34,11 @@ class Walk(Update):
 
     def __post_init__(self) -> None:
         if self.step is not None:
-            check_step(self.step)
+            as_rule(self.step)
 
     @property
     def descends(self) -> bool:  # type: ignore[override]
-        return self.step is None or is_monotone(self.step)
+        return self.step is None or as_rule(self.step).monotone
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         raise NotImplementedError
@@ -52,8 +50,7 @@ class Walk(Update):
         return begin_step(self.step or (LineSearch() if f.has_hessian else ShortStep()), f, domain, space)
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
-        rule = LineSearch() if self.step is None else self.step
-        return rule.decrease(f, part) if isinstance(rule, StepRule) else None
+        return as_rule(self.step or LineSearch()).decrease(f, part)
 
 
 @dataclass(eq=False)
@@ -108,7 +105,7 @@ class _Retreating(Walk):
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Advance:
         part = single(domain, self)
-        if isinstance(part, Span):
+        if part.signless:
             name = type(self).__name__
             raise ValueError(
                 f"{name} takes weight from atoms, but the weights of {part!r} are free; use FullyCorrective."
@@ -200,7 +197,7 @@ class BlendedPairwise(_Retreating):
 
     def _direction(self, part: Part, now: Now, active: ActiveSet) -> Direction:
         answer, q = now.answers[0], active.analyze(now.grad)
-        if not isinstance(part, Hull):
+        if not part.compact:
             return part.pairwise(active, answer, q)
         best, local = self._local_pair(active, q)
         if local >= now.answers[0].level - answer.dot:

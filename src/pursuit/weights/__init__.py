@@ -39,7 +39,6 @@ start.
 """
 
 from pursuit.weights.passive import Mask
-from pursuit.weights.problem import WeightProblem
-from pursuit.weights.projected import nearest_feasible, projected_gradient
+from pursuit.weights.problem import WeightProblem, nearest_feasible, projected_gradient
 
 __all__ = ["Mask", "WeightProblem", "nearest_feasible", "projected_gradient"]
