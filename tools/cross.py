@@ -157,7 +157,7 @@ def look_at(made: Path, target: str) -> None:
     assert content.startswith(TARGETS[target][0]), f"{target}: the module begins with {content[:8]!r}"
     for path in (str(ROOT), str(Path.home() / ".cache"), sys.prefix):
         assert path.encode() not in content, f"{target}: the module holds the path {path}"
-    named = set(re.findall(rb"[-\w.]+\.(?:so(?:\.\d+)*|dylib|dll)(?=\0)", content))
+    named = set(re.findall(rb"[A-Za-z_][-\w.]*\.(?:so(?:\.\d+)*|dylib|dll)(?=\0)", content))
     strange = [name for name in named if not re.fullmatch(LIBRARIES, name, re.IGNORECASE)]
     assert named and not strange, f"{target}: the module imports {strange or 'nothing'}"
     if content.startswith(ELF):  # of names in C++, only those of its library and of nanobind are seen outside
