@@ -2,22 +2,29 @@
 
 python tools/cross.py                         every target of TARGETS, and the kernels of aarch64
 python tools/cross.py --run s390x-linux-musl  only runs kernels, of any target of zig for which there is a qemu
+python tools/cross.py --wheels dist           optimised modules, in wheels for Python 3.12 and later (run by such a one)
 
 A module is compiled, linked and looked at: is its format that of the system, does it import what it may, does it hold
-no path of this machine? Nothing of it is run. The kernels alone are run: tools/kernel_runner.cpp, a program without
-Python, solves a problem with every method, and its codes are compared with those of the module of this machine.
+no path of this machine? Nothing of it is run, so it is not optimised, and except on Windows names of the C++ library
+stay open: zig compiles that library for every target, for longer than the module; what else is open is an error. The
+kernels alone are run: tools/kernel_runner.cpp, a program without Python, solves a problem with every method, and its
+codes are compared with those of the module of this machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,15 +34,21 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 NATIVE = ROOT / "src" / "pursuit" / "native"
-TARGETS = {  # and how their modules begin
-    "x86_64-linux-gnu.2.28": b"\x7fELF\x02\x01",
-    "aarch64-linux-gnu.2.28": b"\x7fELF\x02\x01",
-    "x86_64-linux-musl": b"\x7fELF\x02\x01",
-    "aarch64-linux-musl": b"\x7fELF\x02\x01",
-    "x86_64-macos.11.0": b"\xcf\xfa\xed\xfe\x07\x00\x00\x01",
-    "aarch64-macos.11.0": b"\xcf\xfa\xed\xfe\x0c\x00\x00\x01",
-    "x86_64-windows-gnu": b"MZ",
+ELF, MACH_O = b"\x7fELF\x02\x01", b"\xcf\xfa\xed\xfe"
+TARGETS = {  # how their modules begin, and the platform of their wheels; what takes longest is first
+    "x86_64-windows-gnu": (b"MZ", "win_amd64"),
+    "x86_64-linux-gnu.2.28": (ELF, "manylinux_2_28_x86_64"),
+    "aarch64-linux-gnu.2.28": (ELF, "manylinux_2_28_aarch64"),
+    "x86_64-linux-musl": (ELF, "musllinux_1_2_x86_64"),
+    "aarch64-linux-musl": (ELF, "musllinux_1_2_aarch64"),
+    "x86_64-macos.11.0": (MACH_O + b"\x07\x00\x00\x01", "macosx_11_0_x86_64"),
+    "aarch64-macos.11.0": (MACH_O + b"\x0c\x00\x00\x01", "macosx_11_0_arm64"),
 }
+LIBRARIES = (  # that a module may name: those of the system, on Windows that of Python, itself
+    rb"lib(c|m|pthread|dl|rt)\.so(\.\d)?|ld-linux[-\w]*\.so\.\d|libSystem\.B\.dylib"
+    rb"|(kernel32|ntdll|python3|api-ms-win-crt-[-\w]+)\.dll|_core[-.\w]+"
+)
+CXX_NAMES = rb"_Z(T[VIS]|GV|Z)?N?K?(St|S[absiod]|n[wa]|d[la]|N?\d*(8nanobind|10__cxxabiv1))"
 FLAGS = ["-O2", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-Wno-pass-failed"]
 WINDOWS = """\
 #pragma once
@@ -98,17 +111,15 @@ def python_library(folder: Path, nanobind: Path) -> Path:
     return library
 
 
-def module(target: str, folder: Path, *settings: str) -> Path:
-    """The module of another system."""
+def module(target: str, folder: Path, whole: bool) -> Path:
+    """The module of another system: whole, as in a wheel, or only what shows that it can be built."""
     import nanobind
 
     cmake = Path(nanobind.cmake_dir())
     folder.mkdir(parents=True, exist_ok=True)
     include = headers(folder / "include", target)
     given = {
-        "CMAKE_BUILD_TYPE": "Quick",  # nanobind hardly optimised; the kernels as ever
-        "CMAKE_CXX_FLAGS_QUICK": "-O1 -DNDEBUG",
-        "CMAKE_MODULE_LINKER_FLAGS_QUICK": "-s",  # debug information names files of this machine
+        "CMAKE_MODULE_LINKER_FLAGS": "-s",  # debug information names files of this machine
         "CMAKE_TOOLCHAIN_FILE": ROOT / "tools" / "zig.cmake",
         "CMAKE_COMPILE_WARNING_AS_ERROR": "ON",
         "Python_EXECUTABLE": sys.executable,
@@ -118,12 +129,19 @@ def module(target: str, folder: Path, *settings: str) -> Path:
     if "windows" in target:
         library = python_library(folder, cmake)
         given |= {"Python_LIBRARY": library, "Python_SABI_LIBRARY": library}
+    elif not whole:
+        given["CMAKE_MODULE_LINKER_FLAGS"] = "-s -nostdlib++"
+    if whole:
+        given["SKBUILD_SABI_COMPONENT"] = "Development.SABIModule"
+    else:
+        given |= {"CMAKE_BUILD_TYPE": "Quick", "CMAKE_CXX_FLAGS_QUICK": "-O1 -Xclang -O0 -DNDEBUG"}
+        given |= {"CMAKE_UNITY_BUILD": "ON", "CMAKE_UNITY_BUILD_BATCH_SIZE": "0"}
     defined = [f"-D{name}={value}" for name, value in given.items()]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where pip puts cmake and ninja
     env = os.environ | {"PURSUIT_ZIG_PROGRAM": zig(), "PURSUIT_ZIG_TARGET": target, "PATH": path}
     build = folder / "build"
     for command in (
-        ["cmake", "-S", str(NATIVE), "-B", str(build), "-G", "Ninja", *defined, *settings],
+        ["cmake", "-S", str(NATIVE), "-B", str(build), "-G", "Ninja", *defined],
         ["cmake", "--build", str(build), "-j", "1"],
     ):
         told = subprocess.run(command, env=env, check=False, capture_output=True, text=True)
@@ -134,11 +152,60 @@ def module(target: str, folder: Path, *settings: str) -> Path:
 
 
 def look_at(made: Path, target: str) -> None:
-    """Format, and no path of this machine."""
+    """Format and imports, and no path of this machine."""
     content = made.read_bytes()
-    assert content.startswith(TARGETS[target]), f"{target}: the module begins with {content[:8]!r}"
+    assert content.startswith(TARGETS[target][0]), f"{target}: the module begins with {content[:8]!r}"
     for path in (str(ROOT), str(Path.home() / ".cache"), sys.prefix):
         assert path.encode() not in content, f"{target}: the module holds the path {path}"
+    named = set(re.findall(rb"[A-Za-z_][-\w.]*\.(?:so(?:\.\d+)*|dylib|dll)(?=\0)", content))
+    strange = [name for name in named if not re.fullmatch(LIBRARIES, name, re.IGNORECASE)]
+    assert named and not strange, f"{target}: the module imports {strange or 'nothing'}"
+    if content.startswith(ELF):  # of names in C++, only those of its library and of nanobind are seen outside
+        ours = [name for name in re.findall(rb"\0(_Z\w+)(?=\0)", content) if not re.match(CXX_NAMES, name)]
+        assert not ours, f"{target}: these names are open or exported: {ours[:9]}"
+
+
+def wheel(made: Path, target: str, pure: Path, folder: Path) -> Path:
+    """The wheel of a platform: the Python files and the module."""
+    tag = f"cp312-abi3-{TARGETS[target][1]}"
+    name = "pursuit/native/_core" + (".pyd" if "windows" in target else ".abi3.so")
+    with zipfile.ZipFile(pure) as source:
+        files = {each: source.read(each) for each in source.namelist()} | {name: made.read_bytes()}
+    (about,) = (each for each in files if each.endswith(".dist-info/WHEEL"))
+    lines = [line for line in files[about].decode().splitlines() if line and not line.startswith(("Tag:", "Root-Is"))]
+    files[about] = "\n".join([*lines, "Root-Is-Purelib: false", f"Tag: {tag}", ""]).encode()
+    record = about.replace("WHEEL", "RECORD")
+    del files[record]
+    hashes = {
+        each: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        for each, data in files.items()
+    }
+    rows = [f"{each},sha256={hashes[each]},{len(data)}\n" for each, data in files.items()]
+    files[record] = "".join([*rows, f"{record},,\n"]).encode()
+    out = folder / f"{'-'.join(pure.name.split('-')[:2])}-{tag}.whl"
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each, data in files.items():
+            archive.writestr(each, data)
+    return out
+
+
+def build_wheels(targets: list[str], folder: Path, place: Path) -> None:
+    """A wheel for each target, checked by abi3audit."""
+    if sys.version_info < (3, 12):
+        sys.exit(
+            "wheels for Python 3.12 and later are built by one of these: earlier ones have no stable ABI that serves."
+        )
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--config-settings=wheel.cmake=false"]
+    pip += ["--config-settings=wheel.py-api=py3"]
+    subprocess.run([*pip, "--wheel-dir", str(place), str(ROOT)], check=True)
+    (pure,) = place.glob("pursuit-*.whl")
+    folder.mkdir(parents=True, exist_ok=True)
+    for target in targets:
+        made = module(target, place / target, whole=True)
+        look_at(made, target)
+        out = wheel(made, target, pure, folder)
+        subprocess.run([sys.executable, "-m", "abi3audit", "--strict", str(out)], check=True)
+        print(f"{out.name}: {out.stat().st_size // 1024} KiB", flush=True)
 
 
 # ------------------------------------------------------------------------------ kernels
@@ -254,7 +321,7 @@ def compare(what: str, ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, .
 
 def check(target: str, folder: Path) -> None:
     began = time.perf_counter()
-    made = module(target, folder / target)
+    made = module(target, folder / target, whole=False)
     look_at(made, target)
     print(f"{target}: {made.stat().st_size // 1024} KiB in {time.perf_counter() - began:.0f} s", flush=True)
 
@@ -262,17 +329,20 @@ def check(target: str, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--run", metavar="TARGET", help="only runs the kernels of this one, under qemu")
+    parser.add_argument("--wheels", metavar="FOLDER", type=Path, help="writes wheels there")
     parser.add_argument("targets", nargs="*", default=list(TARGETS))
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if asked.run:
             run(asked.run, folder)
-            return
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            for done in [pool.submit(check, target, folder) for target in asked.targets]:
-                done.result()
-        run("aarch64-linux-musl", folder)
+        elif asked.wheels:
+            build_wheels(asked.targets, asked.wheels, folder)
+        else:
+            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                for done in [pool.submit(check, target, folder) for target in asked.targets]:
+                    done.result()
+            run("aarch64-linux-musl", folder)
 
 
 if __name__ == "__main__":
