@@ -489,3 +489,11 @@ def test_a_quadratic_that_ends_where_it_begins_has_no_gap(monkeypatch):
     f = ps.Quadratic([[2.0, 0.3], [0.3, 1.0]], [0.1, -0.7])
     r = ps.minimize(f, ps.penalty(5.0 * ps.SignedBasis(2)))
     assert r.gap == r.value == r.lower == 0.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ends_of_the_domain_of_a_conjugate_are_rounded_inwards(seed):
+    rng = np.random.default_rng(seed)
+    y, s = rng.standard_normal(4).astype(np.float32), rng.random(4).astype(np.float32)
+    r = ps.minimize(ps.Huber(y, 2.18e-5 * (1 + seed), s), ps.conv(0.001 * ps.Dictionary(np.eye(4, dtype=np.float32))))
+    assert r.lower <= r.certificate.value

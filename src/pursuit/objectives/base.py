@@ -250,9 +250,12 @@ class DataLoss(Objective):
 
     @property
     def _host_range(self) -> tuple[Small, Small]:
-        low, high = self.dual_range or (-math.inf, math.inf)
+        """The bounds of dual points, products with the weights, in float64 and rounded inwards."""
+        low, high = self._on_host.dual_range or (-math.inf, math.inf)
         whole = np.zeros(self.space.shape)
-        return whole + host(low), whole + host(high)
+        low, high = whole + host(low), whole + host(high)
+        exact = isinstance(self.weights, float) and self.weights == 1.0
+        return (low, high) if exact else (np.nextafter(low, 0.0), np.nextafter(high, 0.0))
 
     def conjugate_above(self, u: Small, radius: Small) -> float | None:
         """The terms are convex functions of the entries, so that they are largest at an end of an interval."""
