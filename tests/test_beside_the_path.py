@@ -257,7 +257,7 @@ def test_regroup_over_a_span_makes_block_omp(rng):
     [
         (lambda: ps.encode(D, np.ones((4, 5, 8)), atoms=1), r"Y has shape \(4, 5, 8\); .* Y\.reshape\(-1, 8\)\."),
         (lambda: ps.encode(D, Y, atoms=1), r"Y has shape \(8,\); .* Y\[None, :\]\."),
-        (lambda: ps.encode(TEMPLATES, np.ones((9, 2)), threshold=1.0), r"a signal has shape \(9, 2\) where"),
+        (lambda: ps.encode(TEMPLATES, np.ones((9, 20)), threshold=1.0), r"a signal has shape \(9, 20\) where"),
         (lambda: ps.differentiate(ps.minimize(F, ps.conv(ps.Polytope(np.ones((1, 8)), [1.0], bounds=(0, 1))))),
          "cannot list its atoms, so its faces are not known"),
     ],
