@@ -439,6 +439,19 @@ def test_penalties_are_chosen_by_cross_validation(rng):
     np.testing.assert_array_equal(given.levels_, [np.inf, 0.1, 0.01, 0.001])
 
 
+@pytest.mark.parametrize("ball", ["l1", "group"])
+def test_default_radii_are_the_norms_of_a_path_of_penalties(ball, rng):
+    X, y = data(rng)
+    options = {"ball": ball, "groups": np.arange(P) // 3 if ball == "group" else None, "tol": 1e-7, "cv": 2}
+    by_radius = AtomicRegressorCV(radii=6, **options).fit(X, y)
+    by_penalty = AtomicRegressorCV(penalties=6, **options).fit(X, y)
+    levels = by_penalty.levels_[1:]
+    for radius, penalty in zip(by_radius.levels_[1:], levels, strict=True):
+        fits = [AtomicRegressor(ball=ball, groups=options["groups"], tol=1e-9, **level).fit(X, y).coef_
+                for level in ({"radius": radius}, {"penalty": penalty})]  # fmt: skip
+        np.testing.assert_allclose(*fits, atol=1e-3 * np.abs(fits).max())
+
+
 def test_the_simplest_model_within_one_standard_error_is_no_larger(rng):
     X, y = data(rng)
     for kind in (GreedyRegressorCV(l2=[0.0, 1e-3]), AtomicRegressorCV(penalties=8), AtomicRegressorCV(radii=8)):

@@ -23,8 +23,8 @@ PENALTIES = 0.9, 0.01
 """The first and the last penalty of a default path, beside the smallest one that leaves no feature in."""
 
 RADII = 0.1, 30.0
-"""The smallest and the largest radius of a default path. The unit is the radius at which the loss would be zero, if it
-fell for ever as it falls at radius 0."""
+"""The smallest and the largest radius of a default path, where radii are not the norms of a path of penalties. The unit
+is the radius at which the loss would be zero, if it fell for ever as it falls at radius 0."""
 
 PARAMETERS = """
     Parameters
@@ -165,11 +165,15 @@ class _AtomicCV(_Atomic, CrossValidated):
             wanted = f"a number of {name}, or positive numbers"
             require(len(levels) > 0 and all(0 < level < np.inf for level in levels), name, given, wanted)
             return levels
-        radius, penalty = self._solver([]).scale(*samples.problem())
+        solver, problem = self._solver([]), samples.problem()
+        radius, penalty = solver.scale(*problem)
         if not radius > 0:
             return [1.0]
-        unit, ends = (penalty, PENALTIES) if penalised else (radius, RADII)
-        return [float(level) for level in unit * np.geomspace(*ends, int(given))]
+        penalties = [float(level) for level in penalty * np.geomspace(*PENALTIES, int(given))]
+        if penalised:
+            return penalties
+        radii = solver.radii(*problem, penalties)
+        return radii or [float(level) for level in radius * np.geomspace(*RADII, int(given))]
 
 
 @dataclass(eq=False, repr=False)
@@ -212,7 +216,7 @@ CV_PARAMETERS = (
     Parameters
     ----------
     radii : int or positive numbers
-        The radii, or their number.
+        The radii, or their number: the norms of the models of that many penalties, where coordinate descent finds them.
     penalties : int or positive numbers, optional
         Choose the factor of the norm among these instead of the radius.
     ball, loss, groups, k, l2, fit_intercept, standardize, factors, tol, max_iter

@@ -164,6 +164,17 @@ class BallSolver:
             ball = SignedBasis(m) if self.ball == "l1" else KSupport(m, m)  # unit vectors of all directions
         return ball.through(design.X, columns=outputs if several else None, l2=self.l2)
 
+    def radii(self, f: Loss, design: Design, penalties: list[float]) -> list[float]:
+        """The norms of the models with these penalties, in increasing order; none where that takes Frank-Wolfe."""
+        solver = replace(self, levels=penalties, penalised=True, proved=False)
+        if not solver._descends(f, design):
+            return []
+        path, labels = solver(f, design), self._labels(design)
+        labels = np.arange(design.q) if labels is None else labels
+        B = [path.coef_of(row)[0, design.kept] * design.scale for row in range(1, len(path))]
+        norms = [np.sqrt(np.bincount(labels, b * b)) @ np.sqrt(np.bincount(labels)) for b in B]
+        return [float(norm) for norm in np.unique(norms) if norm > 0]
+
     def scale(self, f: Loss, design: Design) -> tuple[float, float]:
         """The radius at which the loss would be at its infimum, if it fell for ever as it falls at radius 0; and how
         fast it falls there, which is the smallest penalty of the model without features."""
