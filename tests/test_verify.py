@@ -629,3 +629,10 @@ def test_what_is_trusted_is_trusted_but_for_rounding():
         A = 100 * (ps.Dictionary(rng.standard_normal((4, 3)).astype(np.float32)) | ps.SignedBasis(4))
         f = ps.LeastSquares((1e5 * rng.standard_normal(4)).astype(np.float32))
         assert ps.minimize(f, ps.conv(A)).certificate.gap >= 0
+
+
+def test_a_cone_without_a_rule_is_refused_where_conjugates_prove_nothing():
+    f = ps.Quadratic(np.diag([1.0, 0.0, 2.0]), [-1.0, 1e-3, -1.0])  # singular, over a set that lists no atoms
+    r = ps.minimize(f, ps.cone(ps.Hypersimplex(3, 2)), stop=ps.Stop(iterations=3))
+    with pytest.raises(ValueError, match="has no rule"):
+        _ = r.certificate

@@ -75,10 +75,10 @@ class DualBound(Stateful):
         """Whether conjugates are needed and may be finite."""
         self._cheap = self.space.size * columns * columns <= CHEAP_PRODUCT
         self.u = self._anchor = self.space.zeros()
-        if self.possible:
+        if self.possible or self.free_cones:
             self._searches = tuple(p.asked.begin(self.seed) for p in self.parts)
-            if linear:
-                self.spans = Spans(self.space, host(columns_of(self.space, linear)).astype(np.float64))
+        if self.possible and linear:
+            self.spans = Spans(self.space, host(columns_of(self.space, linear)).astype(np.float64))
         if self.free_cones:
             sets = [self.parts[b].A for b in self.free_cones]
             self.cones = Cones(self.space, sets, self.spans, self._ask_cones)

@@ -232,9 +232,10 @@ def dual(result: Result, peeled: Sequence[Peeled], u: Small) -> Spec:
     if isinstance(result.f, Quadratic):
         H = 0.5 * (result.f.H + result.f.H.T)
         spec |= {"z": _numbers(host(result.x)), "mu": float(np.linalg.eigvalsh(H)[0])}
-    if any(type(part) is Cone and part.rho is None and not part.A.symmetric for part in result.domain.parts):
-        inside = DualBound(result.f, result.domain, Space.of(result.x), 0).cones.interior
-        spec |= {} if inside is None else {"v": _numbers(host(inside))}
+    if any(part.free_cone for part in result.domain.parts):
+        cones = DualBound(result.f, result.domain, Space.of(result.x), 0).cones
+        if cones is not None and cones.interior is not None:
+            spec |= {"v": _numbers(host(cones.interior))}
     return spec
 
 
