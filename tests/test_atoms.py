@@ -334,3 +334,15 @@ def test_in_a_span_an_atom_and_its_negative_are_one_entry(rng):
     assert active.enter(ps.Atom(-v, "name", -1.0)) == (1, -1.0)
     hull = ActiveSet(Space.default((3,)), [False])
     assert hull.enter(ps.Atom(v))[0] != hull.enter(ps.Atom(-v))[0]
+
+
+@pytest.mark.parametrize("wrap", [ps.conv, ps.lin])
+def test_dense_sparse_and_operator_maps_give_the_same_iterates(wrap, rng):
+    M, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
+    A = ps.Groups(np.arange(60) // 3)
+    traces = [
+        ps.minimize(ps.LeastSquares(y), wrap(A.through(dress)), stop=ps.Stop(iterations=6)).trace.value
+        for dress in (M, sp.csr_array(M), aslinearoperator(M), Duck(M))
+    ]
+    for other in traces[1:]:
+        np.testing.assert_allclose(other, traces[0], rtol=1e-10, atol=1e-12 * traces[0][0])

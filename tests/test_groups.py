@@ -188,3 +188,31 @@ def test_foreign_sources_name_nothing():
         assert A.rebuild(ps.Atom(np.zeros(6), source)) is None
         assert B.rebuild(ps.Atom(np.zeros(6), source)) is None
         assert A.coefficients([source], np.ones(1)) is None
+
+
+@pytest.mark.parametrize("wrap", [ps.lin, ps.cone])
+def test_over_a_span_or_cone_the_active_groups_are_fitted_freely(wrap):
+    X, y, labels, _ = group_lasso(2)
+    A = ps.Groups(labels).through(X)
+    r = ps.minimize(
+        ps.LeastSquares(y), wrap(A), ps.FullyCorrective(), refine=ps.refine.Regroup(), stop=ps.Stop(iterations=4)
+    )
+    used = np.isin(labels, sorted({a.source[0] for a in r.atoms}))
+    best = np.linalg.lstsq(X[:, used], y, rcond=None)[0]
+    np.testing.assert_allclose(r.coef[used], best, atol=1e-8)  # group matching pursuit
+    assert used.sum() == 20
+
+
+def test_groups_serve_torch_and_single_precision():
+    torch = pytest.importorskip("torch")
+    X, y, labels, t = group_lasso(6)
+    expected = ps.minimize(
+        ps.LeastSquares(y), ps.conv(0.5 * t * ps.Groups(labels).through(X)), refine=ps.refine.Regroup()
+    )
+    for dtype, tolerance in ((torch.float64, 1e-6), (torch.float32, 1e-3)):
+        A = 0.5 * t * ps.Groups(labels).through(torch.asarray(X, dtype=dtype))
+        f = ps.LeastSquares(torch.asarray(y, dtype=dtype))
+        for refine in (None, ps.refine.Regroup()):
+            r = ps.minimize(f, ps.conv(A), refine=refine, stop=ps.Stop(rgap=tolerance))
+            assert r.status is ps.Status.GAP
+            assert float(r.value) == pytest.approx(expected.value, rel=2 * tolerance)

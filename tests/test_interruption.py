@@ -11,7 +11,7 @@ import pytest
 
 import pursuit as ps
 from pursuit import refine
-from pursuit.paper.problems import lower_bound
+from pursuit.paper.problems import finished
 from pursuit.run import watchers
 
 PACKAGE = str(Path(ps.__file__).parent)
@@ -185,7 +185,7 @@ def test_ctrl_c_ends_the_executable_paper_which_would_be_wrong_with_a_result_tha
 
     f, A = regression(rng)
     with pytest.raises(KeyboardInterrupt):
-        lower_bound(Counted(f, press), 3 * A, 1e-12, 100)
+        finished(ps.minimize(Counted(f, press), ps.conv(3 * A)))
 
 
 def test_an_interrupted_path_ends_with_the_radius_that_was_interrupted(rng):

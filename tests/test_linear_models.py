@@ -530,3 +530,11 @@ def test_a_model_tells_its_features_and_other_sizes(rng):
     many = GreedyClassifier(n_nonzero=2).fit(*data(rng, classes=3))
     assert "at unit scale" in many.summary() and "2 of 15 features" in many.summary()
     assert "proved" in AtomicRegressor(penalty=0.1).fit(X, y).summary()
+
+
+def test_hulls_too_small_for_atoms_and_tables_without_columns_have_models(rng):
+    X, y = rng.standard_normal((30, 4)), rng.standard_normal(30)
+    assert np.abs(E.AtomicRegressor(radius=1e-13).fit(X, y).coef_).max() <= 1e-12
+    tiny = E.AtomicRegressor(penalty=0.01e-160, standardize=False).fit(1e-160 * X, y)
+    assert np.isfinite(tiny.coef_).all() and tiny.coef_.any()
+    assert not E.AtomicRegressorCV(ball="group").fit(np.ones((30, 4)), y).coef_.any()

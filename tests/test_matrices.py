@@ -291,3 +291,11 @@ def test_nearly_equal_singular_values_are_all_found(monkeypatch):
         sigma, V, upper = matrices.leading(np.eye(3), several, -math.inf, Memory(), 0.0)
         assert sigma == upper == pytest.approx(math.sqrt(a))
         np.testing.assert_allclose(V.T @ V, np.eye(several), atol=1e-12)
+
+
+def test_torch_matrices_stay_in_torch(rng):
+    torch = pytest.importorskip("torch")
+    Y = rng.standard_normal((6, 5))
+    ours, theirs = (ps.minimize(ps.LeastSquares(y), ps.conv(2.0 * ps.RankOne((6, 5)))) for y in (Y, torch.asarray(Y)))
+    assert isinstance(theirs.x, torch.Tensor)
+    np.testing.assert_allclose(theirs.x.numpy(), ours.x, atol=1e-5)

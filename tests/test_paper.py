@@ -284,3 +284,11 @@ def test_figures_leave_the_global_state_of_matplotlib_alone():
     draw(Plan(problems=3))
     assert mpl.rcParams["font.size"] == before.size
     assert plt.get_fignums() == before.figures
+
+
+def test_command_line_has_help_and_a_version():
+    runner = CliRunner()
+    assert runner.invoke(app, ["--version"]).output.strip() == ps.__version__
+    shown = runner.invoke(app, ["--help"]).output
+    assert "paper" in shown
+    assert "Matching pursuit and Frank-Wolfe as one algorithm" in shown

@@ -107,3 +107,11 @@ def test_a_refinement_may_not_raise_the_penalised_value(rng):
     f, domain = ps.LeastSquares(y), ps.penalty(10.0 * ps.SignedBasis(5))
     r = ps.minimize(f, domain, ps.FullyCorrective(), refine=spend, stop=ps.Stop(iterations=1, rgap=None))
     assert r.value == pytest.approx(f.value(np.zeros(5)))
+
+
+def test_a_negative_factor_of_a_penalty_mirrors_its_atoms(rng):
+    D, y = rng.standard_normal((5, 3)), rng.standard_normal(5)
+    one, other = (
+        ps.minimize(ps.LeastSquares(y), ps.penalty(c * ps.Dictionary(s * D))) for c, s in ((-1.5, 1), (1.5, -1))
+    )
+    assert one.value == pytest.approx(other.value) and one.lower <= one.value and one.domain.parts[0].price == 1.5

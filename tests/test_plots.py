@@ -147,3 +147,14 @@ def test_plots_without_matplotlib_are_refused_in_one_sentence(rng, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"^figures need matplotlib; pip install matplotlib\.$"):
         plot_atoms(np.eye(3))
+
+
+def test_large_pictures_are_thinned_out(ax):
+    plot_atoms(np.ones((300 * 1000, 1)), shape=(300, 1000), ax=ax)
+    assert ax.images[0].get_array().shape == (256, 256)
+
+
+def test_what_learn_found_is_drawn(rng, ax):
+    learned = ps.learn(rng.standard_normal((50, 9)), 4, code={"atoms": 2}, sweeps=1)
+    plot_atoms(learned, shape=(3, 3), ax=ax)
+    assert len(ax.images) == 1

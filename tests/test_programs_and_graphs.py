@@ -522,3 +522,18 @@ def test_integers_that_highs_does_not_round_keep_rows_with_large_coefficients():
     atom = P.lmo(np.r_[0.1, 0.2, 0.3, 0.4, 50.0, 60.0, 70.0, 80.0]).vector
     assert (A @ atom <= b + 1e-9).all()
     np.testing.assert_allclose(atom, np.r_[need, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], atol=1e-9)
+
+
+def test_a_start_outside_of_a_polytope_is_refused(rng):
+    def capped(most):
+        return ps.Polytope(A_eq=np.ones((1, 5)), b_eq=[1.0], bounds=(0.0, most))
+
+    f, inside = ps.Quadratic(np.diag(np.arange(1.0, 6.0)), np.zeros(5)), np.full(5, 0.2)
+    outside = ps.minimize(f, ps.conv(capped(0.5))).x
+    for A in (capped(0.25), 2 * ps.Polytope(A_eq=np.ones((1, 5)), b_eq=[0.5], bounds=(0.0, 0.125))):
+        for start in (outside, np.zeros(5)):
+            with pytest.raises(ValueError, match="start lies outside"):
+                ps.minimize(f, ps.conv(A), start=start)
+        assert not ps.minimize(f, ps.conv(A), start=inside).assumed
+    whole = ps.Polytope([[1.0, 1.0]], [1.5], bounds=(0, 1), integrality=1)  # its hull is smaller than its rows say
+    assert whole.hull_contains(np.array([0.75, 0.75])) is None and whole.hull_contains(np.array([1.0, 1.0])) is False

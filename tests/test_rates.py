@@ -235,3 +235,7 @@ def test_every_precondition_is_named_when_it_fails(call, words):
     assert words in message
     assert message.endswith(".")
     assert message.count(". ") == 0
+
+
+def test_many_atoms_have_more_arrangements_than_a_run_has_steps():
+    assert rates.good_pairwise_steps(1e18, n=100_000) == 0.0

@@ -288,3 +288,14 @@ def test_wrong_calls_are_refused_in_one_sentence(args, options, message):
 def test_options_of_recordings_are_refused_for_matrices():
     with pytest.raises(ValueError, match="threshold is 1"):
         ps.encode(np.eye(3), np.ones((2, 3)), atoms=1, threshold=1.0)
+
+
+@pytest.mark.parametrize("options", [{"l2": 5.0}, {"prices": np.ones(1)}, {"joint": True}], ids=str)
+def test_what_recordings_do_not_serve_is_refused(options):
+    y = np.concatenate([np.zeros(10), np.hanning(9), np.zeros(10)])
+    with pytest.raises(ValueError, match="does not belong to recordings"):
+        ps.encode(ps.Convolutional([np.hanning(9)]), y, method="lasso", penalty=0.1, **options)
+    with pytest.raises(ValueError, match="masked array"):
+        ps.encode(ps.Convolutional([np.hanning(9)]), np.ma.masked_array(y, np.arange(29) > 20), threshold=0.5)
+    with pytest.raises(ValueError, match="nonnegative"):
+        ps.learn(y, templates=1, length=9, convolutional=True, code={"threshold": 0.5}, nonnegative=True)

@@ -126,8 +126,8 @@ REFUSED = [  # words of the sentence, and the call
     ("groups has dtype float64", lambda: ps.Groups([0.0, 1.0])),
     ("groups has dtype bool", lambda: ps.Groups([True, False])),
     ("group 1 has dtype float64", lambda: ps.Groups([[0], [np.nan]])),
-    ("must name each of the coordinates 0 to 3 once", lambda: ps.Groups([[0, 1], [1, 2]])),
-    ("must name each of the coordinates 0 to 2 once", lambda: ps.Groups([[0, 1], [3]])),
+    ("name the coordinate 1 more than once", lambda: ps.Groups([[0, 1], [1, 2]])),
+    ("do not name the coordinate 2", lambda: ps.Groups([[0, 1], [3]])),
     ("group 0 has shape (1, 1)", lambda: ps.Groups([[[0]], [[1]]])),
     ("the least of weights is 0", lambda: ps.Groups([0, 1], [1.0, 0.0])),
     ("one for each of the 2 groups", lambda: ps.Groups([0, 1], np.ones(3))),
@@ -293,3 +293,11 @@ def test_bad_input_is_refused_in_a_sentence_of_our_own(words, call):
 def test_traces_name_their_columns_where_one_does_not_exist():
     with pytest.raises(AttributeError, match="a trace has the columns"):
         ps.minimize(F2, HULL).trace.speed
+
+
+def test_a_diagonal_that_is_a_number_is_refused_with_what_to_write():
+    f = ps.Smooth(
+        lambda x: float(x @ x) - x[0], lambda x: 2.0 * x - [1.0, 0.0, 0.0], hessian=lambda x: ps.metrics.Diagonal(2.0)
+    )
+    with pytest.raises(TypeError, match=r"give an array, or use Identity\(2.0\)"):
+        ps.minimize(f, ps.conv(ps.SignedBasis(3)))

@@ -436,3 +436,13 @@ def test_the_report_of_a_data_frame_needs_no_names(tmp_path, rng):
     model = GreedyRegressor(n_nonzero=1).fit(frame, 2.0 * frame["height"])
     for data, name in ((frame, "height"), (frame.to_numpy(), "height")):
         assert name in write_model_report(tmp_path / "r.html", model, data, 2.0 * frame["height"]).read_text("utf-8")
+
+
+def test_names_of_another_number_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"^names has 2 entries for 12 coefficients; give one each\.$"):
+        result_page("hull")[0].report(tmp_path / "r.html", names=["a", "b"])
+
+
+def test_a_report_makes_its_folder_and_returns_its_path(tmp_path):
+    file = tmp_path / "deep" / "r.html"
+    assert lasso().report(str(file)) == file and file.is_file()

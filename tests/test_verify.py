@@ -636,3 +636,11 @@ def test_a_cone_without_a_rule_is_refused_where_conjugates_prove_nothing():
     r = ps.minimize(f, ps.cone(ps.Hypersimplex(3, 2)), stop=ps.Stop(iterations=3))
     with pytest.raises(ValueError, match="has no rule"):
         _ = r.certificate
+
+
+@pytest.mark.parametrize("A", [5 * ps.RankOne((3, 2)), 5 * ps.SymmetricRankOne(2), ps.Spectrahedron(2)], ids=repr)
+def test_matrices_seen_through_a_map_are_proved_by_their_factors(A, rng):
+    K = rng.standard_normal((7, int(np.prod(A.shape))))
+    f = ps.LeastSquares(3.0 * rng.standard_normal(7))
+    r = ps.minimize(f, ps.conv(A.through(K)), stop=ps.Stop(iterations=30))
+    assert r.certificate.verify() and r.certificate.lower <= r.value

@@ -22,6 +22,10 @@ class Diagonal:
 
     h: Any
 
+    def __post_init__(self) -> None:
+        if isinstance(self.h, float) and not isinstance(self, Identity):
+            raise TypeError(f"h is {self.h}; give an array, or use Identity({self.h}).")
+
     def __call__(self, v: Array) -> Array:
         return self.h * v
 

@@ -872,7 +872,8 @@ def reader(data: dict[str, tuple[str, tuple[int, ...], Any]], used: list[str]) -
             return (len(spec),), [as_float(v) for v in spec]
         need(isinstance(spec, dict), f"The array {name} is missing.")
         key, shape = str(spec.get("sha256")), spec.get("shape")
-        need(key in data, f"The proof is about other data: no file holds its array {name} (sha256 {key[:12]}).")
+        missing = "The proof is about other data: no file holds" if data else "No data were given: add --data FILE with"
+        need(key in data, f"{missing} its array {name} (sha256 {key[:12]}).")
         file, found, values = data[key]
         need(list(found) == shape, f"The array {name} has the shape {list(found)} in {file}, not {shape!r:.40}.")
         used.append(f"{name} is the array in {file}.")

@@ -171,6 +171,10 @@ class Atoms:
         """The atomic norm inf{c >= 0 : x in c conv(A)}, where there is a closed form."""
         return None
 
+    def hull_contains(self, x: Array) -> bool | None:
+        """Whether the point lies in conv(A), of sets without a gauge that can tell; None where that is not known."""
+        return None
+
     def geometry(self) -> Closed | None:
         """The closed form of its geometry, where it has one; `pursuit.geometry` computes all that it leaves out."""
         return None

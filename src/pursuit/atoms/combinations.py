@@ -159,6 +159,9 @@ class Image(Derived):
     def gauge(self, x: Array) -> float | None:
         return None if self.signed or self.map is not None else self.base.gauge(x / self.c)
 
+    def hull_contains(self, x: Array) -> bool | None:
+        return None if self.signed or self.map is not None else self.base.hull_contains(x / self.c)
+
     def symmetrised(self) -> Atoms:
         return self if self.symmetric else Image(self.base.symmetrised(), abs(self.c), self.map)
 
@@ -282,6 +285,9 @@ class Embedded(Derived):
 
     def gauge(self, x: Array) -> float | None:
         return self.base.gauge(self._questions(x)[0]) if self._alone(x) else math.inf
+
+    def hull_contains(self, x: Array) -> bool | None:
+        return self.base.hull_contains(self._questions(x)[0]) if self._alone(x) else False
 
     def symmetrised(self) -> Atoms:
         return Embedded(self.base.symmetrised(), self.start, self.n)

@@ -190,7 +190,7 @@ class Paths(EdgeSets):
 
 class Flows(EdgeSets):
     r"""The flows that carry a demand between pairs of nodes over the edges of a directed graph, each pair on one route;
-    their hull is the set of all flows without cycles.
+    their hull is the set of flows along routes that pass no node twice.
 
     The oracle sends each demand over its shortest route (all-or-nothing assignment): :math:`\min_a \langle g, a\rangle
     = \sum_{o,d} D_{od}\, \mathrm{dist}_g(o, d)`, one search for each origin. Cycles of negative cost are refused:

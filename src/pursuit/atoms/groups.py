@@ -149,8 +149,12 @@ def _partition(groups: object) -> tuple[Indices, Indices]:
         order, sizes = np.concatenate([np.sort(group) for group in lists]), np.array(list(map(len, lists)))
         if not sizes.all():
             raise ValueError(f"group {np.argmin(sizes)} is empty; leave it out.")
-        if not np.array_equal(np.sort(order), np.arange(len(order))):
-            raise ValueError(f"groups must name each of the coordinates 0 to {len(order) - 1} once; correct the lists.")
+        names, times = np.unique(order, return_counts=True)
+        if (times > 1).any():
+            raise ValueError(f"groups name the coordinate {names[times > 1][0]} more than once; correct the lists.")
+        if not np.array_equal(names, np.arange(len(names))):
+            absent = np.flatnonzero(names != np.arange(len(names)))[0]
+            raise ValueError(f"groups do not name the coordinate {absent}; name 0, 1, 2, ... without gaps.")
     else:
         labels = _integers(groups if isinstance(groups, np.ndarray) else listed, "groups")
         names, sizes = np.unique(labels, return_counts=True)

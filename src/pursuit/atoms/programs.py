@@ -28,6 +28,8 @@ from pursuit.state import Stateful
 Attempt = Callable[[Small, float], tuple[str, Small, Small]]
 """costs, tolerance -> (HiGHS's status, the best vertex, the dual variables of the rows)."""
 
+FEASIBILITY = 1e-6
+"""By how much a point of the polytope may break a constraint, relative to its terms: ten times as much as an atom."""
 TOLERANCES = 1e-10, 1e-10, 1e-9, 1e-8, 1e-7
 """By how much HiGHS may violate a constraint: the smallest number that it takes, again from the beginning, and more
 where rounding errors make it fail with less."""
@@ -104,6 +106,18 @@ class Polytope(Atoms):
             self._whole(np.zeros(self.n), -math.inf)  # or it is empty
         self.radius = float(np.linalg.norm(np.maximum(np.abs(self._enclosed[0]), np.abs(self._enclosed[1]))))
         self.diameter = float(np.linalg.norm(self._enclosed[1] - self._enclosed[0]))
+
+    def hull_contains(self, x: Array) -> bool | None:
+        """Whether the point satisfies the constraints, up to a millionth of their terms. The hull of integer points is
+        smaller: nothing is known of a point that does."""
+        point = host(x).ravel()
+        excess = self._A @ point - self._b
+        excess[self._inequalities :] = np.abs(excess[self._inequalities :])
+        beyond = np.maximum(self._lower - point, point - self._upper)
+        rows_hold = (excess <= FEASIBILITY * (self._sizes @ np.abs(point) + np.abs(self._b))).all()
+        if not rows_hold or (beyond > FEASIBILITY * np.abs(point).max(initial=0.0)).any():
+            return False
+        return True if self.convex else None
 
     @staticmethod
     def _dimension(below: Any, above: Any, bounds: Any) -> int:

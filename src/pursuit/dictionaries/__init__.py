@@ -189,7 +189,8 @@ def learn(
     if as_bool(convolutional, "convolutional"):
         options = {"code": code, "sweeps": sweeps, "start": start, "seed": seed, "callback": callback,
                    "progress": as_bool(progress, "progress"), "n_jobs": n_jobs, "rank": rank}  # fmt: skip
-        refuse_others({"atoms": atoms, "update": update, "weights": weights}, "atoms are the translates of templates")
+        others = {"atoms": atoms, "update": update, "weights": weights, "nonnegative": nonnegative or None}
+        refuse_others(others, "atoms are the translates of templates")
         return learn_templates(Y, templates, length, options)
     refuse_others({"templates": templates, "length": length, "rank": rank}, "give convolutional=True with it")
     distributed, on_device = is_dask_array(Y), is_on_cuda(Y)

@@ -71,7 +71,7 @@ class Hull(Part):
 
     def contains(self, space: Space, x: Array) -> bool | None:
         gauge = self.A.gauge(x)
-        return None if gauge is None else self._within(gauge, 1e3 * space.eps)
+        return self.A.hull_contains(x) if gauge is None else self._within(gauge, 1e3 * space.eps)
 
     def _within(self, gauge: float, tolerance: float) -> bool:
         """Whether a point of this gauge lies in the hull. If 0 does not, its gauge must be 1."""
@@ -186,8 +186,9 @@ class Penalty(Cone):
     """cone(A), where the weights cost lam times their sum: f(x) + lam ||x||_A."""
 
     def __init__(self, A: Atoms) -> None:
-        A, self.price = unscaled(A)
-        super().__init__(A)
+        A, factor = unscaled(A)
+        self.price = abs(factor)
+        super().__init__(A if factor > 0 or A.symmetric else -1.0 * A)
 
     def __repr__(self) -> str:
         return f"penalty({self.price:g} * {self.A!r})"

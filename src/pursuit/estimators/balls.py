@@ -39,8 +39,8 @@ WARM_UPDATE = FullyCorrective(several=8, accuracy=1e-2)
 
 @dataclass(frozen=True)
 class BallSolver:
-    """Frank-Wolfe over a ball of coefficients, with free intercepts, for each level: a radius, or the factor of a
-    penalty."""
+    """Minima over a ball of coefficients, with free intercepts, for each level: a radius, or the factor of a penalty;
+    by coordinate descent where `_descends`, else by Frank-Wolfe."""
 
     levels: list[float]
     penalised: bool
@@ -99,19 +99,22 @@ class BallSolver:
         kind = LeastSquaresDescent if LeastSquaresDescent.serves(f, design) else Descent
         descent, rows = kind(f, design, self.l2, self._labels(design)), [first]
         floor, last = F.infimum + FITTED * (first.value - F.infimum), None
-        for level in self.levels:
-            if self.penalised:
-                descent.minimise(level, 0.3 * self.tol)
-            else:
-                assert isinstance(descent, LeastSquaresDescent)
-                top = self.scale(f, design)[1] if len(rows) == 1 else descent.penalty
-                descent.reach(level, top, 0.3 * self.tol, 0.01 * floor)
-            rows.append(Row(level, descent.value, math.inf, descent.b[:, None], np.array([descent.c])))
-            if descent.value <= floor:
-                break
-        if self.proved:
-            last = self._proof(F, design, rows[-1])
-            rows[-1] = Row.of(rows[-1].level, last, design.q)
+        try:
+            for level in self.levels:
+                if self.penalised:
+                    descent.minimise(level, 0.3 * self.tol)
+                else:
+                    assert isinstance(descent, LeastSquaresDescent)
+                    top = self.scale(f, design)[1] if len(rows) == 1 else descent.penalty
+                    descent.reach(level, top, 0.3 * self.tol, 0.01 * floor)
+                rows.append(Row(level, descent.value, math.inf, descent.b[:, None], np.array([descent.c])))
+                if descent.value <= floor:
+                    break
+            if self.proved:
+                last = self._proof(F, design, rows[-1])
+                rows[-1] = Row.of(rows[-1].level, last, design.q)
+        except KeyboardInterrupt:
+            return replace(ModelPath.of(design, rows, descent.turns), complete=False)
         return ModelPath.of(design, rows, descent.turns, last)
 
     def _proof(self, F: Loss | Ridge, design: Design, row: Row) -> Result:
@@ -121,6 +124,8 @@ class BallSolver:
         domain = design.with_intercepts(part, F.space.shape)
         stop = Stop(rgap=self.tol, iterations=self.max_iter)
         b, labels = row.B[:, 0], self._labels(design)
+        if not (b.any() and np.isfinite(b).all()):  # in a hull, no atoms make no start
+            return minimize(F, domain, stop=stop)
         if labels is None:
             members = list(np.flatnonzero(b)[:, None])
             atoms = [A.atom(int(j) if b[j] > 0 else int(j) + design.q) for (j,) in members]
@@ -129,7 +134,7 @@ class BallSolver:
             assert isinstance(A, Image) and isinstance(A.base, Groups)
             units = [A.base.unit(int(labels[at[0]]), b[at]) for at in members]
             atoms = [a for a in map(A.rebuild, units) if a is not None]
-        weights = np.array([np.linalg.norm(b[at] / a.coef) for at, a in zip(members, atoms, strict=True)])
+        weights = np.array([np.hypot.reduce(np.abs(b[at] / a.coef)) for at, a in zip(members, atoms, strict=True)])
         if not self.penalised and atoms:  # of which the sum is 1: an atom and its negative take the rest
             rest = max(1.0 - weights.sum(), 0.0) / 2.0
             atoms, weights = [*atoms, atoms[0].scaled(-1.0)], np.append(weights, rest)
@@ -167,7 +172,7 @@ class BallSolver:
     def radii(self, f: Loss, design: Design, penalties: list[float]) -> list[float]:
         """The norms of the models with these penalties, in increasing order; none where that takes Frank-Wolfe."""
         solver = replace(self, levels=penalties, penalised=True, proved=False)
-        if not solver._descends(f, design):
+        if not design.q or not solver._descends(f, design):
             return []
         path, labels = solver(f, design), self._labels(design)
         labels = np.arange(design.q) if labels is None else labels

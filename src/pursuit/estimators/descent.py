@@ -9,11 +9,12 @@ the gradient g of f, s_k = ||X_k'g|| / w_k and u = g min(1, lam / max s), where 
     minimum >= -f*(u)                                          without a ridge,
     minimum >= -f*(g) - sum w_k^2 (s_k - lam)_+^2 / (2 l2)     with one.
 
-The bound is an estimate in floats; `atomic.BallSolver` has the result proved.
+The bound is an estimate in floats; `balls.BallSolver` has the result proved.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -209,7 +210,7 @@ class LeastSquaresDescent:
         self.turns, self.value, self.gap = self.turns + 1 + turns, self.unit * value, self.unit * gap
         found = np.empty(len(self.b))
         self.kernel.coefficients(out=found)
-        norms = np.sqrt(np.add.reduceat(found * found, self.starts[:-1]))
+        norms = np.abs(np.hypot.reduceat(found, self.starts[:-1]))
         self.penalty, self.norm, self.b, first = penalty, float(norms @ self.prices), found, 0
         if self.turned:
             self.b = np.empty(len(found))
@@ -222,11 +223,13 @@ class LeastSquaresDescent:
         penalty at which it is smaller. The norm falls along the path of penalties, and between two of its points both
         coefficients and norms are nearly linear. A loss below `fitted` is not lowered."""
         high, norm_high, low, norm_low = penalty, self.norm, 0.0, math.inf
-        while True:
+        for turn in itertools.count():
             guess = penalty + self.rate * (radius - self.norm) if self.rate else 0.8 * penalty
             least = low + 1e-4 * (high - low) if low else 0.3 * high
+            if low and turn % 4 == 3:
+                guess = 0.5 * (low + high)
             before, norm_before, penalty = penalty, self.norm, min(max(guess, least), high - 1e-4 * (high - low))
-            self.minimise(penalty, tol)
+            self.minimise(penalty, 0.01 * tol)
             self.value -= penalty * self.norm
             near = penalty * abs(radius - self.norm) <= tol * self.value
             if near or self.value <= fitted or high - low <= 1e-9 * high:
@@ -241,3 +244,4 @@ class LeastSquaresDescent:
                 self.rate = (penalty - before) / (self.norm - norm_before)
         if self.norm > radius:
             self.b = self.b * (radius / self.norm)
+            self.value = self.f.value(self.design.X @ self.b + self.c) + 0.5 * self.l2 * float(self.b @ self.b)

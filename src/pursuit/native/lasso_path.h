@@ -78,8 +78,9 @@ class LassoOver : public LassoPath {
   public:
     explicit LassoOver(const BlockColumns &X)
         : X(X), n(X.rows), p(X.width), count(X.count), single(X.count == X.width), now(p, n), last(p, n), squares(p),
-          sizes(count), slopes(count), work(larger(p, int64_t(n))), used(count), order(n + 1), in_factor(p),
-          gram(FEW * (size_t(n) + 1)), step(larger(p, int64_t(n))), old_r(n), before(n + 1), history(DEPTH + 1) {
+          sizes(count), slopes(count), work(larger(p, int64_t(n))), used(count), order(independent() + 1), in_factor(p),
+          gram(FEW * (size_t(independent()) + 1)), step(larger(p, int64_t(n))), old_r(n), before(independent() + 1),
+          history(DEPTH + 1) {
         std::memcpy(now.r, X.y, n * sizeof(double));
         for (Known &each : known) each.r.allocate(n), each.slopes.allocate(p);
         for (int64_t k = 0; k < count; ++k) {
@@ -98,6 +99,7 @@ class LassoOver : public LassoPath {
         if (single) step_by_newton(penalty, 1);
         else extrapolate(penalty);
         before_previous = previous, previous = penalty;
+        restore();
         in_use = 0;
         for (int64_t k = 0; k < count; ++k)
             if (!is_zero(k) || slopes[k] > likely * X.prices[k]) used[in_use++] = k;
@@ -113,13 +115,22 @@ class LassoOver : public LassoPath {
             if (gap <= tol * value || turn == most || (turn % 8 == 7 && !(gap < 0.9 * best))) return turn;
             if (turn % 8 == 0) best = gap;
             if (single) sweep(penalty, true);
-            if (single && step_by_newton(penalty, STEPS)) continue;
+            if (single && step_by_newton(penalty, STEPS) && turn % 4 < 2)
+                continue;  // else sweeps, too: steps may stall
             enough *= larger(share, 0.1);
             sweep_until_enough(penalty);
         }
     }
 
   private:
+    // How many columns are independent: with a ridge, all of them.
+    int independent() const { return int(smaller(X.l2 > 0 ? p : smaller(p, int64_t(n)), int64_t(MOST_FACTORED))); }
+    // The residual of the coefficients, without what rounding has left in it.
+    void restore() {
+        std::memcpy(now.r, X.y, n * sizeof(double));
+        for (int64_t j = 0; j < p; ++j)
+            if (now.b[j] != 0) add<double>(now.r, -now.b[j], column(j), n);
+    }
     const double *column(int64_t j) const { return X.columns + j * n; }
     bool is_zero(int64_t k) const {
         for (int64_t j = X.starts[k]; j < X.starts[k + 1]; ++j)
@@ -404,12 +415,12 @@ class LassoOver : public LassoPath {
     // A few columns enter the factor, but for those that depend on the others.
     void bring_in(const int64_t *entering, int few) {
         const int size = factor.size;
-        few = smaller(few, smaller(n, MOST_FACTORED) - size);
+        few = smaller(few, independent() - size);
         if (few == 0) return;
         const double *added[FEW], *others[FEW];
         double found[FEW * FEW], *z[FEW];
         for (int a = 0; a < FEW; ++a)
-            added[a] = column(entering[smaller(a, few - 1)]), z[a] = gram + a * int64_t(n + 1);
+            added[a] = column(entering[smaller(a, few - 1)]), z[a] = gram + a * int64_t(independent() + 1);
         for (int i = 0; i < size; i += FEW) {
             for (int c = 0; c < FEW; ++c) others[c] = column(order[smaller(i + c, size - 1)]);
             products(added, others, n, found);

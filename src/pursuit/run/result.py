@@ -19,7 +19,7 @@ from pursuit.atoms.factored import CP, LowRank
 from pursuit.atoms.frames import Atom
 from pursuit.certificates import Bound, Certificate
 from pursuit.domains import Answer, Domain
-from pursuit.objectives import Objective
+from pursuit.objectives import Objective, Quadratic
 from pursuit.oracles import AskSet, as_atom_of
 from pursuit.run.stop import Status
 from pursuit.run.stored import Checkpoint, Kept
@@ -353,11 +353,14 @@ def proved_fields(run: Run, fields: Fields) -> Fields:
 
 def sharpened(result: Result, estimated: float) -> Result:
     """The result with a bound in rational numbers, where that in floats is looser than the estimated gap and the
-    problem is so small that they take milliseconds."""
+    problem is so small that they take milliseconds: they factor the Gram matrix of all atoms, and a Hessian."""
     if not result.gap > 1.01 * estimated + 1e-12 * abs(result.value):
         return result
-    columns = sum(part.asked.size or MAX_EXACT for part in result.domain.parts)
-    if math.prod(result.x.shape) * columns * columns > MAX_EXACT:
+    from pursuit.run.statement import Peeled
+
+    columns, rows = sum(part.asked.size or MAX_EXACT for part in result.domain.parts), math.prod(result.x.shape)
+    side = max(columns, rows) if isinstance(result.f, Quadratic) else columns
+    if rows * side * side > MAX_EXACT or any(Peeled.of(part.A).trusted for part in result.domain.parts):
         return result
     try:
         lower = min(result.certificate.lower, result.value)

@@ -108,32 +108,42 @@ class Peeled:
         spec["set"] = described or {"kind": "trusted", "n": n, "name": repr(A)}
         return spec | ({"scale": self.scale} if self.scale != 1.0 else {})
 
+    @property
+    def trusted(self) -> bool:
+        """Whether the checker has no rule for the set and believes its oracle."""
+        return bool(self.spec["set"]["kind"] == "trusted")
+
     def point(self, result: Result, b: int) -> Spec:
         """The weights and atoms of summand b, in the coordinates of the set."""
         mine = np.flatnonzero(result.blocks == b).tolist()
-        atoms = [result.atoms[i] for i in mine]
-        factors = [a.coef / self.scale if self._factored and isinstance(a, RankOneAtom) else 1.0 for a in atoms]
+        atoms = [self._own(result.atoms[i]) for i in mine]
+        scale = self.scale if self.image is None else 1.0
+        factors = [a.coef / scale if self._factored and isinstance(a, RankOneAtom) else 1.0 for a in atoms]
         return {"weights": _numbers(result.weights[mine] * factors), "atoms": [self._coordinates(a) for a in atoms]}
 
     @property
     def _factored(self) -> bool:
         return type(self.A) in (RankOne, SymmetricRankOne, Spectrahedron)
 
+    def _own(self, a: Atom) -> Atom:
+        """The atom of the set itself of which `a` is the image; `a` where there is no map."""
+        if self.image is None or isinstance(self.A, Dictionary):
+            return a
+        own = self.A.rebuild(Atom(np.zeros(()), a.source, a.coef / self.scale))
+        if own is None and isinstance(a, LiftedAtom) and self.image.map is not None:
+            own = a.tail.scaled(1.0 / (self.image.map._root * self.scale))
+        if own is None:
+            raise ValueError(f"{a!r} does not say which atom of {self.A!r} it is the image of; it cannot be checked.")
+        return own
+
     def _coordinates(self, a: Atom) -> Spec:
         """An atom before its map and factor."""
-        A = self.A
-        if isinstance(A, Dictionary):
+        if isinstance(self.A, Dictionary):
             return {"at": [int(a.source)], "values": [a.coef / self.scale]}
         if self._factored and isinstance(a, RankOneAtom):
             return {"left": _numbers(a.u), "right": _numbers(a.v)}
         if self.image is not None:
-            scaled = Atom(np.zeros(()), a.source, a.coef / self.scale)
-            own = A.rebuild(scaled)
-            if own is None and isinstance(a, LiftedAtom) and self.image.map is not None:
-                own = a.tail.scaled(1.0 / (self.image.map._root * self.scale))
-            if own is None:
-                raise ValueError(f"{a!r} does not say which atom of {A!r} it is the image of; it cannot be checked.")
-            return _entries(own, 0, 1.0)
+            return _entries(a, 0, 1.0)
         return _entries(a, 0 if self.place is None else self.place.start, self.scale)
 
     def answer(self, u: Small) -> Small:
@@ -242,7 +252,7 @@ def dual(result: Result, peeled: Sequence[Peeled], u: Small) -> Spec:
 def hint(peeled: Peeled, h: Small) -> Spec:
     """What shows the checker the minimum of <h, a> over a set."""
     A = peeled.A
-    if peeled.spec["set"]["kind"] == "trusted":
+    if peeled.trusted:
         return {"lowest": _trusted(A, h)}
     if isinstance(A, RankOne | SymmetricRankOne | Spectrahedron):
         M: Any = A.view.matrix(h.reshape(A.shape or ()))
@@ -271,6 +281,8 @@ def _trusted(A: Atoms, h: Small) -> float:
     """What the oracle of a set answers, but for the rounding errors that it is trusted with."""
     g = h.reshape(A.shape or h.shape)
     space, (atoms, lower) = Space.of(g), A.begin()(g, 1, -math.inf)
+    if not (A.exact or math.isfinite(lower)):
+        raise ValueError(f"the oracle of {A!r} proves no minimum, so that nothing is proved with it.")
     low = float(lower if math.isfinite(lower) else atoms[0].dot(space, g))
     return low - product_error(A.space or space) * space.norm(g) * float(A.radius or atoms[0].norm(space))
 
