@@ -289,3 +289,24 @@ def test_three_columns_of_a_source_and_all_times_enter_together(rng):
         if size > 1e-9:
             np.testing.assert_allclose(slope, c * x / size, atol=1e-3 * c)
     assert 0 < sum(np.linalg.norm(X[sources == s]) > 1e-9 for s in range(4)) < 4
+
+
+def test_what_newcomers_wrote_is_answered_with_what_to_write(tmp_path):
+    with pytest.raises(TypeError, match=r"give the factor to its atoms: conv\(2 \* A\)"):
+        2 * ps.conv(ps.SignedBasis(3))
+    (tmp_path / "run.npz").write_bytes(b"PK\x03\x04\xff")
+    with pytest.raises(ValueError, match="may be a run, which minimize"):
+        ps.load(tmp_path / "run.npz")
+    with pytest.raises(ValueError, match="over penalties, call minimize with start=result"):
+        ps.path(ps.LeastSquares([1.0, 2.0]), ps.penalty(ps.SignedBasis(2)), radii=[1.0])
+    with pytest.raises(TypeError, match="code is the argument joint; give a dict of"):
+        ps.learn(np.eye(4), 2, code={"atoms": 1, "joint": np.arange(4)})
+    with pytest.raises(ValueError, match="code has tol beside the Lasso"):
+        ps.learn(np.eye(4), 2, code={"method": "lasso", "tol": 1.0})
+
+
+def test_a_gradient_of_another_library_is_refused():
+    torch = pytest.importorskip("torch")
+    f = ps.Smooth(lambda x: float(x @ x) - x[0], lambda x: torch.from_numpy(2.0 * x - np.array([1.0, 0.0])), L=2.0)
+    with pytest.raises(TypeError, match="the gradient of f is an array of torch, x is a NumPy array"):
+        ps.minimize(f, ps.conv(ps.SignedBasis(2)), start=np.zeros(2))

@@ -209,7 +209,11 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist; give a file that model.save wrote.") from None
     except (ValueError, RecursionError):
-        _refuse(path, "is not JSON")
+        run = path.suffix == ".npz"
+        _refuse(
+            path,
+            "is not JSON" if not run else "may be a run, which minimize(..., checkpoint=) continues: it is no model",
+        )
     if not isinstance(found, dict) or found.get("pursuit") != "model":
         _refuse(path, "is not a model of pursuit")
     if found.get("version") != VERSION:

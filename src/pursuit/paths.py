@@ -166,7 +166,8 @@ def path(
     domain = A if isinstance(A, Domain) else lin(A) if radii is None else conv(A)
     hulls = any(part.compact for part in domain.parts)
     if radii is not None and not hulls:
-        raise ValueError(f"A is {domain!r}, in which nothing grows with the radius; give a hull, or atoms=.")
+        advice = "give a hull, or atoms=; over penalties, call minimize with start=result"
+        raise ValueError(f"A is {domain!r}, in which nothing grows with the radius; {advice}.")
     if atoms is not None and hulls:
         raise ValueError(f"A is {domain!r}, in which a size says little; give spans or cones, or radii=.")
     if score is not None:

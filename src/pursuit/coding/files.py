@@ -125,7 +125,7 @@ def encode_to(
     progress : bool
         Show a bar where there is a terminal.
     **options
-        `atoms`, `tol`, `method` and other arguments of `encode`; those with an entry for each signal may be files, too.
+        Arguments of `encode`, but for `l2`, `prices`, `joint`, `gaps`; those with an entry for each signal may be files.
 
     Examples
     --------

@@ -272,7 +272,7 @@ def _stopping_rules(arguments: Arguments, shape: tuple[int, ...], count: int) ->
     """Limits on the atoms and on the residual's norm, one of each per signal."""
     atoms, tol, method = arguments.atoms, arguments.tol, arguments.method
     if method in CONVEX and (atoms is not None or tol is not None):
-        raise ValueError(f"atoms and tol belong to the pursuits; leave them out with method={method!r}.")
+        raise ValueError(f"atoms and tol do not belong to method={method!r} here; leave them out.")
     if method not in CONVEX and atoms is None and tol is None:
         raise ValueError("atoms and tol are both None; give the number of atoms, or the norm of the residual to reach.")
     most = shape[1] if method == "mp" else min(shape)  # at most min(d, n) atoms are independent

@@ -127,13 +127,14 @@ def learn(
         iterable of them, are learned from online and without weights there; dictionary and codes are tensors.
     atoms : int
     code : dict, optional
-        Arguments of `encode`: ``{"atoms": 5}``, ``{"method": "lasso", "penalty": 0.1}``, ``{"method": "nnls"}``, ...
+        `method`, `atoms`, `tol`, `penalty` and `positive` of `encode`: ``{"atoms": 5}``, ``{"method": "nnls"}``,
+        ``{"method": "lasso", "penalty": 0.1}``, ...
         By default ``{"atoms": max(1, n_features // 10)}``. `atoms` and `tol` may be one for each row of a matrix Y.
     update : {"ksvd", "block", "online"}, optional
         By default ``ksvd``, and ``online`` for an iterable and for more than four batches of signals: there it finds
         the better dictionary in the same time, and only promises nothing from sweep to sweep.
     sweeps : int, optional
-        Passes over all signals: by default 10, for an iterable that ends 1.
+        Passes over all signals: by default 10, for an iterable that ends 1, and 20 for templates.
     start : "data", "random", array of shape (n_features, n_atoms), or Learned
         Signals chosen at random, random directions, a dictionary, or an earlier result to resume.
     nonnegative : bool

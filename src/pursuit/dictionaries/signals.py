@@ -101,11 +101,17 @@ class LearningPlan:
     def __post_init__(self) -> None:
         code = self.code
         if not isinstance(code, Mapping) or not set(code) <= set(CODE_ARGUMENTS):
+            other = set(code) - set(CODE_ARGUMENTS) if isinstance(code, Mapping) else set()
+            named = f"the argument {min(map(str, other))}" if other else describe(code)
             raise TypeError(
-                f"code is {describe(code)}; give a dict of {', '.join(CODE_ARGUMENTS)} for encode, such as "
+                f"code is {named}; give a dict of {', '.join(CODE_ARGUMENTS)} for encode, such as "
                 '{"method": "lasso", "penalty": 0.1}.'
             )
         if code.get("method") == "lasso":
+            if code.get("tol") is not None:
+                raise ValueError(
+                    "code has tol beside the Lasso, which learn does not serve; give penalty, or another method."
+                )
             penalty = code.get("penalty")
             require(0 <= number(penalty) < np.inf, "the penalty of code", penalty, "one number of at least 0")
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -81,6 +81,9 @@ class Domain:
 
     def __radd__(self, other: Any) -> Domain:
         return self if isinstance(other, int) and other == 0 else Sum(other, self)  # sum(domains) begins with 0
+
+    def __rmul__(self, c: object) -> NoReturn:
+        raise TypeError(f"a domain has no factor; give the factor to its atoms: conv({c} * A).")
 
     @cached_property
     def bounded(self) -> bool:

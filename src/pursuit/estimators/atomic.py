@@ -139,8 +139,10 @@ class _AtomicCV(_Atomic, CrossValidated):
         """Choose the radius (or the penalty) by cross-validation, and fit it on all data; `groups` go to the splitter
         `cv`, and an `offset` of each sample is added to its scores."""
         self._check()
-        samples = self._samples(X, y, sample_weight, offset)
         penalised = self.penalties is not None
+        if penalised and as_int_or_nan(self.radii) != type(self).radii:
+            raise ValueError("radii and penalties are both given; give one of them.")
+        samples = self._samples(X, y, sample_weight, offset)
         solver = self._solver(self._levels(samples), penalised)
         levels = np.array([np.inf if penalised else 0.0, *solver.levels])
         folds = self._folds(samples, groups)

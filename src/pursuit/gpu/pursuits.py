@@ -29,14 +29,12 @@ SHORT = 256
 PIECE, COLUMNS_AT_ONCE = 1024, 4096
 """Entries of a vector, and products with a dictionary, that one program reads at a time."""
 EXACT: dict[str, Any] = {"enable_fp_fusion": False}
-"""Options of kernels that decide. All threads of a program add up the same terms, each in its own order. A product
-that is fused with a sum is not rounded, another one in another thread: of two equal atoms, they could take both."""
+"""Kernels that decide fuse no product with a sum: it would be rounded in some threads only, which add in other orders.
+Of two equal atoms, they could take both."""
 FILLING = 64
 """Signals for each processor of a device that fill it."""
-SQUARE = 64
-"""Entries and columns of a dictionary that one program turns into rows."""
-BYTES_OF_ROWS = 2**14
-"""Bytes of the basis of a signal's active atoms that its program holds at the same time."""
+SQUARE, BYTES_OF_ROWS = 64, 2**14
+"""Entries and columns of a dictionary that one program turns into rows, and bytes of a basis that one holds at a time."""
 ROOM, MORE_ROOM = {True: 64, False: 128}, 4
 """Atoms for which a code has room, with constraints and without, where its rule is no number of atoms; and how many
 times as much it has where that does not suffice."""

@@ -193,7 +193,7 @@ class Result:
 
     @cached_property
     def dual(self) -> Dual:
-        """Multipliers of the constraints, reduced costs and supporting atoms at x."""
+        """A multiplier of each summand (not of the rows of a polytope), reduced costs and supporting atoms at x."""
         space = Space.of(self.x)
         grad = self.f.value_and_grad(self.x)[1]
         support = [as_atom_of(space, part.asked.lmo(grad)) for part in self.domain.parts]
@@ -352,12 +352,11 @@ def proved_fields(run: Run, fields: Fields) -> Fields:
 
 
 def sharpened(result: Result, estimated: float) -> Result:
-    """The result with a bound in rational numbers, where that in floats is looser than the estimated gap and the
-    problem is so small that they take milliseconds: they factor the Gram matrix of all atoms, and a Hessian."""
-    if not result.gap > 1.01 * estimated + 1e-12 * abs(result.value):
-        return result
+    """The result with a bound in rational numbers, where that in floats is loose, and factors take milliseconds."""
     from pursuit.run.statement import Peeled
 
+    if not result.gap > 1.01 * estimated + 1e-12 * abs(result.value):
+        return result
     columns, rows = sum(part.asked.size or MAX_EXACT for part in result.domain.parts), math.prod(result.x.shape)
     side = max(columns, rows) if isinstance(result.f, Quadratic) else columns
     if rows * side * side > MAX_EXACT or any(Peeled.of(part.A).trusted for part in result.domain.parts):
