@@ -125,7 +125,7 @@ def encode_to(
     progress : bool
         Show a bar where there is a terminal.
     **options
-        Arguments of `encode`, but for `l2`, `prices`, `joint`, `gaps`; those with an entry for each signal may be files.
+        Arguments of `encode`, but for `l2`, `prices`, `joint`, `gaps`; one with an entry for each signal may be a file.
 
     Examples
     --------

@@ -34,7 +34,7 @@ Of two equal atoms, they could take both."""
 FILLING = 64
 """Signals for each processor of a device that fill it."""
 SQUARE, BYTES_OF_ROWS = 64, 2**14
-"""Entries and columns of a dictionary that one program turns into rows, and bytes of a basis that one holds at a time."""
+"""Entries and columns of a dictionary that one program turns into rows, and bytes of a basis that one program holds."""
 ROOM, MORE_ROOM = {True: 64, False: 128}, 4
 """Atoms for which a code has room, with constraints and without, where its rule is no number of atoms; and how many
 times as much it has where that does not suffice."""

@@ -346,9 +346,8 @@ def proved_fields(run: Run, fields: Fields) -> Fields:
     """The bound of a result, which is proved once, where the run ends, and the oracle calls that the proof took."""
     before = run.certify.dual.calls
     lower = min(run.certify.proved(fields["value"]), fields["value"])
-    calls = fields["oracle_calls"] + run.certify.dual.calls - before
     proof = {"lower": lower, "gap": fields["value"] - lower, "dual_point": run.certify.dual_point}
-    return proof | {"oracle_calls": calls}
+    return proof | {"oracle_calls": fields["oracle_calls"] + run.certify.dual.calls - before}
 
 
 def sharpened(result: Result, estimated: float) -> Result:
@@ -357,8 +356,8 @@ def sharpened(result: Result, estimated: float) -> Result:
 
     if not result.gap > 1.01 * estimated + 1e-12 * abs(result.value):
         return result
-    columns, rows = sum(part.asked.size or MAX_EXACT for part in result.domain.parts), math.prod(result.x.shape)
-    side = max(columns, rows) if isinstance(result.f, Quadratic) else columns
+    sets, rows = [part.asked for part in result.domain.parts], math.prod(result.x.shape)
+    side = max(sum(A.size or MAX_EXACT for A in sets), rows * isinstance(result.f, Quadratic))
     if rows * side * side > MAX_EXACT or any(Peeled.of(part.A).trusted for part in result.domain.parts):
         return result
     try:
