@@ -224,7 +224,8 @@ class DataLoss(Objective):
 
     @property
     def _largest_weight(self) -> float:
-        return float(host(self.weights).max())
+        s = self.weights
+        return s if isinstance(s, float) else float(self.space.xp.max(s))
 
     @property
     def _host_weights(self) -> Small:
