@@ -29,7 +29,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def encode_recording(A: Convolutional, recording: Any, options: dict[str, Any]) -> Events:
     """The events of a recording; `options` are the arguments of `encode`."""
     for name in ("tol", "gram", "weights", "gaps", "joint", "prices", "l2"):
-        if options[name] is not None and options[name] is not False and not (name == "l2" and options[name] == 0):
+        value = options[name]
+        if not (value is None or value is False or (name == "l2" and value == 0)):
             raise ValueError(f"{name} does not belong to recordings; leave it out with a Convolutional.")
     if np.ma.isMaskedArray(recording) and np.ma.is_masked(recording):
         raise ValueError(

@@ -57,9 +57,8 @@ def _refuse_others(arguments: Arguments, priced: bool, by_error: bool) -> None:
     for name in [name for name, serves in served.items() if not serves]:
         value = getattr(arguments, name)
         if not (value is None or value is False or (name == "l2" and value == 0)):
-            kind = (
-                ("the Lasso with tol" if by_error else "the Lasso with l2 or prices") if lasso else "codes on a simplex"
-            )
+            of_lasso = "the Lasso with tol" if by_error else "the Lasso with l2 or prices"
+            kind = of_lasso if lasso else "codes on a simplex"
             raise ValueError(f"{name} is {describe(value)}, and {kind} cannot have it; leave it out.")
 
 

@@ -34,7 +34,7 @@ LEAST_CURVATURE = 1e-4
 
 
 @dataclass(eq=False)
-class Descent:
+class Minima:
     """The minimum for one penalty after the other; each starts at the last. `labels` are the numbers of groups."""
 
     f: Loss
@@ -47,6 +47,11 @@ class Descent:
     """The estimate of how far the objective is above its minimum."""
     value: float = math.inf
     turns: int = 0
+
+
+@dataclass(eq=False)
+class Descent(Minima):
+    """Minima of any loss, by Newton's steps on a working set."""
 
     def __post_init__(self) -> None:
         q = self.design.q
@@ -148,22 +153,12 @@ class Descent:
 
 
 @dataclass(eq=False)
-class LeastSquaresDescent:
-    """The same for least squares on dense columns: `native/lasso_path.h`.
+class LeastSquaresDescent(Minima):
+    """Minima of least squares on dense columns: `native/lasso_path.h`.
 
     Samples are multiplied by the roots of their weights, and the columns of a group are rotated until they are
     orthogonal to one another. Centred columns leave the intercept to the mean of the targets.
     """
-
-    f: Loss
-    design: Design
-    l2: float
-    labels: Array | None = None
-    b: Array = field(init=False)
-    c: float = 0.0
-    value: float = math.inf
-    gap: float = math.inf
-    turns: int = 0
 
     def __post_init__(self) -> None:
         y, X, weights = self.f.y, self.design.X, self.f.weights

@@ -111,10 +111,8 @@ def check_gradient(grad: Array, space: Space) -> None:
     if not is_array(grad):
         raise TypeError(f"the gradient of f is {describe(grad)}; return an array of the shape of x, {space.shape}.")
     if isinstance(grad, np.ndarray) != space.numpy:
-        kind, x = (
-            type(grad).__module__.partition(".")[0],
-            "NumPy array" if space.numpy else f"tensor of {space.xp.__name__}",
-        )
+        kind = type(grad).__module__.partition(".")[0]
+        x = "NumPy array" if space.numpy else f"tensor of {space.xp.__name__}"
         raise TypeError(f"the gradient of f is an array of {kind}, x is a {x}; return one of its kind (docs/gpu.md).")
     if tuple(grad.shape) != space.shape:
         raise ValueError(f"the gradient of f has shape {tuple(grad.shape)}, x has {space.shape}; they must agree.")
