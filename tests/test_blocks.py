@@ -201,3 +201,22 @@ def test_a_run_over_a_product_begins_at_the_points_of_its_pieces(rng):
         assert r.check().feasible
     other = ps.product(ps.conv(2.0 * ps.Ball(2, 1)), ps.conv(2.0 * ps.Ball(2, 2)), ps.conv(ps.Permutations(2)))
     np.testing.assert_allclose(ps.minimize(f, other, start=best).start, best.x)  # only its point can be used
+
+
+@pytest.mark.parametrize("sum_of_hulls", [False, True])
+def test_many_blocks_end_at_a_gap_by_default(sum_of_hulls):
+    """Each of 40 blocks has a fortieth of the slope, and none of its atoms was worth a weight."""
+    rng, n = np.random.default_rng(0), 40
+    if sum_of_hulls:
+        hulls = [ps.conv(ps.Dictionary(rng.standard_normal((20, 6)))) for _ in range(n)]
+        f, domain = ps.Huber(50 * rng.standard_normal(20), 1.0), sum(hulls[1:], hulls[0])
+    else:
+        cost, domain = rng.random((n, 6)), ps.product(*[ps.conv(ps.Simplex(6))] * n)
+
+        def value_and_grad(x):
+            away = x.reshape(n, 6) - x.reshape(n, 6).mean(axis=0)
+            return float((cost * x.reshape(n, 6) + away**2).sum()), (cost + 2 * away).ravel()
+
+        f = ps.Smooth(value_and_grad)
+    r = ps.minimize(f, domain, stop=ps.Stop(iterations=60))
+    assert r.status is ps.Status.GAP

@@ -1,5 +1,6 @@
 """What goes into `encode` and what comes out: layouts, types, threads, memory, and bad input told in one sentence."""
 
+import pickle
 import re
 import sys
 import tracemalloc
@@ -312,9 +313,9 @@ def test_a_prepared_dictionary_gives_the_codes_of_encode(method, dtype):
     np.testing.assert_allclose(*fits, atol=1e-4 if dtype == np.float32 else 1e-9)
 
 
-def test_a_prepared_dictionary_serves_several_threads():
+def test_a_prepared_dictionary_serves_several_threads_and_travels():
     D, Y, _ = problem(32, 200, 24, 60)
-    code = ps.Coder(D, atoms=4)
+    code = pickle.loads(pickle.dumps(ps.Coder(D, atoms=4)))
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(code, Y))
     for (atoms, x), y in zip(found, Y, strict=True):
@@ -334,3 +335,9 @@ def test_a_prepared_dictionary_serves_several_threads():
 def test_a_prepared_dictionary_refuses_what_is_no_signal(y, sentence):
     with pytest.raises(ValueError, match=sentence):
         ps.Coder(np.eye(4), atoms=1)(y)
+
+
+@pytest.mark.parametrize("how", [{"method": "simplex"}, {"method": "lasso", "tol": 1.0}])
+def test_problems_that_cannot_be_prepared_are_refused(how):
+    with pytest.raises(ValueError, match="are no prepared problems; call encode"):
+        ps.Coder(np.eye(4), **how)

@@ -221,7 +221,7 @@ REFUSED = [  # words of the sentence, and the call
     ("atoms must be positive and increasing integers", lambda: ps.path(F, A, atoms=[3, 1])),
     ("atoms must be positive and increasing integers; it is 3", lambda: ps.path(F, A, atoms=3)),
     ("radii must be positive", lambda: ps.path(F, A, radii=[1.0, np.inf])),
-    ("radii=... or atoms=...", lambda: ps.path(F, A)),
+    ("radii=..., penalties=... or atoms=...", lambda: ps.path(F, A)),
     ("H has an eigenvalue of at most -1", lambda: ps.Quadratic(sp.csr_array(INDEFINITE))),
     ("H has an eigenvalue of at most -1", lambda: ps.Quadratic(sp.csr_array(HIDDEN))),
     ("H has an eigenvalue of at most -1", lambda: ps.Quadratic(LARGE)),

@@ -644,3 +644,25 @@ def test_matrices_seen_through_a_map_are_proved_by_their_factors(A, rng):
     f = ps.LeastSquares(3.0 * rng.standard_normal(7))
     r = ps.minimize(f, ps.conv(A.through(K)), stop=ps.Stop(iterations=30))
     assert r.certificate.verify() and r.certificate.lower <= r.value
+
+
+def test_images_that_name_no_vertices_and_integers_are_proved_as_far_as_they_can_be(rng):
+    """Atoms of a polytope have no source, so its image is taken on trust; integers are relaxed."""
+    P, y = ps.Polytope([[1.0, 2.0, 1.0], [3.0, 1.0, 0.0]], [4.0, 6.0], bounds=(0, 3)), rng.standard_normal(5)
+    image = ps.minimize(ps.LeastSquares(y), ps.conv(P.through(rng.standard_normal((5, 3))))).certificate
+    assert image.trusted and image.verify() and image.gap < 1e-9
+    whole = ps.Polytope([[5.0, 4.0, 3.0]], [8.0], bounds=(0, 1), integrality=1)
+    r = ps.minimize(ps.LeastSquares([0.9, 0.8, 0.7]), ps.conv(whole))
+    assert r.certificate.verify() and r.certificate.lower <= r.value
+    with pytest.raises(ValueError, match="their programs have no prices of rows"):
+        whole.prices(np.ones(3))
+
+
+def test_a_product_that_was_rounded_below_a_semidefinite_matrix_is_told_what_to_do(rng, tmp_path):
+    F = rng.standard_normal((30, 4))
+    H = F @ F.T
+    flat = ps.minimize(ps.Quadratic(H, rng.random(30)), ps.conv(ps.Simplex(30)))
+    with pytest.raises(ValueError, match="H has an eigenvalue below 0, if only by rounding"):
+        flat.certificate.save(tmp_path / "proof.json")
+    raised = ps.minimize(ps.Quadratic(H + 1e-12 * np.eye(30), flat.f.c), ps.conv(ps.Simplex(30)))
+    assert raised.certificate.gap < 1e-9

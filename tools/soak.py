@@ -60,8 +60,10 @@ from laws import ORACLES, UPDATES, sets
 
 Case = dict[str, int]
 
+SETS = len(sets(np.random.default_rng(0)))
+
 PROBLEM = {
-    "rows": 8, "columns": 9, "data": 14, "trap": 12, "scale": 5, "objective": 9, "set": 26, "radius": 5, "domain": 10,
+    "rows": 8, "columns": 9, "data": 14, "trap": 12, "scale": 5, "objective": 9, "set": 7 + SETS, "radius": 5, "domain": 10,
     "update": 97, "oracle": 97, "refined": 2, "single": 6, "reference": 11,
 }  # fmt: skip
 SIGNALS = {

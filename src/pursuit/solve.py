@@ -197,4 +197,4 @@ def _fit_uncounted(problem: Problem, stop: Stop) -> Result | None:
         return None
     alone = sum((domain.parts[b] for b in places[1:]), domain.parts[places[0]])
     fit = minimize(f, alone, stop=Stop(rgap=1e-12, seconds=stop.seconds))
-    return replace(fit, blocks=places[fit.blocks])
+    return replace(fit, domain=domain, blocks=places[fit.blocks])

@@ -671,7 +671,7 @@ class Part:
         self.stop = self.middle + (A.n if self.below else 0)
         need(self.stop <= size and ("start" in spec or self.stop == size), "Atoms and f differ in size.")
         bounded = A.kind in CONSTRAINED or A.kind == "trusted"
-        need(self.kind == "hull" or not bounded, f"Only the hull of a set {A.kind} has a rule.")
+        need(self.kind == "hull" or not bounded, f"Only the hull of a set {A.spec.get('name', A.kind)} has a rule.")
         self.linear = self.rho is None and (self.kind == "span" or (self.kind == "cone" and A.symmetric))
         self.conic = self.rho is None and self.kind == "cone" and not A.symmetric
         need(not self.conic or A.kind == "basis", f"The cone of a set {A.kind} has no rule.")

@@ -168,7 +168,8 @@ class Atoms:
         return any(space.norm(self.atom(int(i)).dense(space) - a) <= tolerance * norm for i in near)
 
     def gauge(self, x: Array) -> float | None:
-        """The atomic norm inf{c >= 0 : x in c conv(A)}, where there is a closed form."""
+        """The atomic norm inf{c >= 0 : x in c conv(A)}, where there is a closed form; of points that rounding has moved
+        out of the cone, that of a point nearby."""
         return None
 
     def hull_contains(self, x: Array) -> bool | None:

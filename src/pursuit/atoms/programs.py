@@ -185,7 +185,11 @@ class Polytope(Atoms):
         require(self.convex, "integrality", self.integers, "no integers, since their programs have no prices of rows")
         costs = host(real_array(g, "g")).ravel().astype(np.float64)
         require(costs.shape == (self.n,), "g", g, f"one number for each of the {self.n} entries")
-        return self._signed(self._solve(costs, self._cold)[1])
+        return self._relaxed_prices(costs)
+
+    def _relaxed_prices(self, costs: Small) -> Small:
+        """The prices of the rows where integers need not be."""
+        return self._signed(self._solve(costs, self._attempt())[1])
 
     def _signed(self, y: Small) -> Small:
         """Dual variables with the signs that inequalities need."""

@@ -93,8 +93,8 @@ def encode(
         Threads, no more than there are cores (or than OMP_NUM_THREADS says); None or -1: all of them (for a block of
         a dask array one).
     dtype : numpy.float32 or numpy.float64, optional
-        Of the computation and the codes, by default that of D and Y. ``lasso`` and ``nnls`` compute in float64 and
-        round at the end.
+        Of the computation and the codes, by default that of D and Y, which must then be the same. ``lasso`` and
+        ``nnls`` compute in float64 and round at the end (on a simplex to sums that miss 1, which their gaps count).
     progress : bool
         Show a bar where there is a terminal.
     weights : array of Y's shape, optional

@@ -18,6 +18,7 @@ from pursuit.arguments import describe, host_array
 from pursuit.arrays import namespace
 from pursuit.coding.request import Arguments, Rules
 from pursuit.native import MP_STEPS
+from pursuit.threads import single_threaded_blas
 
 BLOCK = 2**22
 """Numbers of the products of some groups with all atoms."""
@@ -45,6 +46,7 @@ def is_joint(D: Any, Y: Any, arguments: Arguments) -> bool:
     return not (arguments.joint is None or arguments.joint is False) or is_complex(D) or is_complex(Y)
 
 
+@single_threaded_blas
 def encode_joint(D: Any, Y: Any, arguments: Arguments) -> sp.csr_array:
     """The codes, one row for each signal, on the host."""
     for name in NOT_SERVED:

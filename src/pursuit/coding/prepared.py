@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,16 @@ class Coder:
 
     A call takes a signal of d entries and returns its atoms, in increasing order, and their weights, in the dtype of
     D. They are those of `encode(D, y[None], gram=D.T @ D, ...)`, without the checks and the sparse matrix, which take
-    ten times as long for a small dictionary. Calls may come from several threads at once.
+    ten times as long for a small dictionary; where rounding decides, those of many signals in one call may differ.
+    Calls may come from several threads at once.
 
     Parameters
     ----------
     D : (d, n) array
         Columns are atoms. D.T @ D is kept, so n is at most some thousands.
     atoms, tol, method, penalty, positive
-        As for `encode`, the same numbers for all signals.
+        As for `encode`, the same numbers for all signals. Codes on a simplex and the Lasso with a tolerance are
+        `encode`'s alone.
 
     Examples
     --------
@@ -49,8 +52,11 @@ class Coder:
         penalty: Any = None,
         positive: bool = False,
     ) -> None:
+        if method == "simplex" or (method == "lasso" and tol is not None):
+            raise ValueError("codes on a simplex and the Lasso with tol are no prepared problems; call encode.")
+        self._given = {"atoms": atoms, "tol": tol, "method": method, "penalty": penalty, "positive": positive}
         D = matrix(D, "D")
-        arguments = Arguments(atoms, tol, method, n_jobs=1, penalty=penalty, positive=positive)
+        arguments = Arguments(**self._given, n_jobs=1)
         self._request = Request.from_arguments(D, np.zeros((1, len(D)), D.dtype), arguments)
         dtype, n = self._request.dtype, D.shape[1]
         if n * n * dtype.itemsize > MAX_GRAM_BYTES:
@@ -58,6 +64,9 @@ class Coder:
         D = np.ascontiguousarray(self._request.scale.atoms(D), dtype)
         by_rows = native.kernels(dtype).Atoms(np.ascontiguousarray(D.T), self._request.norms, gram_matrix(D))
         self._solver = FullPrecision(D, by_rows, self._request.rules.method, None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Coder, **self._given), (self._request.D,)
 
     def __call__(self, y: Any) -> tuple[Array, Array]:
         """The atoms and the weights of one signal."""

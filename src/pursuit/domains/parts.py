@@ -174,6 +174,13 @@ class Cone(Part):
     def feasible(self, weights: Small) -> bool:
         return bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
 
+    def decompose(self, weights: Small, atoms: Sequence[Atom]) -> tuple[Small, list[Atom]]:
+        """Of a symmetric set, negative weights are positive ones of the opposite atoms."""
+        if not self.A.symmetric:
+            return super().decompose(weights, atoms)
+        turned = [a.scaled(-1.0) if w < 0 else a for w, a in zip(weights, atoms, strict=True)]
+        return np.abs(weights), turned
+
     def contains(self, space: Space, x: Array) -> bool | None:
         gauge = self.A.gauge(x)
         return None if gauge is None else math.isfinite(gauge)

@@ -10,9 +10,9 @@ import numpy as np
 from pursuit import geometry
 from pursuit.arguments import describe, numeric_array, real_array
 from pursuit.arrays import Array, Indices, Small, Space, host
-from pursuit.atoms.base import as_atom
+from pursuit.atoms.base import Atoms, as_atom
 from pursuit.atoms.frames import Atom
-from pursuit.domains import Domain, Part, Product
+from pursuit.domains import Domain, Part, Product, conv
 from pursuit.oracles import check_fits
 from pursuit.run.result import Result
 
@@ -23,6 +23,43 @@ Started = tuple[Small, list[Atom], Indices]
 def read_start(domain: Domain, space: Space, start: object, assumed: list[str]) -> Started:
     """Weights, atoms and blocks of the user's start: a Result, a pair (weights, atoms), a bare point, or "first"; over
     a product also a list with one of them for each piece. What cannot be checked joins `assumed`."""
+    weights, atoms, blocks = _read(domain, space, start, assumed)
+    if not any(part.price for part in domain.parts):
+        return weights, atoms, blocks
+    own = _in_hulls(start) if isinstance(start, Result) else {}
+    pairs = [
+        (w, a) if not part.price or own.get(id(a)) is part.A else _at_price(part, space, (w, a), assumed)
+        for w, a, part in zip(weights, atoms, (domain.parts[b] for b in blocks), strict=True)
+    ]
+    return np.array([w for w, _ in pairs], dtype=np.float64), [a for _, a in pairs], blocks
+
+
+def _in_hulls(start: Result) -> dict[int, Atoms]:
+    """The sets in whose hulls atoms of a result are, by their identity; cones and spans may start from any vector."""
+    parts = [start.domain.parts[b] for b in start.blocks]
+    return {id(a): part.A for a, part in zip(start.atoms, parts, strict=True) if part.compact or part.price}
+
+
+def _at_price(part: Part, space: Space, pair: tuple[float, Atom], assumed: list[str]) -> tuple[float, Atom]:
+    """A weight and an atom of the hull of A, whose price is that of the weight: a vector costs its atomic norm."""
+    weight, a = pair
+    twin = part.A.rebuild(a)
+    if twin is not None:
+        c = a.coef / twin.coef
+        return weight * abs(c), twin if c > 0 else twin.scaled(-1.0)
+    gauge = part.A.gauge(a.dense(space)) if a.norm(space) > 0 else 0.0
+    if gauge is not None:
+        return weight * gauge, a.scaled(1.0 / (gauge or 1.0))
+    if not conv(part.A).owns(space, a):
+        advice = "give a Result, or weights and atoms of the set"
+        raise ValueError(f"start has a vector whose norm by {part.A!r} is not known; {advice}.")
+    if (told := f"the vectors of start are in the hull of {part.A!r}") not in assumed:
+        assumed.append(told)
+    return weight, a
+
+
+def _read(domain: Domain, space: Space, start: object, assumed: list[str]) -> Started:
+    """The start as it is given."""
     if isinstance(domain, Product) and isinstance(start, list | tuple):
         return _read_pieces(domain, space, start, assumed)
     if isinstance(start, str):

@@ -54,6 +54,7 @@ class Proof:
         self.value = verify.nearest(high, math.inf)
         self.gap = math.inf if low is None else verify.nearest(high - low, math.inf)
         self.trusted = problem.trusted
+        self._indefinite = getattr(problem.f, "mu", 0) == -1
 
     @classmethod
     def of(cls, result: Result) -> Proof:
@@ -61,7 +62,8 @@ class Proof:
         f, parts = result.f, result.domain.parts
         if not f.convex or not f.exact:
             raise ValueError(f"f is {f!r}; a bound is proved of a convex function with exact gradients only.")
-        peeled = [Peeled.of(part.A) for part in parts]
+        atoms = [[a for a, b in zip(result.atoms, result.blocks, strict=True) if b == i] for i in range(len(parts))]
+        peeled = [Peeled.of(part.A, mine) for part, mine in zip(parts, atoms, strict=True)]
         points = [getattr(result, "dual_point", None), f.value_and_grad(result.x)[1]]
         return cls({
             "format": "pursuit-proof",
@@ -92,7 +94,9 @@ class Proof:
             A folder for the arrays that the proof names, as .npy and .npz files; made where it does not exist.
         """
         if not math.isfinite(self.lower):
-            raise ValueError("nothing is proved below the value of this result; there is no claim to save.")
+            advice = "H has an eigenvalue below 0, if only by rounding: give H + c I with a tiny c"
+            why = f"; {advice}, or its factor to LeastSquares" if self._indefinite else ""
+            raise ValueError(f"nothing is proved below the value of this result, no claim to save{why}.")
         arrays: dict[str, Any] = {}
         spec = _referred(self._spec | {"claim": {"lower": self.lower, "value": self.value}}, arrays, "")
         if data is not None:

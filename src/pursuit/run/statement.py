@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -80,7 +80,8 @@ class Peeled:
     place: slice | None
 
     @classmethod
-    def of(cls, A: Atoms) -> Peeled:
+    def of(cls, A: Atoms, atoms: Iterable[Atom] = ()) -> Peeled:
+        """What the rules are about; the image itself where atoms do not say of what they are images."""
         place = slice(A.start, A.stop) if isinstance(A, Embedded) else None
         A = A.base if isinstance(A, Embedded) else A
         if not isinstance(A, Image):
@@ -88,7 +89,8 @@ class Peeled:
         plain = A.map is None or A.map._operator is None
         if A.signed or not plain or isinstance(A.base, Image):
             return cls(A, 1.0, None, place)
-        return cls(A.base, A.c, None if A.map is None else A, place)
+        peeled = cls(A.base, A.c, None if A.map is None else A, place)
+        return cls(A, 1.0, None, place) if any(peeled._own(a) is None for a in atoms) else peeled
 
     @cached_property
     def spec(self) -> Spec:
@@ -116,7 +118,7 @@ class Peeled:
     def point(self, result: Result, b: int) -> Spec:
         """The weights and atoms of summand b, in the coordinates of the set."""
         mine = np.flatnonzero(result.blocks == b).tolist()
-        atoms = [self._own(result.atoms[i]) for i in mine]
+        atoms = [self._own(result.atoms[i]) or result.atoms[i] for i in mine]
         scale = self.scale if self.image is None else 1.0
         factors = [a.coef / scale if self._factored and isinstance(a, RankOneAtom) else 1.0 for a in atoms]
         return {"weights": _numbers(result.weights[mine] * factors), "atoms": [self._coordinates(a) for a in atoms]}
@@ -125,15 +127,13 @@ class Peeled:
     def _factored(self) -> bool:
         return type(self.A) in (RankOne, SymmetricRankOne, Spectrahedron)
 
-    def _own(self, a: Atom) -> Atom:
-        """The atom of the set itself of which `a` is the image; `a` where there is no map."""
+    def _own(self, a: Atom) -> Atom | None:
+        """The atom of the set itself of which `a` is the image, if it is known; `a` where there is no map."""
         if self.image is None or isinstance(self.A, Dictionary):
             return a
         own = self.A.rebuild(Atom(np.zeros(()), a.source, a.coef / self.scale))
         if own is None and isinstance(a, LiftedAtom) and self.image.map is not None:
-            own = a.tail.scaled(1.0 / (self.image.map._root * self.scale))
-        if own is None:
-            raise ValueError(f"{a!r} does not say which atom of {self.A!r} it is the image of; it cannot be checked.")
+            return a.tail.scaled(1.0 / (self.image.map._root * self.scale))
         return own
 
     def _coordinates(self, a: Atom) -> Spec:
@@ -266,7 +266,7 @@ def hint(peeled: Peeled, h: Small) -> Spec:
         a, b = (np.ones(m), np.ones(n)) if isinstance(A, Permutations) else (A.a, A.b)
         return {"alpha": _numbers(_row_prices(h.reshape(m, n), a, b))}
     if isinstance(A, Polytope):
-        spec = {"y": _numbers(A.prices(h))}
+        spec = {"y": _numbers(A._relaxed_prices(h))}
         return spec | ({"bounding": _numbers(_bounding(A))} if np.isinf(A._upper).any() else {})
     if isinstance(A, Paths | Flows):
         origins = np.array([A.start]) if isinstance(A, Paths) else A._origins

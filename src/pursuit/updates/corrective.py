@@ -214,7 +214,8 @@ class _Projection(Stateful):
             self.small.enter(now, active)
             q = active.slopes(now.grad)
             one_atom = self.small.admission.most == 1
-            tolerance = 0.0 if one_atom else 1e-3 * abs(self.small.domain.slope(now.answers))
+            share = 1e-3 / len(now.answers)  # of each block
+            tolerance = 0.0 if one_atom else share * abs(self.small.domain.slope(now.answers))
             problem, L = self.small.problem, self.bound.L
             if not self.bound.fixed:
                 weights = self._backtrack(now, q, active, tolerance)

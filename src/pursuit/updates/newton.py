@@ -102,10 +102,10 @@ def newton_step(
     f: Objective, domain: Domain, active: ActiveSet, at: Slope, model: DampedHessian | LearnedHessian
 ) -> bool:
     """Minimise f along the step of the model or, where this has no minimum, along a gradient step. Returns False if
-    neither descends. Unused atoms take part if their descent exceeds half the goal."""
+    neither descends. Unused atoms take part if the descents of all blocks like theirs would exceed half the goal."""
     value, q, goal, tolerance = at
     space, nonnegative = active.space, domain.signs[active.blocks]
-    which = np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal))
+    which = np.flatnonzero((active.weights != 0) | ~nonnegative | (q < -0.5 * goal / len(domain.parts)))
     if not len(which):
         return False
     d, solved = _model_step(domain, active, which, model.gram(active, which), q[which])
