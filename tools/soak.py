@@ -63,8 +63,8 @@ Case = dict[str, int]
 SETS = len(sets(np.random.default_rng(0)))
 
 PROBLEM = {
-    "rows": 8, "columns": 9, "data": 14, "trap": 12, "scale": 5, "objective": 9, "set": 7 + SETS, "radius": 5, "domain": 10,
-    "update": 97, "oracle": 97, "refined": 2, "single": 6, "reference": 11,
+    "rows": 8, "columns": 9, "data": 14, "trap": 12, "scale": 5, "objective": 9, "set": 7 + SETS, "radius": 5,
+    "domain": 10, "update": 97, "oracle": 97, "refined": 2, "single": 6, "reference": 11,
 }  # fmt: skip
 SIGNALS = {
     "rows": 12, "columns": 24, "signals": 40, "method": 4, "dtype": 2, "order": 3, "trap": 8, "weights": 4, "atoms": 6,
