@@ -299,3 +299,10 @@ def test_torch_matrices_stay_in_torch(rng):
     ours, theirs = (ps.minimize(ps.LeastSquares(y), ps.conv(2.0 * ps.RankOne((6, 5)))) for y in (Y, torch.asarray(Y)))
     assert isinstance(theirs.x, torch.Tensor)
     np.testing.assert_allclose(theirs.x.numpy(), ours.x, atol=1e-5)
+
+
+def test_a_run_over_a_fantope_in_float32_goes_on(rng):
+    """Eigenvalues of its atoms are 0 and 1 but for the rounding of float32."""
+    f, domain = ps.LeastSquares(rng.standard_normal((5, 5)).astype(np.float32)), ps.conv(ps.Fantope(5, 2))
+    half = ps.minimize(f, domain, stop=ps.Stop(iterations=3))
+    assert ps.minimize(f, domain, start=half).value <= half.value

@@ -81,6 +81,6 @@ class Fantope(Atoms):
     def gauge(self, x: Array) -> float:
         values = symmetric_eigenvalues(x)
         level = math.inf if values is None else float(values.sum()) / self.k
-        slack = 1e-12 * self.n * abs(level)
+        slack = max(1e-12, 16.0 * Space.of(x).eps) * self.n * abs(level)
         inside = values is not None and bool(values[0] >= -slack and values[-1] <= level + slack)
         return level if inside else math.inf
