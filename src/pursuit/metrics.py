@@ -43,8 +43,7 @@ class Identity(Diagonal):
     def __call__(self, v: Array) -> Array:
         return v if self.h == 1.0 else self.h * v
 
-    def batch(self, rows: Array) -> Array:
-        return self(rows)
+    batch = __call__
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -128,7 +128,7 @@ class SparseAtom(CompactAtom):
         return space.scatter(self.positions, self.values)
 
     def dot(self, space: Space, g: Array) -> float:
-        return float(space.gather(g, self.positions) @ self.values)
+        return float(space.gather(g, self.positions).dot(self.values))
 
     def add_to(self, space: Space, x: Array, c: float) -> Array:
         if not space.numpy:

@@ -103,15 +103,15 @@ class Stop:
         bound = state.bound
         limit = min(self.largest_gap(state.value), sys.float_info.max)  # an infinite gap is within no tolerance
         wanted = self.gap is not None or self.rgap is not None
-        rules = {
-            Status.CONTRADICTION: bound.contradicted,
-            Status.GAP: wanted and state.gap <= limit,
-            Status.NEARLY_STATIONARY: wanted and not state.convex and state.stationarity <= limit,
-            Status.VALUE: self.value is not None and state.value <= self.value,
-            Status.ATOMS: self.atoms is not None and state.active.count >= self.atoms,
-            Status.STATIONARY: bound.stationary,
-            Status.STALLED: bound.stalled,
-            Status.ITERATIONS: self.iterations is not None and state.iteration >= self.iterations,
-            Status.SECONDS: self.seconds is not None and seconds >= self.seconds,
-        }
-        return [status for status, met in rules.items() if met]
+        rules = (
+            (Status.CONTRADICTION, bound.contradicted),
+            (Status.GAP, wanted and state.gap <= limit),
+            (Status.NEARLY_STATIONARY, wanted and not state.convex and state.stationarity <= limit),
+            (Status.VALUE, self.value is not None and state.value <= self.value),
+            (Status.ATOMS, self.atoms is not None and state.active.count >= self.atoms),
+            (Status.STATIONARY, bound.stationary),
+            (Status.STALLED, bound.stalled),
+            (Status.ITERATIONS, self.iterations is not None and state.iteration >= self.iterations),
+            (Status.SECONDS, self.seconds is not None and seconds >= self.seconds),
+        )
+        return [status for status, met in rules if met]

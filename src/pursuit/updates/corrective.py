@@ -147,7 +147,8 @@ class _SmallProblem(Stateful):
         several, unused, kept = self.admission.several, np.flatnonzero(weights == 0), MAX_UNUSED_ATOMS
         if several > 1 and self._wastes_work(active):
             self.admission.several, kept = 1, 0  # one atom a call from now on, and a small problem of those with weight
-        self.admission.adapt(active)
+        if several > 1:
+            self.admission.adapt(active)
         if several > 1 and (not kept or len(unused) > kept + 2 * (len(weights) - len(unused))):
             keep = np.ones(len(weights), dtype=bool)
             keep[unused[np.argsort(correlations[unused], kind="stable")[kept // 2 :]]] = False
