@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pursuit.active import Deadline
 from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
 
 if TYPE_CHECKING:
@@ -89,10 +88,6 @@ class Stop:
         if self.value is not None and math.isnan(number(self.value)):
             raise ValueError(f"Stop(value={describe(self.value)}) can never be met; give a number, or None.")
         use_python_numbers(self)
-
-    def deadline(self, began: float) -> Deadline:
-        """The end of a run that began at this time."""
-        return Deadline(began + (math.inf if self.seconds is None else self.seconds))
 
     def largest_gap(self, value: float) -> float:
         """The gap that is small enough at this value of f."""

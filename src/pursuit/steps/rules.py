@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pursuit.arguments import as_bool, describe, number, require, use_python_numbers
 from pursuit.arrays import Array, Space
-from pursuit.domains import Domain, Hull, Part
+from pursuit.domains import Domain, Part
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, Smooth
 from pursuit.state import Stateful
@@ -73,7 +73,7 @@ class OpenLoop(StepRule):
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        if not isinstance(domain, Hull):
+        if not domain.bounded:
             raise ValueError(f"OpenLoop is a step inside a hull; over {domain!r} use LineSearch() or ShortStep().")
         return _Harmonic(self.power)
 
@@ -224,11 +224,12 @@ class DiameterStep(StepRule):
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        if not isinstance(domain, Hull):
+        if not domain.bounded:
             raise ValueError(f"DiameterStep is a step inside a hull; over {domain!r} use ShortStep().")
-        diameter = self.diameter if self.diameter is not None else domain.A.diameter
+        A = domain.parts[0].A
+        diameter = self.diameter if self.diameter is not None else A.diameter
         if diameter is None:
-            raise ValueError(f"the diameter of {domain.A!r} is not known; give DiameterStep(diameter=...).")
+            raise ValueError(f"the diameter of {A!r} is not known; give DiameterStep(diameter=...).")
         return _Shortest(UpperBound(f, space, self.L, None), float(diameter) * float(diameter))
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
@@ -268,7 +269,7 @@ class CurvatureStep(StepRule):
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        scale = 1.0 if isinstance(domain, Hull) else self.rho * self.rho
+        scale = 1.0 if domain.bounded else self.rho * self.rho
         return lambda move: clip(-move.slope * scale / self.C, move.reach)
 
     def decrease(self, f: Objective, part: Part) -> Decrease:
