@@ -21,7 +21,7 @@ MAX_HALVINGS = 60
 
 @dataclass(eq=False)
 class _Shortest(Stateful):
-    """The step that minimises slope gamma + L/2 ||d||^2 gamma^2 on [0, reach]; `square` may bound ||d||^2."""
+    """The step that minimises slope gamma + L/2 ||d||^2 gamma^2; `square` may bound ||d||^2."""
 
     bound: UpperBound
     square: float | None = None
@@ -29,7 +29,7 @@ class _Shortest(Stateful):
     def __call__(self, move: Move) -> float:
         bound, square = self.bound, self.bound.square(move.direction) if self.square is None else self.square
         if bound.fixed and bound.L is not None:
-            return clip(-move.slope / (bound.L * square), move.reach) if square > 0 else 0.0
+            return -move.slope / (bound.L * square) if square > 0 else 0.0
 
         def propose(L: float) -> tuple[float, Array, float, float]:
             gamma = clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
@@ -129,7 +129,7 @@ class _Halving(Stateful):
     _share: float = field(default=1.0, init=False)
 
     def __call__(self, move: Move) -> float:
-        gamma = clip(self.inner(move), move.reach)
+        gamma = self.inner(move)
         for halvings in range(MAX_HALVINGS):
             trial = 0.5**halvings * self._share
             if self.f.value(move.x + trial * gamma * move.direction) <= move.value:
@@ -270,7 +270,7 @@ class CurvatureStep(StepRule):
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
         scale = 1.0 if domain.bounded else self.rho * self.rho
-        return lambda move: clip(-move.slope * scale / self.C, move.reach)
+        return lambda move: -move.slope * scale / self.C
 
     def decrease(self, f: Objective, part: Part) -> Decrease:
         return Decrease(toward_only=part.compact, C=self.C if part.compact else self.C / self.rho**2)
