@@ -249,7 +249,7 @@ class Part(Domain):
 
     def origin(self, gx: float) -> float:
         """The number that an oracle's quality is relative to: <grad, x> over a hull, 0 elsewhere."""
-        return 0.0
+        return gx if self.compact else 0.0
 
     def lowest(self, answer: Answer) -> float:
         """A lower bound on <grad, a> over all atoms: that of the answer, or the one that its quality proves."""
