@@ -273,7 +273,7 @@ RATES |= {"width": 0.5, "residual": TARGET, "grad": TARGET, "z": TARGET, "alpha"
 RATES |= {"nu": 2, "distance": 1, "first": 1, "last": 2, "share": 0.5, "reach": 1, "beyond": 0.2}
 USED = {  # arguments that are given although they have defaults
     "Polytope": {"A_ub": np.eye(3), "b_ub": TARGET}, "encode": {"atoms": 1}, "learn": {"atoms": 1, "sweeps": 1},
-    "path": {"radii": [1.0]}, "encode_to": {"atoms": 1},
+    "path": {"radii": [1.0]}, "encode_to": {"atoms": 1}, "Coder": {"atoms": 1},
 }  # fmt: skip
 NEEDS = {"Sharded": "distributed", "ShardedSum": "distributed", "encode_to": "zarr", "StoredCodes": "zarr"}
 

@@ -3,9 +3,11 @@
 import re
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from codes import DTYPES, METHODS, agree, problem, run_python
 from scipy.sparse.linalg import aslinearoperator
 
@@ -287,3 +289,48 @@ def test_a_stack_of_dictionaries_codes_a_stack_of_signals(rng):
         ps.encode(D, Y[:2], atoms=2)
     with pytest.raises(ValueError, match="give as many matrices of each"):
         ps.encode(D, Y[0], atoms=2)
+
+
+# ------------------------------------------------------------------------------ one signal at a time
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", [*METHODS, "lasso", "nnls"])
+def test_a_prepared_dictionary_gives_the_codes_of_encode(method, dtype):
+    D, Y, _ = problem(31, 20, 24, 60, dtype)
+    D *= dtype(1e-15)
+    Y[3], Y[5] = 0, Y[5] * dtype(1e-10)
+    how = {"penalty": 1e-16} if method == "lasso" else {} if method == "nnls" else {"atoms": 5, "tol": 1e-12}
+    expected = encode(D, Y, method=method, **how)
+    rows = [ps.Coder(D, method=method, **how)(y) for y in Y]
+    assert all((np.diff(atoms) > 0).all() and x.dtype == dtype for atoms, x in rows)
+    parts = np.concatenate([x for _, x in rows]), np.concatenate([atoms for atoms, _ in rows])
+    found = sp.csr_array((*parts, np.cumsum([0, *(len(atoms) for atoms, _ in rows)])), shape=expected.shape)
+    if method in METHODS:
+        assert agree(found, D, Y, 5, 1e-12, method) > 10
+    fits = [codes.astype(float) @ D.T.astype(float) for codes in (found, expected)]
+    np.testing.assert_allclose(*fits, atol=1e-4 if dtype == np.float32 else 1e-9)
+
+
+def test_a_prepared_dictionary_serves_several_threads():
+    D, Y, _ = problem(32, 200, 24, 60)
+    code = ps.Coder(D, atoms=4)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(code, Y))
+    for (atoms, x), y in zip(found, Y, strict=True):
+        np.testing.assert_array_equal(atoms, code(y)[0])
+        np.testing.assert_array_equal(x, code(y)[1])
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [
+        (np.ones(3), "give one signal of 4 finite real numbers"),
+        (np.ones((1, 4)), "give one signal of 4 finite real numbers"),
+        (np.ones(4) * 1j, "give one signal of 4 finite real numbers"),
+        ([1.0, 2.0, np.nan, 0.0], "give one signal of 4 finite real numbers"),
+    ],
+)
+def test_a_prepared_dictionary_refuses_what_is_no_signal(y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        ps.Coder(np.eye(4), atoms=1)(y)

@@ -1,7 +1,11 @@
 """The elastic net, prices of atoms, the Lasso with an error, codes on a simplex: at the minima of their problems."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pursuit as ps
 
@@ -54,12 +58,14 @@ def test_codes_on_a_simplex_are_nearest_points_of_the_hull(rng):
     Y = rng.dirichlet(0.1 * np.ones(30), 30) @ D.T + 0.1 * rng.standard_normal((30, 12))
     Y[0] *= 1e3
     for weights in (None, rng.uniform(0.5, 1.0, Y.shape)):
-        x = ps.encode(D, Y, method="simplex", weights=weights).toarray()
+        codes, proved = ps.encode(D, Y, method="simplex", weights=weights, gaps=True)
+        x = codes.toarray()
         assert (x >= 0).all()
         np.testing.assert_allclose(x.sum(axis=1), 1.0, atol=1e-14)
         slopes = ((x @ D.T - Y) * (1.0 if weights is None else weights)) @ D
         gaps = (x * slopes).sum(axis=1) - slopes.min(axis=1)  # of Frank and Wolfe
         assert (gaps <= 1e-9 * np.square(Y).sum(axis=1)).all()
+        np.testing.assert_allclose(proved, gaps, rtol=1e-6, atol=1e-12 * np.square(Y).sum(axis=1).max())
     alone = ps.minimize(ps.LeastSquares(Y[3]), ps.conv(ps.Dictionary(D)), stop=ps.Stop(rgap=1e-12))
     np.testing.assert_allclose(D @ ps.encode(D, Y, method="simplex").toarray()[3], alone.x, atol=1e-6)
 
@@ -78,3 +84,20 @@ def test_codes_on_a_simplex_are_nearest_points_of_the_hull(rng):
 def test_what_the_variants_do_not_have_is_refused(how, sentence, rng):
     with pytest.raises(ValueError, match=sentence):
         ps.encode(*problem(rng), **how)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([np.float32, np.float64]), st.booleans())
+def test_gaps_on_a_simplex_are_not_below_those_to_its_vertices_in_rational_numbers(seed, dtype, weighted):
+    """No weights of 0 or 1, nor those of the code itself divided by their sum, are better than the gap allows."""
+    rng = np.random.default_rng(seed)
+    (d, n), sizes = rng.integers(1, 7, 2), 10.0 ** rng.integers(-3, 4, 2)
+    D, Y = (
+        (size * rng.standard_normal(shape)).astype(dtype) for size, shape in zip(sizes, ((d, n), (2, d)), strict=True)
+    )
+    W = (rng.integers(0, 3, Y.shape) * rng.random(Y.shape)).astype(dtype) if weighted else np.ones(Y.shape, dtype)
+    codes, gaps = ps.encode(D, Y, method="simplex", weights=W if weighted else None, gaps=True)
+    exactly = np.vectorize(Fraction, otypes=[object])
+    A, X = exactly(D.astype(float)), exactly(codes.toarray().astype(float))
+    for y, w, x, gap in zip(exactly(Y.astype(float)), exactly(W.astype(float)), X, gaps, strict=True):
+        value, *others = ((w * (y - A @ b) ** 2).sum() / 2 for b in (x, x / x.sum(), *exactly(np.eye(n))))
+        assert value - min(others) <= Fraction(gap)

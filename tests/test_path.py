@@ -24,6 +24,22 @@ def test_a_path_of_radii_equals_separate_runs_and_asks_less(rng):
     assert sum(r.oracle_calls for r in path.results) < sum(r.oracle_calls for r in alone)
 
 
+def test_a_path_of_penalties_equals_separate_runs(rng):
+    X, y = problem(rng)
+    f, A, B = ps.LeastSquares(y), ps.Dictionary(X, signed=True), ps.Dictionary(np.ones((60, 1)))
+    penalties, stop = [90.0, 30.0, 5.0], ps.Stop(rgap=1e-9)
+    for given, domain in (
+        (A, lambda c: ps.penalty(c * A)),
+        (ps.penalty(2 * A) + ps.lin(B), lambda c: ps.penalty(2 * c * A) + ps.lin(B)),
+    ):
+        path = ps.path(f, given, penalties=penalties, stop=stop)
+        alone = [ps.minimize(f, domain(c), stop=stop) for c in penalties]
+        np.testing.assert_allclose(path.value, [r.value for r in alone], rtol=1e-8)
+        np.testing.assert_array_equal(path.penalty, penalties)
+        assert (path.gap <= 1e-9 * path.value).all()
+    assert path.along()[1] == "penalty"
+
+
 def test_a_path_of_sizes_is_one_greedy_run(rng):
     X, y = problem(rng)
     f, A = ps.LeastSquares(y), ps.Dictionary(X)
@@ -33,7 +49,7 @@ def test_a_path_of_sizes_is_one_greedy_run(rng):
         np.testing.assert_allclose(path[k - 1].coef, alone.coef, atol=1e-12)
         assert len(path[k - 1].atoms) == k
     assert path[-1].oracle_calls == 8
-    assert list(path.to_pandas().columns) == ["radius", "value", "gap", "atoms", "score"]
+    assert list(path.to_pandas().columns) == ["radius", "penalty", "value", "gap", "atoms", "score"]
 
 
 def test_a_held_out_score_chooses_the_best_row(rng):
@@ -136,6 +152,9 @@ def test_sizes_of_a_cone_have_non_negative_weights(rng):
     [
         (ps.lin(ps.SignedBasis(1)), {"radii": [1.0]}, "nothing grows"),
         (ps.conv(ps.SignedBasis(1)), {"atoms": [1]}, "a size says little"),
+        (ps.cone(ps.SignedBasis(1)), {"penalties": [1.0]}, "nothing has a price"),
+        (ps.SignedBasis(1), {"penalties": [1.0, 2.0]}, "penalties must be positive and falling numbers"),
+        (ps.SignedBasis(1), {"penalties": [1.0], "radii": [1.0]}, "give exactly one of them"),
     ],
 )
 def test_a_domain_must_suit_the_kind_of_path(domain, levels, words):

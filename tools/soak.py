@@ -379,7 +379,7 @@ def check_problem(case: Case) -> None:
     require(distance <= rounding, "check finds another point", distance, terms)
     slack += (f.L or 0.0) * rounding**2  # all that is left where the gradient is 0
     again = sum((w * a.dense(problem.space) for w, a in zip(r.weights, r.atoms, strict=True)), problem.space.zeros())
-    steepness = problem.space.norm(f.value_and_grad(problem.space.put(again))[1])
+    steepness = max(problem.space.norm(f.value_and_grad(x)[1]) for x in (r.x, problem.space.put(again)))
     slack += steepness * distance if math.isfinite(steepness) else math.inf  # where f is steep and long atoms cancel
     require(abs(check.value - r.value) <= slack, "check finds another value", check.value, r.value)
     values = [run.best for run in runs] + [elsewhere(problem, r)]

@@ -18,7 +18,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `paths` | `path`: one problem at several radii or sizes |
 | `subsets` | `best`: the best few atoms, proved against all others |
 | `derivatives` | `differentiate`: how a solution changes with its problem |
-| `coding` | `encode`: many signals at once; `encode_to`: from and to files |
+| `coding` | `encode`: many signals at once; `Coder`: one at a time; `encode_to`: from and to files |
 | `cluster` | columns, samples and signals spread over the workers of a dask cluster |
 | `dictionaries` | `learn`: dictionaries on which given signals have sparse codes |
 | `geometry`, `rates`, `promises` | the theory, as functions |

@@ -15,6 +15,7 @@ from .cluster.sums import ShardedSum as ShardedSum
 from .coding import encode as encode
 from .coding.files import StoredCodes as StoredCodes
 from .coding.files import encode_to as encode_to
+from .coding.prepared import Coder as Coder
 from .derivatives import differentiate as differentiate
 from .dictionaries import Learned as Learned
 from .dictionaries import LearnedTemplates as LearnedTemplates

@@ -1,4 +1,4 @@
-"""Paths: one problem over hulls of increasing radius, or one greedy run at increasing numbers of atoms."""
+"""Paths: one problem over growing hulls, at falling penalties, or one greedy run at increasing numbers of atoms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import numpy as np
 from pursuit.arguments import as_int_or_nan, as_list, check_function, describe, is_number, number, require_kind
 from pursuit.arrays import Small
 from pursuit.atoms.base import Atoms
-from pursuit.domains import Domain, conv, lin
+from pursuit.domains import Domain, Part, conv, lin, penalty
+from pursuit.domains.parts import Penalty
 from pursuit.objectives import Objective
 from pursuit.refine import Refine
 from pursuit.run.method import PATH_UPDATE
@@ -28,10 +29,10 @@ from pursuit.updates import Update
 
 @dataclass(frozen=True, repr=False)
 class Path:
-    """A table with one row per radius or number of atoms. It prints as such.
+    """A table with one row per radius, penalty or number of atoms. It prints as such.
 
-    Its columns are arrays: `radius` (nan on a path of sizes), `value`, `gap`, `atoms` and `score` (nan without a
-    score). `results` are the full results; `path[i]` is the i-th.
+    Its columns are arrays: `radius` and `penalty` (nan on other paths), `value`, `gap`, `atoms` and `score` (nan
+    without a score). `results` are the full results; `path[i]` is the i-th.
 
     >>> import pursuit as ps
     >>> path = ps.path(ps.LeastSquares([3.0, 1.0]), ps.SignedBasis(2), radii=[1.0, 2.0, 4.0])
@@ -40,6 +41,7 @@ class Path:
     """
 
     radius: Small
+    penalty: Small
     value: Small
     gap: Small
     atoms: Small
@@ -54,7 +56,7 @@ class Path:
 
     @property
     def _columns(self) -> dict[str, Small]:
-        return {"radius": self.radius, "value": self.value, "gap": self.gap, "atoms": self.atoms, "score": self.score}
+        return {name: value for name, value in vars(self).items() if name != "results"}
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """The names of the columns that have numbers, and the texts of the rows."""
@@ -79,8 +81,9 @@ class Path:
         return int(np.argmin(self.value if np.isnan(self.score).all() else self.score))
 
     def along(self) -> tuple[Small, str]:
-        """The radii or the numbers of atoms, and what they are, for figures."""
-        return (self.atoms, "atoms") if np.isnan(self.radius).all() else (self.radius, "radius")
+        """The radii, penalties or numbers of atoms, and what they are, for figures."""
+        named = [(self.radius, "radius"), (self.penalty, "penalty"), (self.atoms, "atoms")]
+        return next((values, name) for values, name in named if not np.isnan(values).all())
 
     def coefficients(self) -> Small:
         """A row for each result, a column for each coefficient of its first summand, for figures."""
@@ -115,26 +118,30 @@ def path(
     A: Atoms | Domain,
     *,
     radii: Iterable[float] | None = None,
+    penalties: Iterable[float] | None = None,
     atoms: Iterable[int] | None = None,
     update: Update | None = None,
     refine: Refine | Sequence[Refine] | None = None,
     stop: Stop = Stop(),
     score: Callable[[Result], float] | None = None,
 ) -> Path:
-    """Minimise f over conv(r A) for increasing radii r, or greedily over lin(A) at increasing numbers of atoms.
+    """Minimise f over conv(r A) for increasing radii r, with penalty(c A) for falling penalties c, or greedily over
+    lin(A) at increasing numbers of atoms.
 
-    Over hulls each run starts at the last result or, where A need not have 0 in its hull, at its multiple in the next
-    hull. Over the span there is one run, from which the results are taken.
+    Each run starts at the last result or, over hulls that need not have 0, at its multiple in the next hull. Over the
+    span there is one run, from which the results are taken.
 
     Parameters
     ----------
     f : Objective
     A : Atoms, or a domain
-        A stands for `conv(A)` on a path of radii and for `lin(A)` on a path of sizes. A domain may have more summands:
-        `conv(A) + lin(B)`, whose hulls grow with the radius while lin(B) stays, or `lin(A) + lin(B, counted=False)` and
-        `cone(A)` on a path of sizes.
+        A stands for `conv(A)` on a path of radii, `penalty(A)` on one of penalties, `lin(A)` on one of sizes. A domain
+        may have more summands: `conv(A) + lin(B)`, whose hulls grow with the radius while lin(B) stays,
+        `penalty(A) + lin(B)`, or `lin(A) + lin(B, counted=False)` and `cone(A)` on a path of sizes.
     radii : increasing positive numbers
         The hulls conv(r A) grow with r where A is symmetric or has 0 in its hull.
+    penalties : falling positive numbers
+        Factors of the prices of penalties.
     atoms : increasing integers >= 1
         The numbers of counted active atoms at which results are taken from one greedy run.
     update, refine
@@ -156,39 +163,47 @@ def path(
     >>> by_radius = ps.path(ps.LeastSquares(y), ps.Dictionary(X, signed=True), radii=[1.0, 3.0, 6.0])
     >>> bool((by_radius.gap <= 1e-6 * by_radius.value).all())
     True
+    >>> by_penalty = ps.path(ps.LeastSquares(y), ps.Dictionary(X, signed=True), penalties=[100.0, 50.0, 10.0])
+    >>> [int(k) for k in by_penalty.atoms]
+    [2, 2, 3]
     >>> by_radius
                  radius         value           gap         atoms
         0             1       ...
     """
-    if (radii is None) == (atoms is None):
-        raise ValueError("path needs either radii=... or atoms=...; give exactly one of them.")
+    if sum(given is not None for given in (radii, penalties, atoms)) != 1:
+        raise ValueError("path needs radii=..., penalties=... or atoms=...; give exactly one of them.")
     require_kind(A, Atoms | Domain, "A", "a set of atoms, or a domain")
-    domain = A if isinstance(A, Domain) else lin(A) if radii is None else conv(A)
+    meant = conv if radii is not None else penalty if penalties is not None else lin
+    domain = A if isinstance(A, Domain) else meant(A)
     hulls = any(part.compact for part in domain.parts)
     if radii is not None and not hulls:
-        advice = "give a hull, or atoms=; over penalties, call minimize with start=result"
-        raise ValueError(f"A is {domain!r}, in which nothing grows with the radius; {advice}.")
+        raise ValueError(f"A is {domain!r}, in which nothing grows with the radius; give a hull, penalties= or atoms=.")
+    if penalties is not None and not any(isinstance(part, Penalty) for part in domain.parts):
+        raise ValueError(f"A is {domain!r}, in which nothing has a price; give a set, or a domain with penalty(A).")
     if atoms is not None and hulls:
         raise ValueError(f"A is {domain!r}, in which a size says little; give spans or cones, or radii=.")
     if score is not None:
         check_function(score, "score", "a Result")
     run = partial(minimize, f, update=update, refine=refine, stop=stop)
     if radii is not None:
-        levels = _increasing("radii", radii, number)
-        results = _by_radius(run, domain, levels)
-        return _table(levels[: len(results)], results, score)
+        levels = _monotone("radii", radii, number)
+        return _table(_by_radius(run, domain, levels), score, radius=levels)
+    if penalties is not None:
+        levels = _monotone("penalties", penalties, number)
+        return _table(_by_penalty(run, domain, levels), score, penalty=levels)
     run = run if update is not None else partial(run, update=PATH_UPDATE)
-    results = _by_size(partial(run, domain), {int(k) for k in _increasing("atoms", atoms, as_int_or_nan)})
-    return _table([math.nan] * len(results), results, score)
+    return _table(_by_size(partial(run, domain), {int(k) for k in _monotone("atoms", atoms, as_int_or_nan)}), score)
 
 
-def _increasing(name: str, given: object, read: Callable[[Any], float]) -> list[float]:
+def _monotone(name: str, given: object, read: Callable[[Any], float]) -> list[float]:
+    """Increasing levels, or falling penalties."""
     values = as_list(given)
     levels = [read(value) for value in values] if isinstance(given, Iterable) else []
-    if not levels or not all(a < b for a, b in pairwise([0.0, *levels, math.inf])):
-        kind = "integers" if read is as_int_or_nan else "numbers"
+    order = levels[::-1] if name == "penalties" else levels
+    if not levels or not all(a < b for a, b in pairwise([0.0, *order, math.inf])):
+        kind = f"{'falling' if order is not levels else 'increasing'} {'integers' if name == 'atoms' else 'numbers'}"
         shown = describe(given) if len(values) == 1 else f"{describe(values[:4])}{'...' if len(values) > 4 else ''}"
-        raise ValueError(f"{name} must be positive and increasing {kind}; it is {shown}.")
+        raise ValueError(f"{name} must be positive and {kind}; it is {shown}.")
     return levels
 
 
@@ -201,6 +216,20 @@ def _by_radius(run: Callable[..., Result], domain: Domain, radii: list[float]) -
         if results[-1].status is Status.INTERRUPTED:
             break
     return results
+
+
+def _by_penalty(run: Callable[..., Result], domain: Domain, penalties: list[float]) -> list[Result]:
+    results: list[Result] = []
+    for c in penalties:
+        first, *others = (_priced(part, c) for part in domain.parts)
+        results.append(run(sum(others, first), start=results[-1] if results else None))
+        if results[-1].status is Status.INTERRUPTED:
+            break
+    return results
+
+
+def _priced(part: Part, c: float) -> Part:
+    return penalty(c * part.price * part.A) if isinstance(part, Penalty) else part
 
 
 def _in_next_hull(result: Result, growth: float) -> Result | None:
@@ -237,9 +266,11 @@ def _scored(score: Callable[[Result], float], result: Result) -> float:
     return float(value)
 
 
-def _table(radii: list[float], results: list[Result], score: Callable[[Result], float] | None) -> Path:
+def _table(results: list[Result], score: Callable[[Result], float] | None, **levels: list[float]) -> Path:
+    radii, prices = (levels.get(name, [math.nan] * len(results)) for name in ("radius", "penalty"))
     return Path(
-        np.array(radii),
+        np.array(radii[: len(results)]),
+        np.array(prices[: len(results)]),
         np.array([r.value for r in results]),
         np.array([r.gap for r in results]),
         np.array([float(sum(r.domain.parts[b].counted for b in r.blocks)) for r in results]),

@@ -194,7 +194,7 @@ class Flows(EdgeSets):
 
     The oracle sends each demand over its shortest route (all-or-nothing assignment): :math:`\min_a \langle g, a\rangle
     = \sum_{o,d} D_{od}\, \mathrm{dist}_g(o, d)`, one search for each origin. Cycles of negative cost are refused:
-    give costs of at least 0, as travel times are, or a graph without cycles.
+    give costs of at least 0, as travel times are, or a graph without cycles. Routes are not kept: atoms have no source.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ import scipy  # its parts are imported when they are first used
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pursuit.arguments import as_list, floating_array, number, quantity, require
+from pursuit.arguments import as_list, floating_array, number, quantity, real_array, require
 from pursuit.arrays import Array, Small, Space, host
 from pursuit.atoms.base import MEMBERSHIP_ULPS, Atoms, Found, Search
 from pursuit.atoms.constraints import box_of, integers_of, rows_of
@@ -170,6 +170,22 @@ class Polytope(Atoms):
         )
 
     # ------------------------------------------------------------------ what the dual variables prove
+
+    def prices(self, g: Array) -> Small:
+        r"""Dual variables y of the rows, inequalities first, at most 0 there: y has the largest :math:`\langle y,
+        b\rangle` + the least of :math:`\langle g - A^\top y, x\rangle` between the bounds. At the gradient of f at a
+        minimum, the minimum changes by :math:`y_i` for each unit of :math:`b_i`.
+
+        >>> import numpy as np, pursuit as ps
+        >>> A = ps.Polytope(A_ub=[[1.0, 1.0]], b_ub=[4.0])
+        >>> r = ps.minimize(ps.LeastSquares([3.0, 5.0]), ps.conv(A))
+        >>> A.prices(r.dual.grad).round(6)                                     # f falls by 2 per unit of b
+        array([-2.])
+        """
+        require(self.convex, "integrality", self.integers, "no integers, since their programs have no prices of rows")
+        costs = host(real_array(g, "g")).ravel().astype(np.float64)
+        require(costs.shape == (self.n,), "g", g, f"one number for each of the {self.n} entries")
+        return self._signed(self._solve(costs, self._cold)[1])
 
     def _signed(self, y: Small) -> Small:
         """Dual variables with the signs that inequalities need."""

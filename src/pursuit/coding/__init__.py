@@ -105,9 +105,9 @@ def encode(
     positive : bool
         Whether the weights of ``lasso`` are non-negative.
     gaps : bool
-        For ``lasso`` and ``nnls``: return ``codes, gaps``, where ``gaps[i]`` is a proved upper bound on the objective
-        of code i minus its minimum, rounding errors included. Without a penalty it is small where some vector has a
-        positive product with every atom (a non-negative dictionary) or the residual is 0.
+        For ``lasso``, ``nnls`` and ``simplex``: return ``codes, gaps``, where ``gaps[i]`` is a proved upper bound on
+        the objective of code i minus its minimum, rounding errors included. For ``nnls`` it is small where some vector
+        has a positive product with every atom (a non-negative dictionary) or the residual is 0.
     joint : True or a label for each signal, optional
         Signals with one label (True: all) share their atoms: ``omp`` (then SOMP), ``ols`` and ``mp`` choose by the norm
         over the signals, ``lasso`` is :math:`\tfrac12\|Y - XD^\top\|^2 + \lambda\sum_j\|x_j\|` over columns of X.

@@ -1,4 +1,4 @@
-r"""Proved duality gaps of codes of the Lasso and of NNLS, in float64, whoever found the codes.
+r"""Proved duality gaps of codes of the Lasso, of NNLS and on simplices, in float64, whoever found the codes.
 
 For :math:`p(x) = \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1`, every u with :math:`|\langle a_j, u\rangle| \le \lambda` (over
 :math:`x \ge 0`: :math:`\langle a_j, u\rangle \le \lambda`) for all atoms proves
@@ -12,6 +12,10 @@ For :math:`p(x) = \tfrac12\|y - Dx\|^2 + \lambda\|x\|_1`, every u with :math:`|\
   the hull to 0. With weights, the same v serves where it has positive products with all atoms.
 
 The least bound counts; :math:`p(x)` itself is one, since :math:`\min p \ge 0`.
+
+Over :math:`x \ge 0` with the sum s, every :math:`\lambda` gives a lower bound, the minimum of the Lasso less
+:math:`\lambda s`. With the largest :math:`\langle a_j, r\rangle`, for which u = r will do, this is the gap of Frank
+and Wolfe.
 
 **Rounding.** r as computed, :math:`\hat r`, is taken as it is: only products with it are rounded, a sum of d terms by
 at most :math:`e_j = (d + 4) \epsilon \|a_j\| \|\hat r\|`, and :math:`\delta = (s + 4) \epsilon (\|y\| + \sum_i |x_i|
@@ -33,22 +37,32 @@ BLOCK = 2**22
 
 
 def duality_gaps(request: Request, codes: sp.csr_array) -> Array:
-    """An upper bound on p(x) - min p for every signal, by blocks of signals."""
-    positive, penalties, W = request.rules.nonnegative, request.rules.penalties, request.weights
-    unit = exponent(request.D.ravel())
-    D = np.ldexp(np.ascontiguousarray(request.D, dtype=np.float64), -unit)
-    v = interior(D) if positive else None
-    gaps, size = np.empty(len(penalties)), max(1, BLOCK // max(D.shape))
+    """An upper bound on p(x) - min p for every signal."""
+    rules = request.rules
+    kind = "positive" if rules.nonnegative else "free"
+    return gaps_of((request.D, request.Y, request.weights), codes, kind, rules.penalties)
+
+
+def gaps_of(
+    data: tuple[Array, Array, Array | None], codes: sp.csr_array, kind: str, penalties: Array | None = None
+) -> Array:
+    """The gaps of codes of D, Y and weights of this kind, free, positive or simplex, by blocks of signals."""
+    D, Y, W = data
+    unit = exponent(D.ravel())
+    D = np.ldexp(np.ascontiguousarray(D, dtype=np.float64), -unit)
+    v = interior(D) if kind == "positive" else None
+    gaps, size = np.empty(len(Y)), max(1, BLOCK // max(D.shape))
     for start in range(0, len(gaps), size):
         rows = slice(start, start + size)
-        x, y = codes[rows].astype(np.float64), request.Y[rows].astype(np.float64)
+        x, y = codes[rows].astype(np.float64), Y[rows].astype(np.float64)
         w = None if W is None else W[rows].astype(np.float64)
         y = y if w is None else np.where(w > 0, y, 0.0)
         e, f = exponent(y), 0 if w is None else exponent(w)  # powers of two, so that no square over- or underflows
         with np.errstate(all="ignore"):
             x.data = exactly(x.data, np.repeat(unit - e, np.diff(x.indptr)))
             y, w = np.ldexp(y, -e[:, None]), None if w is None else np.ldexp(w, -np.asarray(f)[:, None])
-            bounds = block_gaps(D, y, w, x, exactly(penalties[rows], -unit - e - f), (positive, v))
+            amounts = np.ldexp(1.0, unit - e) if penalties is None else exactly(penalties[rows], -unit - e - f)
+            bounds = block_gaps((D, y, w), x, amounts, kind, v)
             gaps[rows] = np.where(bounds > 0, np.maximum(np.ldexp(bounds, 2 * e + f), np.finfo(float).tiny), bounds)
     return np.where(np.isnan(gaps), np.inf, gaps)
 
@@ -67,10 +81,11 @@ def exactly(a: Array, exponents: Array) -> Array:
 
 
 def block_gaps(
-    D: Array, y: Array, w: Array | None, x: sp.csr_array, penalties: Array, cone: tuple[bool, Array | None]
+    data: tuple[Array, Array, Array | None], x: sp.csr_array, amounts: Array, kind: str, v: Array | None
 ) -> Array:
-    """The gaps of some signals; `cone` says whether weights are non-negative, and has v."""
-    (positive, v), d = cone, len(D)
+    """The gaps of some signals with these penalties, or sums on a simplex."""
+    (D, y, w), on_simplex = data, kind == "simplex"
+    d = len(D)
 
     def weighted(a: Array) -> Array:
         return a if w is None else a * w
@@ -91,15 +106,17 @@ def block_gaps(
     path = total(weight * norms[entry])
     delta = (terms + 4) * EPS * (length(y) + path)
     errors = (d + 4) * EPS * size[:, None] * norms
-    primal = (0.5 * (size + delta) ** 2 + penalties * total(weight)) * (1 + (terms + d + 8) * EPS)
+    most, sums = ((np.abs(c) if kind == "free" else c) + errors).max(axis=1), total(weight)
+    penalties, prices = (most, 0.0 * sums) if on_simplex else (amounts, amounts * sums)
+    primal = (0.5 * (size + delta) ** 2 + prices) * (1 + (terms + d + 8) * EPS)
+    rest = most * (amounts - sums) + (terms + 8) * EPS * np.abs(most) * (amounts + sums) if on_simplex else 0.0
 
-    most = ((c if positive else np.abs(c)) + errors).max(axis=1)
     theta = np.where(most > penalties, penalties / most * (1 - 4 * EPS), 1.0)
     fit = c[row, x.indices] * x.data
     slack = penalties[row] * weight - theta[row] * fit
-    rounding = (d + 4) * EPS * size * path + (terms + 8) * EPS * total(penalties[row] * weight + np.abs(fit))
+    rounding = (d + 4) * EPS * size * path + (terms + 8) * EPS * total(np.abs(penalties[row] * weight) + np.abs(fit))
     scaled = 0.5 * ((1 - theta) * size) ** 2 * (1 + 8 * EPS) + total(slack) + rounding
-    bounds = [primal, scaled + (1 - theta) * size * delta + delta**2]
+    bounds = [primal, scaled + (1 - theta) * size * delta + delta**2 + rest]
     if v is not None:
         products, reach = weighted(np.broadcast_to(v, y.shape)) @ D, length(np.broadcast_to(v, y.shape))
         products -= (d + 4) * EPS * reach[:, None] * norms
@@ -112,7 +129,7 @@ def block_gaps(
         shifted = 0.5 * moved**2 * (1 + 8 * EPS) + total(penalties[row] * weight - gain) + rounding
         bounds.append(np.where(allowed, shifted + moved * delta + delta**2, np.inf))
     least: Array = np.fmin.reduce(bounds)
-    return least
+    return np.maximum(least, 0.0) if on_simplex else least  # sums of codes are rounded
 
 
 def interior(D: Array) -> Array | None:

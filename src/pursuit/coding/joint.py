@@ -50,7 +50,10 @@ def encode_joint(D: Any, Y: Any, arguments: Arguments) -> sp.csr_array:
     for name in NOT_SERVED:
         value = getattr(arguments, name)
         if value is not None and value is not False:
-            raise ValueError(f"{name} is {describe(value)}; joint and complex codes have no {name}, leave it out.")
+            advice = (
+                "multiply D and Y by their roots where all signals share them" if name == "weights" else "leave it out"
+            )
+            raise ValueError(f"{name} is {describe(value)}; joint and complex codes have no {name}, {advice}.")
     if arguments.method not in METHODS:
         known = ", ".join(map(repr, METHODS))
         raise ValueError(f"method is {describe(arguments.method)}; joint and complex codes are by {known}.")
@@ -93,9 +96,11 @@ def _arrays(D: Any, Y: Any, method: str) -> tuple[Any, Any, Any]:
     real, both = ("float32", "complex64") if single else ("float64", "complex128")
     dtype = getattr(xp, both if is_complex(D) or is_complex(Y) else real)
     D, Y = xp.astype(D, dtype), xp.astype(Y, dtype)
-    for name, a in (("D", D), ("Y", Y)):
-        if not bool(xp.all(xp.isfinite(a))):
-            raise ValueError(f"{name} contains NaN or infinity; remove or impute those entries first.")
+    for name, a in (("column {} of D", D.T), ("row {} of Y", Y)):
+        finite = xp.all(xp.isfinite(a), axis=1)
+        if not bool(xp.all(finite)):
+            place = name.format(int(xp.argmin(xp.astype(finite, xp.int32))))
+            raise ValueError(f"{place} contains NaN or infinity; remove or impute such entries first.")
     if not bool(xp.all(xp.any(D != 0, axis=0))):
         raise ValueError("a column of D is zero; drop it, since a zero atom has no direction.")
     return xp, D, Y

@@ -65,7 +65,9 @@ class Rules:
                 f"method is {describe(method)}; give one of {', '.join(map(repr, (*METHODS, 'simplex')))}."
             )
         if as_bool(arguments.gaps, "gaps") and method not in CONVEX:
-            raise ValueError(f"gaps belong to convex problems, 'lasso' and 'nnls'; leave them out with {method!r}.")
+            raise ValueError(
+                f"gaps belong to convex problems, 'lasso', 'nnls' and 'simplex'; leave them out with {method!r}."
+            )
         if positive and method not in CONVEX:
             raise ValueError(f"positive=True belongs to method='lasso', not {method!r}; see also 'nnls' and 'nnomp'.")
         limits, tols = _stopping_rules(arguments, shape, count)

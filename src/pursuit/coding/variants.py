@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pursuit.arguments import describe, host_array, number, require
+from pursuit.coding.gaps import gaps_of
 from pursuit.coding.request import Arguments, Array, amounts, matrix, read_signals
 
 Encode = Callable[[Any, Any, Arguments], Any]
@@ -53,7 +54,7 @@ def _refuse_others(arguments: Arguments, priced: bool, by_error: bool) -> None:
     """Refuse arguments that the problem cannot have."""
     lasso = arguments.method == "lasso"
     served = {"gram": False, "l2": not by_error, "tol": lasso, "penalty": not by_error and priced}
-    served |= {"atoms": False, "gaps": priced and not by_error, "prices": True, "positive": lasso}
+    served |= {"atoms": False, "gaps": not by_error, "prices": True, "positive": lasso}
     for name in [name for name, serves in served.items() if not serves]:
         value = getattr(arguments, name)
         if not (value is None or value is False or (name == "l2" and value == 0)):
@@ -75,6 +76,11 @@ def _priced(encode: Encode, D: Array, Y: Array, arguments: Arguments) -> Any:
         W = None if W is None else np.hstack([W, np.ones((len(W), n), W.dtype)])
     answer = encode(D / prices.astype(D.dtype), Y, replace(arguments, l2=0.0, prices=None, weights=W))
     codes = answer[0] if arguments.gaps else answer
+    if arguments.gaps:  # of the columns as they are rounded: a relative eps of each may change this much
+        squares = np.square(D / prices)
+        lengths = np.sqrt(squares.sum(axis=0)[None] if W is None else W @ squares)
+        reach = np.sqrt((Y * Y if W is None else W * Y * Y).sum(axis=1)) + (abs(codes) * lengths).sum(axis=1)
+        answer[1][:] += 16 * np.finfo(D.dtype).eps * reach.astype(np.float64) ** 2
     codes.data /= prices[codes.indices].astype(codes.dtype)
     return answer
 
@@ -103,8 +109,8 @@ def _within_error(encode: Encode, D: Array, Y: Array, arguments: Arguments) -> s
     return codes
 
 
-def _on_simplex(encode: Encode, D: Array, Y: Array, arguments: Arguments) -> sp.csr_array:
-    """The codes of weights of at least 0 that sum to 1."""
+def _on_simplex(encode: Encode, D: Array, Y: Array, arguments: Arguments) -> Any:
+    """The codes of weights of at least 0 that sum to 1, with their gaps where these are wanted."""
     W, squares = arguments.weights, np.square(D.astype(np.float64)).sum(axis=0)
     c = float(np.sqrt(squares.max()))
     longest = c if W is None else np.sqrt((W @ np.square(D)).max(axis=1))
@@ -117,13 +123,13 @@ def _on_simplex(encode: Encode, D: Array, Y: Array, arguments: Arguments) -> sp.
         """The sum of the weights less 1."""
         own = None if W is None else np.hstack([W[rows], np.ones((len(rows), 1), W.dtype)])
         target = np.hstack([y[rows], c * at[:, None]]).astype(Y.dtype)
-        codes = encode(below, target, replace(arguments, method="nnls", weights=own))
+        codes = encode(below, target, replace(arguments, method="nnls", weights=own, gaps=False))
         return codes.sum(axis=1) - 1.0, codes
 
     one = np.ones(len(Y))
     _, codes = _zeros(ask, (1 - reach, -one), (1 + reach, one), 16 * float(np.finfo(D.dtype).eps) * one)
     codes.data /= np.repeat(codes.sum(axis=1), np.diff(codes.indptr))
-    return codes
+    return (codes, gaps_of((D, Y, W), codes, "simplex")) if arguments.gaps else codes
 
 
 def _zeros(ask: Ask, low: Ends, high: Ends, near: Array) -> tuple[Array, sp.csr_array]:

@@ -81,20 +81,22 @@ def _name(atom: Any, names: Sequence[str] | None) -> str:
     return name if len(name) <= 60 else name[:59] + "…"
 
 
+PLURALS = {"atoms": "sizes", "radius": "radii", "penalty": "penalties"}
+
+
 def _path(path: Any, names: Sequence[str] | None) -> Iterator[Section]:
     if path is None:
         return
-    by_size, figures = bool(np.isnan(path.radius).all()), []
+    (levels, kind), figures = path.along(), []
     columns = ["value"] + ["score"] * (not np.isnan(path.score).all())
     columns += ["coef"] * all(isinstance(r.coef, np.ndarray) and r.coef.ndim == 1 for r in path.results)
     for column in columns:
         panel = Panel(f"path-{column}", {"value": "Objective", "score": "Score", "coef": "Coefficients"}[column])
         plot_path(path, column=column, names=names if column == "coef" else None, ax=panel.ax)
         if column == "value":
-            level = (path.atoms if by_size else path.radius)[path.best]
-            panel.ax.plot(level, path.value[path.best], "o", color=RED, markersize=9, fillstyle="none")
+            panel.ax.plot(levels[path.best], path.value[path.best], "o", color=RED, markersize=9, fillstyle="none")
         figures.append(panel.done("The circle is the result of this report." if column == "value" else ""))
-    count = f"{len(path)} {'sizes' if by_size else 'radii'}; this is number {path.best}."
+    count = f"{len(path)} {PLURALS[kind]}; this is number {path.best}."
     yield Section("The path", [count], figures=figures)
 
 

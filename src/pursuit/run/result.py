@@ -108,8 +108,9 @@ class Dual:
     """Dual information at the end of a run.
 
     `grad` is the gradient at x. `multipliers` has one number per summand: the rate at which f would fall if the total
-    weight of a hull grew, and 0 for cones and spans. `reduced` has one number per active atom, <grad, a> + multiplier:
-    0 at a minimum, positive for atoms that should lose weight. `atoms` are the oracle's answers at x.
+    weight of a hull grew, and 0 for cones and spans (`A.prices(grad)` has one for each row of a `Polytope` A).
+    `reduced` has one number per active atom, <grad, a> + multiplier: 0 at a minimum, positive for atoms that should
+    lose weight. `atoms` are the oracle's answers at x.
 
     >>> import pursuit as ps
     >>> r = ps.minimize(ps.LeastSquares([3.0, 1.0]), ps.conv(ps.SignedBasis(2)))
@@ -193,7 +194,7 @@ class Result:
 
     @cached_property
     def dual(self) -> Dual:
-        """A multiplier of each summand (not of the rows of a polytope), reduced costs and supporting atoms at x."""
+        """A multiplier of each summand, reduced costs and supporting atoms at x."""
         space = Space.of(self.x)
         grad = self.f.value_and_grad(self.x)[1]
         support = [as_atom_of(space, part.asked.lmo(grad)) for part in self.domain.parts]

@@ -268,7 +268,7 @@ def hint(peeled: Peeled, h: Small) -> Spec:
         a, b = (np.ones(m), np.ones(n)) if isinstance(A, Permutations) else (A.a, A.b)
         return {"alpha": _numbers(_row_prices(h.reshape(m, n), a, b))}
     if isinstance(A, Polytope):
-        spec = {"y": _numbers(A._signed(A._solve(h, A._attempt())[1]))}
+        spec = {"y": _numbers(A.prices(h))}
         return spec | ({"bounding": _numbers(_bounding(A))} if np.isinf(A._upper).any() else {})
     if isinstance(A, Paths | Flows):
         origins = np.array([A.start]) if isinstance(A, Paths) else A._origins

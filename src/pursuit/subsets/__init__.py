@@ -113,7 +113,7 @@ def best(
     results = [question.answer(k, None) for k in sorted({int(k) for k in sizes})]
     unknown, values = np.full(len(results), np.nan), np.array([r.value for r in results])
     counts = np.array([float(len(r.chosen)) for r in results])
-    return Path(unknown, values, np.array([r.gap for r in results]), counts, unknown, list(results))
+    return Path(unknown, unknown, values, np.array([r.gap for r in results]), counts, unknown, list(results))
 
 
 def _ridge(l2: Any) -> float:
