@@ -12,7 +12,7 @@ from pursuit.domains import Answer
 def bound(domain, value, gz, gx, delta, mu):
     """The lower bound of a plain domain from one answer."""
     answers = [Answer([], gz, delta, level=gx)]
-    strong = domain.strong_gap(answers, mu, [0.0]) if mu > 0 else math.inf
+    strong = domain.strong_gap(answers, mu, [0.0]) if mu > 0 and domain.has_strong_gap else math.inf
     return value - min(domain.gaps(answers, [0.0])[1], strong)
 
 

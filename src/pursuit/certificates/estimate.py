@@ -179,7 +179,7 @@ class Certificate(Stateful):
         if whole:
             self._best = max(self._best, (best, grad, lows, norm), key=ESTIMATE)
         if self.f.mu > 0:
-            if whole and not self.domain.bounded:
+            if whole and self.domain.has_strong_gap:
                 best = max(best, value - self.domain.strong_gap(answers, self.f.mu, noise))
             best = max(best, alone - norm * (norm / (2.0 * self.f.mu)))
         self._trusted, self.lower = max(self._trusted, best - slack), max(self.lower, best)

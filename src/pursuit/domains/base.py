@@ -121,22 +121,24 @@ class Domain:
             slope += -math.inf if part.blind else part.descent(low, level)
         return lows, gap, slope
 
+    @cached_property
+    def has_strong_gap(self) -> bool:
+        """Whether strong convexity of f bounds f(x) - f*: over hulls and one span, whose atoms have a known width."""
+        rest = [part for part in self.parts if not part.compact]
+        return len(rest) == 1 and rest[0].signless and (rest[0].width or 0.0) > 0
+
     def strong_gap(self, answers: Sequence[Answer], mu: float, noise: Sequence[float]) -> float:
         """A bound on f(x) - f* where f is strongly convex, over hulls of total diameter D and a span: with P = h /
         width >= |projection of grad on the span|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
-        if sum(part.signless for part in self.parts) > 1:
-            return math.inf
-        gaps = diameter = spans = 0.0
+        gaps = diameter = projection = 0.0
         for part, answer, error in zip(self.parts, answers, noise, strict=True):
             low = part.lowest(answer)
             if part.compact:
                 gaps += part.excess(low, answer.level, error)
                 diameter += math.inf if part.A.diameter is None else part.A.diameter
-            elif part.signless and part.width is not None and part.width > 0:
-                spans += max(0.0, error - low) / part.width
             else:
-                return math.inf
-        return gaps + spans * diameter + spans * (spans / (2.0 * mu)) if spans > 0 else gaps
+                projection = max(0.0, error - low) / (part.width or 0.0)
+        return gaps + projection * diameter + projection * (projection / (2.0 * mu)) if projection > 0 else gaps
 
     def slope(self, answers: Sequence[Answer]) -> float:
         """The slope of the steepest direction towards the answers."""

@@ -97,7 +97,7 @@ class Peeled:
         """The set in the words of a proof."""
         A, named = self.A, next((make for kind, make in SETS.items() if type(self.A) is kind), None)
         spec: Spec = {} if self.place is None else {"start": self.place.start}
-        if isinstance(A, Dictionary) and type(A) is Dictionary and not A._operator:
+        if type(A) is Dictionary and not A._operator:
             spec["map"] = A.D if A._sparse else host(A.D)
             named = _basis
         elif self.image is not None and self.image.map is not None:
