@@ -229,7 +229,7 @@ class DataLoss(Objective):
 
     @property
     def _largest_weight(self) -> float:
-        return float(self._host_weights.max())
+        return float(self.space.xp.max(self.weights)) if self.weighted else self.weights
 
     @property
     def _host_weights(self) -> Small:
