@@ -12,8 +12,8 @@ from pursuit.domains import Answer
 def bound(domain, value, gz, gx, delta, mu):
     """The lower bound of a plain domain from one answer."""
     answers = [Answer([], gz, delta, level=gx)]
-    strong = domain.strong_gap(answers, mu, [0.0]) if mu > 0 else math.inf
-    return value - min(domain.frank_wolfe_gap(answers, [0.0]), strong)
+    strong = domain.strong_gap(answers, mu, [0.0]) if mu > 0 and domain.has_strong_gap else math.inf
+    return value - min(domain.gaps(answers, [0.0])[1], strong)
 
 
 def test_over_a_hull_the_bound_is_the_frank_wolfe_gap_over_delta():

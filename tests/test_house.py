@@ -65,7 +65,7 @@ def test_a_call_of_omp_goes_through_few_functions_and_a_turn_of_its_loop_through
     f, domain, omp = ps.LeastSquares(D[:, [3, 7]] @ [1.0, -2.0]), ps.lin(ps.Dictionary(D)), ps.FullyCorrective()
     ps.minimize(f, domain, omp, stop=ps.Stop(atoms=2))  # imports what it needs
     functions, files = traced(lambda: ps.minimize(f, domain, omp, stop=ps.Stop(atoms=2)))
-    assert functions <= 162 and files <= 36
+    assert functions <= 140 and files <= 28
     states = ps.iterate(f, domain, omp)
     next(states), next(states)
-    assert traced(lambda: next(states))[0] <= 92
+    assert traced(lambda: next(states))[0] <= 80

@@ -70,7 +70,7 @@ class Case:
         """The same problem, one weight after the other."""
         problem = WeightProblem(self.totals)
         for i in range(self.k):
-            problem.append(self.G[i, : i + 1], bool(self.nonnegative[i]), int(self.block[i]))
+            problem.extend(self.G[i : i + 1, : i + 1], self.nonnegative[[i]], self.block[[i]])
         return problem
 
     def scaled(self, s):
@@ -288,7 +288,7 @@ def test_warm_starts_through_appends_and_keeps_give_the_cold_answer(seed, kind, 
     for i in range(30):
         here.append(i)
         case = whole.part(np.array(here))
-        problem.append(case.G[-1], bool(whole.nonnegative[i]), int(whole.block[i]))
+        problem.extend(case.G[-1:], whole.nonnegative[[i]], whole.block[[i]])
         w = np.append(w, first[i])
         if i < len(whole.totals) - 1 or rng.random() < 0.4:
             continue

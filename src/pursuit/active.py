@@ -120,7 +120,8 @@ class ActiveSet(Stateful):
         i = self._index.get(key)
         if i is not None:
             sign = self._sign(i, atom) if signless else 1.0
-            self._check_same(i, atom, sign)
+            if type(atom) is Atom and atom.source is not None and atom is not self.atoms[i]:
+                self._check_same(self.atoms[i], atom, sign)
             return i, sign
         flip, i = signless and atom.coef < 0, len(self.atoms)  # so that weights in a span are plain coefficients
         atom = atom.scaled(-1.0) if flip else atom
@@ -132,11 +133,8 @@ class ActiveSet(Stateful):
         self.blocks = np.concatenate([self.blocks, (block,)])
         return i, -1.0 if flip else 1.0
 
-    def _check_same(self, i: int, atom: Atom, sign: float) -> None:
-        """Refuse an atom that has the source of entry i but is another vector."""
-        stored = self.atoms[i]
-        if atom is stored or type(atom) is not Atom or atom.source is None:
-            return
+    def _check_same(self, stored: Atom, atom: Atom, sign: float) -> None:
+        """Refuse an atom that has the source of an entry but is another vector."""
         known = stored.dense(self.space)
         square, product = self.space.dots((known, known), (atom.vector, known))
         same = abs(product - sign * square) <= 1e-4 * square

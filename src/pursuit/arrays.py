@@ -93,7 +93,7 @@ class Space:
         if not self.numpy:
             return float(flat(a) @ flat(b))
         if a.size <= LONG or self.eps < 1e-9:
-            return float(np.vdot(a, b))
+            return float(np.vdot(a, b))  # `dot` is faster, but warns where squares overflow
         a, b = a.ravel(), b.ravel()
         return sum(float(np.vdot(a[i : i + LONG], b[i : i + LONG])) for i in range(0, a.size, LONG))
 

@@ -9,7 +9,6 @@ from pursuit.domains import Cone, Domain
 from pursuit.objectives import Objective
 from pursuit.run.method import Given, choose
 from pursuit.steps import AutoConditioned, Backtracking, StepRule
-from pursuit.stochastic import Stochastic
 from pursuit.updates import FullyCorrective, Update
 
 
@@ -32,8 +31,7 @@ def citation(f: Objective, domain: Domain, update: Update | None = None) -> str:
         keys.append("pedregosa2020linearly")
     if _has(update, AutoConditioned):
         keys.append("giangtran2026auto")
-    if isinstance(f, Stochastic):
-        keys.extend(f.cites)
+    keys.extend(f.cites)
     text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
     works = {match[1]: match[0] for match in re.finditer(r"@\w+\{(\w+),.*?\n\}", text, re.DOTALL)}
     return "\n\n".join(works.get(key, key) for key in keys)

@@ -1,14 +1,15 @@
 """Positive semidefinite maps of H: Hessians of objectives, and the metrics of norm-corrective updates.
 
 A metric turns v into Mv and gives Gram matrices <a, M b> of atoms: `Identity(c)`, `Diagonal(h)` for weights and every
-loss that is a sum over the entries of x, and `Operator` for all other maps.
+loss that is a sum over the entries of x, and `Operator` for all other maps. `h` is the number or array that multiplies
+the entries of v, None for other maps; `uniform` says that it is a number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,15 +22,17 @@ class Diagonal:
     """v -> h * v entrywise, for an array h of v's shape."""
 
     h: Any
+    uniform: ClassVar[bool] = False
+    top: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.h, float) and not isinstance(self, Identity):
+        if isinstance(self.h, float) and not self.uniform:
             raise TypeError(f"h is {self.h}; give an array, or use Identity({self.h}).")
 
     def __call__(self, v: Array) -> Array:
         return self.h * v
 
-    def batch(self, rows: Array) -> Array:
+    def batch(self, rows: Array, /) -> Array:
         """The map on each row of a matrix of flattened vectors."""
         return rows * flat(self.h)[None, :]
 
@@ -39,42 +42,39 @@ class Identity(Diagonal):
     """v -> h v for a number h."""
 
     h: float = 1.0
+    uniform: ClassVar[bool] = True
 
     def __call__(self, v: Array) -> Array:
         return v if self.h == 1.0 else self.h * v
 
-    def batch(self, rows: Array) -> Array:
-        return self(rows)
+    batch = __call__
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """v -> apply(v), for any linear, symmetric, positive semidefinite map; shape is that of the vectors."""
+    """v -> apply(v), for any linear, symmetric, positive semidefinite map; shape is that of the vectors. Where there is
+    a metric `top` on their first entries or rows, the map is the identity below."""
 
     apply: Callable[[Array], Array]
     shape: tuple[int, ...]
+    top: Metric | None = field(default=None, kw_only=True)
+    h: ClassVar[Any] = None
+    uniform: ClassVar[bool] = False
+
+    @classmethod
+    def above_identity(cls, top: Metric, n: int, space: Space) -> Operator:
+        """`top` on the first n entries or rows of vectors of the space, and the identity below."""
+        return cls(lambda v: space.xp.concat([top(v[:n, ...]), v[n:, ...]]), space.shape, top=top)
 
     def __call__(self, v: Array) -> Array:
         return self.apply(v)
 
-    def batch(self, rows: Array) -> Array:
+    def batch(self, rows: Array, /) -> Array:
         """The map on each row of a matrix of flattened vectors."""
         xp, out = Space.of(rows).xp, rows * 0
         for i in range(rows.shape[0]):
             out[i, :] = flat(self.apply(xp.reshape(rows[i, :], self.shape)))
         return out
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stacked(Operator):
-    """A metric `top` on the first n entries or rows, and the identity below; `apply` does both."""
-
-    top: Metric
-
-    @classmethod
-    def above_identity(cls, top: Metric, n: int, space: Space) -> Stacked:
-        """`top` on the first n entries or rows of vectors of the space, and the identity below."""
-        return cls(lambda v: space.xp.concat([top(v[:n, ...]), v[n:, ...]]), space.shape, top)
 
 
 Metric = Diagonal | Operator

@@ -53,6 +53,9 @@ class Oracle:
     array([3., 0.])
     """
 
+    additive: float = 0.0
+    """The C of an error C / (delta t + 2) that its answers may have in iteration t, beside their quality."""
+
     def begin(self, part: Part, space: Space, update: Wants) -> Ask:
         """The answers of one run: a function of (grad, active, <grad, x>), or a `Stateful` object with this call."""
         raise NotImplementedError(f"{type(self).__name__} must define begin(part, space, update).")

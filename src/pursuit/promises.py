@@ -24,7 +24,7 @@ from pursuit.domains import Part
 from pursuit.geometry import Interval
 from pursuit.geometry.constants import least_convexity
 from pursuit.objectives import Objective
-from pursuit.oracles import Approximate, Lazy
+from pursuit.oracles import Lazy
 from pursuit.refine.proposals import as_refinements, share_given_back
 from pursuit.updates import Decrease, Plain
 
@@ -202,10 +202,9 @@ def promise(result: Any, **given: Any) -> Promise:
     if decrease is not None and delta[:2].all():
         part, oracle = result.domain.parts[0], result.oracle
         spare, lazy = int(result.trace.atoms[0]) - part.compact, isinstance(oracle, Lazy)
-        additive = oracle.additive if isinstance(oracle, Approximate) else 0.0
         known = {name: value for name, value in given.items() if value is not None}
         along = result.refine is None and (isinstance(update, Plain) or not host(result.start).any())
-        run = _Run(result.f, part, decrease, delta, additive, lazy, t, spare, eps0, result.start, along, known)
+        run = _Run(result.f, part, decrease, delta, oracle.additive, lazy, t, spare, eps0, result.start, along, known)
         found = (_hull_bounds if part.compact else _span_bounds if part.signless else _cone_bounds)(run)
         bounds = [
             Bound(name, np.where(delta > 0, curve, math.inf), f"{words}, delta = {delta[-1]:.6g}")

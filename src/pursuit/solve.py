@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pursuit.active import Deadline
 from pursuit.arguments import as_bool, require_kind
 from pursuit.domains import Domain
 from pursuit.line_search import UnboundedError
@@ -151,7 +153,8 @@ def minimize(
     saver = None if checkpoint is None else Saver(checkpoint, every, problem)
     kept = None if saver is None else saver.resume()
     first = _fit_uncounted(problem, stop) if start is None and kept is None else kept or start
-    evaluations, run = tuple(problem.f.evaluations), begin(problem, first, stop.deadline(began))
+    deadline = Deadline(began + (math.inf if stop.seconds is None else stop.seconds))
+    evaluations, run = tuple(problem.f.evaluations), begin(problem, first, deadline)
     recorder = Recorder(began, run, as_bool(keep, "keep"), evaluations)
     log = Log.of(verbose, recorder) if verbose is not False else None
     bar = Bar() if as_bool(progress, "progress") else None

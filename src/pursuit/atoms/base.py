@@ -272,13 +272,11 @@ def own_atoms(oracle: object) -> Atoms:
 
 def as_atom(answer: object) -> Atom:
     """An oracle's answer as an Atom; a bare array is an atom without a source."""
-    if isinstance(answer, CompactAtom):
-        return answer
-    vector = answer.vector if isinstance(answer, Atom) else answer
-    if not is_array(vector):
-        kind = type(vector).__name__
+    atom = answer if isinstance(answer, Atom) else Atom(answer)
+    if not (isinstance(atom, CompactAtom) or is_array(atom.vector)):
+        kind = type(atom.vector).__name__
         raise TypeError(f"an oracle answered with {kind}; return an Atom, or an array of the shape of g.")
-    return answer if isinstance(answer, Atom) else Atom(answer)
+    return atom
 
 
 def check_vector(a: Atom, space: Space) -> None:

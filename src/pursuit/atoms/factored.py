@@ -17,7 +17,7 @@ from pursuit.arrays import Array, Indices, Small, Space, host
 from pursuit.atoms.frames import Atom, CompactAtom, Frame, Source
 from pursuit.atoms.views import AllEntries, View, matrix_places, row_products, tensor_places
 from pursuit.linalg import unit
-from pursuit.metrics import Identity, Metric
+from pursuit.metrics import Metric
 
 
 class _FactoredFrame(Frame):
@@ -61,7 +61,7 @@ class FactoredFrame(_FactoredFrame):
         return self.view.image(self.space, A * w, B)
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        if self.view.observed or not (isinstance(metric, Identity) and isinstance(atom, RankOneAtom)):
+        if self.view.observed or not metric.uniform or not isinstance(atom, RankOneAtom):
             return super().inner(metric, atom)
         A, B = self.factors
         return np.asarray(metric.h * (atom.coef * (A.T @ atom.u) * (B.T @ atom.v)))
@@ -224,14 +224,14 @@ class TensorFrame(_FactoredFrame):
         return self.space.put(self._entries.synthesize(factors, w * coefs))
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        if not (isinstance(metric, Identity) and isinstance(atom, TensorAtom)):
+        if not metric.uniform or not isinstance(atom, TensorAtom):
             return super().inner(metric, atom)
         factors, coefs = self.factors
         cosines = math.prod(U.T @ u for U, u in zip(factors, atom.factors, strict=True))
         return np.asarray(metric.h * atom.coef * coefs * cosines)
 
     def gram(self, metric: Metric, which: Indices) -> Small:
-        if not isinstance(metric, Identity):
+        if not metric.uniform:
             return super().gram(metric, which)
         factors, coefs = self.factors
         cosines = math.prod(U[:, which].T @ U[:, which] for U in factors)

@@ -54,6 +54,10 @@ class Factored(Atoms):
 
     view: View
     spherical = True
+    square: bool = False
+    """Whether the atoms are v v' and their negatives."""
+    fixed_trace: bool = False
+    """Whether all points of the hull have the same trace, so that rows without an observed entry take a part of it."""
 
     def __init__(self, shape: tuple[int, int], failure: float) -> None:
         require(0 <= number(failure) < 1, "failure", failure, "a probability, or 0 for bounds that never fail")
@@ -68,8 +72,7 @@ class Factored(Atoms):
         rows may have none.
         """
         dims = self.view.dims
-        whole = not isinstance(self, Spectrahedron)  # where the trace is fixed, rows without an entry take a part of it
-        view = ObservedEntries(dims, matrix_places(rows, cols, dims), isinstance(self, _Symmetric), whole)
+        view = ObservedEntries(dims, matrix_places(rows, cols, dims), self.square, not self.fixed_trace)
         return self._with(view=view, shape=view.shape)
 
     def _search(self, M: Matrix, several: int, level: float, memory: Memory) -> Found:
@@ -235,6 +238,8 @@ def symmetric_eigenvalues(a: Array) -> Small | None:
 class _Symmetric(Factored):
     """Atoms v v', and -v v' where `symmetric`. Their inner products with g depend on its symmetric part only."""
 
+    square = True
+
     def __init__(self, n: int, failure: float = 1e-6) -> None:
         self.n = check_dimension(n)
         super().__init__((self.n, self.n), failure)
@@ -313,6 +318,8 @@ class Spectrahedron(_Symmetric):
            [0. , 0.5, 0. ],
            [0. , 0. , 0. ]])
     """
+
+    fixed_trace = True
 
     def __init__(self, n: int, failure: float = 1e-6) -> None:
         super().__init__(n, failure)

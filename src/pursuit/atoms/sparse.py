@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from pursuit.arrays import Array, Indices, Small, Space, flat
 from pursuit.atoms.frames import Atom, CompactAtom, DenseFrame, Frame, Source
-from pursuit.metrics import Diagonal, Identity, Metric, Stacked
+from pursuit.metrics import Identity, Metric
 
 BATCH_ENTRIES = 1 << 23
 """Entries of the dense vectors to which a metric is applied at once."""
@@ -56,7 +56,7 @@ class SparseFrame(Frame):
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
         dense = self.space.size <= len(self._positions)  # then it is faster to read values from a dense vector
-        if dense or not (isinstance(atom, SparseAtom) and isinstance(metric, Diagonal)):
+        if dense or metric.h is None or not isinstance(atom, SparseAtom):
             return super().inner(metric, atom)
         values, places = self._weigh(metric, atom.positions, atom.values), atom.positions
         if not len(places):
@@ -65,8 +65,8 @@ class SparseFrame(Frame):
         hits = np.where(places[at] == self._positions, values[at], 0.0)
         return self._sums(hits * self._values)
 
-    def _weigh(self, metric: Diagonal, positions: Indices, values: Small) -> Small:
-        return values * (metric.h if isinstance(metric, Identity) else self.space.gather(metric.h, positions))
+    def _weigh(self, metric: Metric, positions: Indices, values: Small) -> Small:
+        return values * (metric.h if metric.uniform else self.space.gather(metric.h, positions))
 
     def _images(self, metric: Metric, which: Indices) -> Iterator[Array]:
         """M a for the atoms at these places: many at once, since that may be one question to a cluster."""
@@ -76,7 +76,7 @@ class SparseFrame(Frame):
             yield from (images[i, :] for i in range(len(batch)))
 
     def gram(self, metric: Metric, which: Indices) -> Small:
-        if not isinstance(metric, Diagonal):
+        if metric.h is None:
             return np.stack([self.analyze(image)[which] for image in self._images(metric, which)])
         places, rows = np.unique(self._positions, return_inverse=True)
         pointers = np.append(self._starts, len(self._positions))
@@ -128,7 +128,7 @@ class SparseAtom(CompactAtom):
         return space.scatter(self.positions, self.values)
 
     def dot(self, space: Space, g: Array) -> float:
-        return float(space.gather(g, self.positions) @ self.values)
+        return float(space.gather(g, self.positions).dot(self.values))
 
     def add_to(self, space: Space, x: Array, c: float) -> Array:
         if not space.numpy:
@@ -185,16 +185,16 @@ class LiftedFrame(Frame):
         return self.space.xp.concat([self._images.synthesize(w), self._tails.synthesize(w)])
 
     def inner(self, metric: Metric, atom: Atom) -> Small:
-        if isinstance(atom, LiftedAtom) and isinstance(metric, Stacked):
+        if metric.top is not None and isinstance(atom, LiftedAtom):
             return self._images.inner(metric.top, Atom(atom.image)) + self._tails.inner(Identity(), atom.tail)
         return super().inner(metric, atom)
 
     def gram(self, metric: Metric, which: Indices) -> Small:
-        if isinstance(metric, Stacked):
+        if metric.top is not None:
             return self._images.gram(metric.top, which) + self._below[np.ix_(which, which)]
-        if not isinstance(metric, Identity):
+        if not metric.uniform:
             return super().gram(metric, which)
-        return self._images.gram(metric, which) + metric.h * self._below[np.ix_(which, which)]
+        return np.asarray(self._images.gram(metric, which) + metric.h * self._below[np.ix_(which, which)])
 
 
 class LiftedAtom(CompactAtom):

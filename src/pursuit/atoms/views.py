@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from pursuit import native
 from pursuit.arguments import host_array
 from pursuit.arrays import Array, Indices, Small, Space, flat, host
-from pursuit.metrics import Diagonal, Identity, Metric
+from pursuit.metrics import Metric
 from pursuit.threads import in_parallel
 
 ENTRIES_PER_BLOCK = 1 << 11
@@ -136,7 +136,7 @@ class AllEntries:
 
     def gram(self, metric: Metric, A: Small, B: Small) -> Small | None:
         """Inner products of the matrices a_i b_i', from their factors; None where the metric allows no formula."""
-        return np.asarray(metric.h * (A.T @ A) * (B.T @ B)) if isinstance(metric, Identity) else None
+        return np.asarray(metric.h * (A.T @ A) * (B.T @ B)) if metric.uniform else None
 
 
 class ObservedEntries:
@@ -247,10 +247,10 @@ class ObservedEntries:
 
     def gram(self, metric: Metric, A: Small, B: Small) -> Small | None:
         """The same, in blocks of entries; None for metrics that are not diagonal."""
-        if not isinstance(metric, Diagonal):
+        if metric.h is None:
             return None
         rows, cols = self.indices
-        weights = None if isinstance(metric, Identity) else host(flat(metric.h))[:, None]
+        weights = None if metric.uniform else host(flat(metric.h))[:, None]
         A, B, G = np.ascontiguousarray(A), np.ascontiguousarray(B), np.zeros((A.shape[1], A.shape[1]))
         for b in _blocks(len(rows)):
             Z = A.take(rows[b], axis=0) * B.take(cols[b], axis=0)

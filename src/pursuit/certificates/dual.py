@@ -66,7 +66,7 @@ class DualBound(Stateful):
 
     def __post_init__(self) -> None:
         self.parts, self.spans = self.domain.parts, None
-        linear = [unscaled(p.A)[0] for p in self.parts if p.linear]  # the same spans, without a rounding error
+        linear = [p.A for p in self.parts if p.linear]
         self.free_cones = [b for b, p in enumerate(self.parts) if p.free_cone]
         columns = sum(MAX_ATOMS + 1 if A.size is None else A.size for A in linear)
         free = bool(linear or self.free_cones)
@@ -78,7 +78,8 @@ class DualBound(Stateful):
         if self.possible or self.free_cones:
             self._searches = tuple(p.asked.begin(self.seed) for p in self.parts)
         if self.possible and linear:
-            self.spans = Spans(self.space, host(columns_of(self.space, linear)).astype(np.float64))
+            scaleless = [unscaled(A)[0] for A in linear]  # the same spans, without a rounding error
+            self.spans = Spans(self.space, host(columns_of(self.space, scaleless)).astype(np.float64))
         if self.free_cones:
             sets = [self.parts[b].A for b in self.free_cones]
             self.cones = Cones(self.space, sets, self.spans, self._ask_cones)

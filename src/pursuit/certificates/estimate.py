@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,8 @@ which x does not depend."""
 
 STALL_ITERATIONS = 30
 """Iterations without a lower value or a smaller gap after which a descending update has stalled."""
+
+ESTIMATE = itemgetter(0)
 
 Evaluation = tuple[Array, float, Array, float, float]
 """A point, the value there, the gradient, and the norms of the point and of the gradient."""
@@ -135,11 +138,11 @@ class Certificate(Stateful):
             self._last, self._largest = now, max(self._largest, abs(value))
         return [norm, *others]
 
+    @np.errstate(over="ignore", invalid="ignore")  # a bound that is not finite is none
     def __call__(self, value: float, grad: Array, answers: Sequence[Answer], active: ActiveSet) -> Bound:
         """The best bound so far, with what this iteration proves. The count of iterations without progress starts again
         after an answer from memory, or a random one: the next answer may still help."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a bound that is not finite is none
-            self._observe(value, grad, answers, active)
+        self._observe(value, grad, answers, active)
         better = value < self._lowest or self.gap < self._smallest_gap or active.turn is not None
         better = better or any(answer.calls == 0 or (answer.lower is None and answer.delta <= 0) for answer in answers)
         self._lowest = min(value, self._lowest)
@@ -165,8 +168,8 @@ class Certificate(Stateful):
         slack = self._error * (abs(value) + terms * (self._length + sum(longest)))  # the errors of the inner products
         doubt = 1e3 * (slack + self.space.eps * (self._largest + self._L * self._length * self._length))
         noise = [self._error * norm * length for length in longest]
-        self.stationarity = gap = self.domain.frank_wolfe_gap(answers, noise) if whole else math.inf
-        self.stationary = whole and self._at_rounding(answers, size)
+        lows, gap, slope = self.domain.gaps(answers, noise) if whole else ([], math.inf, -math.inf)
+        self.stationarity, self.stationary = gap, whole and self._at_rounding(slope, size)
         if not self.f.convex:
             self.gap = value - self.lower
             return
@@ -174,11 +177,11 @@ class Certificate(Stateful):
             self._best, self.lower = (-math.inf, None, [], 0.0), self.f.infimum
         best = value - gap
         if whole:
-            parts = zip(self.domain.parts, answers, strict=True)
-            self._keep(best, grad, [part.lowest(a, a.level) - part.price for part, a in parts], norm)
+            self._best = max(self._best, (best, grad, lows, norm), key=ESTIMATE)
         if self.f.mu > 0:
-            strong = self.domain.strong_gap(answers, self.f.mu, noise) if whole else math.inf
-            best = max(best, value - strong, alone - norm * (norm / (2.0 * self.f.mu)))
+            if whole and self.domain.has_strong_gap:
+                best = max(best, value - self.domain.strong_gap(answers, self.f.mu, noise))
+            best = max(best, alone - norm * (norm / (2.0 * self.f.mu)))
         self._trusted, self.lower = max(self._trusted, best - slack), max(self.lower, best)
         beyond = self._trusted - value  # or the oracle misses better atoms
         if beyond > doubt and beyond > 1e3 * self.space.eps * norm * active.terms:
@@ -187,7 +190,7 @@ class Certificate(Stateful):
         if whole and self.dual.possible:
             bound = self.dual(value, grad, answers, active, self.lower, self.stationary)
             if bound <= value + doubt:
-                self._keep(bound, self.dual.u, self.dual.lows, norm)
+                self._best = max(self._best, (bound, self.dual.u, self.dual.lows, norm), key=ESTIMATE)
                 self.lower = max(self.lower, bound)
         self.lower = min(self.lower, value)
         self.gap = max(value - self.lower, 0.0)
@@ -211,11 +214,6 @@ class Certificate(Stateful):
         pairs = zip(self._longest, answers, strict=True)
         return norm, [length / ((a.delta or 1.0) if a.lower is None else 1.0) for length, a in pairs], sum(lengths)
 
-    def _keep(self, bound: float, u: Array, lows: Sequence[float], norm: float) -> None:
-        """Keep the point for the proof, if its bound is the best so far."""
-        if bound > self._best[0]:
-            self._best = bound, u, list(lows), norm
-
     def proved(self, value: float) -> float:
         """A lower bound on f* that is proved: by the conjugate at the best point of the run, or at 0; for an f without
         a conjugate as far as its values, its gradients and the oracle are right."""
@@ -238,8 +236,9 @@ class Certificate(Stateful):
         bounds = [known, *(proof.lower(*point, wanted) for point in points)]
         return max([*bounds, self._trusted]) if proof.trusting else max(bounds)
 
-    def _at_rounding(self, answers: Sequence[Answer], size: float) -> bool:
-        """Whether no atom correlates with the gradient beyond rounding; `size` is the sum of the atoms' norms."""
+    def _at_rounding(self, slope: float, size: float) -> bool:
+        """Whether the steepest slope is rounding: no atom correlates with the gradient; `size` is the sum of the atoms'
+        norms."""
         factor, scale, length = 1.0, self._scale, self._length
         if self.domain.bounded:
             size += length
@@ -247,7 +246,7 @@ class Certificate(Stateful):
             factor = 32.0
             scale = max(scale, self._L * length)
             size += length * any(p.nonnegative for p in self.domain.parts)
-        return -self.domain.steepest_slope(answers) <= factor * self.space.eps * scale * size
+        return -slope <= factor * self.space.eps * scale * size
 
 
 def _contradict(one: Evaluation, other: Evaluation, slopes: Sequence[float], eps: float, unit: float) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pursuit.arrays import Array, Small, Space, flat, host
 from pursuit.linalg.vectors import EPS
-from pursuit.metrics import Identity, Metric
+from pursuit.metrics import Metric
 
 SMALL = 1e3
 """Units of roundoff of a vector up to which its products with a basis are zero but for rounding."""
@@ -40,7 +40,7 @@ class Spans:
         """g - H Q (Q'HQ)^-1 Q'g, in the curvature of f* the nearest point to g that is orthogonal to the span; without
         a Hessian H, or where f is flat along the span, that for H = I."""
         u = flat(g)
-        if self.Q.shape[1] and hessian is not None and not isinstance(hessian, Identity):
+        if self.Q.shape[1] and hessian is not None and not hessian.uniform:
             HQ = hessian.batch(self.Q.T).T
             values, V = np.linalg.eigh(host(self.Q.T @ HQ))
             curved = values > 1e-12 * values[-1]

@@ -138,23 +138,19 @@ class Factors:
         (m, n), r = self.A.view.dims, self.rank
         return z[: m * r].reshape(m, r), z[-n * r :].reshape(n, r)
 
-    @property
-    def _alike(self) -> bool:
-        return isinstance(self.A, Spectrahedron)
-
     def tangents(self, z: Small) -> tuple[Small, Small, Small]:
         """T, C, and what the constraint exceeds its bound by."""
         (L, R), view = self.split(z), self.A.view
         by_left = _rows(self.space, [RankOneAtom(e, b, view) for e in np.eye(len(L)) for b in R.T])
         by_right = _rows(self.space, [RankOneAtom(a, e, view) for e in np.eye(len(R)) for a in L.T])
-        if self._alike:
+        if self.A.square:
             return by_left + by_right, 2.0 * z[None], np.array([z @ z - self.radius])
         return np.concatenate([by_left, by_right]), z[None], np.array([0.5 * (z @ z) - self.radius])
 
     def matrix(self, grad: Small) -> Small:
         """The gradient as a matrix; its symmetric part where the matrices are symmetric."""
         G = dense(self.A.view.matrix(put(self.space, grad)))
-        return 0.5 * (G + G.T) if self._alike else G
+        return 0.5 * (G + G.T) if self.A.square else G
 
     def slopes(self, T: Small, grad: Small) -> Small:
         return np.asarray(T @ grad)
@@ -164,7 +160,7 @@ class Factors:
 
     def curvature(self, grad: Small, multipliers: Small) -> Small:
         G, (m, n), level = self.matrix(grad), self.A.view.dims, float(multipliers[0])
-        if self._alike:
+        if self.A.square:
             return np.asarray(np.kron(2.0 * (G + level * np.eye(n)), np.eye(self.rank)))
         return np.asarray(np.kron(np.block([[level * np.eye(m), G], [G.T, level * np.eye(n)]]), np.eye(self.rank)))
 
@@ -311,7 +307,7 @@ def matrix_face(r: Result, A: RankOne | Spectrahedron) -> Face:
         raise ValueError(f"a face of {L.size + R.size} coordinates in {space.size} entries is too large; use fewer.")
     grad = host(flat(r.f.value_and_grad(r.x)[1]))
     G, level = coordinates.matrix(grad), -float(grad @ host(flat(r.x))) / radius
-    z = L.ravel() if isinstance(A, Spectrahedron) else np.concatenate([L.ravel(), R.ravel()])
+    z = L.ravel() if A.square else np.concatenate([L.ravel(), R.ravel()])
     face = Face(r.f, space, coordinates, z, np.array([level]))
     error = float(np.linalg.norm(G @ R + level * L) / np.linalg.norm(L))
     spectrum = np.linalg.svd(G, compute_uv=False) if len(z) > L.size else -np.linalg.eigvalsh(G)

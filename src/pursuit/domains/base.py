@@ -109,41 +109,40 @@ class Domain:
         """An empty small problem with one block per summand."""
         return WeightProblem([part.total for part in self.parts])
 
-    def frank_wolfe_gap(self, answers: Sequence[Answer], noise: Sequence[float]) -> float:
-        """A bound on <grad, x - u> for all u of the domain (of known atomic norm), from the answers; `noise` has the
-        rounding error of <grad, a> for each summand."""
-        gap = 0.0
+    def gaps(self, answers: Sequence[Answer], noise: Sequence[float]) -> tuple[list[float], float, float]:
+        """From the answers: a lower bound on <grad, a> over the atoms of each summand, without their price; the
+        Frank-Wolfe gap, a bound on <grad, x - u> for all u of the domain (of known atomic norm), where `noise` has the
+        rounding error of <grad, a> for each summand; and a lower bound on the slope of every direction."""
+        lows, gap, slope = [], 0.0, 0.0
         for part, answer, error in zip(self.parts, answers, noise, strict=True):
-            gap += part.excess(part.lowest(answer, answer.level), answer.level, error)
-        return gap
+            low, level = part.lowest(answer), answer.level
+            lows.append(low - part.price)
+            gap += part.excess(low, level, error)
+            slope += -math.inf if part.blind else part.descent(low, level)
+        return lows, gap, slope
+
+    @cached_property
+    def has_strong_gap(self) -> bool:
+        """Whether strong convexity of f bounds f(x) - f*: over hulls and one span, whose atoms have a known width."""
+        rest = [part for part in self.parts if not part.compact]
+        return len(rest) == 1 and rest[0].signless and (rest[0].width or 0.0) > 0
 
     def strong_gap(self, answers: Sequence[Answer], mu: float, noise: Sequence[float]) -> float:
         """A bound on f(x) - f* where f is strongly convex, over hulls of total diameter D and a span: with P = h /
         width >= |projection of grad on the span|, f* >= f(x) - (gaps of the hulls) - P D - P^2 / (2 mu)."""
-        if self.bounded or sum(part.signless for part in self.parts) > 1:
-            return math.inf  # the Frank-Wolfe gap says as much; several spans have no such bound
-        gaps = diameter = spans = 0.0
+        gaps = diameter = projection = 0.0
         for part, answer, error in zip(self.parts, answers, noise, strict=True):
-            gx = answer.level
+            low = part.lowest(answer)
             if part.compact:
-                gaps += part.excess(part.lowest(answer, gx), gx, error)
+                gaps += part.excess(low, answer.level, error)
                 diameter += math.inf if part.A.diameter is None else part.A.diameter
-            elif part.signless and part.width is not None and part.width > 0:
-                spans += max(0.0, error - part.lowest(answer, gx)) / part.width
             else:
-                return math.inf
-        return gaps + spans * diameter + spans * (spans / (2.0 * mu)) if spans > 0 else gaps
+                projection = max(0.0, error - low) / (part.width or 0.0)
+        return gaps + projection * diameter + projection * (projection / (2.0 * mu)) if projection > 0 else gaps
 
     def slope(self, answers: Sequence[Answer]) -> float:
         """The slope of the steepest direction towards the answers."""
         return sum(part.descent(a.dot, a.level) for part, a in zip(self.parts, answers, strict=True))
-
-    def steepest_slope(self, answers: Sequence[Answer]) -> float:
-        """A lower bound on the slope of every direction, from the answers and their quality."""
-        slope = 0.0
-        for part, answer in zip(self.parts, answers, strict=True):
-            slope += -math.inf if part.blind else part.descent(part.lowest(answer, answer.level), answer.level)
-        return slope
 
     def inner_gap(self, weights: Small, q: Small, blocks: Indices) -> float:
         """The possible decrease of f over atoms with these weights and slopes, to first order: 0 where the weights are
@@ -252,20 +251,22 @@ class Part(Domain):
 
     def origin(self, gx: float) -> float:
         """The number that an oracle's quality is relative to: <grad, x> over a hull, 0 elsewhere."""
-        return 0.0
+        return gx if self.compact else 0.0
 
-    def lowest(self, answer: Answer, gx: float) -> float:
+    def lowest(self, answer: Answer) -> float:
         """A lower bound on <grad, a> over all atoms: that of the answer, or the one that its quality proves."""
         if answer.lower is not None:
             return answer.lower
         if answer.delta <= 0:
             return -math.inf
-        return self.origin(gx) + (answer.dot - self.origin(gx)) / answer.delta
+        origin = self.origin(answer.level)
+        return origin + (answer.dot - origin) / answer.delta
 
     def quality(self, gz: float, lower: float, gx: float) -> float:
         """The delta of an answer, given a lower bound on <grad, a> over all atoms; 1 where only rounding parts them."""
-        found, possible = gz - self.origin(gx), lower - self.origin(gx)
-        rounding = 16.0 * EPS * (abs(lower) + abs(self.origin(gx)))
+        origin = self.origin(gx)
+        found, possible = gz - origin, lower - origin
+        rounding = 16.0 * EPS * (abs(lower) + abs(origin))
         return 1.0 if found - possible <= rounding or possible >= 0 else max(found / possible, 0.0)
 
     def excess(self, lower: float, gx: float, noise: float) -> float:

@@ -57,9 +57,6 @@ class Hull(Part):
     def descent(self, gz: float, gx: float) -> float:
         return gz - gx
 
-    def origin(self, gx: float) -> float:
-        return gx
-
     def excess(self, lower: float, gx: float, noise: float) -> float:
         return gx - lower
 

@@ -17,7 +17,7 @@ from pursuit.geometry.interval import Interval
 from pursuit.geometry.norm import gauge
 from pursuit.geometry.shapes import Shape, lift, shape_of
 from pursuit.geometry.width import exponent, ratios
-from pursuit.metrics import Operator, as_metric
+from pursuit.metrics import as_metric
 from pursuit.objectives import Objective
 
 Kind = Literal["fw", "mp", "away"]
@@ -112,7 +112,7 @@ def _hessian_root(f: Objective, A: Atoms, shape: Shape) -> Map | None:
     if not f.quadratic or shape.n is None:
         return None
     H = f.hessian(lift(A, np.zeros(shape.n)))
-    if H is None or (isinstance(H, Operator) and shape.n > MAX_DENSE_DIMENSION):
+    if H is None or (H.h is None and shape.n > MAX_DENSE_DIMENSION):
         return None
     return root(H, shape.n, definite=False)
 

@@ -12,18 +12,18 @@ from pursuit.atoms import Atoms
 from pursuit.atoms.closed import Map
 from pursuit.geometry.shapes import Shape, shape_of
 from pursuit.linalg import EPS
-from pursuit.metrics import Diagonal, Identity, Metric, as_metric
+from pursuit.metrics import Diagonal, Metric, as_metric
 from pursuit.objectives import Objective
 
 
 def root(metric: Metric, n: int | None, definite: bool = True) -> Map:
     """T with T'T = M, as a number, a diagonal or a matrix; `definite`: M must have an inverse."""
-    if isinstance(metric, Identity):
+    if metric.uniform:
         return math.sqrt(metric.h)
     size = host(metric.h).size if isinstance(metric, Diagonal) else math.prod(metric.shape)
     if n is not None and size != n:
         raise ValueError(f"metric acts on vectors of length {size}, the atoms have {n} entries; they must agree.")
-    if isinstance(metric, Diagonal):
+    if metric.h is not None:
         h = np.sqrt(host(metric.h).ravel())
         return np.asarray(h if h.all() else np.diag(h))  # closed forms take diagonals without zeros
     M = host(metric.batch(np.eye(size)))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class Objective:
     """Whether the domain of the conjugate is known but for rounding, so that it proves nothing of x without bounds."""
     evaluations: Sequence[float] = (math.nan, math.nan)
     """How often the functions of a `Smooth` have been called for a value and for a gradient; of others NaN."""
+    cites: ClassVar[Sequence[str]] = ()
+    """Works to cite for it: keys of references.bib, or BibTeX entries."""
     dual_range: tuple[Array, Array] | None = None
     """Bounds (low, high) on the entries of every u with a finite conjugate; None: there are none."""
 
@@ -164,6 +166,8 @@ class DataLoss(Objective):
     """The weights s: a number, or an array that multiplies with x."""
     target: Literal["numbers", "labels", "classes"] | None = None
     """What x predicts, for the figures of reports."""
+    weighted: bool = False
+    """Whether entries or rows have weights of their own."""
     _per_row: bool = False
     """Whether there is one weight for each row of y, not for each entry."""
     _logarithmic: bool = False
@@ -194,7 +198,8 @@ class DataLoss(Objective):
             raise ValueError(f"weights have shape {shapes}; give one weight per {each}, or one number.")
         if not everywhere(s > 0):
             raise ValueError("weights must be positive; leave out entries of weight zero instead.")
-        if not s.ndim:
+        self.weighted = s.ndim > 0
+        if not self.weighted:
             return float(s)
         s = self.space.put(host(s))
         return s[:, None] if self._per_row else s
@@ -217,15 +222,14 @@ class DataLoss(Objective):
         """The same loss of arrays of this space."""
         other = copy(self)
         other.space, other.y = space, space.put(host(self.y))
-        if not isinstance(self.weights, float):
+        if self.weighted:
             other.weights = space.put(host(self.weights))
         other._set_constants()
         return other
 
     @property
     def _largest_weight(self) -> float:
-        s = self.weights
-        return s if isinstance(s, float) else float(self.space.xp.max(s))
+        return float(self.space.xp.max(self.weights)) if self.weighted else self.weights
 
     @property
     def _host_weights(self) -> Small:
@@ -255,7 +259,7 @@ class DataLoss(Objective):
         low, high = self._on_host.dual_range or (-math.inf, math.inf)
         whole = np.zeros(self.space.shape)
         low, high = whole + host(low), whole + host(high)
-        exact = isinstance(self.weights, float) and self.weights == 1.0
+        exact = not self.weighted and self.weights == 1.0
         return (low, high) if exact else (np.nextafter(low, 0.0), np.nextafter(high, 0.0))
 
     def conjugate_above(self, u: Small, radius: Small) -> float | None:
@@ -280,13 +284,12 @@ class DataLoss(Objective):
     @property
     def words(self) -> str:
         size = " x ".join(f"{n:,}" for n in self.space.shape)
-        weighted = "" if isinstance(self.weights, float) else ", weighted"
+        weighted = ", weighted" if self.weighted else ""
         return self._words.format(f=self, size=size, weighted=weighted)
 
     def _repr(self, *arguments: str) -> str:
         """The repr, with the size of y, these arguments and the weights, if there are any."""
-        s = self.weights
-        weights = [] if isinstance(s, float) and s == 1.0 else [f"weights={s:g}" if isinstance(s, float) else "weights"]
+        weights = ["weights"] if self.weighted else [] if self.weights == 1.0 else [f"weights={self.weights:g}"]
         return repr_of(self, size_of("y", self.y), *arguments, *weights)
 
     def __repr__(self) -> str:

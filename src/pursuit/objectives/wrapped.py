@@ -9,7 +9,7 @@ import numpy as np
 
 from pursuit.arguments import as_int_or_nan, describe, require
 from pursuit.arrays import Array, Indices, Small, Space
-from pursuit.metrics import Metric, Stacked
+from pursuit.metrics import Metric, Operator
 from pursuit.objectives.base import DataLoss, Objective, repr_of, size_above, sum_above, total
 
 
@@ -107,7 +107,7 @@ class Ridge(Wrapped):
 
     def hessian(self, x: Array) -> Metric | None:
         top = self.f.hessian(x[: self.n, ...])
-        return None if top is None else Stacked.above_identity(top, self.n, self.space)
+        return None if top is None else Operator.above_identity(top, self.n, self.space)
 
     def conjugate(self, u: Array) -> float | None:
         top, below = self.f.conjugate(u[: self.n, ...]), u[self.n :, ...]

@@ -15,7 +15,6 @@ from pursuit.atoms.frames import Atom
 from pursuit.atoms.tensors import RankOneTensor
 from pursuit.atoms.views import View
 from pursuit.domains import Domain, Part
-from pursuit.metrics import Diagonal, Identity
 from pursuit.objectives import Objective
 from pursuit.refine.proposals import Proposal, rebuilt
 
@@ -55,7 +54,8 @@ class Alternating:
     def serves(f: Objective, domain: Domain) -> bool:
         """Whether spans or cones, and no hull, have rank-one tensors as atoms, and f has a diagonal Hessian or L."""
         tensors = [part for part in domain.parts if _tensors(part) is not None]
-        known = f.L is not None or (f.space is not None and isinstance(f.hessian(f.space.zeros()), Diagonal))
+        hessian = None if f.space is None else f.hessian(f.space.zeros())
+        known = f.L is not None or (hessian is not None and hessian.h is not None)
         return known and bool(tensors) and not any(part.compact for part in tensors)
 
     def __call__(self, f: Objective, domain: Domain, active: ActiveSet) -> Proposal | None:
@@ -124,8 +124,8 @@ class _Fit:
     def _curvature(self) -> float | Small:
         """The diagonal of the Hessian, or the number L that bounds it."""
         hessian = self.f.hessian(self.x)
-        if isinstance(hessian, Diagonal):
-            return float(hessian.h) if isinstance(hessian, Identity) else host(hessian.h)
+        if hessian is not None and hessian.h is not None:
+            return float(hessian.h) if hessian.uniform else host(hessian.h)
         assert self.f.L is not None
         return float(self.f.L)
 

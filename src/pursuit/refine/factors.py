@@ -32,7 +32,6 @@ from pursuit.atoms.matrices import RankOne, Spectrahedron, SymmetricRankOne
 from pursuit.domains import Domain, Part
 from pursuit.linalg import accelerated_gradient, project_simplex, project_solid_simplex, unit
 from pursuit.linalg.lbfgs import lbfgs
-from pursuit.metrics import Diagonal
 from pursuit.objectives import Objective
 from pursuit.refine.proposals import Proposal, rebuilt
 from pursuit.threads import single_threaded_blas
@@ -125,9 +124,9 @@ class _Fit:
         base, c = unscaled(part.asked)
         assert isinstance(base, MATRICES)
         self.f, self.part, self.space, self.view = f, part, active.space, base.view
-        self.square = not isinstance(base, RankOne)
+        self.square = base.square
         self.tau = abs(c) if part.compact else None
-        self.sign = math.copysign(1.0, c) if isinstance(base, Spectrahedron) else 0.0  # of all eigenvalues; 0: either
+        self.sign = math.copysign(1.0, c) if base.fixed_trace else 0.0  # of all eigenvalues; 0: either
         w = np.array([weight for weight, _ in members])
         A, B = columns([a for _, a in members if isinstance(a, RankOneAtom)])
         self._set_factors(B if self.square else A, w * [a.coef for _, a in members] if self.square else w, B)
@@ -264,7 +263,7 @@ class _Fit:
         root of the Gauss-Newton diagonal (for A: H (B * B), if f has the Hessian diag(H)) over its mean, plus one."""
         (A, B), units = layout.factors(w), np.ones_like(w)
         hessian = self.f.hessian(self.rest + layout.scale(w) * self.view.image(self.space, A, B))
-        if not isinstance(hessian, Diagonal):
+        if hessian is None or hessian.h is None:
             return units
         M, factors = self.view.matrix(hessian.h + self.space.zeros()), slice(len(w) - (self.tau is not None))
         curvature = layout.gradient(M, A * A, B * B, 1.0, w)[factors]

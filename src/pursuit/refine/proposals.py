@@ -47,9 +47,9 @@ class Refine(Protocol):
     ) -> Proposal | tuple[Small, Sequence[Atom]] | None: ...
 
 
-def as_refinements(refine: Refine | Sequence[Refine] | None) -> Sequence[Refine]:
-    """None, one or several as a sequence."""
-    return refine if isinstance(refine, Sequence) else () if refine is None else (refine,)
+def as_refinements(refine: Refine | Sequence[Refine] | None) -> tuple[Refine, ...]:
+    """None, one or several as a tuple."""
+    return tuple(refine) if isinstance(refine, Sequence) else () if refine is None else (refine,)
 
 
 def share_given_back(refine: Refine) -> float:
@@ -62,7 +62,7 @@ class Refinements(Stateful):
     """Line 7 of Algorithms 3 and 4 in one run: the refinements propose in turn. A proposal is accepted if its point
     stays in the domain, its atoms are atoms, and f is not above the allowed value; `refused` counts the others."""
 
-    refine: Refine | Sequence[Refine] | None
+    refinements: tuple[Refine, ...]
     f: Objective
     domain: Domain
     space: Space
@@ -70,12 +70,9 @@ class Refinements(Stateful):
     assumed: list[str] = field(default_factory=list, init=False)
     """What nobody could check about the points and atoms of the run."""
 
-    def __post_init__(self) -> None:
-        self._refinements = as_refinements(self.refine)
-
     def __call__(self, now: Now, active: ActiveSet) -> None:
         """Refine the active set after the update of this iteration."""
-        for refine in self._refinements:
+        for refine in self.refinements:
             if active.deadline.passed:
                 return
             self.refused += not self._accept(refine, active, now.value)

@@ -21,7 +21,8 @@ from pursuit.certificates import Certificate
 from pursuit.domains import Domain, Part
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value, inside
-from pursuit.refine.proposals import Refinements
+from pursuit.oracles import AskInFace
+from pursuit.refine.proposals import Refinements, as_refinements
 from pursuit.run.given import read_start
 from pursuit.run.guards import GuardedObjective, GuardedOracle, Probing, check_gradient
 from pursuit.run.method import Problem
@@ -102,15 +103,18 @@ def begin(problem: Problem, start: object = None, deadline: Deadline = Deadline(
     advance = update.begin(f, domain, space)
     if f.exact and not (domain.bounded or f.infimum > -math.inf or f.mu > 0):
         advance = Probing(advance, f, domain)
+    asks = [oracle.begin(part, space, update) for part in domain.parts]
+    if update.faces:
+        asks = [AskInFace(ask, part, space) for ask, part in zip(asks, domain.parts, strict=True)]
     run = Run(
         problem,
         f,
         domain.active_set(space),
         GuardedObjective(f, space),
-        GuardedOracle.of(oracle, update, domain, space),
+        GuardedOracle(space, tuple(asks)),
         Certificate(f, domain, space, update.descends),
         advance,
-        Refinements(refine, f, domain, space),
+        Refinements(as_refinements(refine), f, domain, space),
         resumed=kept,
     )
     run.active.deadline = deadline

@@ -16,9 +16,9 @@ from pursuit.arrays import Array, Space
 from pursuit.domains import Answer, Domain
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, as_value
-from pursuit.oracles import Ask, AskInFace, Oracle, check_fits
+from pursuit.oracles import Ask, check_fits
 from pursuit.state import Stateful
-from pursuit.updates import Now, Update
+from pursuit.updates import Now
 from pursuit.updates.base import Advance
 
 PROBE_ITERATIONS = (0, 8, 16, 32)
@@ -65,14 +65,6 @@ class GuardedOracle(Stateful):
     """The last answer of each summand."""
     _asked: list[int] | None = field(default=None, init=False)
     """The summands that were asked last; None: all."""
-
-    @classmethod
-    def of(cls, oracle: Oracle, update: Update, domain: Domain, space: Space) -> GuardedOracle:
-        """The oracle for this update over this domain."""
-        asks = [oracle.begin(part, space, update) for part in domain.parts]
-        if update.faces:
-            asks = [AskInFace(ask, part, space) for ask, part in zip(asks, domain.parts, strict=True)]
-        return cls(space, tuple(asks))
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused below
     def __call__(self, grad: Array, active: ActiveSet) -> list[Answer]:

@@ -343,20 +343,12 @@ class Result:
         return html_table(self._lines())
 
 
-def proved_fields(run: Run, fields: Fields) -> Fields:
-    """The bound of a result, which is proved once, where the run ends, and the oracle calls that the proof took."""
-    before = run.certify.dual.calls
-    lower = min(run.certify.proved(fields["value"]), fields["value"])
-    proof = {"lower": lower, "gap": fields["value"] - lower, "dual_point": run.certify.dual_point}
-    return proof | {"oracle_calls": fields["oracle_calls"] + run.certify.dual.calls - before}
-
-
 def sharpened(result: Result, estimated: float) -> Result:
     """The result with a bound in rational numbers, where that in floats is loose, and factors take milliseconds."""
-    from pursuit.run.statement import Peeled
-
     if not result.gap > 1.01 * estimated + 1e-12 * abs(result.value):
         return result
+    from pursuit.run.statement import Peeled
+
     sets, rows = [part.asked for part in result.domain.parts], math.prod(result.x.shape)
     side = max(sum(A.size or MAX_EXACT for A in sets), rows * isinstance(result.f, Quadratic))
     if rows * side * side > MAX_EXACT or any(Peeled.of(part.A).trusted for part in result.domain.parts):
@@ -366,13 +358,6 @@ def sharpened(result: Result, estimated: float) -> Result:
     except (ArithmeticError, ValueError):  # no rule, or a number that is not finite
         return result
     return replace(result, lower=lower, gap=result.value - lower) if lower > result.lower else result
-
-
-def unbounded_fields(state: State) -> Fields:
-    """x and its value after an update that raised: it may have made inner steps before."""
-    active = state.active
-    value = state.run.problem.f.value(active.x) + active.cost
-    return result_fields(state) | {"x": active.x, "value": value, "lower": -math.inf, "gap": math.inf}
 
 
 def copied_members(active: ActiveSet) -> Fields:

@@ -63,10 +63,12 @@ def objective(f: Objective) -> Spec:
         raise ValueError(f"f is {f!r}, for which the checker has no rule; see docs/check_it_yourself.md.")
     spec: Spec = {"kind": kind, "y": host(f.y)}  # type: ignore[attr-defined]
     weights = f.weights  # type: ignore[attr-defined]
-    if not (isinstance(weights, float) and weights == 1.0):
-        spec["weights"] = weights if isinstance(weights, float) else host(weights).reshape(len(host(weights)), -1)
-        if not isinstance(weights, float) and spec["weights"].shape[1] == 1:
+    if f.weighted:  # type: ignore[attr-defined]
+        spec["weights"] = host(weights).reshape(len(host(weights)), -1)
+        if spec["weights"].shape[1] == 1:
             spec["weights"] = spec["weights"].ravel()
+    elif weights != 1.0:
+        spec["weights"] = weights
     return spec | ({"width": f.width} if isinstance(f, Huber) else {})
 
 
@@ -97,7 +99,7 @@ class Peeled:
         """The set in the words of a proof."""
         A, named = self.A, next((make for kind, make in SETS.items() if type(self.A) is kind), None)
         spec: Spec = {} if self.place is None else {"start": self.place.start}
-        if isinstance(A, Dictionary) and type(A) is Dictionary and not A._operator:
+        if type(A) is Dictionary and not A._operator:
             spec["map"] = A.D if A._sparse else host(A.D)
             named = _basis
         elif self.image is not None and self.image.map is not None:

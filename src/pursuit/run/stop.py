@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pursuit.active import Deadline
 from pursuit.arguments import as_int_or_nan, describe, number, use_python_numbers
 
 if TYPE_CHECKING:
@@ -90,10 +89,6 @@ class Stop:
             raise ValueError(f"Stop(value={describe(self.value)}) can never be met; give a number, or None.")
         use_python_numbers(self)
 
-    def deadline(self, began: float) -> Deadline:
-        """The end of a run that began at this time."""
-        return Deadline(began + (math.inf if self.seconds is None else self.seconds))
-
     def largest_gap(self, value: float) -> float:
         """The gap that is small enough at this value of f."""
         return max(self.gap or 0.0, (self.rgap or 0.0) * abs(value))
@@ -103,15 +98,15 @@ class Stop:
         bound = state.bound
         limit = min(self.largest_gap(state.value), sys.float_info.max)  # an infinite gap is within no tolerance
         wanted = self.gap is not None or self.rgap is not None
-        rules = {
-            Status.CONTRADICTION: bound.contradicted,
-            Status.GAP: wanted and state.gap <= limit,
-            Status.NEARLY_STATIONARY: wanted and not state.convex and state.stationarity <= limit,
-            Status.VALUE: self.value is not None and state.value <= self.value,
-            Status.ATOMS: self.atoms is not None and state.active.count >= self.atoms,
-            Status.STATIONARY: bound.stationary,
-            Status.STALLED: bound.stalled,
-            Status.ITERATIONS: self.iterations is not None and state.iteration >= self.iterations,
-            Status.SECONDS: self.seconds is not None and seconds >= self.seconds,
-        }
-        return [status for status, met in rules.items() if met]
+        rules = (
+            (Status.CONTRADICTION, bound.contradicted),
+            (Status.GAP, wanted and state.gap <= limit),
+            (Status.NEARLY_STATIONARY, wanted and not state.convex and state.stationarity <= limit),
+            (Status.VALUE, self.value is not None and state.value <= self.value),
+            (Status.ATOMS, self.atoms is not None and state.active.count >= self.atoms),
+            (Status.STATIONARY, bound.stationary),
+            (Status.STALLED, bound.stalled),
+            (Status.ITERATIONS, self.iterations is not None and state.iteration >= self.iterations),
+            (Status.SECONDS, self.seconds is not None and seconds >= self.seconds),
+        )
+        return [status for status, met in rules if met]

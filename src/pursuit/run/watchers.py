@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pursuit.arguments import as_bool, describe, quantity
 from pursuit.arrays import Array
 from pursuit.run.method import Problem
-from pursuit.run.result import (
-    Result,
-    State,
-    copied_members,
-    proved_fields,
-    result_fields,
-    sharpened,
-    unbounded_fields,
-)
+from pursuit.run.result import Result, State, copied_members, result_fields, sharpened
 from pursuit.run.stop import Status, Stop
 from pursuit.run.stored import Checkpoint, Kept
 from pursuit.run.trace import Trace
@@ -74,21 +66,27 @@ class Recorder:
 
     def end(self, state: State) -> None:
         """The run ends at this state: prove its bound."""
-        memory = self._run.memory(state) if self._keep else {}
-        self.fields = result_fields(state) | {"memory": memory}
-        self.fields |= proved_fields(self._run, self.fields)
+        self._prove(result_fields(state), self._run.memory(state) if self._keep else {})
 
     def end_unbounded(self, state: State) -> None:
-        """The run ends while f falls for ever."""
-        self.fields = unbounded_fields(state)
+        """The run ends while f falls for ever, where the update has come to: it may have made inner steps before."""
+        active = state.active
+        value = self._run.problem.f.value(active.x) + active.cost
+        self.fields = result_fields(state) | {"x": active.x, "value": value, "lower": -math.inf, "gap": math.inf}
 
     def end_interrupted(self, state: State, members: Fields) -> None:
         """The run ends at the last complete state: the row of one that was interrupted is dropped."""
         del self.rows[state.iteration + 1 :]
-        self.fields = result_fields(state, members)
-        kept = {name: self.fields[name] for name in ("atoms", "weights", "blocks", "x")}
-        memory = self._run.memory_without_update(state.iteration, kept) if self._keep else {}
-        self.fields |= {"memory": memory} | proved_fields(self._run, self.fields)
+        fields = result_fields(state, members)
+        kept = {name: fields[name] for name in ("atoms", "weights", "blocks", "x")}
+        self._prove(fields, self._run.memory_without_update(state.iteration, kept) if self._keep else {})
+
+    def _prove(self, fields: Fields, memory: Fields) -> None:
+        """The bound of a result is proved once, where the run ends; the proof may take oracle calls."""
+        certify, value = self._run.certify, fields["value"]
+        before, lower = certify.dual.calls, min(certify.proved(value), value)
+        proof = {"lower": lower, "gap": value - lower, "dual_point": certify.dual_point, "memory": memory}
+        self.fields = fields | proof | {"oracle_calls": fields["oracle_calls"] + certify.dual.calls - before}
 
     def result(self, status: Status) -> Result:
         f, domain, method = self._run.problem

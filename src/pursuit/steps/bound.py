@@ -77,8 +77,7 @@ class UpperBound(Stateful):
     def __post_init__(self) -> None:
         known = self.smoothness if self.smoothness is not None else (self.f.L if self.metric is None else None)
         self.metric = as_metric(self.metric, self.space.shape)
-        self.rule = known if isinstance(known, Backtracking) else DEFAULT_RULE
-        self.L = None if isinstance(known, Backtracking) else known
+        self.rule, self.L = (known, None) if isinstance(known, Backtracking) else (DEFAULT_RULE, known)
         self.fixed = self.L is not None
         if not self.fixed and self.rule.first is not None:
             self.L = self.rule.first / self.rule.shrink

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pursuit.arguments import as_bool, describe, number, require, use_python_numbers
 from pursuit.arrays import Array, Space
-from pursuit.domains import Domain, Hull, Part
+from pursuit.domains import Domain, Part
 from pursuit.line_search import line_search
 from pursuit.objectives import Objective, Smooth
 from pursuit.state import Stateful
@@ -21,7 +21,7 @@ MAX_HALVINGS = 60
 
 @dataclass(eq=False)
 class _Shortest(Stateful):
-    """The step that minimises slope gamma + L/2 ||d||^2 gamma^2 on [0, reach]; `square` may bound ||d||^2."""
+    """The step that minimises slope gamma + L/2 ||d||^2 gamma^2; `square` may bound ||d||^2."""
 
     bound: UpperBound
     square: float | None = None
@@ -29,7 +29,7 @@ class _Shortest(Stateful):
     def __call__(self, move: Move) -> float:
         bound, square = self.bound, self.bound.square(move.direction) if self.square is None else self.square
         if bound.fixed and bound.L is not None:
-            return clip(-move.slope / (bound.L * square), move.reach) if square > 0 else 0.0
+            return -move.slope / (bound.L * square) if square > 0 else 0.0
 
         def propose(L: float) -> tuple[float, Array, float, float]:
             gamma = clip(-move.slope / (L * square), move.reach) if square > 0 else 0.0
@@ -73,7 +73,7 @@ class OpenLoop(StepRule):
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        if not isinstance(domain, Hull):
+        if not domain.bounded:
             raise ValueError(f"OpenLoop is a step inside a hull; over {domain!r} use LineSearch() or ShortStep().")
         return _Harmonic(self.power)
 
@@ -129,7 +129,7 @@ class _Halving(Stateful):
     _share: float = field(default=1.0, init=False)
 
     def __call__(self, move: Move) -> float:
-        gamma = clip(self.inner(move), move.reach)
+        gamma = self.inner(move)
         for halvings in range(MAX_HALVINGS):
             trial = 0.5**halvings * self._share
             if self.f.value(move.x + trial * gamma * move.direction) <= move.value:
@@ -224,11 +224,12 @@ class DiameterStep(StepRule):
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        if not isinstance(domain, Hull):
+        if not domain.bounded:
             raise ValueError(f"DiameterStep is a step inside a hull; over {domain!r} use ShortStep().")
-        diameter = self.diameter if self.diameter is not None else domain.A.diameter
+        A = domain.parts[0].A
+        diameter = self.diameter if self.diameter is not None else A.diameter
         if diameter is None:
-            raise ValueError(f"the diameter of {domain.A!r} is not known; give DiameterStep(diameter=...).")
+            raise ValueError(f"the diameter of {A!r} is not known; give DiameterStep(diameter=...).")
         return _Shortest(UpperBound(f, space, self.L, None), float(diameter) * float(diameter))
 
     def decrease(self, f: Objective, part: Part) -> Decrease | None:
@@ -268,8 +269,8 @@ class CurvatureStep(StepRule):
         use_python_numbers(self)
 
     def begin(self, f: Objective, domain: Domain, space: Space) -> Length:
-        scale = 1.0 if isinstance(domain, Hull) else self.rho * self.rho
-        return lambda move: clip(-move.slope * scale / self.C, move.reach)
+        scale = 1.0 if domain.bounded else self.rho * self.rho
+        return lambda move: -move.slope * scale / self.C
 
     def decrease(self, f: Objective, part: Part) -> Decrease:
         return Decrease(toward_only=part.compact, C=self.C if part.compact else self.C / self.rho**2)

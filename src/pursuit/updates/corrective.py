@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,13 +50,10 @@ MAX_SLOPE_LEFT = 0.1
 """The share of its slope that a line search may leave where the user asks for few digits: the next step corrects it."""
 
 
-@contextmanager
-def _small_products(active: ActiveSet) -> Iterator[None]:
-    """One thread of BLAS while the active atoms are small. Models that leave the range of floats are found and
-    replaced, so overflow is no error."""
+def _small_products(active: ActiveSet) -> AbstractContextManager[None]:
+    """The context of a correction: one thread of BLAS while the active atoms are small."""
     small = active.space.numpy and active.space.size * len(active.atoms) < SINGLE_THREADED_NUMBERS
-    with single_threaded_blas if small else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
-        yield
+    return single_threaded_blas if small else nullcontext()
 
 
 @dataclass(eq=False)
@@ -147,7 +144,8 @@ class _SmallProblem(Stateful):
         several, unused, kept = self.admission.several, np.flatnonzero(weights == 0), MAX_UNUSED_ATOMS
         if several > 1 and self._wastes_work(active):
             self.admission.several, kept = 1, 0  # one atom a call from now on, and a small problem of those with weight
-        self.admission.adapt(active)
+        if several > 1:
+            self.admission.adapt(active)
         if several > 1 and (not kept or len(unused) > kept + 2 * (len(weights) - len(unused))):
             keep = np.ones(len(weights), dtype=bool)
             keep[unused[np.argsort(correlations[unused], kind="stable")[kept // 2 :]]] = False
@@ -209,6 +207,7 @@ class _Projection(Stateful):
     small: _SmallProblem
     inner: int | None
 
+    @np.errstate(over="ignore", invalid="ignore")  # models that leave the range of floats are found and replaced
     def __call__(self, now: Now, active: ActiveSet) -> None:
         with _small_products(active):
             self.small.enter(now, active)
@@ -314,6 +313,7 @@ class _NewtonSteps(Stateful):
     model: DampedHessian | LearnedHessian
     admission: _Admission
 
+    @np.errstate(over="ignore", invalid="ignore")
     def __call__(self, now: Now, active: ActiveSet) -> None:
         with _small_products(active):
             self.admission.enter(now, active)

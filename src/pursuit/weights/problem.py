@@ -56,10 +56,6 @@ class WeightProblem(Stateful):
         problem.extend(np.asarray(G), np.full(len(G), nonnegative), np.full(len(G), block))
         return problem
 
-    def append(self, row: Small, nonnegative: bool, block: int = 0) -> None:
-        """Add a weight; row holds the inner products of its atom with all others and, last, with itself."""
-        self.extend(np.asarray(row)[None, :], [nonnegative], [block])
-
     def extend(self, rows: Small, nonnegative: object, block: object) -> None:
         """Add weights; each row holds the inner products of one atom with all atoms, the new ones last."""
         self.nonnegative = np.concatenate([self.nonnegative, np.asarray(nonnegative, dtype=bool)])
