@@ -297,7 +297,7 @@ def test_what_newcomers_wrote_is_answered_with_what_to_write(tmp_path):
     (tmp_path / "run.npz").write_bytes(b"PK\x03\x04\xff")
     with pytest.raises(ValueError, match="may be a run, which minimize"):
         ps.load(tmp_path / "run.npz")
-    with pytest.raises(ValueError, match="over penalties, call minimize with start=result"):
+    with pytest.raises(ValueError, match="give a hull, penalties= or atoms="):
         ps.path(ps.LeastSquares([1.0, 2.0]), ps.penalty(ps.SignedBasis(2)), radii=[1.0])
     with pytest.raises(TypeError, match="code is the argument joint; give a dict of"):
         ps.learn(np.eye(4), 2, code={"atoms": 1, "joint": np.arange(4)})
