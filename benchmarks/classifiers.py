@@ -252,6 +252,7 @@ def main(wanted: list[str]) -> None:
                     shown[contender] = f"{type(problem).__name__} | "
                     continue
                 times[contender].append(CLOCK() - begun)
+                print(f"{name}, {contender}: {times[contender][-1]:.3g} s", file=sys.stderr, flush=True)
                 shown[contender] = f"{score(data):.4g} | {features}"
                 time.sleep(0.1)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
