@@ -56,6 +56,11 @@ def data(rng, classes=None, outputs=None):
     return X, y[:, 0] if outputs is None else y[:, :outputs]
 
 
+def inseparable(rng):
+    X, y = data(rng, classes=2)
+    return X, np.where(rng.random(N) < 0.2, "a", y)
+
+
 def small_problem(model, rng):
     return data(rng, classes=2) if hasattr(model, "predict_proba") else data(rng)
 
@@ -418,14 +423,23 @@ def test_the_kernel_of_paths_finds_the_minima_of_the_plain_loop_on_hard_data(kin
 
 @pytest.mark.parametrize("options", [{}, {"l2": 0.05}, {"ball": "group", "groups": np.arange(P) // 3}], ids=str)
 @pytest.mark.parametrize("radius", [0.3, 2.0, 5.0, 1e3])
-def test_the_kernel_reaches_a_radius_as_the_plain_loop_does(radius, options, rng, monkeypatch):
-    X, y = data(rng)
-    model = AtomicRegressor(radius=radius, tol=1e-8, **options)
+@pytest.mark.parametrize("kind", [AtomicRegressor, AtomicClassifier])
+def test_the_kernel_reaches_a_radius_as_the_plain_loop_does(kind, radius, options, rng, monkeypatch):
+    X, y = inseparable(rng) if kind is AtomicClassifier else data(rng)
+    model = kind(radius=radius, tol=1e-8, **options)
     fast = clone(model).fit(X, y)
     monkeypatch.setattr("pursuit.native.is_built", lambda: False)
     slow = clone(model).fit(X, y)
     np.testing.assert_allclose(fast.path_.value[-1], slow.path_.value[-1], rtol=2e-8)
     assert fast.dual_gap_ <= 1e-8 * fast.path_.value[-1]
+
+
+def test_a_radius_beyond_all_norms_is_no_work(rng):
+    X, y = inseparable(rng)
+    near, far = (AtomicClassifier(radius=radius).fit(X, y) for radius in (1e3, 1e12))
+    np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-4)
+    assert near.dual_gap_ <= 1e-6 * near.path_.value[-1] and far.n_iter_ < 100
+    assert far.dual_gap_ < 0.1 * far.path_.value[-1]  # proved in floats: rounding times the radius
 
 
 def test_penalties_are_chosen_by_cross_validation(rng):

@@ -15,12 +15,12 @@ from pursuit.atoms.combinations import Image
 from pursuit.atoms.groups import Groups, KSupport
 from pursuit.atoms.matrices import RankOne
 from pursuit.atoms.vectors import SignedBasis
-from pursuit.domains import conv, penalty
+from pursuit.domains import Domain, conv, penalty
 from pursuit.estimators import checks
 from pursuit.estimators.base import Array
-from pursuit.estimators.descent import Descent, LeastSquaresDescent
+from pursuit.estimators.descent import Descent, LeastSquaresDescent, Minima, norm_of
 from pursuit.estimators.design import Design, Loss, ModelPath, Row
-from pursuit.objectives import Ridge
+from pursuit.objectives import LeastSquares, Logistic, Ridge
 from pursuit.run.method import default_method
 from pursuit.run.result import Result
 from pursuit.run.stop import Status, Stop
@@ -35,6 +35,11 @@ WIDEST = 200
 
 WARM_UPDATE = FullyCorrective(several=8, accuracy=1e-2)
 """The update from the second radius of a path on: most atoms are there already, and only few are new."""
+
+
+NOTHING = Stop(rgap=None, iterations=0)
+NEGLIGIBLE = 1e-6
+"""A norm below this fraction of the radius is inside, whatever rounding does to slopes."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +91,12 @@ class BallSolver:
         return np.arange(design.q) if self.groups is None else design.groups(self.groups)
 
     def _descends(self, f: Loss, design: Design) -> bool:
-        """Whether coordinate descent has an answer: for penalties on sizes, or on norms of small groups; and for radii
-        of least squares on dense columns."""
+        """Whether coordinate descent has an answer: for sizes, and for norms of small groups."""
         if self.ball not in ("l1", "group") or len(f.space.shape) > 1 or not native.is_built():
             return False
         labels = self._labels(design)
         small = labels is None or int(np.bincount(labels).max()) <= WIDEST
-        return small and (self.penalised or LeastSquaresDescent.serves(f, design))
+        return small and (self.penalised or isinstance(f, LeastSquares | Logistic))
 
     def _by_descent(self, f: Loss, F: Loss | Ridge, design: Design, first: Row) -> ModelPath:
         """The models of all levels, by coordinate descent."""
@@ -103,51 +107,92 @@ class BallSolver:
             for level in self.levels:
                 if self.penalised:
                     descent.minimise(level, 0.3 * self.tol)
+                    b = descent.b
                 else:
-                    assert isinstance(descent, LeastSquaresDescent)
                     top = self.scale(f, design)[1] if len(rows) == 1 else descent.penalty
-                    descent.reach(level, top, 0.3 * self.tol, 0.01 * floor)
-                rows.append(Row(level, descent.value, math.inf, descent.b[:, None], np.array([descent.c])))
+                    b = descent.reach(
+                        level, top, (0.01 if self.proved else 0.3) * self.tol, F.infimum + 0.01 * (floor - F.infimum)
+                    )
+                rows.append(Row(level, descent.value, math.inf, b[:, None], np.array([descent.c])))
                 if descent.value <= floor:
                     break
             if self.proved:
-                last = self._proof(F, design, rows[-1])
-                rows[-1] = Row.of(rows[-1].level, last, design.q)
+                rows[-1], last = self._proof(F, design, rows[-1], descent)
         except KeyboardInterrupt:
             return replace(ModelPath.of(design, rows, descent.turns), complete=False)
         return ModelPath.of(design, rows, descent.turns, last)
 
-    def _proof(self, F: Loss | Ridge, design: Design, row: Row) -> Result:
-        """A run from this model on, which ends at once where its gap is small enough."""
-        A = self.atoms(design, F.space.shape)
-        A, part = (A, penalty(row.level * A)) if self.penalised else (row.level * A, conv(row.level * A))
-        domain = design.with_intercepts(part, F.space.shape)
-        stop = Stop(rgap=self.tol, iterations=self.max_iter)
-        b, labels = row.B[:, 0], self._labels(design)
-        if not (b.any() and np.isfinite(b).all()):  # in a hull, no atoms make no start
-            return minimize(F, domain, stop=stop)
+    def _proof(self, F: Loss | Ridge, design: Design, row: Row, descent: Minima) -> tuple[Row, Result]:
+        """This model with a proved gap, and the run that proves it, which starts at the model."""
+        A, limit = self.atoms(design, F.space.shape), Stop(rgap=self.tol, iterations=self.max_iter)
+
+        def run(ball: Domain, start: Row | Result | None, stop: Stop, update: FullyCorrective = WARM_UPDATE) -> Result:
+            domain = design.with_intercepts(ball, F.space.shape)
+            if isinstance(start, Row):
+                begun, atoms = minimize(F, domain, stop=NOTHING), row.level * A if domain.parts[0].compact else A
+                start = self._start(begun, atoms, start, descent.labels)
+            return minimize(F, domain, update, stop=stop, start=start)
+
+        if self.penalised:
+            last = run(penalty(row.level * A), row, limit)
+            return Row.of(row.level, last, design.q), last
+        last = run(penalty(descent.penalty * A), row, Stop(rgap=None, iterations=2), FullyCorrective())  # more digits
+        factor = self._steepest(F, A, last.x)
+        last = run(penalty(factor * A), last, NOTHING)
+        found = self._in_ball(F, Row.of(row.level, last, design.q), descent, factor)
+        if found.gap > self.tol * abs(found.value) and descent.norm > NEGLIGIBLE * row.level:
+            last = run(conv(row.level * A), found, limit)
+            found = Row.of(row.level, last, design.q)
+        return found, last
+
+    def _start(self, begun: Result, A: Atoms, row: Row, labels: Array | None) -> Result | None:
+        """The model as a result to start from; None where it has neither coefficients nor an intercept."""
+        b = row.B[:, 0]
+        if not np.isfinite(b).all():
+            return None
         if labels is None:
             members = list(np.flatnonzero(b)[:, None])
-            atoms = [A.atom(int(j) if b[j] > 0 else int(j) + design.q) for (j,) in members]
+            atoms = [A.atom(int(j) if b[j] > 0 else int(j) + len(b)) for (j,) in members]
         else:
             members = [np.flatnonzero(labels == k) for k in np.unique(labels[b != 0])]
             assert isinstance(A, Image) and isinstance(A.base, Groups)
             units = [A.base.unit(int(labels[at[0]]), b[at]) for at in members]
             atoms = [a for a in map(A.rebuild, units) if a is not None]
         weights = np.array([np.hypot.reduce(np.abs(b[at] / a.coef)) for at, a in zip(members, atoms, strict=True)])
-        if not self.penalised and atoms:  # of which the sum is 1: an atom and its negative take the rest
+        if (
+            begun.domain.parts[0].compact and atoms
+        ):  # weights of which the sum is 1: an atom and its negative take the rest
             rest = max(1.0 - weights.sum(), 0.0) / 2.0
             atoms, weights = [*atoms, atoms[0].scaled(-1.0)], np.append(weights, rest)
             weights[0] += rest
             weights /= weights.sum()
         blocks = np.zeros(len(atoms), dtype=np.intp)
-        if design.fit_intercept:
-            atoms = [*atoms, domain.parts[1].A.atom(0)]
+        if len(begun.domain.parts) == 2:
+            atoms = [*atoms, begun.domain.parts[1].A.atom(0)]
             weights, blocks = np.append(weights, row.c), np.append(blocks, 1)
-        x = sum((w * a.vector for w, a in zip(weights, atoms, strict=True)), F.space.zeros())
-        begun = minimize(F, domain, stop=Stop(rgap=None, iterations=0))
-        start = replace(begun, x=x, weights=weights, atoms=atoms, blocks=blocks)
-        return minimize(F, domain, WARM_UPDATE, stop=stop, start=start)
+        x = sum((w * a.vector for w, a in zip(weights, atoms, strict=True)), 0.0 * begun.x)
+        return None if not atoms else replace(begun, x=x, weights=weights, atoms=atoms, blocks=blocks)
+
+    def _steepest(self, F: Loss | Ridge, A: Atoms, x: Array) -> float:
+        """How fast f falls at most along an atom, with room for the rounding that a proof allows for."""
+        grad = F.value_and_grad(x)[1]
+        steepest = A.lmo(grad).vector
+        allowance = 2.0**-47 * float(np.linalg.norm(steepest) * np.linalg.norm(grad))
+        return allowance - float(np.vdot(grad, steepest))
+
+    def _in_ball(self, F: Loss | Ridge, proved: Row, descent: Minima, factor: float) -> Row:
+        """The model of a proof with a penalty within the radius r, where the
+
+            minimum >= min_b (f(b) + factor ||b||) - factor r;
+
+        its gap includes what rounding may take from it.
+        """
+        radius, norm = proved.level, norm_of(proved.B[:, 0], descent.labels)
+        lower = proved.value - proved.gap - factor * radius
+        rounding = (len(proved.B) + 8) * 2.0**-52 * (abs(proved.value) + factor * (radius + norm))
+        B = proved.B * (radius / norm) if norm > radius else proved.B
+        value = descent.value_at(B[:, 0], float(proved.c[0]))
+        return proved._replace(value=value, gap=min(value - lower + rounding, value - F.infimum), B=B)
 
     def atoms(self, design: Design, shape: tuple[int, ...]) -> Atoms:
         """The extreme points of the unit ball, seen through X."""
@@ -175,10 +220,8 @@ class BallSolver:
         if not design.q or not solver._descends(f, design):
             return []
         path, labels = solver(f, design), self._labels(design)
-        labels = np.arange(design.q) if labels is None else labels
         B = [path.coef_of(row)[0, design.kept] * design.scale for row in range(1, len(path))]
-        norms = [np.sqrt(np.bincount(labels, b * b)) @ np.sqrt(np.bincount(labels)) for b in B]
-        return [float(norm) for norm in np.unique(norms) if norm > 0]
+        return [norm for norm in np.unique([norm_of(b, labels) for b in B]) if norm > 0]
 
     def scale(self, f: Loss, design: Design) -> tuple[float, float]:
         """The radius at which the loss would be at its infimum, if it fell for ever as it falls at radius 0; and how

@@ -33,6 +33,13 @@ LEAST_CURVATURE = 1e-4
 """Curvatures of samples are raised to this fraction of the largest, so that no column is flat in a model."""
 
 
+def norm_of(b: Array, labels: Array | None) -> float:
+    """The sum of sizes, or that of the weighted norms of groups."""
+    if labels is None:
+        return float(np.abs(b).sum())
+    return float(np.sqrt(np.bincount(labels, b * b)) @ np.sqrt(np.bincount(labels)))
+
+
 @dataclass(eq=False)
 class Minima:
     """The minimum for one penalty after the other; each starts at the last. `labels` are the numbers of groups."""
@@ -47,6 +54,52 @@ class Minima:
     """The estimate of how far the objective is above its minimum."""
     value: float = math.inf
     turns: int = 0
+    penalty: float = 0.0
+    """That of the last minimum, whose coefficients have this norm; and how penalties change with it."""
+    norm: float = 0.0
+    rate: float = 0.0
+
+    def minimise(self, penalty: float, tol: float) -> None:
+        """Lower the objective until the estimated gap is at most `tol` times it."""
+        raise NotImplementedError
+
+    def reach(self, radius: float, penalty: float, tol: float, fitted: float) -> Array:
+        """The minimum over the ball of this radius: that with the penalty at which the norm is the radius, from a
+        penalty at which it is smaller. The norm falls along the path of penalties, and between two of its points both
+        coefficients and norms are nearly linear. A loss below `fitted` is not lowered."""
+        high, norm_high, low, norm_low, last = penalty, self.norm, 0.0, math.inf, 0.0
+        for turn in itertools.count():
+            guess = penalty + self.rate * (radius - self.norm) if self.rate else 0.8 * penalty
+            share = 0.1 if guess < 0 else 0.3  # of a radius that may be beyond all norms
+            least = low + 1e-4 * (high - low) if low else max(share * high, min(0.3 * high, last))
+            if low and turn % 4 == 3:
+                guess = math.sqrt(low * high)
+            before, norm_before, penalty = penalty, self.norm, min(max(guess, least), high - 1e-4 * (high - low))
+            self.minimise(penalty, 1e-2 * tol)
+            self.value -= penalty * self.norm
+            near = penalty * abs(radius - self.norm) <= tol * abs(self.value)
+            last = 0.5 * tol * abs(self.value) / radius  # the smallest penalty that may be needed
+            if near or (self.norm <= radius and self.value <= fitted) or high - low <= 1e-9 * high:
+                break
+            if self.norm < radius:
+                high, norm_high = penalty, self.norm
+            else:
+                low, norm_low = penalty, self.norm
+            if low:
+                self.rate = (low - high) / (norm_low - norm_high)
+            elif self.norm != norm_before:
+                self.rate = (penalty - before) / (self.norm - norm_before)
+        if self.norm <= radius:
+            self.minimise(penalty, 1e-16)  # slopes, to more digits
+            self.value -= penalty * self.norm
+            return self.b
+        b = self.b * (radius / self.norm)
+        self.value = self.value_at(b, self.c)
+        return b
+
+    def value_at(self, b: Array, c: float) -> float:
+        """The loss and the ridge."""
+        return self.f.value(self.design.X @ b + c) + 0.5 * self.l2 * float(b @ b)
 
 
 @dataclass(eq=False)
@@ -55,7 +108,7 @@ class Descent(Minima):
 
     def __post_init__(self) -> None:
         q = self.design.q
-        self.b, self.eta, self._penalty = np.zeros(q), self.f.space.zeros(), 0.0
+        self.b, self.eta = np.zeros(q), self.f.space.zeros()
         X: Any = self.design.X
         X = self.X = X.tocsc() if bool(sp.issparse(X)) else np.asfortranarray(X)
         sparse = bool(sp.issparse(X))
@@ -66,16 +119,15 @@ class Descent(Minima):
         self._look()
 
     def minimise(self, penalty: float, tol: float) -> None:
-        """Lower the objective until the estimated gap is at most `tol` times it."""
-        likely, self._penalty = min(penalty, max(2 * penalty - self._penalty, 0.0)), penalty  # the strong rule
+        likely, self.penalty = min(penalty, max(2 * penalty - self.penalty, 0.0)), penalty  # the strong rule
         for turn in range(TURNS):
             self.turns += 1
-            self.value = self._loss + self._price(self.b, penalty)
-            self.gap = max(self.value - self._lower(penalty), 0.0)
             sizes = self._norms(self.b)
+            self.norm, self.value = float(sizes @ self.weight), self._loss + self._price(self.b, penalty)
+            self.gap = max(self.value - self._lower(penalty), 0.0)
             outside = np.flatnonzero((sizes == 0) & (self._steepness > likely))
             more = bool(((sizes == 0) & (self._steepness > penalty)).any())
-            if self.gap <= tol * abs(self.value) or (not self.gap < math.inf and not more):
+            if turn and (self.gap <= tol * abs(self.value) or (not self.gap < math.inf and not more)):
                 return
             used = np.flatnonzero(sizes)
             most = max(100, 2 * len(used))
@@ -103,7 +155,11 @@ class Descent(Minima):
 
     def _lower(self, penalty: float) -> float:
         """A lower bound on the minimum, up to rounding."""
-        u = self._grad - self.design.fit_intercept * self._grad.mean()
+        u = self._grad
+        if self.design.fit_intercept:  # shrunk until its sum is 0, so that the conjugate remains finite
+            up, down = np.maximum(u, 0.0), np.maximum(-u, 0.0)
+            most = max(min(up.sum(), down.sum()), 1e-300)
+            u = up * (most / max(up.sum(), most)) - down * (most / max(down.sum(), most))
         largest = float(self._steepness.max())
         if self.l2:
             excess = self.weight * np.maximum(self._steepness - penalty, 0.0)
@@ -173,7 +229,7 @@ class LeastSquaresDescent(Minima):
         self.turned: list[tuple[Array, Array]] = []
         if self.labels is not None:
             columns, prices = self._rotate(columns, self.labels)
-        self.prices, self.penalty, self.norm, self.rate = prices, math.inf, 0.0, 0.0
+        self.prices = prices
         self.kernel = native.core().LassoPath(
             columns=columns, starts=self.starts, prices=prices, y=np.ascontiguousarray(y), l2=self.l2 / self.unit
         )
@@ -200,7 +256,6 @@ class LeastSquaresDescent(Minima):
         return np.concatenate(rotated), np.sqrt(each)
 
     def minimise(self, penalty: float, tol: float) -> None:
-        """Lower the objective until the estimated gap is at most `tol` times it."""
         turns, value, gap = self.kernel.minimise(penalty=penalty / self.unit, tol=tol, most=TURNS)
         self.turns, self.value, self.gap = self.turns + 1 + turns, self.unit * value, self.unit * gap
         found = np.empty(len(self.b))
@@ -212,31 +267,3 @@ class LeastSquaresDescent(Minima):
         for at, turn in self.turned:
             part, first = found[first : first + at.size].reshape(*at.shape, 1), first + at.size
             self.b[at] = (turn @ part)[..., 0]
-
-    def reach(self, radius: float, penalty: float, tol: float, fitted: float) -> None:
-        """The minimum over the ball of this radius: that with the penalty at which the norm is the radius, from a
-        penalty at which it is smaller. The norm falls along the path of penalties, and between two of its points both
-        coefficients and norms are nearly linear. A loss below `fitted` is not lowered."""
-        high, norm_high, low, norm_low = penalty, self.norm, 0.0, math.inf
-        for turn in itertools.count():
-            guess = penalty + self.rate * (radius - self.norm) if self.rate else 0.8 * penalty
-            least = low + 1e-4 * (high - low) if low else 0.3 * high
-            if low and turn % 4 == 3:
-                guess = 0.5 * (low + high)
-            before, norm_before, penalty = penalty, self.norm, min(max(guess, least), high - 1e-4 * (high - low))
-            self.minimise(penalty, 0.01 * tol)
-            self.value -= penalty * self.norm
-            near = penalty * abs(radius - self.norm) <= tol * self.value
-            if near or self.value <= fitted or high - low <= 1e-9 * high:
-                break
-            if self.norm < radius:
-                high, norm_high = penalty, self.norm
-            else:
-                low, norm_low = penalty, self.norm
-            if low:
-                self.rate = (low - high) / (norm_low - norm_high)
-            elif self.norm != norm_before:
-                self.rate = (penalty - before) / (self.norm - norm_before)
-        if self.norm > radius:
-            self.b = self.b * (radius / self.norm)
-            self.value = self.f.value(self.design.X @ self.b + self.c) + 0.5 * self.l2 * float(self.b @ self.b)

@@ -95,7 +95,6 @@ class LassoOver : public LassoPath {
 
     int minimise(double penalty, double tol, int most, double &value, double &gap) override {
         const double likely = previous < HUGE_VAL ? 2 * penalty - previous : penalty;  // the strong rule
-        const int32_t stop = 0;
         if (single) step_by_newton(penalty, 1);
         else extrapolate(penalty);
         before_previous = previous, previous = penalty;
@@ -107,7 +106,6 @@ class LassoOver : public LassoPath {
         else sweep_until_enough(penalty);
         double best = HUGE_VAL;
         for (int turn = 0;; ++turn) {
-            check_interrupt(&stop);
             look(penalty);
             value = objective(penalty), gap = larger(value - lower(penalty), 0.0);
             const double share = tol * value / larger(gap, 1e-300);
@@ -130,6 +128,10 @@ class LassoOver : public LassoPath {
         std::memcpy(now.r, X.y, n * sizeof(double));
         for (int64_t j = 0; j < p; ++j)
             if (now.b[j] != 0) add<double>(now.r, -now.b[j], column(j), n);
+    }
+    void ask_for_interrupt() const {
+        const int32_t stop = 0;
+        check_interrupt(&stop);
     }
     const double *column(int64_t j) const { return X.columns + j * n; }
     bool is_zero(int64_t k) const {
@@ -164,6 +166,7 @@ class LassoOver : public LassoPath {
 
     // The slope of the loss along each block, |X_k'r|: exact where it exceeds the price, elsewhere a bound of it.
     void look(double penalty) {
+        ask_for_interrupt();
         double a = 0, c = 0;
         const double rest = distance(a, c);
         for (int64_t j = 0; j < p; ++j) work[j] = a * known[0].slopes[j] + c * known[1].slopes[j];
@@ -215,6 +218,7 @@ class LassoOver : public LassoPath {
     double sweep(double penalty, bool only_zeros) {
         double worth = 0;
         for (int64_t u = 0; u < in_use; ++u) {
+            if (u % 16 == 0) ask_for_interrupt();
             const int64_t k = used[u], first = X.starts[k], m = X.starts[k + 1] - first;
             if (only_zeros && !is_zero(k)) continue;
             double *b = now.b + first, length = 0, change = 0, *z = work;
@@ -337,6 +341,7 @@ class LassoOver : public LassoPath {
         bool all = true;
         for (int64_t u = 0; u < in_use; ++u) all &= exchange(used[u], penalty);
         for (int turn = 0; turn < steps && factor.size; ++turn) {
+            ask_for_interrupt();
             const int s = factor.size;
             const double value = objective(penalty);
             double t = 1;
@@ -414,6 +419,7 @@ class LassoOver : public LassoPath {
 
     // A few columns enter the factor, but for those that depend on the others.
     void bring_in(const int64_t *entering, int few) {
+        ask_for_interrupt();
         const int size = factor.size;
         few = smaller(few, independent() - size);
         if (few == 0) return;
