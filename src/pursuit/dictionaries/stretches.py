@@ -58,7 +58,7 @@ def likeness(a: Small, b: Small) -> Small:
 def distinct_stretches(source: tuple[Small, Random], r: Small, known: list[Small], count: int, length: int) -> Small:
     """Stretches of the recording where r has much energy that are unlike the known ones, and unlike one another.
 
-    `source` is the recording, and what decides between stretches that are nearly as loud."""
+    `source` is the recording, and what makes noise where it is silent."""
     y, rng = source
     energy = np.convolve((r**2).sum(axis=0), np.ones(length), "valid")
     found, patience = list(known), ALIKE / 2
@@ -71,8 +71,7 @@ def distinct_stretches(source: tuple[Small, Random], r: Small, known: list[Small
         if free[p]:
             chosen.append(int(p))
             free[max(0, p - length // 2) : p + length // 2 + 1] = False
-    order = np.argsort(-energy[chosen] * rng.uniform(0.8, 1.0, len(chosen)), kind="stable")
-    loud = [y[:, p : p + length] for p in np.array(chosen, int)[order]]
+    loud = [y[:, p : p + length] for p in chosen]
     stretches = [s / np.linalg.norm(s) for s in loud if s.any()]
     out: list[Small] = []
     while len(out) < count and patience < 2:
