@@ -177,13 +177,34 @@ def lasso():
         value = 0.5 * r @ r + penalty * np.abs(events.weight).sum()
         print(f"  penalty {fraction} of the largest: {took:.2f} s, {len(events)} events, "
               f"relative gap {events.gap / value:.1e}", flush=True)  # fmt: skip
+        sporco_lasso(templates, y, penalty, value)
+
+
+def sporco_lasso(templates, y, penalty, best):
+    """By ADMM; its boundary is circular, so that zeros are appended."""
+    cbpdn = peer("sporco.admm.cbpdn")
+    if cbpdn is None:
+        print("  sporco is not installed")
+        return
+    padded = np.concatenate([y, np.zeros(templates.shape[1])])
+    for iterations in (50, 200):
+        options = cbpdn.ConvBPDN.Options({"MaxMainIter": iterations, "RelStopTol": 1e-9, "AutoRho": {"Enabled": True}})
+        solver = cbpdn.ConvBPDN(templates.T.copy(), padded, penalty, options, dimN=1)
+        took, _ = timed(solver.solve)
+        z = np.squeeze(solver.getcoef())
+        fit = np.squeeze(solver.reconstruct())
+        value = 0.5 * np.sum((padded - fit) ** 2) + penalty * np.abs(z).sum()
+        print(
+            f"    sporco, {iterations} iterations: {took:.2f} s, objective {value / best - 1:.1e} above ours",
+            flush=True,
+        )
 
 
 def learning():
     print("50 planted templates of 40 samples in 100,000")
     from scipy.ndimage import gaussian_filter1d
 
-    from pursuit.dictionaries.templates import likeness
+    from pursuit.dictionaries.stretches import likeness
 
     for seed in (0, 1):
         rng = np.random.default_rng(seed)
@@ -200,7 +221,41 @@ def learning():
         print(f"  seed {seed}: {found} of 50 recovered, {took:.1f} s", flush=True)
 
 
-CASES = {f.__name__: f for f in (small, large, held, many_templates, long_recording, lasso, learning)}
+def simulated():
+    """The Lasso's alternation on alphacsc's own simulation; its trials are apart by as many zeros as an atom has."""
+    simulate, alphacsc = peer("alphacsc.simulate"), peer("alphacsc")
+    print("alphacsc's simulation: 10 trials of 2,000 samples, 2 atoms of 64, penalty 0.1")
+    if alphacsc is None:
+        print("  alphacsc is not installed")
+        return
+    for seed in (0, 1):
+        X, planted, _ = simulate.simulate_data(10, 2000, 64, 2, random_state=seed)
+        X = X + 0.01 * np.random.default_rng(seed).standard_normal(X.shape)
+        y = np.pad(X, ((0, 0), (0, 64))).ravel()
+        code = {"method": "lasso", "penalty": 0.1, "positive": True}
+        took, ours = timed(
+            lambda y=y, code=code: ps.learn(y, templates=2, length=64, convolutional=True, code=code, n_jobs=1)
+        )
+        print(
+            f"  seed {seed}: pursuit {took:.1f} s, objective {ours.objective[-1]:.3f}, "
+            f"likeness {alike(planted, ours.templates)}",
+            flush=True,
+        )
+        took, (costs, _, d, *_) = timed(
+            lambda X=X, seed=seed: alphacsc.learn_d_z(X, 2, 64, reg=0.1, n_iter=40, random_state=seed, verbose=0)
+        )
+        print(f"    alphacsc: {took:.1f} s, objective {costs[-1]:.3f}, likeness {alike(planted, d)}", flush=True)
+
+
+def alike(planted, templates):
+    from pursuit.dictionaries.stretches import likeness
+
+    norms = [np.linalg.norm(d) for d in (*planted, *templates)]
+    units = [d[None] / n for d, n in zip((*planted, *templates), norms, strict=True) if n > 0]
+    return [round(max(float(likeness(p, d)) for d in units[len(planted) :]), 3) for p in units[: len(planted)]]
+
+
+CASES = {f.__name__: f for f in (small, large, held, many_templates, long_recording, lasso, learning, simulated)}
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["long_recording"]:  # seconds and a checkpoint may follow

@@ -1,10 +1,14 @@
 """`learn(..., convolutional=True)`: templates that repeat in a recording."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import pursuit as ps
-from pursuit.dictionaries.templates import autocorrelation, likeness
+from pursuit.dictionaries import templates
+from pursuit.dictionaries.stretches import likeness
+from pursuit.dictionaries.templates import Plan, autocorrelation, better_of
 
 
 def recording(channels=1, seed=0):
@@ -46,6 +50,26 @@ def test_learning_goes_on_where_it_ended():
     assert len(more.objective) == 4
     assert more.objective[2] <= more.objective[1]
     assert len(ps.learn(y, **options, sweeps=0, start=first).objective) == 2
+
+
+def test_searching_again_finds_better_events_and_seeds_differ(monkeypatch):
+    y, _ = recording()
+    options = {"templates": 3, "length": 20, "convolutional": True, "code": {"threshold": 0.1}, "sweeps": 4}
+    several = [ps.learn(y, **options, seed=seed).objective[-1] for seed in range(3)]
+    assert len(set(several)) == 3
+    monkeypatch.setattr(templates, "SEARCHES", 0)
+    assert min(several) < ps.learn(y, **options).objective[-1]
+
+
+def test_events_of_each_stretch_are_the_better_ones():
+    A = ps.Convolutional([[1.0, 2.0, 1.0]], shape=(40,))
+    at = np.array([5, 25])
+    truth = ps.Events(np.zeros(2, int), at, np.ones(2), np.zeros(2))
+    y = A.synthesize(truth)[None]
+    plan = Plan(y, {"threshold": 0.1, "method": "omp"}, False, np.random.default_rng(0))
+    left, right = (replace(truth, position=at + by) for by in ([0, 1], [1, 0]))
+    both = better_of(plan, np.array([[[1.0, 2.0, 1.0]]]), left, right)
+    assert sorted(both.position) == [5, 25]
 
 
 def test_the_autocorrelation_of_events_is_that_of_their_train():

@@ -123,7 +123,11 @@ class Convolutional(Atoms):
         axes = (axes[0], 1, *axes[1:]) if self.axes == 1 else axes
         if len(axes) != 3:
             given = tuple(shape or ())
-            raise ValueError(f"a signal has shape {given} where templates are {self._window()}; see Convolutional.")
+            raise ValueError(
+                f"a signal has shape {given} where templates are {self._window()}; give one with an axis for channels "
+                f"{'only where templates have one, ' if self._one_channel else 'before its samples, '}"
+                "and as many others as templates move along."
+            )
         return axes
 
     def boxed(self, y: Array) -> Array:

@@ -160,7 +160,10 @@ def read_templates(templates: Any, channels: Any, spatial: int | None, count: in
             "(templates, samples), (templates, channels, samples), or pictures with their rows")  # fmt: skip
     moving = (2 if dense.ndim == 4 else 1) if spatial is None else spatial
     if dense.ndim - 1 - moving not in (0, 1):
-        raise ValueError(f"templates have shape {dense.shape}, which does not fit shape; see Convolutional.")
+        raise ValueError(
+            f"templates have shape {dense.shape}, for {moving} moving ax{'is' if moving == 1 else 'es'} of shape; give "
+            "(templates, samples) with shape=(samples,), one more axis for channels, or (templates, rows, columns)."
+        )
     pictures = dense.reshape(len(dense), -1 if dense.ndim - 1 > moving else 1, *((1,) if moving == 1 else ()),
                              *dense.shape[dense.ndim - moving :])  # fmt: skip
     check_sizes([float(np.abs(t).max()) for t in pictures])

@@ -34,7 +34,7 @@ def solve_lasso(blocks: Blocks) -> Events:
     stalled = 0
     for _ in range(MAX_SWEEPS):
         for i in range(blocks.count):
-            events = _solve_block(blocks, i, events)
+            events = solve_block(blocks, i, events)
         value, gap = lasso_gap(blocks, events)
         stalled = 0 if gap < 0.5 * best.gap else stalled + 1
         if gap <= best.gap:
@@ -44,8 +44,8 @@ def solve_lasso(blocks: Blocks) -> Events:
     return best.sorted()
 
 
-def _solve_block(blocks: Blocks, i: int, events: Events) -> Events:
-    """The events after those within reach of one block have moved to their minimum."""
+def solve_block(blocks: Blocks, i: int, events: Events) -> Events:
+    """The events after a search in one block that begins with those within its reach."""
     _, _, first, last = blocks.ends(i)
     inside = (events.time >= first) & (events.time <= last - blocks.recording.A.templates.width)
     found = blocks.search(_residual(blocks, events, first, last), first, events[inside])

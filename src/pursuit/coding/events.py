@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +22,8 @@ CACHE_BYTES = 3 << 20
 """Blocks are so long that the correlations of one take about this much memory, if nothing else is asked."""
 ENDLESS = 1 << 62
 """The number of events where `atoms` does not say one."""
-EVENTS_PER_SAMPLE = 50
-"""Matching pursuit that finds so many, where `atoms` does not say a number, is an error."""
+TURNS_PER_SAMPLE = 50
+"""A pursuit that takes so many, where `atoms` does not say a number, is an error."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,15 @@ class Rules:
     refractory: int = -1
     limit: int = ENDLESS
 
-    def native(self, strides: tuple[int, int]) -> Any:
-        """The kernels' form."""
+    def native(self, strides: tuple[int, int], turns: int) -> Any:
+        """The kernels' form; a search that takes more than so many turns has no end."""
         core = native.kernels(np.float64)
         rules = core.EventRules()
         rules.method = getattr(core.EventMethod, self.method)
         rules.positive, rules.threshold, rules.penalty = self.positive, self.threshold, self.penalty
         rules.prior, (rules.least, rules.most) = self.prior, self.bounds
-        rules.limit, rules.refractory, (rules.row_step, rules.step) = self.limit, self.refractory, strides
+        rules.limit, rules.turns = self.limit, turns
+        rules.refractory, (rules.row_step, rules.step) = self.refractory, strides
         return rules
 
 
@@ -188,15 +189,10 @@ class Blocks:
     @cached_property
     def native_rules(self) -> Any:
         stride = self.recording.A.stride
-        return replace(self.rules, limit=self.limit).native((stride if self.recording.A.axes == 2 else 1, stride))
-
-    @cached_property
-    def limit(self) -> int:
-        """The most events of a block: translates that nearly depend on one another get better weights without end."""
-        if self.rules.limit < ENDLESS or self.rules.method != "mp":
-            return self.rules.limit
         longest = min(self.recording.length, self.block + 2 * self.halo + self.recording.A.templates.width)
-        return EVENTS_PER_SAMPLE * math.prod(self.recording.shape[:-1]) * longest
+        turns = TURNS_PER_SAMPLE * math.prod(self.recording.shape[:-1]) * longest
+        endless = self.rules.method == "lasso" or self.rules.limit < ENDLESS
+        return self.rules.native((stride if self.recording.A.axes == 2 else 1, stride), ENDLESS if endless else turns)
 
     def ends(self, i: int) -> tuple[int, int, int, int]:
         """The positions start to stop of a block, and the samples from `first` to `last` that its search reads."""
@@ -210,9 +206,10 @@ class Blocks:
         A, dtype = self.recording.A, self.recording.dtype
         table = np.empty((0, 5)) if known is None else to_table(known.shifted(-first))
         found = native.kernels(dtype).Finder(A.kernel(dtype), self.native_rules, y, stop_flag(), table)
-        if found.count == self.limit < self.rules.limit:
+        if not (found.ended or self.rules.method == "lasso"):
             raise ValueError(
-                f"matching pursuit found {EVENTS_PER_SAMPLE} events for each sample; give a higher threshold, or atoms."
+                f"{self.rules.method} finds no end: translates nearly depend on one another; give a higher threshold "
+                "(or atoms to 'mp')."
             )
         out = np.empty((found.count, 5))
         found.copy(out)

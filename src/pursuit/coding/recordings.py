@@ -40,7 +40,8 @@ def encode_recording(A: Convolutional, recording: Any, options: dict[str, Any]) 
     threshold, atoms, penalty = options["threshold"], options["atoms"], options["penalty"]
     rules = read_rules(threshold, atoms, options["method"], penalty, options["positive"], amplitudes)
     require(A.axes == 1 or rules.refractory < 0, "refractory", rules.refractory, "it for recordings only")
-    source = Recording(A, recording, np.float64 if rules.method == "lasso" else options["dtype"])
+    exact = rules.method == "lasso" or (rules.method != "mp" and options["dtype"] is None)
+    source = Recording(A, recording, np.float64 if exact else options["dtype"])  # single weights add up wrongly
     blocks = Blocks.choose(source, rules, options["block"], options["halo"])
     if rules.method == "lasso":
         if options["checkpoint"] is not None:

@@ -15,18 +15,27 @@ from pursuit.atoms.convolutional import Convolutional
 from pursuit.atoms.events import Events
 from pursuit.coding.events import Rules
 
+EPS = 2.0**-52
+
 
 def plain_events(A: Convolutional, y: Any, rules: Rules) -> Events:
     """The events of a signal of A's shape, by mp, omp or nnomp, in the order in which they entered."""
     y = np.asarray(y, dtype=np.float64)
     found: list[tuple[int, float]] = []  # list number of the atom, score
+    refused: list[int] = []
     weights: Small = np.empty(0)
+    relative = 64 * EPS if rules.method == "mp" else 1e-10
+    least = max(rules.threshold, relative**2 * float(_scores(A, A.scores(y)[: A.n], [], rules)[1].max()))
     while len(found) < rules.limit:
         r = y - sum((w * _atom(A, i) for w, (i, _) in zip(weights, found, strict=True)), np.zeros(y.shape))
         amplitude, score = _scores(A, A.scores(r)[: A.n], [i for i, _ in found], rules)
+        score[refused] = -np.inf
         i = int(score.argmax())
-        if not score[i] > max(rules.threshold, 1e-24 * float(np.vdot(y, y))):
+        if not score[i] > least:
             break
+        if rules.method != "mp" and _depends(A, i, found):
+            refused.append(i)
+            continue
         found.append((i, float(score[i])))
         weights = np.append(weights, amplitude[i]) if rules.method == "mp" else _refit(A, y, found, rules)
         found, weights = [e for e, w in zip(found, weights, strict=True) if w != 0], weights[weights != 0]
@@ -56,6 +65,13 @@ def _scores(A: Convolutional, c: Small, found: list[int], rules: Rules) -> tuple
         time = (np.arange(A.n) // count) * A.stride
         score[(np.arange(A.n) % count == i % count) & (np.abs(time - time[i]) <= rules.refractory)] = -np.inf
     return w, score
+
+
+def _depends(A: Convolutional, i: int, found: list[tuple[int, float]]) -> bool:
+    """Whether all but 1e-12 of the energy of an atom is in the span of others."""
+    columns = np.stack([_atom(A, j).ravel() for j in [*(j for j, _ in found), i]], axis=1)
+    rest = columns[:, -1] - columns[:, :-1] @ np.linalg.lstsq(columns[:, :-1], columns[:, -1])[0]
+    return bool(rest @ rest <= 1e-12 * (columns[:, -1] @ columns[:, -1]))
 
 
 def _refit(A: Convolutional, y: Small, found: list[tuple[int, float]], rules: Rules) -> Small:

@@ -165,8 +165,9 @@ def learn(
         With `convolutional`: templates of norm 1, and the events of the recording. Of the other arguments, `code`
         (method, with threshold or penalty, as for `encode`), `sweeps`, `start`, `seed`, `callback`, `progress` and
         `n_jobs` count. The objective, half the squared error and half the threshold for each event (or the penalty
-        times the sizes of weights), never rises from sweep to sweep. The passes that look for first templates take the
-        time of several sweeps. The recording is in memory.
+        times the sizes of weights), never rises from sweep to sweep; `seed` decides which events are searched again:
+        several seeds give several minima. Without `code`, `method` is "omp" and the threshold 4 times the mean energy
+        of the loudest hundredth of the samples. The recording is real, and in memory.
 
     Notes
     -----

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,19 @@ from pursuit.arrays import Small
 from pursuit.atoms.convolutional import Convolutional
 from pursuit.atoms.events import Events
 from pursuit.coding import encode
+from pursuit.coding.event_lasso import solve_block
+from pursuit.coding.events import Blocks, Recording, read_rules
+from pursuit.dictionaries.stretches import by_worth, distinct_stretches, moved
 from pursuit.run.stop import Status
 
 ROUNDS = 3
 """The templates are corrected in turn so many times in a sweep."""
 QUICK_PASSES = 2
 """Sweeps by matching pursuit after templates were replaced."""
-ALIKE = 0.85
-"""A template is a copy of another if a translate of that one has at least this correlation with it."""
+SEARCHES = 2
+"""A sweep searches again for events so many times, from others and with noise, and keeps the better stretches."""
+FORGOTTEN = 0.65
+"""The share of events that another search forgets."""
 FIRST_PASSES = 40
 """Passes that look for templates before the first sweep; they may raise the objective."""
 
@@ -77,15 +83,30 @@ class Plan:
 
     def cost(self, events: Events, residual: Small) -> float:
         """The objective."""
-        if self.is_lasso:
-            price = self.code["penalty"] * float(np.abs(events.weight).sum())
-        else:
-            price = 0.5 * self.code["threshold"] * len(events)
-        return 0.5 * float(np.vdot(residual, residual)) + float(price)
+        return 0.5 * float(np.vdot(residual, residual)) + float(self.prices(events).sum())
 
     def find(self, D: Small) -> Events:
         """The events of the templates D, (templates, channels, samples)."""
         return encode(Convolutional(D), self.y, **self.code)  # type: ignore[no-any-return]
+
+    def find_again(self, D: Small, events: Events, noise: float) -> Events:
+        """Events of a pursuit that begins with some of the old ones and first sees the recording with noise, so that it
+        makes other choices."""
+        A = Convolutional(D, shape=self.y.shape)
+        rules = read_rules(self.code["threshold"], None, self.code["method"], None, False, (None, None, None))
+        disturbed = self.y + noise * self.rng.standard_normal(self.y.shape)
+        events = events[self.rng.random(len(events)) >= FORGOTTEN]
+        for y in (disturbed, self.y):
+            blocks = Blocks.choose(Recording(A, y, np.float64), rules, None, None)
+            for i in range(blocks.count):
+                events = solve_block(blocks, i, events)
+        return events
+
+    def prices(self, events: Events) -> Small:
+        """What each event adds to the objective."""
+        if self.is_lasso:
+            return np.asarray(self.code["penalty"] * np.abs(events.weight))
+        return np.full(len(events), 0.5 * self.code["threshold"])
 
     def residual(self, D: Small, events: Events) -> Small:
         return np.asarray(self.y - Convolutional(D, shape=self.y.shape).synthesize(events))
@@ -102,6 +123,8 @@ class Fit:
 
 def learn_templates(recording: Any, templates: Any, length: Any, options: Mapping[str, Any]) -> LearnedTemplates:
     """The templates of a recording; `options` are the other arguments of `learn`."""
+    if np.iscomplexobj(recording):
+        raise TypeError("Y is complex; templates are real: give its real and imaginary parts as two channels.")
     y = np.asarray(real_array(recording, "Y"), dtype=np.float64)
     require(y.ndim in (1, 2), "Y", recording, "a recording: (samples,) or (channels, samples)")
     require(as_int_or_nan(templates) >= 1, "templates", templates, "the number of templates")
@@ -179,31 +202,50 @@ def _run(first: LearnedTemplates, steps: Iterator[Fit], sweeps: int, options: Ma
 def improvements(plan: Plan, fit: Fit) -> Iterator[Fit]:
     """The fit after every sweep, each at least as good as the one before.
 
-    A sweep tries the templates with copies and unused ones replaced, and moved to where their energy is. Where that
-    does not lower the objective, they stay; where new events do not, the old ones stay, and only the templates improve.
+    Every second sweep tries the templates with copies and unused ones replaced, and moved to where their energy is.
+    Where that does not lower the objective, they stay; where new events do not, the old ones stay.
     """
     quick = plan.quick
-    while True:
+    for i in count():
         tried = fit
-        if len(fit.events):
+        if len(fit.events) and i % 2 == 0:
             D = repaired(plan, fit, int(plan.rng.integers(1, 2 + len(fit.D) // 16)))
             for _ in range(QUICK_PASSES):  # new templates have a few sweeps to become good
                 D = sweep(quick, Fit(D, Events.empty(1))).D
             tried = sweep(plan, Fit(D, Events.empty(1)))
-        fit = tried if len(fit.events) and tried.cost < fit.cost else sweep(plan, fit)
+        fit = tried if tried.cost < fit.cost else sweep(plan, fit)
         yield fit
 
 
 def sweep(plan: Plan, fit: Fit) -> Fit:
-    """New events where they are better, then better templates."""
+    """New events in every stretch of the recording where they are better, then better templates."""
     events = plan.find(fit.D)
+    if fit.cost < math.inf:
+        events = better_of(plan, fit.D, fit.events, events)
+    for _ in range(SEARCHES if plan.code["method"] in ("omp", "nnomp") else 0):
+        noise = float(plan.residual(fit.D, events).std())
+        events = better_of(plan, fit.D, events, plan.find_again(fit.D, events, noise))
     r = plan.residual(fit.D, events)
     cost = plan.cost(events, r)
-    if cost > fit.cost:
-        events, r, cost = fit.events, plan.residual(fit.D, fit.events), fit.cost
-    D, moved, r = corrected(plan, fit.D, events, r)
-    better = plan.cost(moved, r)
-    return Fit(D, moved, better) if better <= cost else Fit(fit.D, events, cost)
+    D, weighed, r = corrected(plan, fit.D, events, r)
+    better = plan.cost(weighed, r)
+    return Fit(D, weighed, better) if better <= cost else Fit(fit.D, events, cost)
+
+
+def better_of(plan: Plan, D: Small, a: Events, b: Events) -> Events:
+    """The events of either where they are better, stretch by stretch: stretches meet where neither has an event."""
+    starts = np.zeros(plan.y.shape[1] + 1)
+    for events in (a, b):
+        np.add.at(starts, events.position, 1)
+        np.add.at(starts, events.position + D.shape[2], -1)
+    stretch = np.cumsum(np.cumsum(starts[:-1]) == 0)
+    costs = [
+        0.5 * np.bincount(stretch, (plan.residual(D, events) ** 2).sum(axis=0), stretch[-1] + 1)
+        + np.bincount(stretch[events.position], plan.prices(events), stretch[-1] + 1)
+        for events in (a, b)
+    ]
+    second = costs[1] < costs[0]
+    return Events.joined([a[~second[stretch[a.position]]], b[second[stretch[b.position]]]])
 
 
 def corrected(plan: Plan, D: Small, events: Events, r: Small) -> tuple[Small, Events, Small]:
@@ -214,15 +256,16 @@ def corrected(plan: Plan, D: Small, events: Events, r: Small) -> tuple[Small, Ev
     """
     D, r, weight = D.copy(), r.copy(), events.weight.copy()
     length = D.shape[2]
-    own = [np.flatnonzero(events.template == k) for k in range(len(D))]
+    used = []
+    for k in np.unique(events.template):
+        which = events.template == k
+        H = toeplitz(autocorrelation(events.position[which], weight[which], length))
+        places = events.position[which][:, None] + np.arange(length)
+        used.append((k, weight[which], places, H, np.linalg.eigh(H)))
     for _ in range(ROUNDS):
-        for k, which in enumerate(own):
-            if not len(which):
-                continue
-            w, places = weight[which], events.position[which][:, None] + np.arange(length)
-            H = toeplitz(autocorrelation(events.position[which], w, length))
+        for k, w, places, H, spectrum in used:
             b = np.einsum("e,cel->cl", w, r[:, places]) + D[k] @ H
-            d = best_template(plan, D[k], H, b)
+            d = best_template(plan, D[k], spectrum, b)
             by = (d - D[k])[:, None, :] * w[None, :, None]
             for row, change in zip(r, by, strict=True):
                 np.subtract.at(row, places, change)
@@ -250,9 +293,11 @@ def autocorrelation(position: Any, weight: Small, length: int) -> Small:
     return out
 
 
-def best_template(plan: Plan, d: Small, H: Small, b: Small) -> Small:
-    """The minimum of 1/2 <d, d H> - <b, d>, of rank one where asked, and of norm at most 1 for the Lasso."""
-    values, vectors = np.linalg.eigh(H)
+def best_template(plan: Plan, d: Small, spectrum: tuple[Small, Small], b: Small) -> Small:
+    """The minimum of 1/2 <d, d H> - <b, d>, of rank one where asked, and of norm at most 1 for the Lasso.
+
+    `spectrum` are the eigenvalues and eigenvectors of H."""
+    values, vectors = spectrum
     if not plan.rank_one:
         return _solve(values, vectors, b, plan.is_lasso)
     u = np.linalg.svd(d, full_matrices=False)[0][:, 0]
@@ -291,7 +336,7 @@ def first_templates(plan: Plan, count: int, length: int) -> Small:
     They begin with stretches around its loudest places that look least like one another.
     """
     quick, many = plan.quick, count + 2 * (count // 4)  # the most valuable are kept for the last passes
-    D = distinct_stretches(plan, plan.y, [], many, length)
+    D = distinct_stretches((plan.y, plan.rng), plan.y, [], many, length)
     best = Fit(D[:count], Events.empty(1))
     for i in range(FIRST_PASSES):
         fit = sweep(quick, Fit(D, Events.empty(1)))
@@ -313,70 +358,5 @@ def repaired(plan: Plan, fit: Fit, replaced: int) -> Small:
     D = np.stack([moved(d, r, fit.events[fit.events.template == k]) for k, d in enumerate(fit.D)])
     kept = by_worth(D, fit.events)[: len(D) - max(1, replaced)]
     lost = sorted(set(range(len(D))).difference(kept))
-    D[lost] = distinct_stretches(plan, r, [D[k] for k in kept], len(lost), length)
+    D[lost] = distinct_stretches((plan.y, plan.rng), r, [D[k] for k in kept], len(lost), length)
     return D
-
-
-def by_worth(D: Small, events: Events) -> list[int]:
-    """The templates that are used and no copies of others, the most valuable first: by what the objective would rise
-    by without them, where others do in part what they do."""
-    value = np.bincount(events.template, events.weight**2, len(D))
-    kept: list[int] = []
-    worth = np.zeros(len(D))
-    for k in np.argsort(-value, kind="stable"):
-        like = max((likeness(D[k], D[j]) for j in kept), default=0.0)
-        if value[k] > 0 and like < ALIKE:
-            kept.append(int(k))
-            worth[k] = value[k] * (1.0 - like**2)
-    return sorted(kept, key=lambda k: -worth[k])
-
-
-def moved(d: Small, r: Small, events: Events) -> Small:
-    """The template over the stretch around it that has most energy, where r says how it goes on outside its window.
-
-    A template that was begun too early or too late so finds the end that it lacks.
-    """
-    length = d.shape[1]
-    more = length // 2
-    inside = (events.position >= more) & (events.position + length + more <= r.shape[1])
-    w, position = events.weight[inside], events.position[inside]
-    if not w.any():
-        return d
-    longer = np.einsum("e,cel->cl", w, r[:, position[:, None] + np.arange(-more, length + more)]) / float(w @ w)
-    longer[:, more : more + length] += d
-    energy = np.convolve((longer**2).sum(axis=0), np.ones(length), "valid")
-    start = int(energy.argmax())
-    return np.asarray(longer[:, start : start + length] / math.sqrt(float(energy[start])))
-
-
-def likeness(a: Small, b: Small) -> float:
-    """The largest correlation of one template with a translate of the other."""
-    n = 2 * a.shape[1]
-    c = np.fft.irfft((np.fft.rfft(a, n) * np.conj(np.fft.rfft(b, n))).sum(axis=0), n)
-    return float(np.abs(c).max())
-
-
-def distinct_stretches(plan: Plan, r: Small, known: list[Small], count: int, length: int) -> Small:
-    """Stretches of the recording where r has much energy that are unlike the known ones, and unlike one another."""
-    energy = np.convolve((r**2).sum(axis=0), np.ones(length), "valid")
-    found, patience = list(known), ALIKE / 2
-    places = np.argsort(-energy, kind="stable")
-    free = np.ones(len(energy), bool)
-    chosen: list[int] = []
-    for p in places:  # local maxima of the energy, the loudest first
-        if free[p] and len(chosen) < 20 * count + 50:
-            chosen.append(int(p))
-            free[max(0, p - length // 2) : p + length // 2 + 1] = False
-    loud = [plan.y[:, p : p + length] for p in chosen]
-    stretches = [s / np.linalg.norm(s) for s in loud if s.any()]
-    out: list[Small] = []
-    while len(out) < count and patience < 2:
-        for s in stretches:
-            if len(out) < count and all(likeness(s, d) < patience for d in found):
-                out.append(s)
-                found.append(s)
-        patience += 0.1
-    while len(out) < count:
-        noise = plan.rng.standard_normal((len(plan.y), length))
-        out.append(noise / np.linalg.norm(noise))
-    return np.stack(out)

@@ -188,6 +188,8 @@ template <class T> class Finder {
     In<int32_t, 1> stop;
 
   public:
+    bool ended = false;
+
     Finder(TemplateSet<T> &A, const EventRules &rules, const Samples<T> &y, const In<int32_t, 1> &stop,
            const In<double, 2> &known)
         : stop(stop) {
@@ -208,7 +210,7 @@ template <class T> class Finder {
         nb::gil_scoped_release release;
         search.reset(kernels<T>().search(A, with_stop, signal, *A.cache));
         if (!events.empty()) search->start(events.data(), int64_t(events.size()));
-        search->run();
+        ended = search->run();
     }
     int64_t count() const { return search->count(); }
     void copy(const Out<double, 2> &out) const {  // row, column, template, weight, score
@@ -242,6 +244,7 @@ template <class T> void bind(nb::module_ m) {
     nb::class_<Finder<T>>(m, "Finder")
         .def(nb::init<Set &, const EventRules &, const Samples<T> &, const In<int32_t, 1> &, const In<double, 2> &>(),
              "templates"_a, "rules"_a, "y"_a, "stop"_a, "known"_a, nb::keep_alive<1, 2>())
+        .def_ro("ended", &Finder<T>::ended)
         .def_prop_ro("count", &Finder<T>::count)
         .def("copy", &Finder<T>::copy, "out"_a.noconvert());
 }
@@ -264,6 +267,7 @@ void bind_events(nb::module_ float64, nb::module_ float32) {
         .def_rw("least", &EventRules::least)
         .def_rw("most", &EventRules::most)
         .def_rw("limit", &EventRules::limit)
+        .def_rw("turns", &EventRules::turns)
         .def_rw("refractory", &EventRules::refractory)
         .def_rw("row_step", &EventRules::row_step)
         .def_rw("step", &EventRules::step);

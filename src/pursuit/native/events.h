@@ -41,7 +41,7 @@ struct EventRules {
     double threshold;           // an atom enters where that lowers ||r||^2 (of the Lasso: where |<r, a>|) by (is) more
     double penalty;             // of the Lasso
     double prior, least, most;  // of amplitudes, by mp: prior ||a||^2 (w - 1)^2, least <= w <= most
-    int64_t limit, refractory, row_step, step;
+    int64_t limit, turns, refractory, row_step, step;  // turns: after so many without an end, there is none
     const int32_t *stop;
 };
 
@@ -59,7 +59,7 @@ template <class T> struct Products : Kernel {
 
 template <class T> struct EventSearch : Kernel {
     virtual void start(const Event *known, int64_t count) = 0;  // events whose sum has been taken from the signal
-    virtual void run() = 0;
+    virtual bool run() = 0;                                     // false: it did not come to an end
     virtual int64_t count() const = 0;
     virtual void copy(Event *out) const = 0;
 };

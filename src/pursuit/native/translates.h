@@ -11,6 +11,7 @@
 namespace {
 
 constexpr int BLOCK = 64;
+constexpr double SETTLED = 1e-10;  // weights are settled where no correlation is larger, relative to the first one
 
 template <class T> class Translates final : public EventSearch<T> {
     struct Place {
@@ -19,6 +20,7 @@ template <class T> class Translates final : public EventSearch<T> {
         double weight, score, correlation;  // correlation: <r, a>, kept in double
         double pending;                     // the part of the weight that the correlations of all atoms do not know yet
         bool queued, moved;
+        int member = -1;  // its place in the cluster that is being solved
     };
     struct Held {  // the products of one template, held as long as this lives
         Products<T> &products;
@@ -40,6 +42,10 @@ template <class T> class Translates final : public EventSearch<T> {
     double slack = 0;            // events of the Lasso are settled to this accuracy, until no atom enters
     double heaviest = 0;         // the largest |w| ||a|| of any event so far: rounding errors are in proportion
     int64_t living = 0, unused = -1, cells_across = 0;
+    LocalProblem local;
+    List<int64_t> members;  // the events of the cluster that is being solved
+    int most = CLUSTER;     // of them: more where the weights of fewer do not settle
+    bool unsettled = false;
     Array<int64_t> cells;  // 1 + the first event of each cell of height x width positions
 
   public:
@@ -54,6 +60,10 @@ template <class T> class Translates final : public EventSearch<T> {
         refresh(0, blocks - 1);
         for (int64_t q = 0; q < blocks_of_blocks(); ++q) unit = larger(unit, top[q]);
         if (rules.method == EventMethod::mp) return;
+        local.free = rules.method == EventMethod::omp;
+        local.positive = rules.positive;
+        local.penalty = rules.penalty;
+        local.dependent = larger(1e-12, 64.0 * double(EPS<T>));
         cells_across = columns / width + 1;
         cells.allocate((rows / height + 1) * cells_across);
     }
@@ -67,16 +77,18 @@ template <class T> class Translates final : public EventSearch<T> {
         settle();
     }
 
-    void run() override {
-        const double rounding = double(unit) * (64 * EPS<T>)*(64 * EPS<T>);
+    bool run() override {
+        const double relative = larger(rules.method == EventMethod::mp ? 0 : SETTLED, 64.0 * double(EPS<T>));
+        const double rounding = double(unit) * relative * relative;
         const bool is_lasso = rules.method == EventMethod::lasso;
-        for (int64_t turn = 1; living < rules.limit; ++turn) {
+        for (int64_t turn = 0; living < rules.limit; ++turn) {
+            if (turn == rules.turns || unsettled) return false;
             const T threshold = T(is_lasso ? rules.penalty + 4 * tolerance(0) : larger(rules.threshold, rounding));
             if (turn % 256 == 0) check_interrupt(rules.stop);
             int64_t q = 0;
             for (int64_t i = 1; i < blocks_of_blocks(); ++i) q = top[i] > top[q] ? i : q;
             if (!(top[q] > threshold)) {
-                if (slack == 0) break;
+                if (slack == 0) return !unsettled;
                 slack = 0;
                 for (int64_t e = 0; e < events.count; ++e)
                     if (events[e].kernel >= 0) enqueue(e);
@@ -86,6 +98,7 @@ template <class T> class Translates final : public EventSearch<T> {
             if (is_lasso) slack = 0.1 * (top[q] - rules.penalty);
             enter(first_with(best + q * BLOCK, top[q]) + q * BLOCK);
         }
+        return !unsettled;
     }
 
     int64_t count() const override { return living; }
@@ -263,10 +276,10 @@ template <class T> class Translates final : public EventSearch<T> {
 
     // Of a correlation with the residual: how far it may be from its value at the minimum.
     double tolerance(int k) const {
-        const double rounding = 16.0 * double(EPS<T>) * heaviest * std::sqrt(A.squares[k]);
+        const double rounding = 64.0 * double(EPS<T>) * heaviest * std::sqrt(A.squares[k]);
         if (rules.method == EventMethod::lasso)
             return larger(larger(slack, 1e-10 * rules.penalty + 64 * double(EPS<T>) * unit), rounding);
-        return larger(larger(1e-10, 16.0 * double(EPS<T>)) * std::sqrt(double(unit) * A.squares[k]), rounding);
+        return larger(larger(SETTLED, 16.0 * double(EPS<T>)) * std::sqrt(double(unit) * A.squares[k]), rounding);
     }
 
     bool is_settled(const Place &e) const {
@@ -295,14 +308,25 @@ template <class T> class Translates final : public EventSearch<T> {
         return events[e].kernel >= 0 && events[e].weight != before;
     }
 
-    // Clusters are solved until the weights of all events are settled.
+    // Clusters are solved until the weights of all events are settled. Where that takes long, because events nearly depend
+    // on one another, clusters become larger, and in the end it is given up.
     void settle() {
+        const int64_t patience = 2 * queue.count + 8;
+        int64_t left = patience;
         for (int64_t i = 0; i < queue.count; ++i) {
-            if (i % 256 == 255) check_interrupt(rules.stop);
+            check_interrupt(rules.stop);
             Place &e = events[queue[i]];
             e.queued = false;
-            if (e.kernel >= 0 && (e.weight == 0 || !is_settled(e))) solve_cluster(queue[i]);
+            if (unsettled || e.kernel < 0 || (e.weight != 0 && is_settled(e))) continue;
+            solve_cluster(queue[i]);
+            if (--left > 0) continue;
+            unsettled = most >= LARGEST_CLUSTER;
+            most *= 2;
+            left = patience;
         }
+        if (rules.method != EventMethod::lasso)
+            unsettled |= !(heaviest * heaviest * double(EPS<T>) <= unit);  // rounding errors are as large as the signal
+        if (left > patience / 2 && most > CLUSTER) most /= 2;
         queue.count = 0;
         for (int64_t i = 0; i < moved.count; ++i) publish(moved[i]);
         moved.count = 0;
@@ -316,32 +340,44 @@ template <class T> class Translates final : public EventSearch<T> {
         if (place.pending != 0) subtract(Held(products, place.kernel), place.row, place.column, place.pending);
     }
 
+    // The cluster of an event: those that overlap it, those that overlap these, and so on. It is solved in the opposite
+    // order, so that an event that depends on the others is the one that is refused, and G has narrow rows.
     void solve_cluster(int64_t first) {
-        LocalProblem local;
-        int64_t members[CLUSTER] = {first};
-        local.n = 1;
-        local.free = rules.method == EventMethod::omp;
-        local.positive = rules.positive;
-        local.penalty = rules.penalty;
-        for (int p = 0; p < local.n; ++p) {  // the events that overlap those that were found before
+        members.count = 0;
+        join(first);
+        for (int64_t p = 0; p < members.count; ++p) {
             const Place e = events[members[p]];
             const Held held(products, e.kernel);
             near(e.row, e.column, [&](int64_t f) {
-                bool known = inner(held, e, events[f]) == 0;
-                for (int q = 0; q < local.n; ++q) known |= members[q] == f;
-                if (!known && local.n < CLUSTER) members[local.n++] = f;
+                if (events[f].member < 0 && members.count < most && inner(held, e, events[f]) != 0) join(f);
             });
-            for (int q = 0; q < local.n; ++q) local.G[p][q] = inner(held, e, events[members[q]]);
+        }
+        const int n = int(members.count);
+        local.begin(n);
+        for (int p = 0; p < n; ++p) {
+            const Place e = events[members[n - 1 - p]];
+            const Held held(products, e.kernel);
+            near(e.row, e.column, [&](int64_t f) {
+                const int q = events[f].member < 0 ? n : n - 1 - events[f].member;
+                const double product = q > p ? 0 : inner(held, e, events[f]);
+                if (product != 0) local.connect(p, q, product);
+            });
             local.x[p] = e.weight;
             local.r[p] = e.correlation;
             local.tolerance[p] = tolerance(e.kernel);
         }
-        for (int p = 0; p < local.n; ++p)  // those that came later; products in float32 are not quite symmetric
-            for (int q = 0; q < p; ++q) local.G[q][p] = local.G[p][q];
         local.solve();
-        for (int p = 0; p < local.n; ++p) change(members[p], local.x[p]);
-        for (int p = 0; p < local.n; ++p)
+        for (int p = 0; p < n; ++p) {
+            events[members[n - 1 - p]].member = -1;
+            change(members[n - 1 - p], local.x[p]);
+        }
+        for (int p = 0; p < n; ++p)
             if (events[members[p]].weight == 0) remove(members[p]);
+    }
+
+    void join(int64_t e) {
+        events[e].member = int(members.count);
+        members.push(e);
     }
 
     void change(int64_t e, double weight) {
