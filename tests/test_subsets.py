@@ -116,6 +116,14 @@ def test_copies_of_columns_do_no_harm():
     assert (twice.chosen == r.chosen).all() and twice.iterations == r.iterations and twice.check().gap <= 1e-5 * r.value
 
 
+def test_more_columns_than_data_are_proved_from_a_point_that_fits_no_noise():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 150))
+    r = ps.best(ps.LeastSquares(X[:, :3].sum(axis=1) + 0.5 * rng.standard_normal(60)), ps.Dictionary(X), 3)
+    assert list(r.chosen) == [0, 1, 2] and r.gap <= 1e-6 * r.value and r.check().gap <= 1e-5 * r.value
+    assert np.count_nonzero(r.ended.search.outside.start.b) <= 6  # of 150, where cones begin
+
+
 def test_columns_of_any_length_count():
     f, A, k = hard(p=8)
     scales = np.array([1e-200, 1e200, 1e-160, 1e160, 1.0, 1.0, 1.0, 1.0])

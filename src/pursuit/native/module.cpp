@@ -361,7 +361,7 @@ struct SubsetKernel : Quadratic {
                 states[j] = 2, room[j] = sign ? -M[j] : M[j];
                 Relaxation r{m,
                              25,
-                             2,
+                             4,
                              cut,
                              1e-3,
                              mu,

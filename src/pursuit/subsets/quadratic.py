@@ -29,6 +29,8 @@ from pursuit.subsets.fits import NOTHING, Fits, inverse_factor
 
 MANY = 1000
 """Columns from which on H is inverted in single precision."""
+FEW = 80
+"""Columns up to which a split is found from all eigenvalues; of more, from the largest alone."""
 WORST_CONDITION = 1e10
 """Of H, beyond which nothing is derived from its inverse."""
 SAFE_PIVOT = 1e-6
@@ -315,12 +317,14 @@ def _strongest(inverse: Small, spread: Small) -> float:
     """A little less than the largest t for which H - t diag(1 / spread) is positive semidefinite; `inverse` is that of
     the Cholesky factor of H."""
     s, p = 1.0 / np.sqrt(spread), len(spread)
-    if p <= 300:
+    if p <= FEW:
         K = inverse * s
         return float((1.0 - 1e-4) / np.linalg.eigvalsh(K @ K.T)[-1])
+    accuracy = 1e-2 if inverse.dtype == np.float32 else 1e-3
     whole = LinearOperator((p, p), matvec=lambda v: s * (inverse.T @ (inverse @ (s * v.ravel()))), dtype=inverse.dtype)
     start = np.ones(p, dtype=inverse.dtype)
-    return float(0.99 / eigsh(whole, 1, which="LA", tol=1e-2, ncv=12, v0=start, return_eigenvectors=False)[0])
+    largest = eigsh(whole, 1, which="LA", tol=accuracy, ncv=12, v0=start, return_eigenvectors=False)[0]
+    return float((1.0 - accuracy) / largest)
 
 
 def conjugate(slope: Small, d: Small, M: Small) -> Small:
