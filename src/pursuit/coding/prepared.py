@@ -52,7 +52,7 @@ class Coder:
         penalty: Any = None,
         positive: bool = False,
     ) -> None:
-        if method == "simplex" or (method == "lasso" and tol is not None):
+        if str(method) == "simplex" or (str(method) == "lasso" and tol is not None):
             raise ValueError("codes on a simplex and the Lasso with tol are no prepared problems; call encode.")
         self._given = {"atoms": atoms, "tol": tol, "method": method, "penalty": penalty, "positive": positive}
         D = matrix(D, "D")
