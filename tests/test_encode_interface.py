@@ -315,7 +315,10 @@ def test_a_prepared_dictionary_gives_the_codes_of_encode(method, dtype):
 
 def test_a_prepared_dictionary_serves_several_threads_and_travels():
     D, Y, _ = problem(32, 200, 24, 60)
-    code = pickle.loads(pickle.dumps(ps.Coder(D, atoms=4)))
+    given = D.copy()
+    code = ps.Coder(given, atoms=4)
+    given[:] = 0  # the coder has its own
+    code = pickle.loads(pickle.dumps(code))
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(code, Y))
     for (atoms, x), y in zip(found, Y, strict=True):

@@ -101,3 +101,10 @@ def test_gaps_on_a_simplex_are_not_below_those_to_its_vertices_in_rational_numbe
     for y, w, x, gap in zip(exactly(Y.astype(float)), exactly(W.astype(float)), X, gaps, strict=True):
         value, *others = ((w * (y - A @ b) ** 2).sum() / 2 for b in (x, x / x.sum(), *exactly(np.eye(n))))
         assert value - min(others) <= Fraction(gap)
+
+
+@pytest.mark.parametrize("y", [[-1e12, -3e11], [1e16, 3e15], [1e11, 3e10]])
+def test_codes_of_signals_far_from_a_simplex_are_vertices(y):
+    codes, gaps = ps.encode(np.eye(2), np.array([y]), method="simplex", gaps=True)
+    assert codes.toarray().tolist() == [[float(y[0] > y[1]), float(y[1] > y[0])]]
+    assert gaps[0] <= 1e-9 * np.square(y).sum()

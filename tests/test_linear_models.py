@@ -26,6 +26,7 @@ from pursuit.estimators import (
     GreedyRegressor,
     GreedyRegressorCV,
 )
+from pursuit.estimators.descent import Descent
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*was the best one")  # two or three levels are few
 N, P = 60, 15
@@ -552,3 +553,17 @@ def test_hulls_too_small_for_atoms_and_tables_without_columns_have_models(rng):
     tiny = E.AtomicRegressor(penalty=0.01e-160, standardize=False).fit(1e-160 * X, y)
     assert np.isfinite(tiny.coef_).all() and tiny.coef_.any()
     assert not E.AtomicRegressorCV(ball="group").fit(np.ones((30, 4)), y).coef_.any()
+
+
+@pytest.mark.parametrize("how", [{"radius": 3.0}, {"penalty": 0.01}])
+def test_a_fit_that_is_interrupted_at_once_does_not_claim_the_gap_of_another_level(how, monkeypatch, rng):
+    X = rng.standard_normal((100, 6))
+    y = (X[:, 0] > 0).astype(int)
+    best = AtomicClassifier(**how).fit(X, y)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Descent, "minimise", interrupted)
+    none = AtomicClassifier(**how).fit(X, y)
+    assert not none.coef_.any() and none.dual_gap_ > 0.1 > best.dual_gap_

@@ -26,6 +26,10 @@ TURNS_PER_SAMPLE = 50
 """A pursuit that takes so many, where `atoms` does not say a number, is an error."""
 
 
+class EndlessError(ValueError):
+    """A pursuit finds no end."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """When an atom enters, and with which weight."""
@@ -207,7 +211,7 @@ class Blocks:
         table = np.empty((0, 5)) if known is None else to_table(known.shifted(-first))
         found = native.kernels(dtype).Finder(A.kernel(dtype), self.native_rules, y, stop_flag(), table)
         if not (found.ended or self.rules.method == "lasso"):
-            raise ValueError(
+            raise EndlessError(
                 f"{self.rules.method} finds no end: translates nearly depend on one another; give a higher threshold "
                 "(or atoms to 'mp')."
             )

@@ -55,7 +55,7 @@ class Coder:
         if str(method) == "simplex" or (str(method) == "lasso" and tol is not None):
             raise ValueError("codes on a simplex and the Lasso with tol are no prepared problems; call encode.")
         self._given = {"atoms": atoms, "tol": tol, "method": method, "penalty": penalty, "positive": positive}
-        D = matrix(D, "D")
+        D = matrix(D, "D").copy()  # which the caller may change
         arguments = Arguments(**self._given, n_jobs=1)
         self._request = Request.from_arguments(D, np.zeros((1, len(D)), D.dtype), arguments)
         dtype, n = self._request.dtype, D.shape[1]

@@ -128,6 +128,15 @@ def _on_simplex(encode: Encode, D: Array, Y: Array, arguments: Arguments) -> Any
 
     one = np.ones(len(Y))
     _, codes = _zeros(ask, (1 - reach, -one), (1 + reach, one), 16 * float(np.finfo(D.dtype).eps) * one)
+    astray = ~(abs(codes.sum(axis=1) - 1.0) <= 1e-3)  # y is so far away that rounding hides the sum
+    if astray.any():
+        w = np.ones(y.shape) if W is None else W
+        nearest = ((w * y)[astray] @ D - 0.5 * w[astray] @ np.square(D)).argmax(axis=1)  # of |y - a_j|^2, less |y|^2
+        keep, n = sp.diags_array((~astray).astype(D.dtype)), D.shape[1]
+        ones = np.ones(len(nearest), D.dtype)
+        codes = sp.csr_array(keep @ codes + sp.csr_array((ones, (np.flatnonzero(astray), nearest)), (len(y), n)))
+        codes.eliminate_zeros()
+        codes.sort_indices()
     codes.data /= np.repeat(codes.sum(axis=1), np.diff(codes.indptr))
     return (codes, gaps_of((D, Y, W), codes, "simplex")) if arguments.gaps else codes
 

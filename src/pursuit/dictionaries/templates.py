@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -19,7 +20,7 @@ from pursuit.atoms.convolutional import Convolutional
 from pursuit.atoms.events import Events
 from pursuit.coding import encode
 from pursuit.coding.event_lasso import solve_block
-from pursuit.coding.events import Blocks, Recording, read_rules
+from pursuit.coding.events import Blocks, EndlessError, Recording, read_rules
 from pursuit.dictionaries.stretches import by_worth, distinct_stretches, moved
 from pursuit.run.stop import Status
 
@@ -220,13 +221,17 @@ def improvements(plan: Plan, fit: Fit) -> Iterator[Fit]:
 def sweep(plan: Plan, fit: Fit) -> Fit:
     """New events in every stretch of the recording where they are better, then better templates."""
     events = plan.find(fit.D)
-    if fit.cost < math.inf:
+    if fit.cost < math.inf and plan.code.get("atoms") is None:
         events = better_of(plan, fit.D, fit.events, events)
-    for _ in range(SEARCHES if plan.code["method"] in ("omp", "nnomp") else 0):
+    again = plan.code["method"] in ("omp", "nnomp") and plan.code.get("atoms") is None
+    for _ in range(SEARCHES if again else 0):
         noise = float(plan.residual(fit.D, events).std())
-        events = better_of(plan, fit.D, events, plan.find_again(fit.D, events, noise))
+        with suppress(EndlessError):  # it was worth a try
+            events = better_of(plan, fit.D, events, plan.find_again(fit.D, events, noise))
     r = plan.residual(fit.D, events)
     cost = plan.cost(events, r)
+    if cost > fit.cost:  # by rounding
+        events, r, cost = fit.events, plan.residual(fit.D, fit.events), fit.cost
     D, weighed, r = corrected(plan, fit.D, events, r)
     better = plan.cost(weighed, r)
     return Fit(D, weighed, better) if better <= cost else Fit(fit.D, events, cost)

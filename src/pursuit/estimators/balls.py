@@ -119,6 +119,8 @@ class BallSolver:
             if self.proved:
                 rows[-1], last = self._proof(F, design, rows[-1], descent)
         except KeyboardInterrupt:
+            if self.proved and len(rows) == 1:  # the model without features is one of this level, far from the minimum
+                rows = [first._replace(level=self.levels[0], gap=first.value - F.infimum)]
             return replace(ModelPath.of(design, rows, descent.turns), complete=False)
         return ModelPath.of(design, rows, descent.turns, last)
 

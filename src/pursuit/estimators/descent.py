@@ -79,7 +79,8 @@ class Minima:
             self.value -= penalty * self.norm
             near = penalty * abs(radius - self.norm) <= tol * abs(self.value)
             last = 0.5 * tol * abs(self.value) / radius  # the smallest penalty that may be needed
-            if near or (self.norm <= radius and self.value <= fitted) or high - low <= 1e-9 * high:
+            lost = not math.isfinite(self.value + self.norm)  # beyond the range of floats
+            if lost or near or (self.norm <= radius and self.value <= fitted) or high - low <= 1e-9 * high:
                 break
             if self.norm < radius:
                 high, norm_high = penalty, self.norm
