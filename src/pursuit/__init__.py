@@ -15,7 +15,7 @@ Matching pursuit and Frank-Wolfe are one loop here, `minimize(f, domain, update)
 | `certificates` | lower bounds on the minimum |
 | `run` | what one run needs: method, first atoms, checks, states, stopping rules, results, files |
 | `solve` | the loop, `minimize` |
-| `paths` | `path`: one problem at several radii or sizes |
+| `paths` | `path`: one problem at several radii, penalties or sizes |
 | `subsets` | `best`: the best few atoms, proved against all others |
 | `derivatives` | `differentiate`: how a solution changes with its problem |
 | `coding` | `encode`: many signals at once; `Coder`: one at a time; `encode_to`: from and to files |

@@ -187,10 +187,10 @@ def path(
     run = partial(minimize, f, update=update, refine=refine, stop=stop)
     if radii is not None:
         levels = _monotone("radii", radii, number)
-        return _table(_by_radius(run, domain, levels), score, radius=levels)
+        return _table(_by_level(run, domain, levels, _grown, _in_next_hull), score, radius=levels)
     if penalties is not None:
         levels = _monotone("penalties", penalties, number)
-        return _table(_by_penalty(run, domain, levels), score, penalty=levels)
+        return _table(_by_level(run, domain, levels, _priced, lambda last, _: last), score, penalty=levels)
     run = run if update is not None else partial(run, update=PATH_UPDATE)
     return _table(_by_size(partial(run, domain), {int(k) for k in _monotone("atoms", atoms, as_int_or_nan)}), score)
 
@@ -207,25 +207,26 @@ def _monotone(name: str, given: object, read: Callable[[Any], float]) -> list[fl
     return levels
 
 
-def _by_radius(run: Callable[..., Result], domain: Domain, radii: list[float]) -> list[Result]:
+def _by_level(
+    run: Callable[..., Result],
+    domain: Domain,
+    levels: list[float],
+    at: Callable[[Part, float], Part],
+    moved: Callable[[Result, float], Result | None],
+) -> list[Result]:
+    """A result for each level, with the summands that belong to it, from the last result as it is moved there."""
     results: list[Result] = []
-    for before, r in pairwise([0.0, *radii]):
-        first, *others = (conv(r * part.A) if part.compact else part for part in domain.parts)
-        start = _in_next_hull(results[-1], r / before) if results else None
+    for before, level in pairwise([0.0, *levels]):
+        first, *others = (at(part, level) for part in domain.parts)
+        start = moved(results[-1], level / before) if results else None
         results.append(run(sum(others, first), start=start))
         if results[-1].status is Status.INTERRUPTED:
             break
     return results
 
 
-def _by_penalty(run: Callable[..., Result], domain: Domain, penalties: list[float]) -> list[Result]:
-    results: list[Result] = []
-    for c in penalties:
-        first, *others = (_priced(part, c) for part in domain.parts)
-        results.append(run(sum(others, first), start=results[-1] if results else None))
-        if results[-1].status is Status.INTERRUPTED:
-            break
-    return results
+def _grown(part: Part, r: float) -> Part:
+    return conv(r * part.A) if part.compact else part
 
 
 def _priced(part: Part, c: float) -> Part:
